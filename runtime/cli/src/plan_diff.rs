@@ -13,14 +13,15 @@ use crate::runs::recorded;
 use crate::terminal::visible;
 use glovebox_journal::sqlite::VerifiedJournal;
 use glovebox_pipeline::{Inputs, Source};
+use glovebox_plan::plan::Plan;
 use glovebox_plan::plan::compare::{Change, OtherPlan, PlanDiff};
-use glovebox_plan::plan::{Plan, RunBounds};
 use glovebox_plan::prepare::binding::{self, Request};
 use glovebox_plan::prepare::component_host::ComponentHost;
 use glovebox_plan::prepare::project::Project;
 use glovebox_plan::prepare::references;
 use glovebox_plan::prepare::source::{self, CheckedPipeline};
 use glovebox_plan::rules::Extent;
+use glovebox_record::RunBounds;
 use glovebox_workspace::holdout;
 use std::path::Path;
 
@@ -92,11 +93,14 @@ fn of_run(
     }
     let started = journal::beginning(&run, &records)?;
     let source = recorded::read(&run, started)?;
-    let folders = started.holdouts.as_ref().map_or(&[][..], |sealed| &sealed.folders);
+    let folders = started.workspace.holdouts.as_ref().map_or(&[][..], |sealed| &sealed.folders);
     let holdouts = holdout::entries(folders).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
     let bound = prepare::bind(host, &source, project, Request::to_show(holdouts))?;
-    let bounds =
-        RunBounds { steps_max: started.steps_max, wall_max_ms: started.wall_max_ms, spend_max: started.spend_max };
+    let bounds = RunBounds {
+        steps_max: started.bounds.steps_max,
+        wall_max_ms: started.bounds.wall_max_ms,
+        spend_max: started.bounds.spend_max,
+    };
     Ok(Extent::new(&bound.plan, bounds))
 }
 

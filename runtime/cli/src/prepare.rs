@@ -159,7 +159,7 @@ pub fn warn_of_dependencies(plan: &Plan, project: &Project) {
 /// Warns of processes without a sandbox, and of commands, agent programs and tool servers with access to the whole network.
 pub fn warn_of_open_access(executor: &Executor) {
     let plan = &executor.plan;
-    if plan.sandbox.is_unconfined() {
+    if plan.commands.sandbox.is_unconfined() {
         let started = plan.bindings.iter().filter(|(_, binding)| binding.starts_processes());
         let nodes: Vec<String> = started.map(|(id, _)| format!("`{id}`")).collect();
         terminal::say(format_args!(

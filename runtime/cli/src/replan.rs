@@ -10,7 +10,8 @@ use crate::terminal::{self, visible};
 use glovebox_engine::run::Replan;
 use glovebox_journal::event::RunStarted;
 use glovebox_names::shell;
-use glovebox_plan::plan::{Plan, RunBounds};
+use glovebox_plan::plan::Plan;
+use glovebox_record::RunBounds;
 
 /// Compares the plan with that of the run. None if it is the same. Another plan is exit 11 without `--replan`, and exit 6 if it allows
 /// more and is not accepted.
@@ -20,7 +21,7 @@ pub fn accept(
     plan: &Plan,
     arguments: &ResumeArguments,
 ) -> Result<Option<Replan>, Stop> {
-    if plan.digest() == terms.plan_digest {
+    if plan.digest() == terms.plan.digest {
         return Ok(None);
     }
     let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
@@ -37,7 +38,11 @@ pub fn accept(
         );
         return Err(Stop::new(Exit::Mismatch, message).with_help(help));
     }
-    let bounds = RunBounds { steps_max: terms.steps_max, wall_max_ms: terms.wall_max_ms, spend_max: terms.spend_max };
+    let bounds = RunBounds {
+        steps_max: terms.bounds.steps_max,
+        wall_max_ms: terms.bounds.wall_max_ms,
+        spend_max: terms.bounds.spend_max,
+    };
     let replan = Replan::new(plan, bounds, &recorded::allowed(run, terms)?);
     show(&replan);
     if replan.change.more.is_empty() || arguments.yes || is_accepted()? {

@@ -60,7 +60,10 @@ use glovebox_host::call::{Call, CommandSetting, FileSource, Progress, Report};
 use glovebox_host::host::Host;
 use glovebox_host::llm::{ConversationSetting, Provider, is_of_another_model};
 use glovebox_jail::subject::SubjectsReport;
-use glovebox_journal::event::{Artifact, AttemptId, Ending, Isolation, Receipt, RefusedChange, StageFinished, Work};
+use glovebox_journal::event::{
+    Artifact, AttemptId, Ending, Isolation, Receipt, RefusedChange, StageCommands, StageFiles, StageFinished,
+    StageModel, StageRefusals, Work,
+};
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_plan::plan::{Binding, Plan};
@@ -197,7 +200,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             recovery::check_own(&mut fact, check)?;
         }
         if let Some(hints) = withheld {
-            fact.artifacts.push(self.whole_answer(&fact)?);
+            fact.files.artifacts.push(self.whole_answer(&fact)?);
             redact::redact(&mut fact, &self.plan.pipeline, &hints);
             return Ok(fact);
         }
@@ -212,8 +215,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
     ) -> Result<StageFinished, AttemptError> {
         let (node, binding) = self.bound(&assignment.stage())?;
         let (mut fact, statement) = self.record(assignment, node, report)?;
-        fact.isolation = subject::isolation(binding, &self.sandbox_env);
-        fact.sees = subject::sees(binding);
+        fact.commands.isolation = subject::isolation(binding, &self.sandbox_env);
+        fact.commands.sees = subject::sees(binding);
         let workspace = self.workspace(assignment)?;
         let scope = files::scope(&self.bound_now(assignment)?.1, sandbox.is_some());
         let Some(sandbox) = sandbox else {
@@ -234,7 +237,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             keeps: Keeps::new(binding.separation.as_ref(), node.access.allowed_write_paths.is_some()),
         };
         if sandbox.begins_with_builders {
-            fact.isolation = Some(Isolation::BuildersCaches);
+            fact.commands.isolation = Some(Isolation::BuildersCaches);
         }
         examine.take(sandbox, &mut fact, &statement)?;
         Ok(fact)
@@ -286,7 +289,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             sealed: self
                 .holdouts
                 .as_ref()
-                .map(|holdouts| Sealed { files: holdouts.files(), folders: self.plan.sealed.len() }),
+                .map(|holdouts| Sealed { files: holdouts.files(), folders: self.plan.folders.sealed.len() }),
             has_ignored: !self.ignored.is_empty(),
             plan: Arc::clone(&self.plan),
             cache_base: binding
@@ -329,28 +332,33 @@ impl<B: BlobStore + 'static> Workbench<B> {
         artifacts.extend(self.keep_conversation(report.conversation)?);
         artifacts.extend(self.keep_transcript(&report.transcript)?);
         let asks = self.plan.binding(&node.id).is_some_and(|binding| binding.model);
-        let fact = StageFinished {
-            handler: node.handler.name().to_owned(),
-            stdout: self.captured(&report.stdout)?,
-            stderr: self.captured(&report.stderr)?,
-            ending: report.ending,
-            usage: report.usage,
-            refusals: report.refusals,
-            refusals_total: report.refusals_total,
+        let commands = StageCommands {
             receipts: report.receipts,
             tool_calls: report.tool_calls,
-            artifacts,
+            failed_command: statement.failed_command.clone().filter(|_| report.outcome.failure.is_some()),
+            misses_holdouts: statement.misses_holdouts && has_failed,
+            dropped_checks,
+            ..StageCommands::default()
+        };
+        let (stdout, stderr) = (self.captured(&report.stdout)?, self.captured(&report.stderr)?);
+        let model = StageModel {
+            asked: self.asked_model(&node.id, report.answered_by),
             session: asks.then(|| self.session(node, assignment).session),
             turns_used: report.turns_used,
             tokens: report.tokens,
             cost: report.cost,
             is_estimated: report.is_estimated,
             steered: report.steered,
-            model: self.asked_model(&node.id, report.answered_by),
+        };
+        let fact = StageFinished {
+            handler: node.handler.name().to_owned(),
+            ending: report.ending,
             duration_ms: report.duration_ms,
-            failed_command: statement.failed_command.clone().filter(|_| report.outcome.failure.is_some()),
-            misses_holdouts: statement.misses_holdouts && has_failed,
-            dropped_checks,
+            usage: report.usage,
+            refusals: StageRefusals { listed: report.refusals, total: report.refusals_total },
+            commands,
+            files: StageFiles { artifacts, stdout, stderr, ..StageFiles::default() },
+            model,
             ..StageFinished::new(assignment.attempt.clone(), report.outcome)
         };
         Ok((fact, statement))
@@ -441,9 +449,9 @@ impl<B: BlobStore> Examine<B> {
         usage::of_changes(&found, &ignored, fact);
         let violations = self.keeps.settle(&mut found);
         let keep = &mut |bytes: &mut dyn io::Read| self.blobs.put(bytes).map_err(io::Error::other);
-        fact.changes = commit::store(&found, view, keep)?;
+        fact.files.changes = commit::store(&found, view, keep)?;
         self.set_aside(view, &found, fact)?;
-        fact.ignored = guardrail::ignored_files(&ignored);
+        fact.files.ignored = guardrail::ignored_files(&ignored);
         sandbox.keep_ignored(view, &ignored);
         if !violations.is_empty() {
             let judged = self.recovery.as_ref().map(|recovery| recovery.judge(&found, view, keep)).transpose()?;
@@ -468,7 +476,7 @@ impl<B: BlobStore> Examine<B> {
             return Ok(());
         }
         let report = quarantine(view, found, &self.quarantine()?, &QuarantineLimits::default())?;
-        fact.quarantined =
+        fact.files.quarantined =
             report.kept.into_iter().map(|kept| RefusedChange { path: kept.path, reason: kept.reason }).collect();
         Ok(())
     }
@@ -477,5 +485,5 @@ impl<B: BlobStore> Examine<B> {
 /// True for an attempt that ended by itself, as did each of its commands.
 fn was_not_killed(fact: &StageFinished) -> bool {
     let has_ended = |receipt: &Receipt| receipt.how == CommandEnding::Exited;
-    fact.ending == Ending::Returned && fact.receipts.iter().all(has_ended)
+    fact.ending == Ending::Returned && fact.commands.receipts.iter().all(has_ended)
 }

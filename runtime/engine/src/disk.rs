@@ -70,11 +70,12 @@ impl DiskGauge {
     /// # Errors
     /// When the run's folder cannot be read.
     pub fn note(&self, finished: &StageFinished) -> io::Result<()> {
-        let outputs = [&finished.stdout, &finished.stderr].into_iter().flatten().map(|captured| captured.bytes);
+        let outputs =
+            [&finished.files.stdout, &finished.files.stderr].into_iter().flatten().map(|captured| captured.bytes);
         // Beside its node, and among those of every attempt.
-        let artifacts = finished.artifacts.iter().flat_map(|artifact| [artifact.bytes; 2]);
+        let artifacts = finished.files.artifacts.iter().flat_map(|artifact| [artifact.bytes; 2]);
         let files = artifacts.chain(outputs).fold(0, |sum: u64, bytes| sum.saturating_add(in_blocks(bytes)));
-        let set_aside = match finished.quarantined.is_empty() {
+        let set_aside = match finished.files.quarantined.is_empty() {
             true => 0,
             false => measure(&self.run.dir, format!("{QUARANTINE_DIR}/{}", finished.attempt.id), DEPTH_MAX)?,
         };
@@ -82,7 +83,7 @@ impl DiskGauge {
         let mut kept = self.lock();
         kept.added = kept.added.saturating_add(files).saturating_add(set_aside).saturating_add(of_branch);
         // A cache changes by commands only, and what git ignores is kept beside caches.
-        if !finished.receipts.is_empty() || finished.ignored.is_some() {
+        if !finished.commands.receipts.is_empty() || finished.files.ignored.is_some() {
             kept.cache = None;
         }
         Ok(())
@@ -91,8 +92,9 @@ impl DiskGauge {
     /// Disk space that the first change of a branch adds: its next attempt begins in a copy of the workspace.
     fn folder_of_branch(&self, finished: &StageFinished) -> io::Result<u64> {
         let branch = &finished.attempt.task.branch;
-        let is_first =
-            *branch != BranchId::main() && !finished.changes.is_empty() && self.lock().branches.insert(branch.clone());
+        let is_first = *branch != BranchId::main()
+            && !finished.files.changes.is_empty()
+            && self.lock().branches.insert(branch.clone());
         if is_first { measure(&self.run.dir, WORKSPACE_DIR, DEPTH_MAX) } else { Ok(0) }
     }
 
@@ -229,6 +231,7 @@ fn if_there(found: io::Result<u64>) -> io::Result<u64> {
 mod tests {
     use super::*;
     use cap_std::ambient_authority;
+    use glovebox_journal::event::StageFiles;
     use glovebox_journal::ports::BlobStore;
     use glovebox_state::run_state::OpenTask;
     use glovebox_state::simulation::{self, task};
@@ -251,6 +254,12 @@ mod tests {
             attempt_id: Some(id.into()),
         };
         simulation::finished(&open, glovebox_record::Outcome::new(glovebox_record::Status::Success))
+    }
+
+    fn with_files(id: &str, change: impl FnOnce(&mut StageFiles)) -> StageFinished {
+        let mut finished = attempt(id);
+        change(&mut finished.files);
+        finished
     }
 
     fn put(folder: &tempfile::TempDir, path: &str, bytes: usize) {
@@ -291,15 +300,15 @@ mod tests {
         let growths: [Growth<'_>; 6] = [
             &|_, blobs, _, _| drop(blobs.put(&mut &[2; 1_200_000][..])),
             &|_, _, written, _| written.add(1_200_000),
-            &|_, _, _, gauge| gauge.note(&StageFinished { artifacts: vec![artifact.clone()], ..attempt("a") }).unwrap(),
+            &|_, _, _, gauge| gauge.note(&with_files("a", |files| files.artifacts.push(artifact.clone()))).unwrap(),
             &|folder, _, _, gauge| {
                 put(folder, "quarantine/a1/0001-x", 1_200_000);
-                gauge.note(&StageFinished { quarantined: vec![quarantined()], ..attempt("a1") }).unwrap();
+                gauge.note(&with_files("a1", |files| files.quarantined.push(quarantined()))).unwrap();
             },
             &|folder, _, _, gauge| {
                 put(folder, "cache/builder/k/o", 1_200_000);
                 let ignored = glovebox_journal::event::IgnoredFiles { files: 1, bytes: 1, names: Vec::new() };
-                gauge.note(&StageFinished { ignored: Some(ignored), ..attempt("a1") }).unwrap();
+                gauge.note(&with_files("a1", |files| files.ignored = Some(ignored))).unwrap();
             },
             &|folder, _, _, _| put(folder, JOURNAL_FILE, 1_200_000),
         ];
@@ -338,7 +347,8 @@ mod tests {
         gauge.note(&ended).unwrap();
         assert!(gauge.has_room().unwrap(), "a branch without a change has no folder");
         let path = glovebox_record::path::ScopePath::parse("x").unwrap();
-        ended.changes = vec![glovebox_journal::event::FileChange::bare(path, glovebox_journal::event::ChangeOp::Mkdir)];
+        ended.files.changes =
+            vec![glovebox_journal::event::FileChange::bare(path, glovebox_journal::event::ChangeOp::Mkdir)];
         gauge.note(&ended).unwrap();
         assert!(!gauge.has_room().unwrap(), "its next attempt begins in a copy");
         assert!(gauge.over().unwrap().is_none(), "it is not there yet");

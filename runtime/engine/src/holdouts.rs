@@ -81,14 +81,14 @@ impl Holdouts {
     /// run's inputs and the workspace that the run began with show anyway is not secret.
     pub fn open(run: &RunDir, state: &RunState, source: &str) -> Result<Option<Self>, HoldoutError> {
         let Some(started) = &state.run else { return Ok(None) };
-        let Some(sealed) = &started.holdouts else { return Ok(None) };
+        let Some(sealed) = &started.workspace.holdouts else { return Ok(None) };
         let seal = Seal::open(&run.path.join(HOLDOUTS_DIR)).map_err(HoldoutError::Reopen)?;
         let deviations = seal.verify(&sealed.root, &seal.files()).map_err(HoldoutError::Reopen)?;
         if !deviations.is_empty() {
             return Err(HoldoutError::Differs(deviations.len()));
         }
-        let inputs = started.inputs.values().map(String::as_str);
-        let texts = [source, started.goal.as_str()].into_iter().chain(inputs).collect();
+        let inputs = started.pipeline.inputs.values().map(String::as_str);
+        let texts = [source, started.pipeline.goal.as_str()].into_iter().chain(inputs).collect();
         // A run that is taken up again has the work of its stages in the workspace; they must not choose what is public.
         let written = state.main().changes.keys().map(ScopePath::as_str).collect();
         let canary = Canary::for_seal(&seal, &PublicSummary { texts, folder: Some(&run.workspace()), written })

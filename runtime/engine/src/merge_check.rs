@@ -62,9 +62,9 @@ fn faults(blobs: &DirBlobs, state: &RunState, finished: &FanInFinished) -> Resul
         return Ok(Vec::new());
     }
     let Some(started) = &state.run else { return Ok(Vec::new()) };
-    let base = serde_json::from_slice(&blobs.read_all(&started.base_digest, BASE_BYTES_MAX)?)?;
+    let base = serde_json::from_slice(&blobs.read_all(&started.workspace.base_digest, BASE_BYTES_MAX)?)?;
     let base = with_changes(base, state.branch(&finished.branch));
-    let before = Before { base, blobs, project: Path::new(&started.source_dir) };
+    let before = Before { base, blobs, project: Path::new(&started.workspace.source_dir) };
     Ok(repository_shape::faults(&before, &steps)?)
 }
 

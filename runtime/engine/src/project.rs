@@ -466,7 +466,7 @@ impl From<io::Error> for BlobOrFile {
 fn completes(event: &Event) -> bool {
     use Event::{QuestionAnswered, RunFinished, StageFinished, StagePassed, StageRetrying};
     let is_open = match event {
-        StageFinished(finished) => finished.verifying || finished.recoverable.is_some(),
+        StageFinished(finished) => finished.follow_up.verifying || finished.files.recoverable.is_some(),
         QuestionAnswered(answered) => answered.policy,
         Event::PolicyDecided(decided) => return !decided.verifying,
         _ => false,

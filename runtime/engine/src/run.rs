@@ -170,7 +170,7 @@ impl Run {
         watcher.borrow_mut().records(&filled);
         let Self { session, executor, projector, summary, .. } = self;
         let (dir, blobs, written) = (Arc::clone(&session.dir), Arc::clone(&session.blobs), projector.written());
-        let disk = DiskGauge::new(dir, blobs, written, executor.plan.disk_bytes_max);
+        let disk = DiskGauge::new(dir, blobs, written, executor.plan.bounds.disk_bytes_max);
         let disk = disk.map_err(|error| RunError::Project(Box::new(error)))?;
         let (files, told) = (RefCell::new(Files { projector, failed: None }), Notify::new());
         let execute = async |assignment: Assignment| {
@@ -189,9 +189,9 @@ impl Run {
             Ok(())
         };
         let plan = &executor.plan;
-        let rules = (&*plan.pipeline, plan.no_change.as_ref());
+        let rules = (&*plan.pipeline, plan.checks.no_change.as_ref());
         let driven = tokio::select! {
-            driven = session.drive(rules, (signals, Some(&disk), plan.parallel_max), inbox, execute, project) => driven,
+            driven = session.drive(rules, (signals, Some(&disk), plan.bounds.parallel_max), inbox, execute, project) => driven,
             never = show(&hints, &watcher) => match never {},
             never = keep_written(&files, &told) => match never {},
         };
@@ -245,7 +245,7 @@ impl Run {
         let Executor { plan, host, sandbox_env, protected, targets, .. } = &self.executor;
         let base = restore::base(&self.session.blobs, &self.session.state)?;
         let ignored = Arc::new(IgnoreMatcher::new(&base.ignored));
-        let is_verification = |kind: HandlerKind| kind == HandlerKind::Verification && plan.verify.is_some();
+        let is_verification = |kind: HandlerKind| kind == HandlerKind::Verification && plan.checks.verify.is_some();
         let mut kinds = plan.pipeline.nodes.iter().map(|node| node.handler.kind());
         let is_told_base = kinds.any(|kind| kind.judges_changes() || is_verification(kind));
         Ok(Workbench {
@@ -274,7 +274,7 @@ impl Run {
     fn holdouts(&self) -> Result<Option<Holdouts>, RunError> {
         let Session { dir, blobs, state, .. } = &self.session;
         let Some(started) = &state.run else { return Err(RunError::NotStarted) };
-        let source = blobs.read_all(&started.pipeline_digest, SOURCE_BYTES_MAX)?;
+        let source = blobs.read_all(&started.pipeline.digest, SOURCE_BYTES_MAX)?;
         Holdouts::open(dir, state, &String::from_utf8_lossy(&source))
             .map_err(|error| RunError::Holdouts(Box::new(error)))
     }

@@ -192,10 +192,10 @@ async fn allowed_changes_are_stored_and_listed() {
         files.write("src/more.rs", "more");
     };
     let fact = bench.settle(act, report()).await;
-    assert_eq!((fact.outcome.status, fact.turns_used, fact.quarantined.len()), (Status::Success, 2, 0));
-    let paths: Vec<_> = fact.changes.iter().map(|change| (change.path.as_str(), change.op)).collect();
+    assert_eq!((fact.outcome.status, fact.model.turns_used, fact.files.quarantined.len()), (Status::Success, 2, 0));
+    let paths: Vec<_> = fact.files.changes.iter().map(|change| (change.path.as_str(), change.op)).collect();
     assert_eq!(paths, [("src/lib.rs", ChangeOp::Write), ("src/more.rs", ChangeOp::Write)]);
-    let digest = fact.changes[0].digest.expect("stored");
+    let digest = fact.files.changes[0].digest.expect("stored");
     assert_eq!(bench.bench.blobs.read_all(&digest, 10).expect("blob"), b"new");
 }
 
@@ -209,8 +209,8 @@ async fn disallowed_changes_fail_the_stage_and_are_set_aside() {
         (Status::Fail, FailureClass::Scope, "scope/write")
     );
     assert_eq!(failure.reason, "guardrail_violation: wrote disallowed files: also.txt,evil.txt");
-    assert_eq!(fact.quarantined.len(), 2);
-    assert_eq!(fact.changes.len(), 1, "what was allowed counts: the fix loop goes on from it");
+    assert_eq!(fact.files.quarantined.len(), 2);
+    assert_eq!(fact.files.changes.len(), 1, "what was allowed counts: the fix loop goes on from it");
     assert!(bench.path("quarantine/A1/report.json").exists());
     assert!(!bench.path("workspace/evil.txt").exists());
 }
@@ -222,7 +222,7 @@ async fn thousands_of_disallowed_paths_make_no_endless_reason() {
     let fact = made.settle(act, report()).await;
     let reason = fact.outcome.failure.expect("failure").reason;
     assert!(reason.len() < 9 << 10 && reason.ends_with(" more"), "{} bytes", reason.len());
-    assert_eq!(fact.quarantined.len(), 500);
+    assert_eq!(fact.files.quarantined.len(), 500);
 }
 
 #[tokio::test]
@@ -245,7 +245,7 @@ async fn a_stage_that_did_not_end_by_itself_changes_nothing() {
         let bench = Bench::new("prompt=x, allowed_write_paths=\"src/\"");
         let failed = outcome(Status::Fail);
         let fact = bench.settle(write_both, Report { ending: ending.clone(), outcome: failed, ..report() }).await;
-        assert!(fact.changes.is_empty() && fact.quarantined.is_empty(), "{ending:?}");
+        assert!(fact.files.changes.is_empty() && fact.files.quarantined.is_empty(), "{ending:?}");
         assert!(!bench.path("quarantine").exists(), "{ending:?}");
     }
 }
@@ -256,7 +256,7 @@ async fn more_than_a_limit_allows_is_a_failure_that_names_it() {
     let fact = bench.settle(|files| files.write("src/lib.rs", &"x".repeat(11)), report()).await;
     let failure = fact.outcome.failure.expect("failure");
     assert_eq!((failure.class, failure.code.as_str()), (FailureClass::Budget, "limit/write_bytes"));
-    assert_eq!((fact.ending, fact.changes.len()), (Ending::LimitHit("write_bytes".to_owned()), 0));
+    assert_eq!((fact.ending, fact.files.changes.len()), (Ending::LimitHit("write_bytes".to_owned()), 0));
 }
 
 #[tokio::test]
@@ -306,11 +306,11 @@ async fn a_stage_that_can_change_nothing_reads_the_workspace_itself() {
 async fn a_component_is_executed_from_copy_to_fact() {
     let bench = Bench::new("prompt=x, max_turns=3, allowed_write_paths=\"src/\"");
     let fact = bench.bench.execute(&claim()).await.expect("executed");
-    assert_eq!((&fact.attempt, fact.retrying), (&claim().attempt, false));
-    assert_eq!(fact.turns_used, 3, "it asks its model until the limit");
+    assert_eq!((&fact.attempt, fact.follow_up.retrying), (&claim().attempt, false));
+    assert_eq!(fact.model.turns_used, 3, "it asks its model until the limit");
     let turns = fact.usage.iter().find(|usage| usage.name == LimitName::Turns).expect("reported");
     assert_eq!((turns.used, turns.limit), (Some(3), 3));
-    assert!(fact.changes.is_empty() && !bench.path("stage/A1").exists());
+    assert!(fact.files.changes.is_empty() && !bench.path("stage/A1").exists());
 }
 
 #[tokio::test]

@@ -109,7 +109,7 @@ fn on(machine: Option<Tier>, table: &str, attributes: &str, options: BindOptions
 #[test]
 fn commands_get_the_walls_the_operator_requires_or_do_not_run() {
     let tier = |machine, table: &str, options: &BindOptions| {
-        on(machine, table, COMMAND, options.clone()).expect("plan").sandbox.tier_word()
+        on(machine, table, COMMAND, options.clone()).expect("plan").commands.sandbox.tier_word()
     };
     let plain = BindOptions::default();
     assert_eq!(tier(Some(Tier::Full), "", &plain), "full");
@@ -118,7 +118,7 @@ fn commands_get_the_walls_the_operator_requires_or_do_not_run() {
     assert_eq!(tier(Some(Tier::Landlock), "require = \"landlock\"", &plain), "landlock");
     let unconfined = BindOptions { no_sandbox: true, ..BindOptions::default() };
     assert_eq!(tier(None, "", &unconfined), "unconfined");
-    let open = on(Some(Tier::Full), "", COMMAND, unconfined).expect("plan").sandbox;
+    let open = on(Some(Tier::Full), "", COMMAND, unconfined).expect("plan").commands.sandbox;
     assert!(open.is_unconfined() && open.degradations.is_empty());
     for (machine, table, message) in [
         (Some(Tier::Landlock), "", "this machine can enforce `landlock`, but the run requires `full`"),
@@ -144,7 +144,7 @@ fn commands_get_the_walls_the_operator_requires_or_do_not_run() {
             "{help}"
         );
     }
-    let idle = on(None, "", "prompt=x", BindOptions::default()).expect("no commands").sandbox;
+    let idle = on(None, "", "prompt=x", BindOptions::default()).expect("no commands").commands.sandbox;
     assert_eq!((idle.tier_word(), idle.tier()), (TIER_NONE, None));
 }
 
@@ -156,10 +156,10 @@ fn only_the_highest_tier_keeps_commands_to_a_proxy() {
         let found = on(Some(tier), table, COMMAND, BindOptions::default());
         refused(found, BindClass::Policy, &[&format!("tier `{tier}` cannot restrict commands to a proxy"), "`n`"]);
         let plan = on(Some(tier), table, &none, BindOptions::default()).expect("plan");
-        assert_eq!(plan.sandbox.tier(), Some(tier));
+        assert_eq!(plan.commands.sandbox.tier(), Some(tier));
     }
     let plan = on(Some(Tier::Full), table, COMMAND, BindOptions::default()).expect("plan");
-    assert_eq!(plan.sandbox.tier(), Some(Tier::Full));
+    assert_eq!(plan.commands.sandbox.tier(), Some(Tier::Full));
     let unconfined = BindOptions { no_sandbox: true, ..BindOptions::default() };
     let found = on(Some(Tier::Full), table, COMMAND, unconfined.clone());
     refused(found, BindClass::Policy, &["tier `unconfined` cannot restrict commands to a proxy", "`n`"]);
@@ -172,9 +172,9 @@ fn only_the_highest_tier_keeps_commands_to_a_proxy() {
 fn a_plan_that_is_only_shown_says_what_a_run_would_be_refused_for() {
     let shown = BindOptions { plan_only: true, ..BindOptions::default() };
     let plan = on(Some(Tier::Landlock), "", COMMAND, shown).expect("plan");
-    assert_eq!((plan.sandbox.tier_word(), plan.sandbox.tier()), (TIER_UNAVAILABLE, None));
+    assert_eq!((plan.commands.sandbox.tier_word(), plan.commands.sandbox.tier()), (TIER_UNAVAILABLE, None));
     assert!(
-        matches!(&plan.sandbox.confinement, Confinement::Unmet(problem) if problem.to_string().contains("requires `full`"))
+        matches!(&plan.commands.sandbox.confinement, Confinement::Unmet(problem) if problem.to_string().contains("requires `full`"))
     );
 }
 
@@ -324,7 +324,7 @@ fn nodes_that_ask_for_the_same_share_a_binding_and_others_have_their_own() {
     let of = |pipeline| plan(&pipeline, &catalog(&[]), &Config::default(), &Lock::default()).expect("bound");
     let all = of(whole(&text));
     let told = |plan: &Plan, id: &str| -> Vec<String> {
-        let own = plan.warnings.iter().filter(|warning| warning.node.as_deref() == Some(id));
+        let own = plan.findings.warnings.iter().filter(|warning| warning.node.as_deref() == Some(id));
         own.map(|warning| warning.rule.to_string()).collect()
     };
     let quiet = ASKS.len() - 2;

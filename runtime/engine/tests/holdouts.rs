@@ -216,7 +216,7 @@ async fn settle(place: &Place, node: &str, wrote: &[(&str, &str)], report: Repor
     wrote.iter().for_each(|(path, content)| write(&files, path, content));
     drop(files);
     let fact = bench.finish(&claim(node), report, stage).unwrap();
-    let answer = fact.artifacts.iter().find(|artifact| artifact.name == "withheld.json");
+    let answer = fact.files.artifacts.iter().find(|artifact| artifact.name == "withheld.json");
     let answer = answer.map(|artifact| bench.blobs.read_all(&artifact.digest, 10_000).unwrap()).unwrap_or_default();
     (fact, answer)
 }
@@ -225,14 +225,14 @@ async fn settle(place: &Place, node: &str, wrote: &[(&str, &str)], report: Repor
 async fn a_run_commits_to_its_hold_outs_before_the_first_stage_and_copies_none() {
     let place = Place::new("label=b", "label=t");
     let (session, records) = place.begin().await.unwrap();
-    let sealed = started(&records).holdouts.clone().unwrap();
+    let sealed = started(&records).workspace.holdouts.clone().unwrap();
     assert_eq!(
         (sealed.folders.clone(), sealed.files, sealed.reach.clone()),
         (vec!["checks/".into()], 1, vec!["t".into()])
     );
     assert!(sealed.root != Digest::ZERO && sealed.opt_outs.is_empty());
     assert!(!place.path("run/workspace/checks").exists() && place.path("run/workspace/src/lib.rs").exists());
-    let base = session.blobs.read_all(&started(&records).base_digest, 100_000).unwrap();
+    let base = session.blobs.read_all(&started(&records).workspace.base_digest, 100_000).unwrap();
     assert!(!String::from_utf8(base).unwrap().contains("checks"), "not even named");
     let journal = serde_json::to_string(&records).unwrap();
     assert!(!journal.contains("apples") && !journal.contains("a.sh\":"), "{journal}");
@@ -240,7 +240,8 @@ async fn a_run_commits_to_its_hold_outs_before_the_first_stage_and_copies_none()
     let folder = place.plan.holdouts_of(&glovebox_pipeline::ir::NodeId::new("t"));
     assert_eq!(std::fs::read_dir(holdouts.source(folder[0].path())).unwrap().count(), 1);
     assert!(place.plan.holdouts_of(&glovebox_pipeline::ir::NodeId::new("b")).is_empty());
-    let without = RunStarted { holdouts: None, ..started(&records).clone() };
+    let mut without = started(&records).clone();
+    without.workspace.holdouts = None;
     assert!(place.open(&without).unwrap().is_none());
 }
 
@@ -349,8 +350,8 @@ fn check_leak(fact: &StageFinished, what: &str) {
         (failure.class, failure.code.as_str(), &failure.reason),
         (FailureClass::Scope, "holdout/leak", &expected)
     );
-    assert_eq!(fact.refusals.iter().map(|refusal| refusal.path.as_str()).collect::<Vec<_>>(), ["checks/a.sh:1"]);
-    assert!(fact.changes.is_empty(), "it changes nothing");
+    assert_eq!(fact.refusals.listed.iter().map(|refusal| refusal.path.as_str()).collect::<Vec<_>>(), ["checks/a.sh:1"]);
+    assert!(fact.files.changes.is_empty(), "it changes nothing");
     assert!(!serde_json::to_string(&fact).unwrap().contains("apples"));
 }
 
@@ -361,7 +362,7 @@ async fn a_builder_that_quotes_a_hold_out_fails_and_is_quoted_nowhere() {
     let fine = [("src/lib.rs", "fn answer() {}\n")];
     let (fact, _) = settle(&place, "b", &fine, report(&line, None)).await;
     check_leak(&fact, "its answer");
-    assert!(fact.artifacts.is_empty(), "what it kept quotes it too");
+    assert!(fact.files.artifacts.is_empty(), "what it kept quotes it too");
     let place = Place::new("label=b", "label=t");
     let quiet = Report { artifacts: Vec::new(), ..report("done", None) };
     let (fact, _) = settle(&place, "b", &[("src/x", &line)], quiet).await;
@@ -378,13 +379,17 @@ async fn a_verifier_leaves_nothing_behind_and_what_it_may_commit_is_leak_checked
     check_leak(&fact, "a file it wrote");
     let place = Place::new("label=b", "label=t");
     let (fact, _) = settle(&place, "t", &log, report("done", None)).await;
-    let aside: Vec<&str> = fact.quarantined.iter().map(|file| file.path.as_str()).collect();
-    assert_eq!((fact.changes.len(), aside), (0, vec!["out", "out/log"]), "without the opt-out it is scratch");
-    assert_eq!((fact.outcome.failure, fact.isolation), (None, Some(Isolation::NotIsolated)));
+    let aside: Vec<&str> = fact.files.quarantined.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!((fact.files.changes.len(), aside), (0, vec!["out", "out/log"]), "without the opt-out it is scratch");
+    assert_eq!((fact.outcome.failure, fact.commands.isolation), (None, Some(Isolation::NotIsolated)));
     let place = Place::new("label=b", "scenario_writes=commit, allowed_write_paths=\"out/,checks/\"");
     let swapped = [("checks/a.sh", "exit 0\n")];
     let (fact, _) = settle(&place, "t", &swapped, report("done", None)).await;
-    assert!(fact.changes.iter().all(|change| !change.path.as_str().starts_with("checks")), "{:?}", fact.changes);
+    assert!(
+        fact.files.changes.iter().all(|change| !change.path.as_str().starts_with("checks")),
+        "{:?}",
+        fact.files.changes
+    );
 }
 
 #[test]
@@ -404,7 +409,7 @@ fn commands_without_walls_are_refused_where_hold_outs_are_sealed() {
 async fn who_opted_out_is_recorded_and_not_watched() {
     let place = Place::new("codex.allow_read_scenarios=true", "label=t");
     let (_session, records) = place.begin().await.unwrap();
-    let sealed = started(&records).holdouts.clone().unwrap();
+    let sealed = started(&records).workspace.holdouts.clone().unwrap();
     assert_eq!(
         (sealed.reach, sealed.opt_outs),
         (vec!["b".into(), "t".into()], vec!["builder `b` may read hold-outs".into()])

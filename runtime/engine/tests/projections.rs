@@ -6,8 +6,8 @@ use glovebox_engine::project::{Projector, WRITE_EVERY};
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{
     Artifact, Attempt, BranchId, Digest, Ending, Event, EventText, NodeId, Receipt, Record, RefusedChange,
-    RouteCandidate, RouteTaken, RunFinished, RunResumed, RunStarted, StageFinished, StagePassed, StageReady,
-    StageRetrying, StageStarted, StoredOutput, Task, Verdict, Work,
+    RouteCandidate, RouteTaken, RunFinished, RunResumed, RunStarted, StageFiles, StageFinished, StageModel,
+    StagePassed, StageReady, StageRefusals, StageRetrying, StageStarted, StoredOutput, Task, Verdict, Work,
 };
 use glovebox_journal::ports::BlobStore;
 use glovebox_pipeline::Source;
@@ -61,42 +61,11 @@ impl Run {
 
     fn finished(&self, node: &str, ordinal: u32, outcome: Outcome) -> StageFinished {
         StageFinished {
-            attempt: attempt(node, ordinal),
             handler: "codergen".to_owned(),
-            outcome,
-            retrying: false,
-            verifying: false,
-            no_change: false,
-            recoverable: None,
-            at_exit: false,
-            ending: Ending::Returned,
-            usage: Vec::new(),
-            refusals: Vec::new(),
-            refusals_total: 2,
-            tool_calls: Vec::new(),
-            receipts: Vec::new(),
-            network: None,
-            changes: Vec::new(),
-            quarantined: Vec::new(),
-            ignored: None,
-            stored_values: Default::default(),
-            artifacts: Vec::new(),
-            isolation: None,
-            sees: None,
-            misses_holdouts: false,
-            stdout: None,
-            stderr: None,
-            session: None,
-            turns_used: 1,
-            tokens: glovebox_record::Tokens::default(),
-            cost: glovebox_record::spend::Money::default(),
-            is_estimated: false,
-            steered: Vec::new(),
-            model: None,
             duration_ms: 5,
-            signature: None,
-            failed_command: None,
-            dropped_checks: Vec::new(),
+            refusals: StageRefusals { listed: Vec::new(), total: 2 },
+            model: StageModel { turns_used: 1, ..StageModel::default() },
+            ..StageFinished::new(attempt(node, ordinal), outcome)
         }
     }
 
@@ -105,28 +74,22 @@ impl Run {
         let failure =
             Failure::new(FailureClass::Scope, "scope/write", "guardrail_violation: wrote disallowed files: x");
         let output = self.blobs.put_bytes(b"out").expect("blob");
-        let first = StageFinished {
-            retrying: true,
+        let files = StageFiles {
             artifacts: vec![self.artifact("prompt.md", "do"), self.artifact("draft.md", "x")],
             stdout: Some(StoredOutput { digest: output, bytes: 3 }),
             quarantined: vec![RefusedChange { path: "x".into(), reason: "outside".into() }],
-            ..self.finished("workspace", 1, Outcome::failed(failure))
+            ..StageFiles::default()
         };
+        let mut first = StageFinished { files, ..self.finished("workspace", 1, Outcome::failed(failure)) };
+        first.follow_up.retrying = true;
         let mut success = Outcome::new(Status::Success);
         success.context_updates.insert("tests_passed".into(), Value::from("true"));
-        let second = StageFinished {
-            artifacts: vec![
-                self.artifact("prompt.md", "do again"),
-                self.artifact("status.json", "{\"outcome\":\"fail\"}"),
-            ],
-            ..self.finished("workspace", 2, success)
-        };
-        let test = StageFinished {
-            receipts: vec![receipt()],
-            network: None,
-            artifacts: vec![self.artifact("tool.stdout.txt", "ok")],
-            ..self.finished("test", 1, Outcome::new(Status::Success))
-        };
+        let mut second = self.finished("workspace", 2, success);
+        second.files.artifacts =
+            vec![self.artifact("prompt.md", "do again"), self.artifact("status.json", "{\"outcome\":\"fail\"}")];
+        let mut test = self.finished("test", 1, Outcome::new(Status::Success));
+        test.commands.receipts = vec![receipt()];
+        test.files.artifacts = vec![self.artifact("tool.stdout.txt", "ok")];
         let events = vec![
             Event::RunStarted(Box::new(started(&self.pipeline))),
             Event::StagePassed(passed("start")),
@@ -181,9 +144,10 @@ fn record(seq: u64, event: Event) -> Record {
 
 fn started(pipeline: &Pipeline) -> RunStarted {
     let text = serde_json::json!({
-        "schema_version": 2, "engine_version": "0.1.0", "run_id": "r1", "generation": 0,
+        "schema_version": 1, "engine_version": "0.1.0", "run_id": "r1", "generation": 0,
         "pipeline_name": pipeline.name, "goal": pipeline.goal, "pipeline_path": "pipeline.dot",
-        "pipeline_digest": Digest::hash(b"p"), "plan_digest": Digest::hash(b"q"), "base_digest": Digest::hash(b"b"),
+        "pipeline_digest": Digest::hash(b"p"), "plan_digest": Digest::hash(b"q"), "capabilities_digest": Digest::hash(b"c"),
+        "base_digest": Digest::hash(b"b"),
         "source_dir": "/project", "model": "simulated", "sandbox_tier": "unconfined", "steps_max": 200,
     });
     serde_json::from_value(text).expect("run.started")
@@ -442,7 +406,7 @@ fn lines_are_whole_sorted_and_of_the_known_types() {
         .map(|line| {
             let value: Value = serde_json::from_str(line).expect("line");
             assert_eq!(line, glovebox_journal::event::canonical(&value).expect("canonical"), "keys are sorted");
-            assert_eq!(value["schema_version"], 2);
+            assert_eq!(value["schema_version"], 1);
             value["type"].as_str().expect("type").to_owned()
         })
         .collect();

@@ -8,17 +8,20 @@ use glovebox_engine::driver::{Assignment, RunError};
 use glovebox_engine::inbox::Inbox;
 use glovebox_engine::run::{NewRun, ResumeTerms, RunDir, Session, apply_changes};
 use glovebox_engine::signals::LocalSignals;
-use glovebox_journal::event::{ChangeOp, Digest, Event, FileChange, Record, StageFinished, Verdict};
+use glovebox_journal::event::{ChangeOp, Digest, Event, FileChange, Record, StageFiles, StageFinished, Verdict};
 use glovebox_journal::ports::{BlobStore, PortError, RunLog};
 use glovebox_journal::sqlite::{SqliteReader, VerifiedJournal};
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::Pipeline;
-use glovebox_pipeline::transform::RuleReport;
 use glovebox_pipeline::{Inputs, check};
 use glovebox_plan::config::ExecSetting;
 use glovebox_plan::config::sandbox::SandboxSetting;
-use glovebox_plan::plan::{Confinement, Plan, SandboxPlan};
+use glovebox_plan::plan::{
+    Confinement, OperatorBounds, Plan, PlanFindings, PlannedChecks, PlannedCommands, PlannedFolders, PlannedModels,
+    SandboxPlan,
+};
 use glovebox_plan::prepare::executor::Worker;
+use glovebox_record::spend::SpendBounds;
 use glovebox_record::{Outcome, Status};
 use glovebox_workspace::project::{Base, Include};
 use glovebox_workspace::run_folder::JOURNAL_FILE;
@@ -95,31 +98,22 @@ fn open(dir: RunDir, name: &str) -> Result<Session, RunError> {
 /// A plan whose stages these tests execute themselves.
 fn plan(pipeline: &Pipeline) -> Plan {
     Plan {
-        hidden: OnceLock::new(),
         pipeline: Arc::new(pipeline.clone()),
         bindings: BTreeMap::new(),
-        exec: ExecSetting::default(),
-        workspace_include: Vec::new(),
-        dependencies: Vec::new(),
-        stores: Vec::new(),
-        sealed: Vec::new(),
-        sandbox: SandboxPlan {
-            confinement: Confinement::NotNeeded,
-            setting: SandboxSetting::default(),
-            degradations: Vec::new(),
+        folders: PlannedFolders::default(),
+        commands: PlannedCommands {
+            exec: ExecSetting::default(),
+            sandbox: SandboxPlan {
+                confinement: Confinement::NotNeeded,
+                setting: SandboxSetting::default(),
+                degradations: Vec::new(),
+            },
         },
-        rule_report: RuleReport::default(),
-        unlocked: Vec::new(),
-        models: Default::default(),
-        script: None,
-        verify: None,
-        recovery: None,
-        no_change: None,
-        disk_bytes_max: u64::MAX,
-        spend_max: glovebox_record::spend::SpendBounds::default(),
-        price: None,
-        parallel_max: 4,
-        warnings: Vec::new(),
+        models: PlannedModels::default(),
+        checks: PlannedChecks::default(),
+        bounds: OperatorBounds { disk_bytes_max: u64::MAX, parallel_max: 4, spend_max: SpendBounds::default() },
+        findings: PlanFindings::default(),
+        hidden: OnceLock::new(),
     }
 }
 
@@ -136,7 +130,8 @@ fn change(path: &str, op: ChangeOp, digest: Option<Digest>) -> FileChange {
 
 fn finish(claim: &Assignment, changes: Vec<FileChange>) -> StageFinished {
     let finished = StageFinished::new(claim.attempt.clone(), Outcome::new(Status::Success));
-    StageFinished { handler: "codergen".to_owned(), changes, ..finished }
+    let files = StageFiles { changes, ..StageFiles::default() };
+    StageFinished { handler: "codergen".to_owned(), files, ..finished }
 }
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
@@ -168,12 +163,16 @@ async fn the_first_record_names_what_is_stored_already() {
     let kinds: Vec<_> = records.iter().map(|record| record.event.kind()).collect();
     assert_eq!(kinds, ["run.started", "stage.passed", "route.taken", "stage.ready"]);
     let Event::RunStarted(started) = &records[0].event else { panic!("the first record is the start") };
-    assert_eq!(session.blobs.read_all(&started.pipeline_digest, 10_000).unwrap(), SOURCE.as_bytes());
-    assert_eq!(session.blobs.read_all(&started.script_digest.unwrap(), 10).unwrap(), b"script");
-    let base: Base = serde_json::from_slice(&session.blobs.read_all(&started.base_digest, 10_000).unwrap()).unwrap();
+    assert_eq!(session.blobs.read_all(&started.pipeline.digest, 10_000).unwrap(), SOURCE.as_bytes());
+    assert_eq!(session.blobs.read_all(&started.model.script_digest.unwrap(), 10).unwrap(), b"script");
+    let base: Base =
+        serde_json::from_slice(&session.blobs.read_all(&started.workspace.base_digest, 10_000).unwrap()).unwrap();
     assert_eq!(base.files.keys().collect::<Vec<_>>(), ["old.txt", "src/main.rs"]);
     assert_eq!(place.read("src/main.rs").as_deref(), Some("fn main() {}"));
-    assert_eq!((started.steps_max, started.goal.as_str(), started.run_id.as_str()), (30, "ship", "run-1"));
+    assert_eq!(
+        (started.bounds.steps_max, started.pipeline.goal.as_str(), started.run_id.as_str()),
+        (30, "ship", "run-1")
+    );
     assert_eq!(session.state.main().context.text("graph.goal"), "ship");
 }
 

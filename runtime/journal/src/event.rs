@@ -13,6 +13,7 @@ mod question;
 mod record;
 mod recovery;
 mod route;
+mod run_started;
 mod stage;
 mod steered;
 pub mod time_format;
@@ -36,15 +37,14 @@ pub use question::{AnsweredBy, HeldStage, QuestionAnswered, QuestionAsked, RunPa
 pub use record::{EventText, Record, chain, whole_milliseconds};
 pub use recovery::{PolicyAction, PolicyDecided, PolicyQuestion, PolicyReason, ProposedWrite, Recoverable};
 pub use route::{GateUnmet, LoopRestarted, RouteCandidate, RouteTaken};
+pub use run_started::{RunStarted, StartedModel, StartedPipeline, StartedPlan, StartedSandbox, StartedWorkspace};
 pub use stage::{
-    AskedModel, CacheFilled, IgnoredFiles, Isolation, StageFinished, StageReady, StageRetrying, StageStarted,
+    AskedModel, CacheFilled, FollowUp, IgnoredFiles, Isolation, StageCommands, StageFiles, StageFinished, StageModel,
+    StageReady, StageRefusals, StageRetrying, StageStarted,
 };
 pub use steered::StageSteered;
 pub use went_back::WentBack;
 
-use glovebox_pipeline::ir::{HandlerKind, Role};
-use glovebox_pipeline::transform::RuleRecord;
-use glovebox_record::VerifyLimits;
 use glovebox_record::spend::SpendBounds;
 use glovebox_record::{Failure, SandboxRecord, Status};
 use schemars::JsonSchema;
@@ -53,7 +53,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Version of the event vocabulary, written into `run.started` and into the journal's database. Other versions are refused.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 1;
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -208,118 +208,6 @@ impl Event {
     }
 }
 
-/// The run was created.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RunStarted {
-    /// Version of this vocabulary: [`SCHEMA_VERSION`].
-    pub schema_version: u32,
-    /// Version of the program that wrote it.
-    pub engine_version: String,
-    /// The run's id.
-    pub run_id: RunId,
-    /// The run whose records this one begins with; absent for a run of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub forked_from: Option<Box<ForkedFrom>>,
-    /// Counts loop restarts; 0 for the first generation (decision run-generations).
-    pub generation: u32,
-    /// The graph's name.
-    pub pipeline_name: String,
-    /// The goal, inputs expanded.
-    pub goal: String,
-    /// Graph attributes; the context mirrors them as `graph.<key>` (spec §3.1).
-    #[serde(default)]
-    pub graph: BTreeMap<String, String>,
-    /// The path of the pipeline file, for messages.
-    pub pipeline_path: String,
-    /// Blob with the pipeline's source.
-    pub pipeline_digest: Digest,
-    /// Blobs with the files that the source refers to, by path; absent when it refers to none, and in journals of before it could.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub files: BTreeMap<String, Digest>,
-    /// The project's own rules that judged the graph, in the order they were asked, and what each changed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rules: Vec<RuleRecord>,
-    /// Blob with the pipeline as the rules' transforms made it, which is what runs; absent when none changed it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub transformed_digest: Option<Digest>,
-    /// Plugins that the operator bound as verifiers, by handler type.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub verifiers: BTreeSet<String>,
-    /// The components that the nodes are bound to: digest of the bytes by handler. Absent in journals of before it was recorded.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub components: BTreeMap<String, Digest>,
-    /// Digest of the plan: what was bound, with which grants and limits.
-    pub plan_digest: Digest,
-    /// Blob with what the plan allows; absent in journals of before it was kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub capabilities_digest: Option<Digest>,
-    /// The node that the run begins at; absent when that is the start node.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<NodeId>,
-    /// Blob with the list of files the workspace began with.
-    pub base_digest: Digest,
-    /// Folder the workspace was copied from, for `apply` and for people.
-    pub source_dir: String,
-    /// The model: `scripted`, `live` or `simulated`.
-    pub model: String,
-    /// Nodes with simulated answers; absent when there are none.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub simulated: BTreeSet<NodeId>,
-    /// Blob with the script of a scripted model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub script_digest: Option<Digest>,
-    /// `--set` values.
-    #[serde(default)]
-    pub inputs: BTreeMap<String, String>,
-    /// Tier of subprocesses: `full`, `bwrap`, `landlock`, `unconfined`, or `none` when no stage runs any.
-    pub sandbox_tier: String,
-    /// The requested sandbox, and what this machine enforces of it; absent when no stage runs commands.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sandbox: Option<SandboxRecord>,
-    /// Most steps in this run, the lower of attribute and flag.
-    pub steps_max: u64,
-    /// Longest driven time of this run, milliseconds; none is unlimited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wall_max_ms: Option<u64>,
-    /// The budget of its model calls; absent when unlimited.
-    #[serde(default, skip_serializing_if = "SpendBounds::is_open")]
-    pub spend_max: SpendBounds,
-    /// How often work is repeated after a failed verification; absent where the operator has no `[verify]`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verify_retry: Option<VerifyLimits>,
-    /// Hold-outs under seal; absent when the run has none, and in journals of before there were any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub holdouts: Option<HoldoutsSealed>,
-    /// Free labels, for people and for finding the run again.
-    #[serde(default)]
-    pub labels: BTreeMap<String, String>,
-}
-
-impl RunStarted {
-    /// The role of a handler in this run.
-    pub fn role(&self, handler: &str) -> Role {
-        match self.verifiers.contains(handler) {
-            true => Role::Verifier,
-            false => HandlerKind::from_name(handler).role().unwrap_or_default(),
-        }
-    }
-
-    /// The start record with the changes of a resume.
-    #[must_use]
-    pub fn resumed(mut self, resumed: &RunResumed) -> Self {
-        self.steps_max = resumed.steps_max.unwrap_or(self.steps_max);
-        self.wall_max_ms = resumed.wall_max_ms.or(self.wall_max_ms);
-        self.spend_max = resumed.spend_max.or(self.spend_max);
-        self.script_digest = resumed.script_digest.or(self.script_digest);
-        if let Some(replanned) = &resumed.replanned {
-            self.plan_digest = replanned.plan_digest;
-            self.components.clone_from(&replanned.components);
-            self.capabilities_digest = Some(replanned.capabilities_digest);
-        }
-        self
-    }
-}
-
 /// Another process took the run over.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunResumed {
@@ -353,7 +241,7 @@ pub struct RunResumed {
     /// The plan from here on; absent when the plan stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replanned: Option<Replanned>,
-    /// How the workspace was not what the journal says; absent when it was, and in journals of before it was recorded.
+    /// How the workspace was not what the journal says; absent when it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repaired: Option<Repaired>,
     /// Whether the run's caches were removed, since an attempt was under way when its process was killed.
@@ -386,7 +274,7 @@ pub struct Replanned {
     /// Capabilities that only the plan before had.
     #[serde(default)]
     pub less: Vec<String>,
-    /// Who answers its model calls: `scripted`, `live` or `simulated`; absent in journals of before it was recorded.
+    /// Who answers its model calls: `scripted`, `live` or `simulated`; absent when that stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Stages that get a simulated answer if they are visited.
@@ -473,7 +361,7 @@ pub struct RunFinished {
     /// Why, after a failure: the stage's reason unchanged (decision reasons-stay-unchanged).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-    /// The stage that a resume begins again at; absent where it continues, and in journals of before it was recorded.
+    /// The stage that a resume begins again at; absent where it continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumes_at: Option<NodeId>,
 }

@@ -26,7 +26,10 @@ use crate::components::{Catalog, PluginFile, PluginProblem};
 use crate::config::{Config, PluginEntry, is_plugin_name};
 use crate::lock::{Lock, Offer};
 use crate::plan::capability::MachineFolder;
-use crate::plan::{Binding, BoundComponent, Confinement, HostCapability, Plan, SandboxPlan};
+use crate::plan::{
+    Binding, BoundComponent, Confinement, HostCapability, OperatorBounds, Plan, PlanFindings, PlannedChecks,
+    PlannedCommands, PlannedFolders, PlannedModels, SandboxPlan,
+};
 use effective::{effective, grant_lines, granted};
 use foldhash::fast::RandomState;
 use glovebox_host::component::{LoadError, check_handler};
@@ -109,25 +112,29 @@ pub fn bind(
     let no_change = no_change::rule(config, &pipeline, &bindings);
     Ok(Plan {
         pipeline,
-        no_change,
         bindings,
-        exec: config.exec.clone(),
-        workspace_include: config.workspace.include.clone(),
-        sandbox: SandboxPlan::new(confinement, &config.sandbox, options.available),
-        sealed: options.sealed,
-        dependencies: options.dependencies,
-        stores: options.stores,
-        rule_report: RuleReport::default(),
-        unlocked,
-        models: chosen.models,
-        price: config.models.get(unconfigured).and_then(|entry| entry.price),
-        script: options.script,
-        verify,
-        recovery,
-        spend_max: config.run.spend_max,
-        disk_bytes_max: config.run.disk_bytes_max,
-        parallel_max: config.run.parallel_max,
-        warnings,
+        folders: PlannedFolders {
+            include: config.workspace.include.clone(),
+            sealed: options.sealed,
+            dependencies: options.dependencies,
+            stores: options.stores,
+        },
+        commands: PlannedCommands {
+            exec: config.exec.clone(),
+            sandbox: SandboxPlan::new(confinement, &config.sandbox, options.available),
+        },
+        models: PlannedModels {
+            by_node: chosen.models,
+            script: options.script,
+            price: config.models.get(unconfigured).and_then(|entry| entry.price),
+        },
+        checks: PlannedChecks { verify, no_change, recovery },
+        bounds: OperatorBounds {
+            disk_bytes_max: config.run.disk_bytes_max,
+            parallel_max: config.run.parallel_max,
+            spend_max: config.run.spend_max,
+        },
+        findings: PlanFindings { rule_report: RuleReport::default(), unlocked, warnings },
         hidden: OnceLock::new(),
     })
 }

@@ -23,7 +23,7 @@ mod verify;
 
 pub use binding::{Binding, BoundComponent, CommandAccess, HoldoutAccess, HookTexts, PlannedProgram, Separation};
 pub use capability::Capability;
-pub use capability_set::{CapabilitySet, PlanCapabilities, RunBounds, reached};
+pub use capability_set::{CapabilitySet, PlanCapabilities, reached};
 pub use egress::{Egress, EgressSink, EgressSource, PlanEgress};
 pub use holdout_readers::{HoldoutPlan, HoldoutReader};
 pub use models::{ChosenModel, PlanAsks, PlanModel, PlannedModel};
@@ -73,44 +73,86 @@ pub struct Plan {
     pub pipeline: Arc<Pipeline>,
     /// One per node that a component executes. Nodes that ask for the same share one.
     pub bindings: BTreeMap<NodeId, Arc<Binding>>,
-    /// How commands find their programs.
-    pub exec: ExecSetting,
+    /// Folders of the project and of the machine with a part of their own.
+    pub folders: PlannedFolders,
+    /// How commands run.
+    pub commands: PlannedCommands,
+    /// The source of model answers.
+    pub models: PlannedModels,
+    /// How the work of stages is judged, beside the pipeline's own rules.
+    pub checks: PlannedChecks,
+    /// Bounds that the operator sets.
+    pub bounds: OperatorBounds,
+    /// Findings that do not change what a run does.
+    pub findings: PlanFindings,
+    /// The hidden paths of stages that share a set, each list once; computed when the first stage asks.
+    pub hidden: HiddenByDomain,
+}
+
+/// The folders of a plan that the workspace and the sandbox treat apart.
+#[derive(Clone, Default)]
+pub struct PlannedFolders {
     /// Ignored files the workspace takes along.
-    pub workspace_include: Vec<String>,
+    pub include: Vec<String>,
     /// Hold-out folders that are sealed.
     pub sealed: Vec<Entry>,
     /// Folders of installed dependencies, which commands see read-only.
     pub dependencies: Vec<Entry>,
     /// Folders of the machine to which they link: stores of package managers and interpreters. Commands see them too.
     pub stores: Vec<MachineFolder>,
+}
+
+/// The commands of a plan.
+#[derive(Clone)]
+pub struct PlannedCommands {
+    /// How commands find their programs.
+    pub exec: ExecSetting,
     /// The sandbox of commands.
     pub sandbox: SandboxPlan,
-    /// The report of the project's rule plugins.
-    pub rule_report: RuleReport,
+}
+
+/// The model calls of a plan.
+#[derive(Clone, Default)]
+pub struct PlannedModels {
     /// The models that nodes ask; none with a script or with simulated answers.
-    pub models: BTreeMap<NodeId, ChosenModel>,
+    pub by_node: BTreeMap<NodeId, ChosenModel>,
     /// The script of a scripted model.
     pub script: Option<Arc<Script>>,
+    /// The price of a scripted or simulated model's tokens, as configured.
+    pub price: Option<Price>,
+}
+
+/// The operator's rules for the work of stages.
+#[derive(Clone, Default)]
+pub struct PlannedChecks {
     /// The commands that verification stages run beside their plans; none without such a stage.
     pub verify: Option<Arc<Verify>>,
     /// The rule for agents that change nothing; none without one.
     pub no_change: Option<NoChangeRule>,
     /// The recovery policy for disallowed writes; none unless the operator sets one.
     pub recovery: Option<PlannedRecovery>,
+}
+
+/// The operator's bounds of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct OperatorBounds {
     /// Most bytes that the run's folder may hold when a stage begins.
     pub disk_bytes_max: u64,
     /// Most stages that run at once, of all branches together.
     pub parallel_max: usize,
     /// The operator's budget of a run's model calls.
     pub spend_max: SpendBounds,
-    /// The price of a scripted or simulated model's tokens, as configured.
-    pub price: Option<Price>,
+}
+
+/// The findings of making a plan.
+#[derive(Clone, Default)]
+pub struct PlanFindings {
+    /// The report of the project's rule plugins.
+    pub rule_report: RuleReport,
     /// Plugins that are not locked as they are; none in a plan that can run.
     pub unlocked: Vec<PluginProblem>,
     /// Warnings.
     pub warnings: Vec<Diagnostic>,
-    /// The hidden paths of stages that share a set, each list once; computed when the first stage asks.
-    pub hidden: HiddenByDomain,
 }
 
 /// The hidden entries of the scopes of each domain.
@@ -120,19 +162,20 @@ impl Plan {
     /// The same plan, with what the rule plugins changed in the pipeline.
     #[must_use]
     pub fn with_rule_report(self, rule_report: RuleReport) -> Self {
-        Self { rule_report, ..self }
+        Self { findings: PlanFindings { rule_report, ..self.findings }, ..self }
     }
 
     /// The same plan, with the most stages at a time that a flag asks for.
     #[must_use]
     pub fn with_parallel_max(self, asked: Option<u64>) -> Self {
         let asked = asked.and_then(|most| usize::try_from(most).ok());
-        Self { parallel_max: asked.unwrap_or(self.parallel_max), ..self }
+        let parallel_max = asked.unwrap_or(self.bounds.parallel_max);
+        Self { bounds: OperatorBounds { parallel_max, ..self.bounds }, ..self }
     }
 
     /// The budget of a run's model calls with these flags: the least of flags, pipeline and operator.
     pub fn spend_max(&self, flags: SpendBounds) -> SpendBounds {
-        self.pipeline.spend_max(flags).least(self.spend_max)
+        self.pipeline.spend_max(flags).least(self.bounds.spend_max)
     }
 
     /// The owner of a cost bound that cannot be enforced, because a model has no price, and that model; none where it can.
@@ -149,9 +192,10 @@ impl Plan {
 
     /// The nodes that ask a model without a price, and its name in glovebox.toml.
     fn unpriced_nodes(&self) -> Vec<(&NodeId, &str)> {
-        let asked = self.models.iter().filter(|(_, chosen)| chosen.model.price.is_none());
+        let asked = self.models.by_node.iter().filter(|(_, chosen)| chosen.model.price.is_none());
         let asked = asked.map(|(id, chosen)| (id, chosen.model.name.as_str()));
-        let is_scripted = self.price.is_none() && self.script.as_ref().is_some_and(|script| !script.names_costs());
+        let is_scripted =
+            self.models.price.is_none() && self.models.script.as_ref().is_some_and(|script| !script.names_costs());
         let scripted = self.bindings.iter().filter(|(_, binding)| is_scripted && binding.model);
         asked.chain(scripted.map(|(id, _)| (id, Provider::Scripted.as_str()))).collect()
     }
@@ -172,11 +216,11 @@ impl Plan {
             let Some(node) = self.pipeline.node(id) else { return false };
             let attributes: Vec<(String, String)> =
                 node.attributes.iter().map(|(key, attribute)| (key.to_string(), attribute.value.to_string())).collect();
-            let model = Model::bind(id, &attributes, self.script.as_ref(), 0, 0);
+            let model = Model::bind(id, &attributes, self.models.script.as_ref(), 0, 0);
             model.is_ok_and(|model| model.provider() == Provider::Simulated)
         };
         let asking = self.bindings.iter().filter(|(_, binding)| binding.model).map(|(id, _)| id);
-        asking.filter(|id| !self.models.contains_key(*id) && is_simulated(id)).cloned().collect()
+        asking.filter(|id| !self.models.by_node.contains_key(*id) && is_simulated(id)).cloned().collect()
     }
 
     /// BLAKE3 of the plan's JSON without what the machine adds: the same pipeline, components, grants and limits give the same

@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// BLAKE3 of some bytes; `blake3:` and 64 hexadecimal digits as text.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// BLAKE3 of some bytes; `blake3:` and 64 hexadecimal digits as text. The default is [`Digest::ZERO`].
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
 /// A file by its content.

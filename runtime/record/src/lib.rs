@@ -62,6 +62,7 @@ pub use network::Network;
 pub use outcome::{Failure, FailureClass, FailureCode, FailureFamily, Outcome, Status};
 pub use question::{Choice, QuestionType};
 pub use session::{Fidelity, Session, ThreadId};
+pub use spend::RunBounds;
 pub use steering::{SteeringDelivery, SteeringMessage};
 pub use stored_value::StoredValue;
 pub use tier::{SandboxRecord, Tier};

@@ -189,6 +189,19 @@ impl SpendBounds {
     }
 }
 
+/// The bounds of a run that flags may lower.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunBounds {
+    /// Most steps, the lower of attribute and flag.
+    pub steps_max: u64,
+    /// Longest driven time, milliseconds; absent when unlimited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_max_ms: Option<u64>,
+    /// The budget of model calls; absent when unlimited.
+    #[serde(default, skip_serializing_if = "SpendBounds::is_open")]
+    pub spend_max: SpendBounds,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -78,15 +78,15 @@ impl BranchDecision<'_> {
             Event::RunStarted(started) => self.arrive(started.from.as_ref().unwrap_or(&self.pipeline.start)),
             Event::RunResumed(resumed) => resumed.from.as_ref().map_or_else(Vec::new, |from| self.arrive(from)),
             _ if self.branch.canceled.is_some() => self.acknowledge_cancel(),
-            Event::StageFinished(finished) if finished.retrying => {
+            Event::StageFinished(finished) if finished.follow_up.retrying => {
                 vec![Event::StageRetrying(retry::after(self.pipeline, self.state, finished))]
             }
-            Event::StageFinished(finished) if finished.recoverable.is_some() => self.ask_policy(finished),
+            Event::StageFinished(finished) if finished.files.recoverable.is_some() => self.ask_policy(finished),
             // The bound is higher now: a branch goes on at the stage that it stopped.
             Event::StageFinished(finished) if finished.outcome.failure.as_ref().is_some_and(is_of_budget) => {
                 self.arrive(&finished.attempt.task.node)
             }
-            Event::StageFinished(finished) if finished.verifying => self.verify(&finished.attempt.task),
+            Event::StageFinished(finished) if finished.follow_up.verifying => self.verify(&finished.attempt.task),
             Event::StageFinished(finished) => self.finish_stage(finished),
             Event::StageRetrying(retrying) => self.try_again(retrying),
             Event::StagePassed(passed) => self.leave_control_node(&passed.node),
@@ -419,7 +419,7 @@ fn spent(state: &RunState) -> Option<Failure> {
 }
 
 fn steps_exceeded(state: &RunState) -> Option<Failure> {
-    let steps_max = state.run.as_ref().map_or(0, |run| run.steps_max);
+    let steps_max = state.run.as_ref().map_or(0, |run| run.bounds.steps_max);
     let reason = || format!("Pipeline exceeded maximum step count ({steps_max}). Use --max-steps to increase.");
     (state.steps >= steps_max).then(|| Failure::new(FailureClass::Budget, FailureCode::RUN_STEPS, reason()))
 }
@@ -434,7 +434,7 @@ pub fn limit_reached(state: &RunState, resumed: &RunResumed) -> Option<Failure> 
 
 /// The bound on spending that ended a run, unless the terms raise it: the call that met it would meet it again.
 fn overspent_again(state: &RunState, terms: &RunStarted) -> Option<Failure> {
-    let (before, now) = (state.run.as_ref()?.spend_max, terms.spend_max);
+    let (before, now) = (state.run.as_ref()?.bounds.spend_max, terms.bounds.spend_max);
     let is_raised = |failure: &Failure| match failure.code == FailureCode::RUN_TOKENS {
         true => now.tokens_max > before.tokens_max,
         false => now.cost_max > before.cost_max,
@@ -451,7 +451,7 @@ pub fn out_of_time(state: &RunState, now: Timestamp) -> Option<Event> {
 }
 
 fn wall_failure(state: &RunState, driven_ms: u64) -> Option<Failure> {
-    let wall_max_ms = state.run.as_ref()?.wall_max_ms?;
+    let wall_max_ms = state.run.as_ref()?.bounds.wall_max_ms?;
     let reason = || format!("Pipeline exceeded maximum wall time ({wall_max_ms} ms). Use --max-wall-time to increase.");
     (driven_ms >= wall_max_ms).then(|| Failure::new(FailureClass::Budget, FailureCode::RUN_WALL_TIME, reason()))
 }

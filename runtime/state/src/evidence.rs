@@ -38,7 +38,8 @@ use startup::StartupFiles;
 
 use glovebox_journal::event::{
     Attempt, BranchId, Event, FailureMeta, FanInFinished, FileChange, ForkedFrom, IgnoredFiles, QuestionAnswered,
-    QuestionAsked, Record, Replanned, RunFinished, RunResumed, RunStarted, StageFinished, Task, Verdict, Work,
+    QuestionAsked, Record, Replanned, RunFinished, RunResumed, RunStarted, StageCommands, StageFiles, StageFinished,
+    Task, Verdict, Work,
 };
 use glovebox_journal::ports::PortError;
 use glovebox_journal::reading::{self, ReadRecords};
@@ -361,11 +362,11 @@ impl RunSummary {
     fn start(&mut self, run: &RunStarted) {
         self.run_id = run.run_id.to_string();
         self.forked_from.clone_from(&run.forked_from);
-        self.model.clone_from(&run.model);
-        self.to_simulate.clone_from(&run.simulated);
-        self.verifiers.clone_from(&run.verifiers);
-        self.pipeline.clone_from(&run.pipeline_name);
-        self.network = run.sandbox.as_ref().map(|sandbox| sandbox.network.clone());
+        self.model.clone_from(&run.model.provider);
+        self.to_simulate.clone_from(&run.model.simulated);
+        self.verifiers.clone_from(&run.plan.verifiers);
+        self.pipeline.clone_from(&run.pipeline.name);
+        self.network = run.commands.sandbox.as_ref().map(|sandbox| sandbox.network.clone());
     }
 
     /// The role of a stage in this run.
@@ -430,16 +431,17 @@ impl RunSummary {
         let role = self.role(&stage);
         self.beside_holdouts.note(&stage);
         self.note_misses(&stage);
-        self.tokens.add(stage.tokens);
-        self.is_estimated |= stage.is_estimated;
-        self.cost = Money(self.cost.0.saturating_add(stage.cost.0));
-        if let Some(traffic) = &stage.network {
+        self.tokens.add(stage.model.tokens);
+        self.is_estimated |= stage.model.is_estimated;
+        self.cost = Money(self.cost.0.saturating_add(stage.model.cost.0));
+        if let Some(traffic) = &stage.commands.network {
             self.traffic.entry(stage.attempt.task.node.clone()).or_default().add(traffic);
         }
         let is_final = stage.is_final();
         let startup = self.startup.of_stage(&stage, role);
-        let StageFinished { attempt, handler, outcome, isolation, receipts, refusals, quarantined, .. } = stage;
-        let (changes, ignored) = (stage.changes, stage.ignored);
+        let StageFinished { attempt, handler, outcome, refusals, commands, files, .. } = stage;
+        let (StageCommands { isolation, receipts, .. }, StageFiles { changes, quarantined, ignored, .. }) =
+            (commands, files);
         let Attempt { task: Task { generation, branch, node, visit, work }, mut ordinal, .. } = attempt;
         let is_verification = work == Work::Verify;
         let is_main = branch == BranchId::main();
@@ -472,7 +474,7 @@ impl RunSummary {
         self.receipts.extend(commands.map(|(receipt, files)| CommandEvidence::new(ended, receipt, files)));
         let is_verified = self.receipts[of_others..].iter().any(|evidence| evidence.verified);
         self.note_end(&node, outcome.failure, quarantined);
-        refusals.into_iter().for_each(|refusal| self.add_refusal(&node, refusal));
+        refusals.listed.into_iter().for_each(|refusal| self.add_refusal(&node, refusal));
         self.changed_branches.extend(branch.iter().filter(|_| !changes.is_empty()).cloned());
         // Those of a branch count when a fan-in takes them.
         if is_main && role == Role::Builder && !changes.is_empty() {

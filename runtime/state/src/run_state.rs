@@ -118,9 +118,9 @@ impl RunState {
                 if let Some(stopped) = self.stopped.as_mut().filter(|_| !was_cut(finished)) {
                     stopped.fold(at, event);
                 }
-                self.refusals_total = self.refusals_total.saturating_add(finished.refusals_total);
+                self.refusals_total = self.refusals_total.saturating_add(finished.refusals.total);
                 self.note_spending(finished);
-                self.note_stored(&finished.attempt.task.branch, (&finished.stored_values, &finished.outcome));
+                self.note_stored(&finished.attempt.task.branch, (&finished.files.stored_values, &finished.outcome));
                 self.fold_branch(event);
                 self.note_proof(finished);
                 self.note_verification(at, finished);
@@ -244,15 +244,15 @@ impl RunState {
     fn note_proof(&mut self, finished: &StageFinished) {
         let is_verifier = self.run.as_ref().is_some_and(|run| run.role(&finished.handler) == Role::Verifier);
         let (status, work) = (finished.outcome.status, finished.attempt.task.work);
-        let is_partial = status == Status::PartialSuccess || !finished.dropped_checks.is_empty();
+        let is_partial = status == Status::PartialSuccess || !finished.commands.dropped_checks.is_empty();
         let is_whole = work != Work::Handler || !is_partial;
         let is_proven = status.satisfies_gate() && is_whole && finished.has_passing_receipt();
         if is_verifier && is_proven && finished.is_final() {
             let task = &finished.attempt.task;
             self.branch_mut(&task.branch).update(&task.node, |history| history.proven = true);
         }
-        if !finished.dropped_checks.is_empty() && finished.is_final() {
-            let (task, dropped) = (&finished.attempt.task, finished.dropped_checks.as_slice());
+        if !finished.commands.dropped_checks.is_empty() && finished.is_final() {
+            let (task, dropped) = (&finished.attempt.task, finished.commands.dropped_checks.as_slice());
             self.branch_mut(&task.branch).update(&task.node, |history| history.dropped = dropped.into());
         }
     }
@@ -328,7 +328,7 @@ impl RunState {
             self.branches.values_mut().for_each(|branch| Arc::make_mut(branch).begin_again(from));
         }
         self.branches.values_mut().for_each(|branch| Arc::make_mut(branch).abandon_attempt());
-        let had_script = self.run.as_ref().is_some_and(|run| run.script_digest.is_some());
+        let had_script = self.run.as_ref().is_some_and(|run| run.model.script_digest.is_some());
         if resumed.script_digest.is_some() && !had_script {
             // A first script answers from its first turn on, whatever answered before.
             self.branches.values_mut().for_each(|branch| Arc::make_mut(branch).forget_turns());

@@ -4,13 +4,14 @@ use crate::decide::{decide, finalize_attempt, next_step};
 use crate::run_state::{OpenTask, RunState, resume_state};
 use glovebox_journal::event::{
     Attempt, AttemptId, BranchId, Digest, Event, EventText, NodeId, Receipt, Record, RunStarted, SCHEMA_VERSION,
-    StageFinished, StageStarted, Task, Work,
+    StageFinished, StageModel, StageStarted, StartedModel, StartedPipeline, StartedPlan, StartedSandbox,
+    StartedWorkspace, Task, Work,
 };
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Inputs, dot, lower};
 use glovebox_record::no_change::NoChangeRule;
-use glovebox_record::{CommandEnding, Outcome, Tier};
+use glovebox_record::{CommandEnding, Outcome, RunBounds, Tier};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
@@ -33,33 +34,19 @@ pub fn started(pipeline: &Pipeline, steps_max: u64, wall_max_ms: Option<u64>) ->
         run_id: "run".into(),
         forked_from: None,
         generation: 0,
-        pipeline_name: pipeline.name.clone(),
-        goal: pipeline.goal.clone(),
-        graph: BTreeMap::new(),
-        pipeline_path: "pipeline.dot".into(),
-        pipeline_digest: Digest::ZERO,
-        files: BTreeMap::new(),
-        rules: Vec::new(),
-        transformed_digest: None,
-        verifiers: std::collections::BTreeSet::new(),
-        components: BTreeMap::new(),
-        plan_digest: Digest::ZERO,
-        capabilities_digest: None,
         from: None,
-        base_digest: Digest::ZERO,
-        source_dir: ".".into(),
-        model: "simulated".into(),
-        simulated: std::collections::BTreeSet::new(),
-        script_digest: None,
-        inputs: BTreeMap::new(),
-        sandbox_tier: "none".into(),
-        sandbox: None,
-        steps_max,
-        wall_max_ms,
-        spend_max: glovebox_record::spend::SpendBounds::default(),
-        verify_retry: None,
-        holdouts: None,
         labels: BTreeMap::new(),
+        pipeline: StartedPipeline {
+            name: pipeline.name.clone(),
+            goal: pipeline.goal.clone(),
+            path: "pipeline.dot".into(),
+            ..StartedPipeline::default()
+        },
+        plan: StartedPlan::default(),
+        workspace: StartedWorkspace { source_dir: ".".into(), ..StartedWorkspace::default() },
+        model: StartedModel { provider: "simulated".into(), ..StartedModel::default() },
+        commands: StartedSandbox { tier: "none".into(), sandbox: None },
+        bounds: RunBounds { steps_max, wall_max_ms, ..RunBounds::default() },
     }
 }
 
@@ -98,7 +85,8 @@ pub fn receipt(code: Option<i32>, how: CommandEnding) -> Receipt {
 
 /// An attempt's record with this answer and nothing else.
 pub fn finished(open: &OpenTask, outcome: Outcome) -> StageFinished {
-    StageFinished { turns_used: 1, duration_ms: 1, ..StageFinished::new(attempt(open), outcome) }
+    let model = StageModel { turns_used: 1, ..StageModel::default() };
+    StageFinished { model, duration_ms: 1, ..StageFinished::new(attempt(open), outcome) }
 }
 
 /// A run in the making.

@@ -243,7 +243,7 @@ impl Why {
 
 /// Commands that did not end with 0.
 fn failed_commands(finished: &StageFinished) -> Vec<CommandWhy> {
-    let failed = finished.receipts.iter().filter(|receipt| receipt.code != Some(0));
+    let failed = finished.commands.receipts.iter().filter(|receipt| receipt.code != Some(0));
     let ended = |code: Option<i32>, how: String| code.map_or(how, |code| format!("exit {code}"));
     failed
         .map(|receipt| CommandWhy { argv: receipt.argv.clone(), ended: ended(receipt.code, receipt.how.to_string()) })
@@ -326,10 +326,10 @@ impl WhyFold<'_> {
             is_verification: task.work == Work::Verify,
             status: outcome.status.as_str(),
             failure: outcome.failure.clone(),
-            no_change: finished.no_change,
+            no_change: finished.follow_up.no_change,
             error_meta: FailureMeta::for_stage(finished),
             decided: None,
-            retried: finished.retrying,
+            retried: finished.follow_up.retrying,
             delay_ms: None,
         };
         self.step(record, (&task.branch, &task.node), What::Attempt(attempt));

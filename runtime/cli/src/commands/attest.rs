@@ -18,12 +18,12 @@ pub fn attest(arguments: &AttestArguments) -> CommandResult {
     let journal = journal::open_verified(&run)?;
     let started = journal::beginning(&run, &journal.verified.records)?;
     journal::refuse_foreign(&run, journal.verified.provenance, "let the user who started it attest it")?;
-    let key = SigningKey::read(&arguments.key, Path::new(&started.source_dir))?;
+    let key = SigningKey::read(&arguments.key, Path::new(&started.workspace.source_dir))?;
     let evidence = RunEvidence::read(&run, &journal)?;
     drop(journal);
     // What does not hold now would never be verified.
     folder::workspace(&run, &evidence)?;
-    evidence.terms.holdouts.iter().try_for_each(|sealed| folder::holdouts(&run, &sealed.root).map(drop))?;
+    evidence.terms.workspace.holdouts.iter().try_for_each(|sealed| folder::holdouts(&run, &sealed.root).map(drop))?;
     let text = Envelope::sign(&evidence.statement_bytes()?, &key).line()?;
     let Some(file) = &arguments.output else {
         terminal::print_bytes(text.as_bytes());

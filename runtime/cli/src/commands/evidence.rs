@@ -72,7 +72,7 @@ pub fn evidence(arguments: &EvidenceArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let journal = journal::open_to_show(&run)?;
     let started = journal::beginning(&run, &journal.verified.records)?;
-    let (base, base_digest) = (Changes::base(&run, started)?, started.base_digest);
+    let (base, base_digest) = (Changes::base(&run, started)?, started.workspace.base_digest);
     let evidence = Evidence::read(&journal, |changes| base.clone().after(changes).digest());
     let evidence = evidence.map_err(|error| journal::unreadable(&run, &error))?;
     drop(journal);

@@ -112,7 +112,7 @@ pub fn verify(arguments: &HoldoutArguments) -> CommandResult {
     let failed = |error: SealError| Stop::new(Exit::Mismatch, format!("hold-outs of run `{}`: {error}", run.id));
     let seal = Seal::open(&run.path.join(HOLDOUTS_DIR)).map_err(failed)?;
     let sealed_copy = seal.verify(&sealed.root, &seal.files()).map_err(failed)?;
-    let project = seal.verify(&sealed.root, Path::new(&started.source_dir)).ok().map(|found| {
+    let project = seal.verify(&sealed.root, Path::new(&started.workspace.source_dir)).ok().map(|found| {
         found.into_iter().filter(|deviation| deviation.difference != SealDifference::Root).collect::<Vec<_>>()
     });
     let matches = sealed_copy.is_empty();
@@ -142,7 +142,7 @@ fn read(arguments: &HoldoutArguments) -> Result<(RunFolder, Vec<Record>), Stop> 
 }
 
 fn sealed<'a>(run: &RunFolder, started: &'a RunStarted) -> Result<&'a HoldoutsSealed, Stop> {
-    started.holdouts.as_ref().ok_or_else(|| {
+    started.workspace.holdouts.as_ref().ok_or_else(|| {
         Stop::new(Exit::Usage, format!("run `{}` has no hold-outs: nothing was sealed when it began", run.id))
             .with_help("hold-outs are the folders in the graph attribute `scenarios`, by default `scripts/scenarios/`")
     })
@@ -153,7 +153,7 @@ fn leaks(records: &[Record]) -> Vec<Leak<'_>> {
     finished
         .filter_map(|stage| {
             let failure = stage.outcome.failure.as_ref().filter(|failure| failure.code == FailureCode::HOLDOUT_LEAK)?;
-            let about = stage.refusals.iter().filter(|refusal| refusal.reason == failure.reason);
+            let about = stage.refusals.listed.iter().filter(|refusal| refusal.reason == failure.reason);
             let places = about.map(|refusal| refusal.path.as_str()).collect();
             Some(Leak {
                 node: &stage.attempt.task.node,

@@ -127,7 +127,7 @@ impl Log<'_> {
                 self.arguments.stdout && name.ends_with(STDERR) || self.arguments.stderr && name.ends_with(STDOUT);
             is_output && !is_other
         };
-        for artifact in stage.artifacts.iter().filter(is_wanted) {
+        for artifact in stage.files.artifacts.iter().filter(is_wanted) {
             let file = self.run.path.join(history_folder(&stage.attempt)).join(&artifact.name);
             let bytes = self.blobs.read_all(&artifact.digest, artifact.bytes);
             let bytes = bytes.map_err(|error| journal::unreadable(self.run, &error))?;

@@ -54,7 +54,7 @@ pub fn plan(arguments: &PlanArguments) -> CommandResult {
         let text = render(&file)
             + &unanswered(&bound.plan)
             + &rules_of(&source.rule_report.rules)
-            + &sandbox_gaps(&bound.plan.sandbox)
+            + &sandbox_gaps(&bound.plan.commands.sandbox)
             + &compared;
         pager::show(&Paint::stdout().outline(&text));
     }
@@ -65,8 +65,8 @@ pub fn plan(arguments: &PlanArguments) -> CommandResult {
 
 /// With a plugin that is not locked as it is, ends with exit 7, as `glovebox run` does.
 fn refuse_unlocked(plan: &Plan) -> CommandResult {
-    let Some(first) = plan.unlocked.first() else { return Ok(Exit::Ok) };
-    let more = match plan.unlocked.len() - 1 {
+    let Some(first) = plan.findings.unlocked.first() else { return Ok(Exit::Ok) };
+    let more = match plan.findings.unlocked.len() - 1 {
         0 => String::new(),
         more => format!(" (and {})", terminal::counted(more, "more plugin")),
     };

@@ -73,7 +73,7 @@ fn take_up(arguments: &ResumeArguments, run: &RunFolder) -> CommandResult {
         steps_max: arguments.max_steps,
         wall_max: arguments.max_wall_time,
         // As `run` does: the operator's bound holds whatever the flag says.
-        spend_max: SpendBounds::from(arguments.spend).or(terms.spend_max).least(executor.plan.spend_max),
+        spend_max: SpendBounds::from(arguments.spend).or(terms.bounds.spend_max).least(executor.plan.bounds.spend_max),
         script: script.as_ref().map(|file| file.text.as_bytes()),
         replan,
         asks_again: arguments.live,
@@ -149,28 +149,28 @@ fn bind(
     source: &CheckedPipeline,
     (arguments, script): (&ResumeArguments, Option<&ScriptFile>),
 ) -> Result<(Executor, Option<Replan>), Stop> {
-    let project = prepare::read_project(Path::new(&terms.source_dir), Some(&source.file))?;
-    rule_plugins::check_unchanged(run.id.as_str(), &project, &terms.rules)?;
-    let kept = match terms.script_digest.as_ref().filter(|_| script.is_none()) {
+    let project = prepare::read_project(Path::new(&terms.workspace.source_dir), Some(&source.file))?;
+    rule_plugins::check_unchanged(run.id.as_str(), &project, &terms.pipeline.rules)?;
+    let kept = match terms.model.script_digest.as_ref().filter(|_| script.is_none()) {
         Some(digest) => {
             let text = changes::read_blob_text(run, &changes::open_blobs(run)?, digest)?;
             Some(script::parse_script(text, "of the run")?)
         }
         None => None,
     };
-    let unconfined = terms.sandbox_tier == TIER_UNCONFINED;
+    let unconfined = terms.commands.tier == TIER_UNCONFINED;
     let purpose = if unconfined { Purpose::RunUnconfined } else { Purpose::Run };
     // The hold-outs from the start of the run; the project may have others now.
-    let folders = terms.holdouts.as_ref().map_or(&[][..], |sealed| &sealed.folders);
+    let folders = terms.workspace.holdouts.as_ref().map_or(&[][..], |sealed| &sealed.folders);
     let holdouts = holdout::entries(folders).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
     let parallel_max = arguments.parallel.max_parallel;
-    let simulate = terms.model == Provider::Simulated.as_str();
+    let simulate = terms.model.provider == Provider::Simulated.as_str();
     let script = script.or(kept.as_ref());
     let request = Request { script, purpose, sealed: holdouts, parallel_max, simulate };
     let bound = prepare::bind(&prepare::component_host(), source, &project, request)?;
     let executor = prepare::ready(bound, &project, &source.file, !arguments.people.no_input)?;
     prepare::warn_of_open_access(&executor);
-    binding::refuse_unpriced(&executor.plan, SpendBounds::from(arguments.spend).or(terms.spend_max))?;
+    binding::refuse_unpriced(&executor.plan, SpendBounds::from(arguments.spend).or(terms.bounds.spend_max))?;
     refuse_lower_tier(run, terms, &executor)?;
     let replan = replan::accept(run, terms, &executor.plan, arguments)?;
     Ok((executor, replan))
@@ -178,7 +178,7 @@ fn bind(
 
 /// `--dangerously-no-sandbox` applies to one command: a resume must repeat it. It cannot remove the sandbox of a run that has one.
 fn refuse_other_confinement(run: &RunFolder, started: &RunStarted, arguments: &ResumeArguments) -> Result<(), Stop> {
-    let (tier, no_sandbox) = (&started.sandbox_tier, arguments.dangerously_no_sandbox);
+    let (tier, no_sandbox) = (&started.commands.tier, arguments.dangerously_no_sandbox);
     match (tier == TIER_UNCONFINED, no_sandbox) {
         (true, false) => {
             let message = format!(
@@ -201,8 +201,8 @@ fn refuse_other_confinement(run: &RunFolder, started: &RunStarted, arguments: &R
 
 /// A resume never lowers the sandbox tier of a run.
 fn refuse_lower_tier(run: &RunFolder, started: &RunStarted, executor: &Executor) -> Result<(), Stop> {
-    let before = Tier::parse(&started.sandbox_tier);
-    let (Some(before), Some(now)) = (before, executor.plan.sandbox.tier()) else { return Ok(()) };
+    let before = Tier::parse(&started.commands.tier);
+    let (Some(before), Some(now)) = (before, executor.plan.commands.sandbox.tier()) else { return Ok(()) };
     if now >= before {
         return Ok(());
     }

@@ -147,7 +147,7 @@ fn report_open_copies(run: &Run) {
 
 /// The files to copy besides those that git knows; never the runs themselves.
 fn include(plan: &Plan, project: &Project, run: &RunFolder) -> Result<Include, Stop> {
-    let mut include = Include::parse(&plan.workspace_include)
+    let mut include = Include::parse(&plan.folders.include)
         .map_err(|error| Stop::new(Exit::Invalid, format!("`workspace.include` in glovebox.toml: {error}")))?;
     let runs_dir = run.path.parent().and_then(|folder| folder.strip_prefix(&project.workdir).ok());
     if let Some(inside) = runs_dir.and_then(Path::to_str).filter(|inside| !inside.is_empty()) {
@@ -155,8 +155,8 @@ fn include(plan: &Plan, project: &Project, run: &RunFolder) -> Result<Include, S
         include.leave_out.extend(entry.ok());
     }
     // Shown where they are, so they need not be copied.
-    if plan.sandbox.tier().is_some_and(Tier::has_own_root) {
-        include.leave_out.extend(plan.dependencies.iter().cloned());
+    if plan.commands.sandbox.tier().is_some_and(Tier::has_own_root) {
+        include.leave_out.extend(plan.folders.dependencies.iter().cloned());
     }
     Ok(include)
 }

@@ -52,7 +52,7 @@ fn show_run(arguments: &ShowArguments, run: &RunFolder, journal: OpenJournal) ->
         found.is_running(jiff::Timestamp::now());
     }
     let terms = journal::terms(run, &verified.records)?;
-    let new = changes::new_configuration(run, &terms.base_digest, &found)?;
+    let new = changes::new_configuration(run, &terms.workspace.base_digest, &found)?;
     if arguments.json {
         let mut verdict = VerdictFile::new(&found, &terms);
         verdict.new_configuration = new;
@@ -165,7 +165,7 @@ fn told(rows: &mut Rows, stage: &StageFinished, steered: &[StageSteered]) {
         if (&of.task, of.ordinal) != (&at.task, at.ordinal) {
             continue;
         }
-        let heard = stage.steered.iter().find(|heard| heard.message == told.message).and_then(|heard| heard.turn);
+        let heard = stage.model.steered.iter().find(|heard| heard.message == told.message).and_then(|heard| heard.turn);
         let heard = heard.map_or_else(
             || "never heard, since no question came after it".to_owned(),
             |turn| format!("heard in turn {turn}"),
@@ -178,7 +178,7 @@ fn told(rows: &mut Rows, stage: &StageFinished, steered: &[StageSteered]) {
 /// The artifacts of a stage, and the end of its command's output, where a failed command reports its error.
 fn output(rows: &mut Rows, stage: &StageFinished, blobs: &DirBlobs, named: &RunNames) {
     let mut is_cut = false;
-    for artifact in &stage.artifacts {
+    for artifact in &stage.files.artifacts {
         rows.row("kept", format_args!("{} ({} bytes)", artifact.name, artifact.bytes));
         let is_output = OUTPUTS.iter().any(|ending| artifact.name.ends_with(ending));
         let Some(bytes) = is_output.then(|| blobs.read_all(&artifact.digest, OUTPUT_BYTES_MAX).ok()).flatten() else {
@@ -195,7 +195,7 @@ fn output(rows: &mut Rows, stage: &StageFinished, blobs: &DirBlobs, named: &RunN
         is_cut |= lines.len() > OUTPUT_LINES_MAX;
     }
     let (node, visit) = (visible::line(stage.attempt.task.node.as_str()), stage.attempt.task.visit);
-    if stage.artifacts.iter().any(|artifact| artifact.name == TRANSCRIPT_FILE) {
+    if stage.files.artifacts.iter().any(|artifact| artifact.name == TRANSCRIPT_FILE) {
         rows.block("transcript", format_args!("glovebox transcript {} {node}@{visit}", named.short));
     }
     if is_cut {
@@ -209,23 +209,23 @@ fn attempt(rows: &mut Rows, stage: &StageFinished, counts: bool) {
     let again = terminal::of_generation(attempt.task.generation);
     let left = if counts { "" } else { terminal::LEFT };
     rows.row("attempt", format_args!("{} of visit {visit}{again}: {status} in {time}{left}", attempt.ordinal));
-    if let Some(asked) = &stage.model {
+    if let Some(asked) = &stage.model.asked {
         let answered = asked.answered_by.as_ref().filter(|name| **name != asked.model);
         let answered = answered.map(|name| format!(", answered as {}", visible::line(name))).unwrap_or_default();
         let (name, model) = (visible::line(&asked.name), visible::line(&asked.model));
         rows.row("model", format_args!("{name}: {} {model}{answered}", asked.provider));
     }
-    if !stage.tokens.is_zero() {
-        rows.row("tokens", summary::spent(stage.tokens, stage.cost, stage.is_estimated));
+    if !stage.model.tokens.is_zero() {
+        rows.row("tokens", summary::spent(stage.model.tokens, stage.model.cost, stage.model.is_estimated));
     }
     if let Some(failure) = &stage.outcome.failure {
         let (class, code) = (failure.class.as_str(), failure.code.as_str());
         rows.row("because", format_args!("{class} ({code}): {}", failure.reason));
     }
-    if stage.misses_holdouts {
+    if stage.commands.misses_holdouts {
         rows.row("help", format_args!("the stage {}", lines::MISSES_HOLDOUTS));
     }
-    if stage.no_change {
+    if stage.follow_up.no_change {
         rows.row("changed", terminal::NO_CHANGE);
     }
     if !stage.outcome.notes.is_empty() {
@@ -233,9 +233,9 @@ fn attempt(rows: &mut Rows, stage: &StageFinished, counts: bool) {
         let notes = visible::block(stage.outcome.notes.trim_end()).replace('\n', "\n               ");
         rows.block("notes", notes);
     }
-    stage.session.iter().for_each(|session| context(rows, session));
+    stage.model.session.iter().for_each(|session| context(rows, session));
     stored_values(rows, stage);
-    for receipt in &stage.receipts {
+    for receipt in &stage.commands.receipts {
         let end = summary::ending(receipt);
         let (command, time) = (shell::line(&receipt.argv), duration(receipt.duration_ms));
         let title = match receipt.hook {
@@ -248,26 +248,26 @@ fn attempt(rows: &mut Rows, stage: &StageFinished, counts: bool) {
     }
     tool_calls(rows, stage);
     network(stage).iter().for_each(|line| rows.block("network", line));
-    for (refusal, times) in lines::distinct(stage.refusals.iter()) {
+    for (refusal, times) in lines::distinct(stage.refusals.listed.iter()) {
         rows.block("refused", lines::refused(refusal, times).trim_start_matches("refused "));
     }
-    stage.changes.iter().for_each(|change| rows.block("changed", summary::change_line(change)));
-    for files in Folded::group(stage.quarantined.iter().map(|file| (file.path.as_str(), file.reason.as_str()))) {
+    stage.files.changes.iter().for_each(|change| rows.block("changed", summary::change_line(change)));
+    for files in Folded::group(stage.files.quarantined.iter().map(|file| (file.path.as_str(), file.reason.as_str()))) {
         let (which, why) = lines::set_aside(&files);
         rows.block("quarantined", format_args!("{which}: {why}"));
         files.help().iter().for_each(|help| rows.row("help", help));
     }
-    stage.ignored.iter().for_each(|files| rows.block("ignored", lines::ignored(files)));
+    stage.files.ignored.iter().for_each(|files| rows.block("ignored", lines::ignored(files)));
 }
 
 /// The calls of tool servers, one line for each tool.
 fn tool_calls(rows: &mut Rows, stage: &StageFinished) {
     let mut counted: BTreeMap<(&str, Option<&str>), (usize, usize, u64)> = BTreeMap::new();
-    for call in &stage.tool_calls {
+    for call in &stage.commands.tool_calls {
         let (calls, failed, time) = counted.entry((&call.server, call.tool.as_deref())).or_default();
         (*calls, *failed, *time) = (*calls + 1, *failed + usize::from(call.is_error), *time + call.duration_ms);
     }
-    let kept = stage.tool_calls.iter().filter(|call| call.is_replayed).count();
+    let kept = stage.commands.tool_calls.iter().filter(|call| call.is_replayed).count();
     for ((server, tool), (calls, failed, time)) in counted {
         let (server, time) = (visible::line(server), duration(time));
         let Some(tool) = tool.map(visible::line) else {
@@ -311,7 +311,7 @@ fn limits(rows: &mut Rows, stage: &StageFinished) {
 
 /// The network requests of the stage's commands, one line for each host.
 fn network(stage: &StageFinished) -> Vec<String> {
-    let Some(network) = &stage.network else { return Vec::new() };
+    let Some(network) = &stage.commands.network else { return Vec::new() };
     let hosts = network.hosts.iter().map(|(host, traffic)| (visible::line(host), traffic));
     let others =
         std::iter::once(("others".into(), &network.others)).filter(|(_, traffic)| **traffic != HostTraffic::default());

@@ -138,7 +138,7 @@ fn attempts<'a>(
 
 /// What an attempt kept; nothing if it asked no model.
 fn kept(run: &RunFolder, stage: &StageFinished, blobs: &DirBlobs) -> Result<Vec<Turn>, Stop> {
-    let Some(artifact) = stage.artifacts.iter().find(|artifact| artifact.name == TRANSCRIPT_FILE) else {
+    let Some(artifact) = stage.files.artifacts.iter().find(|artifact| artifact.name == TRANSCRIPT_FILE) else {
         return Ok(Vec::new());
     };
     let bytes = blobs.read_all(&artifact.digest, TRANSCRIPT_BYTES_MAX);

@@ -191,7 +191,7 @@ fn record(rows: &mut Rows, attested: &Attestation, run: &RunFolder) -> Result<()
     rows.row("files", format_args!("{} of the record, as attested", evidence.files_count()));
     note(rows, evidence.exposure());
     rows.row("workspace", folder::workspace(run, &evidence)?);
-    if let Some(sealed) = &evidence.terms.holdouts {
+    if let Some(sealed) = &evidence.terms.workspace.holdouts {
         rows.row("hold-outs", folder::holdouts(run, &sealed.root)?);
     }
     Ok(())

@@ -205,7 +205,7 @@ fn note(stages: &mut Vec<StageReport>, finished: &StageFinished) {
         status: outcome.status,
         is_whole: *work != Work::Handler || outcome.status != Status::PartialSuccess,
         failure: outcome.failure.clone(),
-        dropped_checks: finished.dropped_checks.clone(),
+        dropped_checks: finished.commands.dropped_checks.clone(),
         attempts,
         duration_ms: duration_ms.saturating_add(earlier),
     });

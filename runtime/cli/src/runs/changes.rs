@@ -15,8 +15,8 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{
-    Attempt, AttemptId, BranchId, Event, FanInFinished, PolicyDecided, Record, RunStarted, StageFinished, Task,
-    Verdict, Work,
+    Attempt, AttemptId, BranchId, Event, FanInFinished, PolicyDecided, Record, RunStarted, StageFiles, StageFinished,
+    Task, Verdict, Work,
 };
 use glovebox_journal::ports::BlobStore;
 use glovebox_journal::rewind;
@@ -74,7 +74,7 @@ impl Changes {
     fn from_records(run: &RunFolder, records: &[Record], provenance: Provenance) -> Result<Self, Stop> {
         let started = journal::beginning(run, records)?;
         let blobs = open_blobs(run)?;
-        let base = read_base(run, &blobs, &started.base_digest)?;
+        let base = read_base(run, &blobs, &started.workspace.base_digest)?;
         let since_resumed = records.iter().rev().take_while(|record| record.event.run_resumed().is_none());
         let verdict = { since_resumed }.find_map(|record| record.event.run_finished()).map(|finished| finished.status);
         let is_main = |branch: &BranchId, _| *branch == BranchId::main();
@@ -83,7 +83,7 @@ impl Changes {
             base,
             changes: listed(&stages),
             stages,
-            project: PathBuf::from(&started.source_dir),
+            project: PathBuf::from(&started.workspace.source_dir),
             verdict,
             provenance,
             blobs,
@@ -92,7 +92,7 @@ impl Changes {
 
     /// The files that a run copied.
     pub fn base(run: &RunFolder, started: &RunStarted) -> Result<Base, Stop> {
-        read_base(run, &open_blobs(run)?, &started.base_digest)
+        read_base(run, &open_blobs(run)?, &started.workspace.base_digest)
     }
 
     /// The configuration files among these changes that the run did not begin with.
@@ -210,7 +210,7 @@ fn changing(records: &[&Record], is_of: impl Fn(&BranchId, u64) -> bool) -> Vec<
         Event::PolicyDecided(decided) if is_of(decided.branch(), record.seq) => Some((record.at, allowed(decided))),
         _ => None,
     });
-    finished.filter(|(_, stage)| !stage.changes.is_empty()).collect()
+    finished.filter(|(_, stage)| !stage.files.changes.is_empty()).collect()
 }
 
 /// The merged changes of a fan-in, as the changes of a stage there.
@@ -218,15 +218,16 @@ fn taken(merged: &FanInFinished) -> StageFinished {
     let FanInFinished { generation, branch, node, visit, changes, .. } = merged.clone();
     let task = Task { generation, branch, node, visit, work: Work::Join };
     let attempt = Attempt { task, ordinal: 1, id: AttemptId::new("") };
-    StageFinished { changes, ..StageFinished::new(attempt, Outcome::new(merged.status)) }
+    let files = StageFiles { changes, ..StageFiles::default() };
+    StageFinished { files, ..StageFinished::new(attempt, Outcome::new(merged.status)) }
 }
 
 /// The writes that a person allowed, as changes of the stage.
 fn allowed(decided: &PolicyDecided) -> StageFinished {
-    let changes = decided.changes.clone();
-    StageFinished { changes, ..StageFinished::new(decided.attempt.clone(), Outcome::new(decided.outcome.status)) }
+    let files = StageFiles { changes: decided.changes.clone(), ..StageFiles::default() };
+    StageFinished { files, ..StageFinished::new(decided.attempt.clone(), Outcome::new(decided.outcome.status)) }
 }
 
 fn listed(stages: &[(Timestamp, StageFinished)]) -> Vec<FileChange> {
-    stages.iter().flat_map(|(_, stage)| &stage.changes).cloned().collect()
+    stages.iter().flat_map(|(_, stage)| &stage.files.changes).cloned().collect()
 }

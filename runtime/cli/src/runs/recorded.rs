@@ -15,17 +15,17 @@ use std::sync::Arc;
 /// Reads the pipeline of a run.
 pub fn read(run: &RunFolder, started: &RunStarted) -> Result<CheckedPipeline, Stop> {
     let blobs = changes::open_blobs(run)?;
-    let text = changes::read_blob_text(run, &blobs, &started.pipeline_digest)?;
-    let files = started.files.iter().map(|(path, digest)| {
+    let text = changes::read_blob_text(run, &blobs, &started.pipeline.digest)?;
+    let files = started.pipeline.files.iter().map(|(path, digest)| {
         let text = changes::read_blob_text(run, &blobs, digest)?;
         Ok((path.clone(), Ok(text)))
     });
     let files = files.collect::<Result<Files, Stop>>()?;
-    let inputs = Inputs { set: started.inputs.clone(), files, ..Inputs::default() };
+    let inputs = Inputs { set: started.pipeline.inputs.clone(), files, ..Inputs::default() };
     let mut draft = glovebox_pipeline::parse(Source::new(&text)).lower(&inputs);
     let files = inputs.files.into_iter().filter_map(|(path, text)| Some((path, text.ok()?))).collect();
-    draft.pipeline.set_verifiers(started.verifiers.clone());
-    let transformed = started.transformed_digest.as_ref();
+    draft.pipeline.set_verifiers(started.plan.verifiers.clone());
+    let transformed = started.pipeline.transformed_digest.as_ref();
     let transformed = transformed.map(|digest| changes::read_blob_text(run, &blobs, digest)).transpose()?;
     if let Some(transformed) = &transformed {
         draft = transform::reread(Source::new(transformed), &draft.pipeline);
@@ -34,9 +34,9 @@ pub fn read(run: &RunFolder, started: &RunStarted) -> Result<CheckedPipeline, St
         let message = format!("this version of glovebox refuses the pipeline of run `{}`", run.id);
         Stop::new(Exit::Mismatch, message).with_help("resume it with the version that started it")
     })?;
-    let rule_report = RuleReport { rules: started.rules.clone(), transformed };
+    let rule_report = RuleReport { rules: started.pipeline.rules.clone(), transformed };
     Ok(CheckedPipeline {
-        file: PathBuf::from(&started.pipeline_path),
+        file: PathBuf::from(&started.pipeline.path),
         text,
         pipeline: Arc::new(pipeline),
         files,
@@ -48,10 +48,7 @@ pub fn read(run: &RunFolder, started: &RunStarted) -> Result<CheckedPipeline, St
 
 /// The capabilities of a run's plan, as the run recorded them.
 pub fn allowed(run: &RunFolder, terms: &RunStarted) -> Result<PlanCapabilities, Stop> {
-    let Some(digest) = &terms.capabilities_digest else {
-        let message = format!("run `{}` does not say what its plan allowed: an older version started it", run.id);
-        return Err(Stop::new(Exit::Mismatch, message).with_help("start a new run"));
-    };
+    let digest = &terms.plan.capabilities_digest;
     let text = changes::read_blob_text(run, &changes::open_blobs(run)?, digest)?;
     serde_json::from_str(&text).map_err(|error| {
         Stop::new(

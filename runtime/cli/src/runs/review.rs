@@ -181,8 +181,8 @@ impl<'a> Reviewer<'a> {
                 tokens,
                 cost,
                 driven_ms: self.driven_ms,
-                spend_max: self.terms.spend_max,
-                wall_max_ms: self.terms.wall_max_ms,
+                spend_max: self.terms.bounds.spend_max,
+                wall_max_ms: self.terms.bounds.wall_max_ms,
             },
             choices: self.choices(asked),
         }))
@@ -278,7 +278,7 @@ impl ReviewedFile {
 /// The branch whose files a record changed. A fan-in that took one branch alone left the files as they were there.
 fn changed_branch(record: &Record) -> Option<&BranchId> {
     match &record.event {
-        Event::StageFinished(stage) if !stage.changes.is_empty() => Some(&stage.attempt.task.branch),
+        Event::StageFinished(stage) if !stage.files.changes.is_empty() => Some(&stage.attempt.task.branch),
         Event::FanInFinished(taken) if !taken.changes.is_empty() && taken.merged.len() > 1 => Some(&taken.branch),
         Event::PolicyDecided(decided) if !decided.changes.is_empty() => Some(decided.branch()),
         _ => None,

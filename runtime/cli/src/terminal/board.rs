@@ -162,15 +162,15 @@ impl Board {
     }
 
     fn finished(&mut self, stage: &StageFinished) -> Vec<String> {
-        self.refused += stage.refusals_total;
-        self.turns += u64::from(stage.turns_used);
-        self.tokens.input = self.tokens.input.saturating_add(stage.tokens.input);
-        self.tokens.output = self.tokens.output.saturating_add(stage.tokens.output);
+        self.refused += stage.refusals.total;
+        self.turns += u64::from(stage.model.turns_used);
+        self.tokens.input = self.tokens.input.saturating_add(stage.model.tokens.input);
+        self.tokens.output = self.tokens.output.saturating_add(stage.model.tokens.output);
         let task = &stage.attempt.task;
         let text = format!("{}{}", again(&stage.attempt), ending(stage));
         self.update(&task.node, Phase::from_status(stage.outcome.status), task.visit, text);
         let node = visible::line(task.node.as_str());
-        let refusals = lines::distinct(stage.refusals.iter());
+        let refusals = lines::distinct(stage.refusals.listed.iter());
         let shown = refusals.into_iter().take(lines::REFUSALS_SHOWN_MAX);
         shown.map(|(refusal, times)| format!(" {node}: {}", lines::refused(refusal, times))).collect()
     }
@@ -286,11 +286,11 @@ fn clock(seconds: u64) -> String {
 
 fn ending(stage: &StageFinished) -> String {
     let mut text = format!("{} in {}", stage.outcome.status.as_str(), duration(stage.duration_ms));
-    if !stage.changes.is_empty() {
-        text.push_str(&format!(", {} changed", stage.changes.len()));
+    if !stage.files.changes.is_empty() {
+        text.push_str(&format!(", {} changed", stage.files.changes.len()));
     }
-    if stage.refusals_total > 0 {
-        text.push_str(&format!(", {} refused", stage.refusals_total));
+    if stage.refusals.total > 0 {
+        text.push_str(&format!(", {} refused", stage.refusals.total));
     }
     if let Some(failure) = &stage.outcome.failure {
         text.push_str(&format!(": {}", visible::summary(&failure.reason, 100)));

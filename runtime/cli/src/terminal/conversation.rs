@@ -73,7 +73,8 @@ impl Page {
         self.tools.clear();
         self.rows.line(title(head, self.paint));
         self.model(head, turns);
-        let continues = head.finished.and_then(|stage| stage.session.as_ref()).filter(|it| it.continues.is_some());
+        let continues =
+            head.finished.and_then(|stage| stage.model.session.as_ref()).filter(|it| it.continues.is_some());
         for (at, turn) in turns.iter().enumerate() {
             self.asked(turn, continues.filter(|_| at == 0));
             let agent = turn.agent.as_ref().map(|agent| format!("subagent {}: ", visible::line(agent)));
@@ -85,12 +86,12 @@ impl Page {
         }
         let Some(stage) = head.finished else { return };
         let answered = turns.iter().filter(|turn| turn.error.is_none()).count();
-        let others = (stage.turns_used as usize).saturating_sub(answered);
+        let others = (stage.model.turns_used as usize).saturating_sub(answered);
         if others > 0 && !turns.is_empty() {
             self.rows.row("", format_args!("{others} later turns were not kept: the transcript is too long"));
         }
-        if !stage.tokens.is_zero() {
-            self.rows.row("tokens", summary::spent(stage.tokens, stage.cost, stage.is_estimated));
+        if !stage.model.tokens.is_zero() {
+            self.rows.row("tokens", summary::spent(stage.model.tokens, stage.model.cost, stage.model.is_estimated));
         }
     }
 
@@ -99,7 +100,7 @@ impl Page {
             let (class, code) = (failure.class.as_str(), failure.code.as_str());
             self.rows.row("because", format_args!("{class} ({code}): {}", failure.reason));
         }
-        if head.finished.is_some_and(|stage| stage.artifacts.iter().any(|kept| kept.name == WITHHELD_FILE)) {
+        if head.finished.is_some_and(|stage| stage.files.artifacts.iter().any(|kept| kept.name == WITHHELD_FILE)) {
             self.rows.row("note", "this stage could read hold-outs: show this to no builder");
         }
         let Some(first) = turns.first() else { return self.rows.row("none", why_none(head)) };
@@ -107,7 +108,7 @@ impl Page {
         let answered =
             turns.iter().rev().find_map(|turn| turn.answered_by.as_ref()).filter(|it| model.as_ref() != Some(it));
         let answered = answered.map(|name| format!(", answered as {name}")).unwrap_or_default();
-        let name = head.finished.and_then(|stage| stage.model.as_ref()).map(|asked| format!("{}: ", asked.name));
+        let name = head.finished.and_then(|stage| stage.model.asked.as_ref()).map(|asked| format!("{}: ", asked.name));
         let model = model.as_ref().map(|model| format!(" {model}")).unwrap_or_default();
         self.rows.row("model", format_args!("{}{provider}{model}{answered}", name.unwrap_or_default()));
     }
@@ -242,7 +243,7 @@ fn why_none(head: Head<'_>) -> String {
     if stage.outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::HOLDOUT_LEAK) {
         return "not kept: there was text of a hold-out in it".to_owned();
     }
-    match &stage.session {
+    match &stage.model.session {
         Some(_) => "no model was asked".to_owned(),
         None => format!("`{}` asks no model", stage.handler),
     }

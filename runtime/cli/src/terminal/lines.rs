@@ -107,9 +107,9 @@ fn words(event: &Event) -> Vec<String> {
         Event::RunStarted(run) => one(format!(
             "started {} pipeline={}{} sandbox={}",
             visible::line(run.run_id.as_str()),
-            visible::line(&run.pipeline_name),
+            visible::line(&run.pipeline.name),
             model(run).map(|model| format!(" model={}", visible::line(model))).unwrap_or_default(),
-            visible::line(&run.sandbox_tier)
+            visible::line(&run.commands.tier)
         )),
         Event::RunResumed(resumed) => one(self::resumed(resumed)),
         Event::CacheFilled(filled) => one(match filled.receipts.first().map(|receipt| receipt.duration_ms) {
@@ -281,8 +281,8 @@ pub fn decided_line(decided: &PolicyDecided) -> String {
 
 /// The provider of stages that ask a model; none if no stage does.
 fn model(run: &RunStarted) -> Option<&str> {
-    let is_asked = run.model != Provider::Simulated.as_str() || !run.simulated.is_empty();
-    is_asked.then_some(run.model.as_str())
+    let is_asked = run.model.provider != Provider::Simulated.as_str() || !run.model.simulated.is_empty();
+    is_asked.then_some(run.model.provider.as_str())
 }
 
 /// Files that were set aside for one reason: which, and why.
@@ -311,13 +311,13 @@ pub fn ignored(files: &IgnoredFiles) -> String {
 }
 
 fn finished(stage: &StageFinished) -> Vec<String> {
-    let refusals = distinct(stage.refusals.iter());
+    let refusals = distinct(stage.refusals.listed.iter());
     let mut lines: Vec<String> =
         refusals.iter().take(REFUSALS_SHOWN_MAX).map(|(one, times)| refused(one, *times)).collect();
     if refusals.len() > REFUSALS_SHOWN_MAX {
         lines.push(format!("refused {} more", refusals.len() - REFUSALS_SHOWN_MAX));
     }
-    let folded = Folded::group(stage.quarantined.iter().map(|file| (file.path.as_str(), file.reason.as_str())));
+    let folded = Folded::group(stage.files.quarantined.iter().map(|file| (file.path.as_str(), file.reason.as_str())));
     for files in folded.iter().take(QUARANTINED_SHOWN_MAX) {
         let (which, why) = set_aside(files);
         // The same help again at each visit would bury what is new.
@@ -329,13 +329,13 @@ fn finished(stage: &StageFinished) -> Vec<String> {
     if unshown > 0 {
         lines.push(format!("quarantined {unshown} more"));
     }
-    lines.extend(stage.ignored.iter().map(ignored));
+    lines.extend(stage.files.ignored.iter().map(ignored));
     let mut end = format!("{} {}", stage.outcome.status.as_str(), duration(stage.duration_ms));
-    if stage.turns_used > 0 {
-        end.push_str(&format!(" turns={}", stage.turns_used));
+    if stage.model.turns_used > 0 {
+        end.push_str(&format!(" turns={}", stage.model.turns_used));
     }
-    if !stage.changes.is_empty() {
-        end.push_str(&format!(" changed={}", stage.changes.len()));
+    if !stage.files.changes.is_empty() {
+        end.push_str(&format!(" changed={}", stage.files.changes.len()));
     }
     if let Some(failure) = &stage.outcome.failure {
         let reason = visible::summary(&failure.reason, TEXT_CHARACTERS_MAX);

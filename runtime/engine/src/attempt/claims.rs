@@ -59,8 +59,8 @@ impl Statement {
             let (kind, value) = (escaped(kind), escaped(value));
             let reason = format!("the stage claims `{kind}` for `{value}`, but {objection}");
             replace(fact, Failure::new(FailureClass::Contract, FailureCode::CLAIM_UNPROVEN, reason));
-            fact.failed_command.clone_from(&self.failed_command);
-            fact.misses_holdouts = self.misses_holdouts;
+            fact.commands.failed_command.clone_from(&self.failed_command);
+            fact.commands.misses_holdouts = self.misses_holdouts;
         }
     }
 
@@ -70,7 +70,7 @@ impl Statement {
             "command-passed" => {
                 // Hooks judge calls, and a program under test is what is judged.
                 let is_own = |receipt: &&Receipt| receipt.id == *value && receipt.hook.is_none() && !receipt.subject;
-                match fact.receipts.iter().find(is_own) {
+                match fact.commands.receipts.iter().find(is_own) {
                     None => Some("the stage has no receipt of this id".to_owned()),
                     Some(receipt) if receipt.passed() => None,
                     Some(receipt) => {
@@ -96,7 +96,7 @@ impl FilesAtEnd<'_> {
         if self.scope.as_ref().is_none_or(|scope| scope.access(path) != Access::Write) {
             return false;
         }
-        let last = fact.changes.iter().rev().find(|change| change.path == *path);
+        let last = fact.files.changes.iter().rev().find(|change| change.path == *path);
         match last.map(|change| change.op) {
             Some(ChangeOp::Write) => true,
             Some(ChangeOp::Delete | ChangeOp::Rmdir | ChangeOp::Mkdir | ChangeOp::Symlink) => false,

@@ -71,7 +71,7 @@ pub fn note(run: &Dir, record: &Record) {
         // A later success of the same run does it again.
         let _not_there = run.remove_dir_all(EXCHANGES_DIR);
     }
-    let finished = record.event.stage_finished().filter(|finished| finished.model.is_some());
+    let finished = record.event.stage_finished().filter(|finished| finished.model.asked.is_some());
     let Some(finished) = finished else { return };
     let Ok(folder) = run.open_dir(EXCHANGES_DIR) else { return };
     let name = file_name(&finished.attempt);

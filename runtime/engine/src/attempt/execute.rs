@@ -75,5 +75,5 @@ impl<B: BlobStore + 'static> Workbench<B> {
 fn can_be_in_turn(plan: &Plan, assignment: &Assignment) -> bool {
     let stage = assignment.stage();
     let is_quiet = plan.binding(&stage).is_some_and(|binding| !binding.starts_processes());
-    is_quiet && assignment.attempt.task.branch == BranchId::main() && !plan.models.contains_key(&stage)
+    is_quiet && assignment.attempt.task.branch == BranchId::main() && !plan.models.by_node.contains_key(&stage)
 }

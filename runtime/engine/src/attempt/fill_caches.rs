@@ -93,7 +93,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             sealed: self
                 .holdouts
                 .as_ref()
-                .map(|holdouts| Sealed { files: holdouts.files(), folders: self.plan.sealed.len() }),
+                .map(|holdouts| Sealed { files: holdouts.files(), folders: self.plan.folders.sealed.len() }),
             has_ignored: false,
             plan: Arc::clone(&self.plan),
             cache_base: None,

@@ -53,7 +53,7 @@ pub(super) fn fail(fact: &mut StageFinished, paths: &[String], judged: Option<Re
     let own = fact.outcome.clone();
     replace(fact, Failure::new(FailureClass::Scope, FailureCode::SCOPE_WRITE, reason(paths)));
     match judged {
-        Some(Ok(recoverable)) => fact.recoverable = Some(Box::new(Recoverable { outcome: own, ..recoverable })),
+        Some(Ok(recoverable)) => fact.files.recoverable = Some(Box::new(Recoverable { outcome: own, ..recoverable })),
         Some(Err(why)) => note(fact, format_args!("policy recovery did not ask: {why}")),
         None => {}
     }

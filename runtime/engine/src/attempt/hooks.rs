@@ -33,7 +33,7 @@ impl HookSandbox {
         if binding.hooks.is_empty() {
             return None;
         }
-        let sealed = paths.plan.sealed.iter().chain(&binding.scope.hidden);
+        let sealed = paths.plan.folders.sealed.iter().chain(&binding.scope.hidden);
         let seen = binding.scope.read.iter().chain(&binding.scope.write);
         let scope = Scope { read: seen.cloned().collect(), hidden: sealed.cloned().collect(), ..Scope::default() };
         let jail = JailSetting { folder: paths.folder.join(HOOKS_DIR), ..setting(env, binding, paths) };

@@ -72,7 +72,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
 
     /// The commands that a verification stage may run beside its plan, by the changes of its branch since the run began.
     fn checks(&self, node: &Node, branch: &Branch) -> Option<(String, String)> {
-        let verify = self.plan.verify.as_ref().filter(|_| node.handler.kind() == HandlerKind::Verification)?;
+        let verify = self.plan.checks.verify.as_ref().filter(|_| node.handler.kind() == HandlerKind::Verification)?;
         let changed = branch.changed_paths();
         let read = |digest: &Digest, bytes_max| self.blobs.read_all(digest, bytes_max).ok();
         let base = ContextBase::new(node, &changed, (&self.base, read));
@@ -110,10 +110,10 @@ fn stage_input(plan: &Plan, node: &Node, assignment: &Assignment) -> StageInput 
 /// What an agent is told whose plan a verification stage will run, one entry on each line. The planner's mode decides whether it is asked for
 /// a plan. One that it makes unasked runs all the same.
 fn planning(plan: &Plan, node: &Node) -> Vec<(String, String)> {
-    let asks = plan.verify.as_ref().is_none_or(|verify| verify.planner.mode.asks_model());
+    let asks = plan.checks.verify.as_ref().is_none_or(|verify| verify.planner.mode.asks_model());
     let Some(PlanRequirements { mut allowed, keys }) = plan.pipeline.plan_requirements(node) else { return Vec::new() };
     allowed.retain(|_| asks);
-    let questions = plan.verify.as_ref().filter(|_| !allowed.is_empty()).and_then(|verify| verify.questions());
+    let questions = plan.checks.verify.as_ref().filter(|_| !allowed.is_empty()).and_then(|verify| verify.questions());
     let questions = questions.and_then(|questions| serde_json::to_string(&questions).ok());
     // An empty list: no plan may have commands, so no agent is asked for one.
     let told = [("verification-allowed", allowed), ("verification-keys", keys)].into_iter();
@@ -150,7 +150,7 @@ pub(super) fn model(node: &Node, plan: &Plan, branch: &Branch) -> Result<Model, 
     let id = &node.id;
     let (turns, attempts) = branch.nodes.get(id).map_or((0, 0), |history| (history.turns, history.attempts));
     let turns = u32::try_from(turns).unwrap_or(u32::MAX);
-    Ok(Model::bind(id, &attributes(node), plan.script.as_ref(), turns, attempts)?)
+    Ok(Model::bind(id, &attributes(node), plan.models.script.as_ref(), turns, attempts)?)
 }
 
 fn attributes(node: &Node) -> Vec<(String, String)> {

@@ -54,7 +54,7 @@ pub(super) fn check(
         fail(fact, source, &leak);
     }
     if fact.outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::HOLDOUT_LEAK) {
-        fact.changes.clear();
+        fact.files.changes.clear();
     }
     Ok(())
 }
@@ -67,8 +67,8 @@ fn fail(fact: &mut StageFinished, source: LeakSource, leak: &Leak) {
     }
     let help = "cannot be allowed: builders can read what this stage writes".to_owned();
     let (operation, path, reason) = ("tell".to_owned(), at_line(leak), source.reason());
-    fact.refusals.push(Refusal { operation, path, reason, help });
-    fact.refusals_total = fact.refusals_total.saturating_add(1);
+    fact.refusals.listed.push(Refusal { operation, path, reason, help });
+    fact.refusals.total = fact.refusals.total.saturating_add(1);
 }
 
 fn at_line(leak: &Leak) -> String {
@@ -76,7 +76,7 @@ fn at_line(leak: &Leak) -> String {
 }
 
 fn changed(fact: &StageFinished, canary: &Canary, blobs: &impl BlobStore) -> Result<Option<Leak>, PortError> {
-    for change in &fact.changes {
+    for change in &fact.files.changes {
         let names = [Some(change.path.as_str()), change.target.as_deref()];
         let by_name = names.into_iter().flatten().find_map(|text| canary.find(text));
         let by_content = match change.digest {
@@ -99,14 +99,14 @@ fn said(fact: &mut StageFinished, canary: &Canary, blobs: &impl BlobStore) -> Re
     };
     let mut found = canary.find(&outcome).or_else(|| canary.find(ending));
     let mut kept: Vec<Artifact> = Vec::new();
-    for artifact in std::mem::take(&mut fact.artifacts) {
+    for artifact in std::mem::take(&mut fact.files.artifacts) {
         match found_in(&artifact.digest, canary, blobs)?.or_else(|| canary.find(&artifact.name)) {
             Some(leak) => found = found.or(Some(leak)),
             None => kept.push(artifact),
         }
     }
-    fact.artifacts = kept;
-    for captured in [&mut fact.stdout, &mut fact.stderr] {
+    fact.files.artifacts = kept;
+    for captured in [&mut fact.files.stdout, &mut fact.files.stderr] {
         let Some(StoredOutput { digest, .. }) = captured else { continue };
         if let Some(leak) = found_in(digest, canary, blobs)? {
             *captured = None;

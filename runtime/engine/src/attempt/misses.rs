@@ -12,7 +12,7 @@ use glovebox_record::scope::Entry;
 pub(super) fn holdouts(plan: &Plan, node: &Node, report: &Report) -> bool {
     let Some(binding) = plan.binding(&node.id) else { return false };
     let is_unaware = binding.holdouts == HoldoutAccess::Absent && node.access.holdouts.named.is_none();
-    if plan.sealed.is_empty() || report.receipts.is_empty() || !is_unaware || binding.role != Role::Verifier {
+    if plan.folders.sealed.is_empty() || report.receipts.is_empty() || !is_unaware || binding.role != Role::Verifier {
         return false;
     }
     let is_read = |folder: &Entry| plan.bindings.keys().any(|id| plan.holdouts_of(id).contains(&folder));
@@ -20,5 +20,5 @@ pub(super) fn holdouts(plan: &Plan, node: &Node, report: &Report) -> bool {
         let name = folder.path().as_str().rsplit('/').next().unwrap_or_default();
         printed(report).any(|text| String::from_utf8_lossy(text).contains(name))
     };
-    plan.sealed.iter().any(|folder| !is_read(folder) || is_named(folder))
+    plan.folders.sealed.iter().any(|folder| !is_read(folder) || is_named(folder))
 }

@@ -32,7 +32,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         node: &Node,
         assignment: &Assignment,
     ) -> Result<ConversationSetting, AttemptError> {
-        let asks_provider = self.plan.models.contains_key(&node.id);
+        let asks_provider = self.plan.models.by_node.contains_key(&node.id);
         let exchanges = asks_provider.then(|| exchanges::open(&self.run, &assignment.attempt)).transpose();
         Ok(ConversationSetting {
             keeps_messages: self.plan.pipeline.keeps_conversations,
@@ -43,7 +43,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
 
     /// The model of a stage in its record, with the name that its provider answered.
     pub(super) fn asked_model(&self, id: &NodeId, answered_by: Option<ModelId>) -> Option<AskedModel> {
-        let PlannedModel { name, access, .. } = &*self.plan.models.get(id)?.model;
+        let PlannedModel { name, access, .. } = &*self.plan.models.by_node.get(id)?.model;
         Some(AskedModel {
             name: name.to_owned(),
             provider: access.family.to_string(),
@@ -64,7 +64,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
 
     /// The provider's model, where the plan says that one is asked. It is never replaced by a simulated one.
     fn live(&self, node: &Node) -> Result<Option<Live>, AttemptError> {
-        let Some(chosen) = self.plan.models.get(&node.id) else { return Ok(None) };
+        let Some(chosen) = self.plan.models.by_node.get(&node.id) else { return Ok(None) };
         let name = &chosen.model.name;
         let target = self.targets.get(name).ok_or_else(|| AttemptError::Unreachable(name.to_owned()))?;
         Ok(Some(Live { target: Arc::clone(target), effort: chosen.effort }))

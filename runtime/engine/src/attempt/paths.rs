@@ -45,7 +45,7 @@ impl AttemptPaths {
             return Ok(Dependencies::default());
         }
         let places = Places { project: &env.project, workspace: &self.workspace, attempt: &self.folder };
-        Dependencies::for_scope(&self.plan.dependencies, &binding.scope, places).map_err(AttemptError::Folder)
+        Dependencies::for_scope(&self.plan.folders.dependencies, &binding.scope, places).map_err(AttemptError::Folder)
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Recovery {
 impl Recovery {
     /// The recovery policy of an attempt's stage; none without `[policy.recovery]`.
     pub(super) fn for_stage(plan: &Arc<Plan>, node: &NodeId, branch: &BranchId) -> Option<Self> {
-        plan.recovery.as_ref().filter(|recovery| recovery.nodes.contains_key(node))?;
+        plan.checks.recovery.as_ref().filter(|recovery| recovery.nodes.contains_key(node))?;
         Some(Self { plan: Arc::clone(plan), node: node.clone(), is_main: *branch == BranchId::main() })
     }
 
@@ -51,7 +51,7 @@ impl Recovery {
             let stored = commit::store(&[change], view, keep)?;
             writes.extend(stored.into_iter().map(|change| ProposedWrite { change, why: why.to_owned() }));
         }
-        let timeout = self.plan.recovery.as_ref().and_then(|recovery| recovery.timeout);
+        let timeout = self.plan.checks.recovery.as_ref().and_then(|recovery| recovery.timeout);
         let timeout_ms = timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
         // The outcome is put in with the failure that takes its place.
         let outcome = Outcome::new(Status::Fail);
@@ -64,7 +64,7 @@ impl Recovery {
         }
         let (mut proposed, mut bytes) = (Vec::new(), 0_u64);
         let recovery =
-            self.plan.recovery.as_ref().and_then(|recovery| Some((recovery, recovery.nodes.get(&self.node)?)));
+            self.plan.checks.recovery.as_ref().and_then(|recovery| Some((recovery, recovery.nodes.get(&self.node)?)));
         let (recovery, NodeRecovery { proposals }) = recovery.ok_or("the plan has none")?;
         for change in found.iter().filter(|change| !change.is_allowed()) {
             let path = ScopePath::parse(&change.path).map_err(|problem| format!("`{}`: {problem}", change.path))?;
@@ -94,15 +94,15 @@ pub(super) fn check_own(
     fact: &mut StageFinished,
     check: impl FnOnce(&mut StageFinished) -> Result<(), PortError>,
 ) -> Result<(), PortError> {
-    let Some(mut recoverable) = fact.recoverable.take() else { return Ok(()) };
+    let Some(mut recoverable) = fact.files.recoverable.take() else { return Ok(()) };
     std::mem::swap(&mut fact.outcome, &mut recoverable.outcome);
     let proposed = recoverable.proposed.iter().map(|write| write.change.clone()).collect();
-    let changes = std::mem::replace(&mut fact.changes, proposed);
+    let changes = std::mem::replace(&mut fact.files.changes, proposed);
     check(fact)?;
     if fact.outcome.failure.as_ref().is_none_or(|failure| failure.code != FailureCode::HOLDOUT_LEAK) {
         std::mem::swap(&mut fact.outcome, &mut recoverable.outcome);
-        fact.changes = changes;
-        fact.recoverable = Some(recoverable);
+        fact.files.changes = changes;
+        fact.files.recoverable = Some(recoverable);
     }
     Ok(())
 }

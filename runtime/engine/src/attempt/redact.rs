@@ -35,7 +35,7 @@ pub(super) fn printed(report: &Report) -> impl Iterator<Item = &[u8]> {
 /// Removes everything from a fact that the program under test could have chosen, except verdict and hints.
 pub(super) fn redact(fact: &mut StageFinished, pipeline: &Pipeline, hints: &[String]) {
     // Its own outcome beside a failure would tell everything.
-    fact.recoverable = None;
+    fact.files.recoverable = None;
     let mut outcome = std::mem::replace(&mut fact.outcome, Outcome::new(Status::Fail));
     if outcome.status.satisfies_gate() && fact.proves_nothing() {
         // A third way to end, beside pass and fail, would tell more than the verdict.
@@ -52,7 +52,7 @@ pub(super) fn redact(fact: &mut StageFinished, pipeline: &Pipeline, hints: &[Str
         notes: notes(is_pass, hints),
     };
     // Which check failed is more than the verdict.
-    fact.failed_command = None;
+    fact.commands.failed_command = None;
     if let Ending::Trapped(text) | Ending::NotLinked(text) = &mut fact.ending {
         WITHHELD.clone_into(text);
     }

@@ -13,10 +13,10 @@ const OUTPUT_BYTES: u64 = 64 * 1024;
 impl<B: BlobStore> Workbench<B> {
     /// The same with the signature of its failure. It covers what the stage printed, so one whose verdict alone counts gets none.
     pub(super) fn signed(&self, mut fact: StageFinished) -> Result<StageFinished, AttemptError> {
-        fact.signature = compute(&fact, &*self.blobs)?;
+        fact.follow_up.signature = compute(&fact, &*self.blobs)?;
         let mut own = Ok(None);
         fact.with_own_outcome(|fact| own = compute(fact, &*self.blobs));
-        if let Some(recoverable) = &mut fact.recoverable {
+        if let Some(recoverable) = &mut fact.files.recoverable {
             recoverable.signature = own?;
         }
         Ok(fact)
@@ -26,7 +26,7 @@ impl<B: BlobStore> Workbench<B> {
 /// The signature of an attempt's failure; none for a success, and for a failure that can pass by itself.
 fn compute(finished: &StageFinished, blobs: &impl BlobStore) -> Result<Option<Digest>, PortError> {
     let Some(mut text) = finished.outcome.failure.as_ref().and_then(text) else { return Ok(None) };
-    for artifact in finished.artifacts.iter().filter(|artifact| is_output(&artifact.name)) {
+    for artifact in finished.files.artifacts.iter().filter(|artifact| is_output(&artifact.name)) {
         let mut bytes = Vec::new();
         let mut content = blobs.open(&artifact.digest)?;
         let skipped = artifact.bytes.saturating_sub(OUTPUT_BYTES);

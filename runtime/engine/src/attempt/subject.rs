@@ -121,7 +121,7 @@ pub(super) fn offer(
     let subjects = Subjects::offer(SubjectSetting {
         jail: JailSetting { network: Network::None, inner, kept, ..of_jail },
         workspace: paths.workspace.clone(),
-        scope: view(binding, &paths.plan.sealed).with_scratch(cache.clone()),
+        scope: view(binding, &paths.plan.folders.sealed).with_scratch(cache.clone()),
         overrides,
         mounts,
         workdir: binding.command_access.workdir.clone(),
@@ -209,8 +209,8 @@ pub(super) fn sees(binding: &Binding) -> Option<Vec<String>> {
 /// Receipts of the programs under test, behind those of the stage's own commands.
 pub(super) fn receipts(calls: Vec<SubjectCall>, fact: &mut StageFinished) {
     for call in calls {
-        let id = format!("{}/{}", fact.attempt.id, fact.receipts.len() + 1);
-        fact.receipts.push(receipt(id, call));
+        let id = format!("{}/{}", fact.attempt.id, fact.commands.receipts.len() + 1);
+        fact.commands.receipts.push(receipt(id, call));
     }
 }
 
@@ -247,7 +247,7 @@ fn keep(
         Ok(examined) => examined.found,
         Err(StageError::Limit { limit, path, .. }) => {
             let reason = format!("{UNDER_TEST}; more than `limits.{limit}`, so none of it is kept");
-            fact.quarantined.push(RefusedChange { path, reason });
+            fact.files.quarantined.push(RefusedChange { path, reason });
             return Ok(());
         }
         Err(error) => return Err(error.into()),
@@ -261,11 +261,11 @@ fn keep(
     let report = quarantine(view, &found, folder, &CAPS)?;
     let more = report.kept.len().saturating_sub(NAMED_MAX);
     let named = report.kept.into_iter().take(NAMED_MAX);
-    fact.quarantined.extend(named.map(|kept| RefusedChange { path: kept.path, reason: kept.reason }));
+    fact.files.quarantined.extend(named.map(|kept| RefusedChange { path: kept.path, reason: kept.reason }));
     if more > 0 {
         let reason = format!("{UNDER_TEST}; `report.json` in the quarantine lists all paths");
         let noun = if more == 1 { "path" } else { "paths" };
-        fact.quarantined.push(RefusedChange { path: format!("{more} more {noun}"), reason });
+        fact.files.quarantined.push(RefusedChange { path: format!("{more} more {noun}"), reason });
     }
     Ok(())
 }

@@ -12,9 +12,9 @@ pub(super) fn of_jail(spent: ResourceUsage, fact: &mut StageFinished) {
     used(fact, LimitName::FileBytes, spent.file_peak_bytes);
     if let Some(seen) = spent.traffic {
         // The stage chose the names: they are for people, and no other stage sees them.
-        fact.refusals.extend(seen.refusals);
-        fact.refusals_total = fact.refusals_total.saturating_add(seen.traffic.refused());
-        fact.network = Some(seen.traffic);
+        fact.refusals.listed.extend(seen.refusals);
+        fact.refusals.total = fact.refusals.total.saturating_add(seen.traffic.refused());
+        fact.commands.network = Some(seen.traffic);
     }
 }
 

@@ -32,14 +32,14 @@ impl<B: BlobStore + 'static> Workbench<B> {
             let stored = StoredValue::new(&json, value.as_str().unwrap_or(&json));
             let (digest, bytes) = self.store(json.as_bytes())?;
             let (name, media_type) = (stored.file_name(), "application/json".to_owned());
-            if fact.artifacts.iter().all(|artifact| artifact.name != name) {
-                fact.artifacts.push(Artifact { name, media_type, digest, bytes });
+            if fact.files.artifacts.iter().all(|artifact| artifact.name != name) {
+                fact.files.artifacts.push(Artifact { name, media_type, digest, bytes });
             }
             if is_small {
                 continue;
             }
             *value = stored.reference();
-            fact.stored_values.insert(key.to_owned());
+            fact.files.stored_values.insert(key.to_owned());
         }
         Ok(())
     }

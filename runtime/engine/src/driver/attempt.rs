@@ -67,7 +67,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals> Driver<'a, J, S> {
             _ => finished,
         };
         let (branch, stored_bytes) = (self.state.branch(branch), self.state.stored_bytes);
-        match finished.recoverable {
+        match finished.files.recoverable {
             Some(_) => finished.with_own_outcome(|finished| filter_context(branch, finished, stored_bytes)),
             None => filter_context(branch, &mut finished, stored_bytes),
         }
@@ -88,7 +88,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals> Driver<'a, J, S> {
 
     /// Time the run still has; none when it has no bound.
     fn time_left(&self) -> Option<Duration> {
-        let wall_max_ms = self.state.run.as_ref()?.wall_max_ms?;
+        let wall_max_ms = self.state.run.as_ref()?.bounds.wall_max_ms?;
         let since = self.state.at.map_or(0, |at| Timestamp::now().as_millisecond().saturating_sub(at.as_millisecond()));
         let driven_ms = self.state.driven_ms.saturating_add(u64::try_from(since).unwrap_or(0));
         Some(Duration::from_millis(wall_max_ms.saturating_sub(driven_ms)))
@@ -101,14 +101,15 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals> Driver<'a, J, S> {
     }
 
     /// The node's bound ended this attempt: its own failure, which the pipeline can route.
-    fn cut_for_time_of_node(&self, finished: StageFinished) -> StageFinished {
+    fn cut_for_time_of_node(&self, mut finished: StageFinished) -> StageFinished {
         let node = self.pipeline.node(&finished.attempt.task.node);
         let failure = node.and_then(|node| time_of_node_exceeded(&self.state, node, Timestamp::now()));
         let reason = "the node's wall time ended during the attempt";
         let failure =
             failure.unwrap_or_else(|| Failure::new(FailureClass::Budget, FailureCode::NODE_WALL_TIME, reason));
         let ending = Ending::LimitHit(key::MAX_WALL_TIME.as_str().to_owned());
-        StageFinished { outcome: Outcome::failed(failure), ending, changes: Vec::new(), ..finished }
+        finished.files.changes.clear();
+        StageFinished { outcome: Outcome::failed(failure), ending, ..finished }
     }
 
     /// The run's bound, not a request, ended this attempt.
@@ -189,30 +190,31 @@ async fn wait_until(deadline: Option<Instant>) {
 
 /// True for an attempt that was asked to stop and had succeeded by then, every command of it run to its end.
 fn did_succeed(finished: &StageFinished) -> bool {
-    let is_whole = finished.receipts.iter().all(|receipt| receipt.how != CommandEnding::Canceled);
+    let is_whole = finished.commands.receipts.iter().all(|receipt| receipt.how != CommandEnding::Canceled);
     finished.outcome.status.satisfies_gate() && is_whole
 }
 
 /// An attempt that was asked to stop changes nothing, also when its component had the time to answer
 /// (decision killed-stages-commit-nothing).
-fn cut(finished: StageFinished) -> StageFinished {
+fn cut(mut finished: StageFinished) -> StageFinished {
     let reason = "the attempt was asked to stop";
     let outcome = match finished.ending {
         Ending::Canceled => finished.outcome,
         _ => Outcome::failed(Failure::new(FailureClass::Canceled, FailureCode::RUN_CANCELED, reason)),
     };
-    StageFinished { outcome, ending: Ending::Canceled, changes: Vec::new(), ..finished }
+    finished.files.changes.clear();
+    StageFinished { outcome, ending: Ending::Canceled, ..finished }
 }
 
 /// Keeps what a handler may set and reports the rest as refused (decision record-out-of-reach).
 fn filter_context(branch: &Branch, finished: &mut StageFinished, run_bytes: u64) {
     let updates = std::mem::take(&mut finished.outcome.context_updates);
-    let stored = StoredUpdates { keys: &finished.stored_values, run_bytes };
+    let stored = StoredUpdates { keys: &finished.files.stored_values, run_bytes };
     let (accepted, refusals) = filter_updates(&branch.context, updates, stored);
-    finished.stored_values.retain(|key| accepted.contains_key(key));
+    finished.files.stored_values.retain(|key| accepted.contains_key(key));
     finished.outcome.context_updates = accepted;
-    finished.refusals_total = finished.refusals_total.saturating_add(refusals.len() as u64);
-    finished.refusals.extend(refusals.into_iter().take(glovebox_workspace::refusal::REFUSALS_MAX));
+    finished.refusals.total = finished.refusals.total.saturating_add(refusals.len() as u64);
+    finished.refusals.listed.extend(refusals.into_iter().take(glovebox_workspace::refusal::REFUSALS_MAX));
 }
 
 /// The record of an attempt that ignored its cancellation: none of its work is committed.

@@ -169,11 +169,9 @@ async fn drive_and_stop(driver: &mut Driver<'_, SqliteLog, LocalSignals>, at: u3
             executable: false,
             target: None,
         };
-        let cut = StageFinished {
-            changes: vec![changed],
-            turns_used: 7,
-            ..finished(&open(&claim), Outcome::new(Status::Fail))
-        };
+        let mut cut = finished(&open(&claim), Outcome::new(Status::Fail));
+        cut.files.changes.push(changed);
+        cut.model.turns_used = 7;
         Ok(if is_cut { cut } else { answer(&claim) })
     };
     driver.drive(stopped, |_, _| Ok(())).await.unwrap();
@@ -245,7 +243,9 @@ async fn an_attempt_of_a_driver_that_was_overtaken_stores_nothing() {
                 let open = successor.state.main().open().cloned().unwrap();
                 log.done(&Delivery { run: RUN.into(), task: open.task, ready_seq: open.head - 1 }).await.unwrap();
                 successor.drive(at_once, |_, _| Ok(())).await.unwrap();
-                Ok(StageFinished { turns_used: 99, ..answer(&claim) })
+                let mut late = answer(&claim);
+                late.model.turns_used = 99;
+                Ok(late)
             },
             |records, _| {
                 told.borrow_mut().extend_from_slice(records);
@@ -255,7 +255,9 @@ async fn an_attempt_of_a_driver_that_was_overtaken_stores_nothing() {
         .await;
     result.unwrap();
     let records = log.read(&RUN.into(), 1, 100).await.unwrap();
-    assert!(!records.iter().any(|record| matches!(&record.event, Event::StageFinished(one) if one.turns_used == 99)));
+    assert!(
+        !records.iter().any(|record| matches!(&record.event, Event::StageFinished(one) if one.model.turns_used == 99))
+    );
     assert_eq!(
         told.into_inner(),
         records[told_before..],
@@ -381,7 +383,9 @@ async fn what_a_run_keeps_in_memory_does_not_grow_with_its_length() {
             executable: false,
             target: None,
         };
-        Ok(StageFinished { changes: vec![change], ..finished(&open(&claim), Outcome::new(Status::Success)) })
+        let mut changed = finished(&open(&claim), Outcome::new(Status::Success));
+        changed.files.changes.push(change);
+        Ok(changed)
     };
     driver.drive(changing, |_, _| Ok(())).await.unwrap();
     let branch = driver.state.main();

@@ -97,7 +97,7 @@ impl CheckpointFile {
         let (branch, exit) = (state.main(), state.verdict.as_ref().and_then(|verdict| verdict.exit_node.as_ref()));
         let retried = branch.nodes.iter().filter(|(_, history)| history.retries > 0);
         Self {
-            schema_version: 2,
+            schema_version: 1,
             run_id: state.run_id().map(RunId::to_string).unwrap_or_default(),
             timestamp: time_format::text(at),
             journal_seq: *seq,

@@ -68,21 +68,21 @@ impl<'a> ManifestFile<'a> {
         Self {
             schema_version: 1,
             run_id: &started.run_id,
-            name: &started.pipeline_name,
-            goal: &started.goal,
+            name: &started.pipeline.name,
+            goal: &started.pipeline.goal,
             started_at: time_format::text(&record.at),
-            pipeline_path: &started.pipeline_path,
-            original_workdir: &started.source_dir,
+            pipeline_path: &started.pipeline.path,
+            original_workdir: &started.workspace.source_dir,
             workspace_path: WORKSPACE_DIR,
-            pipeline_digest: started.pipeline_digest,
-            plan_digest: started.plan_digest,
-            base_digest: started.base_digest,
-            model: &started.model,
-            script_digest: started.script_digest,
-            inputs: &started.inputs,
-            sandbox_tier: &started.sandbox_tier,
+            pipeline_digest: started.pipeline.digest,
+            plan_digest: started.plan.digest,
+            base_digest: started.workspace.base_digest,
+            model: &started.model.provider,
+            script_digest: started.model.script_digest,
+            inputs: &started.pipeline.inputs,
+            sandbox_tier: &started.commands.tier,
             forked_from: started.forked_from.as_deref(),
-            steps_max: started.steps_max,
+            steps_max: started.bounds.steps_max,
             labels: &started.labels,
             engine_version: &started.engine_version,
         }
@@ -156,11 +156,11 @@ pub struct Totals {
 impl Totals {
     /// Counts an attempt.
     pub fn add(&mut self, finished: &StageFinished) {
-        self.refusals = self.refusals.saturating_add(finished.refusals_total);
-        self.quarantined += finished.quarantined.len() as u64;
-        self.tokens.add(finished.tokens);
-        self.cost = Money(self.cost.0.saturating_add(finished.cost.0));
-        self.is_estimated |= finished.is_estimated;
+        self.refusals = self.refusals.saturating_add(finished.refusals.total);
+        self.quarantined += finished.files.quarantined.len() as u64;
+        self.tokens.add(finished.model.tokens);
+        self.cost = Money(self.cost.0.saturating_add(finished.model.cost.0));
+        self.is_estimated |= finished.model.is_estimated;
     }
 
     fn cost(&self) -> Option<String> {

@@ -84,19 +84,20 @@ impl<B: BlobStore> Projector<B> {
 
     fn kept(&mut self, folder: &str, finished: &StageFinished) -> Result<(), ProjectError> {
         let mut names = BTreeSet::new();
-        if !finished.receipts.is_empty() {
-            let receipts = ReceiptsFile { schema_version: 1, attempt: &finished.attempt, receipts: &finished.receipts };
+        if !finished.commands.receipts.is_empty() {
+            let receipts =
+                ReceiptsFile { schema_version: 1, attempt: &finished.attempt, receipts: &finished.commands.receipts };
             self.file(folder, RECEIPTS_FILE, &receipts)?;
             names.insert(RECEIPTS_FILE.to_owned());
         }
-        for (name, captured) in [("stdout.log", &finished.stdout), ("stderr.log", &finished.stderr)] {
+        for (name, captured) in [("stdout.log", &finished.files.stdout), ("stderr.log", &finished.files.stderr)] {
             if let Some(captured) = captured {
                 self.hold(folder, name, Content::Blob(captured.digest));
                 names.insert(name.to_owned());
             }
         }
         let history = history_folder(&finished.attempt);
-        for artifact in finished.artifacts.iter().filter(|artifact| has_valid_name(artifact)) {
+        for artifact in finished.files.artifacts.iter().filter(|artifact| has_valid_name(artifact)) {
             let digest = artifact.digest;
             self.hold(&history, &artifact.name, Content::Blob(digest));
             self.hold(folder, &artifact.name, Content::Link { folder: history.clone(), digest });

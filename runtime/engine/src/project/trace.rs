@@ -262,7 +262,7 @@ pub(super) fn lines<'a>(
         Event::RunStarted(started) => vec![
             TraceFact::SessionInitialized {
                 run_id,
-                pipeline_path: &started.pipeline_path,
+                pipeline_path: &started.pipeline.path,
                 workspace: crate::run::WORKSPACE_DIR,
             },
             TraceFact::PipelineStarted {

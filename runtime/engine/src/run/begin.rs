@@ -7,12 +7,16 @@ use super::session::{driver, stores};
 use super::{HOLDOUTS_DIR, HoldoutError, RunDir, Session};
 use crate::driver::RunError;
 use crate::holdouts;
-use glovebox_journal::event::{Digest, Event, Record, RunId, RunStarted, SCHEMA_VERSION};
+use glovebox_journal::event::{
+    Event, Record, RunId, RunStarted, SCHEMA_VERSION, StartedModel, StartedPipeline, StartedPlan, StartedSandbox,
+    StartedWorkspace,
+};
 use glovebox_journal::ports::BlobStore;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::ir::holdouts::Copies;
-use glovebox_plan::plan::{Plan, RunBounds};
+use glovebox_plan::plan::Plan;
 use glovebox_plan::prepare::executor::Worker;
+use glovebox_record::RunBounds;
 use glovebox_record::SandboxRecord;
 use glovebox_record::spend::SpendBounds;
 use glovebox_state::run_state::{PendingDecisions, RunState};
@@ -81,21 +85,17 @@ impl Session {
         };
         let capabilities = serde_json::to_vec(&plan.capabilities(bounds));
         let capabilities = capabilities.map_err(|error| RunError::Project(Box::new(error)))?;
-        let transformed = plan.rule_report.transformed.as_ref();
-        let started = RunStarted {
-            pipeline_digest: blobs.put_bytes(new.source.as_bytes())?,
-            files: new
-                .files
-                .iter()
-                .map(|(path, text)| Ok((path.clone(), blobs.put_bytes(text.as_bytes())?)))
-                .collect::<Result<_, RunError>>()?,
-            transformed_digest: transformed.map(|text| blobs.put_bytes(text.as_bytes())).transpose()?,
-            base_digest: blobs.put_bytes(&base.to_json())?,
-            capabilities_digest: Some(blobs.put_bytes(&capabilities)?),
-            script_digest: new.script.map(|script| blobs.put_bytes(script)).transpose()?,
-            holdouts,
-            ..describe(&worker, plan, new)
-        };
+        let transformed = plan.findings.rule_report.transformed.as_ref();
+        let put_text = |(path, text): (&String, &String)| Ok((path.clone(), blobs.put_bytes(text.as_bytes())?));
+        let (source, files, script) = (new.source, new.files, new.script);
+        let mut started = describe(&worker, plan, bounds, new);
+        started.pipeline.digest = blobs.put_bytes(source.as_bytes())?;
+        started.pipeline.files = files.iter().map(put_text).collect::<Result<_, RunError>>()?;
+        started.pipeline.transformed_digest = transformed.map(|text| blobs.put_bytes(text.as_bytes())).transpose()?;
+        started.plan.capabilities_digest = blobs.put_bytes(&capabilities)?;
+        started.workspace.base_digest = blobs.put_bytes(&base.to_json())?;
+        started.workspace.holdouts = holdouts;
+        started.model.script_digest = script.map(|script| blobs.put_bytes(script)).transpose()?;
         flush(vec![dir.workspace(), dir.path.join(HOLDOUTS_DIR)]).await?;
         let run = started.run_id.clone();
         let mut driver = driver(
@@ -132,9 +132,9 @@ async fn flush(folders: Vec<PathBuf>) -> Result<(), RunError> {
     }
 }
 
-fn describe(worker: &Worker, plan: &Plan, new: NewRun<'_>) -> RunStarted {
+/// The first record without the digests of what is stored for it.
+fn describe(worker: &Worker, plan: &Plan, bounds: RunBounds, new: NewRun<'_>) -> RunStarted {
     let pipeline = &plan.pipeline;
-    let wall_max_ms = wall_max_ms(plan, &new);
     let attributes = &pipeline.attributes;
     RunStarted {
         schema_version: SCHEMA_VERSION,
@@ -142,33 +142,32 @@ fn describe(worker: &Worker, plan: &Plan, new: NewRun<'_>) -> RunStarted {
         run_id: new.run_id,
         forked_from: None,
         generation: 0,
-        pipeline_name: pipeline.name.clone(),
-        goal: pipeline.goal.clone(),
-        graph: attributes.iter().map(|(key, attribute)| (key.to_string(), attribute.value.to_string())).collect(),
-        pipeline_path: new.pipeline_path,
-        pipeline_digest: Digest::ZERO,
-        files: BTreeMap::new(),
-        rules: plan.rule_report.rules.clone(),
-        transformed_digest: None,
-        verifiers: pipeline.verifiers.clone(),
-        components: plan.components(),
-        plan_digest: plan.digest(),
-        capabilities_digest: None,
         from: new.from,
-        base_digest: Digest::ZERO,
-        source_dir: new.project.display().to_string(),
-        model: plan.model_word().to_owned(),
-        simulated: plan.simulated(),
-        script_digest: None,
-        inputs: new.inputs,
-        sandbox_tier: tier_word(worker.sandbox.as_ref()),
-        sandbox: worker.sandbox.clone(),
-        steps_max: pipeline.steps_max(new.steps_max),
-        wall_max_ms,
-        spend_max: plan.spend_max(new.spend_max),
-        verify_retry: plan.verify.as_ref().map(|verify| verify.retry),
-        holdouts: None,
         labels: new.labels,
+        pipeline: StartedPipeline {
+            name: pipeline.name.clone(),
+            goal: pipeline.goal.clone(),
+            graph: attributes.iter().map(|(key, attribute)| (key.to_string(), attribute.value.to_string())).collect(),
+            inputs: new.inputs,
+            path: new.pipeline_path,
+            rules: plan.findings.rule_report.rules.clone(),
+            ..StartedPipeline::default()
+        },
+        plan: StartedPlan {
+            digest: plan.digest(),
+            components: plan.components(),
+            verifiers: pipeline.verifiers.clone(),
+            verify_retry: plan.checks.verify.as_ref().map(|verify| verify.retry),
+            ..StartedPlan::default()
+        },
+        workspace: StartedWorkspace { source_dir: new.project.display().to_string(), ..StartedWorkspace::default() },
+        model: StartedModel {
+            provider: plan.model_word().to_owned(),
+            simulated: plan.simulated(),
+            script_digest: None,
+        },
+        commands: StartedSandbox { tier: tier_word(worker.sandbox.as_ref()), sandbox: worker.sandbox.clone() },
+        bounds,
     }
 }
 

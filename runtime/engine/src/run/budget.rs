@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 impl Run {
     pub(super) fn budget(&self) -> Budget {
         let (plan, state) = (&self.executor.plan, &self.session.state);
-        let most = state.run.as_ref().map(|run| run.spend_max).unwrap_or_default();
-        let run = Purse { most: most.least(plan.spend_max), spent: state.spending.total };
+        let most = state.run.as_ref().map(|run| run.bounds.spend_max).unwrap_or_default();
+        let run = Purse { most: most.least(plan.bounds.spend_max), spent: state.spending.total };
         let bounded = plan.pipeline.nodes.iter().filter(|node| !node.bounds.spend_max.is_open());
         let purse = |id: &NodeId, most: SpendBounds| Purse { most, spent: state.spending.of(id) };
         let nodes: BTreeMap<_, _> =
             bounded.map(|node| (node.id.clone(), purse(&node.id, node.bounds.spend_max))).collect();
-        Budget::new(plan.price, run, nodes)
+        Budget::new(plan.models.price, run, nodes)
     }
 }

@@ -165,7 +165,7 @@ pub async fn fork(
 /// The base of the other run's workspace.
 fn base(source: &Source<'_>) -> Result<Base, RunError> {
     let started = source.records.first().and_then(|first| first.event.run_started()).ok_or(RunError::NotStarted)?;
-    let bytes = source.blobs.read_all(&started.base_digest, BASE_BYTES_MAX)?;
+    let bytes = source.blobs.read_all(&started.workspace.base_digest, BASE_BYTES_MAX)?;
     serde_json::from_slice(&bytes).map_err(|error| RunError::Workspace(Box::new(error)))
 }
 
@@ -217,7 +217,7 @@ fn copy_blob(from: &DirBlobs, to: &DirBlobs, digest: &Digest) -> Result<(), RunE
 fn make_workspace(dir: &RunDir, source: &Source<'_>, (records, base): (&[Record], &Base)) -> Result<(), RunError> {
     let (state, _) = resume_state(records).ok_or(RunError::NotStarted)?;
     let Some(started) = &state.run else { return Err(RunError::NotStarted) };
-    let (project, other) = (Path::new(&started.source_dir), source.dir.join(WORKSPACE_DIR));
+    let (project, other) = (Path::new(&started.workspace.source_dir), source.dir.join(WORKSPACE_DIR));
     let open = |digest: &Digest| -> io::Result<Box<dyn Read + Send>> {
         match source.blobs.open_unverified(digest) {
             Err(error) if error.kind() == ErrorKind::NotFound => {

@@ -23,7 +23,7 @@ pub(super) const BASE_BYTES_MAX: u64 = 1 << 30;
 /// Reads what the workspace began with, from the run's first record.
 pub(super) fn base(blobs: &DirBlobs, state: &RunState) -> Result<Base, RunError> {
     let Some(started) = &state.run else { return Err(RunError::NotStarted) };
-    let bytes = blobs.read_all(&started.base_digest, BASE_BYTES_MAX)?;
+    let bytes = blobs.read_all(&started.workspace.base_digest, BASE_BYTES_MAX)?;
     serde_json::from_slice(&bytes).map_err(|error| RunError::Workspace(Box::new(error)))
 }
 
@@ -31,7 +31,7 @@ pub(super) fn base(blobs: &DirBlobs, state: &RunState) -> Result<Base, RunError>
 pub(super) fn restore(dir: &RunDir, blobs: &DirBlobs, state: &RunState) -> Result<Option<Repaired>, RunError> {
     let base = base(blobs, state)?;
     let Some(started) = &state.run else { return Err(RunError::NotStarted) };
-    let project = Path::new(&started.source_dir);
+    let project = Path::new(&started.workspace.source_dir);
     let open = |digest: &Digest| match blobs.open_unverified(digest) {
         Err(error) if error.kind() == ErrorKind::NotFound => in_folder(project, &base, digest),
         found => found,

@@ -24,8 +24,9 @@ use glovebox_journal::rewind;
 use glovebox_journal::sqlite::{Owner, Queue, SqliteLog, Tip, VerifiedJournal};
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_plan::plan::compare::{Addition, Change, additions};
-use glovebox_plan::plan::{Plan, PlanCapabilities, RunBounds};
+use glovebox_plan::plan::{Plan, PlanCapabilities};
 use glovebox_plan::prepare::executor::Worker;
+use glovebox_record::RunBounds;
 use glovebox_record::no_change::NoChangeRule;
 use glovebox_record::spend::SpendBounds;
 use glovebox_state::decide::{limit_reached, resumes_at, visits_used_up};
@@ -332,7 +333,7 @@ impl Session {
         // What a commit replaces in the workspace is durable with it, and what it may replace later, when a fan-in takes it over.
         let execute = async |assignment: Assignment| {
             let finished = execute(assignment).await?;
-            keep_replaced(&workspace, &blobs, finished.changes.iter().chain(finished.proposed()))?;
+            keep_replaced(&workspace, &blobs, finished.files.changes.iter().chain(finished.proposed()))?;
             Ok(finished)
         };
         let driven = driver.drive(execute, |records, state| {

@@ -110,9 +110,9 @@ pub fn plan(pipeline: &Arc<Pipeline>, catalog: &Catalog, config: &Config, lock: 
 /// The first attempt of a node, on a branch that stands like this.
 pub fn assignment(node: &str, branch: Branch) -> Assignment {
     let started = serde_json::json!({
-        "schema_version": 2, "engine_version": "0.1.0", "run_id": "run-1", "generation": 0, "pipeline_name": "p", "goal": "",
+        "schema_version": 1, "engine_version": "0.1.0", "run_id": "run-1", "generation": 0, "pipeline_name": "p", "goal": "",
         "pipeline_path": "pipeline.dot", "pipeline_digest": Digest::ZERO, "plan_digest": Digest::ZERO,
-        "base_digest": Digest::ZERO, "source_dir": "/project", "model": "simulated", "sandbox_tier": "none", "steps_max": 9,
+        "base_digest": Digest::ZERO, "capabilities_digest": Digest::ZERO, "source_dir": "/project", "model": "simulated", "sandbox_tier": "none", "steps_max": 9,
     });
     let task = Task { generation: 0, branch: BranchId::main(), node: node.into(), visit: 1, work: Work::Handler };
     Assignment {

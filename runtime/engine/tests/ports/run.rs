@@ -30,8 +30,9 @@ fn pipeline() -> Pipeline {
 fn started() -> Event {
     let digest = glovebox_journal::event::Digest::ZERO;
     let started = serde_json::json!({
-        "schema_version": 2, "engine_version": "0.1.0", "run_id": "run", "generation": 0, "pipeline_name": "g", "goal": "",
+        "schema_version": 1, "engine_version": "0.1.0", "run_id": "run", "generation": 0, "pipeline_name": "g", "goal": "",
         "pipeline_path": "pipeline.dot", "pipeline_digest": digest, "plan_digest": digest, "base_digest": digest,
+        "capabilities_digest": digest,
         "source_dir": "/project", "model": "simulated", "sandbox_tier": "none", "steps_max": 50,
     });
     Event::RunStarted(serde_json::from_value(started).unwrap())
@@ -241,7 +242,9 @@ pub(crate) async fn a_worker_that_paused_too_long_stores_nothing<L: Adapter>() {
     let result = paused.drive(
         async |assignment: Assignment| {
             overtake(&*under.log, &under.run).await;
-            Ok(StageFinished { turns_used: 99, ..answer(&assignment.attempt) })
+            let mut late = answer(&assignment.attempt);
+            late.model.turns_used = 99;
+            Ok(late)
         },
         |records, _| {
             *told.borrow_mut() += records.len();
@@ -250,7 +253,9 @@ pub(crate) async fn a_worker_that_paused_too_long_stores_nothing<L: Adapter>() {
     );
     result.await.unwrap();
     let records = under.records().await;
-    assert!(!records.iter().any(|record| matches!(&record.event, Event::StageFinished(one) if one.turns_used == 99)));
+    assert!(
+        !records.iter().any(|record| matches!(&record.event, Event::StageFinished(one) if one.model.turns_used == 99))
+    );
     assert_eq!((fold(&records), told.into_inner()), (paused.state, records.len()), "each record was reported once");
 }
 

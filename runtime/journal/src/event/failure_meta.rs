@@ -62,7 +62,7 @@ impl FailureMeta {
         let failure = finished.outcome.failure.as_ref().filter(|_| finished.is_verification())?;
         let source = FailureSource::Verification;
         let ClassifiedFailure { code, category, is_retryable } = ClassifiedFailure::new(source, failure);
-        let command = finished.failed_command.as_ref();
+        let command = finished.commands.failed_command.as_ref();
         Some(Self {
             source,
             failure_code: code,

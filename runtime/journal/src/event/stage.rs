@@ -46,51 +46,88 @@ pub struct CacheFilled {
     pub receipts: Vec<Receipt>,
 }
 
-/// The attempt was committed, with everything the host saw.
+/// The attempt was committed, with everything that the host and the engine recorded of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageFinished {
     /// The attempt that was claimed.
     #[serde(flatten)]
     pub attempt: Attempt,
-    /// What executed it: `codergen`, `tool`, `verify`, or a plugin's name. Empty in journals of before it was recorded, and for
-    /// an attempt that was given up.
+    /// The handler that executed it: `codergen`, `tool`, `verify`, or a plugin's name. Empty for an attempt that was given up.
     #[serde(default)]
     pub handler: String,
     /// The outcome that the handler returned, or the host in its place, after the engine's retry rules.
     pub outcome: Outcome,
-    /// True when another attempt of this visit follows. Only the engine sets it.
-    #[serde(default)]
-    pub retrying: bool,
-    /// True when a verification of this visit follows, which decides what the outcome counts for. Only the engine sets it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub verifying: bool,
-    /// True if the operator asks the stage for changes and the work of this attempt made none. Only the engine sets it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub no_change: bool,
-    /// True for the verification of an exit. Only the engine sets it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub at_exit: bool,
     /// How the call itself went.
     pub ending: Ending,
+    /// Wall time of the call, milliseconds.
+    #[serde(default)]
+    pub duration_ms: u64,
     /// Every limit, used and bound.
     #[serde(default)]
     pub usage: Vec<LimitUse>,
+    /// Requests that the host refused.
+    #[serde(flatten)]
+    pub refusals: StageRefusals,
+    /// Commands and requests to tool servers.
+    #[serde(flatten)]
+    pub commands: StageCommands,
+    /// Changes of the workspace and files that were kept.
+    #[serde(flatten)]
+    pub files: StageFiles,
+    /// Requests to a model.
+    #[serde(flatten)]
+    pub model: StageModel,
+    /// Whether and how the visit goes on.
+    #[serde(flatten)]
+    pub follow_up: FollowUp,
+}
+
+/// The requests of an attempt that the host refused.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StageRefusals {
     /// The refusals; capped.
-    #[serde(default)]
-    pub refusals: Vec<Refusal>,
+    #[serde(default, rename = "refusals")]
+    pub listed: Vec<Refusal>,
     /// All refusals, also those beyond the cap.
-    #[serde(default)]
-    pub refusals_total: u64,
+    #[serde(default, rename = "refusals_total")]
+    pub total: u64,
+}
+
+/// The commands of an attempt, as the host executed them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StageCommands {
     /// One per command.
     #[serde(default)]
     pub receipts: Vec<Receipt>,
     /// One per request to a tool server; absent when there was none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
-    /// What its commands asked of the network, where they had a proxy. For people and never for another stage: the stage chooses
+    /// Requests of its commands to the network, where they had a proxy. For people and never for another stage: the stage chooses
     /// the names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Traffic>,
+    /// Whether code of a builder could decide the verdict; absent when no hold-outs were in reach and no such code had run with the
+    /// stage's caches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
+    /// The part of the workspace that the commands of a verifying stage could see; absent if that is all of it, and for other stages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sees: Option<Vec<String>>,
+    /// True for a verifying stage that failed without the run's hold-outs, none of which it names, if it may have looked for them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub misses_holdouts: bool,
+    /// The command that made a verification fail; absent for any other stage, and where only the verdict counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_command: Option<FailedCommand>,
+    /// Commands of the operator's contract that a verification did not run to an end that counts; absent when there are none. A run does not
+    /// succeed without them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped_checks: Vec<String>,
+}
+
+/// The files of an attempt, as the workspace judged them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StageFiles {
     /// The changes of the workspace; every digest names a stored blob.
     #[serde(default)]
     pub changes: Vec<FileChange>,
@@ -109,22 +146,20 @@ pub struct StageFinished {
     /// Context keys of the outcome whose value is a reference to an artifact: the value is too large for the context.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub stored_values: BTreeSet<String>,
-    /// Whether code of a builder could decide the verdict; absent when no hold-outs were in reach and no such code had run with the
-    /// stage's caches.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub isolation: Option<Isolation>,
-    /// The part of the workspace that the commands of a verifying stage could see; absent if that is all of it, and for other stages.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sees: Option<Vec<String>>,
-    /// True for a verifying stage that failed without the run's hold-outs, none of which it names, if it may have looked for them.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub misses_holdouts: bool,
     /// The stage's standard output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdout: Option<StoredOutput>,
     /// The stage's standard error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr: Option<StoredOutput>,
+}
+
+/// The model requests of an attempt, as the host counted them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StageModel {
+    /// The model that was asked; absent where no provider was.
+    #[serde(default, rename = "model", skip_serializing_if = "Option::is_none")]
+    pub asked: Option<AskedModel>,
     /// The context fidelity of its model's prompt; absent where it asks no model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
@@ -143,22 +178,27 @@ pub struct StageFinished {
     /// The fate of each steering message, in order; absent without messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steered: Vec<SteeringDelivery>,
-    /// The model that was asked; absent where no provider was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<AskedModel>,
-    /// Wall time of the call, milliseconds.
+}
+
+/// How the visit goes on after an attempt. Only the engine sets it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FollowUp {
+    /// True when another attempt of this visit follows.
     #[serde(default)]
-    pub duration_ms: u64,
-    /// What its failure has in common with others that are the same; absent without a failure that lasts. Only the cycle breaker reads it.
+    pub retrying: bool,
+    /// True when a verification of this visit follows, which decides what the outcome counts for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub verifying: bool,
+    /// True if the operator asks the stage for changes and the work of this attempt made none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_change: bool,
+    /// True for the verification of an exit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_exit: bool,
+    /// Digest over the parts of its failure that repeat from visit to visit; absent without a failure that lasts. Only the cycle breaker
+    /// reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<super::Digest>,
-    /// The command that made a verification fail; absent for any other stage, and where only the verdict counts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failed_command: Option<FailedCommand>,
-    /// Commands of the operator's contract that a verification did not run to an end that counts; absent when there are none. A run does not
-    /// succeed without them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub dropped_checks: Vec<String>,
 }
 
 impl StageFinished {
@@ -178,32 +218,33 @@ impl StageFinished {
     }
 
     fn own_receipts(&self) -> impl Iterator<Item = &Receipt> {
-        self.receipts.iter().filter(|receipt| receipt.hook.is_none() && !receipt.subject)
+        self.commands.receipts.iter().filter(|receipt| receipt.hook.is_none() && !receipt.subject)
     }
 
     /// Does something with the stage's own outcome in the place of the failure for its disallowed writes, if a person may decide about them.
     pub fn with_own_outcome(&mut self, change: impl FnOnce(&mut Self)) {
-        let Some(mut recoverable) = self.recoverable.take() else { return };
+        let Some(mut recoverable) = self.files.recoverable.take() else { return };
         std::mem::swap(&mut self.outcome, &mut recoverable.outcome);
         change(self);
         std::mem::swap(&mut self.outcome, &mut recoverable.outcome);
-        self.recoverable = Some(recoverable);
+        self.files.recoverable = Some(recoverable);
     }
 
     /// The disallowed writes that a person may allow.
     pub fn proposed(&self) -> impl Iterator<Item = &FileChange> {
-        self.recoverable.iter().flat_map(|recoverable| recoverable.proposed.iter().map(|write| &write.change))
+        self.files.recoverable.iter().flat_map(|recoverable| recoverable.proposed.iter().map(|write| &write.change))
     }
 
     /// True when nothing more of the visit follows.
     pub fn is_final(&self) -> bool {
-        !self.retrying && !self.verifying && self.recoverable.is_none()
+        !self.follow_up.retrying && !self.follow_up.verifying && self.files.recoverable.is_none()
     }
 
     /// The context values that the attempt set and that are stored apart from the context, by their keys.
     pub fn stored_values(&self) -> impl Iterator<Item = (&str, StoredValue)> {
         let updates = &self.outcome.context_updates;
-        self.stored_values
+        self.files
+            .stored_values
             .iter()
             .filter_map(|key| Some((key.as_str(), StoredValue::from_reference(updates.get(key)?)?)))
     }
@@ -214,39 +255,14 @@ impl StageFinished {
             attempt,
             handler: String::new(),
             outcome,
-            retrying: false,
-            verifying: false,
-            no_change: false,
-            at_exit: false,
             ending: Ending::Returned,
-            usage: Vec::new(),
-            refusals: Vec::new(),
-            refusals_total: 0,
-            receipts: Vec::new(),
-            tool_calls: Vec::new(),
-            network: None,
-            changes: Vec::new(),
-            quarantined: Vec::new(),
-            recoverable: None,
-            ignored: None,
-            artifacts: Vec::new(),
-            stored_values: BTreeSet::new(),
-            isolation: None,
-            sees: None,
-            misses_holdouts: false,
-            stdout: None,
-            stderr: None,
-            session: None,
-            turns_used: 0,
-            tokens: Tokens::default(),
-            cost: Money::default(),
-            is_estimated: false,
-            steered: Vec::new(),
-            model: None,
             duration_ms: 0,
-            signature: None,
-            failed_command: None,
-            dropped_checks: Vec::new(),
+            usage: Vec::new(),
+            refusals: StageRefusals::default(),
+            commands: StageCommands::default(),
+            files: StageFiles::default(),
+            model: StageModel::default(),
+            follow_up: FollowUp::default(),
         }
     }
 }

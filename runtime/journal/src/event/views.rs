@@ -64,7 +64,7 @@ impl Event {
     /// The changes that it commits to the workspace of a branch, if it can commit any.
     pub fn committed(&self) -> Option<(&BranchId, &[FileChange])> {
         match self {
-            Self::StageFinished(finished) => Some((&finished.attempt.task.branch, &finished.changes)),
+            Self::StageFinished(finished) => Some((&finished.attempt.task.branch, &finished.files.changes)),
             Self::FanInFinished(finished) => Some((&finished.branch, &finished.changes)),
             Self::PolicyDecided(decided) => Some((decided.branch(), &decided.changes)),
             _ => None,

@@ -9,8 +9,7 @@ use glovebox_host::grants::FileTier;
 use glovebox_pipeline::gate::Gate;
 use glovebox_pipeline::ir::holdouts::{Feedback, Writes};
 use glovebox_pipeline::ir::{Handler, Node, NodeId};
-use glovebox_record::spend::SpendBounds;
-use glovebox_record::{Network, Tier, scope};
+use glovebox_record::{Network, RunBounds, Tier, scope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::hash_map::Entry;
@@ -87,17 +86,6 @@ pub struct PlanCapabilities {
     pub run: CapabilitySet,
 }
 
-/// The bounds of a run that flags may lower.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RunBounds {
-    /// Most steps.
-    pub steps_max: u64,
-    /// Longest wall time, milliseconds; none for no bound.
-    pub wall_max_ms: Option<u64>,
-    /// The budget of model calls.
-    pub spend_max: SpendBounds,
-}
-
 impl Plan {
     /// The capabilities of each node, and of the run within these bounds.
     pub fn capabilities(&self, bounds: RunBounds) -> PlanCapabilities {
@@ -122,7 +110,7 @@ impl Plan {
             }
             found.nodes.insert(node.id.clone(), own);
         }
-        let included = self.workspace_include.iter().filter_map(|text| scope::Entry::parse(text).ok());
+        let included = self.folders.include.iter().filter_map(|text| scope::Entry::parse(text).ok());
         found.run.extend(included.map(Capability::Include));
         found.run.extend([
             Capability::Spend(Resource::Steps, bounds.steps_max),
@@ -161,7 +149,7 @@ impl Plan {
             found.extend(write.iter().filter(|_| binding.keeps_writes()).map(|entry| Capability::Write(region(entry))));
         }
         if binding.holdouts == HoldoutAccess::ReadOnly {
-            let open = self.sealed.iter().filter(|folder| !binding.scope.is_hidden(folder.path()));
+            let open = self.folders.sealed.iter().filter(|folder| !binding.scope.is_hidden(folder.path()));
             found.extend(open.map(|folder| Capability::ReadHoldouts(region(folder))));
         }
         if let Some(separation) = &binding.separation {
@@ -199,16 +187,17 @@ impl Plan {
 
     /// The access of every process to the machine.
     fn of_processes(&self, found: &mut CapabilitySet) {
-        found.extend(self.sandbox.setting.read.iter().cloned().map(MachineFolder).map(Capability::ReadMachine));
-        found.extend(self.stores.iter().cloned().map(Capability::ReadMachine));
-        let tier = match self.sandbox.confinement {
+        found
+            .extend(self.commands.sandbox.setting.read.iter().cloned().map(MachineFolder).map(Capability::ReadMachine));
+        found.extend(self.folders.stores.iter().cloned().map(Capability::ReadMachine));
+        let tier = match self.commands.sandbox.confinement {
             Confinement::Tier(Tier::Unconfined) => Tier::Unconfined,
-            _ => self.sandbox.setting.require,
+            _ => self.commands.sandbox.setting.require,
         };
         found.extend([Capability::SandboxTier(tier)]);
-        found.extend(self.exec.toolchains.iter().copied().map(Capability::Toolchain));
-        found.extend(self.exec.path.iter().cloned().map(Capability::Programs));
-        found.extend(self.exec.env.keys().cloned().map(Capability::Variable));
+        found.extend(self.commands.exec.toolchains.iter().copied().map(Capability::Toolchain));
+        found.extend(self.commands.exec.path.iter().cloned().map(Capability::Programs));
+        found.extend(self.commands.exec.env.keys().cloned().map(Capability::Variable));
     }
 }
 

@@ -136,11 +136,11 @@ impl Plan {
         };
         let folder = |path: &String| EgressSource::Folder(MachineFolder(path.to_owned()));
         if self.bindings.values().any(|binding| binding.starts_processes()) {
-            self.sandbox.setting.read.iter().for_each(|path| add(folder(path), &"[sandbox] read"));
-            self.exec.path.iter().for_each(|path| add(folder(path), &"[exec] path"));
+            self.commands.sandbox.setting.read.iter().for_each(|path| add(folder(path), &"[sandbox] read"));
+            self.commands.exec.path.iter().for_each(|path| add(folder(path), &"[exec] path"));
         }
         // Without a model that is asked, no agent program is started.
-        let live = self.bindings.iter().filter(|(node, _)| self.models.contains_key(*node));
+        let live = self.bindings.iter().filter(|(node, _)| self.models.by_node.contains_key(*node));
         for program in live.filter_map(|(_, binding)| binding.program.as_ref()) {
             let named_in = format!("[agents.{}] read", program.program);
             program.folders.iter().for_each(|path| add(folder(&path.0), &named_in));

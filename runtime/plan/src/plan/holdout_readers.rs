@@ -50,7 +50,7 @@ impl HoldoutPlan {
 impl Plan {
     /// The hold-outs, who may read them, and where the pipeline's author opted out.
     pub fn holdout_plan(&self) -> HoldoutPlan {
-        let folders = self.sealed.iter().map(ToString::to_string).collect();
+        let folders = self.folders.sealed.iter().map(ToString::to_string).collect();
         let reaching = self.bindings.iter().filter(|(_, binding)| binding.holdouts == HoldoutAccess::ReadOnly);
         let (mut reach, mut not_isolated, mut opt_outs) = (Vec::new(), Vec::new(), Vec::new());
         let mut readers = Vec::new();
@@ -70,7 +70,7 @@ impl Plan {
                 opt_outs.push(format!("builders can read what `{id}` prints"));
             }
         }
-        if self.pipeline.scenario_copies == Copies::Allow && !self.sealed.is_empty() {
+        if self.pipeline.scenario_copies == Copies::Allow && !self.folders.sealed.is_empty() {
             opt_outs.push("the workspace may contain copies of hold-outs".to_owned());
         }
         HoldoutPlan { folders, reach, readers, not_isolated, opt_outs }
@@ -95,7 +95,7 @@ impl Plan {
         let Some(binding) = self.binding(node).filter(|binding| binding.holdouts == HoldoutAccess::ReadOnly) else {
             return Vec::new();
         };
-        self.sealed.iter().filter(|folder| !binding.scope.is_hidden(folder.path())).collect()
+        self.folders.sealed.iter().filter(|folder| !binding.scope.is_hidden(folder.path())).collect()
     }
 
     /// True when the node's answer is withheld: it can read hold-outs, and its author did not opt out.
@@ -108,7 +108,7 @@ impl Plan {
     /// `scenario_feedback=full`, leak checks are off: the content is already disclosed.
     pub fn is_leak_checked(&self, node: &NodeId) -> bool {
         let absent = self.binding(node).is_some_and(|binding| binding.holdouts == HoldoutAccess::Absent);
-        absent && !self.sealed.is_empty() && !self.discloses_holdouts()
+        absent && !self.folders.sealed.is_empty() && !self.discloses_holdouts()
     }
 
     fn discloses_holdouts(&self) -> bool {

@@ -36,17 +36,17 @@ pub struct PlannedModel {
 impl Plan {
     /// The price of a node's model, if the operator sets one.
     pub fn price_of(&self, node: &NodeId) -> Option<Price> {
-        self.models.get(node).map_or(self.price, |chosen| chosen.model.price)
+        self.models.by_node.get(node).map_or(self.models.price, |chosen| chosen.model.price)
     }
 
     /// Every model that a node asks, by the name of its table.
     pub fn asked_models(&self) -> BTreeMap<&str, &Arc<PlannedModel>> {
-        self.models.values().map(|chosen| (chosen.model.name.as_str(), &chosen.model)).collect()
+        self.models.by_node.values().map(|chosen| (chosen.model.name.as_str(), &chosen.model)).collect()
     }
 
     /// The word for who answers: `scripted`, `live` or `simulated`.
     pub fn model_word(&self) -> &'static str {
-        let provider = match (&self.script, self.models.is_empty()) {
+        let provider = match (&self.models.script, self.models.by_node.is_empty()) {
             (Some(_), _) => Provider::Scripted,
             (None, false) => Provider::Live,
             (None, true) => Provider::Simulated,

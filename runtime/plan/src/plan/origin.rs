@@ -125,7 +125,7 @@ impl Plan {
     pub fn origin(&self, node: Option<&NodeId>, capability: &Capability) -> Cow<'_, Origin> {
         let Some(node) = node else { return Cow::Owned(of_run(capability)) };
         let giver = match capability {
-            Capability::ReadMachine(folder) if self.stores.contains(folder) => {
+            Capability::ReadMachine(folder) if self.folders.stores.contains(folder) => {
                 Giver::Config("workspace", "dependencies")
             }
             Capability::ReadMachine(folder) if self.is_of_program(node, folder) => Giver::ConfigTable("agents"),

@@ -18,7 +18,7 @@ const PACKAGE_BYTES_MAX: u64 = 1 << 20;
 /// Requires each program that a live stage of the plan starts. Returns a warning for each version that was not tested.
 pub fn require(plan: &Plan, policy: &ExecPolicy) -> Result<Vec<Warning>, Refusal> {
     let mut warnings: Vec<Warning> = Vec::new();
-    for (node, binding) in plan.bindings.iter().filter(|(node, _)| plan.models.contains_key(*node)) {
+    for (node, binding) in plan.bindings.iter().filter(|(node, _)| plan.models.by_node.contains_key(*node)) {
         let Some(planned) = &binding.program else { continue };
         let Some(file) = find(planned, policy) else {
             let (program, name) = (planned.program, visible::line(name_of(planned)));

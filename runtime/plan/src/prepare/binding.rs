@@ -117,7 +117,7 @@ pub fn bind_plan(
     let sandbox_env = sandbox_env(&plan, project, &found, dependencies.stores)?;
     let warnings = if purpose.runs() { agent_programs::require(&plan, &sandbox_env.policy)? } else { Vec::new() };
     Ok(Bound {
-        findings: findings(source, &plan.warnings),
+        findings: findings(source, &plan.findings.warnings),
         warnings,
         host: Arc::clone(host.get()?),
         sandbox_env,
@@ -143,7 +143,7 @@ impl Bound {
         trust::require(project, &self.plan, pipeline, confirm)?;
         let targets = keys::targets(project, &self.plan)?;
         self.sandbox_env.server_env = keys::server_env(&self.plan)?;
-        let worker = Worker { sandbox: self.plan.sandbox.record(self.landlock_abi), ..Worker::this_process() };
+        let worker = Worker { sandbox: self.plan.commands.sandbox.record(self.landlock_abi), ..Worker::this_process() };
         Ok(Executor {
             plan: Arc::new(self.plan),
             host: self.host,
@@ -188,15 +188,15 @@ fn sandbox_env(
     capability: &ProbeReport,
     stores: Vec<Bind>,
 ) -> Result<SandboxEnv, Refusal> {
-    let tier = plan.sandbox.tier();
-    let mut policy = toolchain::exec_policy(&plan.exec, tier, &plan.sandbox.setting.read)?;
+    let tier = plan.commands.sandbox.tier();
+    let mut policy = toolchain::exec_policy(&plan.commands.exec, tier, &plan.commands.sandbox.setting.read)?;
     if tier.is_some_and(Tier::has_own_root) {
         let is_new = |store: &Bind| !policy.binds.iter().any(|known| known.at == store.at);
         let stores: Vec<Bind> = stores.into_iter().filter(is_new).collect();
         policy.binds.extend(stores);
     }
     Ok(SandboxEnv {
-        environment: dependencies::environment(&project.workdir, &plan.dependencies),
+        environment: dependencies::environment(&project.workdir, &plan.folders.dependencies),
         tier,
         can_mount: capability.tier == Some(Tier::Full),
         policy,
@@ -211,10 +211,13 @@ pub fn dependency_warnings(plan: &Plan, project: &Project) -> Vec<Warning> {
     if !plan.bindings.values().any(|binding| binding.runs_commands()) {
         return Vec::new();
     }
-    let mut warnings = dependencies::find(project, &plan.sealed).warnings;
-    let tier = plan.sandbox.tier().filter(|tier| !tier.has_own_root());
-    warnings.extend(tier.iter().flat_map(|_| &plan.dependencies).map(|folder| Warning {
-        problem: format!("`{folder}` is not in this run: the sandbox `{}` cannot show it", plan.sandbox.tier_word()),
+    let mut warnings = dependencies::find(project, &plan.folders.sealed).warnings;
+    let tier = plan.commands.sandbox.tier().filter(|tier| !tier.has_own_root());
+    warnings.extend(tier.iter().flat_map(|_| &plan.folders.dependencies).map(|folder| Warning {
+        problem: format!(
+            "`{folder}` is not in this run: the sandbox `{}` cannot show it",
+            plan.commands.sandbox.tier_word()
+        ),
         help: format!("copy it with `include = [\"{folder}\"]` under `[workspace]` in glovebox.toml"),
     }));
     warnings
@@ -234,7 +237,7 @@ fn protected(source: &CheckedPipeline, project: &Project, plan: &Plan) -> Protec
     let canonical = std::fs::canonicalize(&source.file);
     let file = canonical.as_ref().unwrap_or(&source.file);
     let inside = file.strip_prefix(&project.workdir).ok().and_then(Path::to_str);
-    let sealed = plan.sealed.iter().map(ToString::to_string);
+    let sealed = plan.folders.sealed.iter().map(ToString::to_string);
     Protected::new(&inside.map(str::to_owned).into_iter().chain(sealed).collect::<Vec<_>>())
 }
 

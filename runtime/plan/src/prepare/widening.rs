@@ -9,10 +9,11 @@ use super::project::Project;
 use super::refusal::{Class, Refusal};
 use super::source::CheckedPipeline;
 use crate::config::TransformGrant;
-use crate::plan::{Plan, RunBounds};
+use crate::plan::Plan;
 use crate::rules::{Extent, attributed, is_accepted};
 use glovebox_names::visible;
 use glovebox_pipeline::transform::RuleRecord;
+use glovebox_record::RunBounds;
 
 /// The most lines of a refusal; `glovebox plan` shows all of them.
 const LINES_MAX: usize = 5;

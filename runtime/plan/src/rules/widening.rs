@@ -9,11 +9,12 @@ mod bound;
 use super::RulePlugin;
 use crate::config::TransformGrant;
 use crate::plan::compare::{Addition, additions};
-use crate::plan::{Capability, HoldoutAccess, Plan, PlanCapabilities, RunBounds};
+use crate::plan::{Capability, HoldoutAccess, Plan, PlanCapabilities};
 use bound::Bounds;
 use glovebox_pipeline::ir::{Handler, HandlerKind, NodeId, Pipeline};
 use glovebox_pipeline::transform::RuleRecord;
 use glovebox_record::HookKind;
+use glovebox_record::RunBounds;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 

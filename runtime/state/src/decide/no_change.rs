@@ -30,10 +30,10 @@ pub(super) fn judge(
     (rule, branch): (Option<&NoChangeRule>, &Branch),
     finished: &mut StageFinished,
 ) -> Ruling {
-    let is_unchanged = finished.outcome.status.satisfies_gate() && finished.changes.is_empty();
+    let is_unchanged = finished.outcome.status.satisfies_gate() && finished.files.changes.is_empty();
     let is_meant = |rule: &&NoChangeRule| finished.attempt.task.work == Work::Handler && rule.nodes.contains(&node.id);
     let Some(rule) = rule.filter(|_| is_unchanged).filter(is_meant) else { return Ruling::Open };
-    finished.no_change = true;
+    finished.follow_up.no_change = true;
     if rule.setting.confirm == Confirmation::Verify && node.checks.verification.is_some() {
         return Ruling::Open;
     }
@@ -50,10 +50,10 @@ pub(super) fn judge(
         }
     };
     let failure = Failure::new(FailureClass::Deterministic, FailureCode::NO_ACTIONABLE_CHANGES, reason);
-    finished.signature = failure_signature::of_failure(&failure);
+    finished.follow_up.signature = failure_signature::of_failure(&failure);
     let notes = std::mem::take(&mut finished.outcome.notes);
     finished.outcome = Outcome { notes, ..Outcome::failed(failure) };
-    finished.stored_values.clear();
+    finished.files.stored_values.clear();
     ruling
 }
 

@@ -323,7 +323,7 @@ impl BranchDecision<'_> {
         let mut found = named.filter_map(|name| candidate(fork, name));
         let named = found.next().or_else(|| said.and_then(|said| mentioned(fork, said)));
         // A simulated model chooses nothing.
-        let is_simulated = self.state.run.as_ref().is_some_and(|run| run.simulated.contains(&node.id));
+        let is_simulated = self.state.run.as_ref().is_some_and(|run| run.model.simulated.contains(&node.id));
         match named.or_else(|| best(fork).filter(|_| is_simulated)) {
             Some(best) => vec![self.merged(node, visit, (fork, best))],
             None => {

@@ -21,7 +21,7 @@ const PATH_CHARACTERS_MAX: usize = 200;
 impl BranchDecision<'_> {
     /// Asks what happens to the disallowed writes of an attempt.
     pub(super) fn ask_policy(&self, finished: &StageFinished) -> Vec<Event> {
-        let Some(recoverable) = finished.recoverable.as_deref() else { return Vec::new() };
+        let Some(recoverable) = finished.files.recoverable.as_deref() else { return Vec::new() };
         let task = finished.attempt.task.clone();
         let due_at = recoverable.timeout_ms.map(|timeout| self.due(Duration::from_millis(timeout)));
         let is_offered = |action: &PolicyAction| *action != PolicyAction::Allow || !recoverable.proposed.is_empty();
@@ -46,7 +46,7 @@ impl BranchDecision<'_> {
     /// The consequences of an answer about disallowed writes; empty when the branch has no such question.
     pub(super) fn decide_policy(&self, answered: &QuestionAnswered) -> Vec<Event> {
         let held = self.branch.held.as_deref();
-        let Some((held, recoverable)) = held.and_then(|held| Some((held, held.recoverable.as_deref()?))) else {
+        let Some((held, recoverable)) = held.and_then(|held| Some((held, held.files.recoverable.as_deref()?))) else {
             return Vec::new();
         };
         let action = answered.action();
@@ -54,7 +54,7 @@ impl BranchDecision<'_> {
         let is_allowed = action == PolicyAction::Allow;
         let proposed = recoverable.proposed.iter().filter(|_| is_allowed);
         let (outcome, signature) = match is_denied {
-            true => (&held.outcome, held.signature),
+            true => (&held.outcome, held.follow_up.signature),
             false => (&recoverable.outcome, recoverable.signature),
         };
         vec![Event::PolicyDecided(Box::new(PolicyDecided {
@@ -68,7 +68,7 @@ impl BranchDecision<'_> {
             changes: proposed.map(|write| write.change.clone()).collect(),
             outcome: outcome.clone(),
             verifying: recoverable.verifying && !is_denied,
-            stored_values: held.stored_values.clone(),
+            stored_values: held.files.stored_values.clone(),
             signature,
         }))]
     }
@@ -103,7 +103,7 @@ fn text(finished: &StageFinished, recoverable: &Recoverable) -> String {
     let own = recoverable.outcome.status.as_str();
     text += &format!("\ndiscard leaves everything in quarantine, and the stage's own outcome counts: {own}");
     let is_proposed = |path: &str| recoverable.proposed.iter().any(|write| write.change.path.as_str() == path);
-    let others = finished.quarantined.iter().filter(|file| !is_proposed(&file.path));
+    let others = finished.files.quarantined.iter().filter(|file| !is_proposed(&file.path));
     let groups = Folded::group(others.map(|file| (file.path.as_str(), file.reason.as_str())));
     if !groups.is_empty() && !recoverable.proposed.is_empty() {
         text += "\nnever committed, also not by allow:";

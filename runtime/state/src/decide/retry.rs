@@ -44,38 +44,38 @@ pub fn finalize_attempt(
         Ruling::Repeated => true,
         Ruling::Refused => false,
     };
-    finished.retrying = is_repeated && !stopping;
+    finished.follow_up.retrying = is_repeated && !stopping;
     let bound = steps_of_node_exceeded(state, node).or_else(|| verify_limits::not_repeated(pipeline, state, finished));
-    if let Some(bound) = bound.filter(|_| finished.retrying) {
-        finished.retrying = false;
+    if let Some(bound) = bound.filter(|_| finished.follow_up.retrying) {
+        finished.follow_up.retrying = false;
         let notes = &mut finished.outcome.notes;
         let separator = if notes.is_empty() { "" } else { "\n" };
         *notes = format!("{notes}{separator}not repeated: {}", bound.reason);
     }
-    if finished.outcome.status == Status::Retry && !finished.retrying {
+    if finished.outcome.status == Status::Retry && !finished.follow_up.retrying {
         exhaust((pipeline, node), !stopping, &mut finished.outcome);
     }
     // A judge's word is verified with what the fan-in makes of it.
     let is_verified = node.checks.verification.is_some() && !node.handler.is_fan_in();
     let is_of_handler = finished.attempt.task.work == Work::Handler;
-    finished.verifying = is_of_handler && is_verified && finished.outcome.status.satisfies_gate();
+    finished.follow_up.verifying = is_of_handler && is_verified && finished.outcome.status.satisfies_gate();
     settle_recoverable((pipeline, node), stopping, finished);
 }
 
 /// Brings what a person may decide into its recorded form. Nobody is asked about a run that is stopping, or about an attempt that did not
 /// end by itself. The stage's own outcome is final: a decision repeats nothing.
 fn settle_recoverable((pipeline, node): (&Pipeline, &Node), stopping: bool, finished: &mut StageFinished) {
-    let is_final = !finished.retrying && finished.attempt.task.work == Work::Handler;
+    let is_final = !finished.follow_up.retrying && finished.attempt.task.work == Work::Handler;
     let is_of_scope = finished.outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::SCOPE_WRITE);
     let is_kept = is_final && is_of_scope && !stopping && finished.ending == Ending::Returned;
     let is_spent = |recoverable: &Recoverable| recoverable.outcome.failure.as_ref().is_some_and(is_of_budget);
-    let Some(recoverable) = finished.recoverable.take() else { return };
+    let Some(recoverable) = finished.files.recoverable.take() else { return };
     let recoverable = Some(recoverable).filter(|recoverable| is_kept && !is_spent(recoverable));
     if recoverable.is_none() {
         // They are of the outcome that counts no more.
-        finished.stored_values.clear();
+        finished.files.stored_values.clear();
     }
-    finished.recoverable = recoverable.map(|mut recoverable| {
+    finished.files.recoverable = recoverable.map(|mut recoverable| {
         let own = &mut recoverable.outcome;
         accept_silence(node, true, own);
         if own.status == Status::Retry {

@@ -11,19 +11,19 @@ use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
 
 /// Brings the end of a verification into its recorded form: the outcome of the node.
 pub(super) fn settle(node: &Node, branch: &Branch, finished: &mut StageFinished) {
-    finished.at_exit = node.handler == Handler::Exit;
+    finished.follow_up.at_exit = node.handler == Handler::Exit;
     // A verifier plugin may look at files alone, and then it has only its word: see `gate_requires`.
     let is_command = node.checks.verification.as_ref().is_none_or(|stage| stage.handler.kind() == HandlerKind::Verify);
     // Only a receipt that proves something confirms that there was nothing to do.
-    finished.no_change = branch.unverified.as_ref().is_some_and(|unverified| unverified.no_change);
-    let is_confirmed = match finished.no_change {
+    finished.follow_up.no_change = branch.unverified.as_ref().is_some_and(|unverified| unverified.no_change);
+    let is_confirmed = match finished.follow_up.no_change {
         true => finished.has_passing_receipt(),
         false => !is_command || finished.has_passed_command(),
     };
     let is_pass = finished.outcome.status == Status::Success && is_confirmed;
     let own = std::mem::replace(&mut finished.outcome, Outcome::new(Status::Success));
     finished.outcome = match (is_pass, verified(node, branch)) {
-        (true, verified) if finished.no_change => no_op(verified),
+        (true, verified) if finished.follow_up.no_change => no_op(verified),
         (true, verified) => kept(verified, own.notes),
         (false, _) => overridden(own),
     };

@@ -69,7 +69,7 @@ impl<'a> Bound<'a> {
 }
 
 fn retry_of(state: &RunState) -> Option<VerifyLimits> {
-    state.run.as_ref()?.verify_retry
+    state.run.as_ref()?.plan.verify_retry
 }
 
 /// Why the work is not repeated within the visit after this attempt of a verification, which is not folded in yet.

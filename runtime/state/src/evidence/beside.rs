@@ -27,11 +27,11 @@ impl BesideHoldouts {
 
     pub(super) fn note(&mut self, stage: &StageFinished) {
         let node = &stage.attempt.task.node;
-        match stage.isolation {
+        match stage.commands.isolation {
             Some(Isolation::NotIsolated) => _ = self.seen.insert(node.clone(), self.written.clone()),
             _ => _ = self.seen.remove(node),
         }
-        for change in &stage.changes {
+        for change in &stage.files.changes {
             match change.op {
                 ChangeOp::Write | ChangeOp::Symlink if reader(&change.path).is_some() => {
                     self.written.insert(change.path.clone(), node.clone());

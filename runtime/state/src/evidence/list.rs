@@ -120,7 +120,7 @@ impl RunSummary {
             handler: &finished.handler,
             role: self.role(finished),
             has_passed: finished.outcome.status.satisfies_gate(),
-            isolation: finished.isolation,
+            isolation: finished.commands.isolation,
             at: record,
         };
         let startup = self.startup.of_commands(finished, ended.role);
@@ -129,7 +129,7 @@ impl RunSummary {
             let (proof, layers) = (evidence.proof(), receipt.tier.layers());
             Command { record, attempt: finished.attempt.clone(), proof, is_left, tree, layers, evidence }
         };
-        finished.receipts.iter().zip(startup).map(command).collect()
+        finished.commands.receipts.iter().zip(startup).map(command).collect()
     }
 }
 
@@ -149,7 +149,7 @@ impl<D: Fn(&mut dyn Iterator<Item = &FileChange>) -> Digest> Fold for EvidenceFo
         let Self { replay, commands, in_force, not_taken, trees } = self;
         if let Some(finished) = record.event.stage_finished() {
             let is_left = !in_force.iter().any(|range| range.contains(&record.seq));
-            if !finished.receipts.is_empty() {
+            if !finished.commands.receipts.is_empty() {
                 let tree = trees.of(&replay.state, &finished.attempt.task.branch);
                 commands.extend(replay.summary.commands_of(finished, (record.seq, is_left), tree));
             }
@@ -187,7 +187,7 @@ impl<D: Fn(&mut dyn Iterator<Item = &FileChange>) -> Digest> Trees<D> {
     /// Takes note of a record that was applied.
     fn note(&mut self, event: &Event) {
         let changes_files = match event {
-            Event::StageFinished(finished) => !finished.changes.is_empty(),
+            Event::StageFinished(finished) => !finished.files.changes.is_empty(),
             Event::PolicyDecided(decided) => !decided.changes.is_empty(),
             Event::FanInFinished(_) | Event::BranchStarted(_) | Event::RunResumed(_) => true,
             _ => false,

@@ -45,7 +45,7 @@ impl RunSummary {
     pub(super) fn note_misses(&mut self, stage: &StageFinished) {
         self.note_dropped(stage);
         let node = &stage.attempt.task.node;
-        match stage.misses_holdouts {
+        match stage.commands.misses_holdouts {
             true => _ = self.misses_holdouts.insert(node.clone()),
             false => _ = self.misses_holdouts.remove(node),
         }
@@ -56,8 +56,8 @@ impl RunSummary {
         let task = &stage.attempt.task;
         let branch = Some(&task.branch).filter(|branch| **branch != BranchId::main()).cloned();
         self.dropped_checks.retain(|dropped| dropped.node != task.node || dropped.branch != branch);
-        if !stage.dropped_checks.is_empty() {
-            let (node, commands) = (task.node.clone(), stage.dropped_checks.clone());
+        if !stage.commands.dropped_checks.is_empty() {
+            let (node, commands) = (task.node.clone(), stage.commands.dropped_checks.clone());
             self.dropped_checks.push(DroppedChecks { node, branch, commands });
         }
     }

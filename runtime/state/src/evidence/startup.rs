@@ -50,7 +50,7 @@ impl StartupFiles {
     pub(super) fn of_stage(&mut self, stage: &StageFinished, role: Role) -> Vec<Vec<StartupFile>> {
         let loaded = self.of_commands(stage, role);
         let task = &stage.attempt.task;
-        self.note(&task.branch, &(task.node.clone(), task.work), &stage.changes);
+        self.note(&task.branch, &(task.node.clone(), task.work), &stage.files.changes);
         loaded
     }
 
@@ -60,7 +60,7 @@ impl StartupFiles {
             Role::Verifier => self.loaded(stage, receipt),
             Role::Builder => Vec::new(),
         };
-        stage.receipts.iter().map(loaded).collect()
+        stage.commands.receipts.iter().map(loaded).collect()
     }
 
     /// The files that a command of this stage loaded, and its stage could see.
@@ -71,7 +71,8 @@ impl StartupFiles {
             return Vec::new();
         };
         let loaded = Loaded::find(&receipt.argv, &receipt.cwd);
-        let sees = |path: &ScopePath| stage.sees.as_ref().is_none_or(|seen| seen.iter().any(|one| is_in(path, one)));
+        let sees =
+            |path: &ScopePath| stage.commands.sees.as_ref().is_none_or(|seen| seen.iter().any(|one| is_in(path, one)));
         let is_own = |(by, work): &Author| (by, work) == (&task.node, &task.work);
         let others = written.iter().filter(|(path, by)| !is_own(by) && sees(path));
         let file = |(path, (by, _)): (&ScopePath, &Author)| {

@@ -318,46 +318,46 @@ impl Branch {
         let is_verification = finished.attempt.task.work == Work::Verify;
         self.update(node, |history| {
             history.attempts = history.attempts.saturating_add(u32::from(!is_verification));
-            history.turns = history.turns.saturating_add(u64::from(finished.turns_used));
-            let is_repeated = finished.no_change && finished.retrying && !is_verification;
+            history.turns = history.turns.saturating_add(u64::from(finished.model.turns_used));
+            let is_repeated = finished.follow_up.no_change && finished.follow_up.retrying && !is_verification;
             history.unchanged = history.unchanged.saturating_add(u32::from(is_repeated));
         });
-        finished.changes.iter().for_each(|change| self.note_change(node, change));
+        finished.files.changes.iter().for_each(|change| self.note_change(node, change));
         self.abandon_attempt();
         if !is_verification {
             // What an earlier attempt left is of no concern any more.
             self.unverified = None;
         }
-        if finished.recoverable.is_some() {
+        if finished.files.recoverable.is_some() {
             self.at = Position::Deciding;
             self.held = Some(Arc::new(finished.clone()));
             return;
         }
-        if finished.verifying {
+        if finished.follow_up.verifying {
             self.at = Position::Deciding;
             self.hold_unverified(finished);
             return;
         }
-        if finished.retrying {
+        if finished.follow_up.retrying {
             self.last_failure.clone_from(&finished.outcome.failure);
         } else {
             self.at = Position::Deciding;
             self.settle_unverified();
             self.record_outcome(node, &finished.outcome);
-            self.note_values((&finished.handler, &finished.stored_values), &finished.outcome);
+            self.note_values((&finished.handler, &finished.files.stored_values), &finished.outcome);
             let is_cut = finished.outcome.failure.as_ref().is_some_and(is_bound_of_run);
             self.update(node, |history| {
-                history.count_signature(finished.signature);
+                history.count_signature(finished.follow_up.signature);
                 // A resume with a higher bound begins this visit again.
                 history.counted = history.counted.saturating_sub(u32::from(is_cut));
             });
             // At a fan-in the visit ends with its choice, and an exit is no finished visit.
-            if self.joined.as_ref().is_none_or(|fork| fork.join != *node) && !finished.at_exit {
+            if self.joined.as_ref().is_none_or(|fork| fork.join != *node) && !finished.follow_up.at_exit {
                 self.complete(node);
             }
         }
         // A stage that was skipped says nothing: the failure before it stays, and so does the stage it is of.
-        if finished.retrying || finished.outcome.status != Status::Skipped {
+        if finished.follow_up.retrying || finished.outcome.status != Status::Skipped {
             self.last_failed = self.last_failure.as_ref().map(|_| Arc::new(FailedStage::new(finished)));
             self.note_attempt_in_chain(finished);
         }

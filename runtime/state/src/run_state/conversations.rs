@@ -64,12 +64,12 @@ impl Conversations {
 
     /// An attempt that is repeated, was cut off or was skipped leaves the conversation as it was.
     fn note(&mut self, finished: &StageFinished) {
-        let is_last = !finished.retrying && finished.outcome.status != Status::Skipped;
-        let Some(session) = &finished.session else { return };
-        if !is_last || finished.ending != Ending::Returned || finished.turns_used == 0 {
+        let is_last = !finished.follow_up.retrying && finished.outcome.status != Status::Skipped;
+        let Some(session) = &finished.model.session else { return };
+        if !is_last || finished.ending != Ending::Returned || finished.model.turns_used == 0 {
             return;
         }
-        let kept = finished.artifacts.iter().find(|artifact| artifact.name == CONVERSATION_FILE);
+        let kept = finished.files.artifacts.iter().find(|artifact| artifact.name == CONVERSATION_FILE);
         let last = Arc::new(LastConversation {
             node: finished.attempt.task.node.clone(),
             attempt: finished.attempt.id.clone(),

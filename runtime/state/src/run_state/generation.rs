@@ -27,10 +27,10 @@ impl Context {
     /// What a run and each generation of it begin with.
     fn beginning(started: &RunStarted) -> Self {
         let mut context = Self::default();
-        for (key, value) in &started.graph {
+        for (key, value) in &started.pipeline.graph {
             context.set(format!("graph.{key}"), Value::String(value.clone()));
         }
-        context.set("graph.goal", Value::String(started.goal.clone()));
+        context.set("graph.goal", Value::String(started.pipeline.goal.clone()));
         context
     }
 }

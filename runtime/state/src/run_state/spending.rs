@@ -41,7 +41,7 @@ impl Spending {
 impl RunState {
     /// Counts what an attempt spent, also of one that was asked to stop.
     pub(super) fn note_spending(&mut self, finished: &StageFinished) {
-        self.spending.add(&finished.attempt.task.node, Spend::new(finished.tokens, finished.cost));
+        self.spending.add(&finished.attempt.task.node, Spend::new(finished.model.tokens, finished.model.cost));
         let met = finished.outcome.failure.as_ref().filter(|failure| is_of_budget(failure));
         self.overspent = met.cloned().or_else(|| self.overspent.take());
     }

@@ -98,7 +98,7 @@ pub fn make(source: &Source<'_>, project: &Path, name: &str) -> Result<Branch, B
     let mut tree = line(&git.run(&["rev-parse", &format!("{head}^{{tree}}")], b"")?);
     let mut commits = Vec::new();
     for (at, stage) in &source.changes.stages {
-        let files = stage.changes.iter().filter(|change| selected.contains(&change.path));
+        let files = stage.files.changes.iter().filter(|change| selected.contains(&change.path));
         stage_index(&git, source.changes, files, (prefix, &nothing))?;
         let next = line(&git.run(&["write-tree", "--missing-ok"], b"")?);
         if next == tree {

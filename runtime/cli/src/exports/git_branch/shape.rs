@@ -33,7 +33,7 @@ pub fn conflicts(
     let before = InHead { git, files, prefix };
     let mut made: Vec<FileChange> = Vec::new();
     for (_, stage) in &source.changes.stages {
-        made.extend(stage.changes.iter().filter(|change| selected.contains(&change.path)).cloned());
+        made.extend(stage.files.changes.iter().filter(|change| selected.contains(&change.path)).cloned());
         let state = fold(&made);
         let steps: Vec<RepositoryChange<'_>> =
             state.iter().map(|change| RepositoryChange::recorded(change, &open)).collect();

@@ -38,7 +38,7 @@ fn holds(change: impl FnOnce(&mut StageFinished), kind: &str, value: &str) -> bo
 
 #[test]
 fn a_command_has_passed_if_a_receipt_of_the_stage_says_so() {
-    let with = |receipts: Vec<Receipt>| move |fact: &mut StageFinished| fact.receipts = receipts;
+    let with = |receipts: Vec<Receipt>| move |fact: &mut StageFinished| fact.commands.receipts = receipts;
     let passed = receipt(Some(0), CommandEnding::Exited);
     assert!(holds(with(vec![passed.clone()]), "command-passed", "r"));
     assert!(!holds(with(Vec::new()), "command-passed", "r"), "no receipt");
@@ -57,7 +57,7 @@ fn a_file_was_written_if_it_is_there_at_the_end() {
     let path = |text: &str| ScopePath::parse(text).unwrap();
     let after = |ops: &'static [(&'static str, ChangeOp)]| {
         move |fact: &mut StageFinished| {
-            fact.changes = ops.iter().map(|(text, op)| FileChange::bare(path(text), *op)).collect();
+            fact.files.changes = ops.iter().map(|(text, op)| FileChange::bare(path(text), *op)).collect();
         }
     };
     for (ops, value, expected) in [
@@ -85,7 +85,7 @@ fn an_artifact_was_kept_if_the_component_kept_one_of_that_name() {
     assert!(!holds(|_| {}, "artifact", "report.txt"));
     let of_runtime = |fact: &mut StageFinished| {
         let (name, media_type) = ("transcript.ndjson".to_owned(), "application/x-ndjson".to_owned());
-        fact.artifacts.push(Artifact { name, media_type, digest: Digest::ZERO, bytes: 0 });
+        fact.files.artifacts.push(Artifact { name, media_type, digest: Digest::ZERO, bytes: 0 });
     };
     assert!(!holds(of_runtime, "artifact", "transcript.ndjson"), "a file of the runtime proves nothing");
 }
@@ -114,8 +114,8 @@ fn only_a_success_needs_proof() {
         signature: None,
         timeout_ms: None,
     };
-    fact.recoverable = Some(Box::new(recoverable));
+    fact.files.recoverable = Some(Box::new(recoverable));
     statement.check(&mut fact, &files);
-    let own = fact.recoverable.unwrap().outcome;
+    let own = fact.files.recoverable.unwrap().outcome;
     assert_eq!(own.failure.map(|failure| failure.code), Some(FailureCode::CLAIM_UNPROVEN));
 }

@@ -46,10 +46,10 @@ fn each_place_of_an_answer_is_searched() {
         ("context", &|fact, text| _ = fact.outcome.context_updates.insert("a.b".to_owned(), json!(text))),
         ("context key", &|fact, text| _ = fact.outcome.context_updates.insert(text.to_owned(), json!(1))),
         ("trap", &|fact, text| fact.ending = Ending::Trapped(text.to_owned())),
-        ("name of an artifact", &|fact, text| fact.artifacts.push(artifact(text, "", &blobs))),
-        ("artifact", &|fact, text| fact.artifacts.push(artifact("a.txt", text, &blobs))),
-        ("standard output", &|fact, text| fact.stdout = captured(text)),
-        ("standard error", &|fact, text| fact.stderr = captured(text)),
+        ("name of an artifact", &|fact, text| fact.files.artifacts.push(artifact(text, "", &blobs))),
+        ("artifact", &|fact, text| fact.files.artifacts.push(artifact("a.txt", text, &blobs))),
+        ("standard output", &|fact, text| fact.files.stdout = captured(text)),
+        ("standard error", &|fact, text| fact.files.stderr = captured(text)),
     ];
     for (place, put) in places {
         for (text, is_leak) in [(SECRET, true), ("the answer is not known to this stage at all", false)] {
@@ -59,7 +59,7 @@ fn each_place_of_an_answer_is_searched() {
             let code = fact.outcome.failure.as_ref().map(|failure| failure.code.as_str());
             assert_eq!(code, is_leak.then_some(FailureCode::HOLDOUT_LEAK.as_str()), "{place}");
             assert!(!serde_json::to_string(&fact).unwrap().contains(SECRET), "{place}: the text is dropped");
-            assert!(!is_leak || fact.artifacts.is_empty(), "{place}");
+            assert!(!is_leak || fact.files.artifacts.is_empty(), "{place}");
         }
     }
     let mut fact = fact();

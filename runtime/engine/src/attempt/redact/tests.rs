@@ -1,9 +1,11 @@
 //! Nothing of a text, a number or a name gets through, whatever field it stands in; the verdict and public hints do.
 
 use super::*;
-use glovebox_journal::event::{Attempt, LimitUse, RefusedChange};
+use glovebox_journal::event::{
+    Attempt, FollowUp, LimitUse, Recoverable, RefusedChange, StageCommands, StageFiles, StageModel, StageRefusals,
+};
 use glovebox_pipeline::Source;
-use glovebox_record::{CommandEnding, Tokens};
+use glovebox_record::CommandEnding;
 use glovebox_state::simulation::receipt;
 use serde_json::{Value, json};
 
@@ -22,49 +24,31 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
             notes: SECRET.to_owned(),
             ..Outcome::failed(failure)
         },
-        retrying: false,
-        verifying: false,
-        no_change: false,
-        at_exit: false,
         ending: Ending::Returned,
-        usage: vec![LimitUse { name: glovebox_record::LimitName::WallMs, used: Some(42), limit: 5 }],
-        refusals: Vec::new(),
-        refusals_total: 0,
-        receipts: vec![
-            receipt(Some(0), CommandEnding::Exited),
-            receipt(Some(3), CommandEnding::Exited),
-            receipt(None, CommandEnding::TimedOut),
-        ],
-        tool_calls: Vec::new(),
-        network: None,
-        changes: Vec::new(),
-        recoverable: Some(Box::new(glovebox_journal::event::Recoverable {
-            outcome: Outcome { notes: SECRET.to_owned(), ..Outcome::new(Status::Success) },
-            verifying: false,
-            proposed: Vec::new(),
-            signature: None,
-            timeout_ms: None,
-        })),
-        quarantined: vec![RefusedChange { path: SECRET.to_owned(), reason: String::new() }],
-        ignored: None,
-        stored_values: Default::default(),
-        artifacts: Vec::new(),
-        isolation: None,
-        sees: None,
-        misses_holdouts: false,
-        stdout: None,
-        stderr: None,
-        session: None,
-        turns_used: 0,
-        tokens: Tokens::default(),
-        cost: glovebox_record::spend::Money::default(),
-        is_estimated: false,
-        steered: Vec::new(),
-        model: None,
         duration_ms: 0,
-        signature: None,
-        failed_command: None,
-        dropped_checks: Vec::new(),
+        usage: vec![LimitUse { name: glovebox_record::LimitName::WallMs, used: Some(42), limit: 5 }],
+        refusals: StageRefusals::default(),
+        commands: StageCommands {
+            receipts: vec![
+                receipt(Some(0), CommandEnding::Exited),
+                receipt(Some(3), CommandEnding::Exited),
+                receipt(None, CommandEnding::TimedOut),
+            ],
+            ..StageCommands::default()
+        },
+        files: StageFiles {
+            recoverable: Some(Box::new(Recoverable {
+                outcome: Outcome { notes: SECRET.to_owned(), ..Outcome::new(Status::Success) },
+                verifying: false,
+                proposed: Vec::new(),
+                signature: None,
+                timeout_ms: None,
+            })),
+            quarantined: vec![RefusedChange { path: SECRET.to_owned(), reason: String::new() }],
+            ..StageFiles::default()
+        },
+        model: StageModel::default(),
+        follow_up: FollowUp::default(),
     }
 }
 
@@ -119,7 +103,7 @@ fn a_reason_has_no_path_number_or_text_of_the_stage() {
     check("tool", "trap/unreachable", SECRET, &withheld("trap/unreachable"));
     let scope = format!("scope/write|guardrail_violation: wrote disallowed files: {WITHHELD}");
     check("tool", "scope/write", SECRET, &scope);
-    assert_eq!(redacted(fact("tool", "scope/write", SECRET)).recoverable, None);
+    assert_eq!(redacted(fact("tool", "scope/write", SECRET)).files.recoverable, None);
     let trapped = StageFinished { ending: Ending::Trapped(SECRET.to_owned()), ..fact("tool", "trap/x", SECRET) };
     assert_eq!(redacted(trapped).ending, Ending::Trapped(WITHHELD.to_owned()));
 }

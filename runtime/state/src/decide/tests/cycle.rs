@@ -3,7 +3,7 @@
 use super::pipeline;
 use crate::run_state::OpenTask;
 use crate::simulation::{Simulation, finished};
-use glovebox_journal::event::{Digest, StageFinished};
+use glovebox_journal::event::{Digest, FollowUp, StageFinished};
 use glovebox_record::{Failure, FailureClass, Outcome, Status};
 
 const LOOP: &str = "digraph g { graph [max_steps=100LIMIT] start [shape=Mdiamond] exit [shape=Msquare] check fix \
@@ -25,7 +25,8 @@ fn check(limit: &str, signatures: &str) -> (usize, String) {
             Some(word) => {
                 let failure = Failure::new(FailureClass::Deterministic, "tool/exit-code", format!("it said {word}"));
                 let signature = (word != "none").then(|| Digest::hash(word.as_bytes()));
-                StageFinished { signature, ..finished(open, Outcome::failed(failure)) }
+                let follow_up = FollowUp { signature, ..FollowUp::default() };
+                StageFinished { follow_up, ..finished(open, Outcome::failed(failure)) }
             }
         }
     });

@@ -56,7 +56,7 @@ fn answer(seed: u64, open: &OpenTask) -> StageFinished {
     ended.outcome.context_updates.insert("score".into(), serde_json::json!(chance / 8 % 4));
     ended.outcome.context_updates.insert("parallel.results".into(), serde_json::json!("forged"));
     let path = ScopePath::parse(&format!("file{}", chance / 64 % 4)).unwrap();
-    ended.changes = vec![FileChange { bytes: chance / 512 % 2, ..FileChange::bare(path, ChangeOp::Write) }];
+    ended.files.changes = vec![FileChange { bytes: chance / 512 % 2, ..FileChange::bare(path, ChangeOp::Write) }];
     if open.task.work == Work::Handler && open.task.branch == BranchId::main() && (chance / 4096).is_multiple_of(2) {
         violate(&mut ended, chance / 8192 % 4);
     }
@@ -68,7 +68,7 @@ pub(super) fn violate(ended: &mut StageFinished, number: u64) {
     let reason = "guardrail_violation: wrote disallowed files: lock";
     let violated = Outcome::failed(Failure::new(FailureClass::Scope, FailureCode::SCOPE_WRITE, reason));
     let change = FileChange::bare(ScopePath::parse(&format!("lock{number}")).unwrap(), ChangeOp::Write);
-    ended.recoverable = Some(Box::new(Recoverable {
+    ended.files.recoverable = Some(Box::new(Recoverable {
         outcome: std::mem::replace(&mut ended.outcome, violated),
         verifying: false,
         proposed: vec![ProposedWrite { change, why: "a test".into() }],

@@ -14,10 +14,10 @@ fn answer(open: &OpenTask, letter: char) -> StageFinished {
     let is_success = matches!(letter, 'n' | 'c' | 'p');
     let mut ended = finished(open, outcome(if is_success { "success" } else { "fail" }));
     if letter == 'c' {
-        ended.changes = vec![FileChange::bare(ScopePath::parse("src/a").unwrap(), ChangeOp::Write)];
+        ended.files.changes = vec![FileChange::bare(ScopePath::parse("src/a").unwrap(), ChangeOp::Write)];
     }
     if open.task.work == Work::Verify {
-        ended.receipts = vec![receipt(Some(i32::from(letter != 'p')), CommandEnding::Exited)];
+        ended.commands.receipts = vec![receipt(Some(i32::from(letter != 'p')), CommandEnding::Exited)];
     }
     ended
 }

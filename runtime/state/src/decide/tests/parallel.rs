@@ -416,7 +416,7 @@ fn chance(seed: u64, open: &OpenTask) -> StageFinished {
     let mut ended = answer(open, ['s', 's', 'p', 'f'][(chance % 4) as usize]);
     ended.outcome.context_updates.insert("score".into(), serde_json::json!(chance / 16 % 5));
     let path = format!("file{}", chance / 256 % 3);
-    ended.changes = vec![glovebox_journal::event::FileChange {
+    ended.files.changes = vec![glovebox_journal::event::FileChange {
         bytes: chance / 4096 % 2,
         ..glovebox_journal::event::FileChange::bare(
             glovebox_record::path::ScopePath::parse(&path).unwrap(),

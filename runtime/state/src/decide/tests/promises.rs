@@ -52,7 +52,7 @@ fn a_receipt_satisfies_a_gate_for_its_own_visit_only() {
                 let is_first = open.task.visit == 1;
                 last.outcome.preferred_label = is_first.then(|| "again".to_owned());
                 let has_receipt = visits.next().unwrap_or_default();
-                last.receipts.extend(has_receipt.then(|| receipt(Some(0), CommandEnding::Exited)));
+                last.commands.receipts.extend(has_receipt.then(|| receipt(Some(0), CommandEnding::Exited)));
             }
             last
         });
@@ -88,7 +88,7 @@ fn after_an_attempt_its_failure_and_its_verification_decide_what_follows() {
         decided.iter().find_map(|event| event.stage_ready()).map(|ready| (ready.task.node.to_string(), ready.task.work))
     };
     assert_eq!(follow(&|_| ()), None, "first the route to the next stage");
-    assert_eq!(follow(&|last| last.verifying = true), Some(("a".to_owned(), Work::Verify)));
+    assert_eq!(follow(&|last| last.follow_up.verifying = true), Some(("a".to_owned(), Work::Verify)));
     let spent = |last: &mut StageFinished| {
         let failure = Failure::new(FailureClass::Budget, FailureCode::RUN_TOKENS, "no tokens are left");
         last.outcome = Outcome::failed(failure);

@@ -3,7 +3,7 @@
 use super::super::*;
 use crate::run_state::OpenTask;
 use crate::simulation::{Simulation, finished, pipeline, receipt};
-use glovebox_journal::event::Record;
+use glovebox_journal::event::{Record, StageCommands};
 use glovebox_record::CommandEnding;
 use proptest::prelude::*;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -100,7 +100,8 @@ fn answer(seed: u64, open: &OpenTask) -> StageFinished {
     outcome.context_updates.insert("x".into(), serde_json::json!(chance as f64 / 7.0));
     let receipt =
         (open.task.work == Work::Verify).then(|| receipt(Some((chance >> 20 & 1) as i32), CommandEnding::Exited));
-    StageFinished { receipts: receipt.into_iter().collect(), ..finished(open, outcome) }
+    let commands = StageCommands { receipts: receipt.into_iter().collect(), ..StageCommands::default() };
+    StageFinished { commands, ..finished(open, outcome) }
 }
 
 fn live(graph: &Pipeline, seed: u64) -> Simulation<'_> {

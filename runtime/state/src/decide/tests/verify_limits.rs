@@ -3,7 +3,7 @@
 use super::pipeline;
 use crate::run_state::OpenTask;
 use crate::simulation::{Simulation, finished, started};
-use glovebox_journal::event::{Digest, Event, StageFinished};
+use glovebox_journal::event::{Digest, Event, FollowUp, StageFinished};
 use glovebox_record::VerifyLimits;
 use glovebox_record::{Failure, FailureClass, Outcome, Status};
 
@@ -25,7 +25,8 @@ fn answer(open: &OpenTask, word: &str) -> StageFinished {
     };
     let failure = Failure::new(class, code.to_owned(), "it broke");
     let signature = said.map(|said| Digest::hash(said.as_bytes()));
-    StageFinished { handler, signature, ..finished(open, Outcome::failed(failure)) }
+    let follow_up = FollowUp { signature, ..FollowUp::default() };
+    StageFinished { handler, follow_up, ..finished(open, Outcome::failed(failure)) }
 }
 
 fn simulate<'a>(
@@ -36,7 +37,8 @@ fn simulate<'a>(
     let words: Vec<&str> = words.split_whitespace().collect();
     let mut turn = 0;
     let mut run = Simulation::new(pipeline);
-    let begun = glovebox_journal::event::RunStarted { verify_retry: retry, ..started(pipeline, 100, None) };
+    let mut begun = started(pipeline, 100, None);
+    begun.plan.verify_retry = retry;
     run.append(vec![Event::RunStarted(Box::new(begun))]);
     run.go_on(&mut |open| {
         if open.task.node.as_str() != "check" {

@@ -84,14 +84,14 @@ impl Branch {
     /// to begin again at while another one has failed.
     pub(crate) fn note_attempt_in_chain(&mut self, finished: &StageFinished) {
         let is_cut = finished.outcome.failure.as_ref().is_some_and(crate::run_state::spending::is_bound_of_run);
-        if finished.retrying || is_cut {
+        if finished.follow_up.retrying || is_cut {
             return;
         }
-        if finished.at_exit {
+        if finished.follow_up.at_exit {
             self.failure_chain.clear();
             return;
         }
-        self.note_end_in_chain(&finished.attempt.task.node, finished.changes.is_empty());
+        self.note_end_in_chain(&finished.attempt.task.node, finished.files.changes.is_empty());
     }
 }
 

@@ -32,7 +32,7 @@ impl FailedStage {
     }
 
     pub(crate) fn new(finished: &StageFinished) -> Self {
-        let printed = finished.artifacts.iter().filter(|artifact| is_output(&artifact.name));
+        let printed = finished.files.artifacts.iter().filter(|artifact| is_output(&artifact.name));
         Self {
             node: finished.attempt.task.node.clone(),
             work: finished.attempt.task.work,
@@ -60,8 +60,8 @@ pub struct Unverified {
 impl Branch {
     /// Keeps the outcome of an attempt until its verification has ended.
     pub(crate) fn hold_unverified(&mut self, finished: &StageFinished) {
-        let (outcome, stored) = (finished.outcome.clone(), finished.stored_values.clone());
-        let (ordinal, no_change) = (Some(finished.attempt.ordinal), finished.no_change);
+        let (outcome, stored) = (finished.outcome.clone(), finished.files.stored_values.clone());
+        let (ordinal, no_change) = (Some(finished.attempt.ordinal), finished.follow_up.no_change);
         let handler = finished.handler.clone();
         self.unverified = Some(Arc::new(Unverified { ordinal, handler, outcome, stored, no_change }));
     }

@@ -44,7 +44,7 @@ impl VerifyFailures {
         let mut counts = before.map(|before| before.counts).unwrap_or_default();
         let count = &mut counts[index(last.category)];
         *count = count.saturating_add(1);
-        let signature = finished.signature;
+        let signature = finished.follow_up.signature;
         let is_same = |before: &&Arc<Self>| before.signature == signature;
         let in_a_row = signature.map_or(0, |_| before.filter(is_same).map_or(1, |before| before.in_a_row + 1));
         Some(Arc::new(Self { last, at, in_a_row, counts, signature }))
@@ -58,7 +58,7 @@ fn index(category: FailureCategory) -> usize {
 impl RunState {
     /// Counts a failure of a verification. Without the operator's `[verify]`, nothing reads such a count.
     pub(crate) fn note_verification(&mut self, at: Timestamp, finished: &StageFinished) {
-        let is_bounded = self.run.as_ref().is_some_and(|run| run.verify_retry.is_some());
+        let is_bounded = self.run.as_ref().is_some_and(|run| run.plan.verify_retry.is_some());
         if is_bounded && finished.is_bounded_by_category() {
             let task = &finished.attempt.task;
             self.branch_mut(&task.branch).update(&task.node, |history| {

@@ -58,7 +58,7 @@ impl Account {
             Event::StageFinished(finished) => {
                 let attempt = &finished.attempt;
                 assert_eq!(self.begun.remove(&attempt.task), Some(attempt.ordinal), "ended without a beginning");
-                let is_settled = !finished.retrying && finished.recoverable.is_none();
+                let is_settled = !finished.follow_up.retrying && finished.files.recoverable.is_none();
                 if is_settled && finished.outcome.status != Status::Skipped {
                     self.last.insert(attempt.task.node.clone(), finished.outcome.status);
                 }

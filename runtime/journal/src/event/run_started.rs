@@ -1,0 +1,161 @@
+//! The first record of a run: its pipeline, plan, workspace, model and bounds.
+
+use super::{ForkedFrom, HoldoutsSealed, RunResumed};
+use glovebox_pipeline::ir::{HandlerKind, Role};
+use glovebox_pipeline::transform::RuleRecord;
+use glovebox_record::{Digest, NodeId, RunBounds, RunId, SandboxRecord, VerifyLimits};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The run was created.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunStarted {
+    /// Version of this vocabulary: [`SCHEMA_VERSION`](super::SCHEMA_VERSION).
+    pub schema_version: u32,
+    /// Version of the program that wrote it.
+    pub engine_version: String,
+    /// The run's id.
+    pub run_id: RunId,
+    /// The run whose records this one begins with; absent for a run of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<Box<ForkedFrom>>,
+    /// Counts loop restarts; 0 for the first generation (decision run-generations).
+    pub generation: u32,
+    /// The node that the run begins at; absent when that is the start node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<NodeId>,
+    /// Free labels, for people and for finding the run again.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    /// The pipeline as it was checked.
+    #[serde(flatten)]
+    pub pipeline: StartedPipeline,
+    /// The bound plan.
+    #[serde(flatten)]
+    pub plan: StartedPlan,
+    /// The workspace at the beginning.
+    #[serde(flatten)]
+    pub workspace: StartedWorkspace,
+    /// The source of model answers.
+    #[serde(flatten)]
+    pub model: StartedModel,
+    /// The sandbox of commands.
+    #[serde(flatten)]
+    pub commands: StartedSandbox,
+    /// The bounds of the whole run.
+    #[serde(flatten)]
+    pub bounds: RunBounds,
+}
+
+/// The pipeline of a run: its source, and the values that were put into it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StartedPipeline {
+    /// The graph's name.
+    #[serde(rename = "pipeline_name")]
+    pub name: String,
+    /// The goal, inputs expanded.
+    pub goal: String,
+    /// Graph attributes; the context mirrors them as `graph.<key>` (spec §3.1).
+    #[serde(default)]
+    pub graph: BTreeMap<String, String>,
+    /// `--set` values.
+    #[serde(default)]
+    pub inputs: BTreeMap<String, String>,
+    /// The path of the pipeline file, for messages.
+    #[serde(rename = "pipeline_path")]
+    pub path: String,
+    /// Blob with the pipeline's source.
+    #[serde(rename = "pipeline_digest")]
+    pub digest: Digest,
+    /// Blobs with the files that the source refers to, by path; absent when it refers to none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, Digest>,
+    /// The project's own rules that judged the graph, in the order they were asked, and what each changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<RuleRecord>,
+    /// Blob with the pipeline as the rules' transforms made it, which is what runs; absent when none changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transformed_digest: Option<Digest>,
+}
+
+/// The plan of a run: components, roles and grants.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StartedPlan {
+    /// Digest of the plan: bindings, grants and limits.
+    #[serde(rename = "plan_digest")]
+    pub digest: Digest,
+    /// Blob with the capabilities that the plan gives.
+    pub capabilities_digest: Digest,
+    /// The components that the nodes are bound to: digest of the bytes by handler; absent when no component runs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub components: BTreeMap<String, Digest>,
+    /// Plugins that the operator bound as verifiers, by handler type.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub verifiers: BTreeSet<String>,
+    /// How often work is repeated after a failed verification; absent where the operator has no `[verify]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify_retry: Option<VerifyLimits>,
+}
+
+/// The files that a run begins with.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StartedWorkspace {
+    /// Blob with the list of files the workspace began with.
+    pub base_digest: Digest,
+    /// Folder the workspace was copied from, for `apply` and for people.
+    pub source_dir: String,
+    /// Hold-outs under seal; absent when the run has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holdouts: Option<HoldoutsSealed>,
+}
+
+/// The source of a run's model answers.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StartedModel {
+    /// The provider: `scripted`, `live` or `simulated`.
+    #[serde(rename = "model")]
+    pub provider: String,
+    /// Nodes with simulated answers; absent when there are none.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub simulated: BTreeSet<NodeId>,
+    /// Blob with the script of a scripted model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script_digest: Option<Digest>,
+}
+
+/// The sandbox of a run's commands.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StartedSandbox {
+    /// Tier of subprocesses: `full`, `bwrap`, `landlock`, `unconfined`, or `none` when no stage runs any.
+    #[serde(rename = "sandbox_tier")]
+    pub tier: String,
+    /// The requested sandbox, and what this machine enforces of it; absent when no stage runs commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxRecord>,
+}
+
+impl RunStarted {
+    /// The role of a handler in this run.
+    pub fn role(&self, handler: &str) -> Role {
+        match self.plan.verifiers.contains(handler) {
+            true => Role::Verifier,
+            false => HandlerKind::from_name(handler).role().unwrap_or_default(),
+        }
+    }
+
+    /// The start record with the changes of a resume.
+    #[must_use]
+    pub fn resumed(mut self, resumed: &RunResumed) -> Self {
+        self.bounds.steps_max = resumed.steps_max.unwrap_or(self.bounds.steps_max);
+        self.bounds.wall_max_ms = resumed.wall_max_ms.or(self.bounds.wall_max_ms);
+        self.bounds.spend_max = resumed.spend_max.or(self.bounds.spend_max);
+        self.model.script_digest = resumed.script_digest.or(self.model.script_digest);
+        if let Some(replanned) = &resumed.replanned {
+            self.plan.digest = replanned.plan_digest;
+            self.plan.components.clone_from(&replanned.components);
+            self.plan.capabilities_digest = replanned.capabilities_digest;
+        }
+        self
+    }
+}
