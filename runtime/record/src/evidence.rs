@@ -153,7 +153,7 @@ pub struct Receipt {
     /// argv, or `["sh", "-c", text]`.
     pub argv: Vec<String>,
     /// The file of the program on this machine, by its absolute path; absent if it is in the workspace or was not found, for a program
-    /// under test, and in journals of before it was recorded.
+    /// under test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<DigestedFile>,
     /// Relative to the workspace.

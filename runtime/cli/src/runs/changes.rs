@@ -115,7 +115,7 @@ impl Changes {
         self.blobs.open_unverified(digest)
     }
 
-    /// Reads both versions of a file. None if the old one is not there any more: runs of before it was kept have it only in the project.
+    /// Reads both versions of a file. None if the old one is neither stored nor in the project as it was.
     pub fn bytes(&self, delta: &Delta) -> Result<Option<Bytes>, Stop> {
         let old = match &delta.old {
             Some(version) => match self.read_version(version, delta.old_path())? {

@@ -130,7 +130,7 @@ pub struct QuestionAnswered {
     /// The text of a free answer, or what was said beside a choice. Text from outside, bounded.
     #[serde(default)]
     pub text: String,
-    /// The line of the file of answers; absent for an answer that came in another way, and in journals of before it was recorded.
+    /// The line of the file of answers; absent for an answer that came in another way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sheet: Option<SheetLine>,
     /// True if the question was about disallowed writes. Such an answer does not end the node as a gate's answer does.

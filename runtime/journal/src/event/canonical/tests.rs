@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 
-/// The same by way of a tree of values: what journals of before were written with.
+/// The same by way of a tree of values, the plain definition of the form.
 fn by_tree(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
