@@ -273,11 +273,11 @@ async fn a_claim_without_evidence_fails_the_stage() {
     };
     check(&[("command-passed", "A1/1"), ("file-written", "src/lib.rs")], None).await;
     check(&[("new-kind", "x")], Some("this kind of claim is unknown")).await;
-    check(&[("command-passed", "A1/2")], Some("code Some(1)")).await;
-    check(&[("command-passed", "B7/1")], Some("no such receipt")).await;
-    check(&[("file-written", "src/none.rs")], Some("no such file")).await;
-    check(&[("file-written", "../../journal.sqlite")], Some("no such file")).await;
-    check(&[("artifact", "proof.txt")], Some("no such artifact")).await;
+    check(&[("command-passed", "A1/2")], Some("with exit code 1")).await;
+    check(&[("command-passed", "B7/1")], Some("the stage has no receipt of this id")).await;
+    check(&[("file-written", "src/none.rs")], Some("has no file of this path")).await;
+    check(&[("file-written", "../../journal.sqlite")], Some("has no file of this path")).await;
+    check(&[("artifact", "proof.txt")], Some("no artifact of this name")).await;
 }
 
 #[tokio::test]

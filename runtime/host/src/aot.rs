@@ -11,6 +11,8 @@ use crate::inspect;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, MetadataExt, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
 use glovebox_record::Digest;
+use rustix::fs::{RenameFlags, renameat_with};
+use rustix::io::Errno;
 use std::hash::{Hash, Hasher};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -299,15 +301,17 @@ fn read_key(dir: &Dir) -> io::Result<[u8; KEY_BYTES]> {
     Ok(key)
 }
 
-/// Linked into place, so that of two processes that start at once one wins and both use its key.
+/// Moved into place without replacing, so that of two processes that start at once one wins and both use its key. A link that is
+/// removed again would not do: until then the key has two names, and another process refuses it.
 fn make_key(dir: &Dir) -> io::Result<[u8; KEY_BYTES]> {
     let temporary = PathBuf::from(format!("{KEY_FILE}.{}", unique()?));
     write_new(dir, &temporary, &random::<KEY_BYTES>()?)?;
-    let linked = dir.hard_link(&temporary, dir, KEY_FILE);
-    dir.remove_file(&temporary)?;
-    match linked {
-        Err(problem) if problem.kind() != io::ErrorKind::AlreadyExists => Err(problem),
-        _ => read_key(dir),
+    match renameat_with(dir, &temporary, dir, KEY_FILE, RenameFlags::NOREPLACE) {
+        Ok(()) => read_key(dir),
+        Err(problem) => {
+            dir.remove_file(&temporary)?;
+            if problem == Errno::EXIST { read_key(dir) } else { Err(problem.into()) }
+        }
     }
 }
 
