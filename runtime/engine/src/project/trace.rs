@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// The version of the lines written here.
-const SCHEMA_VERSION: u32 = 2;
+const SCHEMA_VERSION: u32 = 1;
 /// Stands where a record has no run or no exit.
 static NO_RUN: LazyLock<RunId> = LazyLock::new(|| RunId::new(""));
 static MAIN: LazyLock<BranchId> = LazyLock::new(BranchId::main);
