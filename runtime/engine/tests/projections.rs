@@ -5,9 +5,9 @@ use cap_std::fs::Dir;
 use glovebox_engine::project::{Projector, WRITE_EVERY};
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{
-    Artifact, Attempt, BranchId, Digest, Ending, Event, EventText, NodeId, Receipt, Record, RefusedChange,
-    RouteCandidate, RouteTaken, RunFinished, RunResumed, RunStarted, StageFiles, StageFinished, StageModel,
-    StagePassed, StageReady, StageRefusals, StageRetrying, StageStarted, StoredOutput, Task, Verdict, Work,
+    Artifact, Attempt, BranchId, Digest, Event, EventText, NodeId, Receipt, Record, RefusedChange, RouteCandidate,
+    RouteTaken, RunFinished, RunResumed, RunStarted, StageFiles, StageFinished, StageModel, StagePassed, StageReady,
+    StageRefusals, StageRetrying, StageStarted, StoredOutput, Task, Verdict, Work,
 };
 use glovebox_journal::ports::BlobStore;
 use glovebox_pipeline::Source;

@@ -70,7 +70,7 @@ impl Place {
             from: None,
             steps_max: Some(100),
             wall_max: None,
-            spend_max: glovebox_record::spend::SpendBounds::default(),
+            spend_max: SpendBounds::default(),
             labels: BTreeMap::new(),
         };
         Session::create(self.run_dir(), worker("first"), &plan(&self.pipeline), new).await.unwrap()

@@ -37,13 +37,13 @@ fn attempt(open: &OpenTask, words: &str) -> StageFinished {
     let mut ended = StageFinished { handler: "codergen".into(), ..finished(open, Outcome::new(Status::Success)) };
     for word in words.split_whitespace() {
         match (word, word.split_at(1)) {
-            (_, ("+", path)) => ended.changes.push(change(path, ChangeOp::Write)),
-            (_, ("-", path)) => ended.changes.push(change(path, ChangeOp::Delete)),
+            (_, ("+", path)) => ended.files.changes.push(change(path, ChangeOp::Write)),
+            (_, ("-", path)) => ended.files.changes.push(change(path, ChangeOp::Delete)),
             ("passed" | "failed", _) => {
                 ended.handler = "tool".into();
                 let id = format!("{}-{}-{}", open.task.node, open.task.visit, open.ordinal);
                 let code = Some(i32::from(word == "failed"));
-                ended.receipts.push(Receipt { id, ..receipt(code, CommandEnding::Exited) });
+                ended.commands.receipts.push(Receipt { id, ..receipt(code, CommandEnding::Exited) });
             }
             _ => {
                 let failure = Failure::new(FailureClass::Deterministic, "test/failed", format!("{word} broke"));

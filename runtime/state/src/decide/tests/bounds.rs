@@ -66,7 +66,9 @@ fn a_bound_that_one_branch_met_ends_the_run_when_the_others_have_ended() {
 fn overspent(pipeline: &Pipeline, failure: Failure) -> RunState {
     let mut run = Simulation::new(pipeline);
     let spend_max = SpendBounds { tokens_max: Some(10), cost_max: Some(Money(5)) };
-    run.append(vec![Event::RunStarted(Box::new(RunStarted { spend_max, ..started(pipeline, 20, Some(80)) }))]);
+    let mut begun = started(pipeline, 20, Some(80));
+    begun.bounds.spend_max = spend_max;
+    run.append(vec![Event::RunStarted(Box::new(begun))]);
     run.append(vec![failed(failure)]);
     run.state
 }

@@ -28,7 +28,7 @@ fn a_gate_that_only_a_branch_visited_whose_changes_were_not_taken_is_unmet() {
             let mut ended = finished(open, Outcome::new(Status::Success));
             ended.outcome.context_updates.insert("score".into(), u32::from(node == best).into());
             let path = glovebox_record::path::ScopePath::parse(node).unwrap();
-            ended.changes = vec![FileChange::bare(path, ChangeOp::Write)];
+            ended.files.changes = vec![FileChange::bare(path, ChangeOp::Write)];
             ended
         });
         run.verdict()
@@ -42,7 +42,7 @@ fn dropping(pipeline: &Pipeline, visits: [bool; 2]) -> String {
     let run = Simulation::run(pipeline, 20, &mut |open| {
         let mut last = finished(open, Outcome::new(Status::Success));
         let has_dropped = open.task.node == "a" && visits[(open.task.visit - 1) as usize];
-        last.dropped_checks.extend(has_dropped.then(|| "cargo test".to_owned()));
+        last.commands.dropped_checks.extend(has_dropped.then(|| "cargo test".to_owned()));
         last.outcome.preferred_label = (open.task.visit == 1).then(|| "again".to_owned());
         last
     });

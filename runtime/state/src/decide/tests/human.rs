@@ -51,11 +51,13 @@ fn graph() -> Pipeline {
 fn the_question_names_every_file_that_allow_commits() {
     let pipeline = graph();
     let run = violated(&pipeline, &|last| {
-        last.quarantined = vec![quarantined("lock1".into()), quarantined("out/x".into()), quarantined("out/y".into())];
-        last.quarantined.push(quarantined("one".into()));
+        last.files.quarantined =
+            vec![quarantined("lock1".into()), quarantined("out/x".into()), quarantined("out/y".into())];
+        last.files.quarantined.push(quarantined("one".into()));
         let change = FileChange::bare(ScopePath::parse("lock1").unwrap(), ChangeOp::Write);
         let digest = glovebox_journal::event::Digest::hash(b"lock");
-        last.recoverable.as_mut().unwrap().proposed[0].change = FileChange { digest: Some(digest), bytes: 4, ..change };
+        last.files.recoverable.as_mut().unwrap().proposed[0].change =
+            FileChange { digest: Some(digest), bytes: 4, ..change };
     });
     let question = asked(&run);
     insta::assert_snapshot!(question.text);
@@ -68,8 +70,8 @@ fn the_question_names_every_file_that_allow_commits() {
 fn where_nothing_can_be_allowed_allow_is_no_choice() {
     let pipeline = graph();
     let run = violated(&pipeline, &|last| {
-        last.recoverable.as_mut().unwrap().proposed.clear();
-        last.quarantined = (0..12).map(|folder| quarantined(format!("folder{folder}/x"))).collect();
+        last.files.recoverable.as_mut().unwrap().proposed.clear();
+        last.files.quarantined = (0..12).map(|folder| quarantined(format!("folder{folder}/x"))).collect();
     });
     let question = asked(&run);
     insta::assert_snapshot!(question.text);
@@ -82,7 +84,7 @@ fn a_question_lists_eight_groups_and_counts_the_files_of_the_others_only_if_ther
     let pipeline = graph();
     let text = |groups: usize| {
         let files = (0..groups).map(|folder| quarantined(format!("folder{folder}/x")));
-        asked(&violated(&pipeline, &|last| last.quarantined = files.clone().collect())).text.clone()
+        asked(&violated(&pipeline, &|last| last.files.quarantined = files.clone().collect())).text.clone()
     };
     assert!(text(8).contains("folder7/x (1 file)") && !text(8).contains("more files"), "{}", text(8));
     assert!(text(9).contains("\n- 1 more files"), "{}", text(9));
@@ -95,7 +97,7 @@ fn settled(graph: &str, stopping: bool, change: &dyn Fn(&mut StageFinished)) -> 
     run.append(vec![Event::RunStarted(Box::new(started(&pipeline, 20, None)))]);
     let open = run.state.main().open().cloned().unwrap();
     let mut last = finished(&open, Outcome::new(Status::Success));
-    last.stored_values = ["k".to_owned()].into();
+    last.files.stored_values = ["k".to_owned()].into();
     violate(&mut last, 1);
     change(&mut last);
     finalize_attempt((&pipeline, None), &run.state, stopping, &mut last);
@@ -105,7 +107,7 @@ fn settled(graph: &str, stopping: bool, change: &dyn Fn(&mut StageFinished)) -> 
 #[test]
 fn a_person_decides_only_about_an_attempt_that_ended_by_itself_and_for_its_writes() {
     let kept = settled("a", false, &|_| ());
-    assert!(kept.recoverable.is_some() && !kept.stored_values.is_empty());
+    assert!(kept.files.recoverable.is_some() && !kept.files.stored_values.is_empty());
     let other = Failure::new(FailureClass::Scope, "scope/read", "it read");
     let budget = Failure::new(FailureClass::Budget, FailureCode::RUN_TOKENS, "no tokens are left");
     let time = Failure::new(FailureClass::Budget, FailureCode::NODE_WALL_TIME, "no time is left");
@@ -118,19 +120,23 @@ fn a_person_decides_only_about_an_attempt_that_ended_by_itself_and_for_its_write
         (true, false, Box::new(move |last| own(last).failure = Some(time.clone()))),
     ] {
         let last = settled("a", stopping, &change);
-        assert_eq!((last.recoverable.is_some(), last.stored_values.is_empty()), (is_kept, !is_kept), "{last:?}");
+        assert_eq!(
+            (last.files.recoverable.is_some(), last.files.stored_values.is_empty()),
+            (is_kept, !is_kept),
+            "{last:?}"
+        );
     }
 }
 
 fn own(last: &mut StageFinished) -> &mut Outcome {
-    &mut last.recoverable.as_mut().unwrap().outcome
+    &mut last.files.recoverable.as_mut().unwrap().outcome
 }
 
 #[test]
 fn the_stage_s_own_outcome_is_final_before_a_person_is_asked() {
     let decided = |graph: &str, status: Status| {
         let last = settled(graph, false, &|last| own(last).status = status);
-        let recoverable = last.recoverable.expect("a person decides");
+        let recoverable = last.files.recoverable.expect("a person decides");
         (recoverable.outcome.status, recoverable.verifying)
     };
     assert_eq!(decided("a", Status::Retry), (Status::Fail, false));

@@ -23,9 +23,9 @@ fn run<'p>(pipeline: &'p Pipeline, branches: [Changes; 2]) -> Simulation<'p> {
             bytes,
             ..FileChange::bare(ScopePath::parse(path).unwrap(), op)
         };
-        ended.changes = changes.iter().map(change).collect();
+        ended.files.changes = changes.iter().map(change).collect();
         if open.task.work == Work::Verify {
-            ended.receipts = vec![receipt(Some(0), CommandEnding::Exited)];
+            ended.commands.receipts = vec![receipt(Some(0), CommandEnding::Exited)];
         }
         ended
     })

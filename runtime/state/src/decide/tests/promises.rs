@@ -127,7 +127,9 @@ fn an_exit_whose_verification_passed_ends_the_run_with_success() {
     for (code, verdict) in [(0, "success exit"), (1, "fail claim/unproven")] {
         let run = Simulation::run(&pipeline, 20, &mut |open| {
             let mut last = finished(open, Outcome::new(Status::Success));
-            last.receipts.extend((open.task.work == Work::Verify).then(|| receipt(Some(code), CommandEnding::Exited)));
+            last.commands
+                .receipts
+                .extend((open.task.work == Work::Verify).then(|| receipt(Some(code), CommandEnding::Exited)));
             last
         });
         assert_eq!(run.attempts(), "a exit");

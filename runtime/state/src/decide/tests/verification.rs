@@ -18,7 +18,7 @@ fn run_with<'p>(pipeline: &'p Pipeline, verdicts: &'static [bool], notes: &str) 
             let passes = *verdicts.next().expect("one more verification");
             ended.outcome = outcome(if passes { "success" } else { "fail" });
             ended.outcome.notes = "checked".into();
-            ended.receipts = vec![receipt(Some(i32::from(!passes)), CommandEnding::Exited)];
+            ended.commands.receipts = vec![receipt(Some(i32::from(!passes)), CommandEnding::Exited)];
         }
         ended
     })
@@ -32,7 +32,7 @@ fn graph(text: &str) -> Pipeline {
 fn ends(run: &Simulation<'_>) -> Vec<(String, Work, String, bool)> {
     let ended = run.records.iter().filter_map(|record| record.event.stage_finished());
     let row = |last: &StageFinished| {
-        (last.attempt.task.node.to_string(), last.attempt.task.work, last.outcome.notes.clone(), last.at_exit)
+        (last.attempt.task.node.to_string(), last.attempt.task.work, last.outcome.notes.clone(), last.follow_up.at_exit)
     };
     ended.map(row).collect()
 }
@@ -80,7 +80,7 @@ fn nothing_more_is_repeated_once_the_run_is_stopping() {
     for (stopping, retrying, status) in [(false, true, Status::Retry), (true, false, Status::Fail)] {
         let mut last = finished(&open, Outcome::new(Status::Retry));
         finalize_attempt((&pipeline, None), &run.state, stopping, &mut last);
-        assert_eq!((last.retrying, last.outcome.status), (retrying, status), "no edge is waited for");
+        assert_eq!((last.follow_up.retrying, last.outcome.status), (retrying, status), "no edge is waited for");
     }
 }
 

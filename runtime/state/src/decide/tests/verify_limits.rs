@@ -161,7 +161,8 @@ fn a_repetition_that_comes_when_the_cooldown_ends_waits_no_longer() {
         let mut run = Simulation::new(&pipeline);
         run.attempt_ms = attempt_ms;
         let verify_retry = Some(VerifyLimits { cooldown_seconds: 30, ..VerifyLimits::default() });
-        let begun = glovebox_journal::event::RunStarted { verify_retry, ..started(&pipeline, 100, None) };
+        let mut begun = started(&pipeline, 100, None);
+        begun.plan.verify_retry = verify_retry;
         run.append(vec![Event::RunStarted(Box::new(begun))]);
         let mut words = ["environment_issue", "ok", "ok"].into_iter();
         run.go_on(&mut |open| answer(open, words.next().unwrap()));

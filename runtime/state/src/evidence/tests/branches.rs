@@ -159,7 +159,7 @@ fn a_dropped_check_counts_for_the_run_only_if_its_branch_was_taken() {
                 ""
             };
             let mut ended = attempt(open, words);
-            ended.dropped_checks.extend((open.task.node == *node).then(|| "cargo test".to_owned()));
+            ended.commands.dropped_checks.extend((open.task.node == *node).then(|| "cargo test".to_owned()));
             ended
         });
         let dropped = summary(&run).dropped_checks;
@@ -210,7 +210,7 @@ fn a_restart_begins_with_no_proofs() {
     assert_eq!((summary.status, receipts(&summary)), (RunStatus::Success, vec![]));
     let visits: Vec<(u32, u32)> = summary.visited.iter().map(|one| (one.generation, one.visit)).collect();
     assert_eq!(visits, [(0, 1), (0, 1), (0, 1), (1, 1), (1, 1)]);
-    assert_eq!((rows::is_first(&0), rows::is_first(&1)), (true, false));
+    assert_eq!((is_first(&0), is_first(&1)), (true, false));
 }
 
 #[test]

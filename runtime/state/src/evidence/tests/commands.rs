@@ -36,7 +36,7 @@ fn evidence(records: Vec<Record>) -> Evidence {
 
 /// The commands: receipt, proof, whether a resume went back to before it, and the tree.
 fn rows(evidence: &Evidence) -> Vec<(&str, Proof, bool, Digest)> {
-    let row = |one: &list::Command| (one.evidence.receipt.id.clone(), one.proof, one.is_left, one.tree);
+    let row = |one: &Command| (one.evidence.receipt.id.clone(), one.proof, one.is_left, one.tree);
     let rows: Vec<_> = evidence.commands.iter().map(row).collect();
     rows.into_iter().map(|(id, proof, is_left, tree)| (&*String::leak(id), proof, is_left, tree)).collect()
 }

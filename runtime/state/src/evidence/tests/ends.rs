@@ -18,7 +18,8 @@ fn a_summary_says_what_ran_and_how_it_ended() {
         landlock_abi: 6,
         degradations: Vec::new(),
     };
-    let begun = RunStarted { sandbox: Some(sandbox), ..started(&graph, 30, None) };
+    let mut begun = started(&graph, 30, None);
+    begun.commands.sandbox = Some(sandbox);
     run.append(vec![Event::RunStarted(Box::new(begun))]);
     let begun = summary(&run);
     assert_eq!((begun.status, begun.exit, begun.finished_at), (RunStatus::Unfinished, ExitClass::Transient, None));
@@ -103,9 +104,9 @@ fn a_resume_takes_back_the_end_and_not_what_was_spent() {
     let run = Simulation::run(&graph, 30, &mut |open| {
         turn += 1;
         let mut ended = attempt(open, if open.task.node == "b" { "+y fail" } else { "+x" });
-        (ended.tokens, ended.cost) = (Tokens { input: 5, output: 0 }, Money(2));
-        (ended.is_estimated, ended.network) = (open.task.node == "b", Some(Traffic::default()));
-        ended.refusals = vec![Refusal::new("read", "z", "no grant", "")];
+        (ended.model.tokens, ended.model.cost) = (Tokens { input: 5, output: 0 }, Money(2));
+        (ended.model.is_estimated, ended.commands.network) = (open.task.node == "b", Some(Traffic::default()));
+        ended.refusals.listed = vec![Refusal::new("read", "z", "no grant", "")];
         ended
     });
     let before_b = run.records.iter().find(|one| one.event.stage_ready().is_some_and(|one| one.task.node == "b"));
@@ -247,7 +248,7 @@ fn decided(action: PolicyAction, change: &dyn Fn(&mut PolicyDecided)) -> RunSumm
     let run = Simulation::run(&graph, 30, &mut |open| {
         let mut ended = attempt(open, if open.task.node == "t" { "passed" } else { "" });
         let refused = |path: &str| glovebox_journal::event::RefusedChange { path: path.into(), reason: "no".into() };
-        ended.quarantined = vec![refused("lock"), refused("out")];
+        ended.files.quarantined = vec![refused("lock"), refused("out")];
         if open.task.node == "a" {
             ended.outcome = Outcome::failed(Failure::new(FailureClass::Scope, FailureCode::SCOPE_WRITE, "it wrote"));
         }

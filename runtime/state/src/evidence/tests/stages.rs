@@ -26,7 +26,9 @@ fn a_plugin_that_the_operator_bound_as_a_verifier_verifies() {
     let verified = |verifiers: &[&str]| {
         let mut run = Simulation::new(&graph);
         let verifiers = verifiers.iter().map(|name| (*name).to_owned()).collect();
-        run.append(vec![Event::RunStarted(Box::new(RunStarted { verifiers, ..started(&graph, 30, None) }))]);
+        let mut begun = started(&graph, 30, None);
+        begun.plan.verifiers = verifiers;
+        run.append(vec![Event::RunStarted(Box::new(begun))]);
         run.go_on(&mut |open| StageFinished { handler: "acme.check".into(), ..attempt(open, "passed") });
         receipts(&summary(&run))
     };
@@ -60,7 +62,7 @@ fn what_a_stage_ran_itself_stays_beside_what_verified_it() {
     let run = Simulation::run(&graph, 30, &mut |open| {
         turn += 1;
         let mut ended = attempt(open, if turn == 2 { "failed fail" } else { "passed" });
-        ended.receipts.iter_mut().for_each(|receipt| receipt.id = format!("r{turn}"));
+        ended.commands.receipts.iter_mut().for_each(|receipt| receipt.id = format!("r{turn}"));
         ended.handler = if open.task.work == Work::Verify { "verify" } else { "codergen" }.into();
         ended.outcome.context_updates.extend((turn == 3).then(|| ("k".to_owned(), 1.into())));
         ended.outcome.context_updates.extend((turn == 5).then(|| ("k".to_owned(), 2.into())));
@@ -104,11 +106,12 @@ fn what_a_run_was_refused_and_what_it_dropped_is_listed_once() {
     let run = Simulation::run(&graph, 30, &mut |open| {
         let mut ended = attempt(open, "");
         let is_first = open.task.node == "a";
-        ended.refusals = vec![refusal("read", "x"), refusal("read", "x"), refusal("write", "x"), refusal("read", "y")];
-        ended.quarantined =
+        ended.refusals.listed =
+            vec![refusal("read", "x"), refusal("read", "x"), refusal("write", "x"), refusal("read", "y")];
+        ended.files.quarantined =
             vec![glovebox_journal::event::RefusedChange { path: "z".into(), reason: "no grant".into() }];
-        ended.misses_holdouts = is_first;
-        ended.dropped_checks.extend(is_first.then(|| "cargo test".to_owned()));
+        ended.commands.misses_holdouts = is_first;
+        ended.commands.dropped_checks.extend(is_first.then(|| "cargo test".to_owned()));
         ended
     });
     let summary = summary(&run);
@@ -135,7 +138,8 @@ fn the_next_visit_of_a_stage_says_anew_what_it_dropped_and_missed() {
     let run = Simulation::run(&graph, 30, &mut |open| {
         turn += 1;
         let mut ended = attempt(open, if turn == 1 { "fail" } else { "" });
-        (ended.misses_holdouts, ended.dropped_checks) = (turn == 1, vec!["cargo test".to_owned(); 2 - turn]);
+        (ended.commands.misses_holdouts, ended.commands.dropped_checks) =
+            (turn == 1, vec!["cargo test".to_owned(); 2 - turn]);
         ended
     });
     let summary = summary(&run);
@@ -149,7 +153,9 @@ fn ignored_files_are_counted_and_the_first_four_names_are_kept() {
     let run = Simulation::run(&graph, 30, &mut |open| {
         let names = if open.task.node == "a" { vec!["t/", "u/"] } else { vec!["u/", "v/", "w/", "x/", "y/"] };
         let names = names.into_iter().map(str::to_owned).collect();
-        StageFinished { ignored: Some(IgnoredFiles { files: 2, bytes: 10, names }), ..attempt(open, "") }
+        let mut ended = attempt(open, "");
+        ended.files.ignored = Some(IgnoredFiles { files: 2, bytes: 10, names });
+        ended
     });
     let ignored = summary(&run).ignored.unwrap();
     assert_eq!((ignored.files, ignored.bytes, ignored.names.join(" ")), (4, 20, "t/ u/ v/ w/".to_owned()));
@@ -161,10 +167,11 @@ fn spending_is_the_sum_of_all_attempts() {
     let mut turn = 0;
     let run = Simulation::run(&graph, 30, &mut |open| {
         turn += 1;
+        let mut ended = attempt(open, if turn == 1 { "fail" } else { "" });
+        ended.commands.network = Some(Traffic::default());
         let tokens = Tokens { input: 10, output: 1 };
-        let network = Some(Traffic::default());
-        let ended = attempt(open, if turn == 1 { "fail" } else { "" });
-        StageFinished { tokens, network, cost: Money(3), is_estimated: turn == 1, ..ended }
+        ended.model = StageModel { tokens, cost: Money(3), is_estimated: turn == 1, ..ended.model };
+        ended
     });
     let summary = summary(&run);
     assert_eq!((summary.tokens.input, summary.tokens.output, summary.cost), (30, 3, Money(9)));
@@ -177,7 +184,9 @@ fn a_stage_with_a_simulated_answer_is_named() {
     let graph = graph("a; b; start -> a -> b -> exit");
     let mut run = Simulation::new(&graph);
     let simulated = ["a".into(), "z".into()].into();
-    run.append(vec![Event::RunStarted(Box::new(RunStarted { simulated, ..started(&graph, 30, None) }))]);
+    let mut begun = started(&graph, 30, None);
+    begun.model.simulated = simulated;
+    run.append(vec![Event::RunStarted(Box::new(begun))]);
     run.go_on(&mut |open| attempt(open, ""));
     assert_eq!(summary(&run).simulated, ["a".into()].into());
 }

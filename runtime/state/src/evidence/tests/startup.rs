@@ -10,7 +10,7 @@ fn loaded(text: &str, words: &[(&str, &str)], change: &dyn Fn(&mut StageFinished
     let run = Simulation::run(&pipeline, 30, &mut |open| {
         let words = words.iter().find(|(node, _)| open.task.node == **node).map_or("", |(_, words)| words);
         let mut ended = attempt(open, words);
-        ended.receipts.iter_mut().for_each(|receipt| receipt.argv = vec!["pytest".into()]);
+        ended.commands.receipts.iter_mut().for_each(|receipt| receipt.argv = vec!["pytest".into()]);
         if open.task.node == "t" {
             change(&mut ended);
         }
@@ -43,12 +43,12 @@ fn a_file_counts_only_for_a_command_of_the_stage_s_own_that_could_see_it() {
         assert_eq!(loaded(LINE, &words, change), expected);
     };
     check(&|_| (), &both);
-    check(&|ended| ended.receipts[0].subject = true, &[]);
+    check(&|ended| ended.commands.receipts[0].subject = true, &[]);
     let hook = || Some(Hook { kind: HookKind::Post, tool: "shell".to_owned(), call: "1".to_owned() });
-    check(&|ended| ended.receipts[0].hook = hook(), &[]);
+    check(&|ended| ended.commands.receipts[0].hook = hook(), &[]);
     check(&|ended| ended.handler = "codergen".into(), &[]);
-    check(&|ended| ended.sees = Some(vec!["sub/".into()]), &["sub/conftest.py a"]);
-    check(&|ended| ended.sees = Some(vec!["other/".into()]), &[]);
+    check(&|ended| ended.commands.sees = Some(vec!["sub/".into()]), &["sub/conftest.py a"]);
+    check(&|ended| ended.commands.sees = Some(vec!["other/".into()]), &[]);
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn what_a_stage_wrote_as_its_work_counts_for_its_verification() {
     let run = Simulation::run(&graph, 30, &mut |open| {
         let is_verification = open.task.work == Work::Verify;
         let mut ended = attempt(open, if is_verification { "passed" } else { "+conftest.py" });
-        ended.receipts.iter_mut().for_each(|receipt| receipt.argv = vec!["pytest".into()]);
+        ended.commands.receipts.iter_mut().for_each(|receipt| receipt.argv = vec!["pytest".into()]);
         ended
     });
     let summary = summary(&run);
@@ -80,7 +80,9 @@ fn an_isolated_verdict_has_no_files_beside_its_holdouts() {
         let pipeline = graph(LINE);
         let run = Simulation::run(&pipeline, 30, &mut |open| {
             let words = words.iter().find(|(node, _)| open.task.node == **node).map_or("", |(_, words)| words);
-            StageFinished { isolation: isolation.filter(|_| open.task.node == "t"), ..attempt(open, words) }
+            let mut ended = attempt(open, words);
+            ended.commands.isolation = isolation.filter(|_| open.task.node == "t");
+            ended
         });
         let summary = summary(&run);
         let node = "t".into();
