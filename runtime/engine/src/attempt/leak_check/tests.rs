@@ -1,9 +1,10 @@
 //! Every place of a stage's answer is searched for a hold-out, each alone.
 
 use super::*;
-use glovebox_journal::event::{Attempt, AttemptId, BranchId, Task, Work};
+use glovebox_journal::event::{Attempt, AttemptId, BranchId, ChangeOp, FileChange, Task, Work};
 use glovebox_journal::memory::MemoryBlobs;
 use glovebox_record::Status;
+use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 use glovebox_workspace::holdout::canary::PublicSummary;
 use glovebox_workspace::holdout::seal;
@@ -66,4 +67,59 @@ fn each_place_of_an_answer_is_searched() {
     fact.outcome.notes = SECRET.to_owned();
     check(&mut fact, &canary, &blobs, false).unwrap();
     assert_eq!(fact.outcome.failure, None, "a stage that may know them may say them");
+}
+
+/// A change of this path to this content, and where a link points.
+fn change(path: &str, content: &str, target: Option<&str>, blobs: &MemoryBlobs) -> FileChange {
+    let op = if target.is_some() { ChangeOp::Symlink } else { ChangeOp::Write };
+    let digest = target.is_none().then(|| blobs.put_bytes(content.as_bytes()).unwrap());
+    let target = target.map(str::to_owned);
+    FileChange { digest, target, ..FileChange::bare(ScopePath::parse(path).unwrap(), op) }
+}
+
+#[test]
+fn each_place_of_a_changed_file_is_searched_and_nothing_of_the_attempt_is_kept() {
+    let (_project, canary) = canary();
+    let blobs = MemoryBlobs::default();
+    for (place, changed) in [
+        ("content", change("src/a", SECRET, None, &blobs)),
+        ("path", change(SECRET, "x", None, &blobs)),
+        ("target of a link", change("src/a", "", Some(SECRET), &blobs)),
+    ] {
+        for with_answer in [true, false] {
+            let mut fact = fact();
+            fact.changes = vec![change("src/b", "nothing of it", None, &blobs), changed.clone()];
+            check(&mut fact, &canary, &blobs, with_answer).unwrap();
+            let failure = fact.outcome.failure.clone().unwrap_or_else(|| panic!("{place}"));
+            assert_eq!((failure.class, failure.code), (FailureClass::Scope, FailureCode::HOLDOUT_LEAK));
+            assert_eq!(failure.reason, "holdout_leak: a file it wrote contains text of a hold-out scenario");
+            assert_eq!(fact.changes, [], "{place}: the other changes go with it");
+            let refusals: Vec<_> =
+                fact.refusals.iter().map(|one| (one.operation.as_str(), one.path.as_str())).collect();
+            assert_eq!((refusals.as_slice(), fact.refusals_total), ([("tell", "scenarios/a.txt:1")].as_slice(), 1));
+        }
+    }
+}
+
+#[test]
+fn changes_without_a_holdout_stay() {
+    let (_project, canary) = canary();
+    let blobs = MemoryBlobs::default();
+    let mut fact = fact();
+    fact.changes = vec![change("src/b", "nothing of it", None, &blobs)];
+    check(&mut fact, &canary, &blobs, true).unwrap();
+    assert_eq!((fact.outcome.failure, fact.changes.len(), fact.refusals.len()), (None, 1, 0));
+}
+
+#[test]
+fn a_leak_of_the_answer_says_so_and_takes_the_changes_too() {
+    let (_project, canary) = canary();
+    let blobs = MemoryBlobs::default();
+    let mut fact = fact();
+    fact.changes = vec![change("src/b", "nothing of it", None, &blobs)];
+    fact.outcome.notes = SECRET.to_owned();
+    check(&mut fact, &canary, &blobs, true).unwrap();
+    let reason = fact.outcome.failure.map(|failure| failure.reason);
+    assert_eq!(reason.as_deref(), Some("holdout_leak: its answer contains text of a hold-out scenario"));
+    assert_eq!(fact.changes, []);
 }

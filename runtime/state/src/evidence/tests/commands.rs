@@ -110,6 +110,19 @@ fn what_a_person_allowed_is_in_the_tree_of_the_next_command() {
 }
 
 #[test]
+fn a_command_after_a_resume_ran_over_the_files_that_the_run_went_back_to() {
+    let graph = graph("a; t; start -> a -> t -> exit");
+    let run = run(&graph, &[("a", &["+x"]), ("t", &["failed fail"])]);
+    let before = run.records.iter().find(|one| one.event.stage_ready().is_some_and(|one| one.task.node == "a"));
+    let back = Some(glovebox_journal::event::WentBack { visit: 1, generation: 0, seq: before.unwrap().seq - 1 });
+    let resumed = RunResumed { from: Some("a".into()), back, ..RunResumed::default() };
+    let again = run.records.iter().rev().find(|one| one.event.stage_finished().is_some()).unwrap().event.clone();
+    let found = evidence(followed_by(&run, vec![Event::RunResumed(Box::new(resumed)), again]));
+    let trees: Vec<Digest> = rows(&found).into_iter().map(|(.., tree)| tree).collect();
+    assert_eq!(trees, [over("x"), over("")]);
+}
+
+#[test]
 fn a_tree_is_computed_once_for_all_commands_between_two_changes() {
     let graph = graph("t; u; v; a; start -> t -> u -> a -> v -> exit");
     let passed: &[&str] = &["passed"];

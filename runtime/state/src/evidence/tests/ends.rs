@@ -303,6 +303,18 @@ fn what_a_person_allowed_is_a_change_of_the_run_and_set_aside_no_more() {
 }
 
 #[test]
+fn a_decision_is_about_the_visit_of_its_own_stage() {
+    let denied = decided(PolicyAction::Deny, &|decided| {
+        decided.attempt.task.node = "t".into();
+        decided.outcome = Outcome::failed(Failure::new(FailureClass::Scope, FailureCode::SCOPE_WRITE, "it wrote"));
+    });
+    let statuses: Vec<(&str, &str)> = denied.visited.iter().map(|one| (one.node.as_str(), one.status)).collect();
+    assert_eq!(statuses, [("t", "fail"), ("b", "success"), ("a", "fail")]);
+    let later = decided(PolicyAction::Allow, &|decided| decided.attempt.task.visit = 2);
+    assert_eq!(later.visited[2].status, "fail", "of another visit");
+}
+
+#[test]
 fn what_a_person_allowed_in_a_branch_is_no_change_of_the_run_yet() {
     let allowed = decided(PolicyAction::Allow, &|decided| decided.attempt.task.branch = BranchId::new("f-a"));
     assert_eq!((allowed.changed.len(), outdated(&allowed)), (0, None));
