@@ -153,6 +153,7 @@ mod tests {
                 assert_eq!(ranges, places(before(&records, seq)), "up to {seq} of {backs:?}");
             }
         }
+        assert_eq!(ranges(&[], 0), [], "a journal without records has no range");
     }
 
     #[test]
@@ -160,5 +161,6 @@ mod tests {
         let backs: Vec<u64> = (0..400).map(|at| if at > 1 { at } else { 0 }).collect();
         assert_eq!(in_force(&journal(&backs)).len(), 400);
         assert_eq!(parts(&journal(&backs)).count(), BACKS_MAX + 1);
+        assert_eq!(super::backs(&journal(&backs)), 398);
     }
 }

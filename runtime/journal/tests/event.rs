@@ -1,6 +1,14 @@
 //! The event vocabulary as a promise: its schema is written down, old lines stay readable, the hash covers everything.
 
-use glovebox_journal::event::{Digest, Event, Record, canonical, chain};
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+
+use glovebox_journal::event::{
+    AnsweredBy, BranchId, Digest, Event, PolicyAction, QuestionAnswered, QuestionAsked, Record, RunCanceled,
+    RunStarted, Task, Verdict, canonical, chain,
+};
+use glovebox_pipeline::ir::Role;
+use glovebox_record::Status;
+use glovebox_record::question::{Answer, Choice};
 use jiff::Timestamp;
 use std::path::Path;
 
@@ -70,6 +78,108 @@ fn the_hash_covers_every_part_of_a_record() {
     ] {
         assert_ne!(reference, other);
     }
+}
+
+/// The start of a run with this verifier.
+fn begun() -> RunStarted {
+    let text = include_str!("golden/journal.jsonl");
+    let first: Record = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    RunStarted { verifiers: ["acme.check".to_owned()].into(), ..first.event.run_started().unwrap().clone() }
+}
+
+#[test]
+fn only_verifiers_of_the_operator_and_of_the_program_verify() {
+    let roles = ["acme.check", "acme.other", "tool", "verify", "codergen"].map(|handler| begun().role(handler));
+    assert_eq!(roles, [Role::Verifier, Role::Builder, Role::Verifier, Role::Verifier, Role::Builder]);
+}
+
+#[test]
+fn no_person_is_taken_for_a_signal() {
+    for (name, by, is_stop) in [
+        ("ada", "ada", false),
+        (" ada ", "ada", false),
+        (" ", "a person", false),
+        ("signal INT", "a person named signal INT", false),
+    ] {
+        let canceled = RunCanceled::by_person(name);
+        assert_eq!((canceled.by.as_str(), canceled.is_stop()), (by, is_stop));
+    }
+    assert!(RunCanceled { by: "signal TERM".to_owned() }.is_stop());
+    assert_eq!([Verdict::Success, Verdict::Fail].map(|verdict| verdict.to_string()), ["success", "fail"]);
+}
+
+fn answered(answer: Option<Answer>, how: AnsweredBy) -> QuestionAnswered {
+    QuestionAnswered {
+        generation: 0,
+        branch: BranchId::main(),
+        node: "gate".into(),
+        visit: 2,
+        question: "gate#2".into(),
+        how,
+        by: "ada".into(),
+        answered_at: Timestamp::UNIX_EPOCH,
+        value: String::new(),
+        answer,
+        text: "as I said".into(),
+        sheet: None,
+        policy: false,
+    }
+}
+
+fn choice(label: &str, to: &str, declines: bool) -> Option<Answer> {
+    Some(Answer::Choice(Choice { declines, ..Choice::new(label, to.into()) }))
+}
+
+#[test]
+fn the_outcome_of_a_gate_follows_from_its_answer_alone() {
+    let told = |answer: Option<Answer>, how: AnsweredBy| {
+        let outcome = answered(answer, how).outcome();
+        let update =
+            |key: &str| outcome.context_updates.get(key).and_then(|value| value.as_str()).unwrap_or("-").to_owned();
+        let gate = ["human.gate.selected", "human.gate.label", "human.gate.text"].map(update).join("|");
+        let label = outcome.preferred_label.clone().unwrap_or_default();
+        (outcome.status, gate, label, outcome.suggested_next_ids.join(" "), outcome.failure.is_some())
+    };
+    let text = |text: &str| text.to_owned();
+    use AnsweredBy::{Command, Timeout};
+    let ship = (Status::Success, text("S|[S] Ship|as I said"), text("[S] Ship"), text("ship"), false);
+    assert_eq!(told(choice("[S] Ship", "ship", false), Command), ship);
+    let stop = (Status::Fail, text("S|Stop|as I said"), text("Stop"), text("stop"), true);
+    assert_eq!(told(choice("Stop", "stop", true), Command), stop);
+    assert_eq!(told(Some(Answer::Text), Command), (Status::Success, text("||as I said"), text(""), text(""), false));
+    assert_eq!(told(Some(Answer::No), Command), (Status::Fail, text("N|no|as I said"), text(""), text(""), true));
+    let (status, gate, .., has_failed) = told(None, Timeout);
+    assert_eq!((status.satisfies_gate(), gate, has_failed), (false, text("-|-|-"), true));
+    assert_eq!(answered(None, Command).task().to_string(), "0/main/gate#2");
+}
+
+#[test]
+fn an_answer_that_names_no_action_denies() {
+    let action = |answer: Option<Answer>| answered(answer, Command).action();
+    for action_named in PolicyAction::ALL {
+        assert_eq!(action(choice("x", action_named.as_str(), false)), action_named);
+        assert_eq!(action_named.to_string(), serde_json::to_value(action_named).unwrap());
+    }
+    for answer in [None, Some(Answer::Text), Some(Answer::No), choice("allow", "elsewhere", false)] {
+        assert_eq!(action(answer), PolicyAction::Deny);
+    }
+    use AnsweredBy::{Auto, Command, Default, File, Terminal, Timeout};
+    for how in [Terminal, Command, File, Auto, Default, Timeout] {
+        assert_eq!(how.as_str(), serde_json::to_value(how).unwrap());
+    }
+}
+
+#[test]
+fn each_visit_of_a_gate_asks_a_question_of_its_own() {
+    let id = |generation: u32, branch: &str, visit: u32| {
+        let task = Task::for_handler(generation, (&BranchId::new(branch), &"gate".into()), visit);
+        (QuestionAsked::id_of(&task).to_string(), QuestionAsked::id_of_policy(&task).to_string())
+    };
+    let both = |id: &str| (id.to_owned(), format!("{id}/policy"));
+    assert_eq!(id(0, "main", 1), both("gate#1"));
+    assert_eq!(id(0, "main", 2), both("gate#2"));
+    assert_eq!(id(1, "main", 1), both("1/gate#1"));
+    assert_eq!(id(0, "f-a", 1), both("f-a/gate#1"));
 }
 
 #[test]

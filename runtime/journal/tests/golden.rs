@@ -64,3 +64,42 @@ fn the_golden_journal_has_every_kind_of_event() {
     assert!(known.len() > 10);
     assert_eq!(kinds, known);
 }
+
+fn records() -> Vec<Record> {
+    let text = std::fs::read_to_string(file()).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn each_event_is_filed_under_what_it_is_about() {
+    let row = |record: Record| {
+        let event = &record.event;
+        let (branch, node) = (event.branch().map_or("-", |branch| branch.as_str()), event.node());
+        format!("{} | {} | {branch} | {}", event.kind(), event.subject(), node.map_or("-", |node| node.as_str()))
+    };
+    let mut rows: Vec<String> = records().into_iter().map(row).collect();
+    rows.dedup();
+    insta::assert_snapshot!(rows.join("\n"));
+}
+
+#[test]
+fn a_view_of_one_kind_of_event_shows_no_other() {
+    for Record { event, .. } in records() {
+        let views = [
+            ("run.started", event.run_started().is_some()),
+            ("run.resumed", event.run_resumed().is_some()),
+            ("run.finished", event.run_finished().is_some()),
+            ("stage.ready", event.stage_ready().is_some()),
+            ("stage.started", event.stage_started().is_some()),
+            ("stage.finished", event.stage_finished().is_some()),
+            ("stage.passed", event.stage_passed().is_some()),
+            ("stage.steered", event.stage_steered().is_some()),
+            ("branch.started", event.branch_started().is_some()),
+            ("question.asked", event.question_asked().is_some()),
+            ("question.answered", event.question_answered().is_some()),
+        ];
+        for (kind, is_shown) in views {
+            assert_eq!(is_shown, kind == event.kind(), "{kind} of {}", event.kind());
+        }
+    }
+}

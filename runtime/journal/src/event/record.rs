@@ -119,4 +119,18 @@ mod tests {
         record.write(&mut from_text).unwrap();
         assert_eq!(String::from_utf8(from_text).unwrap(), canonical(&record).unwrap());
     }
+
+    #[test]
+    fn the_text_of_an_event_is_known_until_it_is_forgotten() {
+        let mut text = EventText::from("{}".to_owned());
+        assert_eq!(text.get(), Some("{}"));
+        text.forget();
+        assert_eq!(text.get(), None);
+    }
+
+    #[test]
+    fn a_record_keeps_whole_milliseconds() {
+        let at = Timestamp::from_microsecond(1_764_000_000_007_900).unwrap();
+        assert_eq!(whole_milliseconds(at), Timestamp::from_millisecond(1_764_000_000_007).unwrap());
+    }
 }

@@ -319,3 +319,6 @@ pub struct StageRetrying {
     #[schemars(with = "String")]
     pub due_at: Timestamp,
 }
+
+#[cfg(test)]
+mod tests;

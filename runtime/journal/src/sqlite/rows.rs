@@ -174,8 +174,7 @@ pub(super) fn before(connection: &Connection, seq: u64) -> Result<Tip, PortError
         statement.query_row([last.cast_signed()], |row| row.get(0)).optional().map_err(port_error)?;
     match hash {
         Some(bytes) => Ok(Tip { seq: last, hash: digest(&bytes, last)? }),
-        None if last == 0 => Ok(Tip { seq: 0, hash: Digest::ZERO }),
-        // Beyond the end there is nothing to read, and nothing to link to.
+        // Before the first record and beyond the last one there is nothing to link to.
         None => Ok(Tip { seq: last, hash: Digest::ZERO }),
     }
 }

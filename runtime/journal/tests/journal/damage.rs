@@ -34,6 +34,7 @@ async fn a_flipped_byte_is_found_wherever_it_is() {
     for (damage, expected) in [
         ("UPDATE record SET event = replace(event, 'event 4', 'event 5') WHERE seq = 5", "journal record 5"),
         ("UPDATE record SET at = at + 1 WHERE seq = 3", "journal record 3"),
+        ("UPDATE record SET at = 9223372036854775807 WHERE seq = 3", "journal record 3"),
         ("UPDATE record SET prev = zeroblob(32) WHERE seq = 4", "journal record 4"),
         ("UPDATE record SET hash = zeroblob(32) WHERE seq = 9", "journal record 9"),
         ("UPDATE record SET hash = zeroblob(31) WHERE seq = 2", "journal record 2"),

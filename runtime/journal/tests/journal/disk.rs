@@ -1,9 +1,10 @@
 //! What only a journal on disk promises: commits that writers share, a queue and timers that outlive their process, one owner.
 
 use super::{Place, RUN, note, ready, records, task};
-use glovebox_journal::event::Event;
+use glovebox_journal::event::{Attempt, Event, RunFinished, RunResumed, StageFinished, Verdict};
 use glovebox_journal::ports::{ClaimQueue, Next, RunLog};
 use glovebox_journal::sqlite::Owner;
+use glovebox_record::{Outcome, Status};
 use jiff::Timestamp;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -88,6 +89,51 @@ async fn a_timer_survives_its_process() {
     let log = place.open();
     assert_eq!(log.next(&run, now, 100).await.unwrap(), Next::At(due));
     assert!(matches!(log.next(&run, due, 100).await.unwrap(), Next::Due(_)));
+}
+
+#[tokio::test]
+async fn a_delivery_is_held_until_its_lease_ends() {
+    let (place, run, begin) = (Place::make(), RUN.into(), Timestamp::UNIX_EPOCH);
+    let at = |ms: i64| Timestamp::from_millisecond(ms).unwrap();
+    let log = place.open();
+    log.append(&run, &[], begin, &[ready("n")]).await.unwrap();
+    let Next::Due(delivery) = log.next(&run, begin, 100).await.unwrap() else { panic!("it is ready") };
+    assert_eq!(log.next(&run, begin, 100).await.unwrap(), Next::At(at(100)));
+    assert!(log.extend(&delivery, at(50), 100).await.unwrap());
+    assert_eq!(log.next(&run, at(149), 100).await.unwrap(), Next::At(at(150)));
+    assert!(!log.extend(&delivery, at(150), 100).await.unwrap(), "its lease has ended");
+    assert_eq!(log.next(&run, at(150), 100).await.unwrap(), Next::Due(delivery.clone()));
+    log.done(&delivery).await.unwrap();
+    log.hold(&delivery, at(150), 20).await.unwrap();
+    assert_eq!(log.next(&run, at(160), 100).await.unwrap(), Next::At(at(170)));
+    log.done(&delivery).await.unwrap();
+    assert_eq!(log.next(&run, at(160), 100).await.unwrap(), Next::Due(delivery), "nobody holds it any more");
+}
+
+/// In the process that appends, and in the next one.
+#[tokio::test]
+async fn what_has_ended_is_delivered_no_more() {
+    let failure = None;
+    let over = RunFinished { status: Verdict::Fail, exit_node: None, failure, resumes_at: None };
+    let from = |from: Option<&str>| RunResumed { from: from.map(Into::into), ..RunResumed::default() };
+    let attempt = Attempt { task: task("n"), ordinal: 1, id: "x".into() };
+    let ended = StageFinished::new(attempt, Outcome::new(Status::Success));
+    for (event, is_due) in [
+        (Event::StageFinished(Box::new(ended)), false),
+        (Event::RunFinished(over), false),
+        (Event::RunResumed(Box::new(from(Some("n")))), false),
+        (Event::RunResumed(Box::new(from(None))), true),
+        (note("a"), true),
+    ] {
+        let (place, run, now) = (Place::make(), RUN.into(), Timestamp::now());
+        let log = place.open();
+        log.append(&run, &[], now, &[ready("n")]).await.unwrap();
+        log.append(&run, &[], now, std::slice::from_ref(&event)).await.unwrap();
+        assert_eq!(matches!(log.next(&run, now, 100).await.unwrap(), Next::Due(_)), is_due, "{}", event.kind());
+        drop(log);
+        let next = place.open().next(&run, now, 100).await.unwrap();
+        assert_eq!(matches!(next, Next::Due(_)), is_due, "{} in the next process", event.kind());
+    }
 }
 
 #[test]

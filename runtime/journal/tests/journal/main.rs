@@ -5,6 +5,7 @@
 mod blobs;
 mod damage;
 mod disk;
+mod foreign;
 mod kill;
 mod pages;
 mod tables;

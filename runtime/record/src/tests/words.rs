@@ -139,7 +139,7 @@ fn every_limit_has_an_amount_and_only_a_command_without_one_has_that_of_its_stag
     let names: BTreeSet<LimitName> = limits.iter().map(|(name, _)| name).collect();
     assert_eq!((names.len(), limits.iter().count()), (LimitName::ALL.len(), LimitName::ALL.len()));
     assert!(LimitName::CpuMs < LimitName::Turns && LimitName::WallMs > LimitName::Turns, "in the order of their names");
-    let kinds = [StageKind::Agent, StageKind::Commands, StageKind::Other].map(|kind| Limits::defaults_for(kind));
+    let kinds = [StageKind::Agent, StageKind::Commands, StageKind::Other].map(Limits::defaults_for);
     assert_eq!(kinds.each_ref().map(|limits| limits.wall_ms), [1_800_000, 600_000, Limits::default().wall_ms]);
     assert!(kinds.iter().all(|limits| limits.turns == Limits::default().turns));
     let mut settings = LimitSettings::default();

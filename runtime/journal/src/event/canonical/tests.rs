@@ -73,6 +73,17 @@ struct Unit;
 #[derive(Serialize)]
 struct Pair(u8, Unit);
 
+#[derive(Serialize)]
+struct Newtype(u8);
+
+struct Bytes;
+
+impl Serialize for Bytes {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&[0, 255])
+    }
+}
+
 fn flat() -> Flat {
     Flat {
         y: i64::MIN,
@@ -98,6 +109,8 @@ fn every_shape_is_written_as_by_a_tree_of_values() {
     });
     check(&Tagged::Plain { z: 1, a: 2 });
     check(&Pair(3, Unit));
+    check(&Newtype(7));
+    check(&Bytes);
 }
 
 #[test]

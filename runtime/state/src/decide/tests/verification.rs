@@ -93,6 +93,6 @@ fn the_judge_of_a_fan_in_always_says_how_it_ended() {
     );
     let mut turns = ["success", "success", "retry"].into_iter();
     let run = Simulation::run(&pipeline, 30, &mut |open| finished(open, outcome(turns.next().unwrap())));
-    let judged = run.records.iter().filter_map(|record| record.event.stage_finished()).last().unwrap();
+    let judged = run.records.iter().filter_map(|record| record.event.stage_finished()).next_back().unwrap();
     assert_eq!((judged.attempt.task.node.as_str(), judged.outcome.status), ("j", Status::Fail));
 }
