@@ -6,6 +6,7 @@ use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 use glovebox_record::{ChangeOp, Digest, FileChange};
 use glovebox_workspace::apply::{self, ApplyError};
+use glovebox_workspace::exposure::Exposure;
 use glovebox_workspace::project::{self, Base, Include, ProjectError};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -313,4 +314,113 @@ fn the_file_before_is_read_without_following_links() {
     for path in ["l", "../x", "missing", "."] {
         assert!(apply::open_before(&made.user(), path).is_err(), "{path}");
     }
+}
+
+#[test]
+fn a_plan_lists_what_it_makes_and_what_it_removes_and_differences_name_both_sides() {
+    let made = Bench::new(&[("a", "1"), ("b", "2"), ("same", "s")]);
+    let base = made.copy(&Include::default());
+    let changes =
+        [made.write("a", "new"), change("b", ChangeOp::Delete), made.write("n", "n"), made.write("same", "s")];
+    let plan = apply::plan(&base, &changes, &made.user(), &|digest| made.blob(digest)).unwrap();
+    let paths = |changes: &[FileChange]| changes.iter().map(|change| change.path.to_string()).collect::<Vec<_>>();
+    assert_eq!((paths(&plan.writes), paths(&plan.deletes)), (vec!["a".into(), "n".into()], vec!["b".into()]));
+    let sides: Vec<(String, bool, bool)> = apply::differences(&base, &changes)
+        .into_iter()
+        .map(|one| (one.path, one.before.is_some(), one.after.is_some()))
+        .collect();
+    assert_eq!(sides, [("a".to_owned(), true, true), ("b".to_owned(), true, false), ("n".to_owned(), false, true)]);
+}
+
+#[test]
+fn a_conflict_says_what_happened_to_the_file_meanwhile() {
+    let made = Bench::new(&[("changed", "1"), ("removed", "2")]);
+    let base = made.copy(&Include::default());
+    let changes = ["changed", "created", "removed"].map(|path| made.write(path, "of the run"));
+    made.put("changed", "mine");
+    made.put("created", "mine");
+    fs::remove_file(made.user().join("removed")).unwrap();
+    let plan = apply::plan(&base, &changes, &made.user(), &|digest| made.blob(digest)).unwrap();
+    let reasons: Vec<(&str, &str)> =
+        plan.conflicts.iter().map(|conflict| (conflict.path.as_str(), conflict.reason.as_str())).collect();
+    let expected = ["changed", "created", "removed"].map(|path| match path {
+        "removed" => (path, "it was removed from the project after the run started"),
+        "created" => (path, "it was created in the project after the run started"),
+        _ => (path, "it was changed in the project after the run started"),
+    });
+    assert_eq!(reasons, expected);
+}
+
+#[test]
+fn no_folder_of_the_project_becomes_a_repository() {
+    let made = Bench::new(&[("r/config", "c"), ("r/other", "o")]);
+    let base = made.copy(&Include::default());
+    let changes = [
+        change("r/config", ChangeOp::Delete),
+        made.write("r/HEAD", "ref: refs/heads/main\n"),
+        change("r/objects", ChangeOp::Mkdir),
+        change("r/refs", ChangeOp::Mkdir),
+        made.write("other", "x"),
+    ];
+    let plan = apply::plan(&base, &changes, &made.user(), &|digest| made.blob(digest)).unwrap();
+    let paths: Vec<&str> = plan.conflicts.iter().map(|conflict| conflict.path.as_str()).collect();
+    assert_eq!(paths, ["r/HEAD", "r/objects", "r/refs"], "what was brought, and not what was removed");
+    assert!(plan.conflicts[0].reason.contains("`r` would have the shape of a git repository"), "{:?}", plan.conflicts);
+    assert!(matches!(made.apply(&base, &changes), Err(ApplyError::Conflicts(_))));
+}
+
+#[test]
+fn only_a_link_is_judged_by_its_target() {
+    let to = |op: ChangeOp, target: &str| FileChange { target: Some(target.to_owned()), ..change("l", op) };
+    assert!(apply::fault(&to(ChangeOp::Symlink, "../../out")).is_some());
+    assert_eq!(apply::fault(&to(ChangeOp::Symlink, "a")), None);
+    assert_eq!(apply::fault(&to(ChangeOp::Write, "../../out")), None);
+}
+
+#[test]
+fn a_folder_has_what_a_change_left_or_something_else() {
+    let made = Bench::new(&[("f", "content"), ("longer", "content!"), ("setuid", "content"), ("d/x", "x")]);
+    fs::set_permissions(made.user().join("setuid"), fs::Permissions::from_mode(0o4644)).unwrap();
+    symlink("f", made.user().join("l")).unwrap();
+    symlink("d", made.user().join("way")).unwrap();
+    let link = |path: &str, target: &str| FileChange { target: Some(target.into()), ..change(path, ChangeOp::Symlink) };
+    let missing = |error: io::Error| error.kind() == io::ErrorKind::NotFound;
+    for (change, is_as_left) in [
+        (made.write("f", "content"), Some(true)),
+        (made.write("f", "CONTENT"), Some(false)),
+        (made.write("longer", "content"), Some(false)),
+        (made.write("setuid", "content"), Some(false)),
+        (FileChange { executable: true, ..made.write("f", "content") }, Some(false)),
+        (made.write("d", "content"), Some(false)),
+        (made.write("absent", "content"), None),
+        (made.write("way/x", "x"), None),
+        (change("absent", ChangeOp::Delete), Some(true)),
+        (change("way/x", ChangeOp::Delete), Some(true)),
+        (change("f", ChangeOp::Delete), Some(false)),
+        (change("d", ChangeOp::Mkdir), Some(true)),
+        (change("f", ChangeOp::Mkdir), Some(false)),
+        (change("absent", ChangeOp::Mkdir), None),
+        (link("l", "f"), Some(true)),
+        (link("l", "d"), Some(false)),
+    ] {
+        let found = apply::is_as_left(&made.user(), &change, &mut Exposure::default());
+        assert_eq!(found.map_err(missing), is_as_left.ok_or(true), "{change:?}");
+    }
+    // A bit of a mode that no run leaves counts for files only.
+    fs::set_permissions(made.user().join("d"), fs::Permissions::from_mode(0o1755)).unwrap();
+    let folder = change("d", ChangeOp::Mkdir);
+    assert!(apply::is_as_left(&made.user(), &folder, &mut Exposure::default()).unwrap());
+}
+
+#[test]
+fn the_link_in_the_way_to_a_path_is_named() {
+    let made = Bench::new(&[("d/e/x", "x"), ("f", "f")]);
+    symlink("e", made.user().join("d/way")).unwrap();
+    let above = |path: &str| {
+        let found = apply::link_above(&made.user(), &ScopePath::parse(path).unwrap()).unwrap();
+        found.map(|link| link.to_string())
+    };
+    assert_eq!(above("d/way/x").as_deref(), Some("d/way"));
+    assert_eq!(above("d/way/y/z").as_deref(), Some("d/way"));
+    assert_eq!((above("d/way"), above("d/e/x"), above("absent/x"), above("x")), (None, None, None, None));
 }
