@@ -341,3 +341,6 @@ fn copy_blob(mut blob: impl Read, mut file: impl Write) -> io::Result<Digest> {
         file.write_all(&buffer[..got])?;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -90,8 +90,11 @@ async fn a_look_at_a_journal_reads_its_ends_its_tip_and_what_was_spent() {
         Event::StageFinished(Box::new(StageFinished { tokens, is_estimated, cost: Money(3), ..ended }))
     };
     let now = Timestamp::now();
-    log.append(&RUN.into(), &[], now, &[note("a"), ready("n"), stage(1, 5, true), stage(2, 7, false)]).await.unwrap();
+    let append = async |events: &[Event]| log.append(&RUN.into(), &[], now, events).await.unwrap();
+    append(&[note("a"), ready("n"), stage(1, 7, false)]).await;
     let reader = SqliteReader::open(&place.path).unwrap();
+    assert!(!reader.spent().unwrap().is_estimated);
+    append(&[stage(2, 5, true)]).await;
     assert_eq!(reader.ends().unwrap().iter().map(|record| record.seq).collect::<Vec<_>>(), [1, 4]);
     assert_eq!(reader.tip().unwrap(), (4, records(&log).await[3].hash));
     let spent = SpendTotals { tokens: Tokens { input: 12, output: 2 }, cost: Money(6), is_estimated: true };

@@ -8,7 +8,7 @@ use glovebox_workspace::commit;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 
 #[test]
 fn applying_twice_or_again_after_any_interruption_gives_the_same_tree() {
@@ -56,6 +56,64 @@ fn applying_twice_or_again_after_any_interruption_gives_the_same_tree() {
         assert_eq!(interrupted.is_err(), stop < steps, "{stop}");
         fresh.apply(&all).unwrap();
         assert_eq!(&snapshot(&fresh.workspace()), last, "{stop}");
+    }
+}
+
+#[test]
+fn a_conflicting_folder_of_the_workspace_is_replaced() {
+    let made = Bench::new(&[("d/x", "x"), ("e/f/y", "y")]);
+    let path = |text: &str| ScopePath::parse(text).unwrap();
+    let digest = Digest::hash(b"file");
+    fs::write(made.blobs().join(digest.hex()), "file").unwrap();
+    let write = FileChange { digest: Some(digest), bytes: 4, ..FileChange::bare(path("d"), ChangeOp::Write) };
+    let link = FileChange { target: Some("d".into()), ..FileChange::bare(path("e"), ChangeOp::Symlink) };
+    made.apply(&[write, link]).unwrap();
+    let after = snapshot(&made.workspace());
+    assert_eq!(after, [("d", "false file"), ("e", "-> d")].map(|(path, what)| (path.into(), what.into())).into());
+}
+
+#[test]
+fn a_file_that_is_as_it_should_be_is_not_written_again() {
+    let made = Bench::new(&[]);
+    let digest = Digest::hash(b"file");
+    fs::write(made.blobs().join(digest.hex()), "file").unwrap();
+    let bare = FileChange::bare(ScopePath::parse("f").unwrap(), ChangeOp::Write);
+    let write = FileChange { digest: Some(digest), bytes: 4, ..bare };
+    let number = |change: &FileChange| {
+        made.apply(std::slice::from_ref(change)).unwrap();
+        fs::metadata(made.workspace().join("f")).unwrap().ino()
+    };
+    let first = number(&write);
+    assert_eq!(number(&write), first, "build tools look at its times");
+    let executable = number(&FileChange { executable: true, ..write.clone() });
+    assert_ne!(executable, first);
+    fs::hard_link(made.workspace().join("f"), made.dir.path().join("elsewhere")).unwrap();
+    let alone = number(&FileChange { executable: true, ..write.clone() });
+    assert_ne!(alone, executable, "nobody changes it by another name");
+    fs::write(made.workspace().join("f"), "FILE").unwrap();
+    number(&write);
+    assert_eq!(fs::read_to_string(made.workspace().join("f")).unwrap(), "file");
+}
+
+#[test]
+fn a_folder_that_is_made_leaves_what_lies_beside_it() {
+    let made = Bench::new(&[("n/keep", "k")]);
+    made.apply(&[FileChange::bare(ScopePath::parse("n/m/o").unwrap(), ChangeOp::Mkdir)]).unwrap();
+    assert_eq!(snapshot(&made.workspace()).into_keys().collect::<Vec<_>>(), ["n", "n/keep", "n/m", "n/m/o"]);
+}
+
+#[test]
+fn a_removal_below_a_link_is_an_error_and_below_nothing_is_done_already() {
+    let made = Bench::new(&[("f", "f")]);
+    let outside = made.dir.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("x"), "canary").unwrap();
+    symlink(&outside, made.workspace().join("way")).unwrap();
+    let remove = |path: &str| made.apply(&[FileChange::bare(ScopePath::parse(path).unwrap(), ChangeOp::Delete)]);
+    assert!(remove("way/x").is_err());
+    assert_eq!(fs::read_to_string(outside.join("x")).unwrap(), "canary");
+    for absent in ["absent", "absent/x", "f/x"] {
+        remove(absent).unwrap();
     }
 }
 

@@ -84,6 +84,26 @@ fn what_a_person_may_decide_about_has_its_own_outcome() {
 }
 
 #[test]
+fn a_decision_grants_the_paths_of_what_it_committed() {
+    let change = FileChange::bare(ScopePath::parse("lock").unwrap(), crate::event::ChangeOp::Write);
+    let decided = crate::event::PolicyDecided {
+        attempt: finished().attempt,
+        handler: String::new(),
+        question: "a#1/policy".into(),
+        action: crate::event::PolicyAction::Allow,
+        reason: None,
+        how: crate::event::AnsweredBy::Command,
+        by: "ada".into(),
+        changes: vec![change],
+        outcome: Outcome::new(Status::Success),
+        verifying: false,
+        stored_values: BTreeSet::new(),
+        signature: None,
+    };
+    assert_eq!(decided.granted().map(ScopePath::as_str).collect::<Vec<_>>(), ["lock"]);
+}
+
+#[test]
 fn only_a_key_that_the_host_names_is_a_reference() {
     let mut ended = finished();
     let reference = StoredValue::new("\"long\"", "long").reference();
