@@ -1,7 +1,7 @@
 //! Journals that came with a project, that somebody else signed, or that grew since they were verified.
 
 use super::{Place, RUN, append, note, ready, records};
-use glovebox_journal::event::{Attempt, Digest, Event, Record, RunStarted, StageFinished};
+use glovebox_journal::event::{Attempt, Digest, Event, Record, RunStarted, StageFinished, StageModel};
 use glovebox_journal::ports::{PortError, RunLog};
 use glovebox_journal::reading::{self, ReadRecords};
 use glovebox_journal::sqlite::{OpenJournal, Owner, SqliteLog, SqliteReader};
@@ -86,8 +86,9 @@ async fn a_look_at_a_journal_reads_its_ends_its_tip_and_what_was_spent() {
     let stage = |ordinal: u32, input: u64, is_estimated: bool| {
         let attempt = Attempt { task: super::task("n"), ordinal, id: "x".into() };
         let tokens = Tokens { input, output: 1 };
+        let model = StageModel { tokens, is_estimated, cost: Money(3), ..StageModel::default() };
         let ended = StageFinished::new(attempt, Outcome::new(Status::Success));
-        Event::StageFinished(Box::new(StageFinished { tokens, is_estimated, cost: Money(3), ..ended }))
+        Event::StageFinished(Box::new(StageFinished { model, ..ended }))
     };
     let now = Timestamp::now();
     let append = async |events: &[Event]| log.append(&RUN.into(), &[], now, events).await.unwrap();

@@ -88,15 +88,15 @@ fn each_place_of_a_changed_file_is_searched_and_nothing_of_the_attempt_is_kept()
     ] {
         for with_answer in [true, false] {
             let mut fact = fact();
-            fact.changes = vec![change("src/b", "nothing of it", None, &blobs), changed.clone()];
+            fact.files.changes = vec![change("src/b", "nothing of it", None, &blobs), changed.clone()];
             check(&mut fact, &canary, &blobs, with_answer).unwrap();
             let failure = fact.outcome.failure.clone().unwrap_or_else(|| panic!("{place}"));
             assert_eq!((failure.class, failure.code), (FailureClass::Scope, FailureCode::HOLDOUT_LEAK));
             assert_eq!(failure.reason, "holdout_leak: a file it wrote contains text of a hold-out scenario");
-            assert_eq!(fact.changes, [], "{place}: the other changes go with it");
+            assert_eq!(fact.files.changes, [], "{place}: the other changes go with it");
             let refusals: Vec<_> =
-                fact.refusals.iter().map(|one| (one.operation.as_str(), one.path.as_str())).collect();
-            assert_eq!((refusals.as_slice(), fact.refusals_total), ([("tell", "scenarios/a.txt:1")].as_slice(), 1));
+                fact.refusals.listed.iter().map(|one| (one.operation.as_str(), one.path.as_str())).collect();
+            assert_eq!((refusals.as_slice(), fact.refusals.total), ([("tell", "scenarios/a.txt:1")].as_slice(), 1));
         }
     }
 }
@@ -106,9 +106,9 @@ fn changes_without_a_holdout_stay() {
     let (_project, canary) = canary();
     let blobs = MemoryBlobs::default();
     let mut fact = fact();
-    fact.changes = vec![change("src/b", "nothing of it", None, &blobs)];
+    fact.files.changes = vec![change("src/b", "nothing of it", None, &blobs)];
     check(&mut fact, &canary, &blobs, true).unwrap();
-    assert_eq!((fact.outcome.failure, fact.changes.len(), fact.refusals.len()), (None, 1, 0));
+    assert_eq!((fact.outcome.failure, fact.files.changes.len(), fact.refusals.listed.len()), (None, 1, 0));
 }
 
 #[test]
@@ -116,10 +116,10 @@ fn a_leak_of_the_answer_says_so_and_takes_the_changes_too() {
     let (_project, canary) = canary();
     let blobs = MemoryBlobs::default();
     let mut fact = fact();
-    fact.changes = vec![change("src/b", "nothing of it", None, &blobs)];
+    fact.files.changes = vec![change("src/b", "nothing of it", None, &blobs)];
     fact.outcome.notes = SECRET.to_owned();
     check(&mut fact, &canary, &blobs, true).unwrap();
     let reason = fact.outcome.failure.map(|failure| failure.reason);
     assert_eq!(reason.as_deref(), Some("holdout_leak: its answer contains text of a hold-out scenario"));
-    assert_eq!(fact.changes, []);
+    assert_eq!(fact.files.changes, []);
 }

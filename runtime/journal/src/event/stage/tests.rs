@@ -49,37 +49,42 @@ fn only_a_command_of_the_stage_s_own_proves_anything() {
         (vec![Receipt { subject: true, ..receipt(0) }], false, false, false),
         (vec![Receipt { hook, ..receipt(0) }], false, false, false),
     ] {
-        let ended = StageFinished { receipts, ..finished() };
+        let commands = StageCommands { receipts, ..StageCommands::default() };
+        let ended = StageFinished { commands, ..finished() };
         let found = (ended.has_passed_command(), ended.has_passing_receipt(), ended.proves_nothing());
-        assert_eq!(found, (passed, passing, proves_nothing), "{:?}", ended.receipts);
+        assert_eq!(found, (passed, passing, proves_nothing), "{:?}", ended.commands.receipts);
     }
 }
 
-fn recoverable() -> Option<Box<Recoverable>> {
+/// An attempt with a disallowed write that a person may allow.
+fn proposing() -> StageFinished {
     let change = FileChange::bare(ScopePath::parse("lock").unwrap(), crate::event::ChangeOp::Write);
     let proposed = vec![ProposedWrite { change, why: "a test".into() }];
     let outcome = Outcome::new(Status::Skipped);
-    Some(Box::new(Recoverable { outcome, verifying: false, proposed, signature: None, timeout_ms: None }))
+    let recoverable = Recoverable { outcome, verifying: false, proposed, signature: None, timeout_ms: None };
+    let files = StageFiles { recoverable: Some(Box::new(recoverable)), ..StageFiles::default() };
+    StageFinished { files, ..finished() }
 }
 
 #[test]
 fn an_attempt_is_final_when_nothing_more_of_its_visit_follows() {
     assert!(finished().is_final());
-    assert!(!StageFinished { retrying: true, ..finished() }.is_final());
-    assert!(!StageFinished { verifying: true, ..finished() }.is_final());
-    assert!(!StageFinished { recoverable: recoverable(), ..finished() }.is_final());
+    let follows = |follow_up: FollowUp| !StageFinished { follow_up, ..finished() }.is_final();
+    assert!(follows(FollowUp { retrying: true, ..FollowUp::default() }));
+    assert!(follows(FollowUp { verifying: true, ..FollowUp::default() }));
+    assert!(!proposing().is_final());
 }
 
 #[test]
 fn what_a_person_may_decide_about_has_its_own_outcome() {
-    let mut ended = StageFinished { recoverable: recoverable(), ..finished() };
+    let mut ended = proposing();
     assert_eq!(ended.proposed().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["lock"]);
     ended.with_own_outcome(|own| {
         assert_eq!(own.outcome.status, Status::Skipped);
         own.outcome.notes = "changed".into();
     });
     assert_eq!((ended.outcome.status, ended.outcome.notes.as_str()), (Status::Success, ""));
-    assert_eq!(ended.recoverable.unwrap().outcome.notes, "changed");
+    assert_eq!(ended.files.recoverable.unwrap().outcome.notes, "changed");
     finished().with_own_outcome(|_| panic!("there is no other outcome"));
 }
 
@@ -108,7 +113,7 @@ fn only_a_key_that_the_host_names_is_a_reference() {
     let mut ended = finished();
     let reference = StoredValue::new("\"long\"", "long").reference();
     ended.outcome.context_updates = ["a", "b"].map(|key| (key.to_owned(), reference.clone())).into();
-    ended.stored_values = ["a".to_owned(), "absent".to_owned()].into();
+    ended.files.stored_values = ["a".to_owned(), "absent".to_owned()].into();
     assert_eq!(ended.stored_values().map(|(key, _)| key).collect::<Vec<_>>(), ["a"]);
 }
 
@@ -119,7 +124,7 @@ fn a_failure_is_classified_where_a_verification_failed() {
         ended.attempt.task.work = work;
         let failure = Failure::new(FailureClass::Deterministic, "test_failure", "it broke");
         ended.outcome.failure = has_failed.then_some(failure);
-        ended.failed_command = Some(FailedCommand { line: "cargo test".into(), source: CommandSource::Auto });
+        ended.commands.failed_command = Some(FailedCommand { line: "cargo test".into(), source: CommandSource::Auto });
         ended
     };
     for (handler, work, is_verification, is_bounded) in [

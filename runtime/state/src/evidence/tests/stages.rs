@@ -1,6 +1,7 @@
 //! What one stage adds: its visits, its commands, its changes, and what it was refused.
 
 use super::*;
+use glovebox_journal::event::StageModel;
 use glovebox_record::spend::Money;
 use glovebox_record::{Refusal, Tokens};
 
