@@ -79,7 +79,7 @@ pub fn may_have_contract(node: &Node) -> bool {
 /// The message that the writes of a stage with a hold-out folder in reach are dropped.
 pub fn writes_dropped(id: &NodeId, folder: &Entry, reason: ReachReason<'_>, written: &[Entry]) -> String {
     format!(
-        "what `{id}` writes in {} is dropped, because {reason} gives it the hold-outs in `{folder}`",
+        "the writes of `{id}` in {} are dropped, because {reason} gives it the hold-outs in `{folder}`",
         listed(written)
     )
 }

@@ -108,7 +108,7 @@ impl State<'_> {
 
 /// An open quote or bracket. If a command begins inside, with the state around it.
 #[derive(Debug, Clone, Copy)]
-enum Open<'a> {
+enum OpenDelimiter<'a> {
     Quote(char),
     Command { end: char, around: State<'a> },
 }
@@ -117,7 +117,7 @@ struct Walk<'a> {
     source: Source<'a>,
     language: Language,
     words: Vec<Word<'a>>,
-    open: Vec<Open<'a>>,
+    open: Vec<OpenDelimiter<'a>>,
     state: State<'a>,
     /// The redirection that takes the next word as its target.
     target: Option<Target>,
@@ -164,7 +164,7 @@ impl<'a> Walk<'a> {
                     self.separator(before, c, line[at + c.len_utf8()..].chars().next());
                 }
             }
-            is_escaped = c == '\\' && !is_escaped && !matches!(self.open.last(), Some(Open::Quote('\'')));
+            is_escaped = c == '\\' && !is_escaped && !matches!(self.open.last(), Some(OpenDelimiter::Quote('\'')));
             before = c;
         }
         if let Some(from) = begun {
@@ -185,15 +185,15 @@ impl<'a> Walk<'a> {
     }
 
     fn is_quoted(&self) -> bool {
-        matches!(self.open.last(), Some(Open::Quote(_)))
+        matches!(self.open.last(), Some(OpenDelimiter::Quote(_)))
     }
 
     fn separator(&mut self, before: char, c: char, next: Option<char>) {
         let quote = self.open.last().and_then(|open| match open {
-            Open::Quote(quote) => Some(*quote),
-            Open::Command { .. } => None,
+            OpenDelimiter::Quote(quote) => Some(*quote),
+            OpenDelimiter::Command { .. } => None,
         });
-        let ends = matches!(self.open.last(), Some(Open::Command { end, .. }) if *end == c);
+        let ends = matches!(self.open.last(), Some(OpenDelimiter::Command { end, .. }) if *end == c);
         match c {
             _ if quote == Some(c) => drop(self.open.pop()),
             _ if quote == Some('\'') => {}
@@ -202,7 +202,7 @@ impl<'a> Walk<'a> {
             '(' if quote.is_none() || before == '$' => self.begin(')'),
             _ if quote.is_some() => {}
             '"' | '\'' if self.state.is_script => self.begin(c),
-            '"' | '\'' => self.open.push(Open::Quote(c)),
+            '"' | '\'' => self.open.push(OpenDelimiter::Quote(c)),
             ')' => self.state = State::START,
             '<' if before == '<' && self.target == Some(Target::File) => self.target = Some(Target::Document),
             '<' | '>' => self.target = Some(Target::File),
@@ -216,12 +216,12 @@ impl<'a> Walk<'a> {
     fn begin(&mut self, end: char) {
         let is_start = self.state.is_start && self.state.value_at.is_some();
         let around = State { is_script: false, is_start, ..self.state };
-        self.open.push(Open::Command { end, around });
+        self.open.push(OpenDelimiter::Command { end, around });
         (self.state, self.target) = (State::START, None);
     }
 
     fn close(&mut self) {
-        if let Some(Open::Command { around, .. }) = self.open.pop() {
+        if let Some(OpenDelimiter::Command { around, .. }) = self.open.pop() {
             self.state = around;
         }
     }
@@ -233,7 +233,7 @@ impl<'a> Walk<'a> {
             (false, Language::Shell) => self.role(span, end),
             (false, Language::Other) => self.role_in_list(span),
         };
-        let depth = self.open.iter().filter(|open| matches!(open, Open::Command { .. })).count();
+        let depth = self.open.iter().filter(|open| matches!(open, OpenDelimiter::Command { .. })).count();
         self.words.push(Word { span, text: self.source.at(span), role, depth });
     }
 
@@ -250,7 +250,8 @@ impl<'a> Walk<'a> {
             return Role::Other;
         }
         let state = &mut self.state;
-        let is_pattern = end == ')' && !self.open.iter().any(|open| matches!(open, Open::Command { end: ')', .. }));
+        let is_pattern =
+            end == ')' && !self.open.iter().any(|open| matches!(open, OpenDelimiter::Command { end: ')', .. }));
         if state.value_at.is_some() || is_pattern {
             return Role::Other;
         }

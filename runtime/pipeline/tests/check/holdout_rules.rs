@@ -123,15 +123,15 @@ fn a_write_scope_beside_hold_outs_is_named_with_what_gives_them() {
     let test = "tool_command=\"pytest tests/\", allowed_write_paths=\"src/\"";
     let judge = "allowed_write_paths=\"out/,log\"";
     let check = |said: &str| named(test, &format!("{judge}, {said}"));
-    assert_snapshot!(check("command=\"sh scripts/scenarios/all.sh\""), @"warning holdout_writes_dropped: what `j` writes in `out/`, `log` is dropped, because `command` gives it the hold-outs in `scripts/scenarios/`");
-    assert_snapshot!(check("command=make, holdouts=true"), @"warning holdout_writes_dropped: what `j` writes in `out/`, `log` is dropped, because `holdouts` gives it the hold-outs in `scripts/scenarios/`");
-    assert_snapshot!(check("command=make, read_paths=\"scripts/scenarios/\""), @"warning holdout_writes_dropped: what `j` writes in `out/`, `log` is dropped, because `read_paths` gives it the hold-outs in `scripts/scenarios/`");
+    assert_snapshot!(check("command=\"sh scripts/scenarios/all.sh\""), @"warning holdout_writes_dropped: the writes of `j` in `out/`, `log` are dropped, because `command` gives it the hold-outs in `scripts/scenarios/`");
+    assert_snapshot!(check("command=make, holdouts=true"), @"warning holdout_writes_dropped: the writes of `j` in `out/`, `log` are dropped, because `holdouts` gives it the hold-outs in `scripts/scenarios/`");
+    assert_snapshot!(check("command=make, read_paths=\"scripts/scenarios/\""), @"warning holdout_writes_dropped: the writes of `j` in `out/`, `log` are dropped, because `read_paths` gives it the hold-outs in `scripts/scenarios/`");
     for said in ["scenario_writes=commit", "allowed_write_paths=\"\"", "holdouts=false"] {
         let judge = format!("command=\"sh scripts/scenarios/all.sh\", {judge}, {said}");
         assert!(!named(test, &judge).contains("holdout_writes_dropped"), "{said}");
     }
     let plan = "type=verification, verification.allowed_commands=\"sh scripts/scenarios/all.sh,test -f\"";
-    assert_snapshot!(named(test, &format!("shape=parallelogram, {plan}, {judge}")), @"warning holdout_writes_dropped: what `j` writes in `out/`, `log` is dropped, because `verification.allowed_commands` gives it the hold-outs in `scripts/scenarios/`");
+    assert_snapshot!(named(test, &format!("shape=parallelogram, {plan}, {judge}")), @"warning holdout_writes_dropped: the writes of `j` in `out/`, `log` are dropped, because `verification.allowed_commands` gives it the hold-outs in `scripts/scenarios/`");
 }
 
 #[test]

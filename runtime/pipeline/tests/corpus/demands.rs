@@ -11,7 +11,7 @@ use glovebox_pipeline::ir::{Handler, Pipeline};
 use glovebox_pipeline::{Inputs, check, dot, lower, parse};
 
 /// What a file's reading showed.
-pub(crate) struct Found {
+pub(crate) struct FileFindings {
     pub(crate) counts: Counts,
     pub(crate) faults: Vec<String>,
 }
@@ -24,7 +24,7 @@ fn inputs(source: &str) -> Inputs {
 }
 
 /// Checks one file: findings, formatting, canonical form.
-pub(crate) fn hold(source: &str) -> Found {
+pub(crate) fn hold(source: &str) -> FileFindings {
     let inputs = inputs(source);
     let checked = check(Source::new(source), &inputs);
     let mut faults = Vec::new();
@@ -34,7 +34,7 @@ pub(crate) fn hold(source: &str) -> Found {
     faults.extend(formatting(source, &inputs));
     faults.extend(mending(source, &inputs));
     faults.extend(checked.pipeline.iter().flat_map(|pipeline| canonical(pipeline, &inputs)));
-    Found { counts: counts(&checked.diagnostics), faults }
+    FileFindings { counts: counts(&checked.diagnostics), faults }
 }
 
 /// Findings by rule, without the one that formatting is there to mend.
