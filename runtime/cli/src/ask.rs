@@ -215,7 +215,7 @@ mod tests {
     fn asked(labels: &[&str], default: Option<usize>, kind: QuestionType) -> QuestionAsked {
         let choice = |(at, label): (usize, &&str)| Choice::new(label, format!("n{at}").into());
         let choices: Vec<Choice> = labels.iter().enumerate().map(choice).collect();
-        let task = Task::for_handler(0, (&BranchId::main(), &"gate".into()), 1);
+        let task = Task::for_handler(0, &BranchId::main(), &"gate".into(), 1);
         QuestionAsked {
             question: QuestionAsked::id_of(&task),
             generation: 0,

@@ -10,7 +10,7 @@ pub use crate::compiled_code::ARTEFACT_BYTES_MAX;
 use crate::compiled_code::CompiledCode;
 use crate::engine;
 use crate::load_error::LoadError;
-use glovebox_jail::worker::{Bounds, Worker, WorkerError, WorkerReply};
+use glovebox_jail::worker::{Worker, WorkerBounds, WorkerError, WorkerReply};
 use glovebox_names::visible;
 use std::any::Any;
 use std::io::{self, Read, Write};
@@ -78,8 +78,8 @@ impl Compiler {
 }
 
 impl CompileBounds {
-    fn of_worker(self) -> Bounds {
-        Bounds {
+    fn of_worker(self) -> WorkerBounds {
+        WorkerBounds {
             memory_bytes: self.memory_bytes,
             cpu_seconds: self.cpu_seconds,
             // On a busy machine the child gets little processor time, so a limit on that alone would wait too long.

@@ -32,8 +32,8 @@ pub(crate) struct Acceptor {
 }
 
 impl Acceptor {
-    /// Accepts on a listening socket and has `serve` called for each connection, in a thread of its own. A connection does not block
-    /// its descriptor, and `serve` must end at a stop.
+    /// Accepts on a listening socket, and calls `serve` for each connection on a separate thread. The descriptor of a connection is non-blocking,
+    /// and `serve` must end at a stop.
     pub(crate) fn start(
         listener: OwnedFd,
         threads: Threads,

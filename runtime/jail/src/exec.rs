@@ -1,4 +1,4 @@
-//! Types for host programs: a command, how it ended, and the part of its output that is kept.
+//! Types for host programs: a command, its exit, and the stored part of its output.
 //!
 //! [`crate::jail`] runs commands and decides what they can reach.
 
@@ -35,9 +35,9 @@ impl Program {
 /// One command of a stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// What is started.
+    /// The program.
     pub program: Program,
-    /// Where, relative to the copy; no component may be a link.
+    /// Working directory, relative to the copy; no component may be a link.
     pub cwd: ScopePath,
     /// Variables that the command sets. Dangerous names are refused unless the operator set the same value.
     pub env: Vec<(String, String)>,
@@ -47,7 +47,7 @@ pub struct Command {
     pub timeout: Duration,
 }
 
-/// What was kept of a stream.
+/// The stored part of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CapturedOutput {
     /// The first bytes.
@@ -64,10 +64,10 @@ pub struct CapturedOutput {
     pub digest: Digest,
 }
 
-/// How a command went.
+/// The exit of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exit {
-    /// How it ended.
+    /// The kind of ending.
     pub how: CommandEnding,
     /// Exit code for [`CommandEnding::Exited`], signal number for [`CommandEnding::Signaled`].
     pub code: Option<i32>,
@@ -110,15 +110,15 @@ pub enum ExecError {
     /// Some of its processes could not be killed in time.
     #[error("{count} processes of the command could not be killed within {waited:?}")]
     Survivors {
-        /// How many.
+        /// The number of processes.
         count: usize,
-        /// How long the sandbox tried.
+        /// The time for which the sandbox tried.
         waited: Duration,
     },
     /// The operating system refused.
     #[error("could not run the command: failed to {act}: {source}")]
     Io {
-        /// What failed.
+        /// The failed action.
         act: &'static str,
         /// The system's answer.
         source: io::Error,

@@ -25,7 +25,7 @@ mod run;
 mod sockets;
 mod spawner;
 mod stores;
-mod streamed;
+mod streaming;
 mod template;
 mod waker;
 mod watchdog;
@@ -40,7 +40,7 @@ pub use policy_builder::{JailChannels, JailSetting, is_system};
 pub use probe::{MissingTier, ProbeReport, probe, probe_tier};
 pub use reaper::wait_for_cleanup;
 pub use receipt::CommandLine;
-pub use streamed::OnBytes;
+pub use streaming::OnBytes;
 pub use waker::cancel;
 
 use crate::exec::{Command, ExecError, Exit};
@@ -95,21 +95,21 @@ pub enum JailError {
     /// The operating system refused.
     #[error("could not use the sandbox: failed to {act}: {source}")]
     Io {
-        /// What was tried.
+        /// The failed action.
         act: &'static str,
         /// The system's answer.
         source: io::Error,
     },
 }
 
-/// What a jail enforces; part of the record.
+/// The enforced confinement of a jail; part of the record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JailStatus {
     /// Its tier.
     pub tier: Tier,
     /// Landlock's ABI that is enforced; 0 where none is.
     pub landlock_abi: u32,
-    /// What is weaker than the tier promises, such as `memory=soft`.
+    /// Guarantees of the tier that are weaker here, such as `memory=soft`.
     pub degradations: Vec<String>,
 }
 
@@ -177,7 +177,7 @@ impl Jail {
         Self::build(setting, source, &JailChannels::default(), dialer)
     }
 
-    /// Builds it by a template if possible, else by a helper of its own, which enforces the same.
+    /// Builds it by a template if possible, else by a separate helper, which enforces the same.
     fn build(
         setting: &JailSetting,
         source: Source,
@@ -308,7 +308,7 @@ impl Jail {
         }
     }
 
-    /// Takes what the first process of a forked jail sends beside its own descriptor.
+    /// Takes the descriptors that the first process of a forked jail sends, beside its own.
     fn take_fork(&mut self, descriptors: &mut impl Iterator<Item = OwnedFd>) -> Result<(), JailError> {
         let Some(Origin::Fork(_)) = self.origin else { return Ok(()) };
         let mounts = descriptors.next().ok_or_else(|| self.missing("the mount namespace"))?;
@@ -328,11 +328,11 @@ impl Jail {
         Ok(())
     }
 
-    /// Starts the proxy on the socket that listens inside.
+    /// Starts the proxy on the listening socket inside.
     fn start_proxy(&mut self, listener: Option<OwnedFd>, dialer: Arc<dyn Dialer>) -> Result<(), JailError> {
         if let Network::Proxy(rules) = std::mem::take(&mut self.network) {
             let listener = listener.ok_or_else(|| self.missing("the proxy's socket"))?;
-            let proxy = Proxy::start_with(listener, rules, proxy::Bounds::default(), dialer);
+            let proxy = Proxy::start_with(listener, rules, proxy::ProxyBounds::default(), dialer);
             self.proxy = Some(proxy.map_err(io_error("start the proxy"))?);
         }
         Ok(())
@@ -385,7 +385,7 @@ impl Jail {
         &self.workspace
     }
 
-    /// Returns what the jail enforces.
+    /// Returns the enforced confinement.
     pub fn status(&self) -> &JailStatus {
         &self.status
     }
@@ -409,8 +409,8 @@ impl Jail {
         self.control.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Kills the first process of a namespace and so everything in it, or has the helper kill what it started. When this returns, all
-    /// of it is dead. The mounts of a jail with namespaces are removed later.
+    /// Kills the first process of a namespace and so everything in it, or tells the helper to kill its processes. When this returns, all
+    /// processes are dead. The mounts of a jail with namespaces are removed later.
     fn kill(&mut self) -> Result<(), JailError> {
         drop(self.control().take());
         self.await_death()?;
@@ -466,7 +466,7 @@ fn watched(source: &Source, setting: &JailSetting) -> Disk {
     if !setting.tier.has_own_root() {
         folders.extend([home, tmp]);
     }
-    // Caches keep what earlier stages left; only what is added counts.
+    // Caches contain files of earlier stages; only additions count.
     let before = folders.len();
     let mounted = setting.inner.iter().chain(&setting.kept);
     folders.extend(mounted.filter(|bind| bind.writable).map(|bind| bind.source.to_owned()));

@@ -16,7 +16,7 @@ pub type OpenError = Box<dyn Error + Send + Sync>;
 
 /// Opens a jail.
 type OpenJail = Box<dyn FnOnce() -> Result<Jail, OpenError> + Send>;
-/// Makes the files again what they were at first, and opens another jail.
+/// Restores the files of the stage's beginning, and opens another jail.
 type ReopenJail = Box<dyn FnMut() -> Result<Jail, OpenError> + Send>;
 
 /// A jail, or how to open it.
@@ -24,14 +24,14 @@ type ReopenJail = Box<dyn FnMut() -> Result<Jail, OpenError> + Send>;
 pub struct LazyJail(Mutex<LazyState>);
 
 struct LazyState {
-    state: State,
+    state: JailState,
     /// None for a stage that cannot start over.
     again: Option<ReopenJail>,
-    /// What the jails before this one used.
+    /// Resource usage of the earlier jails.
     used: Vec<ResourceUsage>,
 }
 
-enum State {
+enum JailState {
     Waiting(OpenJail),
     Opened(Arc<Jail>),
     Failed(NoJail, OpenError),
@@ -42,10 +42,10 @@ enum State {
 impl fmt::Debug for LazyState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.state {
-            State::Waiting(_) => "Waiting",
-            State::Opened(_) => "Opened",
-            State::Failed(..) => "Failed",
-            State::Gone => "Gone",
+            JailState::Waiting(_) => "Waiting",
+            JailState::Opened(_) => "Opened",
+            JailState::Failed(..) => "Failed",
+            JailState::Gone => "Gone",
         })
     }
 }
@@ -69,13 +69,13 @@ pub enum StartOverError {
     /// It did so [`START_OVERS_MAX`] times.
     #[error("a stage starts over at most {START_OVERS_MAX} times")]
     TooOften,
-    /// Nothing can make its files what they were.
+    /// Its files cannot be restored.
     #[error("this stage cannot start over")]
     Impossible,
     /// Something still works with the jail, which stays open.
     #[error("the stage cannot start over while something uses its sandbox")]
     InUse,
-    /// There is no jail any more.
+    /// There is no jail left.
     #[error(transparent)]
     NoJail(#[from] NoJail),
 }
@@ -83,19 +83,19 @@ pub enum StartOverError {
 impl LazyJail {
     /// A jail that is opened when it is first needed.
     pub fn new(open: impl FnOnce() -> Result<Jail, OpenError> + Send + 'static) -> Self {
-        Self::from_state(State::Waiting(Box::new(open)))
+        Self::from_state(JailState::Waiting(Box::new(open)))
     }
 
     /// A jail that is open already.
     pub fn opened(jail: Jail) -> Self {
-        Self::from_state(State::Opened(Arc::new(jail)))
+        Self::from_state(JailState::Opened(Arc::new(jail)))
     }
 
-    fn from_state(state: State) -> Self {
+    fn from_state(state: JailState) -> Self {
         Self(Mutex::new(LazyState { state, again: None, used: Vec::new() }))
     }
 
-    /// The same for a stage that can start over: `again` makes its files what they were at first, and opens another jail.
+    /// The same for a stage that can start over: `again` restores the files of its beginning, and opens another jail.
     #[must_use]
     pub fn starting_over(self, again: impl FnMut() -> Result<Jail, OpenError> + Send + 'static) -> Self {
         self.held().again = Some(Box::new(again));
@@ -108,22 +108,22 @@ impl LazyJail {
     /// [`NoJail`], now and each time after.
     pub fn get(&self) -> Result<Arc<Jail>, NoJail> {
         let mut held = self.held();
-        held.state = match std::mem::replace(&mut held.state, State::Gone) {
-            State::Waiting(open) => opened(open(), NoJail::NotOpened),
+        held.state = match std::mem::replace(&mut held.state, JailState::Gone) {
+            JailState::Waiting(open) => opened(open(), NoJail::NotOpened),
             other => other,
         };
         match &held.state {
-            State::Opened(jail) => Ok(Arc::clone(jail)),
-            State::Failed(why, _) => Err(*why),
-            State::Waiting(_) | State::Gone => Err(NoJail::NotOpened),
+            JailState::Opened(jail) => Ok(Arc::clone(jail)),
+            JailState::Failed(why, _) => Err(*why),
+            JailState::Waiting(_) | JailState::Gone => Err(NoJail::NotOpened),
         }
     }
 
-    /// Ends the jail with everything in it, makes the files what they were before anything ran, and opens another jail. Blocks for
-    /// milliseconds, or for as long as a copy of the files takes.
+    /// Ends the jail with all its processes, restores the files of the stage's beginning, and opens another jail. Blocks for
+    /// milliseconds, or for the time that copying the files takes.
     ///
     /// # Errors
-    /// [`StartOverError`]. After [`StartOverError::NoJail`] there is no jail any more.
+    /// [`StartOverError`]. After [`StartOverError::NoJail`] there is no jail left.
     pub fn start_over(&self) -> Result<(), StartOverError> {
         let mut held = self.held();
         let LazyState { state, again, used } = &mut *held;
@@ -131,39 +131,39 @@ impl LazyJail {
         if used.len() >= START_OVERS_MAX {
             return Err(StartOverError::TooOften);
         }
-        let spent = match std::mem::replace(state, State::Gone) {
-            State::Waiting(_) => ResourceUsage::default(),
-            State::Opened(jail) => match Arc::try_unwrap(jail).map(Jail::end) {
+        let spent = match std::mem::replace(state, JailState::Gone) {
+            JailState::Waiting(_) => ResourceUsage::default(),
+            JailState::Opened(jail) => match Arc::try_unwrap(jail).map(Jail::end) {
                 Ok(Ok(spent)) => spent,
                 Ok(Err(error)) => {
-                    *state = State::Failed(NoJail::NotStartedOver, error.into());
+                    *state = JailState::Failed(NoJail::NotStartedOver, error.into());
                     return Err(NoJail::NotStartedOver.into());
                 }
                 Err(in_use) => {
-                    *state = State::Opened(in_use);
+                    *state = JailState::Opened(in_use);
                     return Err(StartOverError::InUse);
                 }
             },
-            State::Failed(why, error) => {
-                *state = State::Failed(why, error);
+            JailState::Failed(why, error) => {
+                *state = JailState::Failed(why, error);
                 return Err(why.into());
             }
-            State::Gone => return Err(NoJail::NotOpened.into()),
+            JailState::Gone => return Err(NoJail::NotOpened.into()),
         };
         used.push(spent);
         *state = opened(again(), NoJail::NotStartedOver);
-        if matches!(state, State::Opened(_)) { Ok(()) } else { Err(NoJail::NotStartedOver.into()) }
+        if matches!(state, JailState::Opened(_)) { Ok(()) } else { Err(NoJail::NotStartedOver.into()) }
     }
 
     /// Returns the jail if it is open.
     pub fn if_opened(&self) -> Option<Arc<Jail>> {
         match &self.held().state {
-            State::Opened(jail) => Some(Arc::clone(jail)),
-            State::Waiting(_) | State::Failed(..) | State::Gone => None,
+            JailState::Opened(jail) => Some(Arc::clone(jail)),
+            JailState::Waiting(_) | JailState::Failed(..) | JailState::Gone => None,
         }
     }
 
-    /// Returns what the jails used before which the stage started over.
+    /// Returns the resource usage of the jails that ended because the stage started over.
     pub fn used_before(&self) -> Vec<ResourceUsage> {
         std::mem::take(&mut self.held().used)
     }
@@ -174,10 +174,10 @@ impl LazyJail {
     /// Why it could not be opened, or that something still uses it.
     pub fn into_jail(self) -> Result<Option<Jail>, OpenError> {
         match self.0.into_inner().unwrap_or_else(PoisonError::into_inner).state {
-            State::Waiting(_) => Ok(None),
-            State::Opened(jail) => Arc::into_inner(jail).map(Some).ok_or_else(|| "it is still in use".into()),
-            State::Failed(_, error) => Err(error),
-            State::Gone => Err(NoJail::NotOpened.into()),
+            JailState::Waiting(_) => Ok(None),
+            JailState::Opened(jail) => Arc::into_inner(jail).map(Some).ok_or_else(|| "it is still in use".into()),
+            JailState::Failed(_, error) => Err(error),
+            JailState::Gone => Err(NoJail::NotOpened.into()),
         }
     }
 
@@ -186,8 +186,8 @@ impl LazyJail {
     }
 }
 
-fn opened(jail: Result<Jail, OpenError>, otherwise: NoJail) -> State {
-    jail.map_or_else(|error| State::Failed(otherwise, error), |jail| State::Opened(Arc::new(jail)))
+fn opened(jail: Result<Jail, OpenError>, otherwise: NoJail) -> JailState {
+    jail.map_or_else(|error| JailState::Failed(otherwise, error), |jail| JailState::Opened(Arc::new(jail)))
 }
 
 #[cfg(test)]

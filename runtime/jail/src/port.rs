@@ -1,6 +1,6 @@
-//! A port of a jail's loopback that this program serves: what a command says there reaches this program and nothing else.
+//! A port of a jail's loopback that this program serves. Data of a command at this port reaches only this program.
 //!
-//! The jail's network has no way out. This module moves bytes and refuses to know what they mean.
+//! The jail's network has no way out. This module moves bytes and does not interpret them.
 
 use crate::acceptor::{Acceptor, Threads};
 use crate::jail::Jail;
@@ -17,10 +17,10 @@ const STACK_BYTES: usize = 2 << 20;
 /// Longest wait for a client that sends nothing, or takes nothing.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// A secret of 32 characters that nothing else knows, for one port.
+/// Generates a secret of 32 random characters for one port.
 ///
 /// # Errors
-/// Where the system has no randomness.
+/// The system has no randomness.
 pub fn secret() -> io::Result<String> {
     Ok(random::<16>()?.iter().map(|byte| format!("{byte:02x}")).collect())
 }
@@ -36,10 +36,10 @@ pub struct Connection<'a> {
 }
 
 impl Port {
-    /// Listens in the jail, and calls `serve` for each connection in a thread of its own.
+    /// Listens in the jail, and calls `serve` for each connection on a separate thread.
     ///
     /// # Errors
-    /// Where the jail gives no sockets, which only [`glovebox_record::Tier::Full`] does.
+    /// The jail gives no sockets; only [`glovebox_record::Tier::Full`] does.
     pub fn open(jail: &Jail, port: u16, serve: impl Fn(Connection<'_>) + Send + Sync + 'static) -> io::Result<Self> {
         let threads = Threads { name: "gateway", connections: CONNECTIONS_MAX, stack_bytes: STACK_BYTES };
         let listener = jail.listen(port)?;
@@ -54,7 +54,7 @@ impl Port {
 }
 
 impl Connection<'_> {
-    /// True once the client has closed its side. What it has sent and nobody has read does not count.
+    /// True once the client has closed its side. Bytes that it sent and that were not read do not count.
     pub fn is_closed(&self) -> bool {
         let mut byte = [0; 1];
         matches!(self.stream.peek(&mut byte), Ok(0))

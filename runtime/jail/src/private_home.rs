@@ -21,10 +21,10 @@ pub struct PrivateHome {
 }
 
 impl PrivateHome {
-    /// Makes an empty one in the folder of an attempt.
+    /// Creates an empty one in the folder of an attempt.
     ///
     /// # Errors
-    /// Where something is there already.
+    /// The name is already in use.
     pub fn make(attempt: &Path) -> io::Result<Self> {
         let source = attempt.join(NAME);
         DirBuilder::new().mode(0o700).create(&source)?;
@@ -32,7 +32,7 @@ impl PrivateHome {
         Ok(Self { source, dir })
     }
 
-    /// How a jail with a root of its own shows it.
+    /// Its bind in a jail with a private root.
     pub fn bind(&self) -> Bind {
         Bind { source: self.source.clone(), at: Self::inside().into(), writable: true, optional: false }
     }

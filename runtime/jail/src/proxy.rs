@@ -12,14 +12,14 @@ pub mod dialer;
 #[cfg(any(test, feature = "fuzz"))]
 #[doc(hidden)]
 pub mod fuzz;
-mod refused;
+mod listener;
+mod refused_request;
 mod request_head;
-mod serving;
 pub mod traffic;
 
-pub use serving::{Bounds, Proxy};
+pub use listener::{Proxy, ProxyBounds};
 
-/// Where the proxy is found inside a jail.
+/// Address of the proxy inside a jail.
 pub const ADDRESS: &str = "127.0.0.1:3128";
 
 /// The variables that lead programs to the proxy, for every command of a jail that has one.

@@ -89,7 +89,7 @@ pub(crate) struct Flow<'a> {
     end: usize,
     /// Bytes that may still be read.
     left: u64,
-    /// Whether the end of `from` is passed on to `to`.
+    /// True if the end of `from` is passed on to `to`.
     closes: bool,
     done: bool,
     /// Bytes written so far.
@@ -108,7 +108,7 @@ impl<'a> Flow<'a> {
         Self { left: bytes, closes: false, done: bytes == 0, ..Self::whole(from, to) }
     }
 
-    /// Where the bytes go.
+    /// The receiver of the bytes.
     pub(crate) fn to(&self) -> &'a TcpStream {
         self.to
     }

@@ -1,7 +1,7 @@
-//! A program that a stage speaks to, line by line, while it runs: a tool server in a jail of its own.
+//! A program that communicates with a stage, line by line, while it runs: a tool server in its own jail.
 //!
-//! Both directions are bounded: a line has a longest length, and every wait ends at a deadline or when the run is canceled. What the program
-//! writes is never trusted, and this module does not know what it means. Its standard error is dropped: it could quote a secret.
+//! Both directions are bounded: a line has a longest length, and every wait ends at a deadline or when the run is canceled. The program's
+//! output is never trusted, and not interpreted here. Its standard error is dropped, because it could contain a secret.
 
 use crate::exec::{Command, ExecError, Exit};
 use crate::jail::{self, Jail};
@@ -18,9 +18,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often a wait looks whether the run was canceled.
+/// Interval at which a wait checks for cancellation.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a program that closed its output may take to end by itself, so that its exit code is known.
+/// Longest time for a program to end by itself after it closed its output, so that its exit code is known.
 const EXIT_MAX: Duration = Duration::from_millis(500);
 /// Bytes that are read at once.
 const READ_BYTES: usize = 64 << 10;
@@ -43,14 +43,14 @@ pub enum ServerError {
     /// The operating system refused.
     #[error("failed to {act}: {source}")]
     Io {
-        /// What was tried.
+        /// The failed action.
         act: &'static str,
         /// The system's answer.
         source: io::Error,
     },
 }
 
-/// How long to wait, and for what besides.
+/// Deadline and cancellation of a wait.
 #[derive(Debug, Clone, Copy)]
 pub struct Wait<'a> {
     /// When the answer must be there.
@@ -86,7 +86,7 @@ pub struct Server {
     /// None once it was closed.
     input: Option<OwnedFd>,
     output: OwnedFd,
-    /// What was read and not yet taken.
+    /// Bytes that were read and not used yet.
     pending: Vec<u8>,
     /// The beginning of `pending` that has no end of a line.
     searched: usize,

@@ -29,13 +29,13 @@ pub struct SubjectSetting {
     pub jail: JailSetting,
     /// The run's workspace.
     pub workspace: PathBuf,
-    /// What of it there is: what builders see.
+    /// The visible part: the view of builders.
     pub scope: Scope,
-    /// What lies in it that is not the workspace's.
+    /// Parts that do not come from the run's workspace.
     pub overrides: ViewOverrides,
-    /// Whether the files may be an overlay.
+    /// True if the files may be an overlay.
     pub mounts: bool,
-    /// Where it starts if the caller's folder is not in its view.
+    /// Working directory if the caller's folder is not in its view.
     pub workdir: ScopePath,
     /// The shell text of `verify_subject`.
     pub command: Option<String>,

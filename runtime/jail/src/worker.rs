@@ -20,10 +20,10 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Threads that a worker computes with: each takes address space of its own, so the number must not follow the machine.
+/// Threads of a worker. Each needs its own address space, so the number must not depend on the machine.
 const THREADS_MAX: usize = 4;
 
-/// How a worker is started: the program and the arguments before the one with the bounds.
+/// The command line of a worker: the program and the arguments before the one with the bounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worker {
     /// The program; it must call [`confine()`] with its last argument before anything else.
@@ -32,9 +32,9 @@ pub struct Worker {
     pub arguments: Vec<String>,
 }
 
-/// What one piece of work may take.
+/// Limits on one piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
+pub struct WorkerBounds {
     /// Address space of the child.
     pub memory_bytes: u64,
     /// Processor time of all its threads, whole seconds.
@@ -45,12 +45,12 @@ pub struct Bounds {
     pub answer_bytes: u64,
 }
 
-/// What a worker answered.
+/// The reply of a worker.
 #[derive(Debug)]
 pub struct WorkerReply {
     /// Its exit code.
     pub code: i32,
-    /// What it wrote.
+    /// Its output.
     pub bytes: Vec<u8>,
 }
 
@@ -75,7 +75,7 @@ pub enum WorkerError {
     /// The system refused.
     #[error("failed to {step}: {source}")]
     Io {
-        /// What was tried.
+        /// The failed step.
         step: &'static str,
         /// The system's answer.
         source: io::Error,
@@ -84,7 +84,7 @@ pub enum WorkerError {
 
 impl Worker {
     /// Runs the worker. Blocks until the child has ended or was killed; none of its threads is alive afterwards.
-    pub fn work(&self, input: &[u8], bounds: &Bounds) -> Result<WorkerReply, WorkerError> {
+    pub fn work(&self, input: &[u8], bounds: &WorkerBounds) -> Result<WorkerReply, WorkerError> {
         let input = sealed(input).map_err(io_error("hand over the input"))?;
         let mut answer = memory_file(c"glovebox-answer").map_err(io_error("make room for the answer"))?;
         let output = answer.try_clone().map_err(io_error("make room for the answer"))?;
@@ -140,7 +140,7 @@ fn ends_within(child: &Child, wall: Duration) -> io::Result<bool> {
 
 /// The exit code, or which bound ended it. A failed allocation aborts, and so does a stack that is full.
 fn code(status: ExitStatus) -> Result<i32, WorkerError> {
-    match (status.code(), status.signal().map(Signal::of)) {
+    match (status.code(), status.signal().map(Signal::from_number)) {
         (Some(code), _) => Ok(code),
         (None, Some(Signal::Abort)) => Err(WorkerError::Memory),
         (None, Some(Signal::Cpu)) => Err(WorkerError::Cpu),
@@ -158,7 +158,7 @@ enum Signal {
 }
 
 impl Signal {
-    fn of(number: i32) -> Self {
+    fn from_number(number: i32) -> Self {
         match number {
             libc::SIGABRT => Self::Abort,
             libc::SIGXCPU => Self::Cpu,

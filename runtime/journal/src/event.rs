@@ -300,7 +300,7 @@ pub struct StagePassed {
 impl StagePassed {
     /// The visit as a task, which names its folder and owns its status.
     pub fn task(&self) -> Task {
-        Task::for_handler(self.generation, (&self.branch, &self.node), self.visit)
+        Task::for_handler(self.generation, &self.branch, &self.node, self.visit)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a stage changed in the workspace, and what was kept of it.
+//! Changes of a stage in the workspace, and the stored files.
 //!
 //! Bytes are named by digest and stored before the event that names them. Nothing here knows a disk.
 
@@ -7,7 +7,7 @@ use crate::path::ScopePath;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What happened to a path.
+/// The kind of change at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeOp {
@@ -36,7 +36,7 @@ pub struct FileChange {
     /// Relative to the workspace, `/`-separated.
     #[schemars(with = "String")]
     pub path: ScopePath,
-    /// What happened.
+    /// The kind of change.
     pub op: ChangeOp,
     /// Blob with the bytes, for a write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,10 +44,10 @@ pub struct FileChange {
     /// Length.
     #[serde(default)]
     pub bytes: u64,
-    /// Whether the owner may execute it.
+    /// True if the owner may execute it.
     #[serde(default)]
     pub executable: bool,
-    /// Where a link points.
+    /// Target of a link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
 }
@@ -86,6 +86,6 @@ pub struct Artifact {
 pub struct StoredOutput {
     /// Blob with the bytes kept.
     pub digest: Digest,
-    /// Length of what was kept.
+    /// Length of the stored part.
     pub bytes: u64,
 }

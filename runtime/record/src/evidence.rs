@@ -1,6 +1,6 @@
-//! What the host saw of a call: how it ended, what it used, what was refused, which commands ran, what the network carried.
+//! Evidence that the host collects about a call: its ending, resource usage, refusals, commands and network traffic.
 //!
-//! Host and sandbox make these values and the journal keeps them as they are. Texts from a guest are escaped and bounded when a
+//! Host and sandbox make these values and the journal stores them unchanged. Texts from a guest are escaped and bounded when a
 //! refusal is made, so that printing one can never drive a terminal.
 
 use crate::digest::{Digest, DigestedFile};
@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Longest text of a refusal before it is escaped, bytes: a guest chooses what it is refused.
+/// Longest text of a refusal before it is escaped, bytes: a guest chooses this text.
 pub const REFUSAL_TEXT_BYTES_MAX: usize = 8 << 10;
 
-/// How a call went, apart from what the handler answered.
+/// The ending of a call, apart from the handler's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "how", content = "detail", rename_all = "snake_case")]
 pub enum Ending {
@@ -47,7 +47,7 @@ pub struct LimitUse {
 /// Something a stage asked for and did not get.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Refusal {
-    /// What was asked: `read`, `write`, `run`, `context`, ….
+    /// The refused operation: `read`, `write`, `run`, `context`, ….
     pub operation: String,
     /// The path, the command or the key; unprintable characters escaped.
     pub path: String,
@@ -80,7 +80,7 @@ fn cut(mut text: String) -> String {
     text
 }
 
-/// How a command ended.
+/// The ending of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CommandEnding {
@@ -162,10 +162,10 @@ pub struct Receipt {
     pub env_names: Vec<String>,
     /// Sandbox tier.
     pub tier: Tier,
-    /// What was weaker than the tier promises, such as `memory=soft`.
+    /// Guarantees of the tier that were weaker, such as `memory=soft`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub degradations: Vec<String>,
-    /// True for a program under test, which ran in a sandbox of its own.
+    /// True for a program under test, which ran in a separate sandbox.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub subject: bool,
     /// The tool call that it was a hook of; none for a command of the stage.
@@ -177,7 +177,7 @@ pub struct Receipt {
     /// Why it proves nothing although it passed; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_proof: Option<NoProof>,
-    /// How it ended.
+    /// The kind of ending.
     pub how: CommandEnding,
     /// Exit code when it exited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -206,7 +206,7 @@ impl Receipt {
     }
 }
 
-/// What went through a stage's proxy, and what did not.
+/// Traffic through a stage's proxy, and refused requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Traffic {
     /// The first hosts by name, at most 128.
@@ -265,7 +265,7 @@ impl Tokens {
     }
 }
 
-/// What one host was asked.
+/// Traffic with one host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HostTraffic {
     /// Requests and tunnels that were carried out.

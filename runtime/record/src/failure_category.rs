@@ -8,7 +8,7 @@ use crate::outcome::{Failure, FailureClass};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What kind of failure it is: the bound on repetitions depends on it.
+/// Category of a failure, which decides how often the work is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureCategory {
@@ -16,7 +16,7 @@ pub enum FailureCategory {
     Env,
     /// The project's set-up, and commands that it does not have.
     Setup,
-    /// A permission that nobody gives.
+    /// A permission that is missing and cannot be granted.
     Permission,
     /// Nothing was done.
     Noop,
@@ -24,7 +24,7 @@ pub enum FailureCategory {
     Policy,
     /// A check says that the work is wrong.
     Test,
-    /// What may pass by itself.
+    /// A failure that may disappear without a change.
     Flaky,
     /// A model's answer, or an unknown cause.
     Model,
@@ -78,11 +78,11 @@ impl FailureCategory {
     }
 }
 
-/// What failed.
+/// Source of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureSource {
-    /// A check of somebody's work.
+    /// A check of a stage's work.
     Verification,
     /// The work itself.
     Execution,
@@ -105,7 +105,7 @@ pub struct ClassifiedFailure {
     pub code: &'static str,
     /// Its category.
     pub category: FailureCategory,
-    /// Whether another try can help.
+    /// True if another try can help.
     pub is_retryable: bool,
 }
 
@@ -113,7 +113,7 @@ const fn row(code: &'static str, category: FailureCategory, is_retryable: bool) 
     ClassifiedFailure { code, category, is_retryable }
 }
 
-/// The code that text decides: it has no category of its own.
+/// The code without a category: the text decides.
 pub const EXECUTION_FAILED: &str = "execution_failed";
 const NO_CHANGES: ClassifiedFailure = row("no_actionable_changes", FailureCategory::Noop, false);
 const POLICY: ClassifiedFailure = row("policy_violation", FailureCategory::Policy, true);
@@ -134,7 +134,7 @@ const PERMISSION: ClassifiedFailure = row("external_directory_permission_prompt"
 const QUOTA: ClassifiedFailure = row("quota_failure", FailureCategory::Env, true);
 const DIVERGED: ClassifiedFailure = row("branch_diverged_requires_recreate", FailureCategory::Setup, false);
 
-/// The codes of openTiger (decision failure-codes), but for `execution_failed`, which has no category of its own.
+/// The codes of openTiger (decision failure-codes), except `execution_failed`, which has no category.
 pub const VOCABULARY: [ClassifiedFailure; 17] = [
     NO_CHANGES,
     POLICY,
@@ -256,7 +256,7 @@ impl ClassifiedFailure {
             FailureSource::Verification => COMMAND_FAILED,
             FailureSource::Execution => MODEL,
         });
-        Self { is_retryable: found.is_retryable && can_be_mended(failure), ..found }
+        Self { is_retryable: found.is_retryable && can_be_fixed(failure), ..found }
     }
 
     /// Times that work is repeated after such failures.
@@ -278,7 +278,7 @@ fn of_code(failure: &Failure) -> Option<ClassifiedFailure> {
     Some(if is_passing { FLAKY } else { found })
 }
 
-/// What a class says where the code says nothing; none for the class of every ordinary failure.
+/// The category of a class, for failures whose code has none; none for the class of every ordinary failure.
 fn of_class(class: FailureClass) -> Option<ClassifiedFailure> {
     match class {
         FailureClass::Deterministic => None,
@@ -298,8 +298,8 @@ fn of_text(failure: &Failure) -> Option<ClassifiedFailure> {
     TEXTS.iter().find(|(texts, _)| texts.iter().any(is_there)).map(|(_, row)| *row)
 }
 
-/// False for what the host says is final: a stop, a bound, a breach of contract, and what a provider refuses.
-fn can_be_mended(failure: &Failure) -> bool {
+/// False for a failure that the host declares final: a stop, a limit, a breach of contract, and a provider's refusal.
+fn can_be_fixed(failure: &Failure) -> bool {
     use FailureClass::{Budget, Canceled, Contract, Transient};
     let is_refused = failure.code.as_str().starts_with("provider/") && failure.class != Transient;
     let is_quota = failure.code == crate::FailureCode::PROVIDER_QUOTA;

@@ -1,4 +1,4 @@
-//! Hooks around the tool calls of an agent (spec §9.7): which hook ran for which call, and what a hook reads.
+//! Hooks around the tool calls of an agent (spec §9.7): the record of a hook's run, and the input of a hook.
 //!
 //! A receipt with a [`Hook`] is evidence of a hook and proves nothing about the work of a stage.
 
@@ -45,7 +45,7 @@ pub struct Hook {
     pub call: String,
 }
 
-/// What a hook reads from its standard input, as one JSON object.
+/// Standard input of a hook, as one JSON object.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(title = "standard input of tool_hooks.pre and tool_hooks.post")]
 pub struct HookInput<'a> {
@@ -67,7 +67,7 @@ pub struct HookInput<'a> {
     pub tool: &'a str,
     /// The arguments as the model wrote them; a text if they are not JSON.
     pub arguments: Value,
-    /// What the component answered; absent before the call.
+    /// The component's answer; absent before the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<HookResult<'a>>,
 }
@@ -77,6 +77,6 @@ pub struct HookInput<'a> {
 pub struct HookResult<'a> {
     /// The text.
     pub text: &'a str,
-    /// Whether the tool failed.
+    /// True if the tool failed.
     pub is_error: bool,
 }

@@ -1,4 +1,4 @@
-//! Who an event is about: run, branch, node, visit and attempt.
+//! Identities in events: run, branch, node, visit and attempt.
 //!
 //! [`Task`] is the one identity of a unit of work. Journal subjects, queue keys, folder names and the owner of a status file derive
 //! from it and from nothing else. Two tasks that differ in any part never share a key.
@@ -10,8 +10,8 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
-/// Declares a name that is compared and shared, never computed with. What is read from a file must have the form; a name that is made
-/// here has it.
+/// Declares a name that is compared and shared, never computed with. A name from a file must have the right form; names that this program
+/// makes have it.
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident, $form:expr) => {
         $(#[$doc])*
@@ -112,7 +112,7 @@ name! {
 }
 
 name! {
-    /// What a person told an agent that was at work; unique in the run.
+    /// A steering message; unique in the run.
     MessageId, |_| true
 }
 
@@ -143,7 +143,7 @@ impl NodeId {
 /// The end of the name of a node's verification.
 const VERIFICATION: &str = ".verify";
 
-/// What a task does at its node.
+/// The kind of work that a task does at its node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
@@ -156,7 +156,7 @@ pub enum Work {
     Join,
 }
 
-/// One visit of one node on one branch of one generation, and what is done there. All its attempts share it.
+/// One visit of one node on one branch of one generation, with the kind of its work. All its attempts share it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Task {
     /// Counts loop restarts; 0 before the first (decision run-generations).
@@ -165,15 +165,15 @@ pub struct Task {
     pub branch: BranchId,
     /// The node.
     pub node: NodeId,
-    /// Which visit of the node; counts from 1.
+    /// Number of the visit of the node; counts from 1.
     pub visit: u32,
-    /// What is done.
+    /// The kind of work.
     pub work: Work,
 }
 
 impl Task {
     /// The handler's work at one visit of a node.
-    pub fn for_handler(generation: u32, (branch, node): (&BranchId, &NodeId), visit: u32) -> Self {
+    pub fn for_handler(generation: u32, branch: &BranchId, node: &NodeId, visit: u32) -> Self {
         let (branch, node) = (branch.clone(), node.clone());
         Self { generation, branch, node, visit, work: Work::Handler }
     }
@@ -215,14 +215,14 @@ pub struct Attempt {
     /// The task.
     #[serde(flatten)]
     pub task: Task,
-    /// Which attempt of the task; counts from 1.
+    /// Number of the attempt of the task; counts from 1.
     pub ordinal: u32,
     /// Its unique name, also that of its folders. In JSON `attempt_id`, since an event has more ids than this one.
     #[serde(rename = "attempt_id")]
     pub id: AttemptId,
 }
 
-/// What an event is about. The journal keeps a head for each, and an append may demand that heads stand where expected.
+/// The subject of an event. The journal has a head for each, and an append may require the heads to be at expected records.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
     /// The run itself: its beginning and its end.

@@ -3,26 +3,26 @@
 //! Every concept has one type here, from the place that makes it to the journal line that keeps it. The serialised form is a promise:
 //! schema snapshots and a golden journal freeze it, and a change raises the schema version. This crate has no IO.
 //!
-//! - [`identity`]: which run, branch, node, visit and attempt an event is about;
+//! - [`identity`]: identities of run, branch, node, visit and attempt;
 //! - [`digest`]: the name of bytes;
-//! - [`change`]: what a stage changed and what was kept;
-//! - [`outcome`]: how a stage ended and why it failed;
-//! - [`failure_category`]: the vocabulary of failures, and how often each is tried again;
-//! - [`evidence`]: what the host saw of a call;
-//! - [`hook`]: what runs around the tool calls of an agent;
+//! - [`change`]: changes of a stage, and stored files;
+//! - [`outcome`]: status and failure of a stage;
+//! - [`failure_category`]: the vocabulary of failures, and the number of tries for each;
+//! - [`evidence`]: evidence that the host collects about a call;
+//! - [`hook`]: commands around the tool calls of an agent;
 //! - [`limit`]: the one table of limits, amounts and their units;
-//! - [`network`]: what commands reach over the network;
-//! - [`session`]: what a stage's model gets of what went before;
-//! - [`question`]: what a person is asked, and which answers are valid;
+//! - [`network`]: hosts that commands can reach over the network;
+//! - [`session`]: the part of earlier conversations that a stage's model gets;
+//! - [`question`]: questions to a person, and their valid answers;
 //! - [`program`]: the agent programs that take the place of an agent;
-//! - [`no_change`]: what the operator asks of agents that change nothing;
-//! - [`path`] and [`scope`]: what a stage may read and write;
-//! - [`steering`]: what a person told an agent that was at work;
-//! - [`stored_value`]: the reference to a context value that is kept apart;
-//! - [`transcript`]: what was said in one attempt, turn by turn;
-//! - [`verify_limits`]: how often work is repeated after a failed verification;
-//! - [`tier`]: how far commands are confined;
-//! - [`tool_call`]: what tool servers were asked.
+//! - [`no_change`]: the operator's rule for agents that change nothing;
+//! - [`path`] and [`scope`]: paths that a stage may read and write;
+//! - [`steering`]: messages of a person to an agent at work;
+//! - [`stored_value`]: the reference to a context value that is stored separately;
+//! - [`transcript`]: the conversation of one attempt, turn by turn;
+//! - [`verify_limits`]: the number of repetitions after a failed verification;
+//! - [`tier`]: tiers of confinement for commands;
+//! - [`tool_call`]: calls of tool servers.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 

@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-/// The amount of a limit that another limit bounds: `command_ms` is what is left of `wall_ms`.
+/// The amount of a limit that another limit bounds: `command_ms` is the rest of `wall_ms`.
 pub const UNBOUNDED: u64 = u64::MAX;
 
 /// One row of the table.
@@ -24,7 +24,7 @@ pub const UNBOUNDED: u64 = u64::MAX;
 pub struct Limit {
     /// Its name in files, attributes, records and messages.
     pub name: &'static str,
-    /// What it counts.
+    /// The counted unit.
     pub unit: LimitUnit,
     /// The amount where none is set.
     pub default: u64,
@@ -109,7 +109,7 @@ limits! {
     ArtifactBytes artifact_bytes: Bytes = 16 << 20;
     /// Log lines and events.
     LogLines log_lines: Count = 10_000;
-    /// Wall time of one command; never more than what is left of the call.
+    /// Wall time of one command; never more than the rest of the call's time.
     CommandMs command_ms: Milliseconds = UNBOUNDED;
     /// Bytes kept of each output stream of a command.
     CommandOutputBytes command_output_bytes: Bytes = 1 << 20;
@@ -141,7 +141,7 @@ impl LimitName {
         self.row().name
     }
 
-    /// What the limit counts.
+    /// The counted unit.
     pub const fn unit(self) -> LimitUnit {
         self.row().unit
     }
@@ -200,7 +200,7 @@ impl JsonSchema for LimitName {
     }
 }
 
-/// What a stage mainly does, as far as the default wall time depends on it.
+/// The main activity of a stage, which decides the default wall time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StageKind {
     /// Turns of a model.
@@ -222,7 +222,7 @@ impl Limits {
         Self { wall_ms, ..Self::default() }
     }
 
-    /// The amount that holds. A command without a time limit of its own ends with its stage.
+    /// The effective amount. A command without its own time limit ends with its stage.
     pub fn bound(&self, name: LimitName) -> u64 {
         match self.get(name) {
             UNBOUNDED if name == LimitName::CommandMs => self.wall_ms,
@@ -230,7 +230,7 @@ impl Limits {
         }
     }
 
-    /// Replaces the amounts that are set; for the operator's `[limits]`, which stand in for the defaults.
+    /// Replaces the amounts that are set; for the operator's `[limits]`, which replace the defaults.
     pub fn replace(&mut self, settings: &LimitSettings) {
         for (name, amount) in settings.iter() {
             *self.slot(name) = amount;

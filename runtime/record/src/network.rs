@@ -1,4 +1,4 @@
-//! What commands can reach over the network: nothing, a list of hosts through a proxy, or everything.
+//! Network access of commands: nothing, a list of hosts through a proxy, or everything.
 //!
 //! It is parsed once, from `glovebox.toml` or a node's attribute, and the same value reaches the proxy. Its text is that of the
 //! attribute.
@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What commands can reach over the network. The default is nothing.
+/// Network access of commands. The default is nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String", inline)]
 pub enum Network {
-    /// At most a loopback of their own.
+    /// At most a private loopback.
     #[default]
     None,
     /// These hosts, through the proxy of the host.

@@ -1,7 +1,7 @@
-//! What the operator asks of agents that change nothing (decision no-change-is-a-failure): how often their work is repeated, and what else
-//! may confirm it.
+//! The operator's rule for agents that change nothing (decision no-change-is-a-failure): the number of repetitions, and other
+//! confirmations.
 //!
-//! Plain data. Which nodes it holds for is decided with the plan; what follows from it is decided in the crate `glovebox-state`.
+//! Plain data. The plan decides for which nodes it holds; the crate `glovebox-state` decides the consequences.
 
 use crate::NodeId;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ const RECOVERY_ATTEMPTS: u32 = 5;
 pub struct NoChange {
     /// Times that the work of a visit is repeated.
     pub recovery_attempts: u32,
-    /// What confirms work that changed nothing.
+    /// The confirmation of work that changed nothing.
     pub confirm: Confirmation,
 }
 
@@ -26,7 +26,7 @@ impl Default for NoChange {
     }
 }
 
-/// What confirms work that changed nothing.
+/// A confirmation of work that changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Confirmation {
     /// The verification of the node, where it has one.

@@ -1,7 +1,7 @@
-//! How a stage ended: its status, and why it failed.
+//! The outcome of a stage: its status, and its failure.
 //!
-//! The host decides a failure's class and code. Nothing ever looks at the text of a reason, and nothing looks into the text of a
-//! code but the methods here.
+//! The host decides a failure's class and code. No code interprets the text of a reason, and only the methods here interpret the
+//! text of a code.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// How a stage ended (spec §5.2).
+/// Status of a stage (spec §5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -79,7 +79,7 @@ impl FailureClass {
     }
 }
 
-/// Who gives a code, found by how it begins.
+/// The origin of a code, recognized by its prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FailureFamily {
     /// `limit/<name>`: a named limit was reached.
@@ -88,7 +88,7 @@ pub enum FailureFamily {
     Trap,
     /// `provider/…`: the model's provider refused or failed.
     Provider,
-    /// `script/…`: the script that stands in for a model has no answer.
+    /// `script/…`: the script in place of a model has no answer.
     Script,
     /// Any other code that only the host gives: `plugin/`, `claim/`, `outcome/`, `host/`, `holdout/`.
     Host,
@@ -96,7 +96,7 @@ pub enum FailureFamily {
     Other,
 }
 
-/// What a failure is called, such as `limit/memory_bytes`. Stable, so that people and programs can look it up.
+/// The code of a failure, such as `limit/memory_bytes`. Stable, so that people and programs can look it up.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct FailureCode(Cow<'static, str>);
@@ -111,13 +111,13 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The handler failed and gave no code of its own.
+    /// The handler failed without a code.
     STAGE_FAILED = "stage/failed";
     /// The call was asked to stop.
     CANCELED = "canceled";
     /// The run was asked to stop.
     RUN_CANCELED = "run/canceled";
-    /// The handler gave no outcome of its own.
+    /// The handler gave no outcome.
     OUTCOME_MISSING = "outcome/missing";
     /// The handler's outcome breaks the contract.
     OUTCOME_MALFORMED = "outcome/malformed";
@@ -185,7 +185,7 @@ impl FailureCode {
         &self.0
     }
 
-    /// Who gives it.
+    /// The origin of the code.
     pub fn family(&self) -> FailureFamily {
         let Some((family, _)) = self.0.split_once('/') else { return FailureFamily::Other };
         match family {
@@ -272,10 +272,10 @@ impl Failure {
     }
 }
 
-/// What a stage answered, or what the host answered in its place.
+/// The outcome of a stage, from its handler or from the host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
-    /// How it ended.
+    /// Status of the stage.
     pub status: Status,
     /// Hint for edge selection.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -94,7 +94,7 @@ impl ScopePath {
         Self::parse(std::str::from_utf8(bytes).map_err(|_| ScopePathProblem::NotUtf8)?)
     }
 
-    /// Resolves what a guest wrote against this base: `.`, empty segments and a final slash vanish, `..` removes a name of the
+    /// Resolves a guest's path against this base: `.`, empty segments and a final slash vanish, `..` removes a name of the
     /// guest's own path and never one of the base.
     pub fn resolve(&self, relative: &str) -> Result<Self, ScopePathProblem> {
         check_whole(relative)?;

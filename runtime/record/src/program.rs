@@ -1,10 +1,10 @@
-//! Agent programs: their names, and what a node says about one.
+//! Agent programs: their names, and the options that a node sets for one.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A program that this version can start in the place of its own agent.
+/// A program that this version can start in place of the built-in agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AgentProgram {
     /// OpenAI's Codex CLI.
@@ -24,8 +24,8 @@ pub enum AgentProgram {
 #[error("expected `codex`, `claude`, `gemini`, `opencode` or `exec`")]
 pub struct ProgramError;
 
-/// Where a project keeps settings of agent programs: permissions, hooks, servers, endpoints, and helpers that bring such. What a project
-/// tells every reader, as in `AGENTS.md`, is not one.
+/// Paths of a project with settings of agent programs: permissions, hooks, servers, endpoints, and helpers that set such. Instructions for
+/// every reader, such as `AGENTS.md`, are not among them.
 pub const PROJECT_SETTINGS: [&str; 8] =
     [".claude/", ".mcp.json", ".claude.json", ".codex/", ".gemini/", ".opencode/", "opencode.json", "opencode.jsonc"];
 
@@ -59,7 +59,7 @@ impl FromStr for AgentProgram {
     }
 }
 
-/// What a node says about its agent program. The default is how the program behaves by itself.
+/// A node's options for its agent program. The default is the default of the program.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ProgramOptions {
     /// The program's file, or its name among the programs of commands; the program's own name where absent.
@@ -68,9 +68,9 @@ pub struct ProgramOptions {
     pub command: Vec<String>,
     /// Settings of Codex, `key=value`.
     pub config_overrides: Vec<String>,
-    /// Whether Codex works outside of a git repository.
+    /// True if Codex works outside of a git repository.
     pub skip_git_repo_check: bool,
-    /// Whether the program may write nothing.
+    /// True if the program may write nothing.
     pub is_read_only: bool,
     /// The longest time of one start; the bounds of the stage hold anyway.
     pub timeout: Option<Duration>,

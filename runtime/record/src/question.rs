@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The longest free text that is kept of an answer, bytes.
 pub const ANSWER_BYTES_MAX: usize = 16 * 1024;
 
-/// What kind of answer a question expects (spec §6.2).
+/// The kind of answer that a question expects (spec §6.2).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum QuestionType {
@@ -21,7 +21,7 @@ pub enum QuestionType {
     YesNo,
     /// Any text.
     Freeform,
-    /// A confirmation of what is about to happen. Without a choice for no, a no fails the gate.
+    /// A confirmation of the next step. Without a choice for no, a no fails the gate.
     Confirmation,
 }
 
@@ -52,7 +52,7 @@ pub struct Choice {
     pub key: String,
     /// The label as written, with its accelerator.
     pub label: String,
-    /// Where the run goes.
+    /// The node to which the run goes.
     pub to: NodeId,
     /// The gate fails with this choice.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -71,7 +71,7 @@ impl Choice {
     }
 }
 
-/// What an answer says.
+/// An answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -89,7 +89,7 @@ pub enum AnswerError {
     /// It names no choice.
     #[error("`{value}` is not an answer to this question, expected {expected}")]
     Unknown {
-        /// What was given, on one line.
+        /// The given answer, on one line.
         value: String,
         /// The valid answers.
         expected: String,
@@ -97,7 +97,7 @@ pub enum AnswerError {
     /// It names several choices.
     #[error("`{value}` names more than one choice, expected a whole label: {expected}")]
     Ambiguous {
-        /// What was given, on one line.
+        /// The given answer, on one line.
         value: String,
         /// The valid answers.
         expected: String,

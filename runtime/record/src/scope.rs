@@ -1,7 +1,7 @@
-//! What a stage may read, write and must not see, as entries over paths.
+//! Readable, writable and hidden paths of a stage, as entries over paths.
 //!
-//! An entry with a final `/` means the subtree, any other exactly that path. Hidden wins over everything and takes all below
-//! it along. This file knows rules, not disks: the sandbox enforces
+//! An entry with a final `/` means the subtree, any other exactly that path. A hidden entry overrides all others, and hides everything
+//! below it. This module knows rules, not disks: the sandbox enforces
 //! them.
 
 use crate::path::{ScopePath, ScopePathProblem};
@@ -15,9 +15,9 @@ use std::fmt;
     "`{text}` is no path of a scope: {problem}; expected `dir/` for a subtree, `dir/file` for one path or `./` for the whole workspace"
 )]
 pub struct EntryProblem {
-    /// What was written.
+    /// The text of the entry.
     pub text: String,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: ScopePathProblem,
 }
 
@@ -125,15 +125,15 @@ pub fn intersect(left: &[Entry], right: &[Entry]) -> Vec<Entry> {
     both
 }
 
-/// What may be done with one path, from least to most.
+/// Access to one path, from least to most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
-    /// Does not exist for the stage, whatever is granted.
+    /// Does not exist for the stage, with any grants.
     Hidden,
     /// Does not exist for the stage because nothing grants it.
     Absent,
-    /// An ancestor of something granted: can be looked at and listed, and the listing shows only what is granted.
+    /// An ancestor of a granted path: can be examined and listed, and the listing shows only granted paths.
     Traverse,
     /// May be read.
     Read,
@@ -145,22 +145,22 @@ pub enum Access {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scope {
-    /// What may be read.
+    /// Readable paths.
     #[serde(default)]
     pub read: Vec<Entry>,
-    /// What may be written, and therefore read.
+    /// Writable paths, which are readable too.
     #[serde(default)]
     pub write: Vec<Entry>,
-    /// What does not exist, with everything below it, final slash or not.
+    /// Hidden paths, with everything below them, final slash or not.
     #[serde(default)]
     pub hidden: Vec<Entry>,
-    /// What may be written as if granted and is dropped after the stage: neither committed nor a violation.
+    /// Paths that may be written like granted ones, and whose changes are dropped after the stage: neither committed nor a violation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scratch: Vec<Entry>,
 }
 
 impl Scope {
-    /// Makes a scope. Denied: whatever no entry of `read` or `write` names, and everything at or below `hidden`.
+    /// Makes a scope. Denied: every path that no entry of `read` or `write` names, and everything at or below `hidden`.
     pub fn new(read: Vec<Entry>, write: Vec<Entry>, hidden: Vec<Entry>) -> Self {
         Self { read, write, hidden, scratch: Vec::new() }
     }
@@ -214,7 +214,7 @@ impl Scope {
         self.access(path) >= Access::Traverse
     }
 
-    /// True when `path` and whatever may ever stand below it are writable, so that a directory may be moved there or away.
+    /// True when `path` and every possible path below it are writable, so that a directory may be moved there or away.
     pub fn writable_subtree(&self, path: &ScopePath) -> bool {
         !self.hides_below(path)
             && !self.is_hidden(path)
@@ -233,7 +233,7 @@ impl Scope {
         self.changeable().next().is_some()
     }
 
-    /// True when what is written at `path` is dropped after the stage.
+    /// True when changes at `path` are dropped after the stage.
     pub fn is_scratch(&self, path: &ScopePath) -> bool {
         !self.is_hidden(path) && self.scratch.iter().any(|entry| entry.contains(path))
     }
@@ -261,7 +261,7 @@ impl Scope {
         !self.is_hidden(path) && self.scratch.iter().any(|entry| leads_to(path, entry))
     }
 
-    /// True when everything that may stand below `path` is granted, but for what is hidden.
+    /// True when every possible path below `path` is granted, except hidden ones.
     pub fn grants_all_below(&self, path: &ScopePath) -> bool {
         self.granted().any(|entry| entry.subtree && entry.contains(path))
     }

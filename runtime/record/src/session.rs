@@ -1,7 +1,7 @@
-//! How much of what went before a stage's model gets, and which conversation it continues (spec §5.4).
+//! The part of earlier conversations that a stage's model gets, and the conversation it continues (spec §5.4).
 //!
 //! The session in force is in the record of each attempt that may ask a model. The conversation itself is an artifact of the
-//! attempt that had it: what was asked and answered, as the host saw it.
+//! attempt that had it: questions and answers, as the host saw them.
 
 use crate::identity::AttemptId;
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ pub use crate::identity::ThreadId;
 /// The version of [`Conversation`] as a file.
 pub const CONVERSATION_SCHEMA_VERSION: u32 = 1;
 
-/// How much of what went before a stage's model gets.
+/// The part of earlier conversations that a stage's model gets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Fidelity {
     /// The whole conversation of the thread.
@@ -66,7 +66,7 @@ impl fmt::Display for Fidelity {
     }
 }
 
-/// What the model of one attempt got of what went before.
+/// The earlier conversation that the model of one attempt got.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Session {
     /// The mode in force. A `full` that could not be kept is recorded as the mode in its place, with the reason in `degraded`.
@@ -82,7 +82,7 @@ pub struct Session {
     pub degraded: Option<String>,
 }
 
-/// What was asked and answered in one attempt, with the earlier stages of its thread. System messages are not part of it.
+/// Questions and answers of one attempt, with those of the earlier stages of its thread. System messages are not part of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "conversation.json")]
 pub struct Conversation {
@@ -99,7 +99,7 @@ pub struct Conversation {
 pub struct Message {
     /// `user`, `assistant` or `tool`.
     pub role: String,
-    /// What it consists of.
+    /// Its parts.
     pub parts: Vec<MessagePart>,
 }
 

@@ -1,6 +1,6 @@
-//! What model calls cost: tokens, money, and how much of both a run or a node may spend.
+//! The cost of model calls: tokens, money, and the bounds of a run or a node on both.
 //!
-//! Money is counted in whole millionths of a dollar and always rounded up, so that a sum never says less than was spent.
+//! Money is counted in whole millionths of a dollar and always rounded up, so that a sum is never less than the real cost.
 
 use crate::evidence::Tokens;
 use schemars::JsonSchema;
@@ -58,7 +58,7 @@ impl FromStr for Money {
     }
 }
 
-/// What a model's provider asks for a million tokens.
+/// A provider's price for a million tokens of a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Price {
     /// For those sent.
@@ -83,12 +83,12 @@ pub struct CachedTokens {
 }
 
 impl Price {
-    /// What so many tokens cost, rounded up.
+    /// The cost of these tokens, rounded up.
     pub fn cost(&self, tokens: Tokens) -> Money {
         self.cost_cached(tokens, CachedTokens::default())
     }
 
-    /// What so many tokens cost, rounded up, of which some went through the provider's cache.
+    /// The cost of these tokens, rounded up, of which some went through the provider's cache.
     pub fn cost_cached(&self, tokens: Tokens, cached: CachedTokens) -> Money {
         let cost = |tokens: u64, price: Money| u128::from(tokens) * u128::from(price.0);
         let fresh = tokens.input.saturating_sub(cached.read).saturating_sub(cached.write);
@@ -103,7 +103,7 @@ impl Price {
     }
 }
 
-/// What model calls cost.
+/// Tokens and money of model calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Spend {
     /// Tokens sent and received.
@@ -125,7 +125,7 @@ impl Spend {
         Self { tokens: self.tokens.saturating_add(other.tokens), cost }
     }
 
-    /// What is left of it without another.
+    /// The difference of both, at least zero.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         let cost = Money(self.cost.0.saturating_sub(other.cost.0));
@@ -133,7 +133,7 @@ impl Spend {
     }
 }
 
-/// What model calls cost, as it is shown.
+/// Tokens and money of model calls, as shown to people.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SpendTotals {
     /// Tokens sent and received; absent where nothing counted them.

@@ -1,4 +1,4 @@
-//! What a person told an agent that was at work, and whether its model heard it.
+//! Messages of a person to an agent at work, and their delivery to its model.
 
 use crate::MessageId;
 use schemars::JsonSchema;
@@ -12,13 +12,13 @@ pub const STEERING_MAX: usize = 64;
 /// One message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SteeringMessage {
-    /// Which one.
+    /// Id of the message.
     pub id: MessageId,
-    /// What the model is told.
+    /// The text for the model.
     pub text: String,
 }
 
-/// What became of a message.
+/// Delivery of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SteeringDelivery {
     /// The message.

@@ -10,7 +10,7 @@ use serde_json::Value;
 /// Characters of the value in its reference.
 const HEAD_CHARS_MAX: usize = 200;
 
-/// What a reference says of a value.
+/// A reference to a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoredValue {
@@ -23,7 +23,7 @@ pub struct StoredValue {
 }
 
 impl StoredValue {
-    /// What there is to say of a value, given its JSON and what it begins with.
+    /// A reference to a value, from its JSON and its text.
     pub fn new(json: &str, text: &str) -> Self {
         let head = text.chars().take(HEAD_CHARS_MAX).collect();
         Self { artifact: Digest::hash(json.as_bytes()), bytes: json.len() as u64, head }
@@ -34,7 +34,7 @@ impl StoredValue {
         serde_json::json!({ "artifact": self.artifact, "bytes": self.bytes, "head": self.head })
     }
 
-    /// What a reference says; none for another value.
+    /// Reads a reference; none for another value.
     pub fn from_reference(reference: &Value) -> Option<Self> {
         Self::deserialize(reference).ok()
     }

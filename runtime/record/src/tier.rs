@@ -1,13 +1,13 @@
 //! The tiers of confinement, from none to full, and their names in records.
 //!
-//! Their order is their strength. What a tier promises is proven by the probe, never inferred from its name.
+//! Their order is their strength. The guarantees of a tier are tested by the probe, never inferred from its name.
 
 use crate::Network;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How far commands are confined; a later one is stronger.
+/// Confinement of commands; a later tier is stronger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
@@ -17,7 +17,7 @@ pub enum Tier {
     Landlock,
     /// The same inside namespaces that `bwrap` made.
     Bwrap,
-    /// Seven namespaces, a root of its own, overlay, Landlock and seccomp.
+    /// Seven namespaces, a private root, overlay, Landlock and seccomp.
     Full,
 }
 
@@ -50,7 +50,7 @@ impl Tier {
         [Self::Unconfined, Self::Landlock, Self::Bwrap, Self::Full].into_iter().find(|tier| tier.as_str() == name)
     }
 
-    /// True where commands have a file system root of their own, so that a path means something else inside.
+    /// True where commands have a private root, so that a path can mean something else inside.
     pub fn has_own_root(self) -> bool {
         matches!(self, Self::Full | Self::Bwrap)
     }
@@ -78,7 +78,7 @@ pub struct SandboxRecord {
     pub network: Network,
     /// Landlock's ABI that is enforced; 0 where none is.
     pub landlock_abi: u32,
-    /// What the tier does not do on this machine, such as `memory=soft`.
+    /// Guarantees that the tier does not give on this machine, such as `memory=soft`.
     #[serde(default)]
     pub degradations: Vec<String>,
 }

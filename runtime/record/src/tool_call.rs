@@ -1,6 +1,6 @@
-//! Calls of tools that other programs provide: which server was asked what, how long it took, and digests of what went over.
+//! Calls of tools that other programs provide: the server, the tool, the duration, and digests of request and answer.
 //!
-//! The texts themselves are in the conversation. A record proves that a server answered, and nothing about what it did.
+//! The texts themselves are in the conversation. A record proves that a server answered, and nothing about its actions.
 
 use crate::digest::Digest;
 use schemars::JsonSchema;
@@ -24,6 +24,6 @@ pub struct ToolCall {
     pub is_replayed: bool,
     /// Digest of the arguments.
     pub arguments: Digest,
-    /// Digest of what the stage got: the answer, or why there is none.
+    /// Digest of the stage's result: the answer, or the reason why there is none.
     pub result: Digest,
 }

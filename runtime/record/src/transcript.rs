@@ -1,18 +1,18 @@
-//! What was said in one attempt, turn by turn: the lines of `transcript.ndjson`.
+//! The conversation of one attempt, turn by turn: the lines of `transcript.ndjson`.
 //!
-//! A line has only what is new: the messages that earlier questions had already are counted, not repeated. The bytes that crossed the
-//! border to a provider stand in the same line, as `sent` and `received`; nothing here reads them.
+//! A line has only the new messages: those of earlier questions are counted, not repeated. The bytes of the exchange with a
+//! provider are in the same line, as `sent` and `received`; nothing here reads them.
 
 use crate::session::{Message, MessagePart};
 use crate::spend::Money;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One question to a model, and what came of it.
+/// One question to a model, and its result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "transcript.json")]
 pub struct Turn {
-    /// Who answered: the wire format of a provider, `scripted`, `test` or `simulated`.
+    /// Source of the answer: the wire format of a provider, `scripted`, `test` or `simulated`.
     pub provider: String,
     /// The exact name that was asked; absent where no provider was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -20,7 +20,7 @@ pub struct Turn {
     /// The name that the provider answered; absent where there is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<String>,
-    /// How often the provider was asked.
+    /// Number of requests to the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tries: Option<u32>,
     /// The kind of the error, where there is no answer.
@@ -32,7 +32,7 @@ pub struct Turn {
     /// The subagent that asked; absent for the stage's own conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// How many messages of the conversation so far, the oldest ones, the question began with.
+    /// Number of messages at the beginning of the question that earlier questions had too.
     #[serde(default)]
     pub repeated: u64,
     /// Those behind them; absent in files of versions that did not keep them.
@@ -44,7 +44,7 @@ pub struct Turn {
     /// Tokens of the question and its answer.
     #[serde(default)]
     pub usage: TurnTokens,
-    /// What both cost, in millionths of a dollar.
+    /// Cost of both, in millionths of a dollar.
     #[serde(default, skip_serializing_if = "Money::is_zero")]
     pub cost: Money,
     /// True if some of the tokens and their cost are estimated.

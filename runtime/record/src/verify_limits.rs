@@ -1,4 +1,4 @@
-//! How often work is repeated after a failure of its verification, as the operator says (decision repetitions-by-category):
+//! The operator's limits on repetitions after a failed verification (decision repetitions-by-category):
 //! `[verify.retry]`.
 //!
 //! `run.started` records it, so that a run keeps the bounds that it began with.
@@ -12,7 +12,7 @@ const SIGNATURE_THRESHOLD: u32 = 4;
 /// The bounds on repetitions after a failed verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyLimits {
-    /// Repetitions at most, whatever the category of the failure; absent where the category alone decides.
+    /// Most repetitions, for any category of failure; absent where the category alone decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
     /// The same failure so many times in a row ends the run.

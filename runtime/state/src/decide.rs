@@ -221,7 +221,7 @@ impl BranchDecision<'_> {
 
     /// The task that an arrival at a working node begins.
     fn next_task(&self, node: &NodeId) -> Task {
-        Task::for_handler(self.state.generation(), (self.id, node), self.branch.next_visit(node))
+        Task::for_handler(self.state.generation(), self.id, node, self.branch.next_visit(node))
     }
 
     /// At an exit: every goal gate must be satisfied, one that was never visited is not (spec §3.4, decision unvisited-gates-are-unmet).

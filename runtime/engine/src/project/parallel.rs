@@ -40,7 +40,7 @@ impl<B: BlobStore> Projector<B> {
         (branch, node, visit): (&BranchId, &NodeId, u32),
         outcome: &Outcome,
     ) -> Result<(), ProjectError> {
-        let task = Task::for_handler(generation, (branch, node), visit);
+        let task = Task::for_handler(generation, branch, node, visit);
         self.file(&task_folder(&task), "status.json", &encode(outcome, Owner { task: &task, attempt: None }))
     }
 }

@@ -4,7 +4,7 @@
 use crate::command::CommandConfinement;
 use crate::fault::At;
 use crate::host;
-use crate::landlock::Rules;
+use crate::landlock::PathRules;
 use crate::mounts::{self, PreparedRoot};
 use crate::reaper::KillScope;
 use crate::seccomp::Filters;
@@ -16,11 +16,11 @@ use glovebox_jail_helper::wire::{Enforcement, Failure};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-/// What exists before a jail of tier `full` is built.
+/// State before a jail of tier `full` is built.
 pub(crate) struct Base<'t> {
-    /// Whether the user outside all namespaces is root, for whom some limits do not count.
+    /// True if the user outside all namespaces is root, for whom some limits do not count.
     pub(crate) is_root_outside: bool,
-    /// What a template has prepared.
+    /// Parts that a template has prepared.
     pub(crate) prepared: Option<&'t PreparedParts>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct PreparedParts {
     pub(crate) filters: Filters,
 }
 
-/// A jail of tier `full` that is built, and what the host gets of it.
+/// A jail of tier `full`, and the descriptors for the host.
 pub(crate) struct FullJail {
     jail: Jail,
     enforcement: Enforcement,
@@ -75,7 +75,7 @@ pub(crate) fn full(control: &OwnedFd, policy: Policy, base: &Base<'_>) -> Result
 }
 
 impl FullJail {
-    /// Hands the host what it gets, and serves until the host is gone.
+    /// Sends the descriptors to the host, and serves until the host is gone.
     fn serve(self) -> Result<(), Failure> {
         let Self { jail, enforcement, stores, listener, hosts_end } = self;
         stores.send(&jail.control)?;
@@ -122,7 +122,7 @@ pub(crate) fn confine(
         Some(prepared) => prepared.filters.clone(),
         None => Filters::compile(policy.confinement, policy.network)?,
     };
-    let rules = Rules::build(policy)?;
+    let rules = PathRules::build(policy)?;
     enforcement.landlock_abi = rules.enforce()?;
     if policy.confinement == Confinement::Landlock {
         // This process lives among those of the host, some of whose calls it needs. So each command applies them itself.

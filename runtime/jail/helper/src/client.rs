@@ -85,7 +85,7 @@ fn reach() -> Result<OwnedFd, String> {
     Ok(host)
 }
 
-/// Moves the streams, each in a thread of its own. Returns those that must be done before this process ends: output and error.
+/// Moves the streams, each on a separate thread. Returns those that must be done before this process ends: output and error.
 fn relay(pipes: Vec<OwnedFd>) -> Result<Vec<JoinHandle<()>>, String> {
     let [input, output, error]: [OwnedFd; 3] =
         pipes.try_into().map_err(|_| "the sandbox sent no pipes for the program under test".to_owned())?;

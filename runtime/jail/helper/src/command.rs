@@ -1,11 +1,11 @@
-//! A process of the jail's first one that becomes a command. It gives up all rights in a fixed order.
+//! Turns a child of the jail's first process into a command. The child gives up all rights in a fixed order.
 //!
 //! Session, stdio and limits come first, because the later steps take away what they need. Seccomp comes last, because it forbids
-//! what the steps before it need. Until it is a program, it has the memory of the first process, which waits and finds a failure there.
+//! the system calls of the earlier steps. Until it is a program, it has the memory of the first process, which waits and finds a failure there.
 #![forbid(unsafe_code)]
 
 use crate::fault::At;
-use crate::landlock::Rules;
+use crate::landlock::PathRules;
 use crate::program::{Image, Start};
 use crate::raw::{self, ExecStrings};
 use crate::seccomp::Filters;
@@ -20,11 +20,11 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use std::fs::File;
 use std::io::{Read, Write};
 
-/// What confines a command.
+/// Confinement of a command.
 #[derive(Debug, Default)]
 pub(crate) struct CommandConfinement {
     /// Landlock, if the tier has it.
-    pub(crate) rules: Option<Rules>,
+    pub(crate) rules: Option<PathRules>,
     /// Seccomp filters that this process does not have already; compiled before the first command.
     pub(crate) filters: Filters,
 }

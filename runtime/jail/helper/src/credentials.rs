@@ -11,8 +11,8 @@ use rustix::thread::{
     set_thread_groups,
 };
 
-/// Leaves the supplementary groups where that is allowed, which is only for root. An ordinary user's groups stay in force,
-/// so what they open must not be in view.
+/// Drops the supplementary groups, which only root may do. An ordinary user's groups stay in force,
+/// so files that they can open must not be in view.
 pub(crate) fn clear_groups() -> Result<(), Failure> {
     if !geteuid().is_root() {
         return Ok(());
@@ -75,7 +75,7 @@ pub(crate) fn demand_none() -> Result<(), Failure> {
     }
 }
 
-/// Whether this process is in a user namespace that maps one identity only.
+/// True if this process is in a user namespace that maps one identity only.
 #[expect(clippy::disallowed_methods, reason = "the kernel's own file")]
 pub(crate) fn is_mapped() -> bool {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Where the helper was started: on the host, or inside the namespaces that `bwrap` made.
+//! The place where the helper was started: on the host, or inside the namespaces that `bwrap` created.
 //!
 //! All differences between the two are here and in [`crate::bwrap`]. Decides nothing about a command.
 #![forbid(unsafe_code)]
@@ -15,7 +15,7 @@ use glovebox_jail_helper::wire::{Enforcement, Failure, Reply};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, setsid};
 
-/// Where the helper was started.
+/// The place where the helper was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Entry {
     /// On the host, by glovebox.
@@ -34,7 +34,7 @@ impl Entry {
     pub(crate) fn leave_session(&self) -> Result<(), Failure> {
         match self {
             Self::Host => setsid().at("setsid").map(drop),
-            // `bwrap` made a session of its own.
+            // `bwrap` has started a new session.
             Self::Bwrap(_) => Ok(()),
         }
     }

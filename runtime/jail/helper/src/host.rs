@@ -1,4 +1,4 @@
-//! What ties a process of the helper to the host: it dies with it, and reports to it whether there is a jail.
+//! The connection of the helper's processes to the host: they die with it, and report to it whether there is a jail.
 #![forbid(unsafe_code)]
 
 use crate::fault::{At, refused};

@@ -25,9 +25,9 @@ const TARGET: ABI = ABI::V6;
 
 /// A set of rules that can confine this process repeatedly. Each use adds a layer.
 #[derive(Debug)]
-pub(crate) struct Rules(RulesetCreated);
+pub(crate) struct PathRules(RulesetCreated);
 
-impl Rules {
+impl PathRules {
     /// The rules of a policy, over the files that are there now.
     pub(crate) fn build(policy: &Policy) -> Result<Self, Failure> {
         let scopes = if policy.confinement == Confinement::Landlock {
@@ -123,7 +123,7 @@ impl Rules {
         Ok(())
     }
 
-    /// Allows what is there; what is not needs no rule.
+    /// Allows an existing path; a missing one needs no rule.
     fn allow(&mut self, path: &Path, access: BitFlags<AccessFs>) -> Result<(), Failure> {
         match self.demand(path, access) {
             Err(failure) if failure.errno == Errno::NOENT.raw_os_error() => Ok(()),

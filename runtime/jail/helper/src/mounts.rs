@@ -6,12 +6,12 @@
 #![forbid(unsafe_code)]
 
 mod etc;
-mod prepared;
+mod prepared_root;
 mod proc;
 mod workspace;
 
 pub(crate) use etc::{ETC, ETC_OWN};
-pub(crate) use prepared::PreparedRoot;
+pub(crate) use prepared_root::PreparedRoot;
 
 use crate::device;
 use crate::fault::At;
@@ -26,7 +26,7 @@ use rustix::mount::{MountAttrFlags, MountPropagationFlags, UnmountFlags, mount_c
 use rustix::process::{chdir, fchdir, pivot_root};
 use std::path::Path;
 
-/// Where the system's programs are. On most systems all but the first are links into it.
+/// Folders of the system's programs. On most systems all but the first are links into it.
 pub(crate) const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
 /// A root that is complete but for its being closed to changes.
@@ -75,7 +75,7 @@ pub(crate) fn seal(built: UnsealedRoot) -> Result<OwnedFd, Failure> {
 }
 
 impl Root {
-    /// Fills what a template would have prepared.
+    /// Creates the parts that a template would have prepared.
     fn fill(&self, policy: &Policy) -> Result<(), Failure> {
         for path in SYSTEM {
             self.system(Path::new(path))?;

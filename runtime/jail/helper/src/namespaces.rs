@@ -1,7 +1,7 @@
 //! The namespaces of a jail, and the one identity that exists in them.
 //!
-//! A single user and a single group are mapped, so that no other owner can be taken on; inside they are never 0, as a
-//! root inside would have privileges in what is mounted later.
+//! A single user and a single group are mapped, so that no other identity can be assumed. Inside they are never 0, because
+//! root inside would have privileges on later mounts.
 #![forbid(unsafe_code)]
 
 use crate::fault::{At, refused};
@@ -34,8 +34,8 @@ pub(crate) fn enter_template(uid: u32, gid: u32) -> Result<(), Failure> {
     map_ids((uid, gid), outside)
 }
 
-/// Copies this process into namespaces of its own, all of them fresh; none in the copy. Groups stay denied as in the user namespace
-/// above. The copy of a process that cannot be looked into must allow that until it has called [`map_same_ids`].
+/// Copies this process into new namespaces of every kind; none in the copy. Groups stay denied as in the user namespace
+/// above. The copy of a process that is not dumpable must be dumpable until it has called [`map_same_ids`].
 pub(crate) fn fork_into_own() -> Result<Option<Pid>, Errno> {
     raw::fork_into(jail_namespaces(Network::None))
 }
@@ -47,7 +47,7 @@ pub(crate) fn map_same_ids(uid: u32, gid: u32) -> Result<(), Failure> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at("set dumpable")
 }
 
-/// Makes the own control group the root of what is seen of them.
+/// Makes the process's control group the root of its view of control groups.
 pub(crate) fn hide_cgroups() -> Result<(), Failure> {
     raw::unshare(UnshareFlags::NEWCGROUP).at("unshare")
 }
@@ -74,6 +74,6 @@ fn map_ids(inside: (u32, u32), outside: (u32, u32)) -> Result<(), Failure> {
 /// Allows no user namespace inside ours, a second time beside seccomp. Where `/proc` is the host's that is not possible.
 pub(crate) fn forbid_more(proc: impl AsFd) {
     let file = openat(proc, "sys/user/max_user_namespaces", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
-    // Only a second lock: what it would stop is stopped by the first.
+    // Defence in depth: seccomp already prevents this.
     let _ = file.and_then(|file| rustix::io::write(file, b"0"));
 }

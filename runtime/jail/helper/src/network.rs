@@ -1,4 +1,4 @@
-//! The network of a jail: a loopback of its own, and in proxy mode a listener on it.
+//! The network of a jail: a private loopback, and in proxy mode a listener on it.
 #![forbid(unsafe_code)]
 
 use crate::fault::{At, refused};
@@ -13,7 +13,7 @@ use rustix::net::{
 };
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// Where a command finds its proxy.
+/// Address of the proxy for commands.
 const PROXY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 3128);
 
 const MESSAGE_BYTES: u32 = 32;
@@ -56,7 +56,7 @@ fn up_message() -> Vec<u8> {
     message
 }
 
-/// Listens where commands look for their proxy; the holder of the descriptor serves them.
+/// Listens at the proxy's address; the holder of the descriptor serves the connections.
 pub(crate) fn listen() -> Result<OwnedFd, Failure> {
     let listener = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
         .at("open the proxy listener")?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// HOME of commands in a jail with its own root: empty, private, removed with the jail.
 pub const HOME_INSIDE: &str = "/home/glovebox";
 
-/// How commands are confined; a later one is stronger.
+/// Confinement of commands; a later one is stronger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confinement {
@@ -33,11 +33,11 @@ impl Confinement {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
-    /// How commands are confined.
+    /// Confinement of commands.
     pub confinement: Confinement,
     /// The workspace.
     pub workspace: Workspace,
-    /// What exists beside the system's own programs. Shallow paths first.
+    /// Paths beside the system's own programs. Shallow paths first.
     pub binds: Vec<Bind>,
     /// Small files to make, most of them in `/etc`: path, content. Only in a jail with its own root.
     pub files: Vec<(PathBuf, String)>,
@@ -49,17 +49,17 @@ pub struct Policy {
     pub uid: u32,
     /// Group id inside; never 0. Without a user namespace it stays as it is.
     pub gid: u32,
-    /// What can be reached.
+    /// Reachable network.
     pub network: Network,
-    /// Whether the host may take sockets of the jail's network; [`Confinement::Full`] only.
+    /// True if the host may take sockets of the jail's network; [`Confinement::Full`] only.
     pub sockets: bool,
-    /// What may be used up.
+    /// Limits.
     pub bounds: Bounds,
     /// `cgroup.procs` or `tasks` files that the helper enters first. One that cannot be written is a failure.
     pub cgroup_procs: Vec<PathBuf>,
 }
 
-/// What several jails have in common, and what a template therefore prepares once: [`crate::wire::Request::Prepare`].
+/// The common part of several jails, which a template prepares once: [`crate::wire::Request::Prepare`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Preparation {
@@ -74,7 +74,7 @@ pub struct Preparation {
 }
 
 impl Policy {
-    /// Returns what a template prepares for this jail. None if a helper of its own must build it: without its own root, and with the
+    /// Returns the template's part of this jail. None if a separate helper must build it: without a private root, and with the
     /// network of the host, whose resolver can change at any time.
     pub fn preparation(&self) -> Option<Preparation> {
         let is_separate = self.confinement == Confinement::Full && self.network != Network::Full;
@@ -94,14 +94,14 @@ impl Policy {
 pub struct Workspace {
     /// Its path inside. Without its own root the same as `source`.
     pub at: PathBuf,
-    /// Where its files come from.
+    /// Source of its files.
     pub source: Source,
     /// Read-only mounts inside the workspace (hold-outs, a repository), made after the workspace; their mount points exist in `source`.
     pub inner: Vec<Bind>,
 }
 
 impl Workspace {
-    /// Returns the folders above inner mounts, relative to the workspace, shallow ones first. Each must be a mount of its own: the
+    /// Returns the folders above inner mounts, relative to the workspace, shallow ones first. Each must be a separate mount: the
     /// kernel refuses to rename a mount point, but not the folder above it.
     pub fn above_inner(&self) -> Vec<&Path> {
         let below = self.inner.iter().filter_map(|bind| bind.at.strip_prefix(&self.at).ok());
@@ -113,15 +113,15 @@ impl Workspace {
     }
 }
 
-/// Where a workspace's files come from.
+/// Source of a workspace's files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Source {
     /// Layers of directories, the first on top, under an upper directory that takes all changes.
     Overlay {
-        /// Read-only layers, the first hides what is in the later ones.
+        /// Read-only layers; earlier ones hide later ones.
         lower: Vec<PathBuf>,
-        /// Takes what is changed. On the same file system as `work`.
+        /// Takes the changes. On the same file system as `work`.
         upper: PathBuf,
         /// Scratch of the kernel's; empty.
         work: PathBuf,
@@ -134,14 +134,14 @@ pub enum Source {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bind {
-    /// Path on the host. Followed once by the host; no component may be a link any more.
+    /// Path on the host. The host has resolved it once; no component may be a link.
     pub source: PathBuf,
     /// Path inside.
     pub at: PathBuf,
-    /// Whether it may be written (build caches).
+    /// True if it may be written (build caches).
     #[serde(default)]
     pub writable: bool,
-    /// Whether it may be missing on the host.
+    /// True if it may be missing on the host.
     #[serde(default)]
     pub optional: bool,
 }
@@ -158,11 +158,11 @@ impl Bind {
     }
 }
 
-/// What can be reached over the network.
+/// Reachable network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Network {
-    /// Only a loopback of its own; not even that with `Landlock`, and not enforced with `Unconfined`.
+    /// Only a private loopback; not even that with `Landlock`, and not enforced with `Unconfined`.
     None,
     /// The same, and a listener on `127.0.0.1:3128` whose descriptor the host is given.
     Proxy,
@@ -170,7 +170,7 @@ pub enum Network {
     Full,
 }
 
-/// What may be used. 0 means nothing, not "unlimited".
+/// Limits on resources. 0 means nothing, not "unlimited".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bounds {

@@ -1,4 +1,4 @@
-//! One process as `/proc` shows it: its parent and what it used so far.
+//! One process as `/proc` shows it: its parent and its resource usage.
 //!
 //! The helper uses it to find processes to kill, the host to measure them. A process whose first thread has ended
 //! continues with its other threads, so a zombie counts as dead only if it has no other thread.

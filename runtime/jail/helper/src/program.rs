@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// A program with everything it is started with, in the system's form.
 #[derive(Debug)]
 pub(crate) struct Start {
-    /// What is started.
+    /// The program.
     pub(crate) image: Image,
     /// Its name and its arguments.
     pub(crate) arguments: Vec<CString>,

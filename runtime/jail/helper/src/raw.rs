@@ -21,8 +21,8 @@ pub(crate) fn fork() -> Result<Option<Pid>, Errno> {
 /// The stack of a process that is about to become a program, bytes. It fills a small part of it.
 const START_STACK_BYTES: usize = 256 * 1024;
 
-/// Starts a process that runs `begin` and becomes a program, or ends with the exit code that `begin` returns. It has a stack of its own
-/// and otherwise the memory of this process, which waits meanwhile: no page is copied, and what `begin` writes is there afterwards.
+/// Starts a process that runs `begin` and becomes a program, or ends with the exit code that `begin` returns. It has a separate stack
+/// and otherwise the memory of this process, which waits meanwhile: no page is copied, and writes of `begin` stay visible afterwards.
 pub(crate) fn start(begin: &mut dyn FnMut() -> i32) -> Result<Pid, Errno> {
     extern "C" fn enter(begin: *mut libc::c_void) -> libc::c_int {
         // SAFETY: the pointer is that of `start`, whose process waits until this one has ended or become a program.
@@ -48,7 +48,7 @@ pub(crate) fn fork_into(namespaces: UnshareFlags) -> Result<Option<Pid>, Errno> 
     // `clone3`, because filters refuse namespaces in `clone`. The fields that stay empty are for
     // descriptors, thread ids, a stack and thread-local storage.
     let wanted = [u64::from(namespaces.bits()), 0, 0, 0, libc::SIGCHLD as u64, 0, 0, 0];
-    // SAFETY: as with `fork`, the process has a single thread. Without a stack of its own the copy goes on in a copy of ours. The
+    // SAFETY: as with `fork`, the process has a single thread. Without a separate stack the copy continues on a copy of ours. The
     // array is the first version of `clone_args`, lives over the call, and its size is its own.
     let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const wanted, size_of_val(&wanted)) };
     checked(pid).map(|pid| Pid::from_raw(pid as i32))
@@ -177,9 +177,9 @@ pub(crate) struct ReapedChild {
     pub(crate) code: Option<i32>,
     /// The signal that ended it.
     pub(crate) signal: Option<i32>,
-    /// Processor time of it and of its own reaped children.
+    /// Processor time of it and of its reaped children.
     pub(crate) cpu: Duration,
-    /// Largest memory of it or one of its own reaped children, in bytes.
+    /// Largest memory of it or one of its reaped children, in bytes.
     pub(crate) memory_bytes: u64,
 }
 

@@ -12,10 +12,10 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, getppid, pidfd_open, pidfd_send_signal, test_kill_process};
 use std::time::{Duration, Instant};
 
-/// How long descendants are searched for where there is no PID namespace.
+/// Longest search for descendants where there is no PID namespace.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// How far a kill by this process reaches.
+/// The processes that a kill by this process reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KillScope {
     /// It is PID 1: all processes of the namespace, at once.

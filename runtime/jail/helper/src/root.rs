@@ -55,7 +55,7 @@ impl Root {
         Ok(Self(root))
     }
 
-    /// Opens a folder of the new root, making what is missing on the way. Links are an error.
+    /// Opens a folder of the new root, and creates missing folders. Links are an error.
     pub(crate) fn folder(&self, path: &Path) -> Result<OwnedFd, Failure> {
         let step = || format!("make folder {}", path.display());
         let mut made = PathBuf::new();
@@ -135,7 +135,7 @@ pub(crate) fn open_source(path: &Path) -> Result<OwnedFd, Errno> {
     openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
 }
 
-/// Puts a copy of what is mounted at `source`, with everything mounted below, at `target`.
+/// Mounts a copy of the mount at `source`, with everything mounted below, at `target`.
 pub(crate) fn attach(source: &OwnedFd, target: &OwnedFd, writable: bool, nature: BindKind) -> Result<(), Errno> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC

@@ -18,8 +18,8 @@ use seccompiler::{
 };
 use std::collections::BTreeMap;
 
-/// Rules by number of the call: an empty list means any arguments.
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+/// SyscallRules by number of the call: an empty list means any arguments.
+type SyscallRules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Programs for the kernel, in the order in which they are put on.
 #[derive(Debug, Default, Clone)]
@@ -50,13 +50,13 @@ impl Filters {
     }
 }
 
-fn by_arguments(rules: Rules) -> Result<BpfProgram, BackendError> {
+fn by_arguments(rules: SyscallRules) -> Result<BpfProgram, BackendError> {
     let arch = if cfg!(target_arch = "aarch64") { TargetArch::aarch64 } else { TargetArch::x86_64 };
     SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(libc::EPERM as u32), arch)?.try_into()
 }
 
-fn refused_calls(confinement: Confinement, network: Network) -> Result<Rules, BackendError> {
-    let mut rules: Rules = calls::REFUSED.iter().map(|number| (*number, Vec::new())).collect();
+fn refused_calls(confinement: Confinement, network: Network) -> Result<SyscallRules, BackendError> {
+    let mut rules: SyscallRules = calls::REFUSED.iter().map(|number| (*number, Vec::new())).collect();
     for bit in calls::NAMESPACE_BITS {
         add(&mut rules, libc::SYS_clone, vec![masked(0, bit, bit)?])?;
     }
@@ -86,7 +86,7 @@ fn refused_calls(confinement: Confinement, network: Network) -> Result<Rules, Ba
 }
 
 /// A thread with its own descriptor table: the host counts the descriptors of a process and would miss these.
-fn refuse_own_tables(rules: &mut Rules) -> Result<(), BackendError> {
+fn refuse_own_tables(rules: &mut SyscallRules) -> Result<(), BackendError> {
     let (thread, files) = (libc::CLONE_THREAD as u64, libc::CLONE_FILES as u64);
     add(rules, libc::SYS_clone, vec![masked(0, thread | files, thread)?])?;
     let own = calls::CLOSE_RANGE_UNSHARE;
@@ -94,7 +94,7 @@ fn refuse_own_tables(rules: &mut Rules) -> Result<(), BackendError> {
 }
 
 /// Dropping pages from the page cache, which all stages share, and querying it.
-fn refuse_cache(rules: &mut Rules) -> Result<(), BackendError> {
+fn refuse_cache(rules: &mut SyscallRules) -> Result<(), BackendError> {
     for (number, argument, advice) in calls::CACHE_ADVICE {
         add(rules, number, vec![equal(argument, advice)?])?;
     }
@@ -107,7 +107,7 @@ fn refuse_cache(rules: &mut Rules) -> Result<(), BackendError> {
 }
 
 /// Character and block devices, whiteouts included.
-fn refuse_devices(rules: &mut Rules) -> Result<(), BackendError> {
+fn refuse_devices(rules: &mut SyscallRules) -> Result<(), BackendError> {
     for &(number, mode) in calls::MAKE_NODE {
         for kind in [libc::S_IFCHR, libc::S_IFBLK] {
             add(rules, number, vec![masked(mode, libc::S_IFMT.into(), kind.into())?])?;
@@ -117,7 +117,7 @@ fn refuse_devices(rules: &mut Rules) -> Result<(), BackendError> {
 }
 
 /// Files with set-user-id or set-group-id bits.
-fn refuse_lent_rights(rules: &mut Rules) -> Result<(), BackendError> {
+fn refuse_lent_rights(rules: &mut SyscallRules) -> Result<(), BackendError> {
     for bit in [u64::from(libc::S_ISUID), u64::from(libc::S_ISGID)] {
         for &(number, mode) in calls::SET_MODE {
             add(rules, number, vec![masked(mode, bit, bit)?])?;
@@ -133,7 +133,7 @@ fn refuse_lent_rights(rules: &mut Rules) -> Result<(), BackendError> {
 }
 
 /// All families but these, and of netlink all but the route protocol.
-fn refuse_sockets(rules: &mut Rules, allowed: &[i32]) -> Result<(), BackendError> {
+fn refuse_sockets(rules: &mut SyscallRules, allowed: &[i32]) -> Result<(), BackendError> {
     if allowed.is_empty() {
         rules.insert(libc::SYS_socket, Vec::new());
     } else {
@@ -153,7 +153,7 @@ fn refuse_sockets(rules: &mut Rules, allowed: &[i32]) -> Result<(), BackendError
 
 /// Limits and priorities of other processes of the same user: the jail's first process, which a limit could kill, and without own
 /// namespaces the host's processes too.
-fn refuse_others(rules: &mut Rules, confinement: Confinement) -> Result<(), BackendError> {
+fn refuse_others(rules: &mut SyscallRules, confinement: Confinement) -> Result<(), BackendError> {
     for (number, target) in calls::OF_ANOTHER {
         let condition = if confinement == Confinement::Full { equal(target, 1)? } else { other_than(target, 0)? };
         add(rules, number, vec![condition])?;
@@ -165,7 +165,7 @@ fn refuse_others(rules: &mut Rules, confinement: Confinement) -> Result<(), Back
 }
 
 /// Refuses a call whose arguments meet all these conditions. A call that is refused with any arguments stays so.
-fn add(rules: &mut Rules, number: i64, conditions: Vec<SeccompCondition>) -> Result<(), BackendError> {
+fn add(rules: &mut SyscallRules, number: i64, conditions: Vec<SeccompCondition>) -> Result<(), BackendError> {
     if rules.get(&number).is_none_or(|known| !known.is_empty()) {
         rules.entry(number).or_default().push(SeccompRule::new(conditions)?);
     }

@@ -24,7 +24,7 @@ use std::time::Duration;
 /// A jail that is ready.
 #[derive(Debug)]
 pub(crate) struct Jail {
-    /// What it is like.
+    /// Its policy.
     pub(crate) policy: Policy,
     /// The control socket.
     pub(crate) control: OwnedFd,
@@ -34,13 +34,13 @@ pub(crate) struct Jail {
     pub(crate) children: OwnedFd,
     /// The workspace's root, as seen inside.
     pub(crate) workspace: OwnedFd,
-    /// What confines each command.
+    /// Confinement of each command.
     pub(crate) confinement: CommandConfinement,
-    /// How far a kill reaches.
+    /// The processes that a kill reaches.
     pub(crate) reach: KillScope,
 }
 
-/// A running command, and what is known about it so far.
+/// A running command, and its state so far.
 #[derive(Debug)]
 struct RunningCommand {
     pid: Pid,
@@ -48,7 +48,7 @@ struct RunningCommand {
     cpu: Duration,
 }
 
-/// Serves until the host is gone. When this returns, no process is alive, as far as [`KillScope`] goes.
+/// Serves until the host is gone. When this returns, all processes within [`KillScope`] are dead.
 pub(crate) fn serve(jail: &Jail) {
     let mut running = None;
     while serve_next(jail, &mut running).is_some() {}
@@ -73,7 +73,7 @@ fn serve_next(jail: &Jail, running: &mut Option<RunningCommand>) -> Option<()> {
     Some(())
 }
 
-/// What there is to do.
+/// Pending events.
 struct Events {
     has_request: bool,
     has_dead_child: bool,
@@ -140,8 +140,8 @@ fn start(jail: &Jail, command: &Command, descriptors: Vec<OwnedFd>) -> Result<Ru
     Ok(RunningCommand { pid, ended: CommandEnd::default(), cpu: Duration::ZERO })
 }
 
-/// Opens the folder a command starts in. The filters leave no call that stays below the workspace by itself, so the place of what was opened
-/// is checked: it is what the command gets, wherever links led.
+/// Opens the working directory of a command. The filters allow no call that restricts the lookup to the workspace, so the real path of the
+/// opened folder is checked: it is the folder that the command gets, regardless of links.
 fn folder(workspace: &OwnedFd, cwd: &Path) -> Result<OwnedFd, Failure> {
     let step = "open the command's folder";
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

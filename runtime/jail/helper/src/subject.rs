@@ -38,7 +38,7 @@ pub enum SubjectReply {
     Ended(SubjectEnd),
 }
 
-/// How the program under test ended, in the terms of a shell.
+/// The end of the program under test, in the terms of a shell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SubjectEnd {

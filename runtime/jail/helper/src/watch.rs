@@ -1,6 +1,6 @@
 //! Finds the living descendants of this process in `/proc`.
 //!
-//! Descendants are found by their parents, so the search works with any `/proc`. The host measures what they use.
+//! Descendants are found by their parents, so the search works with any `/proc`. The host measures their resources.
 #![forbid(unsafe_code)]
 
 use glovebox_jail_helper::process;

@@ -32,13 +32,13 @@ pub enum Request {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
-    /// What is started.
+    /// The program.
     pub program: Program,
     /// Words after the program's name.
     pub arguments: Vec<String>,
     /// The whole environment.
     pub env: Vec<(String, String)>,
-    /// Where it starts, relative to the workspace.
+    /// Working directory, relative to the workspace.
     pub cwd: String,
 }
 
@@ -59,7 +59,7 @@ pub enum Program {
     SelfTest(Targets),
 }
 
-/// What the self-test tries to reach on the host. All of it belongs to the host that asks.
+/// Objects of the host that the self-test tries to reach. All of them belong to the requesting host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Targets {
@@ -81,13 +81,13 @@ pub struct Targets {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SelfTestCheck {
-    /// What was tried, such as `read-outside`.
+    /// The attempted action, such as `read-outside`.
     pub name: String,
     /// True for what has to work, false for what has to fail.
     pub must_work: bool,
-    /// Whether it worked.
+    /// True if it worked.
     pub worked: bool,
-    /// What the system answered.
+    /// The system's answer.
     pub answer: String,
 }
 
@@ -97,9 +97,9 @@ pub struct SelfTestCheck {
 pub enum Reply {
     /// The first process exists. Beside it a pidfd: of PID 1 where there is a PID namespace, else of the helper itself; with
     /// [`crate::policy::Confinement::Bwrap`] also the file in memory that `bwrap` writes its errors into; from a template also the
-    /// jail's mount namespace, which whoever holds it keeps from being removed.
+    /// jail's mount namespace, which exists as long as its descriptor is open.
     Spawned,
-    /// What holds memory beside processes, to be read at any time. Beside it six descriptors: the namespace's lists of segments,
+    /// Objects that hold memory beside processes, readable at any time. Beside it six descriptors: the namespace's lists of segments,
     /// queues and semaphores of System V, then the folders in memory: for temporary files, home and `/dev/shm`. Only where these
     /// are the jail's own, and before `Ready`.
     Stores,
@@ -115,13 +115,13 @@ pub enum Reply {
     Ended(CommandEnd),
 }
 
-/// What a jail enforces.
+/// The enforced confinement of a jail.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Enforcement {
     /// Landlock's ABI that is enforced; 0 where none is.
     pub landlock_abi: u32,
-    /// What is weaker than the tier promises, such as `proc=shared` or `processes=soft`.
+    /// Guarantees of the tier that are weaker here, such as `proc=shared` or `processes=soft`.
     pub degradations: Vec<String>,
 }
 
@@ -137,7 +137,7 @@ pub struct Failure {
     pub text: String,
 }
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommandEnd {

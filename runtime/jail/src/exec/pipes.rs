@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// Most bytes taken from a stream before the clock is looked at again.
+/// Most bytes that are read from a stream before the clock is checked again.
 const ROUND_BYTES_MAX: usize = 1 << 20;
 /// Longest single wait.
 const WAIT_SECONDS_MAX: u64 = 3_600;
@@ -28,7 +28,7 @@ struct Stream {
     forward: Option<Forward>,
 }
 
-/// Where a stream is passed on. A slow reader slows the program down. If the reader leaves, the program's pipe is closed.
+/// The receiver of a forwarded stream. A slow reader slows the program down. If the reader leaves, the program's pipe is closed.
 struct Forward {
     pipe: OwnedFd,
     bytes: Vec<u8>,
@@ -100,14 +100,14 @@ impl Pipes {
         Ok(others)
     }
 
-    /// Ends reading and returns what was kept of output and error.
+    /// Ends reading and returns the stored output and error.
     pub(crate) fn finish(self) -> [CapturedOutput; 2] {
         self.streams.map(Stream::finish)
     }
 }
 
 impl Stream {
-    /// What must be ready before anything of it can be moved.
+    /// The descriptor that must be ready before bytes can be moved.
     fn awaited(&self) -> Option<PollFd<'_>> {
         match &self.forward {
             Some(forward) if self.is_full() => Some(PollFd::new(&forward.pipe, PollFlags::OUT)),
@@ -142,7 +142,7 @@ impl Stream {
         self.forward.as_ref().is_some_and(|forward| !forward.bytes.is_empty())
     }
 
-    /// Passes on what was taken. False while the reader has no room: then nothing more is taken.
+    /// Forwards the bytes that were read. False while the reader has no room: then no more bytes are read.
     fn pass_on(&mut self) -> bool {
         let Some(forward) = &mut self.forward else { return true };
         match forward.write() {
@@ -159,7 +159,7 @@ impl Stream {
 }
 
 impl Forward {
-    /// Writes what the pipe takes; true when nothing is left.
+    /// Writes as much as the pipe accepts; true when everything was written.
     fn write(&mut self) -> Result<bool, Errno> {
         while self.written < self.bytes.len() {
             match rustix::io::write(&self.pipe, &self.bytes[self.written..]) {

@@ -31,7 +31,7 @@ pub(super) fn name_not_enforced(degradations: &mut Vec<String>, is_grouped: bool
     }
 }
 
-/// What all commands of a jail used.
+/// Resource usage of all commands of a jail.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ResourceUsage {
     /// Commands that were started.
@@ -44,7 +44,7 @@ pub struct ResourceUsage {
     pub disk_peak_bytes: Option<u64>,
     /// Length of the largest file that was left in the workspace or a cache; none where none was.
     pub file_peak_bytes: Option<u64>,
-    /// What went through the proxy, and what did not; where there was one.
+    /// Traffic through the proxy, and refused requests; none without a proxy.
     pub traffic: Option<ProxyRecord>,
 }
 

@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 
-/// Where `bwrap` must be. It is never looked up in a PATH or a workspace.
+/// Path of `bwrap`. It is never searched for in a PATH or a workspace.
 pub(super) const BWRAP: &str = "/usr/bin/bwrap";
 /// Most bytes of its errors that are read.
 const BYTES_MAX: usize = 512;
@@ -23,7 +23,7 @@ const SETUID: u32 = 0o4000;
 #[derive(Debug, Default)]
 pub(super) struct Bwrap {
     is_started: bool,
-    /// What it writes to standard error.
+    /// Its standard error.
     errors: Option<OwnedFd>,
 }
 

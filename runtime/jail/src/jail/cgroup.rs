@@ -17,18 +17,18 @@ use std::time::{Duration, Instant};
 
 /// The helper and its first process count too.
 const OWN_PROCESSES: u64 = 2;
-/// What the helper and its first process need beside the commands.
+/// Memory of the helper and its first process, beside that of the commands.
 const OWN_MEMORY_BYTES: u64 = 8 << 20;
 /// Longest time an emptied group is tried to be removed.
 const REMOVE_MAX: Duration = Duration::from_secs(2);
-/// How often a group that should be empty is looked at.
+/// Interval at which a group that should be empty is checked.
 const NAP: Duration = Duration::from_millis(5);
-/// How far up a group that hands out controllers is looked for.
+/// Most ancestors that are searched for a group that delegates controllers.
 const ANCESTORS_MAX: usize = 8;
 const PREFIX: &str = "glovebox-";
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
-/// Where this program has looked for groups that were left behind.
+/// Folders in which this program has searched for abandoned groups.
 static TIDIED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// The groups of one jail. Dropped, they are removed.
@@ -37,16 +37,16 @@ pub(super) struct Cgroup {
     memory: PathBuf,
     /// None in version 2, where it is the same group.
     pids: Option<PathBuf>,
-    version: Version,
+    version: CgroupVersion,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Version {
+enum CgroupVersion {
     One,
     Two,
 }
 
-/// Where groups of jails are made.
+/// The parents of the groups of jails.
 #[derive(Debug)]
 struct ParentGroups {
     memory: PathBuf,
@@ -54,9 +54,9 @@ struct ParentGroups {
     pids: Option<PathBuf>,
 }
 
-/// What happened in a group so far.
+/// Events and usage of a group so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Usage {
+pub(super) struct GroupUsage {
     pub(super) memory_peak_bytes: u64,
     pub(super) processes_peak: u64,
     /// Processes killed for memory.
@@ -68,7 +68,7 @@ pub(super) struct Usage {
 impl Cgroup {
     /// Makes a group that bounds memory and processes. The error text is the reason for a failure.
     pub(super) fn make(limits: &Limits) -> Result<Self, String> {
-        // Where a group could be made, another can; looking for it again takes longer than making it.
+        // A place that once worked works again; searching for it takes longer than creating a group.
         static FOUND: OnceLock<ParentGroups> = OnceLock::new();
         if let Some(group) = FOUND.get().and_then(|parents| parents.make(limits).ok()) {
             return Ok(group);
@@ -99,8 +99,8 @@ impl Cgroup {
     /// fast. To move a process, the kernel waits for all forks on the machine, which takes longer than the rest of a jail.
     pub(super) fn procs(&self) -> Vec<PathBuf> {
         let file = match self.version {
-            Version::One => "tasks",
-            Version::Two => "cgroup.procs",
+            CgroupVersion::One => "tasks",
+            CgroupVersion::Two => "cgroup.procs",
         };
         let mut all = vec![self.memory.join(file)];
         all.extend(self.pids.iter().map(|group| group.join(file)));
@@ -113,17 +113,17 @@ impl Cgroup {
 
     /// Resets the peaks, where the kernel can.
     pub(super) fn forget_peaks(&self) {
-        // Where it cannot, peaks are those of the jail so far.
+        // Otherwise peaks are those of the whole jail so far.
         let _ = match self.version {
-            Version::One => fs::write(self.memory.join("memory.max_usage_in_bytes"), "0"),
-            Version::Two => Ok(()),
+            CgroupVersion::One => fs::write(self.memory.join("memory.max_usage_in_bytes"), "0"),
+            CgroupVersion::Two => Ok(()),
         };
     }
 
     /// Kills the processes of the group until it is empty, at most until `deadline`. Returns the number that is left.
     pub(super) fn kill_all(&self, deadline: Instant) -> usize {
         loop {
-            if self.version == Version::Two {
+            if self.version == CgroupVersion::Two {
                 // Missing before 5.14; then one by one as in version 1.
                 let _ = fs::write(self.memory.join("cgroup.kill"), "1");
             }
@@ -151,19 +151,19 @@ impl Cgroup {
     /// Reads how many processes were killed for memory so far.
     pub(super) fn killed(&self) -> u64 {
         let events = match self.version {
-            Version::One => "memory.oom_control",
-            Version::Two => "memory.events",
+            CgroupVersion::One => "memory.oom_control",
+            CgroupVersion::Two => "memory.events",
         };
         field(&self.memory.join(events), "oom_kill")
     }
 
     /// Reads what happened so far.
-    pub(super) fn usage(&self) -> Usage {
+    pub(super) fn usage(&self) -> GroupUsage {
         let peak = match self.version {
-            Version::One => "memory.max_usage_in_bytes",
-            Version::Two => "memory.peak",
+            CgroupVersion::One => "memory.max_usage_in_bytes",
+            CgroupVersion::Two => "memory.peak",
         };
-        Usage {
+        GroupUsage {
             memory_peak_bytes: number(&self.memory.join(peak)),
             processes_peak: number(&self.pids().join("pids.peak")).saturating_sub(OWN_PROCESSES),
             killed: self.killed(),
@@ -275,7 +275,7 @@ impl MakeError {
 /// Makes a group of version 2.
 fn in_second(parent: &Path, limits: &Limits) -> Result<Cgroup, MakeError> {
     let made = begin(parent).map_err(|error| MakeError::Refused(format!("`{}`: {error}", parent.display())))?;
-    let group = Cgroup { memory: made, pids: None, version: Version::Two };
+    let group = Cgroup { memory: made, pids: None, version: CgroupVersion::Two };
     let limits = [
         ("memory.max", limits.command_memory_bytes.saturating_add(OWN_MEMORY_BYTES)),
         ("pids.max", limits.processes.saturating_add(OWN_PROCESSES)),
@@ -291,8 +291,8 @@ fn in_second(parent: &Path, limits: &Limits) -> Result<Cgroup, MakeError> {
 fn in_first(memory: &Path, pids: &Path, limits: &Limits) -> Result<Cgroup, String> {
     let made = |folder: &Path| begin(folder).map_err(|error| format!("`{}`: {error}", folder.display()));
     let memory = made(memory)?;
-    // From here on, dropping removes what was made.
-    let mut group = Cgroup { pids: None, memory, version: Version::One };
+    // From here on, dropping removes the groups.
+    let mut group = Cgroup { pids: None, memory, version: CgroupVersion::One };
     group.pids = Some(made(pids)?);
     let bytes = limits.command_memory_bytes.saturating_add(OWN_MEMORY_BYTES);
     limit(&group.memory, "memory.limit_in_bytes", bytes)?;
@@ -317,7 +317,7 @@ fn begin(parent: &Path) -> io::Result<PathBuf> {
     Ok(made)
 }
 
-/// Returns what is mounted, read once: hierarchies of control groups are mounted when a machine starts.
+/// Returns the mounts, read once: hierarchies of control groups are mounted when a machine starts.
 fn mounts() -> io::Result<&'static str> {
     static MOUNTS: OnceLock<String> = OnceLock::new();
     if let Some(mounts) = MOUNTS.get() {

@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What an entry takes at least: an inode and a name.
+/// Bytes of an entry at least: an inode and a name.
 const ENTRY_BYTES: u64 = 1024;
-/// Shortest time between two looks; a command that ends earlier is looked at when it has ended.
+/// Shortest time between two measurements; a command that ends earlier is measured after its end.
 pub(super) const LOOK_MIN: Duration = Duration::from_millis(250);
 /// Longest time without a look beside the pause after a walk: a moment of work may not be seen, and others may free space meanwhile.
 const LOOK_MAX: Duration = Duration::from_secs(5);
@@ -32,29 +32,29 @@ const FREE_PART: u64 = 4;
 pub(super) struct Disk {
     folders: Vec<PathBuf>,
     bytes_max: u64,
-    /// What was there before the first command: nothing in an upper layer, everything in a copy.
+    /// Bytes before the first command: none in an upper layer, everything in a copy.
     before: u64,
     /// Length of the largest file that was there.
     largest_before: u64,
-    /// The most free space there was, with what was measured by then: what others of the machine free is not the jail's to take.
+    /// The largest free space so far, together with the jail's usage at that time. The jail must not use space that other programs free.
     free_most: AtomicU64,
     peak: AtomicU64,
     largest: AtomicU64,
-    /// How long the last walk took, in microseconds.
+    /// Duration of the last walk, in microseconds.
     walk_us: AtomicU64,
-    /// Whether the last walk was after the last command.
+    /// True if the last walk was after the last command.
     is_final: AtomicBool,
 }
 
-/// What commands held on disk without a name, when that was looked at.
+/// Disk usage of the commands' unlinked files, at the time of the measurement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct UnlinkedSample {
     pub(super) bytes: u64,
-    /// Whether there may be more.
+    /// True if there may be more.
     pub(super) hides: bool,
 }
 
-/// What one walk found.
+/// Totals of one walk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct WalkTotals {
     bytes: u64,
@@ -105,8 +105,8 @@ impl Disk {
         }
     }
 
-    /// True when a command that took so long left too much. Where a walk is long beside that, it is looked at only when much of the
-    /// free space is gone.
+    /// True when a command of this duration left too much. If a walk takes long compared with that, the disk is walked only when much of the
+    /// free space was used.
     pub(super) fn is_over_at_end(&self, took: Duration) -> bool {
         let is_cheap = Duration::from_micros(self.walk_us.load(Ordering::Relaxed)) * PAUSE_FACTOR <= took;
         let fallen = || self.free_most.load(Ordering::Relaxed).saturating_sub(self.free());
@@ -123,7 +123,7 @@ impl Disk {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Returns the length of the largest file that a command made, as far as there was a look.
+    /// Returns the length of the largest file of a command, as far as it was measured.
     pub(super) fn largest(&self) -> u64 {
         Some(self.largest.load(Ordering::Relaxed)).filter(|bytes| *bytes > self.largest_before).unwrap_or(0)
     }

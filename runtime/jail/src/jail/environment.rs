@@ -15,9 +15,9 @@ use std::path::Path;
 pub(super) struct OwnFolders<'p> {
     pub(super) home: &'p Path,
     pub(super) tmp: &'p Path,
-    /// What `{scratch}` in a variable stands for.
+    /// Value of `{scratch}` in a variable.
     pub(super) scratch: &'p Path,
-    /// What `{kept}` stands for.
+    /// Value of `{kept}`.
     pub(super) kept: &'p Path,
 }
 
@@ -102,7 +102,7 @@ struct Variable<'v> {
 
 impl<'v> Variable<'v> {
     /// Checks the name and the value.
-    fn checked((name, value): (&'v String, &'v String)) -> Result<Self, ExecError> {
+    fn checked(name: &'v str, value: &'v str) -> Result<Self, ExecError> {
         let starts_well = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
         if !starts_well || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
             return Err(ExecError::Invalid(format!("`{}` is not the name of a variable", visible::line(name))));
@@ -136,8 +136,8 @@ pub(super) fn build(
     if has_proxy {
         all.extend(crate::proxy::environment().map(|(name, value)| (name.to_owned(), value.into())));
     }
-    for variable in &policy.env {
-        let Variable { name, value } = Variable::checked(variable)?;
+    for (name, value) in &policy.env {
+        let Variable { name, value } = Variable::checked(name, value)?;
         if name == "PATH" {
             return Err(ExecError::Invalid(
                 "PATH is fixed; add folders with `[exec] path` in glovebox.toml".to_owned(),
@@ -149,7 +149,7 @@ pub(super) fn build(
         all.insert(name.to_owned(), filled.into());
     }
     for (name, value) in &command.env {
-        let variable = Variable::checked((name, value))?;
+        let variable = Variable::checked(name, value)?;
         if variable.is_dangerous() && policy.env.get(name) != Some(value) {
             let remedy = format!("only `[exec] env` in glovebox.toml may set `{name}`");
             return Err(ExecError::Invalid(format!(

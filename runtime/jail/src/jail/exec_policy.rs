@@ -1,16 +1,16 @@
-//! What the operator allows every command in a jail.
+//! The operator's rules for every command in a jail.
 //!
-//! It is the same for all stages of a run. Grants of a single stage are not part of it.
+//! They are the same for all stages of a run. Grants of a single stage are not part of them.
 
 use super::Bind;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What the operator allows every command.
+/// The operator's rules for every command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecPolicy {
-    /// Where programs are looked up; absolute folders outside the workspace.
+    /// Search path for programs; absolute folders outside the workspace.
     pub path: Vec<PathBuf>,
     /// Variables of every command. `{scratch}` in a value stands for the command's scratch folder, `{home}` for its HOME, `{kept}` for
     /// the first folder of `kept`.
@@ -27,7 +27,7 @@ pub struct ExecPolicy {
     pub output_bytes_max: u64,
     /// Time between SIGTERM and SIGKILL after a timeout or a cancellation.
     pub grace: Duration,
-    /// Longest time for killing what a command left; then [`crate::exec::ExecError::Survivors`].
+    /// Longest time for killing the processes that a command left; then [`crate::exec::ExecError::Survivors`].
     pub kill_max: Duration,
 }
 

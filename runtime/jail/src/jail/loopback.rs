@@ -11,19 +11,19 @@ use std::os::fd::OwnedFd;
 const WAITING_MAX: i32 = 128;
 
 impl Jail {
-    /// Makes a TCP socket in the jail's network, to connect to a port of its loopback or to listen on one.
+    /// Creates a TCP socket in the jail's network, to connect to a port of its loopback or to listen on one.
     ///
     /// # Errors
-    /// Without [`super::JailChannels::sockets`], and when the jail is gone.
+    /// The jail was opened without [`super::JailChannels::sockets`], or has ended.
     pub fn socket(&self) -> io::Result<OwnedFd> {
         let sockets = self.sockets.as_ref();
         sockets.ok_or_else(|| io::Error::other("the sandbox provides no sockets"))?.open()
     }
 
-    /// Makes a socket that listens at a port of the jail's loopback.
+    /// Creates a socket that listens at a port of the jail's loopback.
     ///
     /// # Errors
-    /// As [`Jail::socket`], and where the port is taken.
+    /// As [`Jail::socket`], and if the port is in use.
     pub(crate) fn listen(&self, port: u16) -> io::Result<OwnedFd> {
         let socket = self.socket()?;
         set_socket_reuseaddr(&socket, true)?;

@@ -1,6 +1,6 @@
-//! Who makes the namespaces of a jail, and what the host does differently for each.
+//! The creator of a jail's namespaces, and the differences that the host must know.
 //!
-//! All that the host knows about `bwrap` is here and in [`super::bwrap`].
+//! All of the host's knowledge about `bwrap` is here and in [`super::bwrap`].
 
 use super::JailError;
 use super::bwrap::Bwrap;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Longest time that a PID namespace of `bwrap` may take to die when its first process is killed.
 const NAMESPACE_MAX: Duration = Duration::from_secs(5);
 
-/// Who makes the namespaces of a jail.
+/// The creator of a jail's namespaces.
 #[derive(Debug)]
 pub(super) enum Namespaces {
     /// The helper itself.
@@ -36,7 +36,7 @@ impl Namespaces {
         }
     }
 
-    /// Goes on after the helper reported its first process, with what it sent beside.
+    /// Continues after the helper has reported its first process; takes the descriptors that came with the report.
     pub(super) fn spawned(
         &mut self,
         control: &Control,

@@ -1,4 +1,4 @@
-//! Where the first process of a jail comes from: a helper of its own, or a fork of a template. It decides what is cleaned up.
+//! Origin of the first process of a jail: a separate helper, or a fork of a template. It decides how the jail is cleaned up.
 
 use super::control::wait_readable;
 use glovebox_workspace::regular_file;
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 /// Longest time that the helper of a dead jail may take to end.
 const REAP_MAX: Duration = Duration::from_secs(5);
 
-/// What has to be cleaned up when everything in a jail is dead.
+/// The resources to release when all processes of a jail are dead.
 #[derive(Debug)]
 pub(super) enum Origin {
-    /// A program of its own, which this program has to reap.
+    /// A child of this program, which must reap it.
     Program(Child),
     /// The first process, which its template reaps, and its mount namespace once that is known. While the namespace is held, the
     /// death of the first process does not wait until the kernel has removed its mounts.
@@ -22,7 +22,7 @@ pub(super) enum Origin {
 }
 
 impl Origin {
-    /// Waits for its end and releases what it holds. Everything in the jail must be dead.
+    /// Waits for its end and releases its resources. All processes of the jail must be dead.
     pub(super) fn clean_up(self) -> io::Result<()> {
         let mut child = match self {
             Self::Program(child) => child,

@@ -16,7 +16,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// The user's name inside.
 const USER: &str = "glovebox";
-/// TMPDIR of commands in a tier with a root of its own.
+/// TMPDIR of commands in a tier with a private root.
 const TMP_INSIDE: &str = "/tmp";
 /// The user and group inside if Glovebox runs as root. No command ever is root.
 const ID_INSIDE: u32 = 1000;
@@ -32,13 +32,13 @@ const SYSTEMS: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
 pub struct JailSetting {
     /// The tier.
     pub tier: Tier,
-    /// What the operator allows every command.
+    /// The operator's rules for every command.
     pub policy: ExecPolicy,
-    /// What can be reached.
+    /// Reachable network.
     pub network: Network,
     /// The limits of its commands.
     pub limits: Limits,
-    /// Path of the workspace inside, if the tier has a root of its own. Otherwise the workspace is where its files are.
+    /// Path of the workspace inside, if the tier has a private root. Otherwise the workspace has the same path as outside.
     pub inside: PathBuf,
     /// Mounts inside the workspace: absolute paths below `inside`. Their mount points exist in the layers.
     pub inner: Vec<Bind>,
@@ -47,7 +47,7 @@ pub struct JailSetting {
     pub kept: Vec<Bind>,
     /// Folders of the host that no other bind may show, hold or lie in: the run's folder, the user's project.
     pub hidden: Vec<PathBuf>,
-    /// The attempt's folder. HOME and TMPDIR are made in it if the tier has no root of its own.
+    /// The attempt's folder. HOME and TMPDIR are created in it if the tier has no private root.
     pub folder: PathBuf,
 }
 
@@ -56,7 +56,7 @@ pub struct JailSetting {
 pub struct JailChannels {
     /// A folder of this program's own that is shown read-only at [`glovebox_jail_helper::subject::FOLDER`].
     pub client_folder: Option<PathBuf>,
-    /// Whether this program may take sockets of the jail's network; [`Tier::Full`] only.
+    /// True if this program may take sockets of the jail's network; [`Tier::Full`] only.
     pub sockets: bool,
 }
 
@@ -99,11 +99,11 @@ impl JailSetting {
 #[derive(Debug)]
 pub(super) struct CheckedSetting {
     pub(super) policy: Policy,
-    /// Where a stage can write.
+    /// Paths that a stage can write.
     pub(super) writable: WritablePaths,
 }
 
-/// Where a stage can write, and where a read-only bind lies over that.
+/// Paths that a stage can write, without the read-only binds over them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WritablePaths {
     folders: Vec<PathBuf>,
@@ -122,7 +122,7 @@ impl WritablePaths {
     }
 }
 
-/// Checks everything, and makes the folders that a tier without a root of its own needs.
+/// Checks the setting, and creates the folders that a tier without a private root needs.
 pub(super) fn check(
     setting: &JailSetting,
     channels: &JailChannels,
@@ -210,7 +210,7 @@ fn main_folder(source: &Source) -> &Path {
     }
 }
 
-/// Everything of the host that must stay unseen: what the setting names, the attempt, the workspace's own layers.
+/// Host paths that must stay hidden: those of the setting, the attempt, and the workspace's layers.
 fn hidden(setting: &JailSetting, source: &Source) -> Result<Vec<PathBuf>, JailError> {
     let mut hidden = vec![canonical(&setting.folder)?];
     // A folder that does not exist cannot be shown.
@@ -261,7 +261,7 @@ fn is_in_any(path: &Path, folders: &[&str]) -> bool {
     folders.iter().any(|folder| path.starts_with(folder))
 }
 
-/// The binds of a tier with a root of its own, shallow paths first, each path once.
+/// The binds of a tier with a private root, shallow paths first, each path once.
 fn binds(requested: &[Bind], hidden: &[PathBuf], workspace: &Path) -> Result<Vec<Bind>, JailError> {
     let mut all: Vec<Bind> = Vec::new();
     for bind in requested {
@@ -308,7 +308,7 @@ fn checked_configuration(file: &Path) -> Result<Bind, JailError> {
     Ok(Bind::read_only(utf8(path.clone())?, path))
 }
 
-/// What commands may read in a tier without a root of its own. A path means the same inside and outside.
+/// Paths that commands may read in a tier without a private root. A path means the same inside and outside.
 fn unrooted(setting: &JailSetting, hidden: &[PathBuf]) -> Result<Vec<Bind>, JailError> {
     let mut all = binds(&setting.policy.binds, hidden, &hidden[0])?;
     for bind in &mut all {
@@ -317,7 +317,7 @@ fn unrooted(setting: &JailSetting, hidden: &[PathBuf]) -> Result<Vec<Bind>, Jail
     Ok(all)
 }
 
-/// Refuses to show what is never shown, by its real path.
+/// Refuses a bind that would show a hidden path, by its real path.
 fn check_shown(bind: &Bind, source: &Path, hidden: &[PathBuf]) -> Result<(), JailError> {
     if source == Path::new("/") || is_in_any(source, &KERNELS) {
         return Err(refused(bind, &"it contains files of the kernel or of services"));
@@ -346,7 +346,7 @@ fn checked_inner(bind: &Bind, setting: &JailSetting, workspace: &Path) -> Result
     Ok(Bind { source: utf8(source)?, at: utf8(below)?, writable: bind.writable, optional: bind.optional })
 }
 
-/// A folder of the run, which the run itself names: it may lie in what is hidden, and must not show the attempt.
+/// Checks a folder of the run, which the run itself binds: it may lie in a hidden folder, and must not show the attempt.
 fn checked_kept(bind: &Bind, setting: &JailSetting) -> Result<Bind, JailError> {
     let (at, source) = (normal(&bind.at)?, canonical(&bind.source)?);
     let is_in_place = if setting.tier.has_own_root() { at.starts_with(HOME_INSIDE) } else { at == source };

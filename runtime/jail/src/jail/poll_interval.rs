@@ -1,7 +1,7 @@
-//! How often a running command is looked at: often while it works, seldom while it waits.
+//! The interval at which a running command is sampled: short while it works, long while it waits.
 //!
-//! A command works if its processes use processor time, begin or end. What only the host bounds cannot grow without that, so a command that
-//! waits is looked at less and less often. One that goes on to work is noticed at the next look.
+//! A command works if its processes use processor time, begin or end. Resources that only the host limits cannot grow without that, so a
+//! waiting command is sampled less and less often. The next sample notices when it works again.
 
 use super::processes::Sample;
 use std::time::Duration;
@@ -59,7 +59,7 @@ mod tests {
     const FREE: u64 = 1 << 30;
 
     fn sample(ticks: &[u64]) -> Sample {
-        let of = |(pid, cpu_ticks): (i32, u64)| ProcessStat {
+        let stat = |(pid, cpu_ticks)| ProcessStat {
             pid,
             started: 7,
             parent: 1,
@@ -68,7 +68,7 @@ mod tests {
             resident_bytes: 0,
             cpu_ticks,
         };
-        Sample { processes: (1..).zip(ticks.iter().copied()).map(of).collect(), ..Sample::default() }
+        Sample { processes: (1..).zip(ticks.iter().copied()).map(stat).collect(), ..Sample::default() }
     }
 
     #[test]

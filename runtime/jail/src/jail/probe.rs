@@ -27,7 +27,7 @@ use witness::Witness;
 /// Longest time the self-test may take.
 const TEST_MAX: Duration = Duration::from_secs(30);
 
-/// What this machine can enforce.
+/// The confinement that this machine can enforce.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeReport {
@@ -35,11 +35,11 @@ pub struct ProbeReport {
     pub tier: Option<Tier>,
     /// Landlock's ABI that is enforced in it; 0 where none is.
     pub landlock_abi: u32,
-    /// What is weaker than the tier promises, such as `memory=soft`.
+    /// Guarantees of the tier that are weaker here, such as `memory=soft`.
     pub degradations: Vec<String>,
     /// Why no better tier, best first.
     pub missing: Vec<MissingTier>,
-    /// What the self-test tried in the tier.
+    /// Results of the self-test in the tier.
     pub checks: Vec<SelfTestCheck>,
 }
 

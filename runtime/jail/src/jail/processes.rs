@@ -1,4 +1,4 @@
-//! The processes of a jail and what they hold, seen from the host in `/proc`.
+//! Measures the processes of a jail and their memory from the host, in `/proc`.
 //!
 //! The host measures, not the jail's first process: that process has no capability, so a command could hide by not being dumpable. The
 //! user namespace of the jail belongs to the host's user, who may inspect every process in it. Resident pages are not enough, because
@@ -30,22 +30,22 @@ pub(super) struct JailProcesses {
     stores: Option<Stores>,
 }
 
-/// What existed before the first command.
+/// The state before the first command.
 #[derive(Debug)]
 struct Baseline {
     /// The helper's own processes.
     own: HashSet<(i32, u64)>,
-    /// The least shared memory of the whole machine so far, without what was measured of the jail. Memory that others free must not
-    /// hide what the jail takes.
+    /// The smallest shared memory of the whole machine so far, without the measured memory of the jail. Memory that others free must not
+    /// hide the jail's memory.
     shared_least: AtomicU64,
 }
 
-/// What was found at one moment.
+/// A measurement at one moment.
 #[derive(Debug, Default)]
 pub(super) struct Sample {
     /// The processes.
     pub(super) processes: Vec<ProcessStat>,
-    /// What they hold open or mapped without a name.
+    /// Their open or mapped files without a name.
     pub(super) held: UnlinkedUsage,
 }
 
@@ -115,7 +115,7 @@ impl JailProcesses {
     }
 
     /// True when the jail holds memory that cannot be measured, and the memory of the whole machine grew by more than `bytes_max`
-    /// beyond what was measured of this jail.
+    /// beyond the measured memory of this jail.
     pub(super) fn hides_memory(&self, sample: &Sample, bytes_max: u64) -> bool {
         let known = self.stores.as_ref().map_or(0, Stores::bytes).saturating_add(sample.held.memory_bytes);
         let Some(baseline) = self.baseline.get() else { return false };

@@ -1,4 +1,4 @@
-//! Which file a command starts: one of the fixed `PATH`, or an absolute one outside the workspace.
+//! Finds the file of a command's program: in the fixed `PATH`, or an absolute path outside the workspace.
 //!
 //! A file that the stage could have written is never started as a program. This module does not interpret arguments.
 
@@ -20,12 +20,12 @@ const PROGRAM_BYTES_MAX: u64 = 1 << 30;
 /// Most digests that are kept.
 const KNOWN_MAX: usize = 256;
 
-/// Digests of programs by what changes with their content: device, inode, length, and both times in nanoseconds. Nobody but root sets the
-/// second time.
+/// Digests of programs by the metadata that changes with their content: device, inode, length, and both times in nanoseconds. Only root
+/// can set the second time.
 type DigestCache = HashMap<[i128; 5], Digest>;
 static KNOWN: Mutex<Option<DigestCache>> = Mutex::new(None);
 
-/// The file of a command's program on this machine, with its digest. None if it is not found, or lies in what the stage can write.
+/// The file of a command's program on this machine, with its digest. None if it is not found, or if the stage can write it.
 pub(super) fn file(
     policy: &ExecPolicy,
     program: &Program,
@@ -78,7 +78,7 @@ fn digested(program: &Path) -> io::Result<DigestedFile> {
     Ok(DigestedFile { path, bytes, digest })
 }
 
-/// Returns what a jail must start; it looks names up inside. A path for which `is_writable` is refused.
+/// Returns the program for a jail to start; names are looked up inside. A path for which `is_writable` is refused.
 pub(super) fn resolve(
     policy: &ExecPolicy,
     program: &Program,

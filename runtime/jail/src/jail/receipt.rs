@@ -6,7 +6,7 @@ use super::{Jail, JailStatus, program};
 use crate::exec::{Command, Exit};
 use glovebox_record::{DigestedFile, Receipt};
 
-/// What was started, as a receipt shows it.
+/// A started command, as a receipt shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandLine {
     /// argv, or `["sh", "-c", text]`.
@@ -20,7 +20,7 @@ pub struct CommandLine {
 }
 
 impl Jail {
-    /// What the receipt of a command shows, before it starts.
+    /// The command line for a receipt, before the command starts.
     pub fn line(&self, command: &Command) -> CommandLine {
         CommandLine {
             argv: command.program.words(),

@@ -1,10 +1,10 @@
 //! One command in a jail, from its request to its end.
 //!
-//! A single thread waits for the first of output, the helper's reply, an alarm and the clock, and looks at nothing in between. The helper replies `Ended` when no process of the
+//! A single thread waits for the first of output, the helper's reply, a wake-up and the clock, and looks at nothing in between. The helper replies `Ended` when no process of the
 //! command is alive, so reading ends soon after it, and at a deadline in any case. A jail whose helper breaks this protocol is killed
 //! as a whole.
 
-use super::cgroup::Usage;
+use super::cgroup::GroupUsage;
 use super::control::Control;
 use super::disk::LOOK_MIN;
 use super::environment::{self, OwnFolders};
@@ -27,9 +27,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-/// How often cancellation is checked while what is left in the pipes is read.
+/// Interval at which cancellation is checked while the pipes are drained.
 const POLL: Duration = Duration::from_millis(20);
-/// How long to read what is left in the pipes when everything is dead.
+/// Longest time for draining the pipes when all processes are dead.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
 /// Longest time between a request and the start of its command.
 const START_MAX: Duration = Duration::from_secs(20);
@@ -39,16 +39,16 @@ const SIGXFSZ: i32 = 25;
 
 /// Why the host ended a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stop {
+enum StopReason {
     /// At its timeout, or because the run was canceled. It gets SIGTERM first.
     Requested(CommandEnding),
     /// It passed this limit.
     Over(LimitName),
 }
 
-/// How a command ended.
+/// The outcome of a command.
 struct CommandOutcome {
-    stop: Option<Stop>,
+    stop: Option<StopReason>,
     /// None when the jail died with it.
     ended: Option<CommandEnd>,
 }
@@ -59,13 +59,13 @@ pub(super) struct Invocation<'a> {
     pub(super) streams: Streams,
     pub(super) timeout: Duration,
     pub(super) canceled: &'a AtomicBool,
-    /// Whether a shell starts the program.
+    /// True if a shell starts the program.
     pub(super) is_shell: bool,
-    /// What it starts, for messages.
+    /// The program's name, for messages.
     pub(super) name: String,
 }
 
-/// Where a command's input comes from and its output goes.
+/// Source of a command's input and receivers of its output.
 pub(super) enum Streams {
     /// No input.
     Empty,
@@ -112,7 +112,7 @@ pub(super) fn run_request(jail: &Jail, invocation: Invocation<'_>) -> Result<Exi
     let before = jail.cgroup.as_ref().map(|group| {
         group.forget_peaks();
         // The group is as new as the jail.
-        if is_first { Usage::default() } else { group.usage() }
+        if is_first { GroupUsage::default() } else { group.usage() }
     });
     let descriptors = [theirs[0].as_fd(), theirs[1].as_fd(), theirs[2].as_fd()];
     held.send(&invocation.request, &descriptors).map_err(io_error("send the request to the jail helper"))?;
@@ -135,9 +135,9 @@ pub(super) fn run_request(jail: &Jail, invocation: Invocation<'_>) -> Result<Exi
     };
     let mut outcome = return_control(jail, held, outcome, before, &mut control)?;
     if outcome.stop.is_none() && jail.disk.is_over_at_end(begin.elapsed()) {
-        outcome.stop = Some(Stop::Over(LimitName::DiskBytes));
+        outcome.stop = Some(StopReason::Over(LimitName::DiskBytes));
     }
-    // The reader of a pipe may be slow; what the host keeps is read at once.
+    // The reader of a pipe may be slow; output that the host stores is read at once.
     let deadline =
         Instant::now() + if is_piped { DRAIN_MAX.max(timeout.saturating_sub(begin.elapsed())) } else { DRAIN_MAX };
     while pipes.any_open() && Instant::now() < deadline && !(is_piped && canceled.load(Ordering::Relaxed)) {
@@ -210,7 +210,7 @@ impl<'d> CommandDriver<'d> {
     fn drive<'s>(
         &mut self,
         scope: &'s Scope<'s, '_>,
-        before: Option<Usage>,
+        before: Option<GroupUsage>,
         watchdog: &'s Watchdog,
     ) -> Result<CommandOutcome, DriveError>
     where
@@ -219,7 +219,7 @@ impl<'d> CommandDriver<'d> {
         let (mut started, mut looks, mut walks) = (false, false, false);
         let mut ending = EndProgress::default();
         loop {
-            let clock = self.clock((started, looks, walks), &ending);
+            let clock = self.clock(started, looks, walks, &ending);
             match self.next_reply(clock, watchdog)? {
                 ControlMessage::Reply(Reply::Started) => started = true,
                 ControlMessage::Reply(Reply::Ended(end)) => {
@@ -263,17 +263,17 @@ impl<'d> CommandDriver<'d> {
     }
 
     /// Asks a command to end that gets time for it, and sets when it is killed.
-    fn begin_end(&self, ending: &mut EndProgress, stop: Stop, now: Instant) -> Result<(), ExecError> {
+    fn begin_end(&self, ending: &mut EndProgress, stop: StopReason, now: Instant) -> Result<(), ExecError> {
         ending.stop = Some(stop);
         ending.kill_at = Some(match stop {
-            Stop::Requested(_) => now + self.jail.policy.grace,
-            Stop::Over(_) => now,
+            StopReason::Requested(_) => now + self.jail.policy.grace,
+            StopReason::Over(_) => now,
         });
-        if matches!(stop, Stop::Requested(_)) { self.send(&Request::Terminate) } else { Ok(()) }
+        if matches!(stop, StopReason::Requested(_)) { self.send(&Request::Terminate) } else { Ok(()) }
     }
 
-    /// When the clock alone has to wake this thread.
-    fn clock(&self, (started, looks, walks): (bool, bool, bool), ending: &EndProgress) -> Instant {
+    /// The next time at which the clock must wake this thread.
+    fn clock(&self, started: bool, looks: bool, walks: bool, ending: &EndProgress) -> Instant {
         let of_start =
             [(started, START_MAX), (looks, PERIOD), (walks, LOOK_MIN), (ending.stop.is_some(), self.timeout)];
         let of_start = of_start.into_iter().filter(|(is_over, _)| !is_over).map(|(_, after)| self.begin + after);
@@ -281,13 +281,13 @@ impl<'d> CommandDriver<'d> {
         next.unwrap_or_else(|| Instant::now() + START_MAX)
     }
 
-    /// Moves output until the helper replies, an alarm rings, or it is so late.
+    /// Moves output until the helper replies, the waker wakes, or the time is over.
     fn next_reply(&mut self, until: Instant, watchdog: &Watchdog) -> Result<ControlMessage, ExecError> {
-        let patience = until.saturating_duration_since(Instant::now());
-        let others = [self.control.as_fd(), watchdog.alarm.as_fd()];
-        let [has_reply, rings] = self.pipes.turn(patience, others).map_err(io_error("read the command's output"))?;
-        if rings {
-            watchdog.alarm.silence();
+        let timeout = until.saturating_duration_since(Instant::now());
+        let others = [self.control.as_fd(), watchdog.waker.as_fd()];
+        let [has_reply, is_woken] = self.pipes.turn(timeout, others).map_err(io_error("read the command's output"))?;
+        if is_woken {
+            watchdog.waker.reset();
         }
         if !has_reply {
             return Ok(ControlMessage::Nothing);
@@ -299,14 +299,14 @@ impl<'d> CommandDriver<'d> {
     }
 
     /// Returns why the command must end now, if it must.
-    fn reason(&self, now: Instant, watchdog: &Watchdog) -> Option<Stop> {
+    fn reason(&self, now: Instant, watchdog: &Watchdog) -> Option<StopReason> {
         if self.canceled.load(Ordering::SeqCst) {
-            return Some(Stop::Requested(CommandEnding::Canceled));
+            return Some(StopReason::Requested(CommandEnding::Canceled));
         }
         if now >= self.begin + self.timeout {
-            return Some(Stop::Requested(CommandEnding::TimedOut));
+            return Some(StopReason::Requested(CommandEnding::TimedOut));
         }
-        watchdog.over().map(Stop::Over)
+        watchdog.over().map(StopReason::Over)
     }
 
     fn send(&self, request: &Request) -> Result<(), ExecError> {
@@ -318,10 +318,10 @@ impl<'d> CommandDriver<'d> {
     }
 }
 
-/// How far the end of a command by the host has come.
+/// Progress of ending a command by the host.
 #[derive(Default)]
 struct EndProgress {
-    stop: Option<Stop>,
+    stop: Option<StopReason>,
     kill_at: Option<Instant>,
     give_up_at: Option<Instant>,
 }
@@ -337,7 +337,7 @@ fn return_control(
     jail: &Jail,
     held: Control,
     outcome: CommandOutcome,
-    before: Option<Usage>,
+    before: Option<GroupUsage>,
     control: &mut Option<Control>,
 ) -> Result<CommandOutcome, ExecError> {
     let survivors = outcome.ended.as_ref().map_or(0, |ended| ended.survivors);
@@ -345,7 +345,7 @@ fn return_control(
         *control = Some(held);
         return Ok(outcome);
     }
-    // The closed socket makes a helper without a namespace kill what is left.
+    // A helper without a namespace kills the remaining processes when its socket is closed.
     drop(held);
     match jail.await_death() {
         Ok(()) if survivors == 0 && outcome.stop.is_none() && !is_out_of_memory(jail, before) => {
@@ -361,7 +361,7 @@ fn return_control(
 }
 
 /// True when the control group killed a process for memory since `before`.
-fn is_out_of_memory(jail: &Jail, before: Option<Usage>) -> bool {
+fn is_out_of_memory(jail: &Jail, before: Option<GroupUsage>) -> bool {
     let killed = jail.cgroup.as_ref().map(|group| group.killed());
     killed.zip(before).is_some_and(|(killed, before)| killed > before.killed)
 }
@@ -370,7 +370,7 @@ fn is_out_of_memory(jail: &Jail, before: Option<Usage>) -> bool {
 struct CommandResult {
     outcome: CommandOutcome,
     pipes: Pipes,
-    before: Option<Usage>,
+    before: Option<GroupUsage>,
     peaks: Peaks,
     begin: Instant,
     is_shell: bool,
@@ -382,13 +382,13 @@ fn exit(jail: &Jail, finished: CommandResult) -> Exit {
     let before = before.unwrap_or_default();
     let ended = outcome.ended.unwrap_or(CommandEnd { signal: Some(SIGKILL), ..CommandEnd::default() });
     let (how, code) = match (outcome.stop, ended.code, ended.signal) {
-        (Some(Stop::Requested(how)), _, _) => (how, None),
+        (Some(StopReason::Requested(how)), _, _) => (how, None),
         (_, Some(code), _) => (CommandEnding::Exited, Some(code)),
         (_, _, signal) => (CommandEnding::Signaled, signal.or(Some(SIGKILL))),
     };
     let over = match outcome.stop {
-        Some(Stop::Over(limit)) => Some(limit),
-        Some(Stop::Requested(_)) => None,
+        Some(StopReason::Over(limit)) => Some(limit),
+        Some(StopReason::Requested(_)) => None,
         None => over(jail, is_shell, &ended, usage, before),
     };
     let [stdout, stderr] = pipes.finish();
@@ -413,7 +413,7 @@ fn exit(jail: &Jail, finished: CommandResult) -> Exit {
 
 /// Finds the limit that stopped a command although the host did not end it. A command chooses its exit code, so only measurements
 /// count.
-fn over(jail: &Jail, is_shell: bool, ended: &CommandEnd, usage: Usage, before: Usage) -> Option<LimitName> {
+fn over(jail: &Jail, is_shell: bool, ended: &CommandEnd, usage: GroupUsage, before: GroupUsage) -> Option<LimitName> {
     if usage.killed > before.killed {
         return Some(LimitName::CommandMemoryBytes);
     }

@@ -1,6 +1,6 @@
 //! Sockets in a jail's own network, opened one at a time.
 //!
-//! A socket belongs to the network in which it was made. So this program can connect to a port inside, or listen on one, without
+//! A socket belongs to the network in which it was created. So this program can connect to a port inside, or listen on one, without
 //! entering the jail's namespaces and without a helper that moves bytes.
 
 use glovebox_jail_helper::control::{receive_frame, send_frame};

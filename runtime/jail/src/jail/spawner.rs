@@ -16,9 +16,9 @@ use std::sync::{Mutex, PoisonError};
 /// Helpers that wait for being started.
 const WAITING_MAX: usize = 16;
 
-static SPAWNER: Mutex<Option<SyncSender<Request>>> = Mutex::new(None);
+static SPAWNER: Mutex<Option<SyncSender<StartRequest>>> = Mutex::new(None);
 
-struct Request {
+struct StartRequest {
     control: OwnedFd,
     answer: SyncSender<io::Result<Child>>,
 }
@@ -31,7 +31,7 @@ pub(super) struct PendingStart {
 /// Begins to start a helper whose standard input is `control`, with nothing else of ours: no arguments, no environment, no descriptor.
 pub(super) fn spawn(control: OwnedFd) -> io::Result<PendingStart> {
     let (answer, answered) = sync_channel(1);
-    spawner()?.send(Request { control, answer }).map_err(|_| gone())?;
+    spawner()?.send(StartRequest { control, answer }).map_err(|_| gone())?;
     Ok(PendingStart { answered })
 }
 
@@ -44,7 +44,7 @@ impl PendingStart {
 
 impl Drop for PendingStart {
     fn drop(&mut self) {
-        // Nothing comes any more when it was waited for.
+        // After waiting for the child no more messages can come.
         if let Ok(Ok(mut child)) = self.answered.recv() {
             let _ = child.kill();
             let _ = child.wait();
@@ -56,7 +56,7 @@ fn gone() -> io::Error {
     io::Error::other("the thread that starts helpers is gone")
 }
 
-fn spawner() -> io::Result<SyncSender<Request>> {
+fn spawner() -> io::Result<SyncSender<StartRequest>> {
     let mut spawner = SPAWNER.lock().unwrap_or_else(PoisonError::into_inner);
     let sender = match &*spawner {
         Some(sender) => sender,
@@ -70,8 +70,8 @@ fn spawner() -> io::Result<SyncSender<Request>> {
 }
 
 /// Never ends: the static above keeps a sender.
-fn serve(requests: &Receiver<Request>) {
-    for Request { control, answer } in requests {
+fn serve(requests: &Receiver<StartRequest>) {
+    for StartRequest { control, answer } in requests {
         if let Err(unheard) = answer.send(start(control))
             && let Ok(mut child) = unheard.0
         {

@@ -7,13 +7,13 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 
-/// What a semaphore takes at least.
+/// Bytes of a semaphore at least.
 const SEMAPHORE_BYTES: u64 = 64;
 /// Longest list that is read, which is more than a namespace may have entries.
 const LIST_BYTES_MAX: usize = 8 << 20;
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Where to look.
+/// The places to measure.
 #[derive(Debug)]
 pub(super) struct Stores {
     segments: File,

@@ -1,8 +1,8 @@
 //! The templates of this program: helpers from which the first processes of jails are forked.
 //!
 //! Jails with the same [`Preparation`] share one. A template shows the host's programs and configuration as they were when it was
-//! started, so it is replaced after [`AGE_MAX`]. One that does not answer is replaced as well, and its jail is built by a helper of
-//! its own. It is never waited for: what it could not do shows at the socket of the jail.
+//! started, so it is replaced after [`AGE_MAX`]. A template that does not answer is replaced as well, and its jail is built by a separate
+//! helper. The host never waits for a template: its failures appear at the socket of the jail.
 
 use super::control::Control;
 use super::spawner;
@@ -123,7 +123,7 @@ impl Template {
         Ok(Self { preparation: preparation.clone(), control, child, started: Instant::now() })
     }
 
-    /// Returns why it could not prepare, if it said so.
+    /// Returns the reason of a failed preparation, if the template reported one.
     fn reason(&self) -> Option<String> {
         match self.control.receive_until(Instant::now()) {
             Ok(Some((Reply::Failed(failure), _))) => Some(format!("{}: {}", failure.step, failure.text)),

@@ -1,7 +1,7 @@
-//! Wakes the threads that wait for commands, so that none of them has to look again and again.
+//! Wakes the threads that wait for commands, so that they need not poll.
 //!
-//! Each command that runs has an alarm. Its watches ring it when a limit is exceeded, and [`cancel`] rings all of them. An alarm has no
-//! meaning of its own: whoever is woken looks at what it waits for.
+//! Each running command has a waker. Its watches wake it when a limit is exceeded, and [`cancel`] wakes all of them. A wake-up carries no
+//! information: the woken thread checks its own condition.
 
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
@@ -11,32 +11,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 static WAITING: Mutex<Vec<Arc<OwnedFd>>> = Mutex::new(Vec::new());
 
-/// The alarm of one command.
+/// The waker of one command.
 #[derive(Debug)]
 pub(super) struct Waker(Arc<OwnedFd>);
 
 /// Asks commands with this flag to end, and wakes the threads that wait for them. A flag that is set without this call is seen within a second.
 pub fn cancel(flag: &AtomicBool) {
     flag.store(true, Ordering::SeqCst);
-    waiting().iter().for_each(ring);
+    waiting().iter().for_each(wake);
 }
 
 impl Waker {
-    /// Sets up an alarm. From now on [`cancel`] rings it.
-    pub(super) fn set_up() -> io::Result<Self> {
+    /// Creates a waker. From now on [`cancel`] wakes it.
+    pub(super) fn new() -> io::Result<Self> {
         let event = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         waiting().push(Arc::clone(&event));
         Ok(Self(event))
     }
 
-    /// Wakes who waits for the command.
-    pub(super) fn ring(&self) {
-        ring(&self.0);
+    /// Wakes the threads that wait for the command.
+    pub(super) fn wake(&self) {
+        wake(&self.0);
     }
 
-    /// Ends the ringing.
-    pub(super) fn silence(&self) {
-        // It may be silent already.
+    /// Resets the wake-up, so that the next wait blocks.
+    pub(super) fn reset(&self) {
+        // It may be reset already.
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }
 }
@@ -53,8 +53,8 @@ impl Drop for Waker {
     }
 }
 
-fn ring(event: &Arc<OwnedFd>) {
-    // The only other answer is that it rings already.
+fn wake(event: &Arc<OwnedFd>) {
+    // The only other answer is that it was woken already.
     let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
 }
 
@@ -69,13 +69,13 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn every_alarm_rings_once_for_a_cancellation_until_it_is_gone() {
-        let (one, other, canceled) = (Waker::set_up().unwrap(), Waker::set_up().unwrap(), AtomicBool::new(false));
-        let rings = |alarm: &Waker| wait_readable(alarm, Instant::now()).unwrap();
+    fn every_waker_wakes_once_for_a_cancellation_until_it_is_dropped() {
+        let (one, other, canceled) = (Waker::new().unwrap(), Waker::new().unwrap(), AtomicBool::new(false));
+        let is_woken = |waker: &Waker| wait_readable(waker, Instant::now()).unwrap();
         cancel(&canceled);
-        assert!(canceled.load(Ordering::SeqCst) && rings(&one) && rings(&other));
-        one.silence();
-        assert!(!rings(&one) && rings(&other));
+        assert!(canceled.load(Ordering::SeqCst) && is_woken(&one) && is_woken(&other));
+        one.reset();
+        assert!(!is_woken(&one) && is_woken(&other));
         let event = Arc::clone(&one.0);
         drop(one);
         assert!(!waiting().iter().any(|known| Arc::ptr_eq(known, &event)));

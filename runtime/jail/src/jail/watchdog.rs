@@ -1,4 +1,4 @@
-//! Samples the processes of a running command and what they hold, and reports the first limit that is exceeded.
+//! Samples the processes of a running command and their resources, and reports the first exceeded limit.
 //!
 //! Between two samples a command can exceed a limit. So limits that only the watchdog enforces are called soft. A longer pause follows
 //! a slow sample, and the pauses become longer while the command only waits.
@@ -16,22 +16,22 @@ use std::time::{Duration, Instant};
 /// The pause between two samples is at least this many times as long as one takes.
 const PAUSE_FACTOR: u32 = 3;
 
-/// What is known about a running command, shared by the threads that watch it.
+/// State of a running command, shared by the threads that watch it.
 #[derive(Debug)]
 pub(super) struct Watchdog {
     /// Wakes the thread that waits for the command.
-    pub(super) alarm: Waker,
+    pub(super) waker: Waker,
     progress: Mutex<Progress>,
     changed: Condvar,
     over: OnceLock<LimitName>,
     /// Bytes of files without a name on disk, in the last sample.
     pub(super) held_disk_bytes: AtomicU64,
-    /// Whether more of them may exist than were measured.
+    /// True if more files may exist than were measured.
     pub(super) hides_disk: AtomicBool,
     peaks: Mutex<Peaks>,
 }
 
-/// What the watches wait for.
+/// The condition that the watches wait for.
 #[derive(Debug, Default)]
 struct Progress {
     has_ended: bool,
@@ -42,7 +42,7 @@ struct Progress {
 /// The most that a command was seen to use; none when it ended before the first sample.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Peaks {
-    /// Of all processes and what they hold; only without a control group.
+    /// Memory of all processes and their files; only without a control group.
     pub(super) memory_bytes: Option<u64>,
     /// Processes and threads.
     pub(super) processes: Option<u64>,
@@ -56,7 +56,7 @@ impl Watchdog {
     /// Of a command that has not begun.
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
-            alarm: Waker::set_up()?,
+            waker: Waker::new()?,
             progress: Mutex::default(),
             changed: Condvar::new(),
             over: OnceLock::new(),
@@ -82,7 +82,7 @@ impl Watchdog {
             }
             if canceled.load(Ordering::Relaxed) {
                 // For a flag that was set by no call of `cancel`.
-                self.alarm.ring();
+                self.waker.wake();
             }
             self.pause((begin.elapsed() * PAUSE_FACTOR).max(pace.period()));
         }
@@ -91,7 +91,7 @@ impl Watchdog {
     /// Reports a limit that was exceeded, and wakes who waits for the command. Another watch may have been first.
     pub(super) fn report(&self, limit: LimitName) {
         let _ = self.over.set(limit);
-        self.alarm.ring();
+        self.waker.wake();
     }
 
     /// Returns the first limit that was found to be exceeded.

@@ -1,11 +1,11 @@
-//! Which addresses a name may resolve to: public ones of the Internet, and no others.
+//! Addresses that a name may resolve to: public ones of the Internet, and no others.
 //!
 //! The tables are IANA's special-purpose registries. IPv6 forms that carry an IPv4 address (mapped, compatible, 6to4, NAT64,
-//! Teredo) are refused whole: what they carry would otherwise be a second spelling of what the first table refuses.
+//! Teredo) are refused completely: otherwise they would be second spellings of refused IPv4 addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// IPv4 ranges that are not the Internet: first address, prefix length, what it is.
+/// IPv4 ranges that are not the Internet: first address, prefix length, name.
 const V4: &[(Ipv4Addr, u32, &str)] = &[
     (Ipv4Addr::new(0, 0, 0, 0), 8, "unspecified"),
     (Ipv4Addr::new(10, 0, 0, 0), 8, "private"),
@@ -24,7 +24,7 @@ const V4: &[(Ipv4Addr, u32, &str)] = &[
     (Ipv4Addr::new(240, 0, 0, 0), 4, "reserved"),
 ];
 
-/// IPv6 ranges with a name of their own. Dialer 2000::/3 everything else is refused too.
+/// IPv6 ranges that are refused by name. Outside of 2000::/3 every other address is refused too.
 const V6: &[(Ipv6Addr, u32, &str)] = &[
     (Ipv6Addr::UNSPECIFIED, 128, "unspecified"),
     (Ipv6Addr::LOCALHOST, 128, "loopback"),

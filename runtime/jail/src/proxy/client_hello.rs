@@ -57,7 +57,7 @@ fn message(bytes: &[u8]) -> Result<Option<Vec<u8>>, &'static str> {
         let is_whole = arrived.len() == length;
         match body(&joined)? {
             Some(body) if is_whole => return Ok(Some(body.to_vec())),
-            // What else the record has may be on its way: the answer must not depend on when it comes.
+            // The rest of the record may not have arrived: the answer must not depend on its arrival.
             Some(_) => return Err(SECOND_MESSAGE),
             None if is_whole => {}
             None => return Ok(None),

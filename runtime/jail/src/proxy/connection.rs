@@ -3,12 +3,12 @@
 //! The order gives the protection: read the head, match the name against the list, resolve it once, check every address, and dial
 //! one of those. On port 443 the first record must have the same name before any byte of the client is sent on.
 
-use super::Bounds;
+use super::ProxyBounds;
 use super::address;
 use super::client_hello::{self, HELLO_BYTES_MAX, HelloResult};
 use super::dialer::Dialer;
-use super::refused::RefusedRequest;
-use super::request_head::{self, HEAD_BYTES_MAX, Kind, Request};
+use super::refused_request::RefusedRequest;
+use super::request_head::{self, HEAD_BYTES_MAX, ProxyRequest, RequestKind};
 use super::traffic::Ledger;
 use crate::relay::{Flow, Stop, pump};
 use glovebox_record::network::Host;
@@ -28,15 +28,15 @@ static RESOLUTIONS: AtomicUsize = AtomicUsize::new(0);
 
 /// Most addresses of one name that are tried.
 const ADDRESSES_MAX: usize = 8;
-/// What is still read, and for how long, from a client that was refused: closing on unread bytes would lose the answer.
+/// Most bytes and longest time of reading from a refused client: closing with unread bytes would lose the answer.
 const LINGER_BYTES: usize = 64 << 10;
 const LINGER: Duration = Duration::from_secs(1);
 
-/// What all connections of a proxy share.
+/// State that all connections of a proxy share.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct ProxyState {
     pub(super) rules: HostRules,
-    pub(super) bounds: Bounds,
+    pub(super) bounds: ProxyBounds,
     pub(super) dialer: Arc<dyn Dialer>,
     pub(super) ledger: Ledger,
 }
@@ -56,14 +56,14 @@ impl From<io::Error> for ConnectionEnd {
 }
 
 /// Serves one client until one of the two sides ends it, a bound is met, or the proxy stops.
-pub(super) fn serve(client: &TcpStream, shared: &Shared, stop: Stop<'_>) {
+pub(super) fn serve(client: &TcpStream, shared: &ProxyState, stop: Stop<'_>) {
     if let Err(ConnectionEnd::Refused(host, refused)) = served(client, shared, stop) {
         shared.ledger.refused(host.as_ref(), &refused, &shared.rules);
         linger(client, &refused.answer(), stop);
     }
 }
 
-fn served(client: &TcpStream, shared: &Shared, stop: Stop<'_>) -> Result<(), ConnectionEnd> {
+fn served(client: &TcpStream, shared: &ProxyState, stop: Stop<'_>) -> Result<(), ConnectionEnd> {
     let until = Instant::now() + shared.bounds.head;
     let (request, early) = read_request(client, stop, until)?;
     let refuse = |refused| ConnectionEnd::Refused(Some(request.host.clone()), refused);
@@ -72,8 +72,8 @@ fn served(client: &TcpStream, shared: &Shared, stop: Stop<'_>) -> Result<(), Con
     // The client decides about small packets, so do not delay them.
     let _ = (client.set_nodelay(true), upstream.set_nodelay(true));
     match &request.kind {
-        Kind::Tunnel => tunnel(client, &upstream, &request, early, shared, stop),
-        Kind::Single { head, body_bytes } => {
+        RequestKind::Tunnel => tunnel(client, &upstream, &request, early, shared, stop),
+        RequestKind::Single { head, body_bytes } => {
             shared.ledger.connected(&request.host);
             let sent = usize::try_from(*body_bytes).unwrap_or(usize::MAX).min(early.len());
             let first = [head, &early[..sent]].concat();
@@ -83,8 +83,8 @@ fn served(client: &TcpStream, shared: &Shared, stop: Stop<'_>) -> Result<(), Con
     }
 }
 
-/// Reads a head; also returns what the client has sent behind it.
-fn read_request(client: &TcpStream, stop: Stop<'_>, until: Instant) -> Result<(Request, Vec<u8>), ConnectionEnd> {
+/// Reads a head; also returns the bytes that the client sent behind it.
+fn read_request(client: &TcpStream, stop: Stop<'_>, until: Instant) -> Result<(ProxyRequest, Vec<u8>), ConnectionEnd> {
     let mut bytes = Vec::new();
     let mut chunk = [0; 4096];
     loop {
@@ -111,12 +111,12 @@ fn read_request(client: &TcpStream, stop: Stop<'_>, until: Instant) -> Result<(R
 }
 
 /// Checks the list before any lookup. Plain HTTP in a tunnel, or TLS in a plain request, would hide the name.
-fn permitted(request: &Request, rules: &HostRules) -> Result<(), RefusedRequest> {
+fn permitted(request: &ProxyRequest, rules: &HostRules) -> Result<(), RefusedRequest> {
     let (host, port) = (&request.host, request.port);
     let refusal: fn(Host, u16) -> RefusedRequest = match (rules.allow(host, port), &request.kind, port) {
         (false, ..) => RefusedRequest::NotGranted,
-        (true, Kind::Tunnel, PORT_HTTP) => |host, _| RefusedRequest::PlainTunnel(host),
-        (true, Kind::Single { .. }, PORT_TLS) => |host, _| RefusedRequest::PlainRequest(host),
+        (true, RequestKind::Tunnel, PORT_HTTP) => |host, _| RefusedRequest::PlainTunnel(host),
+        (true, RequestKind::Single { .. }, PORT_TLS) => |host, _| RefusedRequest::PlainRequest(host),
         (true, ..) => return Ok(()),
     };
     Err(refusal(host.clone(), port))
@@ -124,8 +124,8 @@ fn permitted(request: &Request, rules: &HostRules) -> Result<(), RefusedRequest>
 
 /// Resolves, checks and dials. The outer error is the client's or a stop.
 fn reach(
-    request: &Request,
-    shared: &Shared,
+    request: &ProxyRequest,
+    shared: &ProxyState,
     stop: Stop<'_>,
 ) -> Result<Result<TcpStream, RefusedRequest>, ConnectionEnd> {
     let host = &request.host;
@@ -154,9 +154,9 @@ fn reach(
 }
 
 /// Counts a resolution as long as it lives.
-struct Resolving;
+struct ResolverSlot;
 
-impl Resolving {
+impl ResolverSlot {
     fn begin() -> io::Result<Self> {
         let more = |count| (count < RESOLUTIONS_MAX).then_some(count + 1);
         let begun = RESOLUTIONS.fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
@@ -164,15 +164,15 @@ impl Resolving {
     }
 }
 
-impl Drop for Resolving {
+impl Drop for ResolverSlot {
     fn drop(&mut self) {
         RESOLUTIONS.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-/// Asks the resolver on a thread of its own, which may outlive the question: it holds a name and a pipe, and ends by itself.
+/// Resolves a name on a separate thread, which may outlive the request: it holds a name and a pipe, and ends by itself.
 fn resolve(host: &Host, dialer: &Arc<dyn Dialer>, stop: Stop<'_>, until: Instant) -> io::Result<Vec<IpAddr>> {
-    let counted = Resolving::begin()?;
+    let counted = ResolverSlot::begin()?;
     let (answered, answers) = io::pipe()?;
     let slot = Arc::new(Mutex::new(Err(ErrorKind::NotFound.into())));
     let (name, dialer, filled) = (host.clone(), Arc::clone(dialer), Arc::clone(&slot));
@@ -196,9 +196,9 @@ fn dial(address: SocketAddr, dialer: &dyn Dialer, stop: Stop<'_>, until: Instant
 fn tunnel(
     client: &TcpStream,
     upstream: &TcpStream,
-    request: &Request,
+    request: &ProxyRequest,
     early: Vec<u8>,
-    shared: &Shared,
+    shared: &ProxyState,
     stop: Stop<'_>,
 ) -> Result<(), ConnectionEnd> {
     let until = Instant::now() + shared.bounds.head;
@@ -245,7 +245,7 @@ fn exchange(
     mut down: Flow<'_>,
     first: &[u8],
     host: &Host,
-    shared: &Shared,
+    shared: &ProxyState,
     stop: Stop<'_>,
 ) -> Result<(), ConnectionEnd> {
     let sent = stop.write(up.to(), first, Instant::now() + shared.bounds.idle);

@@ -1,10 +1,10 @@
-//! The readers of what a program in a jail sends to the proxy, each with what must hold of any bytes.
+//! Readers of untrusted bytes in the proxy, each with the properties that must hold for any bytes.
 //!
 //! The targets of `fuzz/` call them, and the tests below with a kept corpus. Nothing else is built with this module.
 
 use super::client_hello::{self, HELLO_BYTES_MAX, HelloResult};
-use super::refused::RefusedRequest;
-use super::request_head::{self, HEAD_BYTES_MAX, Kind, Request};
+use super::refused_request::RefusedRequest;
+use super::request_head::{self, HEAD_BYTES_MAX, ProxyRequest, RequestKind};
 use glovebox_record::network::{Host, PORT_HTTP};
 use httparse::Header;
 
@@ -46,13 +46,13 @@ pub fn request_head(bytes: &[u8]) {
     assert!(bytes.len() <= HEAD_BYTES_MAX && bytes.ends_with(b"\r\n\r\n"), "it reads {} bytes", bytes.len());
     assert_eq!(Host::parse(request.host.as_str()).as_ref(), Ok(&request.host));
     assert_ne!(request.port, 0);
-    if let Kind::Single { head, body_bytes } = &request.kind {
+    if let RequestKind::Single { head, body_bytes } = &request.kind {
         assert!(head.len() <= bytes.len() + 256, "{} bytes become {}", bytes.len(), head.len());
         check_forwarded(head, &request, *body_bytes);
     }
 }
 
-/// The answer to a refused request is one response, whatever the request contained.
+/// The answer to a refused request is one response, for any request.
 fn check_answer(refused: &RefusedRequest) {
     let answer = refused.answer();
     let end = request_head::end_of_head(&answer).unwrap_or_else(|| panic!("{}", answer.escape_ascii()));
@@ -63,7 +63,7 @@ fn check_answer(refused: &RefusedRequest) {
 }
 
 /// The server reads one request: one host, one length, no field of the connection, and no byte behind the empty line.
-fn check_forwarded(head: &[u8], request: &Request, body_bytes: u64) {
+fn check_forwarded(head: &[u8], request: &ProxyRequest, body_bytes: u64) {
     let shown = head.escape_ascii();
     assert_eq!(request_head::end_of_head(head), Some(head.len()), "{shown}");
     let mut fields = [httparse::EMPTY_HEADER; 128];

@@ -1,9 +1,9 @@
 //! The head of a proxy request: `CONNECT host:port`, or one absolute-form request over plain HTTP.
 //!
-//! `httparse` reads the lines. Request smuggling needs a lenient reader, so this one is stricter: CRLF only, no folded lines, one
+//! `httparse` reads the lines. ProxyRequest smuggling needs a lenient reader, so this one is stricter: CRLF only, no folded lines, one
 //! `Host`, one `Content-Length`, no transfer coding. The proxy writes a new head, so the server reads exactly what was checked.
 
-use super::refused::RefusedRequest;
+use super::refused_request::RefusedRequest;
 use glovebox_record::network::Host;
 use glovebox_record::network::{PORT_HTTP, parse_port};
 use httparse::Header;
@@ -12,20 +12,20 @@ use httparse::Header;
 pub(super) const HEAD_BYTES_MAX: usize = 16 << 10;
 const FIELDS_MAX: usize = 100;
 
-/// What a client asks for.
+/// A client's request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Request {
+pub(super) struct ProxyRequest {
     /// The host it names.
     pub(super) host: Host,
     /// The port.
     pub(super) port: u16,
-    /// How it wants to reach it.
-    pub(super) kind: Kind,
+    /// The way to reach it.
+    pub(super) kind: RequestKind,
 }
 
-/// How a host is to be reached.
+/// The way to reach a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RequestKind {
     /// A tunnel of bytes.
     Tunnel,
     /// One request: the head to send on, and the length of the body behind it.
@@ -38,7 +38,7 @@ pub(super) fn end_of_head(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Reads a whole head, the empty line included.
-pub(super) fn parse(bytes: &[u8]) -> Result<Request, RefusedRequest> {
+pub(super) fn parse(bytes: &[u8]) -> Result<ProxyRequest, RefusedRequest> {
     if bytes.len() > HEAD_BYTES_MAX {
         return Err(RefusedRequest::TooLarge(HEAD_BYTES_MAX));
     }
@@ -115,13 +115,13 @@ fn authority(text: &str, default: Option<u16>) -> Result<(Host, u16), RefusedReq
     Ok((host, port.ok_or(RefusedRequest::Malformed("the target has no port"))?))
 }
 
-fn tunnel(target: &str, fields: &[Header<'_>]) -> Result<Request, RefusedRequest> {
+fn tunnel(target: &str, fields: &[Header<'_>]) -> Result<ProxyRequest, RefusedRequest> {
     let (host, port) = authority(target, None)?;
     check_host(fields, &host, port, port)?;
     if fields.iter().any(|field| is_named(field, "content-length") || is_named(field, "transfer-encoding")) {
         return Err(RefusedRequest::Malformed("a CONNECT request must not have a body"));
     }
-    Ok(Request { host, port, kind: Kind::Tunnel })
+    Ok(ProxyRequest { host, port, kind: RequestKind::Tunnel })
 }
 
 fn check_host(fields: &[Header<'_>], host: &Host, port: u16, default: u16) -> Result<(), RefusedRequest> {
@@ -132,7 +132,7 @@ fn check_host(fields: &[Header<'_>], host: &Host, port: u16, default: u16) -> Re
     }
 }
 
-fn single(method: &str, target: &str, fields: &[Header<'_>]) -> Result<Request, RefusedRequest> {
+fn single(method: &str, target: &str, fields: &[Header<'_>]) -> Result<ProxyRequest, RefusedRequest> {
     const SCHEME: &str = "http://";
     let scheme = target.get(..SCHEME.len()).filter(|scheme| scheme.eq_ignore_ascii_case(SCHEME));
     let rest = scheme
@@ -153,7 +153,7 @@ fn single(method: &str, target: &str, fields: &[Header<'_>]) -> Result<Request, 
     }
     let length = once(fields, "content-length")?.map(content_length).transpose()?;
     let head = forwarded(method, (&host, port, path), fields, length);
-    Ok(Request { host, port, kind: Kind::Single { head, body_bytes: length.unwrap_or(0) } })
+    Ok(ProxyRequest { host, port, kind: RequestKind::Single { head, body_bytes: length.unwrap_or(0) } })
 }
 
 fn content_length(text: &str) -> Result<u64, RefusedRequest> {

@@ -1,5 +1,5 @@
-//! The proxy over real sockets. Names and the way out are the test's own: every public address leads to one server on loopback,
-//! and what was looked up and dialled is written down.
+//! The proxy over real sockets. Names and connections are the test's own: every public address leads to one server on loopback,
+//! and lookups and connections are recorded.
 
 use super::dialer::{Dialer, start};
 use super::traffic::ProxyRecord;
@@ -13,13 +13,13 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 mod bounds;
-mod refusing;
+mod refusals;
 
 const PUBLIC: &str = "93.184.216.34";
 
 /// Answers with the next list of addresses for every question, the last one again and again.
 #[derive(Debug)]
-struct Staged {
+struct TestDialer {
     answers: Mutex<Vec<Vec<IpAddr>>>,
     server: SocketAddr,
     /// Questions and dialled addresses.
@@ -28,7 +28,7 @@ struct Staged {
     gate: Option<Mutex<Receiver<()>>>,
 }
 
-impl Dialer for Staged {
+impl Dialer for TestDialer {
     fn resolve(&self, name: &Host) -> io::Result<Vec<IpAddr>> {
         self.seen.lock().unwrap().push(name.as_str().to_owned());
         if let Some(gate) = &self.gate {
@@ -44,22 +44,22 @@ impl Dialer for Staged {
     }
 }
 
-struct Stage {
+struct TestProxy {
     proxy: Option<Proxy>,
     at: SocketAddr,
-    dialer: Arc<Staged>,
+    dialer: Arc<TestDialer>,
     server: TcpListener,
 }
 
-impl Stage {
+impl TestProxy {
     fn new(rules: &[&str], answers: &[&[&str]]) -> Self {
-        Self::with(rules, answers, Bounds::default(), None)
+        Self::with(rules, answers, ProxyBounds::default(), None)
     }
 
-    fn with(rules: &[&str], answers: &[&[&str]], bounds: Bounds, gate: Option<Receiver<()>>) -> Self {
+    fn with(rules: &[&str], answers: &[&[&str]], bounds: ProxyBounds, gate: Option<Receiver<()>>) -> Self {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let answers = answers.iter().map(|list| list.iter().map(|text| text.parse().unwrap()).collect()).collect();
-        let dialer = Arc::new(Staged {
+        let dialer = Arc::new(TestDialer {
             answers: Mutex::new(answers),
             server: server.local_addr().unwrap(),
             seen: Mutex::default(),
@@ -97,7 +97,7 @@ impl Stage {
         client
     }
 
-    /// Serves one connection: reads so many bytes (or to the end), answers, and returns what it read.
+    /// Serves one connection: reads so many bytes (or to the end), answers, and returns the bytes it read.
     fn serve(&self, bytes: Option<usize>, answer: Vec<u8>) -> JoinHandle<Vec<u8>> {
         let server = self.server.try_clone().unwrap();
         thread::spawn(move || {
@@ -133,7 +133,7 @@ impl Stage {
 
 #[test]
 fn one_request_is_forwarded_and_no_second_one_behind_it() {
-    let mut stage = Stage::new(&["api.example.com"], &[&[PUBLIC]]);
+    let mut stage = TestProxy::new(&["api.example.com"], &[&[PUBLIC]]);
     let expected = "POST /x HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\nContent-Length: 4\r\n\r\nbody";
     let server = stage.serve(Some(expected.len()), b"HTTP/1.1 200 OK\r\n\r\nhi".to_vec());
     let answer = stage.ask(
@@ -150,7 +150,7 @@ fn one_request_is_forwarded_and_no_second_one_behind_it() {
 
 #[test]
 fn nothing_behind_a_body_reaches_the_server() {
-    let mut stage = Stage::new(&["a.example"], &[&[PUBLIC]]);
+    let mut stage = TestProxy::new(&["a.example"], &[&[PUBLIC]]);
     let server = stage.server.try_clone().unwrap();
     let serving = thread::spawn(move || {
         let (mut stream, _) = server.accept().unwrap();
@@ -177,7 +177,7 @@ fn nothing_behind_a_body_reaches_the_server() {
 
 #[test]
 fn a_tunnel_passes_on_bytes_and_ends_in_both_directions() {
-    let mut stage = Stage::new(&["*.example.com"], &[&[PUBLIC]]);
+    let mut stage = TestProxy::new(&["*.example.com"], &[&[PUBLIC]]);
     let hello = client_hello::tests::hello_for("API.example.com", 40);
     let big: Vec<u8> = (0..3_000_000_u32).map(|number| (number % 251) as u8).collect();
     let server = stage.serve(None, big.clone());
@@ -197,7 +197,7 @@ fn a_tunnel_passes_on_bytes_and_ends_in_both_directions() {
 
 #[test]
 fn the_hello_may_come_with_the_request() {
-    let mut stage = Stage::new(&["a.example"], &[&["2606:4700::1111"]]);
+    let mut stage = TestProxy::new(&["a.example"], &[&["2606:4700::1111"]]);
     let hello = client_hello::tests::hello_for("a.example", 5000);
     let server = stage.serve(Some(hello.len()), b"x".to_vec());
     let mut client = stage.client(&[b"CONNECT a.example:443 HTTP/1.1\r\n\r\n", &hello[..]].concat());
@@ -211,7 +211,7 @@ fn the_hello_may_come_with_the_request() {
 
 #[test]
 fn a_port_of_its_own_is_a_tunnel_for_any_protocol() {
-    let mut stage = Stage::new(&["git.example:22"], &[&[PUBLIC]]);
+    let mut stage = TestProxy::new(&["git.example:22"], &[&[PUBLIC]]);
     let server = stage.serve(Some(0), b"SSH-2.0-x\r\n".to_vec());
     let mut client = stage.tunnel("git.example:22");
     let mut answer = String::new();

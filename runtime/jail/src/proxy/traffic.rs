@@ -2,7 +2,7 @@
 //!
 //! The record is bounded: it keeps a fixed number of hosts and refusals by name and counts the rest.
 
-use super::refused::RefusedRequest;
+use super::refused_request::RefusedRequest;
 use glovebox_record::network::Host;
 use glovebox_record::network::HostRules;
 use glovebox_record::{HostTraffic, Refusal, Traffic};
@@ -13,7 +13,7 @@ pub const HOSTS_MAX: usize = 128;
 /// Most refusals that are kept one by one.
 pub const REFUSALS_MAX: usize = 32;
 
-/// What a proxy saw.
+/// Record of a proxy's traffic.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProxyRecord {
     /// Hosts by name, at most [`HOSTS_MAX`]; all others together.

@@ -3,7 +3,7 @@
 //! The caller runs in the verifier's jail and is not trusted. It decides only what runs, how long it waits and when it leaves.
 
 use super::sandbox::SubjectSandbox;
-use super::service::Shared;
+use super::service::StageState;
 use crate::exec::{Command, Exit, Program};
 use crate::jail::{self, JailStatus};
 use crate::relay::{Stop, WakeReason};
@@ -24,9 +24,9 @@ use std::time::{Duration, Instant};
 
 /// Longest time without a byte of a request; a stage does not end before its callers do.
 const REQUEST_MAX: Duration = Duration::from_secs(2);
-/// How often a waiting caller is looked at.
+/// Interval at which a waiting caller is checked.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long a caller waits before it gets a notice.
+/// Time after which a waiting caller gets a notice.
 const NOTICE_AFTER: Duration = Duration::from_secs(3);
 /// Most bytes of one call's words: every receipt keeps them.
 const WORDS_BYTES_MAX: usize = 64 << 10;
@@ -42,16 +42,16 @@ const SIGTERM: u8 = 15;
 pub struct SubjectCall {
     /// The requested program and arguments.
     pub words: Vec<String>,
-    /// Where, relative to the workspace.
+    /// Working directory, relative to the workspace.
     pub cwd: String,
-    /// How it went; of output and error only length and digest are kept.
+    /// Its exit; of output and error only length and digest are stored.
     pub exit: Exit,
-    /// What it ran in.
+    /// The confinement of its jail.
     pub status: JailStatus,
 }
 
 /// Serves one connection.
-pub(super) fn serve(shared: &Shared, caller: &OwnedFd, stop: Stop<'_>) {
+pub(super) fn serve(shared: &StageState, caller: &OwnedFd, stop: Stop<'_>) {
     let answer = match request(caller).and_then(|request| checked(shared, request)) {
         Ok(checked) => run(shared, caller, checked, stop),
         Err(why) => Some(SubjectReply::Refused(why)),
@@ -93,7 +93,7 @@ struct CheckedRequest {
     cwd: String,
 }
 
-fn checked(shared: &Shared, request: Request) -> Result<CheckedRequest, String> {
+fn checked(shared: &StageState, request: Request) -> Result<CheckedRequest, String> {
     let Request { words, cwd } = request;
     let bytes = words.iter().map(|word| word.len() + 1).sum::<usize>() + cwd.len();
     if bytes > WORDS_BYTES_MAX {
@@ -121,7 +121,7 @@ fn checked(shared: &Shared, request: Request) -> Result<CheckedRequest, String> 
 }
 
 /// Runs the program in its turn. No answer when the caller has left.
-fn run(shared: &Shared, caller: &OwnedFd, request: CheckedRequest, stop: Stop<'_>) -> Option<SubjectReply> {
+fn run(shared: &StageState, caller: &OwnedFd, request: CheckedRequest, stop: Stop<'_>) -> Option<SubjectReply> {
     let mut turn = wait_for_turn(shared, caller, stop)?;
     if let Err(why) = shared.count() {
         return Some(SubjectReply::Refused(why));
@@ -158,7 +158,7 @@ fn run(shared: &Shared, caller: &OwnedFd, request: CheckedRequest, stop: Stop<'_
 
 /// Waits until no other call of the stage runs. None when the caller leaves first.
 fn wait_for_turn<'s>(
-    shared: &'s Shared,
+    shared: &'s StageState,
     caller: &OwnedFd,
     stop: Stop<'_>,
 ) -> Option<MutexGuard<'s, Option<SubjectSandbox>>> {
@@ -191,7 +191,7 @@ fn while_there<T>(caller: &OwnedFd, stop: Stop<'_>, act: impl FnOnce(&AtomicBool
     let (gone, done) = (AtomicBool::new(false), AtomicBool::new(false));
     let Ok((ended, end)) = io::pipe() else { return act(&gone) };
     thread::scope(|scope| {
-        scope.spawn(|| watch(caller, stop, &ended, (&gone, &done)));
+        scope.spawn(|| watch(caller, stop, &ended, &gone, &done));
         let result = act(&gone);
         done.store(true, Ordering::Relaxed);
         drop(end);
@@ -199,7 +199,7 @@ fn while_there<T>(caller: &OwnedFd, stop: Stop<'_>, act: impl FnOnce(&AtomicBool
     })
 }
 
-fn watch(caller: &OwnedFd, stop: Stop<'_>, ended: &PipeReader, (gone, done): (&AtomicBool, &AtomicBool)) {
+fn watch(caller: &OwnedFd, stop: Stop<'_>, ended: &PipeReader, gone: &AtomicBool, done: &AtomicBool) {
     let on = [(caller.as_fd(), PollFlags::IN), (ended.as_fd(), PollFlags::IN)];
     while !done.load(Ordering::Relaxed) {
         match stop.wait(&on, Instant::now() + REQUEST_MAX) {
@@ -212,7 +212,7 @@ fn watch(caller: &OwnedFd, stop: Stop<'_>, ended: &PipeReader, (gone, done): (&A
     }
 }
 
-/// How a program ended, for the caller.
+/// The end of a program, for the caller.
 fn end(exit: &Exit) -> SubjectEnd {
     let number = exit.code.and_then(|code| u8::try_from(code & 0xff).ok()).unwrap_or(SIGKILL);
     let limit = exit.over.or((exit.how == CommandEnding::TimedOut).then_some(LimitName::CommandMs));

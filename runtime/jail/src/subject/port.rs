@@ -51,7 +51,8 @@ impl Server {
         setting: &SubjectSetting,
         program: Program,
         port: u16,
-        (verifier, is_stopped): (&Jail, &AtomicBool),
+        verifier: &Jail,
+        is_stopped: &AtomicBool,
     ) -> Result<Self, SubjectError> {
         let sandbox = Arc::new(
             SubjectSandbox::make(setting, &setting.jail.folder.join(FILES), true)

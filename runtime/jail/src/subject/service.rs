@@ -39,7 +39,7 @@ pub enum SubjectError {
     Port {
         /// The port.
         port: u16,
-        /// What was tried.
+        /// The failed action.
         act: &'static str,
         /// The system's answer.
         source: io::Error,
@@ -49,9 +49,9 @@ pub enum SubjectError {
     Jail(#[from] JailError),
 }
 
-/// What the threads of one stage share.
+/// State that the threads of one stage share.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct StageState {
     pub(super) setting: SubjectSetting,
     sandbox: Mutex<Option<SubjectSandbox>>,
     calls: Mutex<CallLog>,
@@ -64,7 +64,7 @@ struct CallLog {
     ended: Vec<SubjectCall>,
 }
 
-impl Shared {
+impl StageState {
     /// Returns the sandbox if no call is using it.
     pub(super) fn turn(&self) -> Option<MutexGuard<'_, Option<SubjectSandbox>>> {
         match self.sandbox.try_lock() {
@@ -84,7 +84,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Keeps what is known of a call that ended; of its words only as many as there is room for.
+    /// Stores the result of a call that ended, and as many of its words as there is room for.
     pub(super) fn record(&self, mut call: SubjectCall) {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         calls.words_bytes = calls.words_bytes.saturating_add(bytes(&call));
@@ -98,7 +98,7 @@ impl Shared {
     }
 }
 
-/// What a call's words take at most in a record: an escaped byte is six.
+/// Most bytes of a call's words in a record: an escaped byte is six.
 fn bytes(call: &SubjectCall) -> usize {
     let escaped = |text: &str| text.bytes().map(|byte| if byte.is_ascii_control() { 6 } else { 1 }).sum::<usize>();
     call.words.iter().map(|word| escaped(word) + 3).sum::<usize>() + escaped(&call.cwd)
@@ -123,22 +123,22 @@ fn short(word: &str) -> String {
 /// The programs under test of one stage. Dropped, they are killed.
 #[derive(Debug)]
 pub struct Subjects {
-    shared: Arc<Shared>,
+    shared: Arc<StageState>,
     offer: PathBuf,
     accepting: Option<Acceptor>,
     server: Option<Server>,
-    /// What sandboxes used from which the stage started over.
+    /// Resource usage of the sandboxes that ended because the stage started over.
     used: Vec<ResourceUsage>,
 }
 
-/// What a stage's programs under test left.
+/// Report on a stage's programs under test.
 #[derive(Debug, Default)]
 pub struct SubjectsReport {
     /// Those that ran, in the order of their ends.
     pub calls: Vec<SubjectCall>,
-    /// What each sandbox used.
+    /// Resource usage of each sandbox.
     pub usage: Vec<ResourceUsage>,
-    /// The files of each sandbox, nothing alive in them any more.
+    /// The files of each sandbox; all its processes have ended.
     pub views: Vec<WorkspaceView>,
 }
 
@@ -150,7 +150,7 @@ impl Subjects {
     pub fn offer(setting: SubjectSetting) -> Result<Self, SubjectError> {
         let offer = setting.jail.folder.join(OFFER);
         let listener = client_folder::make(&offer).map_err(SubjectError::Offer)?;
-        let shared = Arc::new(Shared { setting, sandbox: Mutex::default(), calls: Mutex::default() });
+        let shared = Arc::new(StageState { setting, sandbox: Mutex::default(), calls: Mutex::default() });
         let serving = Arc::clone(&shared);
         let accepting = Acceptor::start(listener, THREADS, move |caller, stop| call::serve(&serving, &caller, stop));
         Ok(Self {
@@ -162,7 +162,7 @@ impl Subjects {
         })
     }
 
-    /// What the verifier's jail must be opened with. Its PATH must begin with [`glovebox_jail_helper::subject::FOLDER`].
+    /// The channels for the verifier's jail. Its PATH must begin with [`glovebox_jail_helper::subject::FOLDER`].
     pub fn channels(&self) -> JailChannels {
         JailChannels { client_folder: Some(self.offer.clone()), sockets: self.shared.setting.port.is_some() }
     }
@@ -175,16 +175,16 @@ impl Subjects {
     pub fn begin(&mut self, verifier: &Jail, is_stopped: &AtomicBool) -> Result<(), SubjectError> {
         let setting = &self.shared.setting;
         if let (Some(text), Some(port)) = (&setting.command, setting.port) {
-            self.server = Some(Server::start(setting, Program::Shell(text.to_owned()), port, (verifier, is_stopped))?);
+            self.server = Some(Server::start(setting, Program::Shell(text.to_owned()), port, verifier, is_stopped)?);
         }
         Ok(())
     }
 
-    /// Ends what runs and removes what it wrote: the next call, and the next [`Subjects::begin`], find the files as they were at first.
+    /// Ends running programs and removes their writes: the next call, and the next [`Subjects::begin`], find the original files.
     /// To be called when the verifier's jail is dead.
     ///
     /// # Errors
-    /// [`SubjectError::Jail`] when something could not be killed, [`SubjectError::SubjectSandbox`] when files could not be removed.
+    /// [`SubjectError::Jail`] when a process could not be killed, [`SubjectError::SubjectSandbox`] when files could not be removed.
     pub fn start_over(&mut self) -> Result<(), SubjectError> {
         for view in self.end_sandboxes()? {
             view.remove().map_err(|error| SubjectError::SubjectSandbox(error.to_string()))?;
@@ -192,10 +192,10 @@ impl Subjects {
         Ok(())
     }
 
-    /// Ends everything and returns what was left. To be called when the verifier's jail is dead.
+    /// Ends all programs and returns the report. To be called when the verifier's jail is dead.
     ///
     /// # Errors
-    /// [`SubjectError::Jail`] when something could not be killed.
+    /// [`SubjectError::Jail`] when a process could not be killed.
     pub fn end(mut self) -> Result<SubjectsReport, SubjectError> {
         self.accepting = None;
         let views = self.end_sandboxes()?;
@@ -203,7 +203,7 @@ impl Subjects {
         Ok(SubjectsReport { calls, usage: self.used, views })
     }
 
-    /// Ends the sandboxes, notes what they used and returns their files.
+    /// Ends the sandboxes, records their usage and returns their files.
     fn end_sandboxes(&mut self) -> Result<Vec<WorkspaceView>, SubjectError> {
         let (served, call) = self.server.take().map_or((None, None), Server::end);
         let sandbox = self.shared.sandbox.lock().unwrap_or_else(PoisonError::into_inner).take();

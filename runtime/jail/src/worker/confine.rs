@@ -1,10 +1,10 @@
-//! How a worker confines itself before it reads its input: resource limits and a list of allowed system calls.
+//! Confinement of a worker, which it sets up before it reads its input: resource limits and a list of allowed system calls.
 //!
 //! The child still runs only trusted code at that time, so confining itself is as strong as being confined by the parent. A part that
 //! fails is an error. Every call that is not listed is refused: no file is opened, no socket, no program, no signal to others. Calls
 //! on descriptors are allowed for standard input and output only, so other inherited descriptors are useless.
 
-use super::Bounds;
+use super::WorkerBounds;
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, chdir, getpid, getppid, set_parent_process_death_signal, setrlimit,
 };
@@ -26,7 +26,7 @@ pub enum ConfineError {
     /// The system refused.
     #[error("failed to {step}: {reason}")]
     Refused {
-        /// What was tried.
+        /// The failed step.
         step: &'static str,
         /// The system's answer.
         reason: String,
@@ -34,7 +34,7 @@ pub enum ConfineError {
 }
 
 /// The bounds and the parent as an argument.
-pub(super) fn argument(bounds: &Bounds) -> String {
+pub(super) fn argument(bounds: &WorkerBounds) -> String {
     format!("{},{},{},{}", bounds.memory_bytes, bounds.cpu_seconds, bounds.answer_bytes, getpid().as_raw_pid())
 }
 
@@ -69,7 +69,7 @@ fn refused<E: std::fmt::Display>(step: &'static str) -> impl Fn(E) -> ConfineErr
     move |error| ConfineError::Refused { step, reason: error.to_string() }
 }
 
-/// Calls that computing with threads needs, whatever their arguments are.
+/// System calls for computing with threads, allowed with any arguments.
 const ALLOWED: &[libc::c_long] = &[
     libc::SYS_close,
     libc::SYS_munmap,

@@ -261,7 +261,7 @@ pub struct FanInFinished {
 impl FanInFinished {
     /// The visit.
     pub fn task(&self) -> Task {
-        Task::for_handler(self.generation, (&self.branch, &self.node), self.visit)
+        Task::for_handler(self.generation, &self.branch, &self.node, self.visit)
     }
 
     /// The changes of conflicts, as what was set aside.

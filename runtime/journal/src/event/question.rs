@@ -51,7 +51,7 @@ impl QuestionAsked {
 
     /// The visit of the gate.
     pub fn task(&self) -> Task {
-        Task::for_handler(self.generation, (&self.branch, &self.node), self.visit)
+        Task::for_handler(self.generation, &self.branch, &self.node, self.visit)
     }
 
     /// The id of the question that a visit of a gate asks: the node and the visit, with branch and generation where they are not the first.
@@ -184,7 +184,7 @@ impl QuestionAnswered {
 
     /// The visit of the gate.
     pub fn task(&self) -> Task {
-        Task::for_handler(self.generation, (&self.branch, &self.node), self.visit)
+        Task::for_handler(self.generation, &self.branch, &self.node, self.visit)
     }
 
     /// The decision of an answer about disallowed writes. An answer that names no action denies.

@@ -73,21 +73,21 @@ impl FromIterator<(LimitName, u64)> for LimitSettings {
 /// An amount in a file: a number, or a text with a unit.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Written {
+enum LimitAmount {
     Number(i64),
     Text(String),
 }
 
-impl fmt::Display for Written {
+impl fmt::Display for LimitAmount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Written::Number(number) => number.fmt(f),
-            Written::Text(text) => text.fmt(f),
+            LimitAmount::Number(number) => number.fmt(f),
+            LimitAmount::Text(text) => text.fmt(f),
         }
     }
 }
 
-impl Written {
+impl LimitAmount {
     fn amount(&self, name: LimitName) -> Result<u64, LimitError> {
         let value = self.to_string();
         name.unit().parse(&value).ok_or(LimitError::Value { name, value })
@@ -96,8 +96,8 @@ impl Written {
 
 impl<'de> Deserialize<'de> for LimitSettings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let written = BTreeMap::<LimitName, Written>::deserialize(deserializer)?;
-        let amount = |(name, value): (LimitName, Written)| Ok((name, value.amount(name)?));
+        let written = BTreeMap::<LimitName, LimitAmount>::deserialize(deserializer)?;
+        let amount = |(name, value): (LimitName, LimitAmount)| Ok((name, value.amount(name)?));
         written.into_iter().map(amount).collect::<Result<_, LimitError>>().map_err(de::Error::custom)
     }
 }

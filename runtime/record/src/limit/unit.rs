@@ -2,7 +2,7 @@
 //!
 //! `glovebox.toml`, node attributes and the command line are all read here.
 
-/// What a limit counts.
+/// Unit of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitUnit {
     /// Bytes; written as an integer or with `KiB`, `MiB`, `GiB`, `kB`, `MB`, `GB`.
@@ -14,7 +14,7 @@ pub enum LimitUnit {
 }
 
 impl LimitUnit {
-    /// What would be accepted, for messages.
+    /// A description of accepted values, for messages.
     pub fn expected(self) -> &'static str {
         match self {
             LimitUnit::Bytes => "a number of bytes such as `1048576` or `64MiB`",

@@ -1,6 +1,6 @@
 //! Names of hosts: ASCII, lower case, at least two labels, never an address.
 //!
-//! Whatever a resolver would take for an IP address in any spelling (`127.1`, `0x7f.1`, `2130706433`, `[::1]`) is no name here,
+//! A name that any resolver would take for an IP address (`127.1`, `0x7f.1`, `2130706433`, `[::1]`) is not a valid host name,
 //! so that an address in a list of hosts cannot avoid the proxy's check of addresses.
 
 use std::fmt;

@@ -1,6 +1,6 @@
-//! The domain list of a proxy: which names, on which ports, may be asked for.
+//! The domain list of a proxy: allowed names and their ports.
 //!
-//! Knows names only. What a name resolves to is checked where it is resolved; no rule can allow an address.
+//! This module knows names only. The address of a name is checked where it is resolved; no rule can allow an address.
 
 use super::host::{Host, HostError};
 use schemars::JsonSchema;
@@ -38,7 +38,7 @@ pub enum HostRuleError {
     Name {
         /// The entry.
         entry: String,
-        /// What it is instead.
+        /// The problem of the name.
         reason: HostError,
     },
     /// Capitals, which two spellings of one host would hide behind.
@@ -71,7 +71,7 @@ impl HostRules {
         self.0.iter()
     }
 
-    /// Writes the list with one host more, as it stands in `glovebox.toml`.
+    /// Writes the list with one more host, in the form for `glovebox.toml`.
     pub fn with(&self, host: &Host, port: u16) -> String {
         let port = (!matches!(port, PORT_TLS | PORT_HTTP)).then_some(port);
         let more = HostRule { name: host.clone(), below: false, port };

@@ -116,7 +116,7 @@ fn a_digest_has_one_spelling_and_its_bytes() {
 
 #[test]
 fn the_stage_of_a_task_and_the_key_of_a_subject_name_it() {
-    let task = Task::for_handler(2, (&BranchId::new("left"), &"build".into()), 3);
+    let task = Task::for_handler(2, &BranchId::new("left"), &"build".into(), 3);
     let verification = task.verification();
     assert_eq!((verification.work, verification.handling()), (Work::Verify, task.clone()));
     assert_eq!((task.stage().as_str(), verification.stage().as_str()), ("build", "build.verify"));

@@ -11,13 +11,13 @@ use std::thread::JoinHandle;
 
 /// The thread; it ends with this value, also when a test fails.
 pub(crate) struct Swapping {
-    told: Arc<Told>,
+    told: Arc<SwapControl>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread is told, and tells.
+/// Stop flag and counter of the thread.
 #[derive(Default)]
-struct Told {
+struct SwapControl {
     stop: AtomicBool,
     swaps: AtomicU64,
 }
@@ -29,7 +29,7 @@ impl Swapping {
         fs::create_dir(root.join("park")).unwrap();
         symlink("../scenarios/holdout", root.join("park/to_holdout")).unwrap();
         symlink("../src", root.join("park/to_src")).unwrap();
-        let told = Arc::new(Told::default());
+        let told = Arc::new(SwapControl::default());
         let heard = Arc::clone(&told);
         Self { told, thread: Some(std::thread::spawn(move || swap(&root, &heard))) }
     }
@@ -54,7 +54,7 @@ impl Drop for Swapping {
 }
 
 /// Exchanges the directory with one link, back, with the other, back.
-fn swap(root: &Path, told: &Told) {
+fn swap(root: &Path, told: &SwapControl) {
     let link = |name: &str| -> PathBuf { root.join("park").join(name) };
     while !told.stop.load(Ordering::Relaxed) {
         for other in [link("to_holdout"), link("to_src")] {

@@ -38,13 +38,13 @@ const SHOWN: &[&str] = &[
 const SETTINGS: &[&str] = &["sys/kernel", "sys/vm", "sys/fs", "sys/debug", "sys/dev"];
 const NETWORK_SETTINGS: &str = "sys/net";
 const FOR_OTHERS: u32 = 0o004;
-/// Where the covers are made in a root without a template, until it is complete.
+/// Folder for the covers in a root without a template, until it is complete.
 const COVERS: &str = "/.covers";
 const COVERS_BELOW_ROOT: &str = ".covers";
 const EMPTY_FILE: &str = ".empty-file";
 const EMPTY_FOLDER: &str = ".empty-folder";
 
-/// Mounts a `/proc` that shows only processes which the caller may trace. `PERM` if the system hides parts of its own `/proc`.
+/// Mounts a `/proc` that shows only processes that the caller may trace. `PERM` if the system hides parts of its own `/proc`.
 pub(super) fn mount_own() -> Result<(), Errno> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", "proc", "proc", flags, c"hidepid=ptraceable")
@@ -148,7 +148,7 @@ impl Cover {
         }
     }
 
-    /// Removes the mount and their names; what they cover stays covered.
+    /// Removes the mount and their names; the covered paths stay covered.
     fn remove(self, root: &Root) -> Result<(), Failure> {
         unmount(COVERS_BELOW_ROOT, UnmountFlags::DETACH).at("remove the covers")?;
         unlinkat(root, &self.file, AtFlags::empty()).at("remove the empty file")?;

@@ -39,7 +39,7 @@ pub(crate) fn mount(root: &Root, workspace: &Workspace) -> Result<OwnedFd, Failu
         .at("open workspace")
 }
 
-/// Mounts an overlay that the kernel does not write to the disk: what a stage changes is recorded elsewhere or thrown away, and otherwise
+/// Mounts an overlay that the kernel does not flush: a stage's changes are recorded elsewhere or thrown away. Otherwise
 /// each end of an overlay flushes the whole file system of its layers.
 fn overlay(at: &Path, lower: &[PathBuf], upper: &Path, work: &Path) -> Result<(), Failure> {
     let open = |path: &Path| open_source(path).at(format!("open layer {}", path.display()));

@@ -120,7 +120,7 @@ pub(super) const CACHE_ADVICE: [(i64, u8, u64); 3] = [
 /// The same as bits of the sixth argument of `preadv2` and `pwritev2`: `RWF_NOWAIT` and `RWF_DONTCACHE`.
 pub(super) const CACHE_FLAGS: [u64; 2] = [0x08, 0x80];
 
-/// Bits of `close_range` that give the caller a table of descriptors of its own.
+/// Flag of `close_range` that gives the caller a private table of descriptors.
 pub(super) const CLOSE_RANGE_UNSHARE: u64 = 1 << 1;
 
 /// Calls that make nodes, and which argument is the mode.

@@ -15,7 +15,7 @@ const X32_BIT: u32 = 0x4000_0000;
 const OWN: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const OWN: u32 = 0xc000_00b7;
-/// Where the kernel shows the number and the architecture of a call.
+/// Offsets of a call's number and architecture in `seccomp_data`.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 /// Up to so many numbers are compared one after the other.

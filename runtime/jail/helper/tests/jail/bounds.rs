@@ -1,4 +1,4 @@
-//! What may be used up, and what happens when more is wanted.
+//! Resource limits, and the behaviour of a jail when they are exceeded.
 
 use crate::fixture::{Fixture, Jail, bounds, shell};
 use glovebox_jail_helper::policy::{Bounds, Confinement};

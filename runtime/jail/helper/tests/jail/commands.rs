@@ -1,4 +1,4 @@
-//! Commands: how they end, what they are given, and that nothing of them stays. The same behind all walls.
+//! Commands: their endings, their arguments, and that none of their processes stay. The same with every confinement.
 
 use crate::fixture::{Fixture, Jail, gone, shell};
 use glovebox_jail_helper::policy::Confinement;
@@ -91,7 +91,7 @@ fn a_program_that_is_not_there_is_a_failure_and_the_jail_goes_on() {
 #[test]
 fn nothing_outlives_a_command() {
     everywhere(|_, jail, confinement| {
-        // Daemons, one with its output held open, one that ignores signals; the witness is the pipe, which nobody holds any more.
+        // Daemons, one with its output held open, one that ignores signals; the witness is the pipe, which is closed at the other end.
         let came = jail.shell("setsid sleep 600 & (trap '' TERM HUP INT; setsid sleep 601 >/dev/null 2>&1 &) ; sleep 602 & sleep 0.1; echo done");
         assert_eq!((came.out.as_str(), came.ended.survivors), ("done\n", 0), "{confinement:?}");
         assert!(came.ended.killed >= 3, "{confinement:?} {came:?}");
@@ -118,7 +118,7 @@ fn a_command_can_be_asked_to_end_and_be_killed() {
         jail.request(&Request::Terminate, &[]);
         jail.request(&Request::Kill, &[]);
         assert_eq!(jail.end().signal, Some(9), "{confinement:?}");
-        // Late orders concern nobody.
+        // Late orders have no effect.
         jail.request(&Request::Kill, &[]);
         assert_eq!(jail.shell("echo still here").out, "still here\n", "{confinement:?}");
     });
@@ -137,7 +137,7 @@ fn when_the_host_closes_its_end_everything_dies() {
             .collect();
         assert!(witnesses.len() >= 2, "{confinement:?}");
         jail.close();
-        // PID 1 is only gone when its namespace is empty; without one the reaper says so by its end.
+        // PID 1 is only gone when its namespace is empty; without one the end of the reaper shows it.
         for witness in &witnesses {
             assert!(gone(witness), "{confinement:?}");
         }

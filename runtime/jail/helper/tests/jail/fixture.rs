@@ -97,9 +97,9 @@ pub(crate) struct Jail {
     pub(crate) child: Child,
 }
 
-/// How a command came out.
+/// The result of a command.
 #[derive(Debug)]
-pub(crate) struct Came {
+pub(crate) struct CommandResult {
     pub(crate) ended: CommandEnd,
     pub(crate) out: String,
     pub(crate) err: String,
@@ -168,16 +168,16 @@ impl Jail {
         }
     }
 
-    pub(crate) fn try_run(&self, command: Command, input: &str) -> Result<Came, Failure> {
+    pub(crate) fn try_run(&self, command: Command, input: &str) -> Result<CommandResult, Failure> {
         let (mut stdout, mut stderr) = self.begin(command, input)?;
         let (mut out, mut err) = (Vec::new(), Vec::new());
         stdout.read_to_end(&mut out).expect("a pipe");
         stderr.read_to_end(&mut err).expect("a pipe");
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Ok(Came { ended: self.end(), out: text(out), err: text(err) })
+        Ok(CommandResult { ended: self.end(), out: text(out), err: text(err) })
     }
 
-    pub(crate) fn shell(&self, script: &str) -> Came {
+    pub(crate) fn shell(&self, script: &str) -> CommandResult {
         self.try_run(shell(script), "").unwrap_or_else(|failure| panic!("{failure:?}"))
     }
 
@@ -195,7 +195,7 @@ impl Drop for Jail {
     }
 }
 
-/// A helper that has been told nothing yet.
+/// A helper before its first request.
 pub(crate) fn spawn() -> (OwnedFd, Child) {
     let (here, there) =
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("sockets");
@@ -216,7 +216,7 @@ pub(crate) fn next(control: &OwnedFd) -> (Reply, Vec<OwnedFd>) {
     receive_frame(control).expect("a frame").expect("a helper that is there")
 }
 
-/// Whether a process ends while we wait.
+/// True if a process ends while we wait.
 pub(crate) fn gone(process: &OwnedFd) -> bool {
     poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&PATIENCE)).expect("a pidfd") == 1
 }

@@ -22,23 +22,23 @@ const BYTES_MAX: u64 = 256 << 10;
 #[serde(deny_unknown_fields)]
 struct CachedResult<R> {
     version: u32,
-    machine: Machine,
+    machine: MachineKey,
     report: R,
 }
 
 /// The conditions under which a result is valid.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Machine {
+struct MachineKey {
     boot: String,
     helper: String,
     user: u32,
     kernel: String,
-    /// Which bounds are held depends on where a group can be made.
+    /// The place where groups can be created, because it decides which limits are hard.
     groups: String,
     /// The user namespace: rights in another one are others.
     namespace: String,
-    /// What the kernel lets this user make of namespaces. A switch that the kernel does not have is empty.
+    /// Kernel switches that restrict this user's namespaces. A switch that the kernel does not have is empty.
     switches: [String; 3],
     /// Capabilities and filters of this process.
     rights: Vec<String>,
@@ -50,10 +50,10 @@ const SWITCHES: [&str; 3] = [
     "/proc/sys/kernel/unprivileged_userns_clone",
     "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
 ];
-/// The lines of `/proc/self/status` with what a jail inherits.
+/// The lines of `/proc/self/status` with the rights that a jail inherits.
 const RIGHTS: [&str; 4] = ["CapEff:", "CapBnd:", "NoNewPrivs:", "Seccomp:"];
 
-impl Machine {
+impl MachineKey {
     fn this() -> io::Result<Self> {
         let read = |path: &str| regular_file::kernel_text(path).map(|text| text.trim().to_owned());
         Ok(Self {
@@ -87,7 +87,7 @@ pub(super) fn read(path: &Path) -> Option<ProbeReport> {
     file.take(BYTES_MAX).read_to_string(&mut text).ok()?;
     let kept: CachedResult<ProbeReport> = serde_json::from_str(&text).ok()?;
     let sound = kept.version == VERSION
-        && kept.machine == Machine::this().ok()?
+        && kept.machine == MachineKey::this().ok()?
         && kept.report.tier == Some(Tier::Full)
         && evaluate(&kept.report.checks).is_ok();
     sound.then_some(kept.report)
@@ -95,7 +95,7 @@ pub(super) fn read(path: &Path) -> Option<ProbeReport> {
 
 /// Writes a result. The rename is atomic: a concurrent reader sees the old file or the new one.
 pub(super) fn write(path: &Path, report: &ProbeReport) -> io::Result<()> {
-    let kept = CachedResult { version: VERSION, machine: Machine::this()?, report };
+    let kept = CachedResult { version: VERSION, machine: MachineKey::this()?, report };
     let fresh = path.with_extension(format!("{}.new", witness::draw()?));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(rustix::fs::open(&fresh, flags, Mode::RUSR | Mode::WUSR)?);

@@ -14,18 +14,18 @@ const APPARMOR: &str = "kernel.apparmor_restrict_unprivileged_userns";
 /// Returns the remedies for what prevents a tier.
 pub(super) fn remedy_for(tier: Tier, failure: &ProbeFailure) -> String {
     let program = std::env::current_exe().map_or("/usr/bin/glovebox".to_owned(), |path| path.display().to_string());
-    Machine { root: PathBuf::from("/"), program }.remedies(tier, failure)
+    MachineFacts { root: PathBuf::from("/"), program }.remedies(tier, failure)
 }
 
-/// What remedies depend on.
-struct Machine {
-    /// Where `/proc`, `/sys` and programs are.
+/// Facts about the machine that decide the remedy.
+struct MachineFacts {
+    /// The root with `/proc`, `/sys` and programs.
     root: PathBuf,
     /// Path of this program.
     program: String,
 }
 
-impl Machine {
+impl MachineFacts {
     fn remedies(&self, tier: Tier, failure: &ProbeFailure) -> String {
         let mut lines = Vec::new();
         if tier.has_own_root() {
@@ -126,14 +126,14 @@ mod tests {
     const EINVAL: i32 = 22;
 
     /// A machine with these files.
-    fn machine(files: &[(&str, &str)]) -> (TempDir, Machine) {
+    fn machine(files: &[(&str, &str)]) -> (TempDir, MachineFacts) {
         let folder = tempfile::tempdir().unwrap();
         for (path, content) in files {
             let path = folder.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, content).unwrap();
         }
-        let machine = Machine { root: folder.path().to_owned(), program: "/opt/bin/glovebox".to_owned() };
+        let machine = MachineFacts { root: folder.path().to_owned(), program: "/opt/bin/glovebox".to_owned() };
         (folder, machine)
     }
 

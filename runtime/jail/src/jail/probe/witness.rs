@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// Longer than a secret is.
 const SECRET_BYTES_MAX: u64 = 1 << 12;
 
-/// How often a port free for both protocols is looked for.
+/// Number of tries to find a port that is free for both protocols.
 const PORT_TRIES: u32 = 16;
 
 /// Things of this process outside the jail.

@@ -13,13 +13,13 @@ use std::path::PathBuf;
 
 /// Numbers of file systems whose files are memory: tmpfs, ramfs, hugetlbfs.
 const IN_MEMORY: [i64; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
-/// How the kernel names mappings of files in memory that never had a path.
+/// Names that the kernel gives to mappings of files in memory that never had a path.
 const MEMORY_NAMES: [&str; 4] = ["/memfd:", "/dev/zero", "/SYSV", "/anon_hugepage"];
 /// Segments of System V are counted by their list.
 const LISTED: &str = "/SYSV";
 const DELETED: &str = " (deleted)";
 
-/// What is held without a name.
+/// Memory and disk space of files without a name.
 #[derive(Debug, Default)]
 pub(in crate::jail) struct UnlinkedUsage {
     /// Bytes of files on disk.
@@ -44,7 +44,7 @@ pub(in crate::jail) struct UnlinkedUsage {
 #[derive(Debug)]
 pub(super) struct UnlinkedFileScan {
     held: UnlinkedUsage,
-    /// Whether the files of a device are memory.
+    /// True for devices whose files are in memory.
     kinds: HashMap<u64, bool>,
     /// Mappings of files without a name, which may still turn out to be open somewhere: device and number, path in `/proc`, name.
     mapped: HashMap<(u64, u64), (PathBuf, String)>,
@@ -62,7 +62,7 @@ impl UnlinkedFileScan {
 
     /// Examines one process. A process that has ended holds nothing. A process that cannot be examined may hold anything.
     pub(super) fn examine(&mut self, process: &ProcessStat) {
-        let Some(folder) = ProcessFolder::of(process) else { return };
+        let Some(folder) = ProcessFolder::new(process) else { return };
         let is_seen = self.descriptors(&folder).is_some() && self.mappings(&folder).is_some();
         if !is_seen
             && glovebox_jail_helper::process::stat(process.pid).is_some_and(|now| now.started == process.started)
@@ -128,7 +128,7 @@ impl UnlinkedFileScan {
         *sum = sum.saturating_add(bytes);
     }
 
-    /// Notes what is mapped and has no name.
+    /// Records mappings of files without a name.
     fn mappings(&mut self, process: &ProcessFolder) -> Option<()> {
         let maps = regular_file::kernel_bytes(process.0.join("maps")).ok()?;
         for line in String::from_utf8_lossy(&maps).lines().filter(|line| line.ends_with(DELETED)) {
@@ -142,7 +142,7 @@ impl UnlinkedFileScan {
         Some(())
     }
 
-    /// Decides about mappings when it is known what is open.
+    /// Adds the mappings of files that are not open.
     pub(super) fn finish(mut self) -> UnlinkedUsage {
         for (file, (path, name)) in std::mem::take(&mut self.mapped) {
             if self.held.counted.contains(&file) {
@@ -165,21 +165,22 @@ impl UnlinkedFileScan {
 }
 
 impl UnlinkedUsage {
-    /// Memory of a process that is not in what is counted already: its share of what it has in memory.
+    /// Memory of a process that is not counted yet: its share of resident memory.
     pub(super) fn own_bytes(&self, process: &ProcessStat) -> u64 {
         let smaps =
-            ProcessFolder::of(process).and_then(|folder| regular_file::kernel_bytes(folder.0.join("smaps")).ok());
+            ProcessFolder::new(process).and_then(|folder| regular_file::kernel_bytes(folder.0.join("smaps")).ok());
         smaps.map_or(process.resident_bytes, |text| self.own_bytes_of(&String::from_utf8_lossy(&text)))
     }
 
     fn own_bytes_of(&self, smaps: &str) -> u64 {
-        let (mut sum, mut mapping): (u64, Option<Mapping<'_>>) = (0, None);
+        let mut sum = 0_u64;
+        let mut mapping: Option<Mapping<'_>> = None;
         let (mut share, mut anonymous) = (0, 0);
         let amount = |line: &str| line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0).saturating_mul(1024);
         let add = |mapping: &Option<Mapping<'_>>, share: u64, anonymous: u64| match mapping {
             None => 0,
             Some(mapping) if self.is_counted(mapping) => 0,
-            // Pages of a file on disk can be had again; only what was changed of them is memory.
+            // Unmodified pages of a file on disk can be read again; only modified ones are memory.
             Some(mapping) if mapping.file.1 != 0 && !mapping.is_in_memory() => share.min(anonymous),
             Some(_) => share,
         };
@@ -248,7 +249,7 @@ struct ProcessFolder(PathBuf);
 
 impl ProcessFolder {
     /// Returns the folder of its first thread; if that thread has ended, the folder of another one.
-    fn of(process: &ProcessStat) -> Option<Self> {
+    fn new(process: &ProcessStat) -> Option<Self> {
         let own = PathBuf::from(format!("/proc/{}", process.pid));
         if !process.is_headless {
             return Some(Self(own));

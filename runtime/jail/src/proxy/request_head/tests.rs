@@ -4,21 +4,21 @@ use super::*;
 use glovebox_record::network::HostError;
 use proptest::prelude::*;
 
-fn read(head: &str) -> Result<Request, RefusedRequest> {
+fn read(head: &str) -> Result<ProxyRequest, RefusedRequest> {
     parse(head.replace('\n', "\r\n").as_bytes())
 }
 
 fn sent(head: &str) -> (String, u64) {
     match read(head).unwrap().kind {
-        Kind::Single { head, body_bytes } => (String::from_utf8(head).unwrap(), body_bytes),
-        Kind::Tunnel => panic!("a tunnel"),
+        RequestKind::Single { head, body_bytes } => (String::from_utf8(head).unwrap(), body_bytes),
+        RequestKind::Tunnel => panic!("a tunnel"),
     }
 }
 
 #[test]
 fn a_tunnel_names_host_and_port() {
     let request = read("CONNECT API.example.com:443 HTTP/1.1\nHost: api.example.com:443\nUser-Agent: x\n\n").unwrap();
-    assert_eq!((request.host.as_str(), request.port, request.kind), ("api.example.com", 443, Kind::Tunnel));
+    assert_eq!((request.host.as_str(), request.port, request.kind), ("api.example.com", 443, RequestKind::Tunnel));
     assert!(read("CONNECT a.b:22 HTTP/1.0\n\n").is_ok());
     assert!(read("CONNECT a.b:443 HTTP/1.1\nHost: a.b\n\n").is_ok());
 }
@@ -132,7 +132,7 @@ proptest! {
         let _ = parse(&ended[..end_of_head(&ended).unwrap()]);
     }
 
-    /// Whatever is let through goes to the far side as one head, for the host that was checked.
+    /// An accepted request is forwarded as one head, for the host that was checked.
     #[test]
     fn what_is_sent_on_has_one_host_and_one_end(
         target in "(http://)?[a-c.:@/?#\\[\\]]{0,12}",
@@ -140,7 +140,7 @@ proptest! {
     ) {
         let head = format!("GET {target} HTTP/1.1\r\n{}\r\n\r\n", fields.join("\r\n"));
         let Ok(request) = parse(head.as_bytes()) else { return Ok(()) };
-        let Kind::Single { head, .. } = request.kind else { panic!("GET is no tunnel") };
+        let RequestKind::Single { head, .. } = request.kind else { panic!("GET is no tunnel") };
         prop_assert_eq!(end_of_head(&head), Some(head.len()));
         let text = String::from_utf8(head).unwrap().to_ascii_lowercase();
         let hosts: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("host: ")).collect();

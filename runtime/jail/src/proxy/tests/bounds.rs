@@ -12,7 +12,8 @@ fn end_of(mut client: TcpStream) -> Vec<u8> {
 
 #[test]
 fn a_head_that_never_ends_is_cut_off() {
-    let mut stage = Stage::with(&["a.example"], &[&[PUBLIC]], Bounds { head: SOON, ..Bounds::default() }, None);
+    let mut stage =
+        TestProxy::with(&["a.example"], &[&[PUBLIC]], ProxyBounds { head: SOON, ..ProxyBounds::default() }, None);
     let answer = end_of(stage.client(b"GET http://a.example/ HTT"));
     assert!(answer.starts_with(b"HTTP/1.1 408 "));
     let server = stage.serve(None, Vec::new());
@@ -24,7 +25,8 @@ fn a_head_that_never_ends_is_cut_off() {
 
 #[test]
 fn a_silent_tunnel_ends() {
-    let mut stage = Stage::with(&["a.example:22"], &[&[PUBLIC]], Bounds { idle: SOON, ..Bounds::default() }, None);
+    let mut stage =
+        TestProxy::with(&["a.example:22"], &[&[PUBLIC]], ProxyBounds { idle: SOON, ..ProxyBounds::default() }, None);
     let server = stage.serve(None, Vec::new());
     assert!(end_of(stage.tunnel("a.example:22")).is_empty());
     assert!(server.join().unwrap().is_empty());
@@ -34,8 +36,8 @@ fn a_silent_tunnel_ends() {
 #[test]
 fn a_name_that_is_never_resolved_is_given_up() {
     let (gate, held) = channel();
-    let bounds = Bounds { dial: SOON, ..Bounds::default() };
-    let stage = Stage::with(&["a.example"], &[&[PUBLIC]], bounds, Some(held));
+    let bounds = ProxyBounds { dial: SOON, ..ProxyBounds::default() };
+    let stage = TestProxy::with(&["a.example"], &[&[PUBLIC]], bounds, Some(held));
     assert!(stage.ask("CONNECT a.example:443 HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 502 "));
     assert!(stage.untouched());
     drop(gate);
@@ -43,7 +45,7 @@ fn a_name_that_is_never_resolved_is_given_up() {
 
 #[test]
 fn clients_beyond_the_bound_wait_their_turn() {
-    let mut stage = Stage::with(&[], &[&[PUBLIC]], Bounds { connections: 2, ..Bounds::default() }, None);
+    let mut stage = TestProxy::with(&[], &[&[PUBLIC]], ProxyBounds { connections: 2, ..ProxyBounds::default() }, None);
     let (first, _second) = (stage.client(b"G"), stage.client(b"G"));
     let mut third = stage.client(b"CONNECT b.example:443 HTTP/1.1\r\n\r\n");
     third.set_read_timeout(Some(SOON)).unwrap();
@@ -57,7 +59,8 @@ fn clients_beyond_the_bound_wait_their_turn() {
 #[test]
 fn a_stop_ends_connections_in_every_state() {
     let (gate, held): (Sender<()>, _) = channel();
-    let mut stage = Stage::with(&["a.example"], &[&[PUBLIC]], Bounds { connections: 4, ..Bounds::default() }, None);
+    let mut stage =
+        TestProxy::with(&["a.example"], &[&[PUBLIC]], ProxyBounds { connections: 4, ..ProxyBounds::default() }, None);
     let server = stage.server.try_clone().unwrap();
     let serving = thread::spawn(move || {
         let (mut one, _) = server.accept().unwrap();
@@ -88,7 +91,7 @@ fn a_stop_ends_connections_in_every_state() {
 #[test]
 fn a_stop_does_not_wait_for_a_resolver() {
     let (gate, held) = channel();
-    let mut stage = Stage::with(&["a.example"], &[&[PUBLIC]], Bounds::default(), Some(held));
+    let mut stage = TestProxy::with(&["a.example"], &[&[PUBLIC]], ProxyBounds::default(), Some(held));
     let client = stage.client(b"CONNECT a.example:443 HTTP/1.1\r\n\r\n");
     while stage.seen().is_empty() {
         thread::yield_now();
@@ -104,7 +107,7 @@ fn a_stop_does_not_wait_for_a_resolver() {
 
 #[test]
 fn dropping_a_proxy_stops_it() {
-    let mut stage = Stage::new(&["a.example"], &[&[PUBLIC]]);
+    let mut stage = TestProxy::new(&["a.example"], &[&[PUBLIC]]);
     let client = stage.client(b"GET");
     drop(stage.proxy.take());
     assert!(end_of(client).is_empty());

@@ -1,4 +1,4 @@
-//! What this very process holds, and lines of mappings as the kernel writes them.
+//! Measures this process, and parses lines of mappings in the kernel's format.
 #![cfg(test)]
 
 use super::*;

@@ -21,13 +21,13 @@ use rustix::process::chdir;
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 
-/// Where the template keeps it: over a folder of the host that no jail needs.
+/// Mount point at which the template keeps it: over a folder of the host that no jail needs.
 const KEPT_AT: &str = "/dev/pts";
 
-/// What a template has prepared of the root of its jails.
+/// The part of the root of its jails that a template has prepared.
 #[derive(Debug)]
 pub(crate) struct PreparedRoot {
-    /// What is at the top.
+    /// The top-level entries.
     parts: Vec<Part>,
     /// Files below `/proc` that only root may read, where root's files are the jail's.
     private_settings: Vec<PathBuf>,
@@ -97,7 +97,7 @@ fn kept(path: &Path) -> PathBuf {
     Path::new(KEPT_AT).join(below_root(path))
 }
 
-/// Lists what is at the top of the root, which is all that a jail has to bind or to link.
+/// Lists the top-level entries of the root: a jail has to bind or link only those.
 fn parts(root: &Root) -> Result<Vec<Part>, Failure> {
     let mut parts = vec![Part::Folder(Path::new("/dev")), Part::Folder(Path::new("/etc"))];
     for path in SYSTEM.iter().map(Path::new) {

@@ -1,10 +1,10 @@
-//! What is refused, and that nothing was looked up, dialled or sent for it.
+//! Refused requests: no name is looked up, no host is dialled and nothing is sent for them.
 
 use super::*;
 
 #[test]
 fn an_unlisted_host_is_refused_with_the_grant_and_never_looked_up() {
-    let mut stage = Stage::new(&["api.example.com"], &[&[PUBLIC]]);
+    let mut stage = TestProxy::new(&["api.example.com"], &[&[PUBLIC]]);
     let answer = stage.ask("CONNECT evil.example:443 HTTP/1.1\r\n\r\n");
     assert!(
         answer.starts_with("HTTP/1.1 403 ") && answer.contains("add `\"evil.example\"` to the list of"),
@@ -25,7 +25,7 @@ fn an_unlisted_host_is_refused_with_the_grant_and_never_looked_up() {
 
 #[test]
 fn addresses_and_other_spellings_are_refused() {
-    let mut stage = Stage::new(&["api.example.com"], &[&[PUBLIC]]);
+    let mut stage = TestProxy::new(&["api.example.com"], &[&[PUBLIC]]);
     for target in ["127.0.0.1", "2130706433", "0x7f000001", "0177.1", "[::1]", "169.254.169.254", "127.0.0.1."] {
         let answer = stage.ask(&format!("CONNECT {target}:443 HTTP/1.1\r\n\r\n"));
         assert!(answer.starts_with("HTTP/1.1 403 ") && answer.contains("IP address"), "{target}: {answer}");
@@ -42,7 +42,7 @@ fn a_name_that_points_inside_is_refused() {
         ["127.0.0.1", "10.0.0.1", "169.254.169.254", "100.64.1.1", "::1", "::ffff:8.8.8.8", "64:ff9b::808:808"]
     {
         for answers in [vec![inside], vec![PUBLIC, inside]] {
-            let mut stage = Stage::new(&["a.example"], &[&answers]);
+            let mut stage = TestProxy::new(&["a.example"], &[&answers]);
             let answer = stage.ask("CONNECT a.example:443 HTTP/1.1\r\n\r\n");
             assert!(answer.starts_with("HTTP/1.1 403 ") && answer.contains("no stage may reach"), "{inside}: {answer}");
             assert_eq!(stage.seen(), ["a.example"], "nothing was dialled");
@@ -54,7 +54,7 @@ fn a_name_that_points_inside_is_refused() {
 
 #[test]
 fn a_name_is_resolved_once_and_that_answer_is_dialled() {
-    let mut stage = Stage::new(&["a.example"], &[&[PUBLIC], &["127.0.0.1"]]);
+    let mut stage = TestProxy::new(&["a.example"], &[&[PUBLIC], &["127.0.0.1"]]);
     let server = stage.serve(None, Vec::new());
     let mut client = stage.tunnel("a.example:443");
     client.write_all(&client_hello::tests::hello_for("a.example", 5000)).unwrap();
@@ -77,7 +77,7 @@ fn a_tunnel_to_the_port_of_tls_carries_tls_for_that_name() {
         vec![22, 3, 1, 0, 2, 1, 0xff],
     ];
     for first in hellos {
-        let mut stage = Stage::new(&["a.example", "b.example"], &[&[PUBLIC]]);
+        let mut stage = TestProxy::new(&["a.example", "b.example"], &[&[PUBLIC]]);
         let server = stage.serve(None, Vec::new());
         let mut client = stage.tunnel("a.example:443");
         client.write_all(&first).unwrap();
@@ -97,7 +97,7 @@ fn a_tunnel_to_the_port_of_tls_carries_tls_for_that_name() {
 
 #[test]
 fn a_host_field_is_the_target_and_ports_keep_their_protocol() {
-    let mut stage = Stage::new(&["a.example", "b.example"], &[&[PUBLIC]]);
+    let mut stage = TestProxy::new(&["a.example", "b.example"], &[&[PUBLIC]]);
     for (request, status) in [
         ("GET http://a.example/ HTTP/1.1\r\nHost: b.example\r\n\r\n", 403),
         ("CONNECT a.example:443 HTTP/1.1\r\nHost: b.example:443\r\n\r\n", 403),

@@ -1,6 +1,6 @@
 //! A running proxy and its bounds.
 
-use super::connection::{Shared, serve};
+use super::connection::{ProxyState, serve};
 use super::dialer::{Dialer, Internet};
 use super::traffic::{Ledger, ProxyRecord};
 use crate::acceptor::{Acceptor, Threads};
@@ -14,9 +14,9 @@ use std::time::Duration;
 /// Stack of a connection's thread.
 const STACK_BYTES: usize = 256 << 10;
 
-/// What one proxy may use.
+/// Limits of one proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
+pub struct ProxyBounds {
     /// Connections at the same time; further clients wait in the listener's queue.
     pub connections: usize,
     /// Time for a whole head, and for a whole ClientHello.
@@ -27,7 +27,7 @@ pub struct Bounds {
     pub idle: Duration,
 }
 
-impl Default for Bounds {
+impl Default for ProxyBounds {
     fn default() -> Self {
         let seconds = Duration::from_secs;
         Self { connections: 64, head: seconds(10), dial: seconds(20), idle: seconds(600) }
@@ -38,24 +38,24 @@ impl Default for Bounds {
 #[derive(Debug)]
 pub struct Proxy {
     accepting: Acceptor,
-    shared: Arc<Shared>,
+    shared: Arc<ProxyState>,
 }
 
 impl Proxy {
     /// Starts to accept on a listening TCP socket, most likely one of another network namespace. Denies everything the rules
     /// do not name, every address that is not public, and every protocol but HTTP/1.1 requests and tunnels.
     pub fn start(listener: OwnedFd, rules: HostRules) -> io::Result<Proxy> {
-        Self::start_with(listener, rules, Bounds::default(), Arc::new(Internet))
+        Self::start_with(listener, rules, ProxyBounds::default(), Arc::new(Internet))
     }
 
     /// The same with other bounds and another way out.
     pub fn start_with(
         listener: OwnedFd,
         rules: HostRules,
-        bounds: Bounds,
+        bounds: ProxyBounds,
         dialer: Arc<dyn Dialer>,
     ) -> io::Result<Proxy> {
-        let shared = Arc::new(Shared { rules, bounds, dialer, ledger: Ledger::default() });
+        let shared = Arc::new(ProxyState { rules, bounds, dialer, ledger: Ledger::default() });
         let of_thread = Arc::clone(&shared);
         let threads = Threads { name: "proxy", connections: bounds.connections, stack_bytes: STACK_BYTES };
         let serving = move |client: OwnedFd, stop: crate::relay::Stop<'_>| {

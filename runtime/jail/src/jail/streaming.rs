@@ -9,12 +9,12 @@ use std::thread;
 /// Most bytes that are read at a time.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// What gets the bytes of a stream.
+/// Callback for the bytes of a stream.
 pub type OnBytes<'a> = &'a mut (dyn FnMut(&[u8]) + Send);
 
 impl Jail {
-    /// Runs a command as [`Jail::run`] does, and hands on what it prints as it comes: standard output, then standard error. Of the
-    /// streams only length and digest are kept.
+    /// Runs a command as [`Jail::run`] does, and passes its output on as it comes: standard output, then standard error. Only length and
+    /// digest of the streams are stored.
     ///
     /// # Errors
     /// As [`Jail::run`].
