@@ -2,7 +2,7 @@
 //!
 //! Hold-outs exist only for a verifier that names them: by its attribute `holdouts`, by a path in its command or in the commands that a
 //! plan may contain, by its contract, or by `read_paths`. The text of a command is only searched for paths: a script that runs hold-outs
-//! without reach_reason them needs the attribute. A wrong guess never shows a hold-out to a builder.
+//! without naming them needs the attribute. A wrong guess never shows a hold-out to a builder.
 
 use crate::fixability::workdir;
 use crate::ir::holdouts::covers;
