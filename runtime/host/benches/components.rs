@@ -1,4 +1,4 @@
-//! What a component call costs, each figure beside a native baseline measured in the same run.
+//! The cost of a component call, each figure beside a native baseline measured in the same run.
 //!
 //! `cargo bench -p glovebox-host` prints a table: the median of the thing, of its baseline, and their ratio. Both are done in
 //! turn (A B A B …), so that a machine whose speed drifts moves both. Nothing here passes or fails.

@@ -62,7 +62,7 @@ fn a_component_is_compiled_once() {
     assert_eq!(mode(cache.path().join("aot/mac.key")), 0o600);
 }
 
-/// What is stored is not validated again, so nothing may stand in for bytes that were never let pass.
+/// A stored component is not validated again, so only inspected bytes may be stored.
 #[test]
 fn an_artefact_of_other_bytes_lets_no_refused_component_pass() {
     let cache = tempfile::tempdir().unwrap();

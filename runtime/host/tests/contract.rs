@@ -1,4 +1,4 @@
-//! What a guest gets of models and commands, and what its answer is worth: denials, counts, receipts, claims.
+//! Models and commands of a guest, and the checks of its answer: denials, counts, receipts, claims.
 
 #![allow(clippy::unwrap_used)] // A test may panic.
 

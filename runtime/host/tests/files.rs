@@ -124,7 +124,7 @@ fn execute(call: Call) -> Report {
     world.runtime.block_on(world.host.execute(&world.escapes, call))
 }
 
-/// What each step was answered: `ok`, `ok:` and what was read, or an error code.
+/// The answer to each step: `ok`, `ok:` and the bytes read, or an error code.
 fn answers(report: &Report) -> Vec<String> {
     assert_eq!(report.ending, Ending::Returned, "{report:?}");
     report.outcome.notes.lines().map(answer).collect()

@@ -1,4 +1,4 @@
-//! What is read from a component's bytes, and how a component that does not fit is told why: all of it at once.
+//! Inspection of a component's bytes, and the messages for a component that cannot be used: all problems at once.
 
 #![allow(clippy::unwrap_used)] // A test may panic.
 

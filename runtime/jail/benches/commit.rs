@@ -1,4 +1,4 @@
-//! What a stage's start and its commit cost: an overlay prepared over many files, without and with its jail, beside a walk over
+//! The cost of a stage's start and of its commit: an overlay prepared over many files, without and with its jail, beside a walk over
 //! them; changes found, stored and applied beside plain writes of the same files.
 //!
 //! `cargo bench -p glovebox-jail --bench commit` prints a table: medians of the thing and of its baseline, done in turn in

@@ -1,4 +1,4 @@
-//! What guarding costs: a jail and a command in it beside a plain spawn, with little and with much memory in this process, and beside
+//! The cost of a jail and a command in it, beside a plain spawn, with little and with much memory in this process, and beside
 //! what the kernel alone takes for the same namespaces and mounts; a stage's private copy beside plain reads of the same files.
 //!
 //! `cargo bench -p glovebox-jail` prints a table: medians of the thing and of its baseline, done in turn in the same run,

@@ -23,7 +23,7 @@ use std::time::Duration;
 const SCENARIO: &str = "scripts/scenarios/check.sh";
 const SECRET: &str = "exit $(( $(cat answer.txt) + 41 ))";
 
-/// What a stage sees beside its scope: for its files, and for its jail.
+/// Parts of a stage's view beside its scope: for its files, and for its jail.
 #[derive(Default)]
 struct Reach {
     overrides: ViewOverrides,

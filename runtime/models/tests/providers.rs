@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 const KEY: &str = "sk-test-0123456789abcdef";
 
-/// What the provider was asked.
+/// The requests that the provider received.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 

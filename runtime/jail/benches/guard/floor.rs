@@ -1,4 +1,4 @@
-//! What the kernel alone takes for a command in a jail: the namespaces, mounts and filters of one, and `sh -c true` in it.
+//! The kernel's share of the cost: the namespaces, mounts and filters of one jail, and `sh -c true` in it.
 //!
 //! A loop in a process of its own with one thread. It has no protocol, no policy, no checks, no rules of Landlock, no limits and no control
 //! group, so nothing that gives a command the same namespaces and the same root can be cheaper.

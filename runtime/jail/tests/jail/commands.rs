@@ -1,4 +1,4 @@
-//! What a command gets: its program, environment, input, folder, session; and what is kept of its output.
+//! Commands: program, environment, input, folder, session, and the stored part of their output.
 
 use crate::fixture::{argv, each, never, output, shell};
 use glovebox_jail::exec::{Command, ExecError};

@@ -1,4 +1,4 @@
-//! How commands end: by themselves, at their time, with us; and that nothing of them is left.
+//! Endings of commands: by themselves, by a timeout, with this program; and that none of their processes is left.
 
 use crate::fixture::{Fixture, argv, assert_silent, each, never, output, shell, tiers};
 use glovebox_jail::exec::Command;

@@ -49,12 +49,12 @@ impl Fixture {
         fs::canonicalize(self.dir.path()).unwrap().join(name)
     }
 
-    /// Where files of the workspace are put before a command.
+    /// Folder in which tests put files of the workspace before a command.
     pub(crate) fn root(&self) -> PathBuf {
         self.at("root")
     }
 
-    /// Where files that commands wrote are found.
+    /// Folder in which tests find the files that commands wrote.
     pub(crate) fn written(&self, name: &str) -> PathBuf {
         self.at(if self.tier == Tier::Full { "upper" } else { "root" }).join(name)
     }

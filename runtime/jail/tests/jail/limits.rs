@@ -1,4 +1,4 @@
-//! What commands may use up, and the name under which they are told so.
+//! Resource limits of commands, and the names under which they are reported.
 
 use crate::fixture::{Fixture, each, never, shell};
 use glovebox_record::{CommandEnding, LimitName, Tier};

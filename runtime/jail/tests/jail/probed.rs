@@ -1,4 +1,4 @@
-//! What a machine can enforce: found out by doing it, kept, and not believed when forged.
+//! The probe of a machine: its result comes from a real attempt, is cached, and is not trusted if forged.
 
 use glovebox_jail::jail::{ProbeReport, probe};
 use glovebox_record::Tier;

@@ -95,7 +95,7 @@ impl Stage {
         Self { jail: Jail::open_with_dialer(&setting, fixture.source(), dialer).unwrap(), server, _fixture: fixture }
     }
 
-    /// What a client inside heard.
+    /// The answer that a client inside received.
     fn ask(&self, address: &str, bytes: &[u8]) -> String {
         let env = vec![(CLIENT.to_owned(), address.to_owned())];
         let words = argv(&["client", "proxied::client", "--exact", "--nocapture"]);

@@ -1,4 +1,4 @@
-//! What is refused before a jail exists.
+//! Settings that are refused before a jail exists.
 
 use crate::fixture::{Fixture, argv, never, output, shell};
 use glovebox_jail::jail::{Bind, JailError};

@@ -24,7 +24,7 @@ fn rules() -> Scope {
     scope(&["./"], &["src/", "out/"], &["hold/"])
 }
 
-/// What a component does to a file or directory.
+/// An operation of a component on a file or directory.
 #[derive(Debug, Clone)]
 enum Act {
     Write(String, String),
@@ -55,7 +55,7 @@ struct Stage {
     second: String,
 }
 
-/// What of a stage can be compared: which acts went well, the tree the commands had at the end, changes, and the workspace.
+/// The comparable result of a stage: the operations that succeeded, the tree that the commands had at the end, changes, and the workspace.
 type Seen =
     (Vec<bool>, std::collections::BTreeMap<String, String>, Vec<String>, std::collections::BTreeMap<String, String>);
 

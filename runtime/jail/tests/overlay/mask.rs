@@ -1,4 +1,4 @@
-//! What the mask of an overlay hides, and what it costs.
+//! The entries that the mask of an overlay hides, and its cost.
 
 use super::bench::{Bench, entries, put, scope};
 use super::upper::{overlay, parts};

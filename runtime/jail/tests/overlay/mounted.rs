@@ -51,7 +51,7 @@ fn jailed(made: &Bench, view: &WorkspaceView, script: &str) -> BTreeMap<String, 
     seen
 }
 
-/// What one kind of view finds after a script, the tree the stage had, and the workspace after the commit.
+/// The changes that one kind of view finds after a script, the tree of the stage, and the workspace after the commit.
 pub(crate) type Round = (Vec<String>, BTreeMap<String, String>, BTreeMap<String, String>);
 
 pub(crate) fn copied(files: &[(&str, &str)], scope: &Scope, script: &str) -> Round {

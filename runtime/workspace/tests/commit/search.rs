@@ -1,4 +1,4 @@
-//! How changes are found: what is read, what is not, and where the search gives up.
+//! The search for changes: entries that are read, entries that are not, and its limits.
 
 use super::bench::{Bench, look, put, scope, sh};
 use glovebox_record::Limits;

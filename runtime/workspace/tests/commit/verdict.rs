@@ -1,4 +1,4 @@
-//! Which changes are allowed, and what becomes of the others.
+//! Allowed changes, and the verdicts on all others.
 
 use super::bench::{Bench, look, scope, sh, snapshot};
 use std::fs;

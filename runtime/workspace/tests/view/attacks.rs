@@ -84,7 +84,7 @@ fn every_attack_on_a_layer_is_refused_without_openat2() {
     run_table(|fixture| fixture.layered().without_openat2(), &[]);
 }
 
-/// What a stage copied into its layer opens no way to what it may not have.
+/// A copy in a stage's layer opens no way to a forbidden path.
 #[test]
 fn every_attack_is_refused_after_the_layer_has_copies() {
     let prepared = |fixture: &Fixture| {

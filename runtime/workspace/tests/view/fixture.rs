@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What hidden files say; whoever reads it has escaped.
+/// Content of hidden files; a test that reads it has found an escape.
 pub(crate) const SECRET: &[u8] = b"SECRET";
 
 pub(crate) struct Fixture {
     pub(crate) dir: tempfile::TempDir,
-    /// Where layers keep what they hold.
+    /// Folder for the contents of layers.
     aside: tempfile::TempDir,
     layers: AtomicU32,
 }

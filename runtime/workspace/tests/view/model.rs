@@ -58,7 +58,7 @@ pub(crate) fn any_operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// What the stage can see: directories are none.
+/// The paths that the stage can see, without directories.
 #[derive(Debug, Clone, PartialEq)]
 struct Model(BTreeMap<String, Option<Vec<u8>>>);
 
