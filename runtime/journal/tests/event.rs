@@ -174,7 +174,7 @@ fn an_answer_that_names_no_action_denies() {
 #[test]
 fn each_visit_of_a_gate_asks_a_question_of_its_own() {
     let id = |generation: u32, branch: &str, visit: u32| {
-        let task = Task::for_handler(generation, (&BranchId::new(branch), &"gate".into()), visit);
+        let task = Task::for_handler(generation, &BranchId::new(branch), &"gate".into(), visit);
         (QuestionAsked::id_of(&task).to_string(), QuestionAsked::id_of_policy(&task).to_string())
     };
     let both = |id: &str| (id.to_owned(), format!("{id}/policy"));

@@ -8,7 +8,7 @@ use glovebox_record::{
 };
 
 fn finished() -> StageFinished {
-    let task = Task::for_handler(0, (&BranchId::main(), &"a".into()), 1);
+    let task = Task::for_handler(0, &BranchId::main(), &"a".into(), 1);
     StageFinished::new(Attempt { task, ordinal: 1, id: "x".into() }, Outcome::new(Status::Success))
 }
 
