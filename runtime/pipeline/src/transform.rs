@@ -9,9 +9,9 @@ mod graph;
 mod relocate;
 mod report;
 
-pub use changes::{Change, ChangeOp, ChangePlace, changes};
+pub use changes::{ChangePlace, GraphChange, GraphChangeOp, changes};
 pub use graph::SettledGraph;
-pub use report::{GraphChange, RuleRecord, RuleReport};
+pub use report::{RuleRecord, RuleReport};
 
 use crate::check::LoweredFile;
 use crate::diagnostic::Diagnostic;

@@ -19,7 +19,7 @@ use glovebox_host::inspect::inspect;
 use glovebox_host::rules::RuleComponent;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::Pipeline;
-use glovebox_pipeline::transform::{Change, SettledGraph};
+use glovebox_pipeline::transform::{GraphChange, SettledGraph};
 use glovebox_pipeline::transform::{RuleRecord, RuleReport};
 use glovebox_pipeline::{CheckResult, LoweredFile, validate};
 use glovebox_record::Digest;
@@ -153,7 +153,7 @@ impl RuleSet {
 }
 
 impl RulePlugin {
-    fn record(&self, changes: Vec<Change>) -> RuleRecord {
+    fn record(&self, changes: Vec<GraphChange>) -> RuleRecord {
         RuleRecord::new(self.name.clone(), self.digest, changes)
     }
 }

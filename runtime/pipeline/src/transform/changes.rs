@@ -5,6 +5,8 @@
 
 use super::graph::{EDGE_KEYS, NODE_KEYS, SettledGraph};
 use crate::hash::HashMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
@@ -12,8 +14,9 @@ use std::fmt;
 const VALUE_BYTES_MAX: usize = 120;
 
 /// The kind of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ChangeOp {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum GraphChangeOp {
     /// The element is new.
     Added,
     /// The element is gone.
@@ -24,25 +27,9 @@ pub enum ChangeOp {
     Reordered,
 }
 
-impl ChangeOp {
-    /// The word used in records.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ChangeOp::Added => "added",
-            ChangeOp::Removed => "removed",
-            ChangeOp::Changed => "changed",
-            ChangeOp::Reordered => "reordered",
-        }
-    }
-
-    /// Parses the word of a record.
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::Added, Self::Removed, Self::Changed, Self::Reordered].into_iter().find(|op| op.as_str() == word)
-    }
-}
-
 /// The changed element.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "PlaceFields", into = "PlaceFields")]
 pub enum ChangePlace {
     /// The graph and its attributes.
     Graph,
@@ -52,19 +39,55 @@ pub enum ChangePlace {
     Edge(String, String),
 }
 
-/// One difference.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+/// A [`ChangePlace`] in a record: without a node and an edge it is the graph.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct PlaceFields {
+    /// The node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
+    /// The edge's ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    edge: Option<(String, String)>,
+}
+
+/// One change of a graph.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GraphChange {
     /// The kind of the change.
-    pub op: ChangeOp,
+    pub op: GraphChangeOp,
     /// The changed element.
+    #[serde(flatten)]
+    #[schemars(with = "PlaceFields")]
     pub place: ChangePlace,
-    /// The attribute; none for the node, the edge or the graph's name itself.
+    /// The attribute; absent when it is about the whole node or edge, or the graph's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attribute: Option<String>,
-    /// The value before.
+    /// The value before; a record has its first 256 bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// The value now.
+    /// The value now; a record has its first 256 bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
+}
+
+impl From<PlaceFields> for ChangePlace {
+    fn from(fields: PlaceFields) -> Self {
+        match fields {
+            PlaceFields { node: Some(id), .. } => Self::Node(id),
+            PlaceFields { edge: Some((from, to)), .. } => Self::Edge(from, to),
+            PlaceFields { .. } => Self::Graph,
+        }
+    }
+}
+
+impl From<ChangePlace> for PlaceFields {
+    fn from(place: ChangePlace) -> Self {
+        match place {
+            ChangePlace::Graph => Self { node: None, edge: None },
+            ChangePlace::Node(id) => Self { node: Some(id), edge: None },
+            ChangePlace::Edge(from, to) => Self { node: None, edge: Some((from, to)) },
+        }
+    }
 }
 
 impl fmt::Display for ChangePlace {
@@ -78,15 +101,15 @@ impl fmt::Display for ChangePlace {
 }
 
 /// `+ node build: timeout="5m"`. Cuts long values. The printer must escape control characters.
-impl fmt::Display for Change {
+impl fmt::Display for GraphChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = match self.op {
-            ChangeOp::Added => '+',
-            ChangeOp::Removed => '-',
-            ChangeOp::Changed | ChangeOp::Reordered => '~',
+            GraphChangeOp::Added => '+',
+            GraphChangeOp::Removed => '-',
+            GraphChangeOp::Changed | GraphChangeOp::Reordered => '~',
         };
         write!(f, "{sign} {}", self.place)?;
-        if self.op == ChangeOp::Reordered {
+        if self.op == GraphChangeOp::Reordered {
             return f.write_str(": another order");
         }
         let Some(value) = self.after.as_ref().or(self.before.as_ref()) else { return Ok(()) };
@@ -110,11 +133,17 @@ impl fmt::Display for Cut<'_> {
 }
 
 /// Lists the differences from `before` to `after`: the graph, then nodes, then edges; removed elements last among their kind.
-pub fn changes(before: &SettledGraph, after: &SettledGraph) -> Vec<Change> {
+pub fn changes(before: &SettledGraph, after: &SettledGraph) -> Vec<GraphChange> {
     let mut found = ChangeList(Vec::new());
     if before.name != after.name {
         let (before, after) = (Some(before.name.clone()), Some(after.name.clone()));
-        found.0.push(Change { op: ChangeOp::Changed, place: ChangePlace::Graph, attribute: None, before, after });
+        found.0.push(GraphChange {
+            op: GraphChangeOp::Changed,
+            place: ChangePlace::Graph,
+            attribute: None,
+            before,
+            after,
+        });
     }
     found.attributes(&ChangePlace::Graph, &before.attributes, &after.attributes, &[]);
     let node = |node: &BTreeMap<String, String>| ChangePlace::Node(node["id"].clone());
@@ -124,7 +153,7 @@ pub fn changes(before: &SettledGraph, after: &SettledGraph) -> Vec<Change> {
     found.0
 }
 
-struct ChangeList(Vec<Change>);
+struct ChangeList(Vec<GraphChange>);
 
 type Part = BTreeMap<String, String>;
 
@@ -139,7 +168,7 @@ impl ChangeList {
         for part in after {
             let of = place(part);
             let Some((index, was)) = known.get_mut(&of.to_string()).and_then(VecDeque::pop_front) else {
-                self.whole(ChangeOp::Added, &of);
+                self.whole(GraphChangeOp::Added, &of);
                 self.attributes(&of, &Part::new(), part, keys);
                 continue;
             };
@@ -151,12 +180,12 @@ impl ChangeList {
         }
         let mut gone: Vec<(usize, &Part)> = known.into_values().flatten().collect();
         gone.sort_by_key(|(index, _)| *index);
-        gone.iter().for_each(|(_, part)| self.whole(ChangeOp::Removed, &place(part)));
-        moved.iter().for_each(|of| self.whole(ChangeOp::Reordered, of));
+        gone.iter().for_each(|(_, part)| self.whole(GraphChangeOp::Removed, &place(part)));
+        moved.iter().for_each(|of| self.whole(GraphChangeOp::Reordered, of));
     }
 
-    fn whole(&mut self, op: ChangeOp, place: &ChangePlace) {
-        self.0.push(Change { op, place: place.clone(), attribute: None, before: None, after: None });
+    fn whole(&mut self, op: GraphChangeOp, place: &ChangePlace) {
+        self.0.push(GraphChange { op, place: place.clone(), attribute: None, before: None, after: None });
     }
 
     fn attributes(&mut self, place: &ChangePlace, before: &Part, after: &Part, but: &[&str]) {
@@ -166,13 +195,13 @@ impl ChangeList {
         for key in keys.into_iter().filter(|key| !but.contains(&key.as_str())) {
             let (was, is) = (before.get(key), after.get(key));
             let op = match (was, is) {
-                (None, Some(_)) => ChangeOp::Added,
-                (Some(_), None) => ChangeOp::Removed,
-                (Some(was), Some(is)) if was != is => ChangeOp::Changed,
+                (None, Some(_)) => GraphChangeOp::Added,
+                (Some(_), None) => GraphChangeOp::Removed,
+                (Some(was), Some(is)) if was != is => GraphChangeOp::Changed,
                 _ => continue,
             };
             let (before, after) = (was.cloned(), is.cloned());
-            self.0.push(Change { op, place: place.clone(), attribute: Some(key.clone()), before, after });
+            self.0.push(GraphChange { op, place: place.clone(), attribute: Some(key.clone()), before, after });
         }
     }
 }

@@ -1,10 +1,9 @@
 //! The report about custom rules in a run's first record: the plugins that checked the graph, and their changes.
 
-use super::{Change, ChangeOp, ChangePlace};
+use super::GraphChange;
 use glovebox_record::Digest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// The longest value of a recorded change, bytes. The whole is in the transformed pipeline.
 const VALUE_BYTES_MAX: usize = 256;
@@ -38,33 +37,11 @@ pub struct RuleReport {
     pub transformed: Option<String>,
 }
 
-/// One change of a graph. Without a node and an edge it is about the graph.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct GraphChange {
-    /// `added`, `removed`, `changed` or `reordered`.
-    pub op: String,
-    /// The node.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node: Option<String>,
-    /// The edge's ends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub edge: Option<(String, String)>,
-    /// The attribute; absent when it is about the whole node or edge, or the graph's name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub attribute: Option<String>,
-    /// The value before, its first 256 bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<String>,
-    /// The value now, its first 256 bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<String>,
-}
-
 impl RuleRecord {
     /// Records a plugin and its changes.
-    pub fn new(name: String, digest: Digest, changes: Vec<Change>) -> Self {
+    pub fn new(name: String, digest: Digest, changes: Vec<GraphChange>) -> Self {
         let changes_total = changes.len() as u64;
-        let changes = changes.into_iter().take(CHANGES_MAX).map(GraphChange::from_change).collect();
+        let changes = changes.into_iter().take(CHANGES_MAX).map(shorten).collect();
         Self { name, digest, changes, changes_total, widened: Vec::new() }
     }
 
@@ -74,35 +51,9 @@ impl RuleRecord {
     }
 }
 
-impl GraphChange {
-    fn from_change(change: Change) -> Self {
-        let Change { op, place, attribute, before, after } = change;
-        let (node, edge) = match place {
-            ChangePlace::Graph => (None, None),
-            ChangePlace::Node(id) => (Some(id), None),
-            ChangePlace::Edge(from, to) => (None, Some((from, to))),
-        };
-        Self { op: op.as_str().to_owned(), node, edge, attribute, before: before.map(cut), after: after.map(cut) }
-    }
-}
-
-impl From<GraphChange> for Change {
-    fn from(change: GraphChange) -> Self {
-        let GraphChange { op, node, edge, attribute, before, after } = change;
-        let place = match (node, edge) {
-            (Some(id), _) => ChangePlace::Node(id),
-            (None, Some((from, to))) => ChangePlace::Edge(from, to),
-            (None, None) => ChangePlace::Graph,
-        };
-        Change { op: ChangeOp::parse(&op).unwrap_or(ChangeOp::Changed), place, attribute, before, after }
-    }
-}
-
-/// `+ node build: timeout="5m"`, as [`Change`] is printed.
-impl fmt::Display for GraphChange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Change::from(self.clone()).fmt(f)
-    }
+/// The change with the beginnings of its values.
+fn shorten(change: GraphChange) -> GraphChange {
+    GraphChange { before: change.before.map(cut), after: change.after.map(cut), ..change }
 }
 
 fn cut(mut value: String) -> String {

@@ -10,7 +10,7 @@ use crate::config::TransformGrant;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_pipeline::span::Span;
-use glovebox_pipeline::transform::{Change, ChangePlace, SettledGraph, TransformedGraph, apply, changes};
+use glovebox_pipeline::transform::{ChangePlace, GraphChange, SettledGraph, TransformedGraph, apply, changes};
 use glovebox_pipeline::{CheckResult, LoweredFile, validate};
 use glovebox_record::LimitSettings;
 use std::collections::HashSet;
@@ -29,7 +29,7 @@ pub(super) struct TransformChain<'p> {
     latest: Option<(&'p RulePlugin, String)>,
     remarks: Vec<Diagnostic>,
     /// The changes of each plugin that answered.
-    changes: Vec<(&'p RulePlugin, Vec<Change>)>,
+    changes: Vec<(&'p RulePlugin, Vec<GraphChange>)>,
     is_open: bool,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct ChainResult {
     /// The pipeline as canonical text; none when no plugin changed it.
     pub(super) text: Option<String>,
     /// The changes of each plugin, in order; plugins that were not called are missing at the end.
-    pub(super) changes: Vec<Vec<Change>>,
+    pub(super) changes: Vec<Vec<GraphChange>>,
     /// The user's file, and what each plugin made of it; empty when no plugin changed it.
     pub(super) trail: Vec<TransformStep>,
 }
@@ -153,7 +153,7 @@ impl<'p> TransformChain<'p> {
             let CheckResult { pipeline, diagnostics: known, .. } = validate(file);
             for found in checked.diagnostics.iter_mut().filter(|found| !known.contains(found)) {
                 found.fix = None;
-                let changed = |changes: &[Change]| changes.iter().any(|change| is_about(found, &change.place));
+                let changed = |changes: &[GraphChange]| changes.iter().any(|change| is_about(found, &change.place));
                 let maker = self.changes.iter().find(|(_, changes)| changed(changes));
                 if let Some((plugin, _)) = maker.filter(|_| !known.iter().any(|known| is_same_finding(known, found))) {
                     add_note(found, &format_args!("`{}` changed it", plugin.name));
@@ -193,7 +193,7 @@ fn is_about(found: &Diagnostic, place: &ChangePlace) -> bool {
 }
 
 /// Remarks about a plugin's changes, one for each place.
-fn remarks(plugin: &RulePlugin, changes: &[Change], [before, after]: [&Pipeline; 2]) -> Vec<Diagnostic> {
+fn remarks(plugin: &RulePlugin, changes: &[GraphChange], [before, after]: [&Pipeline; 2]) -> Vec<Diagnostic> {
     let mut places: Vec<(&ChangePlace, Vec<String>)> = Vec::new();
     for change in changes {
         match places.last_mut().filter(|(place, _)| *place == &change.place) {
