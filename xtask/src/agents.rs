@@ -11,11 +11,11 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
 
-/// What the file says that is read.
+/// The content of the file that is read.
 const MARK: &str = "the mark of the file";
-/// What the hold-out says.
+/// The content of the hold-out.
 const SECRET: &str = "nobody may see the scenario of the blue door";
-/// What the command prints.
+/// The output of the command.
 const PRINTED: &str = "printed-42";
 /// Exit code of a run that a policy stopped.
 const POLICY: i32 = 6;

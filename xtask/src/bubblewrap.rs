@@ -48,7 +48,7 @@ fn release() -> Step<String> {
     name.map(|name| name.trim_matches('"').to_owned()).ok_or_else(|| "this is no Debian machine".to_owned())
 }
 
-/// Whether a mount namespace of this kind can be made, and the program starts in it.
+/// True if a mount namespace of this kind can be made and the program starts in it.
 fn tried(folder: &Path) -> Step<()> {
     let own = Path::new("/proc/self");
     if at(own, fs::metadata(own))?.uid() != 0 {

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where the sources of recent compilers and a C library for `wasm32-wasip2` are published.
+/// The mirror with sources of recent compilers and a C library for `wasm32-wasip2`.
 pub(crate) const BACKPORTS: &str = "trixie-backports bookworm-backports";
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 

@@ -8,17 +8,17 @@ use std::io::{BufRead, BufReader};
 use std::ops::AddAssign;
 use std::process::{Command, ExitCode, Stdio};
 
-/// How a test begins the line with which it says that it could not run.
+/// Prefix of the line of a test that could not run.
 const NOT_RUN: &str = "not run: ";
-/// How a test binary begins and ends the line of a test that failed.
+/// Prefix and suffix of the line of a failed test.
 const FAILED: (&str, &str) = ("test ", " ... FAILED");
 
-/// What the test binaries reported, summed.
+/// The sums of the reports of test binaries.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tally {
     passed: usize,
     failed: usize,
-    /// What could not run, and the names of what failed. A test whose tool is not on this machine is among the passed ones too.
+    /// The tests that could not run, and the names of those that failed. A test whose tool is not on this machine is among the passed ones too.
     lines: Vec<String>,
 }
 

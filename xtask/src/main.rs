@@ -46,7 +46,7 @@ usage: cargo xtask COMMAND
 
 GLOVEBOX_WASM_STD=installed|rustup|source is the same as --std.";
 
-/// What a command answers: an exit code, or the reason it could not go on.
+/// The result of a command: an exit code, or the reason why it stopped.
 type Step<T = ExitCode> = Result<T, String>;
 
 fn main() -> ExitCode {

@@ -8,7 +8,7 @@ use crate::{Step, repository};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-/// What is installed: a release whose options this file uses.
+/// The installed release, whose options this file uses.
 const VERSION: &str = "^27";
 
 /// The folder that the tool is installed in.

@@ -14,7 +14,7 @@ use syn::visit::{self, Visit};
 
 const CRATES: [&str; 4] = ["runtime", "plugins", "plugin-sdk", "xtask"];
 
-/// What was counted in some code.
+/// The counts of some code.
 #[derive(Debug, Default, Clone)]
 struct Count {
     code_lines: usize,

@@ -7,7 +7,7 @@ use crate::{Step, repository};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What is installed: a release whose options the example uses.
+/// The installed release, whose options the example uses.
 const PYTEST: &str = "pytest>=8,<10";
 
 /// The folder of the virtual environment.

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What the C side contributes to linking a component.
+/// The files of the C library for linking a component.
 const LIBC_FILES: [&str; 3] = ["libc.a", "crt1-command.o", "crt1-reactor.o"];
 
 /// Finds the sysroot in a compiler's folder that was built to its end.
@@ -38,8 +38,8 @@ pub(crate) fn build(folder: &Path) -> Step<PathBuf> {
     let sysroot = folder.join(now.to_string());
     let work = sysroot.join("work");
     at(&work, fs::create_dir_all(&work))?;
-    let wanted = Wanted { source: installed_source()?, libc: installed_libc() };
-    let (source, libc) = wanted.complete(&work)?;
+    let parts = SysrootParts { source: installed_source()?, libc: installed_libc() };
+    let (source, libc) = parts.complete(&work)?;
     // The C library goes in first: the std is then built against this sysroot alone, and an installed target stays unseen.
     lay_out_libc(&libc, &sysroot)?;
     compile(&source, &sysroot, &work)?;
@@ -48,13 +48,13 @@ pub(crate) fn build(folder: &Path) -> Step<PathBuf> {
     Ok(sysroot)
 }
 
-/// What is on the machine already; the rest is fetched.
-struct Wanted {
+/// The parts that are on the machine; the rest is fetched.
+struct SysrootParts {
     source: Option<PathBuf>,
     libc: Option<PathBuf>,
 }
 
-impl Wanted {
+impl SysrootParts {
     fn complete(self, work: &Path) -> Step<(PathBuf, PathBuf)> {
         if let (Some(source), Some(libc)) = (&self.source, &self.libc) {
             return Ok((source.clone(), libc.clone()));

@@ -1,4 +1,4 @@
-//! Where a `wasm32-wasip2` standard library comes from: a ladder of three rungs, and a loud end.
+//! Finds a standard library for `wasm32-wasip2`: installed, from rustup, or built from its source. Fails with a message if none works.
 //!
 //! Installed in the toolchain; else fetched by rustup; else built from the compiler's own source. Whichever it is, the answer
 //! is the flags a build of a component needs. A rung is skipped only for the next one, never for nothing.

@@ -1,4 +1,4 @@
-//! What the built components ask for, read from their bytes: a component imports what its handler needs and nothing else.
+//! The imports of the built components, read from their bytes: a component imports what its handler needs and nothing else.
 //!
 //! `cargo xtask test` builds the components first; a missing one is a failure, not a skipped test.
 
@@ -7,7 +7,7 @@ use wasmparser::{ComponentExternalKind, Parser, Payload};
 
 const PREFIX: &str = "glovebox:plugin/";
 
-/// What may be imported besides our own interfaces: the standard library links these, the host decides what they answer.
+/// Imports that are allowed beside our own interfaces: the standard library links them, and the host decides what they answer.
 const WASI: [&str; 5] = ["wasi:cli/", "wasi:clocks/", "wasi:filesystem/", "wasi:io/", "wasi:random/"];
 
 /// A component, as far as it can be known without running it.

@@ -29,7 +29,7 @@ pub(crate) fn run(request: &AttackRequest, attackers: Attackers) -> Result<Vec<R
     let (tier, folder) = (confinement.tier(), &request.folder);
     let programs = battery::programs(&table, tier);
     let mut evaluated = battery::run(&confinement, attackers.program, folder, &programs, WORKERS);
-    let components = component::run((&host, attackers.component), folder, &battery::components(&table), tier);
+    let components = component::run(&host, attackers.component, folder, &battery::components(&table), tier);
     // Before this process ends, so that nothing of the last jails is left.
     jail::wait_for_cleanup();
     evaluated.extend(components?);

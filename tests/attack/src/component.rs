@@ -38,7 +38,8 @@ const CONTENT_BYTES_MAX: u64 = 1 << 24;
 
 /// Runs every row in a new folder below `parent`, and removes the folder afterwards.
 pub(crate) fn run(
-    (host, intruder): (&Host, &[u8]),
+    host: &Host,
+    intruder: &[u8],
     parent: &Path,
     rows: &[Row],
     tier: Tier,
@@ -80,7 +81,7 @@ fn attack(
     Ok(Finding::of_component(result, ended, touched, leaked))
 }
 
-/// How the call ended, and what the component reported, if it did.
+/// The end of the call, and the report of the component if there is one.
 fn ending(report: &Report) -> (target::Ending, Option<AttackResult>) {
     match &report.ending {
         Ending::Returned => (target::Ending::Exited, serde_json::from_str(&report.outcome.notes).ok()),
@@ -121,6 +122,7 @@ fn call(layer: &Arc<Layer>, tree: &AttackedTree, row: &Row) -> Call {
             attributes,
             context: BTreeMap::new(),
             outgoing: Vec::new(),
+            write_paths: Vec::new(),
             last_failure: None,
             extra: Vec::new(),
         },

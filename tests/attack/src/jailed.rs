@@ -33,7 +33,7 @@ const FILE_BYTES: u64 = 128 << 20;
 pub(crate) struct JailConfinement {
     /// The tier.
     pub tier: Tier,
-    /// Whether the program under test has a sandbox of its own. Without one, the attacks on a verifier must succeed.
+    /// True if the program under test has a sandbox of its own. Without one, the attacks on a verifier must succeed.
     pub is_apart: bool,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct JailTarget {
 /// The time that a verifier needs beside the program under test.
 const VERIFIER_TIME: Duration = Duration::from_secs(4);
 
-/// What a verifier does before it starts the program under test: it copies the hold-out into all its own folders, and starts a process
+/// The script of a verifier before it starts the program under test: it copies the hold-out into all its own folders, and starts a process
 /// that holds the hold-out in its memory, arguments, variables, descriptors, shared segment and queue.
 const VERIFIER: &str = r#"
 canary=$(cat scenarios/holdout-canary.txt)

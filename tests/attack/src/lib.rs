@@ -21,7 +21,7 @@ use std::process::ExitCode;
 /// The version of glovebox that the attacks belong to.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What attacks.
+/// The attacking program and component.
 #[derive(Debug, Clone, Copy)]
 pub struct Attackers {
     /// The bytes of the program `glovebox-hostile`.

@@ -1,4 +1,4 @@
-//! What `glovebox` and `glovebox-attack` send to each other. Both programs use these types.
+//! The messages between `glovebox` and `glovebox-attack`. Both programs use these types.
 //!
 //! One request as a command line argument, one answer on standard output, both JSON. [`AttackRow`] is also a part of the published
 //! document `attacks.json`.
@@ -17,7 +17,7 @@ pub struct AttackRequest {
     pub tier: String,
     /// An empty folder for everything that is laid out. The caller removes it.
     pub folder: PathBuf,
-    /// Where compiled components are kept, if anywhere.
+    /// The folder with compiled components, if there is one.
     pub cache_dir: Option<PathBuf>,
     /// Most bytes that are kept there.
     pub cache_bytes_max: u64,
@@ -35,16 +35,16 @@ pub struct AttackRequest {
 pub enum AttackAnswer {
     /// One result per row of the table, in its order.
     Rows(Vec<RowResult>),
-    /// Why the battery did not run.
+    /// The reason why the battery did not run.
     Failed(String),
 }
 
 /// The result of one row.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RowResult {
-    /// Whether this must work, instead of being an attack.
+    /// True for something that must work, which is not an attack.
     pub must_work: bool,
-    /// What is published of it.
+    /// The published part of it.
     pub row: AttackRow,
 }
 
@@ -55,7 +55,7 @@ pub struct AttackRow {
     pub id: String,
     /// The collection it comes from, and its row there.
     pub source: String,
-    /// What was tried.
+    /// The attempted action.
     pub attack: String,
     /// The layer that has to stop it in the highest tier.
     pub stopped_by: String,
@@ -63,8 +63,8 @@ pub struct AttackRow {
     pub result: String,
     /// The error that the attack met, or how it ended.
     pub answer: String,
-    /// What was seen from outside.
+    /// The observation from outside.
     pub witness: String,
-    /// Why the tier does not stop it, for a known gap.
+    /// The reason why the tier does not stop it, for a known gap.
     pub gap: Option<String>,
 }

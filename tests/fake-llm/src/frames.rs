@@ -46,7 +46,7 @@ pub(super) fn more_text(family: Family, text: &str, model: &str) -> String {
     json_event(&data)
 }
 
-/// What is said, and by whom.
+/// An answer with its model.
 pub(super) struct Answer<'a> {
     pub(super) turn: &'a Turn,
     pub(super) model: &'a str,
@@ -55,8 +55,8 @@ pub(super) struct Answer<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// What a turn says to a request of this length. Ids of calls contain that: no two turns of a conversation have the same.
-    pub(super) fn new(turn: &'a Turn, (model, asked_bytes): (&'a str, usize)) -> Self {
+    /// The answer of a turn to a request of this length. Ids of calls contain the length, so no two turns of a conversation share an id.
+    pub(super) fn new(turn: &'a Turn, model: &'a str, asked_bytes: usize) -> Self {
         let mut text = turn.text.to_owned();
         text.extend(std::iter::repeat_n('x', turn.fill_bytes));
         Self { turn, model, asked_bytes, text }

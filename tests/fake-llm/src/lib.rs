@@ -15,7 +15,7 @@ pub use script::{FakeScript, FakeScriptError};
 
 use frames::Answer;
 use glovebox_models::family::Family;
-use listen::{Request, Sending};
+use listen::{Request, ResponseStream};
 use script::{Cut, Turn};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -23,21 +23,21 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a stalled answer keeps its connection open.
+/// Time for which a stalled answer keeps its connection open.
 const STALL: Duration = Duration::from_secs(3600);
 /// Bytes of a piece of an answer that is filled up.
 const FILL_PIECE: usize = 64 << 10;
 
-/// Where requests are written down.
+/// The log of requests.
 pub type Log = Box<dyn Write + Send>;
 
 /// The provider.
 pub struct Fake {
     listener: TcpListener,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
 }
 
-struct Shared {
+struct ServerState {
     script: FakeScript,
     used: Mutex<Vec<u32>>,
     log: Mutex<Log>,
@@ -47,11 +47,11 @@ impl Fake {
     /// Listens at an address of this machine.
     pub fn bind(address: SocketAddr, script: FakeScript, log: Log) -> io::Result<Self> {
         let used = Mutex::new(vec![0; script.turns.len()]);
-        let shared = Shared { script, used, log: Mutex::new(log) };
+        let shared = ServerState { script, used, log: Mutex::new(log) };
         Ok(Self { listener: TcpListener::bind(address)?, shared: Arc::new(shared) })
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -69,10 +69,10 @@ impl Fake {
     }
 }
 
-impl Shared {
+impl ServerState {
     fn answer(&self, stream: TcpStream) -> io::Result<()> {
         let Some(asking) = Request::read(&stream)? else { return Ok(()) };
-        let mut sending = Sending::new(stream);
+        let mut sending = ResponseStream::new(stream);
         let Some(family) = family(&asking) else {
             return sending.whole(404, None, &json!({ "error": { "message": "no such path" } }));
         };
@@ -95,10 +95,8 @@ impl Shared {
                 if turn.error.is_some() && !(turn.in_stream && asking.wants_stream(family)) {
                     return self.refuse(&mut sending, family, turn);
                 }
-                let said = Answer::new(
-                    turn,
-                    (turn.model.as_deref().or(asking.model()).unwrap_or("unknown"), asking.body.len()),
-                );
+                let said =
+                    Answer::new(turn, turn.model.as_deref().or(asking.model()).unwrap_or("unknown"), asking.body.len());
                 if asking.wants_stream(family) {
                     self.stream(&mut sending, family, turn, &said)
                 } else {
@@ -125,12 +123,12 @@ impl Shared {
         log.flush()
     }
 
-    fn refuse(&self, sending: &mut Sending, family: Family, turn: &Turn) -> io::Result<()> {
+    fn refuse(&self, sending: &mut ResponseStream, family: Family, turn: &Turn) -> io::Result<()> {
         let (status, body) = refuse::body(family, turn);
         sending.whole(status, turn.retry_after, &body)
     }
 
-    fn stream(&self, sending: &mut Sending, family: Family, turn: &Turn, said: &Answer<'_>) -> io::Result<()> {
+    fn stream(&self, sending: &mut ResponseStream, family: Family, turn: &Turn, said: &Answer<'_>) -> io::Result<()> {
         let mut frames = frames::events(family, said);
         sending.begin(if family == Family::Ollama { "application/x-ndjson" } else { "text/event-stream" })?;
         if turn.in_stream {
@@ -158,7 +156,7 @@ impl Shared {
 }
 
 /// Sends an answer that is not streamed, as well or as badly as the turn says.
-fn say_whole(sending: &mut Sending, turn: &Turn, body: &str) -> io::Result<()> {
+fn say_whole(sending: &mut ResponseStream, turn: &Turn, body: &str) -> io::Result<()> {
     let (first, rest) = body.split_at(body.floor_char_boundary(body.len() / 2));
     sending.begin("application/json")?;
     sending.piece(first)?;
@@ -191,7 +189,7 @@ fn family(asking: &Request) -> Option<Family> {
     ends.into_iter().find(|(end, _)| path.ends_with(end)).map(|(_, family)| family)
 }
 
-/// What a request says, as JSON.
+/// A request as JSON.
 fn parsed(body: &[u8]) -> Value {
     serde_json::from_slice(body).unwrap_or_default()
 }

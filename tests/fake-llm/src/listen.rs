@@ -54,7 +54,7 @@ impl Request {
         })
     }
 
-    /// Whether the answer comes in pieces: where the provider does not do so by itself, only if it is asked to.
+    /// True if the answer comes in pieces: always, or on request, as with the real provider.
     pub(super) fn wants_stream(&self, family: Family) -> bool {
         match family {
             Family::Gemini => self.path.contains(":streamGenerateContent"),
@@ -70,9 +70,9 @@ impl Request {
 }
 
 /// An answer on its way.
-pub(super) struct Sending(TcpStream);
+pub(super) struct ResponseStream(TcpStream);
 
-impl Sending {
+impl ResponseStream {
     pub(super) fn new(stream: TcpStream) -> Self {
         Self(stream)
     }

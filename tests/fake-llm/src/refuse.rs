@@ -1,4 +1,4 @@
-//! What each provider says for each kind of error: status and body, or the event of a stream.
+//! The answer of each provider for each kind of error: status and body, or the event of a stream.
 
 use super::script::Turn;
 use glovebox_models::error::{ERRORS, ErrorKind};
@@ -56,7 +56,7 @@ impl ErrorBody {
     }
 }
 
-/// What a provider writes where its code says too little.
+/// The text of an error whose code says too little.
 fn words(family: Family, kind: ErrorKind) -> String {
     match (family, kind) {
         (Family::Anthropic, ErrorKind::ContextLength) => {

@@ -17,13 +17,13 @@ pub struct FakeScript {
     pub(super) turns: Vec<Turn>,
 }
 
-/// Why a script cannot be used.
+/// The reason why a script cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct FakeScriptError {
     /// From 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The problem there.
     pub problem: String,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Turn {
     pub(super) in_stream: bool,
     /// When to ask again, seconds.
     pub(super) retry_after: Option<u64>,
-    /// What the error says.
+    /// The text of the error.
     pub(super) message: Option<String>,
 }
 
@@ -93,7 +93,7 @@ impl Call {
     }
 }
 
-/// How an answer is cut off.
+/// The way in which an answer is cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Cut {

@@ -2,13 +2,13 @@
 //!
 //! Pure. An attack that did not run was not stopped: it is [`Verdict::Broken`].
 
-use crate::observe::Watched;
+use crate::observe::Observation;
 use crate::row::{Payload, Proof, Row};
 use crate::target::{Change, CommandResult, Ending, NotRun, OUTPUT_BYTES_MAX, Tier};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// What an attack reports if the host did not observe it in time.
+/// The report of an attack that the host did not observe in time.
 const NOT_OBSERVED: &str = "not observed";
 
 /// The result of an attack.
@@ -21,9 +21,9 @@ pub enum Verdict {
     Through,
     /// It succeeded, and that is a known gap of this tier.
     KnownGap,
-    /// What must work works.
+    /// Something that must work works.
     Works,
-    /// What must work fails, or the attack could not run.
+    /// Something that must work fails, or the attack could not run.
     Broken,
 }
 
@@ -45,10 +45,10 @@ impl Verdict {
     }
 }
 
-/// What the hostile program or component reported.
+/// The report of the hostile program or component.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct AttackResult {
-    /// Whether it reported success.
+    /// True if it reported success.
     pub worked: bool,
     /// The error that it met, or what it achieved.
     pub answer: String,
@@ -57,19 +57,19 @@ pub struct AttackResult {
 /// Everything that is known about one attack.
 #[derive(Debug, Clone, Default)]
 pub struct Finding {
-    /// What the host saw of its command.
+    /// The host's observation of its command.
     pub command: CommandResult,
-    /// Why it could not run.
+    /// The reason why it could not run.
     pub failed: Option<NotRun>,
-    /// What it reported, if it did.
+    /// Its report, if there is one.
     pub result: Option<AttackResult>,
-    /// What it touched outside.
+    /// The things that it touched outside.
     pub touched: Vec<String>,
     /// Its processes that were alive afterwards.
     pub survivors: usize,
-    /// Whether a canary was in its output.
+    /// True if a canary was in its output.
     pub leaked: bool,
-    pub(crate) watched: Watched,
+    pub(crate) watched: Observation,
 }
 
 impl Finding {
@@ -89,9 +89,9 @@ pub struct EvaluatedRow {
     pub verdict: Verdict,
     /// The error that the attack met, or how it ended.
     pub answer: String,
-    /// What the witnesses saw.
+    /// The observations of the witnesses.
     pub witness: String,
-    /// Whether the machine prevented it; then the battery may repeat it.
+    /// True if the machine prevented it; then the battery may repeat it.
     pub is_prevented: bool,
 }
 
@@ -117,7 +117,7 @@ pub fn evaluate(row: &Row, mut finding: Finding, changes: &Result<Vec<Change>, S
     done(verdict, answer(row, finding), witness)
 }
 
-/// What counts against every attack.
+/// The findings that count against every attack.
 fn seen_outside(finding: &Finding) -> impl Iterator<Item = String> {
     let leaked = finding.leaked.then(|| "a canary was in the output".to_owned());
     let survivors = finding.survivors;
@@ -188,7 +188,7 @@ fn wrong_rights(finding: &Finding, tier: Tier) -> Option<String> {
     (!good).then(|| rights.clone())
 }
 
-/// Why an attack does not count as executed.
+/// The reason why an attack does not count as executed.
 fn not_run(row: &Row, finding: &mut Finding, changes: &Result<Vec<Change>, String>) -> Option<NotRun> {
     if let Some(failed) = finding.failed.take() {
         return Some(failed);

@@ -1,4 +1,4 @@
-//! What an attack must not reach on the host: canaries, listeners and a victim, and what changed about them.
+//! Canaries, listeners and a victim on the host, which no attack must reach, and the changes to them.
 //!
 //! A battery makes all of it in a folder of its own and removes it afterwards. Invariant: [`HostFixture::touched`] names each change
 //! once.
@@ -25,7 +25,7 @@ use std::time::Duration;
 
 const NAP: Duration = Duration::from_millis(5);
 
-/// What the victim prints when it starts: where its canaries are.
+/// The line that the victim prints when it starts: the places of its canaries.
 #[derive(Debug, Deserialize)]
 struct VictimReport {
     process: u32,
@@ -36,7 +36,7 @@ struct VictimReport {
     queue: Option<String>,
 }
 
-/// What an attack must not reach.
+/// The parts of the host that an attack must not reach.
 pub struct HostFixture {
     victim: Victim,
     listeners: Listeners,
@@ -232,7 +232,7 @@ fn write_program(hostile: &Path, program: &[u8]) -> io::Result<()> {
     fs::set_permissions(hostile, fs::Permissions::from_mode(0o755))
 }
 
-/// What Glovebox keeps for its user: its key, and another run with hold-outs, withheld answers and a journal.
+/// The files that Glovebox keeps for its user: its key, and another run with hold-outs, withheld answers and a journal.
 fn runs(outside: &Path, canary: &Canary) -> io::Result<()> {
     for file in [
         "state/run.key",

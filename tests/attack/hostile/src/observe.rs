@@ -1,4 +1,4 @@
-//! What the host observes while an attack runs: its processes, and the port that it may have opened.
+//! Observes an attack from the host while it runs: its processes, and the port that it may have opened.
 //!
 //! A thread observes until the command has ended. It finds processes by a mark in their arguments. An attack that must be observed
 //! while it runs waits for that, and continues at a signal.
@@ -14,23 +14,23 @@ const PERIOD: Duration = Duration::from_millis(15);
 /// A listener on the loopback answers at once, and so does a closed port.
 const CONNECT_MAX: Duration = Duration::from_millis(500);
 
-/// What the host saw while the command ran.
+/// The host's observations while the command ran.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Watched {
+pub(crate) struct Observation {
     /// Most processes with the mark at the same time.
     pub(crate) processes_peak: usize,
     /// The rights of one of them, as the kernel lists them.
     pub(crate) rights: Option<String>,
-    /// Whether the port answered.
+    /// True if the port answered.
     pub(crate) reached: bool,
 }
 
 /// Runs `attack` and observes it from the host, if `observes`.
-pub(crate) fn during<T>(observes: bool, mark: &Mark, port: u16, attack: impl FnOnce() -> T) -> (T, Watched) {
+pub(crate) fn during<T>(observes: bool, mark: &Mark, port: u16, attack: impl FnOnce() -> T) -> (T, Observation) {
     let over = AtomicBool::new(!observes);
     std::thread::scope(|scope| {
         let watch = scope.spawn(|| {
-            let mut watched = Watched::default();
+            let mut watched = Observation::default();
             while !over.load(Ordering::Relaxed) {
                 watched.observe(mark, port);
                 std::thread::sleep(PERIOD);
@@ -43,7 +43,7 @@ pub(crate) fn during<T>(observes: bool, mark: &Mark, port: u16, attack: impl FnO
     })
 }
 
-impl Watched {
+impl Observation {
     fn observe(&mut self, mark: &Mark, port: u16) {
         let found = marked(mark);
         self.processes_peak = self.processes_peak.max(found.len());

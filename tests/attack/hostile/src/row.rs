@@ -32,7 +32,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// What is executed.
+/// The executed program, script or component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Payload {
     /// The hostile program with these arguments.
@@ -43,7 +43,7 @@ pub enum Payload {
     Component(&'static [&'static str]),
 }
 
-/// What proves that an attack was stopped. The witnesses count in any case: canaries, listeners and victim.
+/// The proof that an attack was stopped. The witnesses count in any case: canaries, listeners and victim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
     /// The attack reported a failure.
@@ -54,7 +54,7 @@ pub enum Proof {
     Commit(&'static str),
     /// Nothing below this path may be committed; the folder itself may.
     Below(&'static str),
-    /// What it left at this path may be committed as a regular file at most.
+    /// The file that it left at this path may be committed as a regular file at most.
     Plain(&'static str),
     /// The stage fails as a whole when its changes are read.
     Refused,
@@ -81,7 +81,7 @@ pub enum Proof {
 /// The limits of the target that an attack runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Whether no other attack runs in the same target, because this one would disturb it.
+    /// True if no other attack runs in the same target, because this one would disturb it.
     pub alone: bool,
     /// Wall time of the command.
     pub timeout_ms: u64,
@@ -95,9 +95,9 @@ pub struct Limits {
     pub tmp_bytes: u64,
     /// Bytes on disk.
     pub disk_bytes: u64,
-    /// Whether the network is a proxy that allows only `allowed.example`; otherwise there is no network.
+    /// True if the network is a proxy that allows only `allowed.example`; otherwise there is no network.
     pub proxy: bool,
-    /// Whether the program under test tries it, beside a verifier that has the hold-out.
+    /// True if the program under test tries it, beside a verifier that has the hold-out.
     pub subject: bool,
     /// Words with which the hostile program runs in another target, which ends before this one begins; empty for none.
     pub before: &'static [&'static str],
@@ -129,21 +129,21 @@ pub struct Row {
     pub id: &'static str,
     /// The collection that the attack comes from, and its row there.
     pub source: Source,
-    /// What the attack tries, for people.
+    /// Description of the attack, for people.
     pub title: &'static str,
     /// The layer that must stop it in the highest tier.
     pub stopped_by: &'static str,
-    /// What is executed.
+    /// The executed program, script or component.
     pub payload: Payload,
     /// The limits that it runs in.
     pub limits: Limits,
-    /// What proves that it was stopped.
+    /// The proof that it was stopped.
     pub proof: Proof,
-    /// Why it succeeds in tier `landlock`; for what must work, why it fails there.
+    /// The reason why it succeeds in tier `landlock`, or fails there if it must work.
     pub gap_landlock: Option<&'static str>,
-    /// Why it succeeds in tier `bwrap`; for what must work, why it fails there.
+    /// The reason why it succeeds in tier `bwrap`, or fails there if it must work.
     pub gap_bwrap: Option<&'static str>,
-    /// Why it succeeds in every tier; for what must work, why it fails.
+    /// The reason why it succeeds in every tier, or fails if it must work.
     pub gap_always: Option<&'static str>,
 }
 

@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What a command executes.
+/// The program of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
     /// A program and its arguments.
@@ -20,7 +20,7 @@ pub enum Program {
 /// One command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttackCommand {
-    /// What it executes.
+    /// The program.
     pub program: Program,
     /// Its wall time limit.
     pub timeout: Duration,
@@ -39,7 +39,7 @@ pub enum Tier {
     Full,
 }
 
-/// How a command or a component ended.
+/// The end of a command or a component.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Ending {
     /// It was not started.
@@ -70,10 +70,10 @@ impl fmt::Display for Ending {
     }
 }
 
-/// What the host saw of a command.
+/// The host's observation of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandResult {
-    /// How it ended.
+    /// Its end.
     pub how: Ending,
     /// Exit code or signal.
     pub code: Option<i32>,
@@ -92,12 +92,12 @@ impl CommandResult {
     }
 }
 
-/// Why a command did not run, or did not run to its end.
+/// The reason why a command did not run, or did not run to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotRun {
     /// The reason, for people.
     pub reason: String,
-    /// Whether the attack itself may be the cause: a process of it could not be killed, or it took the sandbox down. That is a
+    /// True if the attack itself may be the cause: a process of it could not be killed, or it took the sandbox down. That is a
     /// finding, and the battery does not repeat such a row.
     pub by_attack: bool,
 }
@@ -114,9 +114,9 @@ impl From<String> for NotRun {
 pub struct Change {
     /// Path in the workspace.
     pub path: String,
-    /// What happened to it, such as `write` or `special`.
+    /// The kind of the change, such as `write` or `special`.
     pub op: String,
-    /// Whether it would be committed.
+    /// True if it would be committed.
     pub allowed: bool,
 }
 
@@ -142,7 +142,7 @@ pub const WRITE: &[&str] = &[
     "glovebox.toml",
 ];
 
-/// What is hidden in the workspace.
+/// The hidden parts of the workspace.
 pub const HIDDEN: &[&str] = &["scenarios/"];
 
 /// Confinement of one tier.
@@ -157,7 +157,7 @@ pub trait Confinement: Sync {
     /// folder for its own files.
     ///
     /// # Errors
-    /// Why it could not be opened.
+    /// The reason why it could not be opened.
     fn open(&self, fixture: &HostFixture, limits: &Limits) -> Result<Self::Target, String>;
 }
 
@@ -169,12 +169,12 @@ pub trait Target {
     /// Runs a command to its end.
     ///
     /// # Errors
-    /// Why it could not be started or killed.
+    /// The reason why it could not be started or killed.
     fn run(&mut self, command: &AttackCommand) -> Result<CommandResult, NotRun>;
 
     /// Ends every process and returns the changes, each with whether it would be committed.
     ///
     /// # Errors
-    /// Why the stage fails as a whole.
+    /// The reason why the stage fails as a whole.
     fn end(self) -> Result<Vec<Change>, String>;
 }

@@ -27,7 +27,7 @@ pub(crate) fn setuid(arguments: &[String]) -> AttackResult {
         raw(libc::SYS_setresuid, &[wanted, wanted, wanted]),
     ];
     let last = answers[2];
-    if answers.iter().any(Result::is_ok) { AttackResult::worked("became it") } else { AttackResult::of(last) }
+    if answers.iter().any(Result::is_ok) { AttackResult::worked("became it") } else { AttackResult::from_result(last) }
 }
 
 /// Becomes another group.
@@ -36,13 +36,13 @@ pub(crate) fn setgid(arguments: &[String]) -> AttackResult {
     if raw(libc::SYS_getegid, &[]) == Ok(wanted) {
         return AttackResult::stopped("it is the one we have");
     }
-    AttackResult::of(raw(libc::SYS_setgid, &[wanted]))
+    AttackResult::from_result(raw(libc::SYS_setgid, &[wanted]))
 }
 
 /// Joins a group.
 pub(crate) fn setgroups(arguments: &[String]) -> AttackResult {
     let groups = [number(arguments, 0) as u32];
-    AttackResult::of(raw(libc::SYS_setgroups, &[1, groups.as_ptr() as usize]))
+    AttackResult::from_result(raw(libc::SYS_setgroups, &[1, groups.as_ptr() as usize]))
 }
 
 /// Asks for every capability.
@@ -55,7 +55,7 @@ pub(crate) fn capabilities(_: &[String]) -> AttackResult {
     }
     let own = status("CapEff");
     if own.trim_start_matches('0').is_empty() {
-        AttackResult::of(all)
+        AttackResult::from_result(all)
     } else {
         AttackResult::worked(format!("has {own}"))
     }
@@ -137,5 +137,5 @@ pub(crate) fn raise_limits(arguments: &[String]) -> AttackResult {
 
 fn raise(resource: usize) -> AttackResult {
     let wanted = [u64::MAX, u64::MAX];
-    AttackResult::of(raw(libc::SYS_prlimit64, &[0, resource, wanted.as_ptr() as usize, 0]))
+    AttackResult::from_result(raw(libc::SYS_prlimit64, &[0, resource, wanted.as_ptr() as usize, 0]))
 }

@@ -35,17 +35,19 @@ pub(crate) fn list(arguments: &[String]) -> AttackResult {
 pub(crate) fn write(arguments: &[String]) -> AttackResult {
     let path = Path::new(word(arguments, 0));
     let _parent_may_be_there = path.parent().map(fs::create_dir_all);
-    AttackResult::of(fs::write(path, MARK))
+    AttackResult::from_result(fs::write(path, MARK))
 }
 
 /// Appends to an existing file.
 pub(crate) fn append(arguments: &[String]) -> AttackResult {
-    AttackResult::of(OpenOptions::new().append(true).open(word(arguments, 0)).and_then(|mut file| file.write_all(MARK)))
+    AttackResult::from_result(
+        OpenOptions::new().append(true).open(word(arguments, 0)).and_then(|mut file| file.write_all(MARK)),
+    )
 }
 
 /// Truncates a file.
 pub(crate) fn truncate(arguments: &[String]) -> AttackResult {
-    AttackResult::of(raw(libc::SYS_truncate, &[Text::new(word(arguments, 0)).at(), 0]))
+    AttackResult::from_result(raw(libc::SYS_truncate, &[Text::new(word(arguments, 0)).at(), 0]))
 }
 
 /// Opens each entry of a folder, or reads its target.
@@ -57,7 +59,7 @@ pub(crate) fn open_all(arguments: &[String]) -> AttackResult {
     };
     for path in entries.flatten().map(|entry| entry.path()) {
         let opened = fs::File::open(&path).map(|_| ()).or_else(|_| fs::read_link(&path).map(|_| ()));
-        last = AttackResult::of(opened);
+        last = AttackResult::from_result(opened);
         if last.worked {
             return AttackResult::worked(path.to_string_lossy());
         }
@@ -92,11 +94,11 @@ pub(crate) fn open_write(arguments: &[String]) -> AttackResult {
 }
 
 pub(crate) fn unlink(arguments: &[String]) -> AttackResult {
-    AttackResult::of(fs::remove_file(word(arguments, 0)))
+    AttackResult::from_result(fs::remove_file(word(arguments, 0)))
 }
 
 pub(crate) fn rename(arguments: &[String]) -> AttackResult {
-    AttackResult::of(fs::rename(word(arguments, 0), word(arguments, 1)))
+    AttackResult::from_result(fs::rename(word(arguments, 0), word(arguments, 1)))
 }
 
 /// Creates the first directory that can be created.
@@ -124,7 +126,7 @@ pub(crate) fn chmod(arguments: &[String]) -> AttackResult {
     let fchmodat2 = 452;
     match raw(fchmodat2, &[AT_CWD, Text::new(word(arguments, 0)).at(), mode as usize, 0]) {
         Ok(_) => AttackResult::worked("fchmodat2"),
-        Err(_) => AttackResult::of(old),
+        Err(_) => AttackResult::from_result(old),
     }
 }
 
@@ -132,21 +134,21 @@ pub(crate) fn chmod(arguments: &[String]) -> AttackResult {
 pub(crate) fn chown(arguments: &[String]) -> AttackResult {
     let own = raw(libc::SYS_geteuid, &[]).unwrap_or(0);
     let path = Text::new(word(arguments, 0));
-    AttackResult::of(raw(libc::SYS_fchownat, &[AT_CWD, path.at(), own, usize::MAX, 0]))
+    AttackResult::from_result(raw(libc::SYS_fchownat, &[AT_CWD, path.at(), own, usize::MAX, 0]))
 }
 
 /// Sets both times to one second after the epoch.
 pub(crate) fn utimes(arguments: &[String]) -> AttackResult {
     let times = [1_usize, 0, 1, 0];
     let path = Text::new(word(arguments, 0));
-    AttackResult::of(raw(libc::SYS_utimensat, &[AT_CWD, path.at(), times.as_ptr() as usize, 0]))
+    AttackResult::from_result(raw(libc::SYS_utimensat, &[AT_CWD, path.at(), times.as_ptr() as usize, 0]))
 }
 
 /// Sets an extended attribute: path, name, value.
 pub(crate) fn setxattr(arguments: &[String]) -> AttackResult {
     let (path, name) = (Text::new(word(arguments, 0)), Text::new(word(arguments, 1)));
     let value = word(arguments, 2);
-    AttackResult::of(raw(libc::SYS_setxattr, &[path.at(), name.at(), value.as_ptr() as usize, value.len(), 0]))
+    AttackResult::from_result(raw(libc::SYS_setxattr, &[path.at(), name.at(), value.as_ptr() as usize, value.len(), 0]))
 }
 
 /// Searches files for a text; a file may be missing.
@@ -188,7 +190,7 @@ pub(crate) fn hunt(arguments: &[String]) -> AttackResult {
 /// Takes a lock, so that other processes must wait.
 pub(crate) fn flock(arguments: &[String]) -> AttackResult {
     match raw::open(Path::new(word(arguments, 0)), libc::O_RDONLY, 0) {
-        Ok(file) => AttackResult::of(raw(libc::SYS_flock, &[file, (libc::LOCK_EX | libc::LOCK_NB) as usize])),
+        Ok(file) => AttackResult::from_result(raw(libc::SYS_flock, &[file, (libc::LOCK_EX | libc::LOCK_NB) as usize])),
         Err(error) => AttackResult::stopped(error),
     }
 }
@@ -196,7 +198,7 @@ pub(crate) fn flock(arguments: &[String]) -> AttackResult {
 /// Reopens its own output, to read or truncate it.
 pub(crate) fn reopen_stdout(_: &[String]) -> AttackResult {
     match raw::open(Path::new("/proc/self/fd/1"), libc::O_RDWR, 0) {
-        Ok(file) => AttackResult::of(raw(libc::SYS_ftruncate, &[file, 0])),
+        Ok(file) => AttackResult::from_result(raw(libc::SYS_ftruncate, &[file, 0])),
         Err(error) => AttackResult::stopped(error),
     }
 }
@@ -234,7 +236,7 @@ pub(crate) fn handle(arguments: &[String]) -> AttackResult {
     let opened = raw(libc::SYS_open_by_handle_at, &[root, handle.as_ptr() as usize, libc::O_RDONLY as usize]);
     match (made, opened) {
         (_, Ok(_)) => AttackResult::worked("opened by handle"),
-        (_, Err(error)) => AttackResult::of::<()>(Err(error)),
+        (_, Err(error)) => AttackResult::from_result::<()>(Err(error)),
     }
 }
 

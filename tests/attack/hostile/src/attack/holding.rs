@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const STEP_BYTES: usize = 8 << 20;
 const STEP: Duration = Duration::from_millis(15);
-/// How long everything is held at the end.
+/// Time for which everything is held at the end.
 const HOLD: Duration = Duration::from_secs(2);
 /// The flag `IPC_CREAT` with a private mode.
 const MAKE: usize = 0o1600;
@@ -21,7 +21,7 @@ const PAGE: usize = 4096;
 /// Holds so many MiB. Arguments: the kind of object, how it is kept, MiB, the folder for files.
 pub(crate) fn hold(arguments: &[String]) -> AttackResult {
     let steps = (number(arguments, 2).clamp(8, 1024) as usize) << 20 >> 23;
-    let (resource, keeping) = (Resource::of(arguments), Keeping::of(arguments));
+    let (resource, keeping) = (Resource::from_arguments(arguments), Keeping::from_arguments(arguments));
     for step in 0..steps {
         let done = resource.make().and_then(|made| keeping.keep(made));
         if let Err(error) = done {
@@ -59,13 +59,13 @@ pub(crate) fn hold_headless(arguments: &[String]) -> AttackResult {
     AttackResult::stopped("no second thread")
 }
 
-/// What was made: a descriptor, or an object that exists without one.
-enum Made {
+/// A new object: a descriptor, or something that exists without one.
+enum HeldObject {
     File(usize),
     Kept,
 }
 
-/// What holds memory or disk.
+/// A resource that holds memory or disk.
 enum Resource {
     Memfd,
     /// A file that was removed, in this folder.
@@ -81,7 +81,7 @@ enum Resource {
 }
 
 impl Resource {
-    fn of(arguments: &[String]) -> Self {
+    fn from_arguments(arguments: &[String]) -> Self {
         let folder = || PathBuf::from(word(arguments, 3));
         match word(arguments, 0) {
             "memfd" => Self::Memfd,
@@ -95,17 +95,16 @@ impl Resource {
         }
     }
 
-    fn make(&self) -> Result<Made, Errno> {
+    fn make(&self) -> Result<HeldObject, Errno> {
         match self {
             Self::Memfd => raw(libc::SYS_memfd_create, &[Text::new("held").at(), 0]).and_then(fill),
             Self::Unlinked(folder) => unlinked(&folder.join("unlinked")).and_then(fill),
             Self::Nameless(folder) => raw::open(folder, libc::O_TMPFILE | libc::O_RDWR, 0o600).and_then(fill),
             Self::Segment => segment(),
-            Self::Queues => (0..STEP_BYTES / (2 * MESSAGE_BYTES)).try_for_each(|_| queue()).map(|()| Made::Kept),
-            Self::PosixQueue => {
-                raw(libc::SYS_mq_open, &[Text::new("held").at(), libc::O_CREAT as usize | 2, 0o600, 0]).map(Made::File)
-            }
-            Self::Semaphores => (0..4).try_for_each(|_| semaphores()).map(|()| Made::Kept),
+            Self::Queues => (0..STEP_BYTES / (2 * MESSAGE_BYTES)).try_for_each(|_| queue()).map(|()| HeldObject::Kept),
+            Self::PosixQueue => raw(libc::SYS_mq_open, &[Text::new("held").at(), libc::O_CREAT as usize | 2, 0o600, 0])
+                .map(HeldObject::File),
+            Self::Semaphores => (0..4).try_for_each(|_| semaphores()).map(|()| HeldObject::Kept),
             Self::Unmapped => unmapped(),
         }
     }
@@ -118,7 +117,7 @@ fn unlinked(path: &Path) -> Result<usize, Errno> {
 }
 
 /// Bytes that no file system can compress or store as a hole.
-fn fill(file: usize) -> Result<Made, Errno> {
+fn fill(file: usize) -> Result<HeldObject, Errno> {
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
     let block: Vec<u8> = std::iter::repeat_with(|| {
         seed ^= seed << 13;
@@ -132,16 +131,16 @@ fn fill(file: usize) -> Result<Made, Errno> {
     while done < block.len() {
         done += raw(libc::SYS_write, &[file, block[done..].as_ptr() as usize, block.len() - done])?;
     }
-    Ok(Made::File(file))
+    Ok(HeldObject::File(file))
 }
 
 /// A System V segment that no process has attached.
-fn segment() -> Result<Made, Errno> {
+fn segment() -> Result<HeldObject, Errno> {
     let segment = raw(libc::SYS_shmget, &[0, STEP_BYTES, MAKE])?;
     let at = raw(libc::SYS_shmat, &[segment, 0, 0])?;
     touch(at)?;
     raw(libc::SYS_shmdt, &[at])?;
-    Ok(Made::Kept)
+    Ok(HeldObject::Kept)
 }
 
 /// A full System V message queue.
@@ -160,12 +159,12 @@ fn semaphores() -> Result<(), Errno> {
 }
 
 /// Shared memory without a file and with one mapped page: the written content stays in memory.
-fn unmapped() -> Result<Made, Errno> {
+fn unmapped() -> Result<HeldObject, Errno> {
     let (both, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
     let at = raw(libc::SYS_mmap, &[0, STEP_BYTES, both as usize, flags as usize, usize::MAX, 0])?;
     touch(at)?;
     raw(libc::SYS_munmap, &[at + PAGE, STEP_BYTES - PAGE])?;
-    Ok(Made::Kept)
+    Ok(HeldObject::Kept)
 }
 
 /// Makes the kernel write to each page.
@@ -174,7 +173,7 @@ fn touch(at: usize) -> Result<(), Errno> {
     raw(libc::SYS_madvise, &[at, STEP_BYTES, POPULATE_WRITE]).map(drop)
 }
 
-/// How a file is kept.
+/// The way to keep a file.
 #[derive(Clone, Copy)]
 enum Keeping {
     Open,
@@ -183,7 +182,7 @@ enum Keeping {
 }
 
 impl Keeping {
-    fn of(arguments: &[String]) -> Self {
+    fn from_arguments(arguments: &[String]) -> Self {
         match word(arguments, 1) {
             "mapped" => Self::Mapped,
             "sent" => Self::Sent,
@@ -191,8 +190,8 @@ impl Keeping {
         }
     }
 
-    fn keep(self, made: Made) -> Result<(), Errno> {
-        let Made::File(file) = made else { return Ok(()) };
+    fn keep(self, made: HeldObject) -> Result<(), Errno> {
+        let HeldObject::File(file) = made else { return Ok(()) };
         match self {
             Self::Mapped => {
                 let flags = libc::MAP_SHARED as usize;
@@ -240,7 +239,7 @@ pub(crate) fn own_table(arguments: &[String]) -> AttackResult {
     match word(arguments, 0) {
         // This thread could not run. The attack only tests whether the filter refuses the flags.
         "clone" => AttackResult::reached(raw(libc::SYS_clone, &[libc::CLONE_THREAD as usize, 0, 0, 0, 0])),
-        _ => AttackResult::of(raw(libc::SYS_close_range, &[60_000, 60_000, 2])),
+        _ => AttackResult::from_result(raw(libc::SYS_close_range, &[60_000, 60_000, 2])),
     }
 }
 

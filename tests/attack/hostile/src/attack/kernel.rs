@@ -22,7 +22,7 @@ fn namespace(arguments: &[String]) -> usize {
 
 /// Creates and enters a namespace.
 pub(crate) fn unshare(arguments: &[String]) -> AttackResult {
-    AttackResult::of(raw(libc::SYS_unshare, &[namespace(arguments)]))
+    AttackResult::from_result(raw(libc::SYS_unshare, &[namespace(arguments)]))
 }
 
 /// Starts a child in a new namespace.
@@ -31,7 +31,7 @@ pub(crate) fn clone(arguments: &[String]) -> AttackResult {
     if child == Ok(0) {
         std::process::exit(0);
     }
-    AttackResult::of(child)
+    AttackResult::from_result(child)
 }
 
 /// Starts a child in a new namespace by `clone3`, whose flags a filter cannot read.
@@ -43,7 +43,7 @@ pub(crate) fn clone3(arguments: &[String]) -> AttackResult {
     if child == Ok(0) {
         std::process::exit(0);
     }
-    AttackResult::of(child)
+    AttackResult::from_result(child)
 }
 
 /// Joins the namespaces of another process.
@@ -51,7 +51,7 @@ pub(crate) fn setns(arguments: &[String]) -> AttackResult {
     let mut last = AttackResult::stopped("nothing tried");
     for kind in ["user", "mnt", "net", "pid"] {
         let opened = raw::open(Path::new(&format!("/proc/{}/ns/{kind}", word(arguments, 0))), libc::O_RDONLY, 0);
-        last = AttackResult::of(opened.and_then(|namespace| raw(libc::SYS_setns, &[namespace, 0])));
+        last = AttackResult::from_result(opened.and_then(|namespace| raw(libc::SYS_setns, &[namespace, 0])));
         if last.worked {
             return last;
         }
@@ -191,7 +191,7 @@ pub(crate) fn keyring(_: &[String]) -> AttackResult {
 
 /// Turns address randomisation off for the programs that it starts.
 pub(crate) fn personality(_: &[String]) -> AttackResult {
-    AttackResult::of(raw(libc::SYS_personality, &[0x0004_0000]))
+    AttackResult::from_result(raw(libc::SYS_personality, &[0x0004_0000]))
 }
 
 /// Raises the limit on user namespaces, then creates one.
@@ -221,7 +221,7 @@ pub(crate) fn foreign(_: &[String]) -> AttackResult {
 
 /// Makes a system call by its x32 number.
 pub(crate) fn x32(_: &[String]) -> AttackResult {
-    AttackResult::of(raw(0x4000_0000 | libc::SYS_getpid, &[]))
+    AttackResult::from_result(raw(0x4000_0000 | libc::SYS_getpid, &[]))
 }
 
 /// Runs this program from memory, without a file on disk. The other arguments are the attack that it tries there.

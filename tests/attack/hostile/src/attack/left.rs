@@ -28,17 +28,17 @@ pub(crate) fn leave(arguments: &[String]) -> AttackResult {
         "closed-port" => close_port(),
         "abstract" => keep(SocketAddr::from_abstract_name(NAME).and_then(|address| UnixListener::bind_addr(&address))),
         "counter" => count(),
-        "segment" => AttackResult::of(raw(libc::SYS_shmget, &[KEY, 4096, (libc::IPC_CREAT | 0o666) as usize])),
-        "queue" => AttackResult::of(raw(libc::SYS_msgget, &[KEY, (libc::IPC_CREAT | 0o666) as usize])),
-        "semaphore" => AttackResult::of(raw(libc::SYS_semget, &[KEY, 1, (libc::IPC_CREAT | 0o666) as usize])),
-        "host-name" => AttackResult::of(raw(libc::SYS_sethostname, &[Text::new(NAME).at(), NAME.len()])),
+        "segment" => AttackResult::from_result(raw(libc::SYS_shmget, &[KEY, 4096, (libc::IPC_CREAT | 0o666) as usize])),
+        "queue" => AttackResult::from_result(raw(libc::SYS_msgget, &[KEY, (libc::IPC_CREAT | 0o666) as usize])),
+        "semaphore" => AttackResult::from_result(raw(libc::SYS_semget, &[KEY, 1, (libc::IPC_CREAT | 0o666) as usize])),
+        "host-name" => AttackResult::from_result(raw(libc::SYS_sethostname, &[Text::new(NAME).at(), NAME.len()])),
         "files" => FILES.iter().fold(AttackResult::stopped(Errno::PERM), |so_far, path| {
-            let written = AttackResult::of(fs::write(path, "left"));
+            let written = AttackResult::from_result(fs::write(path, "left"));
             if written.worked { written } else { so_far }
         }),
         "lock" => lock(true),
         "shared-file" => change_shared(),
-        "setting" => AttackResult::of(fs::write("/proc/sys/net/ipv4/ip_default_ttl", "77")),
+        "setting" => AttackResult::from_result(fs::write("/proc/sys/net/ipv4/ip_default_ttl", "77")),
         other => AttackResult::stopped(format!("cannot leave `{other}`")),
     }
 }
@@ -46,9 +46,9 @@ pub(crate) fn leave(arguments: &[String]) -> AttackResult {
 /// Searches for it. What is found is removed where that is possible.
 pub(crate) fn find(arguments: &[String]) -> AttackResult {
     match word(arguments, 0) {
-        "listener" => AttackResult::of(TcpStream::connect((Ipv4Addr::LOCALHOST, PORT))),
+        "listener" => AttackResult::from_result(TcpStream::connect((Ipv4Addr::LOCALHOST, PORT))),
         "closed-port" => find_closed_port(),
-        "abstract" => AttackResult::of(
+        "abstract" => AttackResult::from_result(
             SocketAddr::from_abstract_name(NAME).and_then(|address| UnixStream::connect_addr(&address)),
         ),
         "counter" => match sent_datagrams() {
@@ -87,7 +87,7 @@ pub(crate) fn namespace_above(arguments: &[String]) -> AttackResult {
         Err(error) => return AttackResult::stopped(Errno::from(error)),
     };
     let request = if word(arguments, 1) == "owner" { NS_GET_USERNS } else { NS_GET_PARENT };
-    AttackResult::of(raw(libc::SYS_ioctl, &[space.as_raw_fd() as usize, request]))
+    AttackResult::from_result(raw(libc::SYS_ioctl, &[space.as_raw_fd() as usize, request]))
 }
 
 /// Sends a signal that only asks to every process number, and reports one that is neither its own nor its parent's.
@@ -125,7 +125,7 @@ fn close_port() -> AttackResult {
         drop(listener.accept()?);
         client.read(&mut [0; 1])
     });
-    AttackResult::of(closed)
+    AttackResult::from_result(closed)
 }
 
 /// Binds the port without permission to reuse it, which a connection in that state prevents.
@@ -148,7 +148,7 @@ fn count() -> AttackResult {
         let own = socket.local_addr()?;
         (0..DATAGRAMS).try_for_each(|_| socket.send_to(b"x", own).map(drop))
     });
-    AttackResult::of(sent)
+    AttackResult::from_result(sent)
 }
 
 fn sent_datagrams() -> Option<u64> {
@@ -165,7 +165,7 @@ fn lock(keeps: bool) -> AttackResult {
     let flags = (libc::LOCK_EX | libc::LOCK_NB) as usize;
     match raw(libc::SYS_flock, &[file.as_raw_fd() as usize, flags]) {
         Ok(_) if keeps => keep(Ok(file)),
-        answer => AttackResult::of(answer),
+        answer => AttackResult::from_result(answer),
     }
 }
 
@@ -174,7 +174,7 @@ fn change_shared() -> AttackResult {
     let path = Text::new(SHARED_FILE);
     let _ = raw(libc::SYS_chmod, &[path.at(), 0o666]);
     let _ = raw(libc::SYS_unlink, &[path.at()]);
-    AttackResult::of(fs::write(SHARED_FILE, NAME))
+    AttackResult::from_result(fs::write(SHARED_FILE, NAME))
 }
 
 fn of_text(path: &str, wanted: &str) -> AttackResult {

@@ -39,8 +39,8 @@ pub(crate) fn hoard(arguments: &[String]) -> AttackResult {
     if word(arguments, 0) == "many" {
         return many(steps);
     }
-    let memory = Memory::of(arguments);
-    let mut held = Held::default();
+    let memory = Memory::from_arguments(arguments);
+    let mut held = HeldMemory::default();
     for step in 0..steps {
         if let Err(answer) = held.grow(memory) {
             return AttackResult::stopped(format!("{answer} after {} MiB", step * 8));
@@ -61,7 +61,7 @@ enum Memory {
 }
 
 impl Memory {
-    fn of(arguments: &[String]) -> Self {
+    fn from_arguments(arguments: &[String]) -> Self {
         match word(arguments, 0) {
             "shared" => Self::Shared,
             "memfd" => Self::Memfd,
@@ -73,12 +73,12 @@ impl Memory {
 
 /// The memory that is held.
 #[derive(Default)]
-struct Held {
+struct HeldMemory {
     blocks: Vec<Vec<u8>>,
     descriptor: Option<usize>,
 }
 
-impl Held {
+impl HeldMemory {
     fn grow(&mut self, memory: Memory) -> Result<(), String> {
         let shown = |error: super::raw::Errno| error.to_string();
         match memory {

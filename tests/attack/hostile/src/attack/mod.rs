@@ -27,11 +27,11 @@ use std::process::ExitCode;
 pub(crate) struct AttackResult {
     /// The name of the attack.
     attack: &'static str,
-    /// Whether it succeeded.
+    /// True if it succeeded.
     worked: bool,
     /// The name of the error, or what was achieved.
     answer: String,
-    /// What it read; the battery searches it for canaries.
+    /// The data that it read; the battery searches it for canaries.
     loot: String,
 }
 
@@ -47,7 +47,7 @@ impl AttackResult {
     }
 
     /// Succeeded if the call did.
-    pub(crate) fn of<T>(answer: Result<T, impl Into<Errno>>) -> Self {
+    pub(crate) fn from_result<T>(answer: Result<T, impl Into<Errno>>) -> Self {
         match answer {
             Ok(_) => Self::worked("ok"),
             Err(error) => Self::stopped(error.into()),

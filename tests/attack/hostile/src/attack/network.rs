@@ -16,7 +16,7 @@ pub(crate) fn tcp(arguments: &[String]) -> AttackResult {
     for text in arguments {
         let Ok(address) = text.parse::<SocketAddr>() else { continue };
         let connected = TcpStream::connect_timeout(&address, PATIENCE);
-        last = AttackResult::of(connected.and_then(|mut stream| stream.write_all(b"hostile")).map_err(errno));
+        last = AttackResult::from_result(connected.and_then(|mut stream| stream.write_all(b"hostile")).map_err(errno));
         if last.worked {
             return last;
         }
@@ -35,7 +35,7 @@ pub(crate) fn udp(arguments: &[String]) -> AttackResult {
         socket.send(b"hostile")?;
         socket.recv(&mut [0; 64])
     };
-    AttackResult::of(ask().map_err(errno))
+    AttackResult::from_result(ask().map_err(errno))
 }
 
 /// A timeout has no error number.
@@ -47,7 +47,7 @@ fn errno(error: io::Error) -> Errno {
 pub(crate) fn unix(arguments: &[String]) -> AttackResult {
     let mut last = AttackResult::stopped("no path");
     for path in arguments {
-        last = AttackResult::of(UnixStream::connect(path).and_then(|mut stream| stream.write_all(b"hostile")));
+        last = AttackResult::from_result(UnixStream::connect(path).and_then(|mut stream| stream.write_all(b"hostile")));
         if last.worked {
             return AttackResult::worked(path);
         }
@@ -58,20 +58,20 @@ pub(crate) fn unix(arguments: &[String]) -> AttackResult {
 /// Sends a datagram to a path.
 pub(crate) fn unix_datagram(arguments: &[String]) -> AttackResult {
     let sent = UnixDatagram::unbound().and_then(|socket| socket.send_to(b"hostile", word(arguments, 0)));
-    AttackResult::of(sent)
+    AttackResult::from_result(sent)
 }
 
 /// Connects one end of a socket pair to a path.
 pub(crate) fn pair(arguments: &[String]) -> AttackResult {
     let sent = UnixDatagram::pair().and_then(|(end, _other)| end.send_to(b"hostile", word(arguments, 0)));
-    AttackResult::of(sent)
+    AttackResult::from_result(sent)
 }
 
 /// Connects to an abstract name, which has no file.
 pub(crate) fn abstract_socket(arguments: &[String]) -> AttackResult {
     let address = UnixAddress::from_abstract_name(word(arguments, 0));
     let connected = address.and_then(|address| UnixStream::connect_addr(&address));
-    AttackResult::of(connected.and_then(|mut stream| stream.write_all(b"hostile")))
+    AttackResult::from_result(connected.and_then(|mut stream| stream.write_all(b"hostile")))
 }
 
 /// Makes a socket: family, kind, protocol.

@@ -18,7 +18,7 @@ pub(crate) fn symlink_write(arguments: &[String]) -> AttackResult {
     }
     let file = OpenOptions::new().append(true).open(Path::new(link).join(word(arguments, 2)));
     let file = if word(arguments, 2).is_empty() { OpenOptions::new().append(true).open(link) } else { file };
-    AttackResult::of(file.and_then(|mut file| file.write_all(b"hostile was here\n")))
+    AttackResult::from_result(file.and_then(|mut file| file.write_all(b"hostile was here\n")))
 }
 
 /// Creates a symbolic link to the first path at the second, and reads through it.
@@ -48,11 +48,13 @@ pub(crate) fn replace(arguments: &[String]) -> AttackResult {
     let _was_file = fs::remove_file(path);
     let _was_folder = fs::remove_dir(path);
     match kind {
-        "symlink" => AttackResult::of(symlink("/etc/passwd", path)),
-        "directory" => AttackResult::of(fs::create_dir(path).and_then(|()| files::touch(&path.join("inside")))),
-        "fifo" => AttackResult::of(node(path, libc::S_IFIFO, 0)),
-        "socket" => AttackResult::of(node(path, libc::S_IFSOCK, 0)),
-        _ => AttackResult::of(node(path, libc::S_IFCHR, 0x0103)),
+        "symlink" => AttackResult::from_result(symlink("/etc/passwd", path)),
+        "directory" => {
+            AttackResult::from_result(fs::create_dir(path).and_then(|()| files::touch(&path.join("inside"))))
+        }
+        "fifo" => AttackResult::from_result(node(path, libc::S_IFIFO, 0)),
+        "socket" => AttackResult::from_result(node(path, libc::S_IFSOCK, 0)),
+        _ => AttackResult::from_result(node(path, libc::S_IFCHR, 0x0103)),
     }
 }
 
@@ -60,7 +62,7 @@ pub(crate) fn replace(arguments: &[String]) -> AttackResult {
 pub(crate) fn mknod(arguments: &[String]) -> AttackResult {
     let kind = if word(arguments, 1) == "block" { libc::S_IFBLK } else { libc::S_IFCHR };
     let device = usize::try_from(number(arguments, 2)).unwrap_or(0);
-    AttackResult::of(node(Path::new(word(arguments, 0)), kind, device))
+    AttackResult::from_result(node(Path::new(word(arguments, 0)), kind, device))
 }
 
 fn node(path: &Path, kind: u32, device: usize) -> Result<usize, Errno> {
@@ -100,7 +102,9 @@ pub(crate) fn odd_name(arguments: &[String]) -> AttackResult {
         _ => long.as_bytes(),
     };
     let folder = Path::new(word(arguments, 0));
-    AttackResult::of(fs::create_dir_all(folder).and_then(|()| fs::write(folder.join(OsStr::from_bytes(name)), "odd")))
+    AttackResult::from_result(
+        fs::create_dir_all(folder).and_then(|()| fs::write(folder.join(OsStr::from_bytes(name)), "odd")),
+    )
 }
 
 /// Creates nested directories.
@@ -110,7 +114,7 @@ pub(crate) fn deep(arguments: &[String]) -> AttackResult {
     for _ in 0..levels {
         result = result.and_then(|()| fs::create_dir("d")).and_then(|()| std::env::set_current_dir("d"));
     }
-    AttackResult::of(result)
+    AttackResult::from_result(result)
 }
 
 /// Makes many empty files.
@@ -126,7 +130,7 @@ pub(crate) fn many(arguments: &[String]) -> AttackResult {
 /// Creates a sparse file with a length of a terabyte.
 pub(crate) fn sparse(arguments: &[String]) -> AttackResult {
     let file = fs::File::create(word(arguments, 0));
-    AttackResult::of(file.and_then(|file| file.write_all_at(b"end", 1 << 40)))
+    AttackResult::from_result(file.and_then(|file| file.write_all_at(b"end", 1 << 40)))
 }
 
 /// Writes files of 16 MiB until the disk is full, at most so many MiB in total.
@@ -149,12 +153,12 @@ pub(crate) fn rename_ancestor(arguments: &[String]) -> AttackResult {
     let (parent, inside) = (word(arguments, 0), word(arguments, 1));
     let aside = format!("{parent}-aside");
     let moved = fs::rename(parent, &aside).and_then(|()| files::touch(&Path::new(&aside).join(inside)));
-    AttackResult::of(moved.and_then(|()| fs::rename(&aside, parent)))
+    AttackResult::from_result(moved.and_then(|()| fs::rename(&aside, parent)))
 }
 
 /// Puts a program in a folder that a search for programs may contain.
 pub(crate) fn plant_program(arguments: &[String]) -> AttackResult {
     let path = word(arguments, 0);
     let wrote = fs::write(path, "#!/bin/sh\necho hijacked\n");
-    AttackResult::of(wrote.and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(0o755))))
+    AttackResult::from_result(wrote.and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(0o755))))
 }

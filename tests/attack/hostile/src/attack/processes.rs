@@ -15,7 +15,7 @@ pub(crate) fn ptrace(arguments: &[String]) -> AttackResult {
             return AttackResult::worked("attached");
         }
     }
-    AttackResult::of(raw(libc::SYS_ptrace, &[libc::PTRACE_SEIZE as usize, process(arguments)]))
+    AttackResult::from_result(raw(libc::SYS_ptrace, &[libc::PTRACE_SEIZE as usize, process(arguments)]))
 }
 
 /// Reads another process's memory: process, address, length.
@@ -35,7 +35,7 @@ pub(crate) fn vm_write(arguments: &[String]) -> AttackResult {
     let bytes = *b"hostile";
     let (here, there) = ([bytes.as_ptr() as usize, bytes.len()], [number(arguments, 1) as usize, bytes.len()]);
     let vectors = [process(arguments), here.as_ptr() as usize, 1, there.as_ptr() as usize, 1, 0];
-    AttackResult::of(raw(libc::SYS_process_vm_writev, &vectors))
+    AttackResult::from_result(raw(libc::SYS_process_vm_writev, &vectors))
 }
 
 /// Takes a descriptor from another process: process, the descriptor's number there.
@@ -55,21 +55,24 @@ pub(crate) fn pidfd_getfd(arguments: &[String]) -> AttackResult {
 /// Compares kernel objects of two processes.
 pub(crate) fn kcmp(arguments: &[String]) -> AttackResult {
     let own = std::process::id() as usize;
-    AttackResult::of(raw(libc::SYS_kcmp, &[own, process(arguments), 1, 0, 0]))
+    AttackResult::from_result(raw(libc::SYS_kcmp, &[own, process(arguments), 1, 0, 0]))
 }
 
 /// Sends a signal: process (negative for a group, -1 for all processes), signal.
 pub(crate) fn kill(arguments: &[String]) -> AttackResult {
-    AttackResult::of(raw(libc::SYS_kill, &[process(arguments), number(arguments, 1) as usize]))
+    AttackResult::from_result(raw(libc::SYS_kill, &[process(arguments), number(arguments, 1) as usize]))
 }
 
 pub(crate) fn tgkill(arguments: &[String]) -> AttackResult {
-    AttackResult::of(raw(libc::SYS_tgkill, &[process(arguments), process(arguments), number(arguments, 1) as usize]))
+    AttackResult::from_result(raw(
+        libc::SYS_tgkill,
+        &[process(arguments), process(arguments), number(arguments, 1) as usize],
+    ))
 }
 
 pub(crate) fn pidfd_signal(arguments: &[String]) -> AttackResult {
     let pidfd = raw(libc::SYS_pidfd_open, &[process(arguments), 0]);
-    AttackResult::of(
+    AttackResult::from_result(
         pidfd.and_then(|pidfd| raw(libc::SYS_pidfd_send_signal, &[pidfd, number(arguments, 1) as usize, 0, 0])),
     )
 }
@@ -80,7 +83,7 @@ pub(crate) fn sigqueue(arguments: &[String]) -> AttackResult {
     said[0] = number(arguments, 1) as i32;
     said[2] = -1;
     let vectors = [process(arguments), number(arguments, 1) as usize, said.as_ptr() as usize];
-    AttackResult::of(raw(libc::SYS_rt_sigqueueinfo, &vectors))
+    AttackResult::from_result(raw(libc::SYS_rt_sigqueueinfo, &vectors))
 }
 
 /// Makes the kernel send the signal: a process becomes the owner of a pipe that becomes readable. Only the victim knows if it
@@ -94,7 +97,7 @@ pub(crate) fn owner_signal(arguments: &[String]) -> AttackResult {
         let byte = [0_u8];
         raw(libc::SYS_write, &[writer, byte.as_ptr() as usize, 1])
     };
-    AttackResult::of(send())
+    AttackResult::from_result(send())
 }
 
 /// Without a sandbox, the first process is the machine's own. Setting the values that it already has does not disturb it.
@@ -107,7 +110,7 @@ pub(crate) fn renice(arguments: &[String]) -> AttackResult {
     // The call returns 20 minus the value.
     let now = 20 - raw(libc::SYS_getpriority, &[0, process(arguments)]).unwrap_or(20) as isize;
     let wanted = if is_first(arguments) { now } else { 19 };
-    AttackResult::of(raw(libc::SYS_setpriority, &[0, process(arguments), wanted as usize]))
+    AttackResult::from_result(raw(libc::SYS_setpriority, &[0, process(arguments), wanted as usize]))
 }
 
 /// Gives another process idle priority.
@@ -115,7 +118,10 @@ pub(crate) fn schedule(arguments: &[String]) -> AttackResult {
     let now = raw(libc::SYS_sched_getscheduler, &[process(arguments)]).unwrap_or(0);
     let wanted = if is_first(arguments) { now } else { libc::SCHED_IDLE as usize };
     let priority = [0_i32];
-    AttackResult::of(raw(libc::SYS_sched_setscheduler, &[process(arguments), wanted, priority.as_ptr() as usize]))
+    AttackResult::from_result(raw(
+        libc::SYS_sched_setscheduler,
+        &[process(arguments), wanted, priority.as_ptr() as usize],
+    ))
 }
 
 /// Lowers another process's limit on open files.
@@ -127,7 +133,7 @@ pub(crate) fn prlimit(arguments: &[String]) -> AttackResult {
             return AttackResult::stopped(error);
         }
     }
-    AttackResult::of(raw(libc::SYS_prlimit64, &[process(arguments), resource, limit.as_ptr() as usize, 0]))
+    AttackResult::from_result(raw(libc::SYS_prlimit64, &[process(arguments), resource, limit.as_ptr() as usize, 0]))
 }
 
 /// Pins another process to one processor.
@@ -139,7 +145,7 @@ pub(crate) fn affinity(arguments: &[String]) -> AttackResult {
             return AttackResult::stopped(error);
         }
     }
-    AttackResult::of(raw(libc::SYS_sched_setaffinity, &[process(arguments), 128, mask.as_ptr() as usize]))
+    AttackResult::from_result(raw(libc::SYS_sched_setaffinity, &[process(arguments), 128, mask.as_ptr() as usize]))
 }
 
 /// Searches the visible processes for one.
@@ -166,11 +172,14 @@ pub(crate) fn processes(arguments: &[String]) -> AttackResult {
 
 /// Raises this process's own priority.
 pub(crate) fn priority(_: &[String]) -> AttackResult {
-    AttackResult::of(raw(libc::SYS_setpriority, &[0, 0, (-10_isize) as usize]))
+    AttackResult::from_result(raw(libc::SYS_setpriority, &[0, 0, (-10_isize) as usize]))
 }
 
 /// Asks for real-time priority.
 pub(crate) fn realtime(_: &[String]) -> AttackResult {
     let priority = [1_i32];
-    AttackResult::of(raw(libc::SYS_sched_setscheduler, &[0, libc::SCHED_FIFO as usize, priority.as_ptr() as usize]))
+    AttackResult::from_result(raw(
+        libc::SYS_sched_setscheduler,
+        &[0, libc::SCHED_FIFO as usize, priority.as_ptr() as usize],
+    ))
 }

@@ -1,4 +1,4 @@
-//! What must work inside the sandbox, because ordinary programs need it: servers, terminals, threads, file operations.
+//! Operations that must work inside the sandbox, because ordinary programs need them: servers, terminals, threads, file operations.
 
 use super::raw::{self, Errno, raw};
 use super::{AttackResult, number, terminal, word};
@@ -99,7 +99,7 @@ pub(crate) fn replace_file(arguments: &[String]) -> AttackResult {
 /// Creates a file that must not exist.
 pub(crate) fn create_new(arguments: &[String]) -> AttackResult {
     let file = OpenOptions::new().write(true).create_new(true).open(word(arguments, 0));
-    AttackResult::of(file.and_then(|mut file| file.write_all(b"created\n")))
+    AttackResult::from_result(file.and_then(|mut file| file.write_all(b"created\n")))
 }
 
 /// Edits a file with `sed -i`.
@@ -120,20 +120,20 @@ pub(crate) fn edit_in_place(arguments: &[String]) -> AttackResult {
 
 /// Removes a file.
 pub(crate) fn remove_file(arguments: &[String]) -> AttackResult {
-    AttackResult::of(fs::remove_file(word(arguments, 0)))
+    AttackResult::from_result(fs::remove_file(word(arguments, 0)))
 }
 
 /// Creates a file and removes it at once.
 pub(crate) fn temp_file(arguments: &[String]) -> AttackResult {
     let path = format!("{}/passing-{}", folder(arguments), number(arguments, 1));
     let done = fs::write(&path, "x").and_then(|()| fs::remove_file(&path));
-    AttackResult::of(done)
+    AttackResult::from_result(done)
 }
 
 /// Uses a file in `/dev/shm`, as Python's worker processes do.
 pub(crate) fn shared_memory(_: &[String]) -> AttackResult {
     let done = fs::write("/dev/shm/required", "x").and_then(|()| fs::remove_file("/dev/shm/required"));
-    AttackResult::of(done)
+    AttackResult::from_result(done)
 }
 
 /// Uses the standard devices.
@@ -145,7 +145,7 @@ pub(crate) fn devices(_: &[String]) -> AttackResult {
         }
         Ok(())
     };
-    AttackResult::of(try_all())
+    AttackResult::from_result(try_all())
 }
 
 /// Reads facts about the machine: processors, memory, load, versions, settings.
@@ -172,5 +172,5 @@ pub(crate) fn machine(_: &[String]) -> AttackResult {
 
 /// Reads a process's facts about itself.
 pub(crate) fn proc_self(_: &[String]) -> AttackResult {
-    AttackResult::of(fs::read_to_string("/proc/self/maps").and_then(|_| fs::read_link("/proc/self/exe")))
+    AttackResult::from_result(fs::read_to_string("/proc/self/maps").and_then(|_| fs::read_link("/proc/self/exe")))
 }

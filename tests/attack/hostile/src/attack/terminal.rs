@@ -32,7 +32,7 @@ pub(crate) fn open(_: &[String]) -> AttackResult {
             return AttackResult::worked(path);
         }
     }
-    AttackResult::of(fs::OpenOptions::new().write(true).open("/dev/tty"))
+    AttackResult::from_result(fs::OpenOptions::new().write(true).open("/dev/tty"))
 }
 
 /// Opens a pseudo-terminal: its leader and the terminal itself.

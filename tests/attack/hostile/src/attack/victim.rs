@@ -10,7 +10,7 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Where the victim's canaries are.
+/// The places of the victim's canaries.
 #[derive(Serialize)]
 struct VictimReport<'q> {
     process: u32,
