@@ -110,6 +110,50 @@ fn a_subagent_writes_only_what_it_is_given() {
     assert!(asked[9].contains("this subagent may write nothing"), "{}", asked[9]);
 }
 
+/// The pipeline asks for more than the operator grants to the plugin: the real agent handler, under the name of a plugin.
+#[test]
+fn a_stage_is_told_the_scope_that_the_grants_narrowed_and_not_the_one_of_its_attribute() {
+    let turns = [
+        tool("write_file", "docs/a.txt"),
+        spawn(json!({ "task": "t", "write_paths": ["docs/"] })),
+        spawn(json!({ "task": "t", "write_paths": ["src/"] })),
+        tool("write_file", "src/a.txt"),
+        Turn::text("wrote"),
+        done(),
+    ];
+    let bench = bench("openai", "type=\"acme.dev\", allowed_write_paths=\"src/,docs/\"", &turns);
+    let mut component = std::fs::read(workbench::root().join("target/components/codergen.wasm")).unwrap();
+    let manifest = br#"{"name":"codergen""#;
+    let at = component.windows(manifest.len()).position(|bytes| bytes == manifest).unwrap();
+    component[at..at + manifest.len()].copy_from_slice(br#"{"name":"acme.dev""#);
+    bench.write_bytes("coder.wasm", &component);
+    let models = bench.project_text("glovebox.toml");
+    let grants = "{ filesystem = \"posix\", read = [\"./\"], write = [\"src/\"], model = true }";
+    bench.write(
+        "glovebox.toml",
+        &format!("{models}\n[plugins.\"acme.dev\"]\npath = \"coder.wasm\"\ngrants = {grants}\n"),
+    );
+    bench.glovebox(&["plugin", "lock"]).ends(0);
+    bench.run().ends(0);
+    let asked = bench.requests();
+    assert!(asked[0].contains("You may write only here: src/") && !asked[0].contains("docs/"), "{}", asked[0]);
+    assert!(asked[1].contains("this stage may write only here: src/"), "{}", asked[1]);
+    assert!(asked[2].contains("`docs/` is not within what this stage may write: only here: src/"), "{}", asked[2]);
+    assert_eq!(asked.len(), 6, "the subagent was begun");
+    bench.glovebox(&["apply", "r"]).ends(0);
+    assert_eq!(bench.project_text("src/a.txt"), "new\n");
+    assert!(!bench.project_folder().join("docs").exists());
+}
+
+#[test]
+fn a_stage_that_may_write_nothing_is_told_so() {
+    let bench = bench("openai", READS, &[tool("write_file", "a.txt"), done()]);
+    bench.run().ends(0);
+    let asked = bench.requests();
+    assert!(asked[0].contains("You may write nothing"), "{}", asked[0]);
+    assert!(asked[1].contains("this stage may write nothing"), "{}", asked[1]);
+}
+
 #[test]
 fn no_subagent_gets_more_than_its_stage_has() {
     let check = |attributes: &str, arguments: Value, says: &str| {

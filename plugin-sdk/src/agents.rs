@@ -3,7 +3,7 @@
 use crate::Failure;
 use crate::imports::agents;
 
-/// What a program says while it works.
+/// A message of a program while it works.
 pub use crate::bindings::glovebox::plugin::agents::Event;
 use crate::bindings::glovebox::plugin::agents::Task;
 

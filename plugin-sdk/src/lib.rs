@@ -59,6 +59,8 @@ pub mod plan;
 #[cfg(any(feature = "rules", test))]
 pub mod rules;
 #[cfg(feature = "stage")]
+mod scope;
+#[cfg(feature = "stage")]
 mod stage;
 #[cfg(feature = "stage")]
 pub mod test_files;
@@ -73,6 +75,8 @@ mod words;
 
 #[cfg(feature = "stage")]
 pub use outcome::Outcome;
+#[cfg(feature = "stage")]
+pub use scope::WriteScope;
 pub use serde_json::{Value, json};
 #[cfg(feature = "stage")]
 pub use stage::Stage;

@@ -12,7 +12,7 @@ pub struct Outcome {
     raw: types::Outcome,
 }
 
-/// What a handler says it did.
+/// A statement of a handler that the host checks.
 enum Claim {
     CommandPassed,
     FileWritten,
@@ -22,27 +22,27 @@ enum Claim {
 impl Outcome {
     /// The stage did its work.
     pub fn success() -> Self {
-        Self::of(Status::Success)
+        Self::new(Status::Success)
     }
 
     /// The stage did a part of its work.
     pub fn partial_success() -> Self {
-        Self::of(Status::PartialSuccess)
+        Self::new(Status::PartialSuccess)
     }
 
     /// The stage had nothing to do.
     pub fn skipped() -> Self {
-        Self::of(Status::Skipped)
+        Self::new(Status::Skipped)
     }
 
     /// The stage failed. `code` is stable, such as `tool/exit-code`; `reason` is for people and stays unchanged.
     pub fn fail(code: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self::of(Status::Fail).failed(code, reason)
+        Self::new(Status::Fail).failed(code, reason)
     }
 
     /// The stage failed, and another attempt may succeed. See [`Outcome::fail`] for `code` and `reason`.
     pub fn retry(code: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self::of(Status::Retry).failed(code, reason).class("transient")
+        Self::new(Status::Retry).failed(code, reason).class("transient")
     }
 
     /// Suggests the class of the failure; the host decides. Without a failure it has no effect.
@@ -109,7 +109,7 @@ impl Outcome {
         self.raw.context_updates.iter().find(|entry| entry.key == key).map(|entry| entry.value.as_str())
     }
 
-    fn of(status: Status) -> Self {
+    fn new(status: Status) -> Self {
         Self {
             raw: types::Outcome {
                 status,

@@ -1,8 +1,8 @@
 //! Glob patterns over workspace paths: `*`, `?`, `[a-z]`, `{a,b}` within a name, `**` across folders.
 //!
-//! Matching is linear in pattern times path, so no pattern a model writes can stall a stage.
+//! Matching takes time linear in pattern times path, so no pattern that a model writes can stall a stage.
 
-/// How many alternatives `{…}` may unfold to.
+/// Most alternatives of a pattern with `{…}`.
 const ALTERNATIVES_MAX: usize = 64;
 
 /// A compiled pattern.

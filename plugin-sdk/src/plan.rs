@@ -12,7 +12,7 @@ const COMMANDS_MAX: usize = 100;
 /// Files that one plan may name.
 const FILES_MAX: usize = 1000;
 
-/// Why a plan cannot be run: a code and a sentence.
+/// The reason why a plan cannot run: a code and a sentence.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Problem {
     code: &'static str,
@@ -46,7 +46,7 @@ impl From<Problem> for Outcome {
     }
 }
 
-/// What a model wants to have checked.
+/// The checks that a model asks for.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Files that must exist.

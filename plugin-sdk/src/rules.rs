@@ -152,7 +152,7 @@ impl Graph {
     /// Parses the JSON of the contract.
     ///
     /// # Errors
-    /// What differs from the contract.
+    /// The difference from the contract.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let name = value["name"].as_str().ok_or("the graph has no `name`")?.to_owned();
@@ -289,7 +289,7 @@ impl<R: Rules> Guest for R {
 #[macro_export]
 macro_rules! export_rules {
     ($rules:ident, manifest = $manifest:expr) => {
-        const _: fn(&$crate::rules::Graph) -> $crate::rules::Found = <$rules as $crate::rules::Rules>::lint;
+        const _: fn(&$crate::rules::Graph) -> $crate::rules::Findings = <$rules as $crate::rules::Rules>::lint;
         #[cfg(target_family = "wasm")]
         const _: () = {
             const TEXT: &str = $manifest;
@@ -308,7 +308,7 @@ macro_rules! export_rules {
 
 /// The result of [`Rules::lint`]. Part of [`export_rules!`](crate::export_rules).
 #[doc(hidden)]
-pub type Found = Vec<Finding>;
+pub type Findings = Vec<Finding>;
 
 /// Allocates memory for a text from the host. The receiver of the text owns it. Part of [`export_rules!`](crate::export_rules).
 /// The contract has only texts, so the bytes need no alignment and never move.
@@ -338,9 +338,9 @@ mod tests {
         "nodes":[{"id":"a","shape":"box","handler":"codergen","class":"x, y,"},{"id":"b","shape":"Msquare","handler":"exit"}],
         "edges":[{"from":"a","to":"b","weight":"2"}],"layout":{"width":1.5}}"#;
 
-    struct Bounded;
+    struct TimeoutRule;
 
-    impl Rules for Bounded {
+    impl Rules for TimeoutRule {
         fn transform(graph: &mut Graph) -> Result<(), String> {
             match graph.node_mut("a") {
                 Some(node) => drop(node.set("timeout", "5m")),
@@ -370,11 +370,11 @@ mod tests {
 
     #[test]
     fn only_a_graph_that_was_changed_is_answered() {
-        let changed = <Bounded as Guest>::transform(TEXT.to_owned()).unwrap().expect("changed");
+        let changed = <TimeoutRule as Guest>::transform(TEXT.to_owned()).unwrap().expect("changed");
         assert_eq!(Graph::parse(&changed).unwrap().node("a").unwrap().get("timeout"), Some("5m"));
-        assert_eq!(<Bounded as Guest>::transform(changed), Ok(None));
-        assert_eq!(<Bounded as Guest>::transform(TEXT.replace("\"a\"", "\"c\"")), Err("no `a`".to_owned()));
-        assert!(<Bounded as Guest>::lint(TEXT.to_owned()).is_empty());
-        assert_eq!(<Bounded as Guest>::lint("x".to_owned())[0].severity, "error");
+        assert_eq!(<TimeoutRule as Guest>::transform(changed), Ok(None));
+        assert_eq!(<TimeoutRule as Guest>::transform(TEXT.replace("\"a\"", "\"c\"")), Err("no `a`".to_owned()));
+        assert!(<TimeoutRule as Guest>::lint(TEXT.to_owned()).is_empty());
+        assert_eq!(<TimeoutRule as Guest>::lint("x".to_owned())[0].severity, "error");
     }
 }

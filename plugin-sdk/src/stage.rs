@@ -3,17 +3,20 @@
 //! It is a read-only view of the contract's `stage-input`. Nothing here calls the host.
 
 use crate::bindings::glovebox::plugin::types::{Attempt, Edge, Failure, Mount, StageInput};
+use crate::scope::WriteScope;
 use serde_json::Value;
 
 /// One call of one node: its attributes, its place in the run, and the pipeline's context when the call began.
 #[derive(Clone, Debug)]
 pub struct Stage {
     input: StageInput,
+    write_scope: WriteScope,
 }
 
 impl From<StageInput> for Stage {
     fn from(input: StageInput) -> Self {
-        Self { input }
+        let write_scope = WriteScope::from_paths(input.write_paths.iter().map(String::as_str));
+        Self { input, write_scope }
     }
 }
 
@@ -77,6 +80,11 @@ impl Stage {
     /// Returns the paths of the file tree that this stage sees.
     pub fn mounts(&self) -> &[Mount] {
         &self.input.mounts
+    }
+
+    /// Returns the paths that the stage may write: those that the node asks for, as far as the operator grants them.
+    pub fn write_scope(&self) -> &WriteScope {
+        &self.write_scope
     }
 
     /// Returns the failure of the previous stage, if it failed.

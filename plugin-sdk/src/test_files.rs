@@ -1,6 +1,6 @@
-//! Which files have tests, by their names: where a runner for Node or Python looks for them.
+//! Recognizes test files by the names that runners for Node and Python use.
 
-/// What a file or a folder of tests has in its name.
+/// Parts of the names of test files and of their folders.
 const TESTS: [&str; 4] = ["test", "tests", "spec", "specs"];
 /// Files in which test runners look for tests.
 const CODE: [&str; 9] = ["cjs", "cts", "js", "jsx", "mjs", "mts", "py", "ts", "tsx"];

@@ -72,7 +72,7 @@ impl Host {
     /// # Panics
     /// As the handler does.
     pub fn execute<H: Handler>(&self, stage: impl Into<Stage>) -> Outcome {
-        let _inside = Inside::enter(self);
+        let _inside = HostGuard::enter(self);
         H::execute(stage.into())
     }
 
@@ -184,13 +184,13 @@ pub fn exited(code: i32, stdout: impl AsRef<str>) -> Exit {
 }
 
 /// While it lives, calls of this thread go to the host, and its folder is the current one.
-struct Inside {
+struct HostGuard {
     before: PathBuf,
     host_before: Option<Rc<RefCell<Answers>>>,
     _one_at_a_time: MutexGuard<'static, ()>,
 }
 
-impl Inside {
+impl HostGuard {
     fn enter(host: &Host) -> Self {
         let one_at_a_time = CURRENT_FOLDER.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::env::current_dir().unwrap_or_else(|error| panic!("find the current folder: {error}"));
@@ -201,7 +201,7 @@ impl Inside {
     }
 }
 
-impl Drop for Inside {
+impl Drop for HostGuard {
     fn drop(&mut self) {
         CURRENT.set(self.host_before.take());
         // A handler that panicked is already reported; without the folder the next one reports it.

@@ -20,7 +20,7 @@ pub struct LogLine {
     pub fields: Vec<(String, String)>,
 }
 
-/// What a host answers, and what a handler did.
+/// The answers of the host, and a record of the handler's calls.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     pub(crate) folder: Option<PathBuf>,
@@ -165,7 +165,7 @@ pub(crate) mod files {
         Node { name: name.to_owned(), kind: kind.to_owned(), size }
     }
 
-    /// Where a path of the workspace is. A path that a run would refuse is refused here too.
+    /// Resolves a path of the workspace. A path that a run would refuse is refused here too.
     fn place(path: &str) -> Result<PathBuf, Error> {
         let Some(folder) = with(|answers| answers.folder.clone()) else {
             return Err(Error { code: "io".to_owned(), message: "no test host: see `testing::Host`".to_owned() });

@@ -28,6 +28,7 @@ pub fn stage(node_id: impl Into<String>) -> StageBuilder {
             context: Vec::new(),
             outgoing: Vec::new(),
             mounts: Vec::new(),
+            write_paths: Vec::new(),
             last_failure: None,
             extra: Vec::new(),
         },
@@ -83,6 +84,12 @@ impl StageBuilder {
         self
     }
 
+    /// Adds a path that the stage may write, such as `src/`, `src/a.rs`, or `./` for all.
+    pub fn write_path(mut self, path: impl Into<String>) -> Self {
+        self.input.write_paths.push(path.into());
+        self
+    }
+
     /// Sets the failure of the stage before.
     pub fn last_failure(mut self, failure: Failure) -> Self {
         self.input.last_failure = Some(failure);
@@ -129,6 +136,7 @@ mod tests {
             .context("c", 7)
             .outgoing("m", "fix")
             .mount("src/", "read")
+            .write_path("src/a/")
             .last_failure(failure)
             .visit(2)
             .extra("failed-node", "m")
@@ -136,6 +144,7 @@ mod tests {
         assert_eq!((stage.node_id(), stage.label(), stage.prompt(), stage.goal()), ("n", "L", Some("p"), "g"));
         assert_eq!((stage.attribute("k"), stage.context("c"), stage.attempt().visit), (Some("v"), Some(7.into()), 2));
         assert_eq!((stage.outgoing()[0].label.as_str(), stage.mounts().len()), ("fix", 1));
+        assert_eq!(stage.write_scope().to_string(), "only here: src/a/");
         assert_eq!((stage.extra("failed-node"), stage.handler_type()), (Some("m"), "acme.x"));
         assert_eq!(stage.last_failure().map(|failure| failure.code.as_str()), Some("a/b"));
     }

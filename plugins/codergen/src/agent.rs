@@ -1,4 +1,4 @@
-//! The loop: ask, run the tools that were called, hand the results back, until an answer calls none.
+//! The agent loop: asks the model, executes its tool calls and returns the results, until an answer has no tool call.
 //!
 //! It counts nothing: the host refuses the turn that is over the limit. A stage that ran into the limit has failed unless
 //! the model declared success before (decision turn-limit-is-a-failure).
@@ -6,11 +6,10 @@
 use crate::artifact::Artifact;
 use crate::conversation::{ContextUse, Conversation};
 use crate::documents::{self, Maker, Sight};
-use crate::ending::{self, Answered, Declaration};
-use crate::planned::{self, Found};
+use crate::ending::{self, Declaration, StageAnswer};
+use crate::planned::{self, PlanInAnswer};
 use crate::prompt;
 use crate::questions::{Question, Questions};
-use crate::scope::WriteBounds;
 use crate::subagents::Subagents;
 use crate::thread;
 use crate::tool_calls::ToolCalls;
@@ -21,14 +20,14 @@ use std::path::Path;
 
 /// Executes the stage.
 pub(crate) fn run(stage: &Stage) -> Outcome {
-    let mut talk = Talk::begin(stage);
+    let mut talk = AgentLoop::begin(stage);
     let outcome = talk.hold();
     Artifact { name: "response.md", text: &talk.said }.keep();
-    Answered { stage, response: &talk.said }.beside(outcome)
+    StageAnswer { stage, response: &talk.said }.beside(outcome)
 }
 
 /// The conversation of one attempt.
-struct Talk<'a> {
+struct AgentLoop<'a> {
     stage: &'a Stage,
     tool_calls: ToolCalls,
     subagents: Subagents,
@@ -43,21 +42,20 @@ struct Talk<'a> {
     corrects_alone: bool,
 }
 
-impl<'a> Talk<'a> {
+impl<'a> AgentLoop<'a> {
     fn begin(stage: &'a Stage) -> Self {
         let asked = prompt::user(stage);
         Artifact { name: "prompt.md", text: &asked }.keep();
         let properties = llm::properties();
         let property = |name: &str| properties.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
         let maker = Maker(property("provider").unwrap_or_default());
-        let context = ContextUse::of(property("context-window").and_then(|text| text.parse().ok()));
-        let mut toolbox = Toolbox::of(stage, maker, property("images") != Some("false"));
+        let context = ContextUse::new(property("context-window").and_then(|text| text.parse().ok()));
+        let mut toolbox = Toolbox::for_stage(stage, maker, property("images") != Some("false"));
         let earlier = thread::earlier(stage);
         toolbox.remember(&earlier);
-        let notes = documents::section(Path::new("."), Sight::of(stage), maker);
+        let notes = documents::section(Path::new("."), Sight::from_stage(stage), maker);
         let system = prompt::system(stage, property("output-schema")) + &notes;
-        let bounds = WriteBounds::of_stage(stage.attribute("allowed_write_paths"));
-        let subagents = Subagents::of(bounds, notes, context);
+        let subagents = Subagents::new(stage.write_scope().clone(), notes, context);
         let tool_calls = ToolCalls::for_stage(toolbox);
         let mut messages = vec![Message::text("system", system)];
         messages.extend(earlier);
@@ -68,7 +66,7 @@ impl<'a> Talk<'a> {
             tools: tool_calls.definitions().into_iter().chain(Subagents::definitions()).collect(),
             options: Vec::new(),
         };
-        let conversation = Conversation::of(request, task, context);
+        let conversation = Conversation::new(request, task, context);
         let corrects_alone = property("output-schema-mode") == Some("without-tools");
         let (said, declared, was_silent) = (String::new(), None, false);
         Self { stage, tool_calls, subagents, conversation, said, declared, was_silent, corrects_alone }
@@ -84,7 +82,7 @@ impl<'a> Talk<'a> {
                 Err(error) => return self.unanswered(error),
             };
             let calls: Vec<Part> = calls(&response.message).cloned().collect();
-            let verdict = Verdict::of(&response);
+            let verdict = Verdict::from_response(&response);
             match self.listen(&response.message, verdict) {
                 _ if matches!(verdict, Verdict::Wrong(_)) && !self.gives_up() => {}
                 // Beside tool calls a text may quote anything; the last answer must be readable.
@@ -117,7 +115,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// True for an answer that says and asks for nothing, before anything was declared: no end of a stage.
+    /// True for an answer without text and calls, before anything was declared. It does not end a stage.
     fn is_silent(&self, response: &Response) -> bool {
         let is_nothing = |part: &Part| match part.kind.as_str() {
             "text" => part.text.trim().is_empty(),
@@ -142,7 +140,7 @@ impl<'a> Talk<'a> {
         self.declared.as_ref().is_some_and(Declaration::gives_up)
     }
 
-    /// Takes note of what an answer says and declares. In an object of the stage's schema no text is a marker.
+    /// Notes the text and the declaration of an answer. In an object of the stage's schema no text is a marker.
     fn listen(&mut self, message: &Message, verdict: Verdict<'_>) -> Result<(), String> {
         let text = message.whole_text();
         if !text.trim().is_empty() {
@@ -163,7 +161,7 @@ impl<'a> Talk<'a> {
         Ok(())
     }
 
-    /// Ends on an answer without tool calls. A cut answer is no answer, whatever stands in it.
+    /// Ends on an answer without tool calls. A truncated answer fails the stage, whatever it says.
     fn close(&mut self, response: Response) -> Outcome {
         match response.finish.as_str() {
             "length" => {
@@ -183,16 +181,18 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// What was declared or said of a plan.
-    fn found(&mut self) -> Found {
+    /// The plan that was declared, or that stands in the last answer.
+    fn found(&mut self) -> PlanInAnswer {
         let declared = self.declared.as_mut().and_then(|declared| declared.plan.take());
-        declared.map_or_else(|| planned::of_answer(&self.said), Found::Plan)
+        declared.map_or_else(|| planned::from_answer(&self.said), PlanInAnswer::Plan)
     }
 
-    /// The plan for the verification stages. As long as none of them could run it, the model is asked for a better one, so often as the
-    /// engine allows.
-    fn plan(&mut self, mut found: Found, answer: Message) -> Option<Value> {
-        let Some(questions) = Questions::of(self.stage).filter(|_| !self.gives_up()) else { return found.into_plan() };
+    /// The plan for the verification stages. While none of them could run it, the model is asked for a better one, as often as the engine
+    /// allows.
+    fn plan(&mut self, mut found: PlanInAnswer, answer: Message) -> Option<Value> {
+        let Some(questions) = Questions::for_stage(self.stage).filter(|_| !self.gives_up()) else {
+            return found.into_plan();
+        };
         self.conversation.push(answer);
         let mut before = None;
         for _ in 0..questions.count_max {
@@ -211,8 +211,8 @@ impl<'a> Talk<'a> {
         found.into_plan().or(before)
     }
 
-    /// Asks one question for a plan. The answer is no answer of the stage; only that the model gives up counts.
-    fn ask_for_plan(&mut self, question: Question) -> Result<Found, Error> {
+    /// Asks one question for a plan. The answer does not end the stage, except if the model gives up.
+    fn ask_for_plan(&mut self, question: Question) -> Result<PlanInAnswer, Error> {
         log::info("the model is asked for a plan", &[("question", &question.text)]);
         let request = &mut self.conversation.request;
         request.messages.push(Message::text("user", question.text));
@@ -239,12 +239,12 @@ impl<'a> Talk<'a> {
             Some(declared) => declared.plan,
             None => None,
         };
-        Ok(plan.map_or_else(|| planned::of_answer(&text), Found::Plan))
+        Ok(plan.map_or_else(|| planned::from_answer(&text), PlanInAnswer::Plan))
     }
 
     fn outcome(&mut self, plan: Option<Value>) -> Outcome {
         let declared = self.declared.take().unwrap_or_default();
-        let outcome = declared.into_outcome(Answered { stage: self.stage, response: &self.said });
+        let outcome = declared.into_outcome(StageAnswer { stage: self.stage, response: &self.said });
         planned::hand_on(self.stage, plan, outcome)
     }
 
@@ -265,19 +265,19 @@ impl<'a> Talk<'a> {
     }
 }
 
-/// What the host says of an answer that must match a schema.
+/// The host's check of an answer that must match a schema.
 #[derive(Debug, Clone, Copy)]
 enum Verdict<'a> {
-    /// Nothing: there is no schema, or the answer calls tools.
+    /// Not checked: there is no schema, or the answer calls tools.
     None,
     /// It matches.
     Valid,
-    /// It does not match, and why.
+    /// It does not match, with the reason.
     Wrong(&'a str),
 }
 
 impl<'a> Verdict<'a> {
-    fn of(response: &'a Response) -> Self {
+    fn from_response(response: &'a Response) -> Self {
         let said = |name: &str| response.extra.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
         match (said("output"), said("output-problem")) {
             (_, Some(problem)) => Self::Wrong(problem),
@@ -291,12 +291,12 @@ fn calls(message: &Message) -> impl Iterator<Item = &Part> {
     message.parts.iter().filter(|part| part.kind == "tool-call")
 }
 
-/// The option of a question that the host bounds in time. Its answer is no answer of the stage.
+/// The option of a request that the host bounds in time. Its answer does not end the stage.
 const ANSWER_WITHIN: &str = "answer-within";
 /// The kind of error of an answer that did not come in time.
 const LATE: &str = "request-timeout";
 
-/// The results of calls in an answer that should have had none.
+/// Refusals of the calls in an answer that may have none.
 fn refused_calls(message: &Message) -> Option<Message> {
     let refused = |call: &Part| {
         let result = Part::new("tool-result", "not done: only the verification plan is asked for");

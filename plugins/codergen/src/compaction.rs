@@ -1,8 +1,8 @@
-//! Makes room in a long conversation: old turns give way to a list of what was called and said in them.
+//! Makes room in a long conversation: replaces old turns by a list of their calls and texts.
 //!
-//! No model writes the list, so it costs nothing, says nothing that did not happen, and is the same in an attempt that is made again.
-//! What tools answered is not in it: it came from files and programs, and must not become words of the user. Whole turns go, so that every
-//! result keeps its call.
+//! No model writes the list, so it costs nothing, invents nothing, and is the same in a repeated attempt.
+//! The list has no results of tools: they come from files and programs, and must not become words of the user. Whole turns are removed, so
+//! that every result keeps its call.
 
 use crate::picture::{IMAGE, PICTURE_WEIGHT, fields_shown, pictures_of};
 use glovebox_plugin_sdk::llm::{Message, Part};
@@ -15,7 +15,7 @@ const LINE_CHARS_MAX: usize = 300;
 const HEAD: &str = "Earlier turns of this conversation were removed to make room. The list below is a record of them, oldest first, and no \
     instruction. Files may have changed since. Call the tools again for what you still need.";
 
-/// How much is kept, in bytes.
+/// The room after a compaction, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
     /// Of the last turns. The last one is always kept.
@@ -26,12 +26,12 @@ pub(crate) struct Room {
 
 impl Room {
     /// A quarter of a context for turns, and an eighth for the list; about four bytes are a token.
-    pub(crate) fn of(tokens: u64) -> Self {
+    pub(crate) fn for_context(tokens: u64) -> Self {
         let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
         Self { turns: tokens, list: tokens / 2 }
     }
 
-    /// For a conversation that was too long.
+    /// The least room, for a conversation that the model refused as too long.
     pub(crate) fn least(self) -> Self {
         Self { turns: 0, list: self.list / 4 }
     }
@@ -39,17 +39,17 @@ impl Room {
 
 /// A conversation that was shortened.
 #[derive(Debug)]
-pub(crate) struct Compacted {
+pub(crate) struct Compaction {
     /// System prompt, task, list, and the last turns.
     pub(crate) messages: Vec<Message>,
-    /// What was removed, as a text.
+    /// The removed messages as a text.
     pub(crate) removed: String,
-    /// How many messages that was.
+    /// Number of removed messages.
     pub(crate) count: usize,
 }
 
 /// Shortens a conversation; none if it has nothing to spare. `task` is the place of the message with the stage's task.
-pub(crate) fn compact(messages: &[Message], task: usize, room: Room) -> Option<Compacted> {
+pub(crate) fn compact(messages: &[Message], task: usize, room: Room) -> Option<Compaction> {
     let turns = (task + 1..messages.len()).rev().filter(|at| messages[*at].role == "assistant");
     let fits = |at: usize| messages[at..].iter().map(bytes).sum::<usize>() <= room.turns;
     let mut turns = turns.peekable();
@@ -65,7 +65,7 @@ pub(crate) fn compact(messages: &[Message], task: usize, room: Room) -> Option<C
     let head = [messages.first()?.to_owned(), messages[task].to_owned(), list];
     let text = removed.iter().map(|message| written(message)).collect::<Vec<_>>().join("\n");
     let messages = head.into_iter().chain(messages[kept..].iter().cloned()).collect();
-    Some(Compacted { messages, removed: text, count: removed.len() })
+    Some(Compaction { messages, removed: text, count: removed.len() })
 }
 
 fn bytes(message: &Message) -> usize {
@@ -96,7 +96,7 @@ fn lines(message: &Message, behind: &[&Message]) -> Vec<String> {
     message.parts.iter().filter_map(line).collect()
 }
 
-/// Whether a call did what was asked.
+/// The word for the end of a call.
 fn end_of(call: &Part, behind: &[&Message]) -> &'static str {
     let id = call.field("id");
     let mut results = behind.iter().flat_map(|message| &message.parts).filter(|part| part.kind == "tool-result");

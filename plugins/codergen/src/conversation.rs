@@ -1,40 +1,40 @@
 //! One conversation with the model, kept within the model's context: that of the stage, or of a subagent.
 //!
-//! It knows neither tools nor outcomes. What it removes to make room is kept beside the stage's record.
+//! It knows neither tools nor outcomes. Messages that it removes to make room are kept as an artifact of the stage.
 
 use crate::artifact::Artifact;
 use crate::compaction::{self, COMPACTIONS_MAX, Room};
 use glovebox_plugin_sdk::llm::{self, Error, Message, Request, Response};
 use glovebox_plugin_sdk::{control, json, log};
 
-/// The context of a model that says nothing of it, in tokens.
+/// The context window of a model without a known one, in tokens.
 const CONTEXT_TOKENS: u64 = 131_072;
 
 /// A conversation.
 pub(crate) struct Conversation {
     pub(crate) request: Request,
-    /// Where the message with the task stands.
+    /// Index of the message with the task.
     task: usize,
-    /// How often it was made shorter.
+    /// Number of times it was compacted.
     compactions: u32,
     context: ContextUse,
-    /// What the names of the texts that it keeps begin with.
+    /// Prefix of the names of its artifacts.
     prefix: String,
 }
 
 impl Conversation {
-    /// A conversation whose task stands at a place.
-    pub(crate) fn of(request: Request, task: usize, context: ContextUse) -> Self {
+    /// Makes a conversation. `task` is the index of the message with the task.
+    pub(crate) fn new(request: Request, task: usize, context: ContextUse) -> Self {
         Self { request, task, compactions: 0, context, prefix: String::new() }
     }
 
-    /// The same, with the texts that it keeps named after a subagent.
-    pub(crate) fn of_subagent(self, id: usize) -> Self {
+    /// The same, with artifacts named after a subagent.
+    pub(crate) fn for_subagent(self, id: usize) -> Self {
         Self { prefix: format!("agent-{id}-"), ..self }
     }
 
-    /// Asks, and makes the conversation shorter first if the last turn said that it is full. One that is too long for the model is made
-    /// shorter and asked once more.
+    /// Asks the model. Compacts the conversation first if the last turn filled the context, and once more if the model refuses it as too
+    /// long.
     ///
     /// # Errors
     /// Those of the model.
@@ -56,7 +56,7 @@ impl Conversation {
         self.request.messages.push(message);
     }
 
-    /// Makes the conversation shorter, unless nothing can go or it was done too often.
+    /// Compacts the conversation. Returns false if nothing can be removed, or after too many compactions.
     fn compact(&mut self, room: Room) -> bool {
         if self.compactions >= COMPACTIONS_MAX {
             return false;
@@ -72,7 +72,7 @@ impl Conversation {
     }
 }
 
-/// How much of the model's context a conversation fills.
+/// The use of the model's context by a conversation.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct ContextUse {
     tokens_max: Option<u64>,
@@ -81,12 +81,12 @@ pub(crate) struct ContextUse {
 }
 
 impl ContextUse {
-    /// That of a model with so large a context; none is a model that says nothing of it.
-    pub(crate) fn of(tokens_max: Option<u64>) -> Self {
+    /// Makes one for a context window of so many tokens; none if the window is unknown.
+    pub(crate) fn new(tokens_max: Option<u64>) -> Self {
         Self { tokens_max, ..Self::default() }
     }
 
-    /// Full from 80 % on. Warns once (coding-agent-loop specification §5.5).
+    /// Notes the size of the last turn: from 80 % on the context is full. Warns once (coding-agent-loop specification §5.5).
     fn note(&mut self, tokens: u64) {
         let Some(most) = self.tokens_max.filter(|most| tokens >= most / 5 * 4) else { return };
         self.is_full = true;
@@ -98,8 +98,8 @@ impl ContextUse {
         control::emit("warning", &json!({ "context_tokens": tokens }));
     }
 
-    /// What a conversation may keep when it is made shorter.
+    /// The room of a conversation after compaction.
     fn room(self) -> Room {
-        Room::of(self.tokens_max.unwrap_or(CONTEXT_TOKENS))
+        Room::for_context(self.tokens_max.unwrap_or(CONTEXT_TOKENS))
     }
 }

@@ -15,7 +15,7 @@ const BYTES_MAX: usize = 32 << 10;
 /// Most bytes of a character: so many more are read to see that there is more.
 const CHARACTER_BYTES_MAX: usize = 4;
 
-/// What would begin or end the mark around a document.
+/// Texts that would begin or end the mark around a document.
 const MARKS: [&str; 2] = ["<project-notes", "</project-notes"];
 
 /// The maker of the model, as `llm.info` names it.
@@ -34,18 +34,18 @@ impl Maker<'_> {
     }
 }
 
-/// What a stage may see of the workspace.
+/// The part of the workspace that a stage may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sight {
-    /// All of it. A file that is not there can be asked for.
+    /// All of it. Any file can be opened; one that is missing does not exist.
     Whole,
-    /// A part. What a folder does not list is not asked for: the host would record a refusal.
+    /// A part. A file that its folder does not list is not opened: the host would record a refusal.
     Part,
 }
 
 impl Sight {
-    /// What the host says.
-    pub(crate) fn of(stage: &Stage) -> Self {
+    /// Reads the host's entry.
+    pub(crate) fn from_stage(stage: &Stage) -> Self {
         if stage.extra("reads") == Some("workspace") { Self::Whole } else { Self::Part }
     }
 
@@ -71,7 +71,7 @@ pub(crate) fn section(root: &Path, sight: Sight, maker: Maker<'_>) -> String {
         let cut = if shown.len() < found.len() { "\n[cut off at 32 KiB of project notes]" } else { "" };
         text.push_str(&format!(
             "\n\n<project-notes file=\"{name}\">\n{}{cut}\n</project-notes>",
-            Inert(shown.trim_end())
+            EscapedText(shown.trim_end())
         ));
     }
     if text.is_empty() {
@@ -84,9 +84,9 @@ pub(crate) fn section(root: &Path, sight: Sight, maker: Maker<'_>) -> String {
 }
 
 /// A text that cannot end the mark around it: `<` before the mark's name is shown as `&lt;`.
-struct Inert<'a>(&'a str);
+struct EscapedText<'a>(&'a str);
 
-impl fmt::Display for Inert<'_> {
+impl fmt::Display for EscapedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (text, small, mut rest) = (self.0, self.0.to_ascii_lowercase(), 0);
         let is_mark = |at: usize| MARKS.iter().any(|mark| small[at..].starts_with(mark));

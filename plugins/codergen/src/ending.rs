@@ -1,4 +1,4 @@
-//! How a stage ended, read from the model's answer: a declared outcome, an `OUTCOME:` line, or the specification's default.
+//! Reads the end of a stage from the model's answer: a declared outcome, an `OUTCOME:` line, or the specification's default.
 //!
 //! A declaration that cannot be read is an error and never taken for success. When declarations disagree, FAIL wins;
 //! `SUCCESS` counts only where a line begins with it, every other word wherever it stands (decision fail-wins-over-success).
@@ -6,14 +6,14 @@
 use glovebox_plugin_sdk::llm::{Message, Part};
 use glovebox_plugin_sdk::{Outcome, Stage, Status, Value};
 
-/// How much of the answer goes into the context, in characters (spec §4.5). A branch of a fork answers the fan-in, which gets it whole.
+/// Most characters of the answer in the context (spec §4.5). The fan-in gets the whole answer of a branch.
 const RESPONSE_CHARS_MAX: usize = 200;
-/// How much of the answer becomes the notes of a failure in a branch, in characters.
+/// Most characters of the answer in the notes of a branch that failed.
 const NOTES_CHARS_MAX: usize = 2000;
 /// The key of the answer in the context.
 const LAST_RESPONSE: &str = "last_response";
 
-/// What the model declared about the stage.
+/// An outcome that the model declared.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Declaration {
     pub(crate) status: Status,
@@ -29,12 +29,12 @@ pub(crate) struct Declaration {
 /// Nothing was declared: text without tool calls is success (spec §4.5).
 impl Default for Declaration {
     fn default() -> Self {
-        Self::of(Status::Success)
+        Self::new(Status::Success)
     }
 }
 
 impl Declaration {
-    fn of(status: Status) -> Self {
+    fn new(status: Status) -> Self {
         Self { status, label: None, suggested: Vec::new(), updates: Vec::new(), notes: None, reason: None, plan: None }
     }
 }
@@ -55,14 +55,14 @@ pub(crate) fn is_explicit(message: &Message) -> bool {
     message.parts.iter().any(|part| part.kind == "outcome")
 }
 
-/// What was answered, and by which stage.
-pub(crate) struct Answered<'a> {
+/// The last answer of a stage.
+pub(crate) struct StageAnswer<'a> {
     pub(crate) stage: &'a Stage,
     pub(crate) response: &'a str,
 }
 
-impl Answered<'_> {
-    /// What the context gets of it.
+impl StageAnswer<'_> {
+    /// The part of it for the context.
     fn told(&self) -> String {
         let chars_max = if is_of_branch(self.stage) { usize::MAX } else { RESPONSE_CHARS_MAX };
         self.response.chars().take(chars_max).collect()
@@ -78,7 +78,7 @@ impl Answered<'_> {
         named.next().filter(|_| named.next().is_none())
     }
 
-    /// Notes what was said last beside a failure: the fan-in hears it also of a branch that failed. A failure keeps nothing else of what its
+    /// Adds the answer to the notes of a branch that failed, so that the fan-in gets it: the engine drops everything else that a failed
     /// handler sets.
     pub(crate) fn beside(&self, outcome: Outcome) -> Outcome {
         if outcome.failure().is_none() || outcome.value(LAST_RESPONSE).is_some() || !is_of_branch(self.stage) {
@@ -99,7 +99,7 @@ impl Declaration {
     }
 
     /// Makes the stage's outcome.
-    pub(crate) fn into_outcome(self, answered: Answered<'_>) -> Outcome {
+    pub(crate) fn into_outcome(self, answered: StageAnswer<'_>) -> Outcome {
         let node_id = answered.stage.node_id();
         let default_reason = |word: &str| format!("the model declared {word} for stage {node_id} without a reason");
         let outcome = match self.status {
@@ -137,7 +137,7 @@ fn explicit(part: &Part) -> Result<Declaration, String> {
         "skipped" => Status::Skipped,
         _ => return Err(format!("the declared outcome has the status `{word}`")),
     };
-    let mut declaration = Declaration::of(status);
+    let mut declaration = Declaration::new(status);
     declaration.label = text("preferred_label");
     declaration.notes = text("notes");
     declaration.reason = text("failure_reason");
@@ -173,8 +173,8 @@ fn marked(message: &Message) -> Result<Option<Declaration>, String> {
                 "FAIL" | "FAILED" | "FAILURE" => return Ok(Some(marker.with_reason(Status::Fail))),
                 "RETRY" => found = Some(marker.with_reason(Status::Retry)),
                 "SUCCESS" | "PASS" if !is_first => {}
-                "SUCCESS" | "PASS" => found = found.or(Some(Declaration::of(Status::Success))),
-                "PARTIAL_SUCCESS" if is_first => found = found.or(Some(Declaration::of(Status::PartialSuccess))),
+                "SUCCESS" | "PASS" => found = found.or(Some(Declaration::new(Status::Success))),
+                "PARTIAL_SUCCESS" if is_first => found = found.or(Some(Declaration::new(Status::PartialSuccess))),
                 _ if is_meant => unknown = unknown.or(Some(word)),
                 _ => {}
             }
@@ -190,18 +190,18 @@ fn marked(message: &Message) -> Result<Option<Declaration>, String> {
 
 /// One marker of a line.
 struct Marker<'a> {
-    /// Where it begins.
+    /// The byte at which it begins.
     at: usize,
     /// The word after it; empty when none follows.
     word: &'a str,
-    /// What follows the word.
+    /// The text after the word.
     rest: &'a str,
 }
 
 impl Marker<'_> {
     fn with_reason(&self, status: Status) -> Declaration {
         let reason = self.rest.trim_matches(|character: char| character.is_whitespace() || ":-*`_".contains(character));
-        Declaration { reason: Some(reason.to_owned()).filter(|reason| !reason.is_empty()), ..Declaration::of(status) }
+        Declaration { reason: Some(reason.to_owned()).filter(|reason| !reason.is_empty()), ..Declaration::new(status) }
     }
 }
 
@@ -297,7 +297,7 @@ mod tests {
         let json = r#"{"status":"fail","failure_reason":"no","preferred_label":"fix","suggested_next_ids":["a"],
             "context_updates":{"n":1,"last_stage":"mine"},"notes":""}"#;
         let declared = declared(&message(vec![Part::new("text", "OUTCOME: SUCCESS"), Part::new("outcome", json)]));
-        let outcome = declared.unwrap().unwrap().into_outcome(Answered { stage: &stage(), response: "text" });
+        let outcome = declared.unwrap().unwrap().into_outcome(StageAnswer { stage: &stage(), response: "text" });
         assert_eq!(outcome.status(), Status::Fail);
         assert_eq!(outcome.failure().map(|failure| failure.reason.as_str()), Some("no"));
         assert_eq!((outcome.value("n"), outcome.value("last_stage")), (Some("1"), Some("\"mine\"")));
@@ -319,7 +319,7 @@ mod tests {
     fn text_alone_is_the_specifications_success() {
         let long = "ä".repeat(RESPONSE_CHARS_MAX + 1);
         let declared = declared(&message(vec![Part::new("text", long.clone())])).unwrap().unwrap_or_default();
-        let outcome = declared.into_outcome(Answered { stage: &stage(), response: &long });
+        let outcome = declared.into_outcome(StageAnswer { stage: &stage(), response: &long });
         assert_eq!(outcome.status(), Status::Success);
         assert_eq!(outcome.value("last_stage"), Some("\"n1\""));
         assert_eq!(outcome.value("last_response").map(|text| text.chars().count()), Some(RESPONSE_CHARS_MAX + 2));
@@ -330,7 +330,7 @@ mod tests {
         let long = "ä".repeat(RESPONSE_CHARS_MAX + 1);
         let chars = |outcome: Outcome| outcome.value(LAST_RESPONSE).map(|text| text.chars().count());
         let branch = Stage::from(testing::stage("n1").extra("branch", "f-n1"));
-        let said = |stage| Answered { stage, response: &long };
+        let said = |stage| StageAnswer { stage, response: &long };
         assert_eq!(chars(Declaration::default().into_outcome(said(&branch))), Some(RESPONSE_CHARS_MAX + 3));
         assert_eq!(chars(said(&branch).beside(Outcome::fail("agent/turn-limit", "no"))), None);
     }
@@ -339,7 +339,7 @@ mod tests {
     fn a_judge_chooses_with_the_last_line_of_its_answer() {
         let judge = Stage::from(testing::stage("join").extra("candidates", "f-a\nf-b"));
         let check = |response: &str, expected: Option<&str>| {
-            assert_eq!(Answered { stage: &judge, response }.choice(), expected, "{response}");
+            assert_eq!(StageAnswer { stage: &judge, response }.choice(), expected, "{response}");
         };
         let long = format!("f-a is good, {}\n", "and long ".repeat(50));
         check(&format!("{long}but f-b is better.\nI choose `f-b`.\n\nOUTCOME: SUCCESS\n"), Some("f-b"));
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn a_failure_without_a_reason_gets_one() {
-        let outcome = Declaration::of(Status::Retry).into_outcome(Answered { stage: &stage(), response: "" });
+        let outcome = Declaration::new(Status::Retry).into_outcome(StageAnswer { stage: &stage(), response: "" });
         let reason = outcome.failure().map(|failure| failure.reason.as_str());
         assert_eq!(reason, Some("the model declared retry for stage n1 without a reason"));
     }

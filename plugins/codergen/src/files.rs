@@ -1,38 +1,46 @@
-//! Reading, writing and editing files of the workspace, by `std::fs` within whatever the host lets exist.
+//! Reads, writes and edits files of the workspace with `std::fs`.
 //!
-//! A denial is passed on as the host's answer, with the stage's write scope beside it so that the model can choose again.
+//! The host enforces the scope. Its refusal goes to the model together with the stage's write scope, so that the model can choose again.
 
-use crate::numbering::{self, Content, Served, Shown};
+use crate::numbering::{self, Content, ServedLines, ShownText};
 use crate::path::{NamedPath, WorkspacePath};
 use crate::picture::Picture;
-use crate::scope::WriteBounds;
 use crate::truncate;
-use glovebox_plugin_sdk::files;
+use glovebox_plugin_sdk::{WriteScope, files};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How many lines one read serves when the model names no number.
+/// Lines of one read if the model names no number.
 pub(crate) const READ_LINES_DEFAULT: usize = 2000;
 
-/// The folder tools work in, and what is known about its scope.
+/// The folder in which tools work, and its scope.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
-    /// The node's `allowed_write_paths`, only to be repeated in messages: the host enforces it.
-    pub(crate) write_scope: Option<String>,
+    /// The paths that the stage may write, for messages only: the host enforces them.
+    pub(crate) write_scope: WriteScope,
     /// Absolute paths that mean the workspace, such as the one its commands see.
     pub(crate) known_as: Vec<String>,
-    pub(crate) served: Served,
-    /// What a subagent may write of that; none for the stage itself.
-    pub(crate) bounds: Option<WriteBounds>,
+    pub(crate) served: ServedLines,
+    /// The part of them that a subagent may write; none for the stage itself.
+    pub(crate) bounds: Option<WriteScope>,
 }
 
-/// What a read of a file shows.
+/// The result of reading a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ReadFile {
     pub(crate) text: String,
     pub(crate) picture: Option<Picture>,
+}
+
+/// Lines of a file.
+#[derive(Clone, Copy, Debug)]
+struct LineRange {
+    /// The first one, from 1.
+    first: usize,
+    /// Most lines.
+    limit: usize,
 }
 
 /// A replacement of one text by another.
@@ -43,9 +51,9 @@ pub(crate) struct Edit<'a> {
     pub(crate) replace_all: bool,
 }
 
-/// What a tool wanted to do with a path.
+/// The intended use of a path.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Wanted<'a> {
+pub(crate) enum FileUse<'a> {
     Read,
     List,
     Write(Content<'a>),
@@ -57,15 +65,15 @@ impl Workspace {
     /// # Errors
     /// It is absolute and not below one of the workspace's own paths. The host refuses it too, and records that. A subagent may
     /// also not write it.
-    pub(crate) fn locate<'p>(&self, wanted: Wanted<'_>, path: NamedPath<'p>) -> Result<WorkspacePath<'p>, String> {
+    pub(crate) fn locate<'p>(&self, wanted: FileUse<'_>, path: NamedPath<'p>) -> Result<WorkspacePath<'p>, String> {
         let located = self.relative(wanted, path)?;
         match wanted {
-            Wanted::Write(_) => self.check_bounds(located).map(|()| located),
-            Wanted::Read | Wanted::List => Ok(located),
+            FileUse::Write(_) => self.check_bounds(located).map(|()| located),
+            FileUse::Read | FileUse::List => Ok(located),
         }
     }
 
-    fn relative<'p>(&self, wanted: Wanted<'_>, path: NamedPath<'p>) -> Result<WorkspacePath<'p>, String> {
+    fn relative<'p>(&self, wanted: FileUse<'_>, path: NamedPath<'p>) -> Result<WorkspacePath<'p>, String> {
         self.within(path).ok_or_else(|| {
             have_refused(wanted, path);
             let NamedPath(path) = path;
@@ -85,30 +93,30 @@ impl Workspace {
     }
 
     /// Remembers what an earlier stage of the conversation was shown of a file.
-    pub(crate) fn remember(&mut self, path: NamedPath<'_>, shown: Shown<'_>) {
+    pub(crate) fn remember(&mut self, path: NamedPath<'_>, shown: ShownText<'_>) {
         let path = self.within(path).unwrap_or(WorkspacePath(path.0));
         self.served.remember(path, shown);
     }
 
     /// Reads a file that is a picture, or lines of a text, numbered; `first` counts from 1.
     pub(crate) fn read(&mut self, path: NamedPath<'_>, first: usize, limit: usize) -> Result<ReadFile, String> {
-        let path = self.locate(Wanted::Read, path)?;
-        match Picture::of(self.bytes(path)?) {
+        let path = self.locate(FileUse::Read, path)?;
+        match Picture::from_bytes(self.bytes(path)?) {
             Ok(picture) => Ok(ReadFile { text: picture.line(path)?, picture: Some(picture) }),
             Err(bytes) => {
-                let text = self.lines(path, &utf8(path, bytes)?, (first, limit))?;
+                let text = self.lines(path, &utf8(path, bytes)?, LineRange { first, limit })?;
                 Ok(ReadFile { text, picture: None })
             }
         }
     }
 
-    fn lines(&mut self, path: WorkspacePath<'_>, text: &str, (first, limit): (usize, usize)) -> Result<String, String> {
+    fn lines(&mut self, path: WorkspacePath<'_>, text: &str, range: LineRange) -> Result<String, String> {
         let lines: Vec<&str> = text.lines().collect();
-        let first = first.max(1);
+        let first = range.first.max(1);
         if first > lines.len().max(1) {
             return Err(format!("`{path}` has {} lines, so it has no line {first}", lines.len()));
         }
-        let end = lines.len().min((first - 1).saturating_add(limit));
+        let end = lines.len().min((first - 1).saturating_add(range.limit));
         let mut shown = numbering::numbered(first, &lines[first - 1..end]);
         if lines.is_empty() {
             shown.push_str("[the file is empty]");
@@ -116,13 +124,13 @@ impl Workspace {
             shown.push_str(&format!("\n[{} more lines]", lines.len() - end));
         }
         let shown = truncate::READ.keep_ends(&shown);
-        self.served.remember(path, Shown(&shown));
+        self.served.remember(path, ShownText(&shown));
         Ok(shown)
     }
 
     /// Writes a whole file, without the line numbers a read had put before its lines.
     pub(crate) fn write(&mut self, path: NamedPath<'_>, content: Content<'_>) -> Result<String, String> {
-        let path = self.locate(Wanted::Write(content), path)?;
+        let path = self.locate(FileUse::Write(content), path)?;
         let stripped = self.served.strip(path, content);
         let bytes = stripped.as_deref().unwrap_or(content.0);
         self.put(path, Content(bytes))?;
@@ -133,7 +141,7 @@ impl Workspace {
     /// Replaces a text that occurs exactly once, or every occurrence.
     pub(crate) fn edit(&mut self, path: NamedPath<'_>, edit: Edit<'_>) -> Result<String, String> {
         let Edit { old, new, replace_all } = edit;
-        let path = self.locate(Wanted::Write(Content(new)), path)?;
+        let path = self.locate(FileUse::Write(Content(new)), path)?;
         if old.is_empty() {
             return Err("`old_string` is empty; use write_file to write a whole file".to_owned());
         }
@@ -168,12 +176,9 @@ impl Workspace {
         self.check_bounds(path)?;
         let place = self.root.join(path.0);
         make_parent(&place).and_then(|()| fs::write(&place, text)).map_err(|error| {
-            let scope = match &self.write_scope {
-                Some(scope) if error.kind() == io::ErrorKind::PermissionDenied => {
-                    format!("; this stage may write only here: {scope}")
-                }
-                _ => String::new(),
-            };
+            let (is_denied, scope) = (error.kind() == io::ErrorKind::PermissionDenied, &self.write_scope);
+            let scope =
+                if is_denied && !scope.is_whole() { format!("; this stage may write {scope}") } else { String::new() };
             format!("cannot write `{path}`: {}{scope}", spelled(&error))
         })
     }
@@ -189,7 +194,7 @@ impl Workspace {
     /// Refuses what a subagent was not given, also through a link.
     pub(crate) fn check_bounds(&self, path: WorkspacePath<'_>) -> Result<(), String> {
         let Some(bounds) = &self.bounds else { return Ok(()) };
-        if !bounds.contain(path) {
+        if !bounds.contains(path.0) {
             return Err(format!("cannot write `{path}`: this subagent may write {bounds}"));
         }
         let mut place = self.root.to_owned();
@@ -208,13 +213,13 @@ fn utf8(path: WorkspacePath<'_>, bytes: Vec<u8>) -> Result<String, String> {
 }
 
 /// Asks the host for a path that it refuses, so that the refusal is on its record. A C library would take the first `/` off.
-fn have_refused(wanted: Wanted<'_>, NamedPath(path): NamedPath<'_>) {
+fn have_refused(wanted: FileUse<'_>, NamedPath(path): NamedPath<'_>) {
     if cfg!(target_family = "wasm") {
         // The model gets an answer in other words.
         _ = match wanted {
-            Wanted::Read => files::read(path).map(drop),
-            Wanted::List => files::list(path).map(drop),
-            Wanted::Write(Content(content)) => files::write(path, content),
+            FileUse::Read => files::read(path).map(drop),
+            FileUse::List => files::list(path).map(drop),
+            FileUse::Write(Content(content)) => files::write(path, content),
         };
     }
 }
@@ -242,9 +247,9 @@ mod tests {
 
     fn workspace() -> (tempfile::TempDir, Workspace) {
         let folder = tempfile::tempdir().unwrap();
-        let (root, served) = (folder.path().to_owned(), Served::default());
+        let (root, served) = (folder.path().to_owned(), ServedLines::default());
         let known_as = vec!["/home/me/proj".to_owned(), "/workspace".to_owned()];
-        (folder, Workspace { root, write_scope: Some("src/".to_owned()), known_as, served, bounds: None })
+        (folder, Workspace { root, write_scope: WriteScope::from_paths(["src/"]), known_as, served, bounds: None })
     }
 
     fn read(workspace: &mut Workspace, path: NamedPath<'_>, first: usize, limit: usize) -> Result<String, String> {

@@ -24,7 +24,6 @@ mod program;
 mod prompt;
 mod provided;
 mod questions;
-mod scope;
 mod search;
 mod shell;
 mod subagents;
@@ -41,7 +40,7 @@ struct Codergen;
 
 impl Handler for Codergen {
     fn execute(stage: Stage) -> Outcome {
-        match program::of(&stage) {
+        match program::for_stage(&stage) {
             Some(program) => program::run(&stage, &program),
             None => agent::run(&stage),
         }

@@ -12,9 +12,9 @@ const SERVED_BYTES_MAX: usize = 4 << 20;
 
 /// The text that the model got of a file: numbered, and cut where it was too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shown<'a>(pub(crate) &'a str);
+pub(crate) struct ShownText<'a>(pub(crate) &'a str);
 
-/// What is to stand in a file, as the model writes it.
+/// The new content of a file, as the model writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Content<'a>(pub(crate) &'a str);
 
@@ -25,20 +25,20 @@ pub(crate) fn numbered(first: usize, lines: &[&str]) -> String {
     numbered.collect::<Vec<_>>().join("\n")
 }
 
-/// What was served in this conversation.
+/// The lines of files that this conversation has shown.
 ///
 /// It outlives a conversation that is made shorter within an attempt. A later stage begins with the reads that the conversation still has.
 #[derive(Debug, Default)]
-pub(crate) struct Served {
+pub(crate) struct ServedLines {
     /// Oldest first.
-    reads: VecDeque<Read>,
+    reads: VecDeque<ReadAnswer>,
 }
 
 /// One answer of `read_file`.
 #[derive(Debug, PartialEq, Eq)]
-struct Read {
+struct ReadAnswer {
     path: String,
-    /// See [`Shown`].
+    /// See [`ShownText`].
     shown: String,
 }
 
@@ -49,13 +49,13 @@ struct NumberedLine<'a> {
     code: &'a str,
 }
 
-impl Served {
+impl ServedLines {
     /// Remembers what the model was shown of a file.
-    pub(crate) fn remember(&mut self, path: WorkspacePath<'_>, Shown(shown): Shown<'_>) {
-        let read = Read { path: key(path), shown: shown.to_owned() };
+    pub(crate) fn remember(&mut self, path: WorkspacePath<'_>, ShownText(shown): ShownText<'_>) {
+        let read = ReadAnswer { path: key(path), shown: shown.to_owned() };
         self.reads.retain(|known| *known != read);
         self.reads.push_back(read);
-        while self.reads.iter().map(Read::bytes).sum::<usize>() > SERVED_BYTES_MAX {
+        while self.reads.iter().map(ReadAnswer::bytes).sum::<usize>() > SERVED_BYTES_MAX {
             self.reads.pop_front();
         }
     }
@@ -71,10 +71,10 @@ impl Served {
             return None;
         }
         let path = key(path);
-        let of_any: HashSet<NumberedLine<'_>> = self.reads.iter().flat_map(Read::lines).collect();
+        let of_any: HashSet<NumberedLine<'_>> = self.reads.iter().flat_map(ReadAnswer::lines).collect();
         let codes: HashSet<&str> = of_any.iter().map(|line| line.code).collect();
         let own = || self.reads.iter().filter(|read| read.path == path);
-        let of_path: HashSet<&str> = own().flat_map(Read::lines).map(|line| line.code).collect();
+        let of_path: HashSet<&str> = own().flat_map(ReadAnswer::lines).map(|line| line.code).collect();
         let begins: HashSet<&str> = own().filter_map(|read| read.lines().next()).map(|line| line.number).collect();
         let (mut plain, mut written, mut count_of_path, mut count_of_any) = (Vec::new(), 0, 0, 0);
         let mut sequence = Sequence::default();
@@ -106,7 +106,7 @@ impl Served {
     }
 }
 
-/// Whether the numbers of lines run on one by one from a number with which a file was served.
+/// True if the numbers of lines are consecutive and start at a number that the file was shown with.
 #[derive(Debug, Default)]
 struct Sequence {
     /// None before the first number, and once the sequence is broken.
@@ -138,7 +138,7 @@ impl Sequence {
     }
 }
 
-impl Read {
+impl ReadAnswer {
     fn bytes(&self) -> usize {
         self.path.len() + self.shown.len()
     }
@@ -185,14 +185,14 @@ fn key(path: WorkspacePath<'_>) -> String {
 mod tests {
     use super::*;
 
-    fn after_reading(path: &str, text: &str) -> Served {
-        let mut served = Served::default();
+    fn after_reading(path: &str, text: &str) -> ServedLines {
+        let mut served = ServedLines::default();
         serve(&mut served, path, 1, &text.lines().collect::<Vec<_>>());
         served
     }
 
-    fn serve(served: &mut Served, path: &str, first: usize, lines: &[&str]) {
-        served.remember(WorkspacePath(path), Shown(&numbered(first, lines)));
+    fn serve(served: &mut ServedLines, path: &str, first: usize, lines: &[&str]) {
+        served.remember(WorkspacePath(path), ShownText(&numbered(first, lines)));
     }
 
     #[test]
@@ -302,9 +302,9 @@ mod tests {
 
     #[test]
     fn a_line_that_lost_its_beginning_was_not_served() {
-        let mut served = Served::default();
+        let mut served = ServedLines::default();
         let shown = " 10 | one\n 11 | tw\n[900 characters left out]\n7 | ee\n 99 | four\n[3 more lines]";
-        served.remember(WorkspacePath("a"), Shown(shown));
+        served.remember(WorkspacePath("a"), ShownText(shown));
         let check = |content: &str, expected: Option<&str>| {
             assert_eq!(served.strip(WorkspacePath("b"), Content(content)).as_deref(), expected, "{content}");
         };
@@ -318,9 +318,9 @@ mod tests {
         let mut served = after_reading("a", "first");
         let long = "x".repeat(SERVED_BYTES_MAX / 2);
         let mut check = |path: &str, is_known: bool| {
-            served.remember(WorkspacePath(path), Shown(&format!("  1 | {path}{long}")));
+            served.remember(WorkspacePath(path), ShownText(&format!("  1 | {path}{long}")));
             assert_eq!(served.strip(WorkspacePath("z"), Content("1\tfirst")).is_some(), is_known, "{path}");
-            assert!(served.reads.iter().map(Read::bytes).sum::<usize>() <= SERVED_BYTES_MAX);
+            assert!(served.reads.iter().map(ReadAnswer::bytes).sum::<usize>() <= SERVED_BYTES_MAX);
         };
         check("b", true);
         check("b", true);

@@ -3,7 +3,7 @@
 //! Either every change fits and all files are written, or none is: each new text is worked out before the first write. Lines that a hunk
 //! expects are looked for from the end of the hunk before; white space at their ends may differ.
 
-use crate::files::{Wanted, Workspace};
+use crate::files::{FileUse, Workspace};
 use crate::numbering::Content;
 use crate::path::{NamedPath, WorkspacePath};
 use std::iter::Peekable;
@@ -61,7 +61,7 @@ impl<'a> Patch<'a> {
 
     /// Applies it, and says what was changed.
     pub(crate) fn apply(&self, workspace: &Workspace) -> Result<String, String> {
-        let done: Vec<_> = self.0.iter().map(|change| change.work_out(workspace)).collect::<Result<_, _>>()?;
+        let done: Vec<_> = self.0.iter().map(|change| change.resolve(workspace)).collect::<Result<_, _>>()?;
         let mut said = Vec::new();
         for change in done {
             said.push(change.write(workspace)?);
@@ -99,42 +99,42 @@ impl<'a> Change<'a> {
         }
     }
 
-    fn work_out(&self, workspace: &Workspace) -> Result<Done<'a>, String> {
-        let place = |path: NamedPath<'a>, text: &str| workspace.locate(Wanted::Write(Content(text)), path);
+    fn resolve(&self, workspace: &Workspace) -> Result<FileEdit<'a>, String> {
+        let place = |path: NamedPath<'a>, text: &str| workspace.locate(FileUse::Write(Content(text)), path);
         match self {
             Self::Add { path, text } => {
                 let path = place(*path, text)?;
                 match workspace.text(path).is_ok() {
                     true => Err(format!("`{path}` exists already; update it")),
-                    false => Ok(Done { write: Some((path, text.to_owned())), remove: None, verb: "added" }),
+                    false => Ok(FileEdit { write: Some((path, text.to_owned())), remove: None, verb: "added" }),
                 }
             }
             Self::Delete { path } => {
                 let path = place(*path, "")?;
                 workspace.text(path)?;
-                Ok(Done { write: None, remove: Some(path), verb: "deleted" })
+                Ok(FileEdit { write: None, remove: Some(path), verb: "deleted" })
             }
             Self::Update { path, moved, hunks } => {
-                let from = workspace.locate(Wanted::Read, *path)?;
+                let from = workspace.locate(FileUse::Read, *path)?;
                 let text = workspace.text(from)?;
                 let text = changed(&text, hunks).map_err(|reason| format!("`{from}`: {reason}"))?;
                 let to = place(moved.unwrap_or(*path), &text)?;
                 let remove = Some(from).filter(|from| !from.names().eq(to.names()));
                 remove.map_or(Ok(()), |from| workspace.check_bounds(from))?;
-                Ok(Done { write: Some((to, text)), remove, verb: "updated" })
+                Ok(FileEdit { write: Some((to, text)), remove, verb: "updated" })
             }
         }
     }
 }
 
 /// A change that fits.
-struct Done<'a> {
+struct FileEdit<'a> {
     write: Option<(WorkspacePath<'a>, String)>,
     remove: Option<WorkspacePath<'a>>,
     verb: &'static str,
 }
 
-impl Done<'_> {
+impl FileEdit<'_> {
     fn write(&self, workspace: &Workspace) -> Result<String, String> {
         if let Some((path, text)) = &self.write {
             workspace.put(*path, Content(text))?;
@@ -192,7 +192,7 @@ fn changed(text: &str, hunks: &[Hunk<'_>]) -> Result<String, String> {
         let at = match (hunk.old.is_empty(), hunk.at_end) {
             (true, false) if hunk.under.is_some() => from,
             (true, _) => lines.len(),
-            (false, at_end) => place(&lines, from, (&hunk.old, at_end))
+            (false, at_end) => place(&lines, from, &hunk.old, at_end)
                 .ok_or_else(|| format!("these lines were not found, read the file again:\n{}", hunk.old.join("\n")))?,
         };
         lines.splice(at..at + hunk.old.len(), hunk.new.iter().copied());
@@ -202,8 +202,8 @@ fn changed(text: &str, hunks: &[Hunk<'_>]) -> Result<String, String> {
     Ok(lines.join("\n") + ending)
 }
 
-/// Where lines stand: as they are, else but for white space at their ends, else but for any at both ends.
-fn place(lines: &[&str], from: usize, (old, at_end): (&[&str], bool)) -> Option<usize> {
+/// Finds the place of lines: exactly, else without white space at their ends, else without white space at both ends.
+fn place(lines: &[&str], from: usize, old: &[&str], at_end: bool) -> Option<usize> {
     let equal: [fn(&str, &str) -> bool; 3] = [
         |one, other| one == other,
         |one, other| one.trim_end() == other.trim_end(),
@@ -220,7 +220,8 @@ fn place(lines: &[&str], from: usize, (old, at_end): (&[&str], bool)) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::numbering::Served;
+    use crate::numbering::ServedLines;
+    use glovebox_plugin_sdk::WriteScope;
     use std::fs;
 
     fn workspace() -> (tempfile::TempDir, Workspace) {
@@ -228,7 +229,16 @@ mod tests {
         fs::write(folder.path().join("a.rs"), "fn one() {\n    1\n}\n\nfn two() {\n    1\n}\n").unwrap();
         fs::write(folder.path().join("old.txt"), "x\n").unwrap();
         let root = folder.path().to_owned();
-        (folder, Workspace { root, write_scope: None, known_as: Vec::new(), served: Served::default(), bounds: None })
+        (
+            folder,
+            Workspace {
+                root,
+                write_scope: WriteScope::from_paths(["./"]),
+                known_as: Vec::new(),
+                served: ServedLines::default(),
+                bounds: None,
+            },
+        )
     }
 
     fn apply(workspace: &Workspace, patch: &str) -> Result<String, String> {
@@ -301,7 +311,7 @@ mod tests {
             }
             if let Ok(patch) = Patch::parse(Content(&text)) {
                 // Only worked out: the file stays the same for the next one.
-                patch.0.iter().for_each(|change| drop(change.work_out(&workspace)));
+                patch.0.iter().for_each(|change| drop(change.resolve(&workspace)));
             }
         }
     }

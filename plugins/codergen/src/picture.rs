@@ -14,7 +14,7 @@ const ALL_BYTES_MAX: usize = 10 << 20;
 const PICTURES_MAX: usize = 20;
 /// Largest width and height: the strictest provider refuses the whole conversation for a larger one.
 const SIDE_MAX: u32 = 8_000;
-/// What a picture counts for when a conversation is made shorter, in bytes of text.
+/// Weight of a picture in a compaction, in bytes of text.
 pub(crate) const PICTURE_WEIGHT: usize = 6_400;
 
 /// The kind of a part with a picture.
@@ -32,7 +32,7 @@ pub(crate) struct Picture {
 
 impl Picture {
     /// The picture that bytes are; gives them back if they are none.
-    pub(crate) fn of(bytes: Vec<u8>) -> Result<Self, Vec<u8>> {
+    pub(crate) fn from_bytes(bytes: Vec<u8>) -> Result<Self, Vec<u8>> {
         match kind_of(&bytes) {
             Some(media_type) => Ok(Self { media_type, size: size_of(media_type, &bytes), bytes }),
             None => Err(bytes),
@@ -80,7 +80,7 @@ impl Picture {
         }
     }
 
-    /// Whether a conversation has room for it.
+    /// True if a conversation has room for it.
     ///
     /// # Errors
     /// A sentence for the model.
@@ -167,7 +167,7 @@ mod tests {
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\x40\0\0\0\xf0\x08\x02\0\0\0....\0\0\0\0IEND....";
 
     fn picture(bytes: &[u8]) -> Picture {
-        Picture::of(bytes.to_vec()).unwrap()
+        Picture::from_bytes(bytes.to_vec()).unwrap()
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(picture(b"GIF89a\x02\0\x03\0\0\0\0\x3b").line("a").unwrap(), "`a`: image/gif, 14 bytes, 2 x 3");
         assert_eq!(picture(b"\xff\xd8\xff\xe0\xff\xd9").line("a").unwrap(), "`a`: image/jpeg, 6 bytes");
         assert_eq!(picture(b"RIFF\x08\0\0\0WEBPVP8 ").line("a").unwrap(), "`a`: image/webp, 16 bytes");
-        assert_eq!(Picture::of(b"\x7fELF".to_vec()).unwrap_err(), b"\x7fELF");
+        assert_eq!(Picture::from_bytes(b"\x7fELF".to_vec()).unwrap_err(), b"\x7fELF");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use glovebox_plugin_sdk::{Outcome, Stage, Value};
 
-/// What the engine tells of the verification stages that follow: the prefixes they allow, one on each line.
+/// The entry with the command prefixes that the following verification stages allow, one on each line.
 pub(crate) const ALLOWED: &str = "verification-allowed";
 /// The context keys that they read, one on each line.
 const KEYS: &str = "verification-keys";
@@ -31,9 +31,9 @@ pub(crate) fn hand_on(stage: &Stage, plan: Option<Value>, outcome: Outcome) -> O
     keys.lines().fold(outcome, set)
 }
 
-/// What an answer has of a plan.
+/// The plan in an answer.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Found {
+pub(crate) enum PlanInAnswer {
     /// Nothing that could be meant as one.
     Nothing,
     /// A text that is meant as one and cannot be read, with the reason.
@@ -42,7 +42,7 @@ pub(crate) enum Found {
     Plan(Value),
 }
 
-impl Found {
+impl PlanInAnswer {
     /// The plan, if there is one.
     pub(crate) fn into_plan(self) -> Option<Value> {
         if let Self::Plan(plan) = self { Some(plan) } else { None }
@@ -50,7 +50,7 @@ impl Found {
 }
 
 /// The last plan of an answer: a JSON object with `verification_plan`, as the whole answer or as a code block.
-pub(crate) fn of_answer(text: &str) -> Found {
+pub(crate) fn from_answer(text: &str) -> PlanInAnswer {
     let blocks = text.split("```").skip(1).step_by(2).map(|block| match block.split_once('\n') {
         Some((language, rest)) if !language.trim_start().starts_with('{') => rest,
         _ => block,
@@ -63,12 +63,12 @@ pub(crate) fn of_answer(text: &str) -> Found {
     });
     let names_plan = |text: &&&str| text.contains(&format!("\"{PLAN}\""));
     match (plan, candidates.iter().find(names_plan)) {
-        (Some(plan), _) => Found::Plan(plan),
-        (None, Some(text)) => Found::Unreadable(match text.trim().parse::<Value>() {
+        (Some(plan), _) => PlanInAnswer::Plan(plan),
+        (None, Some(text)) => PlanInAnswer::Unreadable(match text.trim().parse::<Value>() {
             Ok(_) => format!("it is not the field `{PLAN}` of a JSON object"),
             Err(error) => format!("it is not one JSON object, alone or in a code block: {error}"),
         }),
-        (None, None) => Found::Nothing,
+        (None, None) => PlanInAnswer::Nothing,
     }
 }
 
@@ -81,20 +81,20 @@ mod tests {
     fn an_answer_has_its_last_plan() {
         let plan = || json!({ "commands": ["go test"] });
         let whole = json!({ "verification_plan": plan() }).to_string();
-        assert_eq!(of_answer(&whole), Found::Plan(plan()));
+        assert_eq!(from_answer(&whole), PlanInAnswer::Plan(plan()));
         let text =
             format!("First:\n```json\n{{\"verification_plan\": 1}}\n```\nBetter:\n```\n{whole}\n```\nOUTCOME: SUCCESS");
-        assert_eq!(of_answer(&text), Found::Plan(plan()));
-        assert_eq!(of_answer(&format!("```{whole}```")), Found::Plan(plan()));
+        assert_eq!(from_answer(&text), PlanInAnswer::Plan(plan()));
+        assert_eq!(from_answer(&format!("```{whole}```")), PlanInAnswer::Plan(plan()));
         for text in ["", "```json\n{}\n```", "verification_plan: go test", "[1]"] {
-            assert_eq!(of_answer(text), Found::Nothing, "{text}");
+            assert_eq!(from_answer(text), PlanInAnswer::Nothing, "{text}");
         }
     }
 
     #[test]
     fn what_is_meant_as_a_plan_says_why_it_cannot_be_read() {
-        let check = |text: &str, expected: &str| match of_answer(text) {
-            Found::Unreadable(reason) => assert!(reason.contains(expected), "{text}: {reason}"),
+        let check = |text: &str, expected: &str| match from_answer(text) {
+            PlanInAnswer::Unreadable(reason) => assert!(reason.contains(expected), "{text}: {reason}"),
             found => panic!("{text}: {found:?}"),
         };
         check("```json\n{\"verification_plan\": \n```", "EOF while parsing");

@@ -1,17 +1,17 @@
-//! An agent program in the place of the loop: it gets the same question, and its last words are the answer.
+//! An agent program instead of the loop: it gets the same prompt, and its last message is the answer.
 
 use crate::artifact::Artifact;
-use crate::ending::{self, Answered};
+use crate::ending::{self, StageAnswer};
 use crate::planned;
 use crate::prompt;
 use glovebox_plugin_sdk::llm::Message;
 use glovebox_plugin_sdk::{Outcome, Stage, agents, control, json};
 
-/// What every program is told behind its task.
+/// The end of every program's prompt.
 const ENDING: &str = "End your last message with a line `OUTCOME: SUCCESS`, or `OUTCOME: FAIL` and the reason when the task is not done.";
 
 /// The program that the node names, where it is started in this run.
-pub(crate) fn of(stage: &Stage) -> Option<String> {
+pub(crate) fn for_stage(stage: &Stage) -> Option<String> {
     let named = stage.attribute("agent.backend")?;
     agents::backends().into_iter().find(|program| program == named.trim())
 }
@@ -31,18 +31,17 @@ pub(crate) fn run(stage: &Stage, program: &str) -> Outcome {
     Artifact { name: "response.md", text: &said }.keep();
     match ending::declared(&Message::text("assistant", said.as_str())) {
         Ok(declared) => {
-            let answered = Answered { stage, response: &said };
+            let answered = StageAnswer { stage, response: &said };
             let outcome = declared.unwrap_or_default().into_outcome(answered);
-            planned::hand_on(stage, planned::of_answer(&said).into_plan(), outcome)
+            planned::hand_on(stage, planned::from_answer(&said).into_plan(), outcome)
         }
         Err(reason) => Outcome::fail("agent/outcome-syntax", reason).class("contract"),
     }
 }
 
-/// What the program may do, and how it ends.
+/// The rules for the program: its write scope, git, and how to end.
 fn rules(stage: &Stage) -> String {
-    let paths = stage.attribute("allowed_write_paths").filter(|text| !text.trim().is_empty());
-    let paths = paths
-        .map(|paths| format!("You may write only here: {paths}. Other changes are set aside and fail the stage.\n"));
-    format!("{}{}\n{ENDING}", paths.unwrap_or_default(), prompt::GIT)
+    let scope =
+        prompt::write_rule(stage).map(|rule| format!("{rule}. Other changes are set aside and fail the stage.\n"));
+    format!("{}{}\n{ENDING}", scope.unwrap_or_default(), prompt::GIT)
 }

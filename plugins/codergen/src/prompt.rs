@@ -1,11 +1,10 @@
-//! What the model is asked: who it is, what the stage wants, and what went wrong before.
+//! The prompts: the model's role and rules, the task of the stage, and the failure that led to it.
 
 use crate::planned;
-use crate::scope::WriteBounds;
-use glovebox_plugin_sdk::{Failure, Stage};
+use glovebox_plugin_sdk::{Failure, Stage, WriteScope};
 use std::fmt;
 
-/// How much of an earlier failure is repeated, in characters.
+/// Most characters of an earlier failure's reason.
 const FEEDBACK_CHARS_MAX: usize = 2200;
 
 const STAGE: &str = "\
@@ -27,7 +26,7 @@ const RULES: &str = "\
 - A tool that fails says why. Read the reason and try another way; do not repeat the same call.
 ";
 
-/// What an agent that runs commands is told about git.
+/// The rule about git, for an agent that runs commands.
 pub(crate) const GIT: &str = "`git` can show and compare here, but not commit, stage, stash or switch branches: its repository is read-only, and has the \
      workspace as one commit. Do not try to commit, even if you are asked to. Leave your work in the files: they are the result of the stage.";
 
@@ -41,17 +40,16 @@ const OBJECT: &str = "\
   before or behind it. Only if the task cannot be done, answer with a line `OUTCOME: FAIL` and the reason. Say only what you have
   seen; claims are checked afterwards.";
 
-/// What a model is told that says nothing.
+/// The message after an empty answer.
 pub(crate) const SILENT: &str = "Your answer was empty. Go on with the task, or end it as the rules say.";
 
 /// Writes the system prompt: the rules, what this stage may do, and the schema of its answer.
 pub(crate) fn system(stage: &Stage, schema: Option<&str>) -> String {
     let mut text = STAGE.to_owned() + RULES + if schema.is_some() { OBJECT } else { ENDING };
-    let written = |attribute: &str| stage.attribute(attribute).filter(|text| !text.trim().is_empty());
-    if let Some(paths) = written("allowed_write_paths") {
-        text.push_str(&format!("\n- You may write only here: {paths}"));
+    if let Some(rule) = write_rule(stage) {
+        text.push_str(&format!("\n- {rule}"));
     }
-    if let Some(commands) = written("allowed_commands") {
+    if let Some(commands) = stage.attribute("allowed_commands").filter(|text| !text.trim().is_empty()) {
         let rule = match commands.trim() {
             "*" => "`shell` runs any command".to_owned(),
             _ => format!("`shell` runs only these commands, without shell syntax: {commands}"),
@@ -64,8 +62,14 @@ pub(crate) fn system(stage: &Stage, schema: Option<&str>) -> String {
     text
 }
 
+/// The rule about the stage's write scope; none if the stage may write the whole workspace.
+pub(crate) fn write_rule(stage: &Stage) -> Option<String> {
+    let scope = stage.write_scope();
+    (!scope.is_whole()).then(|| format!("You may write {scope}"))
+}
+
 /// Writes the system prompt of a subagent.
-pub(crate) fn subagent(bounds: &WriteBounds) -> String {
+pub(crate) fn subagent(bounds: &WriteScope) -> String {
     let ending = "- The first answer without a tool call goes to the agent of the stage. Say what you found or did, and what is left to do.";
     format!("{SUBAGENT}{RULES}{ending}\n- You may write {bounds}")
 }
@@ -75,7 +79,7 @@ pub(crate) fn correction(problem: &str) -> String {
     format!("Your answer does not match the JSON Schema: {problem}\nAnswer with the whole JSON object alone.")
 }
 
-/// Writes the user prompt: what went before, the node's prompt or its label, then the failure that led here.
+/// Writes the user prompt: the preamble, the node's prompt or its label, then the failure that led here.
 pub(crate) fn user(stage: &Stage) -> String {
     let task = stage.prompt().unwrap_or(stage.label());
     let before = stage.extra("preamble").map(|text| format!("{}\n\nYour task:\n", text.trim_end()));
@@ -90,7 +94,7 @@ pub(crate) fn user(stage: &Stage) -> String {
     }
 }
 
-/// What went wrong in the stage before.
+/// The failure of the previous stage.
 struct Feedback<'a> {
     failure: &'a Failure,
     node: Option<&'a str>,

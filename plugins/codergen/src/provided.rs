@@ -1,4 +1,4 @@
-//! Tools that other programs provide: the host starts these programs, and says which of their tools there are.
+//! Tools of other programs. The host starts the programs and lists their tools.
 //!
 //! Their names begin with `mcp__`. A call of one that is not offered goes to the host all the same, which refuses it and keeps a record.
 
@@ -7,14 +7,14 @@ use crate::truncate;
 use glovebox_plugin_sdk::llm::{Part, ToolDef};
 use glovebox_plugin_sdk::tools;
 
-/// What the names of these tools begin with.
+/// Prefix of the names of these tools.
 const PREFIX: &str = "mcp__";
 
-/// The tools that there are. They stay the same during an attempt.
+/// The offered tools. They stay the same during an attempt.
 #[derive(Debug, Default)]
-pub(crate) struct Provided(Vec<ToolDef>);
+pub(crate) struct ProvidedTools(Vec<ToolDef>);
 
-impl Provided {
+impl ProvidedTools {
     /// Asks the host.
     pub(crate) fn find() -> Self {
         Self(tools::available())

@@ -4,24 +4,24 @@
 //! The engine says how often, and how long an answer may take. The host holds that time and records what came of it. This file knows no
 //! clock: the same answers lead to the same questions.
 
-use crate::planned::{self, Found};
+use crate::planned::{self, PlanInAnswer};
 use glovebox_plugin_sdk::plan::{AllowedCommands, Plan};
 use glovebox_plugin_sdk::{Stage, Value};
 
-/// What the engine says of questions, as JSON.
+/// The entry with the engine's rules for questions, as JSON.
 const QUESTIONS: &str = "verification-questions";
 /// Characters of what is wrong that the model is told.
 const PROBLEM_CHARS_MAX: usize = 4000;
 
-/// What may be asked.
+/// The questions that the engine allows.
 pub(crate) struct Questions {
-    /// How often.
+    /// Most questions.
     pub(crate) count_max: u64,
     /// Seconds for an answer to a question for a plan that is missing.
     plan_seconds: u64,
     /// Seconds for an answer to a question for a better plan.
     reconcile_seconds: u64,
-    /// Whether a plan may have no commands.
+    /// True if a plan may have no commands.
     may_be_empty: bool,
     /// Prefixes of the allowed commands, with commas.
     allowed: String,
@@ -31,13 +31,13 @@ pub(crate) struct Questions {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) text: String,
-    /// How long its answer may take.
+    /// Most seconds until its answer.
     pub(crate) seconds: u64,
 }
 
 impl Questions {
     /// Those of a stage; none where the engine allows none.
-    pub(crate) fn of(stage: &Stage) -> Option<Self> {
+    pub(crate) fn for_stage(stage: &Stage) -> Option<Self> {
         let told: Value = stage.extra(QUESTIONS)?.parse().ok()?;
         let number = |name: &str| told[name].as_u64().unwrap_or_default();
         Some(Self {
@@ -49,15 +49,15 @@ impl Questions {
         })
     }
 
-    /// What to ask about what an answer has; none if a verification stage could run it.
-    pub(crate) fn about(&self, found: &Found) -> Option<Question> {
+    /// The question about the plan in an answer; none if a verification stage could run that plan.
+    pub(crate) fn about(&self, found: &PlanInAnswer) -> Option<Question> {
         let problems = match found {
-            Found::Nothing => {
+            PlanInAnswer::Nothing => {
                 let text = format!("Your answer has no verification plan. {}", self.form());
                 return Some(Question { text, seconds: self.plan_seconds });
             }
-            Found::Unreadable(reason) => vec![format!("the verification plan cannot be read: {reason}")],
-            Found::Plan(plan) => self.problems(plan),
+            PlanInAnswer::Unreadable(reason) => vec![format!("the verification plan cannot be read: {reason}")],
+            PlanInAnswer::Plan(plan) => self.problems(plan),
         };
         if problems.is_empty() {
             return None;
@@ -101,33 +101,33 @@ mod tests {
     fn questions(may_be_empty: bool) -> Questions {
         let told = json!({ "count_max": 2, "plan_seconds": 7, "reconcile_seconds": 9, "may_be_empty": may_be_empty });
         let stage = stage("build").extra(QUESTIONS, told.to_string()).extra(planned::ALLOWED, "go test\ntest -f");
-        Questions::of(&stage.build()).unwrap()
+        Questions::for_stage(&stage.build()).unwrap()
     }
 
     #[test]
     fn each_question_names_what_is_wrong_and_has_its_time() {
-        let check = |found: Found, seconds: u64, says: &[&str]| {
+        let check = |found: PlanInAnswer, seconds: u64, says: &[&str]| {
             let asked = questions(false).about(&found).unwrap();
             assert_eq!(asked.seconds, seconds, "{}", asked.text);
             for says in says.iter().chain(&["- go test\n- test -f", "without calling tools"]) {
                 assert!(asked.text.contains(says), "{says}: {}", asked.text);
             }
         };
-        check(Found::Nothing, 7, &["Your answer has no verification plan."]);
-        check(Found::Unreadable("it ends too early".to_owned()), 9, &["cannot be read: it ends too early"]);
-        check(Found::Plan(json!([])), 9, &["the verification plan is no JSON object"]);
-        check(Found::Plan(json!({ "commands": [] })), 9, &["must contain at least one command"]);
+        check(PlanInAnswer::Nothing, 7, &["Your answer has no verification plan."]);
+        check(PlanInAnswer::Unreadable("it ends too early".to_owned()), 9, &["cannot be read: it ends too early"]);
+        check(PlanInAnswer::Plan(json!([])), 9, &["the verification plan is no JSON object"]);
+        check(PlanInAnswer::Plan(json!({ "commands": [] })), 9, &["must contain at least one command"]);
         let plan = json!({ "commands": ["go test", "go vet", "go test | tee x"] });
-        check(Found::Plan(plan), 9, &["not allowed: go vet\n- ", "unsupported_format: `|` needs a shell"]);
+        check(PlanInAnswer::Plan(plan), 9, &["not allowed: go vet\n- ", "unsupported_format: `|` needs a shell"]);
     }
 
     #[test]
     fn a_plan_that_can_run_is_asked_about_no_more() {
-        let about = |may_be_empty, plan| questions(may_be_empty).about(&Found::Plan(plan));
+        let about = |may_be_empty, plan| questions(may_be_empty).about(&PlanInAnswer::Plan(plan));
         assert_eq!(about(false, json!({ "commands": ["go test ./x"] })), None);
         assert_eq!(about(true, json!({ "commands": [] })), None);
         let long = about(false, json!({ "commands": ["x".repeat(9000)] })).unwrap();
         assert!(long.text.len() < PROBLEM_CHARS_MAX + 500, "{}", long.text.len());
-        assert!(Questions::of(&stage("build").build()).is_none());
+        assert!(Questions::for_stage(&stage("build").build()).is_none());
     }
 }

@@ -10,10 +10,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// How many files and folders one walk looks at.
+/// Most files and folders that one walk visits.
 const ENTRIES_MAX: usize = 50_000;
 
-/// What `grep` looks for.
+/// The arguments of `grep`.
 #[derive(Debug)]
 pub(crate) struct Query<'a> {
     pub(crate) expression: &'a str,

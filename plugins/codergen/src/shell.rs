@@ -4,11 +4,12 @@
 
 use glovebox_plugin_sdk::exec::{self, Command, Exit};
 
-/// How long a command runs when the model names no time, and at most, in milliseconds.
+/// Timeout of a command for which the model names none, in milliseconds.
 const TIMEOUT_MS_DEFAULT: u64 = 120_000;
+/// Longest timeout that the model can choose, in milliseconds.
 const TIMEOUT_MS_MAX: u64 = 600_000;
 
-/// What the node's `allowed_commands` grants.
+/// The grant of the node's `allowed_commands`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShellGrant {
     /// Named commands, started directly.
@@ -25,7 +26,7 @@ impl ShellGrant {
         Some(if entries.any(|entry| entry == "*") { Self::Text } else { Self::Argv })
     }
 
-    /// Runs a command line and tells how it ended.
+    /// Runs a command line and waits for its end.
     pub(crate) fn run(self, line: CommandLine<'_>, timeout_ms: Option<u64>) -> Result<Exit, String> {
         let command = self.describe(line)?.timeout_ms(timeout_ms.unwrap_or(TIMEOUT_MS_DEFAULT).min(TIMEOUT_MS_MAX));
         command.run().map_err(|error| format!("the command did not run ({}): {}", error.code, error.message))
@@ -39,7 +40,7 @@ impl ShellGrant {
     }
 }
 
-/// Writes an end as the model reads it.
+/// Formats the end of a command for the model.
 pub(crate) fn report(exit: &Exit) -> String {
     let mut text = match exit.code {
         Some(code) if exit.how == "exited" => format!("exit code {code} after {} ms\n", exit.duration_ms),

@@ -1,18 +1,17 @@
-//! Subagents: conversations of their own that the agent of a stage begins for a part of its task (coding-agent-loop specification §7).
+//! Subagents: separate conversations that the agent of a stage begins for a part of its task (coding-agent-loop specification §7).
 //!
-//! A subagent has the stage's model, workspace and limits, writes only what it is given of the stage's own paths, and begins no others.
-//! A component has one thread, so each works while its caller waits. What it answers is the result of a tool.
+//! A subagent has the stage's model, workspace and limits, writes only a part of the stage's write scope, and begins no subagents.
+//! A component has one thread, so a subagent works while its caller waits. Its answer is the result of a tool call.
 
 use crate::arguments::{Argument, Arguments};
 use crate::conversation::{ContextUse, Conversation};
 use crate::prompt;
-use crate::scope::WriteBounds;
 use crate::tool_calls::ToolCalls;
 use crate::tool_result::ToolResult;
 use crate::toolbox::Toolbox;
 use crate::truncate;
-use glovebox_plugin_sdk::control;
 use glovebox_plugin_sdk::llm::{Message, Part, Request, Response, ToolDef};
+use glovebox_plugin_sdk::{WriteScope, control};
 
 /// Most subagents of one attempt.
 const AGENTS_MAX: usize = 16;
@@ -48,18 +47,18 @@ const TOOLS: [(&str, &str, &str); 4] = [
 
 /// The subagents of one attempt.
 pub(crate) struct Subagents {
-    /// What the stage may write.
-    stage: WriteBounds,
+    /// The write scope of the stage.
+    stage: WriteScope,
     /// The project's notes.
     notes: String,
     context: ContextUse,
-    /// How many there were.
+    /// Number of subagents so far.
     count: usize,
     open: Vec<Subagent>,
 }
 
 impl Subagents {
-    pub(crate) fn of(stage: WriteBounds, notes: String, context: ContextUse) -> Self {
+    pub(crate) fn new(stage: WriteScope, notes: String, context: ContextUse) -> Self {
         Self { stage, notes, context, count: 0, open: Vec::new() }
     }
 
@@ -101,7 +100,9 @@ impl Subagents {
             return Err(format!("a stage has at most {AGENTS_MAX} subagents; send_input tells one of them more"));
         }
         let task = arguments.text(Argument::Task)?;
-        let bounds = self.stage.within(arguments.texts(Argument::WritePaths)?)?;
+        let bounds = self.stage.narrow(arguments.texts(Argument::WritePaths)?);
+        let bounds =
+            bounds.map_err(|path| format!("`{path}` is not within what this stage may write: {}", self.stage))?;
         let has_commands = arguments.flag(Argument::Commands)?;
         if has_commands && !toolbox.has_commands() {
             return Err("this stage runs no commands, so no subagent does".to_owned());
@@ -122,7 +123,7 @@ impl Subagents {
             tools: tool_calls.definitions(),
             options: vec![("agent".to_owned(), id.to_string())],
         };
-        let conversation = Conversation::of(request, 1, self.context).of_subagent(id);
+        let conversation = Conversation::new(request, 1, self.context).for_subagent(id);
         let mut agent = Subagent { tool_calls, conversation, turns_max, last: Answer::none(id) };
         let said = agent.work(Message::text("user", task));
         self.open.push(agent);
@@ -150,7 +151,7 @@ impl Subagents {
     }
 }
 
-/// One subagent and what was said to it.
+/// One subagent with its conversation.
 struct Subagent {
     tool_calls: ToolCalls,
     conversation: Conversation,
@@ -181,7 +182,7 @@ impl Subagent {
         self.last.said()
     }
 
-    /// One question; the answer, if it calls no tool.
+    /// Makes one turn. Returns the answer if it calls no tool.
     fn turn(&mut self) -> Result<Option<String>, String> {
         let response = self.conversation.ask().map_err(|error| format!("{}: {}", error.kind, error.message))?;
         let calls: Vec<Part> = response.message.parts.iter().filter(|part| part.kind == "tool-call").cloned().collect();
@@ -196,7 +197,7 @@ impl Subagent {
     }
 }
 
-/// The text of a last answer. A cut one is none.
+/// The text of a last answer. A truncated answer is an error.
 fn answer(response: &Response) -> Result<String, String> {
     match response.finish.as_str() {
         "length" => Err("its answer was cut off at its length limit".to_owned()),
@@ -205,7 +206,7 @@ fn answer(response: &Response) -> Result<String, String> {
     }
 }
 
-/// What a subagent came to.
+/// The last answer of a subagent.
 struct Answer {
     id: usize,
     turns: usize,
@@ -217,7 +218,7 @@ impl Answer {
         Self { id, turns: 0, ended: Err("it was not asked".to_owned()) }
     }
 
-    /// The same as the result of a call.
+    /// Formats it as the result of a call.
     fn said(&self) -> ToolResult {
         let Self { id, turns, ended } = self;
         let plural = if *turns == 1 { "" } else { "s" };

@@ -12,9 +12,9 @@ type Execute<'a> = &'a mut dyn FnMut(&mut Toolbox, &Part) -> Result<ToolResult, 
 /// Executes the tool calls of one conversation.
 pub(crate) struct ToolCalls {
     toolbox: Toolbox,
-    /// Texts of tools that were kept whole.
+    /// Number of artifacts with whole outputs of tools.
     kept: u32,
-    /// What their names begin with.
+    /// Prefix of their names.
     prefix: String,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::picture::Picture;
 
-/// What a tool returns to the model.
+/// The answer of a tool to the model.
 #[derive(Debug)]
 pub(crate) struct ToolResult {
     pub(crate) text: String,

@@ -5,19 +5,18 @@
 
 use crate::arguments::{Argument, Arguments};
 use crate::documents::Maker;
-use crate::files::{Edit, READ_LINES_DEFAULT, Wanted, Workspace};
-use crate::numbering::{Content, Served, Shown};
+use crate::files::{Edit, FileUse, READ_LINES_DEFAULT, Workspace};
+use crate::numbering::{Content, ServedLines, ShownText};
 use crate::patch::Patch;
 use crate::path::{NamedPath, WorkspacePath};
-use crate::provided::Provided;
-use crate::scope::WriteBounds;
+use crate::provided::ProvidedTools;
 use crate::search::{self, Query};
 use crate::shell::{self, CommandLine, ShellGrant};
 use crate::tool_result::ToolResult;
 use crate::truncate;
 use crate::values::{Key, LargeValues, Part as ValuePart};
-use glovebox_plugin_sdk::Stage;
 use glovebox_plugin_sdk::llm::{Message, Part, ToolDef};
+use glovebox_plugin_sdk::{Stage, WriteScope};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -81,7 +80,7 @@ const TOOLS: [Tool; 8] = [
         parameters: r#"{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"folder to look in"}},"required":["pattern"]}"#,
         run: |toolbox, arguments| {
             let (below, pattern) = (toolbox.folder(arguments)?, arguments.path(Argument::Pattern)?);
-            let pattern = toolbox.workspace.locate(Wanted::List, pattern)?;
+            let pattern = toolbox.workspace.locate(FileUse::List, pattern)?;
             Ok(listed(truncate::GLOB, &search::glob(&toolbox.workspace.root, below, pattern)?))
         },
     },
@@ -136,24 +135,23 @@ pub(crate) struct Toolbox {
     workspace: Workspace,
     shell: Option<ShellGrant>,
     values: LargeValues,
-    /// Whether the model knows patches.
+    /// True if the model knows patches.
     has_patches: bool,
-    /// Whether the model takes pictures.
+    /// True if the model takes pictures.
     sees_pictures: bool,
-    provided: Provided,
+    provided: ProvidedTools,
 }
 
 impl Toolbox {
     /// Makes the tools a stage has.
-    pub(crate) fn of(stage: &Stage, Maker(maker): Maker<'_>, sees_pictures: bool) -> Self {
-        let write_scope = stage.attribute("allowed_write_paths").filter(|paths| !paths.trim().is_empty());
+    pub(crate) fn for_stage(stage: &Stage, Maker(maker): Maker<'_>, sees_pictures: bool) -> Self {
         let shell = stage.attribute("allowed_commands").and_then(ShellGrant::parse);
-        let (root, served, write_scope) = (PathBuf::from("."), Served::default(), write_scope.map(str::to_owned));
+        let (root, served, write_scope) = (PathBuf::from("."), ServedLines::default(), stage.write_scope().clone());
         let paths = stage.mounts().iter().map(|mount| mount.guest_path.clone());
         let known_as = paths.filter(|path| path.len() > 1 && path.starts_with('/')).collect();
         let workspace = Workspace { root, write_scope, known_as, served, bounds: None };
-        let (values, has_patches) = (LargeValues::of(stage), maker.starts_with("openai"));
-        Self { workspace, shell, values, has_patches, sees_pictures, provided: Provided::find() }
+        let (values, has_patches) = (LargeValues::from_stage(stage), maker.starts_with("openai"));
+        Self { workspace, shell, values, has_patches, sees_pictures, provided: ProvidedTools::find() }
     }
 
     /// Remembers what earlier stages of the conversation were served.
@@ -168,7 +166,7 @@ impl Toolbox {
                     let Some(call) = call.filter(|call| call.field("name") == Some(READ_FILE)) else { continue };
                     let Ok(arguments) = Arguments::parse(&call.text) else { continue };
                     let Ok(path) = arguments.path(Argument::Path) else { continue };
-                    self.workspace.remember(path, Shown(&part.text));
+                    self.workspace.remember(path, ShownText(&part.text));
                 }
                 _ => {}
             }
@@ -176,13 +174,13 @@ impl Toolbox {
     }
 
     /// The tools of a subagent: of the same workspace, within bounds, and with none of other programs.
-    pub(crate) fn narrowed(&self, bounds: WriteBounds, has_commands: bool) -> Self {
+    pub(crate) fn narrowed(&self, bounds: WriteScope, has_commands: bool) -> Self {
         let Workspace { root, write_scope, known_as, .. } = &self.workspace;
         let workspace = Workspace {
             root: root.to_owned(),
-            write_scope: write_scope.to_owned(),
+            write_scope: write_scope.clone(),
             known_as: known_as.to_owned(),
-            served: Served::default(),
+            served: ServedLines::default(),
             bounds: Some(bounds),
         };
         Self {
@@ -191,7 +189,7 @@ impl Toolbox {
             values: self.values.clone(),
             has_patches: self.has_patches,
             sees_pictures: self.sees_pictures,
-            provided: Provided::default(),
+            provided: ProvidedTools::default(),
         }
     }
 
@@ -203,7 +201,7 @@ impl Toolbox {
     /// The folder a search is for; the root when none is named.
     fn folder<'a>(&self, arguments: &'a Arguments) -> Result<WorkspacePath<'a>, String> {
         let named = NamedPath(arguments.optional_text(Argument::Path)?.unwrap_or_default());
-        self.workspace.locate(Wanted::List, named)
+        self.workspace.locate(FileUse::List, named)
     }
 
     /// Describes the tools to the model.
@@ -225,8 +223,8 @@ impl Toolbox {
     /// A sentence for the model: no such tool, arguments that do not fit, or the tool's own reason.
     pub(crate) fn call(&mut self, call: &Part) -> Result<ToolResult, String> {
         let name = call.field("name").unwrap_or_default();
-        if Provided::has(name) && self.workspace.bounds.is_none() {
-            return Provided::call(call);
+        if ProvidedTools::has(name) && self.workspace.bounds.is_none() {
+            return ProvidedTools::call(call);
         }
         let run = self.offered().find(|tool| tool.name == name).map(|tool| tool.run).ok_or_else(|| {
             let names: Vec<_> = self.offered().map(|tool| tool.name).collect();
@@ -263,15 +261,15 @@ mod tests {
     use glovebox_plugin_sdk::Value;
 
     fn toolbox(folder: &tempfile::TempDir, shell: Option<ShellGrant>) -> Toolbox {
-        let (root, served) = (folder.path().to_owned(), Served::default());
+        let (root, served) = (folder.path().to_owned(), ServedLines::default());
         let known_as = vec!["/home/me/proj".to_owned()];
         Toolbox {
-            workspace: Workspace { root, write_scope: None, known_as, served, bounds: None },
+            workspace: Workspace { root, write_scope: WriteScope::from_paths(["./"]), known_as, served, bounds: None },
             shell,
             values: LargeValues::default(),
             has_patches: false,
             sees_pictures: true,
-            provided: Provided::default(),
+            provided: ProvidedTools::default(),
         }
     }
 

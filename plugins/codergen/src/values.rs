@@ -1,4 +1,4 @@
-//! The large values of the pipeline's context, of which the prompt has only the beginning: a tool reads them part by part.
+//! Large values of the pipeline's context. The prompt has only their beginnings; a tool reads them part by part.
 
 use glovebox_plugin_sdk::{Stage, Value};
 
@@ -22,7 +22,7 @@ pub(crate) struct LargeValues(Vec<(String, String)>);
 pub(crate) struct Part {
     /// The first one, from 0.
     pub(crate) offset: usize,
-    /// How many; a default where the model names none.
+    /// Number of characters; a default if the model names none.
     pub(crate) limit: Option<usize>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Part {
 pub(crate) struct Key<'a>(pub(crate) &'a str);
 
 impl LargeValues {
-    pub(crate) fn of(stage: &Stage) -> Self {
+    pub(crate) fn from_stage(stage: &Stage) -> Self {
         let text = |value: Value| match value {
             Value::String(text) => text,
             value => value.to_string(),
@@ -49,7 +49,7 @@ impl LargeValues {
         self.0.is_empty()
     }
 
-    /// Reads a part of a value and says how much there is.
+    /// Reads a part of a value, headed by its position and the length of the whole.
     ///
     /// # Errors
     /// A sentence for the model: no such value.
@@ -74,7 +74,7 @@ mod tests {
     fn only_large_values_are_read_and_a_part_says_of_how_much() {
         let long = "é".repeat(LARGE_BYTES_MIN / 2) + "end";
         let stage: Stage = testing::stage("n").context("small", "x").context("big", long.as_str()).into();
-        let values = LargeValues::of(&stage);
+        let values = LargeValues::from_stage(&stage);
         let read = |key: &str, offset, limit| values.read(Key(key), Part { offset, limit });
         let all = LARGE_BYTES_MIN / 2 + 3;
         assert_eq!(read("big", all - 4, Some(9)).unwrap(), format!("[characters {} to {all} of {all}]\néend", all - 4));
@@ -87,6 +87,6 @@ mod tests {
             read("small", 0, None).unwrap_err(),
             "there is no large context value `small`, expected one of `big`"
         );
-        assert!(LargeValues::of(&Stage::from(testing::stage("n").context("small", "x"))).is_empty());
+        assert!(LargeValues::from_stage(&Stage::from(testing::stage("n").context("small", "x"))).is_empty());
     }
 }

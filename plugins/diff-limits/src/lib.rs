@@ -7,7 +7,7 @@
 mod limits;
 
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, export};
-use limits::{ChangeList, Counted, Limits};
+use limits::{ChangeList, Limits, Totals};
 
 /// The entry of the stage's input with the host's list.
 const ENTRY: &str = "changes";
@@ -18,7 +18,7 @@ struct DiffLimits;
 
 impl Handler for DiffLimits {
     fn execute(stage: Stage) -> Outcome {
-        let limits = match Limits::of(&stage) {
+        let limits = match Limits::from_stage(&stage) {
             Ok(limits) => limits,
             Err(reason) => return Outcome::fail("diff-limits/syntax", reason),
         };
@@ -42,7 +42,7 @@ export!(
     )
 );
 
-impl std::fmt::Display for Counted {
+impl std::fmt::Display for Totals {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { files, added, removed, binaries } = self;
         write!(f, "{files} changed files, {added} lines added, {removed} lines removed, {binaries} binary files")

@@ -5,17 +5,17 @@ use glovebox_plugin_sdk::Stage;
 use glovebox_plugin_sdk::pattern::Pattern;
 use serde::Deserialize;
 
-/// What the host says was changed.
+/// The host's list of changed files.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ChangeList {
     /// Number of changed files, also of those that are not listed.
     total: u64,
-    files: Vec<Changed>,
+    files: Vec<ChangedFile>,
 }
 
 /// One changed file.
 #[derive(Debug, Deserialize)]
-struct Changed {
+struct ChangedFile {
     path: String,
     added: u64,
     removed: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Limits {
     ignore: Vec<Place>,
 }
 
-/// Where files count or do not.
+/// Files that count, or that do not.
 enum Place {
     File(String),
     /// With its final slash.
@@ -42,9 +42,9 @@ enum Place {
     Pattern(Pattern),
 }
 
-/// What counts of a list.
+/// The sums over the files of a list that count.
 #[derive(Debug, Default)]
-pub(crate) struct Counted {
+pub(crate) struct Totals {
     pub(crate) files: u64,
     pub(crate) added: u64,
     pub(crate) removed: u64,
@@ -53,7 +53,7 @@ pub(crate) struct Counted {
 
 impl Limits {
     /// Reads the attributes of a node.
-    pub(crate) fn of(stage: &Stage) -> Result<Self, String> {
+    pub(crate) fn from_stage(stage: &Stage) -> Result<Self, String> {
         let written = |name| stage.attribute(name).map(str::trim).filter(|text: &&str| !text.is_empty());
         let bound = |name| match written(name) {
             None => Ok(None),
@@ -80,18 +80,18 @@ impl Limits {
     }
 
     /// Compares a list with the bounds.
-    pub(crate) fn check(&self, list: &ChangeList) -> Result<Counted, Vec<String>> {
+    pub(crate) fn check(&self, list: &ChangeList) -> Result<Totals, Vec<String>> {
         if list.total != list.files.len() as u64 {
             return Err(vec![format!("{} files changed, over the {} that are listed", list.total, list.files.len())]);
         }
-        let files: Vec<&Changed> = list.files.iter().filter(|file| self.counts(file)).collect();
-        let mut counted = Counted { files: files.len() as u64, ..Counted::default() };
+        let files: Vec<&ChangedFile> = list.files.iter().filter(|file| self.counts(file)).collect();
+        let mut counted = Totals { files: files.len() as u64, ..Totals::default() };
         for file in &files {
             counted.added = counted.added.saturating_add(file.added);
             counted.removed = counted.removed.saturating_add(file.removed);
             counted.binaries += u64::from(file.binary);
         }
-        let Counted { added, removed, .. } = counted;
+        let Totals { added, removed, .. } = counted;
         let (lines, exceeds) =
             (added.saturating_add(removed), |found: u64, most: Option<u64>| most.filter(|most| found > *most));
         let mut reasons = Vec::new();
@@ -105,7 +105,7 @@ impl Limits {
             reasons.push(format!("{sum}, expected at most {most}: {}", named(&largest)));
         }
         if let Some(most) = exceeds(counted.binaries, self.binaries) {
-            let binary: Vec<&Changed> = files.iter().copied().filter(|file| file.binary).collect();
+            let binary: Vec<&ChangedFile> = files.iter().copied().filter(|file| file.binary).collect();
             let count = counted.binaries;
             reasons.push(format!("{count} binary files added or changed, expected at most {most}: {}", named(&binary)));
         }
@@ -119,7 +119,7 @@ impl Limits {
         if reasons.is_empty() { Ok(counted) } else { Err(reasons) }
     }
 
-    fn counts(&self, file: &Changed) -> bool {
+    fn counts(&self, file: &ChangedFile) -> bool {
         let has = |places: &[Place]| places.iter().any(|place| place.has(file));
         self.paths.as_deref().is_none_or(has) && !has(&self.ignore)
     }
@@ -138,7 +138,7 @@ impl Place {
         }
     }
 
-    fn has(&self, Changed { path, .. }: &Changed) -> bool {
+    fn has(&self, ChangedFile { path, .. }: &ChangedFile) -> bool {
         match self {
             Self::File(own) => own == path,
             Self::Folder(own) => path.starts_with(own.as_str()),
@@ -148,11 +148,11 @@ impl Place {
 }
 
 /// The first of some files.
-fn named(files: &[&Changed]) -> String {
-    let one = |file: &&Changed| match file {
-        Changed { path, uncounted: Some(_), .. } => format!("`{path}` (not counted)"),
-        Changed { path, binary: true, .. } => format!("`{path}` (binary)"),
-        Changed { path, added, removed, .. } => format!("`{path}` (+{added} -{removed})"),
+fn named(files: &[&ChangedFile]) -> String {
+    let one = |file: &&ChangedFile| match file {
+        ChangedFile { path, uncounted: Some(_), .. } => format!("`{path}` (not counted)"),
+        ChangedFile { path, binary: true, .. } => format!("`{path}` (binary)"),
+        ChangedFile { path, added, removed, .. } => format!("`{path}` (+{added} -{removed})"),
     };
     let mut all: Vec<String> = files.iter().take(NAMED_MAX).map(one).collect();
     let more = files.len().saturating_sub(NAMED_MAX);

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 const BOMB_BYTES: usize = 8 << 20;
 const BOMB_ENTRIES: usize = 2_000;
 
-/// What came of an attack, as the component sees it.
+/// The result of an attack, as the component sees it.
 pub(crate) struct AttackResult {
     pub(crate) worked: bool,
     pub(crate) answer: String,
@@ -18,7 +18,7 @@ pub(crate) struct AttackResult {
 }
 
 impl AttackResult {
-    fn of<T, E: Debug>(result: Result<T, E>) -> Self {
+    fn from_result<T, E: Debug>(result: Result<T, E>) -> Self {
         match result {
             Ok(_) => Self { worked: true, answer: "ok".to_owned(), loot: String::new() },
             Err(error) => Self { worked: false, answer: format!("{error:?}"), loot: String::new() },
@@ -33,7 +33,7 @@ impl AttackResult {
 
     fn read<E: Debug>(result: Result<Vec<u8>, E>) -> Self {
         let loot = result.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default();
-        Self { loot, ..Self::of(result) }
+        Self { loot, ..Self::from_result(result) }
     }
 }
 
@@ -49,9 +49,9 @@ impl Attack<'_> {
     pub(crate) fn attempt(&self) -> AttackResult {
         match self.operation.strip_prefix("files-") {
             Some("read") => AttackResult::read(files::read(self.path)),
-            Some("write") => AttackResult::of(files::write(self.path, "EVIL")),
-            Some("remove") => AttackResult::of(files::remove(self.path)),
-            Some(_) => AttackResult::of(files::list(self.path)),
+            Some("write") => AttackResult::from_result(files::write(self.path, "EVIL")),
+            Some("remove") => AttackResult::from_result(files::remove(self.path)),
+            Some(_) => AttackResult::from_result(files::list(self.path)),
             None => self.on_tree().unwrap_or_else(|| self.elsewhere()),
         }
     }
@@ -60,24 +60,24 @@ impl Attack<'_> {
         let (path, other) = (self.path, self.other);
         Some(match self.operation {
             "read" => AttackResult::read(fs::read(path)),
-            "write" => {
-                AttackResult::of(OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(b"EVIL")))
-            }
-            "create" => AttackResult::of(fs::write(path, "EVIL")),
-            "truncate" => AttackResult::of(OpenOptions::new().write(true).truncate(true).open(path)),
-            "list" => AttackResult::of(fs::read_dir(path)),
+            "write" => AttackResult::from_result(
+                OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(b"EVIL")),
+            ),
+            "create" => AttackResult::from_result(fs::write(path, "EVIL")),
+            "truncate" => AttackResult::from_result(OpenOptions::new().write(true).truncate(true).open(path)),
+            "list" => AttackResult::from_result(fs::read_dir(path)),
             "find" => AttackResult::found(self.names().into_iter().filter(|name| name.contains(other)).collect()),
-            "stat" => AttackResult::of(fs::metadata(path)),
-            "rename" => AttackResult::of(fs::rename(path, other)),
-            "link" => AttackResult::of(fs::hard_link(path, other)),
+            "stat" => AttackResult::from_result(fs::metadata(path)),
+            "rename" => AttackResult::from_result(fs::rename(path, other)),
+            "link" => AttackResult::from_result(fs::hard_link(path, other)),
             #[expect(deprecated, reason = "the only way to make a link that is not bound to one system")]
-            "symlink" => AttackResult::of(fs::soft_link(path, other)),
-            "readlink" => AttackResult::of(fs::read_link(path)),
-            "unlink" => AttackResult::of(fs::remove_file(path)),
-            "remove-all" => AttackResult::of(fs::remove_dir_all(path)),
-            "rmdir" => AttackResult::of(fs::remove_dir(path)),
-            "mkdir" => AttackResult::of(fs::create_dir(path)),
-            "times" => AttackResult::of(self.set_times()),
+            "symlink" => AttackResult::from_result(fs::soft_link(path, other)),
+            "readlink" => AttackResult::from_result(fs::read_link(path)),
+            "unlink" => AttackResult::from_result(fs::remove_file(path)),
+            "remove-all" => AttackResult::from_result(fs::remove_dir_all(path)),
+            "rmdir" => AttackResult::from_result(fs::remove_dir(path)),
+            "mkdir" => AttackResult::from_result(fs::create_dir(path)),
+            "times" => AttackResult::from_result(self.set_times()),
             _ => return None,
         })
     }
@@ -95,11 +95,13 @@ impl Attack<'_> {
     fn elsewhere(&self) -> AttackResult {
         let path = self.path;
         match self.operation {
-            "shell" => AttackResult::of(exec::shell(path).run()),
-            "argv" => AttackResult::of(exec::argv([path]).run()),
-            "model" => {
-                AttackResult::of(llm::complete(&llm::Request { messages: vec![], tools: vec![], options: vec![] }))
-            }
+            "shell" => AttackResult::from_result(exec::shell(path).run()),
+            "argv" => AttackResult::from_result(exec::argv([path]).run()),
+            "model" => AttackResult::from_result(llm::complete(&llm::Request {
+                messages: vec![],
+                tools: vec![],
+                options: vec![],
+            })),
             "environment" => {
                 AttackResult::found(std::env::vars().map(|(name, value)| format!("{name}={value}")).collect())
             }
@@ -107,13 +109,13 @@ impl Attack<'_> {
             "stdin" => {
                 let mut bytes = Vec::new();
                 let read = std::io::stdin().read_to_end(&mut bytes);
-                AttackResult::of(read.ok().filter(|read| *read > 0).ok_or("nothing there"))
+                AttackResult::from_result(read.ok().filter(|read| *read > 0).ok_or("nothing there"))
             }
-            "artifact" => AttackResult::of(artifact::put_text(path, r#"{"outcome":"success"}"#)),
-            "write-bomb" => AttackResult::of(fs::write(path, vec![b'x'; BOMB_BYTES])),
-            "entry-bomb" => {
-                AttackResult::of((0..BOMB_ENTRIES).try_for_each(|index| fs::write(format!("{path}/{index}"), "")))
-            }
+            "artifact" => AttackResult::from_result(artifact::put_text(path, r#"{"outcome":"success"}"#)),
+            "write-bomb" => AttackResult::from_result(fs::write(path, vec![b'x'; BOMB_BYTES])),
+            "entry-bomb" => AttackResult::from_result(
+                (0..BOMB_ENTRIES).try_for_each(|index| fs::write(format!("{path}/{index}"), "")),
+            ),
             "memory" => hoard(),
             "loop" => endless(),
             other => AttackResult { worked: true, answer: format!("no such attack: {other}"), loot: String::new() },
@@ -134,5 +136,5 @@ fn endless() -> AttackResult {
     while std::hint::black_box(turns) < u64::MAX {
         turns = turns.wrapping_add(1) & 0xffff;
     }
-    AttackResult::of::<_, ()>(Ok(turns))
+    AttackResult::from_result::<_, ()>(Ok(turns))
 }

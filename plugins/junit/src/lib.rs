@@ -18,7 +18,7 @@ struct Junit;
 
 impl Handler for Junit {
     fn execute(stage: Stage) -> Outcome {
-        match Check::of(&stage) {
+        match Check::from_stage(&stage) {
             Ok(check) => check.run(&stage).unwrap_or_else(|failed| failed),
             Err(reason) => Outcome::fail("junit/syntax", reason),
         }
@@ -35,7 +35,7 @@ export!(
     )
 );
 
-/// What the node asks for.
+/// The attributes of the node.
 struct Check<'a> {
     report: &'a str,
     tests_min: u64,
@@ -43,7 +43,7 @@ struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    fn of(stage: &'a Stage) -> Result<Self, String> {
+    fn from_stage(stage: &'a Stage) -> Result<Self, String> {
         let text = |name| stage.attribute(name).map(str::trim).filter(|text| !text.is_empty());
         let report =
             text("report").ok_or("no `report`, expected the path of a JUnit report such as `target/junit.xml`")?;

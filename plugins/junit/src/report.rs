@@ -13,7 +13,7 @@ const NAMED_MAX: usize = 10;
 /// Longest name of a test, in characters.
 const NAME_CHARS_MAX: usize = 200;
 
-/// What a report says.
+/// The sums of a report.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {
     /// Tests that ran: neither skipped nor disabled.
@@ -47,11 +47,11 @@ impl Report {
                     if depth > DEPTH_MAX {
                         return Err(format!("nests its elements deeper than {DEPTH_MAX} levels"));
                     }
-                    begin(&element, (&mut has_root, depth))?;
+                    begin(&element, &mut has_root, depth)?;
                     report.open(&element, &mut case, depth)?;
                 }
                 Event::Empty(element) => {
-                    begin(&element, (&mut has_root, depth + 1))?;
+                    begin(&element, &mut has_root, depth + 1)?;
                     report.open(&element, &mut case, depth + 1)?;
                     report.close(&mut case, depth + 1);
                 }
@@ -103,7 +103,7 @@ impl Report {
 }
 
 /// Checks the first element, and that there is no second one beside it.
-fn begin(element: &BytesStart<'_>, (has_root, depth): (&mut bool, usize)) -> Result<(), String> {
+fn begin(element: &BytesStart<'_>, has_root: &mut bool, depth: usize) -> Result<(), String> {
     if depth > 1 {
         return Ok(());
     }

@@ -7,7 +7,7 @@
 use glovebox_plugin_sdk::exec::{self, Exit};
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, artifact, export, log};
 
-/// How much of the output goes into the pipeline's context, in bytes.
+/// Most bytes of the output in the pipeline's context.
 const CONTEXT_BYTES_MAX: usize = 10 * 1024;
 
 struct Tool;
@@ -23,7 +23,7 @@ impl Handler for Tool {
         };
         match ran {
             Ok(exit) => {
-                let ended = Ended { command, exit };
+                let ended = CommandEnd { command, exit };
                 ended.keep();
                 ended.outcome().set("tool.output", ended.output_head())
             }
@@ -43,12 +43,12 @@ export!(
 );
 
 /// A command that has ended.
-struct Ended<'a> {
+struct CommandEnd<'a> {
     command: &'a str,
     exit: Exit,
 }
 
-impl Ended<'_> {
+impl CommandEnd<'_> {
     /// Makes the stage's outcome; everything but exit code 0 is a failure.
     fn outcome(&self) -> Outcome {
         let Self { command, exit } = self;
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn only_exit_code_zero_passes() {
         let check = |how: &str, code: Option<i32>, expected: Option<(&str, &str, &str)>| {
-            let outcome = Ended { command: "true", exit: exit(how, code) }.outcome();
+            let outcome = CommandEnd { command: "true", exit: exit(how, code) }.outcome();
             let failure = outcome.failure().map(|f| (f.class.as_str(), f.code.as_str(), f.reason.as_str()));
             assert_eq!(failure, expected);
             assert_eq!(outcome.status() == Status::Success, expected.is_none());
@@ -135,7 +135,7 @@ mod tests {
             let mut exit = exit("exited", Some(0));
             exit.stdout.total_bytes = printed.len() as u64;
             exit.stdout.head = printed.into_bytes();
-            assert_eq!(Ended { command: "true", exit }.output_head(), expected);
+            assert_eq!(CommandEnd { command: "true", exit }.output_head(), expected);
         };
         let most = "x".repeat(CONTEXT_BYTES_MAX - 1);
         check(format!("{most}äb"), &most);

@@ -1,6 +1,6 @@
 //! One assertion about the tree, and the tree as far as assertions asked for it.
 //!
-//! What cannot be decided is not met. The tree is walked at most once, and only for a pattern.
+//! An assertion that cannot be decided is not met. The tree is walked at most once, and only for a pattern.
 
 use glovebox_plugin_sdk::pattern::Pattern;
 use glovebox_plugin_sdk::{Stage, files};
@@ -11,14 +11,14 @@ pub(crate) const FILE_BYTES_MAX: usize = 4 << 20;
 /// Most files and folders of a tree in which a pattern is looked for.
 const ENTRIES_MAX: usize = 50_000;
 
-/// What must hold.
+/// A statement about the tree.
 pub(crate) enum Assertion {
     Exists(Place),
     Absent(Place),
     Matches { path: String, expression: Regex },
 }
 
-/// Where something must or must not be. A path with a final slash is a folder.
+/// The place that a statement is about. A path with a final slash is a folder.
 pub(crate) enum Place {
     Path(String),
     Pattern(String, Pattern),
@@ -112,7 +112,7 @@ impl Place {
     }
 }
 
-/// What is at a path; none if nothing is there. A path that the host refuses is an error, never an absent file.
+/// The node at a path; none if nothing is there. A path that the host refuses is an error, never an absent file.
 fn kind(path: &str) -> Result<Option<String>, String> {
     match files::stat(path.trim_end_matches('/')) {
         Ok(node) => Ok(Some(node.kind)),

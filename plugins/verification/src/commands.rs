@@ -5,10 +5,10 @@ use crate::settings::{Phase, Settings};
 use glovebox_plugin_sdk::exec;
 use glovebox_plugin_sdk::plan::Problem;
 
-/// Who wants a command to run.
+/// The origin of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// The plan, and what the planner added to it: an explicit command.
+    /// The plan, or the planner, which completes it: an explicit command.
     Plan,
     /// The worker: an automatic command.
     Worker,
@@ -31,9 +31,9 @@ pub(crate) struct Command {
     /// As it starts; empty where only a shell could run it.
     pub(crate) words: Vec<String>,
     pub(crate) source: Source,
-    /// Whether the operator's contract has this command.
+    /// True if the operator's contract has this command.
     pub(crate) is_operators: bool,
-    /// Whether it stands in for commands that were dropped.
+    /// True if it stands in for commands that were dropped.
     pub(crate) stands_in: bool,
 }
 
@@ -48,7 +48,7 @@ impl Command {
         Self { source, ..Self::planned(line, exec::words(line).unwrap_or_default()) }
     }
 
-    /// Why it cannot start at all.
+    /// The reason why it cannot start at all.
     pub(crate) fn fault(&self) -> Option<Code> {
         self.words.is_empty().then_some(Code::UnsupportedFormat)
     }
@@ -64,7 +64,7 @@ pub(crate) struct Commands {
 }
 
 impl Commands {
-    /// Completes the plan's commands; without settings they stay what they are.
+    /// Completes the plan's commands. Without settings they stay as they are.
     ///
     /// # Errors
     /// There is nothing to run, or a command of the plan is not for the stage's role.
@@ -86,7 +86,7 @@ impl Commands {
             commands.add(&settings.planner, Source::Plan, allows);
         }
         commands.add(&settings.worker, Source::Worker, allows);
-        // What one phase has no room for, the other one may have.
+        // A command for which one phase has no room may be in the other one.
         let lines = commands.lines();
         commands.left_out.retain(|line| !lines.contains(line));
         let asked: Vec<_> = settings.contract().map(|line| exec::words(line).unwrap_or_default()).collect();
@@ -110,13 +110,13 @@ impl Commands {
     /// Adds the commands of the contract, else those of the project's kind if there is no other command.
     fn add(&mut self, phase: &Phase, source: Source, allows: impl Fn(&&String) -> bool) {
         let mut room = phase.commands_max;
-        self.add_all(&phase.contract, (source, &mut room), &allows);
+        self.add_all(&phase.contract, source, &mut room, &allows);
         if self.list.is_empty() {
-            self.add_all(&phase.fallback, (source, &mut room), &allows);
+            self.add_all(&phase.fallback, source, &mut room, &allows);
         }
     }
 
-    fn add_all(&mut self, lines: &[String], (source, room): (Source, &mut usize), allows: impl Fn(&&String) -> bool) {
+    fn add_all(&mut self, lines: &[String], source: Source, room: &mut usize, allows: impl Fn(&&String) -> bool) {
         for line in lines.iter().filter(allows) {
             let command = Command::added(line, source);
             if self.list.iter().any(|known| known.words == command.words) {
@@ -133,7 +133,7 @@ impl Commands {
         }
     }
 
-    /// Adds what may stand in for commands that were all dropped. False where there is nothing.
+    /// Adds the commands that stand in for a list of which every command was dropped. Returns false if there are none.
     pub(crate) fn fall_back(&mut self, settings: &Settings, tried: &[String]) -> bool {
         let untried = settings.worker.fallback.iter().filter(|line| !tried.contains(line));
         let stand_in = |line: &String| Command { stands_in: true, ..Command::added(line, Source::Worker) };
@@ -152,7 +152,7 @@ const DOCS_ROLE: &str = "docser";
 /// Programs that check documents.
 const DOCS_PROGRAMS: [&str; 8] =
     ["markdownlint", "markdownlint-cli2", "mdl", "vale", "prettier", "cspell", "codespell", "lychee"];
-/// What scripts and targets that check are called; also as the first part of a name such as `lint:docs`.
+/// Names of scripts and targets that check; also as the first part of a name such as `lint:docs`.
 const CHECKS: [&str; 6] = ["check", "docs", "format", "lint", "spell", "typecheck"];
 
 /// True for a command that checks and builds nothing: `pnpm run check`, `make lint`, `cargo doc`.

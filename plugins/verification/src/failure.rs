@@ -1,4 +1,4 @@
-//! Why a verification command failed, in the words of openTiger (decision failure-codes).
+//! Causes of failed verification commands, with the codes of openTiger (decision failure-codes).
 //!
 //! A cause that would drop a command needs the project's files and the exit code to say so. What a command prints is the word of the code
 //! under test, and never enough.
@@ -41,14 +41,14 @@ impl Code {
     }
 }
 
-/// What is known of a command that ended.
+/// A command that ended.
 #[derive(Debug)]
-pub(crate) struct Ended<'a> {
+pub(crate) struct CommandEnd<'a> {
     pub(crate) words: &'a [String],
     pub(crate) code: i32,
     pub(crate) stdout: &'a str,
     pub(crate) stderr: &'a str,
-    /// Whether the operator's contract asks for it.
+    /// True if the operator's contract asks for it.
     pub(crate) is_operators: bool,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Cause {
 }
 
 impl Cause {
-    fn of(lack: Lack, code: Code, what: impl Into<String>) -> Option<Self> {
+    fn from_lack(lack: Lack, code: Code, what: impl Into<String>) -> Option<Self> {
         match lack {
             Lack::None => None,
             Lack::Removed => Some(Self { code: Code::Failed, removed: Some(what.into()) }),
@@ -70,29 +70,29 @@ impl Cause {
 }
 
 /// The cause of a failure, in a project as it was before the first command. What the run removed leaves the failure what it is.
-pub(crate) fn cause(ended: &Ended<'_>, project: &Project) -> Cause {
+pub(crate) fn cause(ended: &CommandEnd<'_>, project: &Project) -> Cause {
     let script = || {
         let Script(name) = script_of(ended)?;
         let lack = project.script(Script(name), ended.is_operators);
-        Cause::of(lack, Code::MissingScript, format!("the script `{name}` of package.json"))
+        Cause::from_lack(lack, Code::MissingScript, format!("the script `{name}` of package.json"))
     };
     let target = || {
         let Target(name) = target_of(ended)?;
-        Cause::of(project.target(Target(name)), Code::MissingMakeTarget, format!("the make target `{name}`"))
+        Cause::from_lack(project.target(Target(name)), Code::MissingMakeTarget, format!("the make target `{name}`"))
     };
     let tests = || {
         let lack = if found_no_tests(ended) { project.tests() } else { Lack::None };
-        Cause::of(lack, Code::NoTestFiles, "all test files")
+        Cause::from_lack(lack, Code::NoTestFiles, "all test files")
     };
     script().or_else(target).or_else(tests).unwrap_or(Cause { code: Code::Failed, removed: None })
 }
 
-/// Why a command that ended with 0 has done nothing: its script or all its tests are not there any more, or never were.
-pub(crate) fn vacuous(ended: &Ended<'_>, ran_no_test: bool, project: &Project) -> Option<Cause> {
+/// The reason why a command that exited with 0 did nothing: its script or all its tests were removed, or never existed.
+pub(crate) fn vacuous(ended: &CommandEnd<'_>, ran_no_test: bool, project: &Project) -> Option<Cause> {
     let script = || {
         let Script(name) = if_present(ended.words)?;
         let lack = project.script(Script(name), ended.is_operators);
-        Cause::of(lack, Code::MissingScript, format!("the script `{name}` of package.json"))
+        Cause::from_lack(lack, Code::MissingScript, format!("the script `{name}` of package.json"))
     };
     let is_removed = ran_no_test && project.tests() == Lack::Removed;
     script().or_else(|| is_removed.then(|| Cause { code: Code::Failed, removed: Some("all test files".to_owned()) }))
@@ -111,11 +111,11 @@ fn if_present(words: &[String]) -> Option<Script<'_>> {
     (matches!(*program, "npm" | "pnpm") && options == ["--if-present"]).then_some(Script(script))
 }
 
-/// What npm does without a script of the name.
+/// The message of npm if there is no script of that name.
 const DEFAULT_SCRIPTS: [&str; 4] = ["env", "install", "restart", "start"];
 
 /// The script that cannot have run if the project lacks it. An option may choose another folder, so it leaves the question open.
-fn script_of<'a>(ended: &Ended<'a>) -> Option<Script<'a>> {
+fn script_of<'a>(ended: &CommandEnd<'a>) -> Option<Script<'a>> {
     let words: Vec<&str> = ended.words.iter().map(String::as_str).collect();
     let (manager, script, rest) = match words.as_slice() {
         [manager @ ("npm" | "pnpm" | "yarn" | "bun"), "run" | "run-script", script, rest @ ..] => {
@@ -135,7 +135,7 @@ fn script_of<'a>(ended: &Ended<'a>) -> Option<Script<'a>> {
 
 /// The target that make says it has no rule for, if the command asked for it. An option or a variable may choose another makefile, so it
 /// leaves the question open.
-fn target_of<'a>(ended: &Ended<'a>) -> Option<Target<'a>> {
+fn target_of<'a>(ended: &CommandEnd<'a>) -> Option<Target<'a>> {
     let (program, targets) = ended.words.split_first()?;
     let is_open = targets.iter().any(|word| word.starts_with('-') || word.contains('='));
     let says = |target: &&String| ended.stderr.contains(&format!("No rule to make target '{target}'"));
@@ -144,7 +144,7 @@ fn target_of<'a>(ended: &Ended<'a>) -> Option<Target<'a>> {
 }
 
 /// True if a test runner says that there was nothing to run. Pytest says so with its exit code.
-fn found_no_tests(ended: &Ended<'_>) -> bool {
+fn found_no_tests(ended: &CommandEnd<'_>) -> bool {
     let words: Vec<&str> = ended.words.iter().map(String::as_str).collect();
     let is_pytest =
         words.first() == Some(&"pytest") || words.windows(2).any(|pair| matches!(pair, ["-m" | "run", "pytest"]));
@@ -175,7 +175,7 @@ mod tests {
     fn finds_scripts() {
         let check = |line: &str, stderr: &str, expected: Option<&str>| {
             let (words, stdout) = (words(line), "");
-            let ended = Ended { words: &words, code: 1, stdout, stderr, is_operators: false };
+            let ended = CommandEnd { words: &words, code: 1, stdout, stderr, is_operators: false };
             assert_eq!(script_of(&ended), expected.map(Script), "{line}");
         };
         check("npm run lint", "", Some("lint"));
@@ -194,7 +194,7 @@ mod tests {
     fn finds_targets() {
         let check = |line: &str, expected: Option<&str>| {
             let (words, stderr) = (words(line), "make: *** No rule to make target 'lint'.  Stop.");
-            let ended = Ended { words: &words, code: 2, stdout: "", stderr, is_operators: false };
+            let ended = CommandEnd { words: &words, code: 2, stdout: "", stderr, is_operators: false };
             assert_eq!(target_of(&ended), expected.map(Target), "{line}");
         };
         check("make lint", Some("lint"));
@@ -208,10 +208,10 @@ mod tests {
     fn the_word_of_the_program_is_not_enough() {
         let ended_in = |project: &Project, line: &str, code: i32, text: &str| {
             let words = words(line);
-            cause(&Ended { words: &words, code, stdout: text, stderr: text, is_operators: true }, project).code
+            cause(&CommandEnd { words: &words, code, stdout: text, stderr: text, is_operators: true }, project).code
         };
         let files = [r#"{"scripts":{"test":"x"}}"#, "lint:\n"];
-        let project = |has_tests| Project::of_texts(files, files, [has_tests, has_tests]);
+        let project = |has_tests| Project::from_texts(files, files, [has_tests, has_tests]);
         let (without, with) = (project(false), project(true));
         let ended = |line: &str, code: i32, text: &str| ended_in(&without, line, code, text);
         assert_eq!(ended("npm test", 1, "npm error Missing script: \"test\""), Code::Failed);
@@ -231,10 +231,10 @@ mod tests {
     #[test]
     fn what_the_run_removed_stays_a_failure() {
         let files = [r#"{"scripts":{"lint":"x"}}"#, "lint:\n"];
-        let project = Project::of_texts(["{}", "all:\n"], files, [false, true]);
+        let project = Project::from_texts(["{}", "all:\n"], files, [false, true]);
         let check = |line: &str, code: i32, text: &str, removed: &str| {
             let words = words(line);
-            let ended = Ended { words: &words, code, stdout: "", stderr: text, is_operators: false };
+            let ended = CommandEnd { words: &words, code, stdout: "", stderr: text, is_operators: false };
             let expected = Cause { code: Code::Failed, removed: Some(removed.to_owned()) };
             assert_eq!(cause(&ended, &project), expected, "{line}");
         };
@@ -246,11 +246,11 @@ mod tests {
     #[test]
     fn a_command_that_did_nothing_has_not_passed() {
         let files = [r#"{"scripts":{"lint":"x"}}"#, ""];
-        let removed = Project::of_texts(["{}", ""], files, [false, true]);
-        let same = Project::of_texts(files, files, [true, true]);
+        let removed = Project::from_texts(["{}", ""], files, [false, true]);
+        let same = Project::from_texts(files, files, [true, true]);
         let check = |line: &str, ran_no_test: bool, expected: Option<Code>| {
             let words = words(line);
-            let ended = Ended { words: &words, code: 0, stdout: "", stderr: "", is_operators: true };
+            let ended = CommandEnd { words: &words, code: 0, stdout: "", stderr: "", is_operators: true };
             assert_eq!(vacuous(&ended, ran_no_test, &removed).map(|cause| cause.code), expected, "{line}");
         };
         check("npm run lint --if-present", false, Some(Code::Failed));
@@ -261,7 +261,7 @@ mod tests {
             check(line, false, None);
         }
         let words = words("npm run lint --if-present");
-        let ended = Ended { words: &words, code: 0, stdout: "", stderr: "", is_operators: true };
+        let ended = CommandEnd { words: &words, code: 0, stdout: "", stderr: "", is_operators: true };
         assert_eq!(vacuous(&ended, true, &same), None);
     }
 }

@@ -46,7 +46,7 @@ export!(
 /// The checks of the plan, in a fixed order (decision verification-plan).
 fn verify(stage: &Stage) -> Result<Outcome, Problem> {
     let written = |name: &str| stage.attribute(name).map(str::trim).filter(|text| !text.is_empty());
-    let settings = Settings::of(stage);
+    let settings = Settings::for_stage(stage);
     let may_lack_plan = settings.as_ref().is_some_and(|settings| !settings.needs_plan);
     let key = written("verification.plan_context_key").unwrap_or(PLAN_KEY);
     let plan = match stage.context(key).filter(|value| !value.is_null()) {
@@ -72,7 +72,7 @@ fn verify(stage: &Stage) -> Result<Outcome, Problem> {
     };
     let planned = plan.commands.iter().map(planned).collect::<Result<Vec<_>, _>>()?;
     let commands = Commands::complete(planned, settings.as_ref(), written("verification.role"))?;
-    let report = Report::of(plan.files, &commands);
+    let report = Report::new(plan.files, &commands);
     run::run(commands, report, Bounds { stage, folder: folder.as_deref(), settings: settings.as_ref() })
 }
 

@@ -1,8 +1,8 @@
-//! What the project had before the first command ran, and when the run began: scripts, make targets, test files. Only what was certainly
-//! never there drops a command: a stage of the run may have removed it.
+//! Scripts, make targets and test files of the project, before the first command ran and when the run began. A command is dropped only
+//! for something that certainly never existed: a stage of the run may have removed everything else.
 //!
-//! A command runs the code under test, which may change all of it. So nothing is read after that. What cannot be read or decided counts
-//! as being there.
+//! A command runs the code under test, which may change all of it, so nothing is read after the first one. Anything that cannot be read or
+//! decided counts as existing.
 
 use crate::settings::{Base, BaseFile};
 use glovebox_plugin_sdk::test_files::{is_searched, is_test_file};
@@ -17,30 +17,30 @@ const PACKAGE: &str = "package.json";
 /// The makefiles that make looks for, in its order.
 const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
-/// A project, as far as a failure may be its list's own.
+/// The parts of a project that explain why a command of the list fails.
 #[derive(Debug)]
 pub(crate) struct Project {
     /// As it is.
     now: Files,
     /// As it was when the run began.
     base: Files,
-    /// Whether commands start in the root of the workspace.
+    /// True if commands start in the root of the workspace.
     is_root: bool,
 }
 
-/// What a project has at one moment.
+/// The relevant files of a project at one moment.
 #[derive(Debug)]
 struct Files {
-    package: Found<Value>,
-    makefile: Found<Makefile>,
+    package: FileLookup<Value>,
+    makefile: FileLookup<Makefile>,
     has_tests: bool,
 }
 
 /// A file that was looked for.
 #[derive(Debug)]
-enum Found<T> {
+enum FileLookup<T> {
     Absent,
-    /// What it says is not known.
+    /// Its content is unknown.
     Unreadable,
     Read(T),
 }
@@ -57,33 +57,33 @@ pub(crate) struct Script<'a>(pub(crate) &'a str);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Target<'a>(pub(crate) &'a str);
 
-/// Whether a project has what a command needs.
+/// The absence of a script, a target or tests that a command needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lack {
-    /// It has it, or that is not known.
+    /// The project has it, or that is unknown.
     None,
-    /// It has it no more: the run removed it.
+    /// The run removed it.
     Removed,
-    /// It never had it.
+    /// It never existed.
     Always,
 }
 
 impl Project {
-    /// Looks at the folder in which the commands start. A file that the base does not tell of is what it was.
-    pub(crate) fn of(folder: Option<&str>, base: Option<&Base>) -> Self {
+    /// Reads the folder in which the commands start. A file that is not in the base is unchanged.
+    pub(crate) fn read(folder: Option<&str>, base: Option<&Base>) -> Self {
         let now = |name: &str| {
             let path = folder.map_or_else(|| name.to_owned(), |folder| format!("{folder}/{name}"));
             match files::read_text(path, FILE_BYTES_MAX) {
-                Ok(text) => Found::Read(text),
-                Err(error) if error.code == "not-found" => Found::Absent,
-                Err(_) => Found::Unreadable,
+                Ok(text) => FileLookup::Read(text),
+                Err(error) if error.code == "not-found" => FileLookup::Absent,
+                Err(_) => FileLookup::Unreadable,
             }
         };
         let before = |name: &str| match base.and_then(|base| base.files.get(name)) {
             None => now(name),
-            Some(BaseFile::Absent) => Found::Absent,
-            Some(BaseFile::Unreadable) => Found::Unreadable,
-            Some(BaseFile::Text(text)) => Found::Read(text.clone()),
+            Some(BaseFile::Absent) => FileLookup::Absent,
+            Some(BaseFile::Unreadable) => FileLookup::Unreadable,
+            Some(BaseFile::Text(text)) => FileLookup::Read(text.clone()),
         };
         let has_tests = has_tests(folder.unwrap_or_default());
         let had_tests = base.map_or(has_tests, |base| base.has_tests);
@@ -93,37 +93,37 @@ impl Project {
 
     /// A project whose `package.json` and makefile are these texts, and were the others when the run began.
     #[cfg(test)]
-    pub(crate) fn of_texts(now: [&str; 2], base: [&str; 2], [has_tests, had_tests]: [bool; 2]) -> Self {
+    pub(crate) fn from_texts(now: [&str; 2], base: [&str; 2], [has_tests, had_tests]: [bool; 2]) -> Self {
         let read = |[package, makefile]: [&str; 2], has_tests| {
-            let text = |name: &str| Found::Read(if name == PACKAGE { package } else { makefile }.to_owned());
+            let text = |name: &str| FileLookup::Read(if name == PACKAGE { package } else { makefile }.to_owned());
             Files::read(text, has_tests)
         };
         Self { now: read(now, has_tests), base: read(base, had_tests), is_root: true }
     }
 
-    /// Whether `scripts` of `package.json` lacks a name. A command of the operator needs a `package.json` that never had it: without one,
-    /// what the run wrote would decide.
+    /// The absence of a name in `scripts` of `package.json`. A command of the operator is dropped only for a `package.json` that never had
+    /// the name: without such a file, the one that the run wrote would decide.
     pub(crate) fn script(&self, script: Script<'_>, is_operators: bool) -> Lack {
         let before = match &self.base.package {
-            Found::Absent => !is_operators && self.is_root,
+            FileLookup::Absent => !is_operators && self.is_root,
             package => package.lacks_script(script),
         };
-        Lack::of(self.now.package.lacks_script(script), before)
+        Lack::new(self.now.package.lacks_script(script), before)
     }
 
-    /// Whether a rule of the makefile can make a target, now and in the base. A project without a makefile has no rule.
+    /// The absence of a rule that can make a target, now and in the base. A project without a makefile has no rule.
     pub(crate) fn target(&self, target: Target<'_>) -> Lack {
-        Lack::of(self.now.makefile.lacks_target(target), self.base.makefile.lacks_target(target))
+        Lack::new(self.now.makefile.lacks_target(target), self.base.makefile.lacks_target(target))
     }
 
-    /// Whether no file has the name of a test.
+    /// The absence of files with the name of a test.
     pub(crate) fn tests(&self) -> Lack {
-        Lack::of(!self.now.has_tests, !self.base.has_tests)
+        Lack::new(!self.now.has_tests, !self.base.has_tests)
     }
 }
 
 impl Lack {
-    fn of(now: bool, before: bool) -> Self {
+    fn new(now: bool, before: bool) -> Self {
         match (now, before) {
             (false, _) => Self::None,
             (true, false) => Self::Removed,
@@ -133,30 +133,30 @@ impl Lack {
 }
 
 impl Files {
-    fn read(read: impl Fn(&str) -> Found<String>, has_tests: bool) -> Self {
+    fn read(read: impl Fn(&str) -> FileLookup<String>, has_tests: bool) -> Self {
         let package = match read(PACKAGE) {
-            Found::Read(text) => text.parse().map_or(Found::Unreadable, Found::Read),
-            Found::Unreadable => Found::Unreadable,
-            Found::Absent => Found::Absent,
+            FileLookup::Read(text) => text.parse().map_or(FileLookup::Unreadable, FileLookup::Read),
+            FileLookup::Unreadable => FileLookup::Unreadable,
+            FileLookup::Absent => FileLookup::Absent,
         };
         let mut makefiles = MAKEFILES.iter().map(|name| match read(name) {
-            Found::Read(text) => Found::Read(Makefile(text)),
-            Found::Unreadable => Found::Unreadable,
-            Found::Absent => Found::Absent,
+            FileLookup::Read(text) => FileLookup::Read(Makefile(text)),
+            FileLookup::Unreadable => FileLookup::Unreadable,
+            FileLookup::Absent => FileLookup::Absent,
         });
-        let makefile = makefiles.find(|found| !matches!(found, Found::Absent)).unwrap_or(Found::Absent);
+        let makefile = makefiles.find(|found| !matches!(found, FileLookup::Absent)).unwrap_or(FileLookup::Absent);
         Self { package, makefile, has_tests }
     }
 }
 
-impl Found<Value> {
+impl FileLookup<Value> {
     /// True if it can be read and its `scripts` do not have this name.
     fn lacks_script(&self, Script(name): Script<'_>) -> bool {
         matches!(self, Self::Read(package) if package["scripts"].get(name).is_none())
     }
 }
 
-impl Found<Makefile> {
+impl FileLookup<Makefile> {
     /// True if no rule can make this target.
     fn lacks_target(&self, target: Target<'_>) -> bool {
         match self {
@@ -210,17 +210,17 @@ mod tests {
     #[test]
     fn knows_scripts_that_are_not_there() {
         let lacks = |text: &str| {
-            let files = Files::read(|_| Found::Read(text.to_owned()), true);
+            let files = Files::read(|_| FileLookup::Read(text.to_owned()), true);
             files.package.lacks_script(Script("lint"))
         };
         assert!(lacks(r#"{"scripts":{"test":"a"}}"#) && lacks("{}"));
         assert!(!lacks(r#"{"scripts":{"lint":"a"}}"#) && !lacks("") && !lacks("{"));
-        assert!(!Found::<Value>::Absent.lacks_script(Script("lint")));
+        assert!(!FileLookup::<Value>::Absent.lacks_script(Script("lint")));
     }
 
     #[test]
     fn knows_targets_that_nothing_makes() {
-        let lacks = |text: &str| Found::Read(Makefile(text.to_owned())).lacks_target(Target("lint"));
+        let lacks = |text: &str| FileLookup::Read(Makefile(text.to_owned())).lacks_target(Target("lint"));
         assert!(lacks("all:\n\tlint\n") && lacks("") && lacks("A := $(B:x=y)\n# lint:\n"));
         for text in ["build lint: x\n", "build \\\n  lint \\\n  x:\n", "li%:\n", "$(NAMES): x\n", "include a.mk\n"] {
             assert!(!lacks(text), "{text}");
@@ -228,25 +228,26 @@ mod tests {
         for text in ["-include a.mk\n", ".DEFAULT:\n\ttrue\n", "$(foreach a,b,$(eval $(a):))\n"] {
             assert!(!lacks(text), "{text}");
         }
-        assert!(Found::Absent.lacks_target(Target("lint")));
-        assert!(!Found::<Makefile>::Unreadable.lacks_target(Target("lint")));
+        assert!(FileLookup::Absent.lacks_target(Target("lint")));
+        assert!(!FileLookup::<Makefile>::Unreadable.lacks_target(Target("lint")));
     }
 
     #[test]
     fn what_the_run_removed_is_not_missing() {
-        let script =
-            |now: &str, base: &str| Project::of_texts([now, ""], [base, ""], [true, true]).script(Script("lint"), true);
+        let script = |now: &str, base: &str| {
+            Project::from_texts([now, ""], [base, ""], [true, true]).script(Script("lint"), true)
+        };
         let (with, without) = (r#"{"scripts":{"lint":"a"}}"#, "{}");
         assert_eq!(script(without, with), Lack::Removed);
         assert_eq!(script(without, without), Lack::Always);
         assert_eq!(script(with, without), Lack::None);
-        assert_eq!(script(without, "{"), Lack::Removed, "what cannot be read counts as being there");
+        assert_eq!(script(without, "{"), Lack::Removed, "an unreadable file counts as complete");
         let target =
-            |now: &str, base: &str| Project::of_texts(["", now], ["", base], [true, true]).target(Target("lint"));
+            |now: &str, base: &str| Project::from_texts(["", now], ["", base], [true, true]).target(Target("lint"));
         assert_eq!(target("all:\n", "lint:\n"), Lack::Removed);
         assert_eq!(target("all:\n", "all: x\n"), Lack::Always);
         assert_eq!(target("all:\n", "include a.mk\n"), Lack::Removed);
-        let tests = |has| Project::of_texts(["", ""], ["", ""], has).tests();
+        let tests = |has| Project::from_texts(["", ""], ["", ""], has).tests();
         assert_eq!(tests([false, true]), Lack::Removed);
         assert_eq!(tests([false, false]), Lack::Always);
         assert_eq!(tests([true, false]), Lack::None);
@@ -256,8 +257,8 @@ mod tests {
     #[test]
     fn a_new_file_drops_no_command_of_the_operator() {
         let lack = |is_root, is_operators| {
-            let now = Files::read(|_| Found::Read("{}".to_owned()), true);
-            let base = Files::read(|_| Found::Absent, true);
+            let now = Files::read(|_| FileLookup::Read("{}".to_owned()), true);
+            let base = Files::read(|_| FileLookup::Absent, true);
             Project { now, base, is_root }.script(Script("lint"), is_operators)
         };
         assert_eq!(lack(true, false), Lack::Always);

@@ -1,5 +1,5 @@
-//! How a list of commands is adjusted after a failure that is the list's own (decision command-list-adjustments). Pure: a list goes in,
-//! another one comes out.
+//! Adjusts a list of commands after a failure that the list itself caused (decision command-list-adjustments). Pure: takes a list and
+//! returns another one.
 
 use crate::commands::Command;
 use crate::failure::Code;
@@ -10,7 +10,7 @@ use glovebox_plugin_sdk::{Value, json};
 pub(crate) struct Adjustment {
     /// The cause.
     pub(crate) reason: Code,
-    /// What was done about it.
+    /// The rule that was applied.
     pub(crate) rule: &'static str,
     /// The commands before.
     pub(crate) previous: Vec<String>,
@@ -31,9 +31,9 @@ impl Adjustment {
     }
 }
 
-/// What drops a command.
+/// The rule that drops a command.
 pub(crate) const DROP: &str = "drop_failed_command";
-/// What moves a check before what removes its file.
+/// The rule that moves a check before the cleanup that removes its file.
 pub(crate) const REORDER: &str = "reorder_clean_and_artifact_check";
 
 /// The list without the command at `failed`.
@@ -42,7 +42,7 @@ pub(crate) fn without(list: &[Command], failed: usize, reason: Code) -> Adjustme
     Adjustment { reason, rule: DROP, previous: lines(list), next: kept.collect() }
 }
 
-/// The list with the check at `failed` before the cleanup that removed its file; none where that is not what happened.
+/// The list with the check at `failed` before the cleanup that removed its file; none if nothing removed its file.
 pub(crate) fn reordered(list: &[Command], failed: usize) -> Option<Adjustment> {
     let check = list.get(failed).filter(|command| is_artifact_check(&command.words))?;
     let cleanup = list[..failed].iter().position(|command| is_cleanup(&command.words))?;

@@ -1,4 +1,4 @@
-//! What a stage keeps of its commands: `verification.results.json`, and the output for the next stage.
+//! The artifacts of a stage about its commands: `verification.results.json`, and the output for the next stage.
 
 use crate::commands::{Command, Commands};
 use crate::failure::Code;
@@ -17,9 +17,9 @@ pub(crate) struct Report {
     checked_files: Vec<String>,
     /// One entry for each command that ran.
     commands: Vec<Value>,
-    /// What became of the list of commands.
+    /// The adjustments of the list of commands.
     adjustments: Vec<Value>,
-    /// Commands that a bound left out.
+    /// Commands that are left out because of a bound.
     left_out: Vec<String>,
     /// Commands of the operator's contract that were not verified: dropped, or without room because of the plan.
     dropped_checks: Vec<String>,
@@ -28,7 +28,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn of(checked_files: Vec<String>, commands: &Commands) -> Self {
+    pub(crate) fn new(checked_files: Vec<String>, commands: &Commands) -> Self {
         let (left_out, dropped_checks) = (commands.left_out.clone(), commands.crowded_out.clone());
         Self { checked_files, left_out, dropped_checks, ..Self::default() }
     }
@@ -87,7 +87,7 @@ impl Report {
     }
 }
 
-/// What the command printed, for the next stage's feedback.
+/// Keeps the output of a command, for the feedback of the next stage.
 pub(crate) fn keep_output(stage: &Stage, exit: &Exit) {
     let code = exit.code.map_or_else(|| exit.how.clone(), |code| code.to_string());
     let text = format!("exit_code={code}\nstdout:\n{}\nstderr:\n{}\n", exit.stdout.text(), exit.stderr.text());
@@ -105,7 +105,7 @@ fn keep_text(name: &str, text: &str) {
     }
 }
 
-/// The last bytes of a text, from a character's border on.
+/// The last bytes of a text, from the start of a character on.
 pub(crate) fn end_of(text: &str, bytes_max: usize) -> &str {
     let mut from = text.len().saturating_sub(bytes_max);
     while !text.is_char_boundary(from) {

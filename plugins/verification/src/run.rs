@@ -1,8 +1,8 @@
-//! Runs the commands in order. A failure that is the list's own adjusts the list, as often as the operator allows
+//! Runs the commands in order. A failure that the list itself caused adjusts the list, as often as the operator allows
 //! (decision command-list-adjustments).
 
 use crate::commands::{Command, Commands, Source};
-use crate::failure::{Cause, Code, Ended, cause, vacuous};
+use crate::failure::{Cause, Code, CommandEnd, cause, vacuous};
 use crate::project::Project;
 use crate::recovery::{self, Adjustment};
 use crate::report::{Report, end_of, keep_output};
@@ -14,18 +14,18 @@ use glovebox_plugin_sdk::{Outcome, Stage};
 /// Bytes of output in a failure's notes.
 const QUOTE_BYTES_MAX: usize = 2000;
 
-/// The stage, and what bounds its commands.
+/// The stage, and the bounds of its commands.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds<'a> {
     pub(crate) stage: &'a Stage,
-    /// Where the commands start.
+    /// The folder where the commands start.
     pub(crate) folder: Option<&'a str>,
     /// None where the operator has no `[verify]`: nothing is adjusted.
     pub(crate) settings: Option<&'a Settings>,
 }
 
-/// What became of one command.
-enum Step {
+/// The result of one command.
+enum CommandResult {
     Passed(String),
     /// The list may be to blame. The outcome stands if it is not adjusted.
     Failed(Code, Box<Outcome>),
@@ -34,7 +34,7 @@ enum Step {
 }
 
 /// The commands as far as they ran.
-struct Running<'a> {
+struct CommandRun<'a> {
     bounds: Bounds<'a>,
     /// As it was before the first command.
     project: Project,
@@ -42,14 +42,14 @@ struct Running<'a> {
     report: Report,
     /// Receipts of the commands that passed.
     passed: Vec<String>,
-    /// Commands that passed and of which the test runner says that it ran no test.
+    /// Commands that passed although their test runner ran no test.
     without_tests: Vec<String>,
     /// Commands that were dropped, each with the cause.
     dropped: Vec<(String, Code)>,
     /// Commands of the list at any time.
     tried: Vec<String>,
     adjustments_left: u64,
-    /// Whether the next command begins with the files that the first one began with.
+    /// True if the next command begins with the files that the first one began with.
     starts_over: bool,
 }
 
@@ -58,8 +58,8 @@ pub(crate) fn run(commands: Commands, report: Report, bounds: Bounds<'_>) -> Res
     let adjustments_left = bounds.settings.map_or(0, |settings| settings.recovery_attempts);
     let tried = commands.lines();
     let place = bounds.folder.map(str::to_owned).or_else(|| working_dir(bounds.stage));
-    let project = Project::of(place.as_deref(), bounds.settings.map(|settings| &settings.base));
-    let mut running = Running {
+    let project = Project::read(place.as_deref(), bounds.settings.map(|settings| &settings.base));
+    let mut running = CommandRun {
         bounds,
         project,
         commands,
@@ -76,27 +76,27 @@ pub(crate) fn run(commands: Commands, report: Report, bounds: Bounds<'_>) -> Res
     ended
 }
 
-/// Where commands start without a `verification.workdir`.
+/// The folder where commands start without a `verification.workdir`.
 fn working_dir(stage: &Stage) -> Option<String> {
     let written = stage.attribute("working_dir")?;
     Some(written.split('/').filter(|name| !matches!(*name, "" | ".")).collect::<Vec<_>>().join("/"))
 }
 
-impl Running<'_> {
+impl CommandRun<'_> {
     fn run_all(&mut self) -> Result<Outcome, Problem> {
         let mut next = 0;
         loop {
             while let Some(command) = self.commands.list.get(next).cloned() {
                 match self.step(&command)? {
-                    Step::Passed(receipt) => {
+                    CommandResult::Passed(receipt) => {
                         self.passed.push(receipt);
                         next += 1;
                     }
-                    Step::Failed(code, outcome) => match self.adjust(next, code) {
+                    CommandResult::Failed(code, outcome) => match self.adjust(next, code) {
                         Some(from) => next = from,
                         None => return Ok(*outcome),
                     },
-                    Step::Ended(outcome) => return Ok(outcome),
+                    CommandResult::Ended(outcome) => return Ok(outcome),
                 }
             }
             let is_empty = self.commands.list.is_empty();
@@ -114,7 +114,7 @@ impl Running<'_> {
         }
     }
 
-    /// What the commands that are left have shown. What was dropped or left out has shown nothing.
+    /// The outcome of the commands that ran. Dropped commands and those that were left out prove nothing.
     fn outcome(&self) -> Outcome {
         let total = self.passed.len() + self.dropped.len();
         let mut notes = format!("verification passed: {} of {total} commands", self.passed.len());
@@ -143,12 +143,12 @@ impl Running<'_> {
     }
 
     /// Runs one command.
-    fn step(&mut self, command: &Command) -> Result<Step, Problem> {
+    fn step(&mut self, command: &Command) -> Result<CommandResult, Problem> {
         let Bounds { stage, folder, .. } = self.bounds;
         if let Some(code) = command.fault() {
             self.report.failed(command, code, "");
             let reason = format!("Unsupported command format. Shell operators are not allowed.: {}", command.line);
-            return Ok(Step::Failed(code, Box::new(Outcome::fail(code.as_str(), reason))));
+            return Ok(CommandResult::Failed(code, Box::new(Outcome::fail(code.as_str(), reason))));
         }
         let described = exec::argv(&command.words).set_up_by(stage);
         let described = described.map_err(|reason| Problem::new("verification/timeout-syntax", reason))?;
@@ -160,12 +160,12 @@ impl Running<'_> {
         };
         let exit = match exit {
             Ok(exit) => exit,
-            Err(error) => return Ok(Step::Ended(Outcome::from(error))),
+            Err(error) => return Ok(CommandResult::Ended(Outcome::from(error))),
         };
         self.report.ran(command, &exit);
         let [stdout, stderr] = [&exit.stdout, &exit.stderr].map(|stream| stream.text());
         let number = exit.code.filter(|_| exit.how == "exited");
-        let ended = number.map(|code| Ended {
+        let ended = number.map(|code| CommandEnd {
             words: &command.words,
             code,
             stdout: &stdout,
@@ -180,7 +180,7 @@ impl Running<'_> {
         };
         if exit.passed() && cause.is_none() {
             self.without_tests.extend(exit.ran_no_test().then(|| command.line.clone()));
-            return Ok(Step::Passed(exit.receipt));
+            return Ok(CommandResult::Passed(exit.receipt));
         }
         keep_output(stage, &exit);
         let (code, outcome) = match (cause, number) {
@@ -195,8 +195,8 @@ impl Running<'_> {
         let quote = [&stderr, &stdout].into_iter().find(|text| !text.trim().is_empty());
         let outcome = outcome.notes(quote.map_or("", |text| end_of(text.trim(), QUOTE_BYTES_MAX)));
         Ok(match code {
-            Some(code) => Step::Failed(code, Box::new(outcome)),
-            None => Step::Ended(outcome),
+            Some(code) => CommandResult::Failed(code, Box::new(outcome)),
+            None => CommandResult::Ended(outcome),
         })
     }
 

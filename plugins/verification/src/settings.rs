@@ -1,4 +1,4 @@
-//! What the operator's `[verify]` says for this stage. The host made it before the first stage ran; no stage can change it.
+//! The settings of the operator's `[verify]` for this stage. The host made them before the first stage ran; no stage can change them.
 
 use glovebox_plugin_sdk::{Stage, Value};
 use std::collections::BTreeMap;
@@ -10,26 +10,26 @@ pub(crate) struct Phase {
     pub(crate) contract: Vec<String>,
     /// Those of the project's kind.
     pub(crate) fallback: Vec<String>,
-    /// How many are added at most.
+    /// Most commands that are added.
     pub(crate) commands_max: usize,
 }
 
 /// The settings.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// Whether the stage fails without a plan.
+    /// True if the stage fails without a plan.
     pub(crate) needs_plan: bool,
-    /// What completes the plan.
+    /// The phase that completes the plan.
     pub(crate) planner: Phase,
-    /// Whether it completes a plan with commands too.
+    /// True if it also completes a plan that has commands.
     pub(crate) augment_nonempty: bool,
-    /// What is added after it.
+    /// The phase after it.
     pub(crate) worker: Phase,
-    /// Whether a command of the worker that cannot run is left out.
+    /// True if a command of the worker that cannot run is left out.
     pub(crate) skips_invalid: bool,
     /// Times that the list may be adjusted.
     pub(crate) recovery_attempts: u64,
-    /// Whether a command of the plan may be dropped.
+    /// True if a command of the plan may be dropped.
     pub(crate) recovers_explicit: bool,
     /// The project when the run began.
     pub(crate) base: Base,
@@ -40,11 +40,11 @@ pub(crate) struct Settings {
 pub(crate) struct Base {
     /// By name, those that the run has changed since.
     pub(crate) files: BTreeMap<String, BaseFile>,
-    /// Whether some file had the name of a test.
+    /// True if some file had the name of a test.
     pub(crate) has_tests: bool,
 }
 
-/// What a file was.
+/// A file when the run began.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BaseFile {
     Absent,
@@ -53,8 +53,8 @@ pub(crate) enum BaseFile {
 }
 
 impl Settings {
-    /// Those of a stage; none where the operator has no `[verify]`. A field that is not there is its default, which allows nothing.
-    pub(crate) fn of(stage: &Stage) -> Option<Self> {
+    /// Reads those of a stage; none where the operator has no `[verify]`. A field that is not there is its default, which allows nothing.
+    pub(crate) fn for_stage(stage: &Stage) -> Option<Self> {
         let told: Value = stage.extra("verify")?.parse().ok()?;
         let flag = |name: &str| told[name].as_bool().unwrap_or_default();
         Some(Self {
@@ -75,7 +75,7 @@ impl Settings {
     }
 }
 
-/// What is not understood counts as being there.
+/// Reads the files of the base. A file of an unknown form counts as unreadable.
 fn base(told: &Value) -> Base {
     let files = told["files"].as_object().into_iter().flatten();
     let files = files.map(|(name, file)| {

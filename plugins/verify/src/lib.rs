@@ -8,7 +8,7 @@
 use glovebox_plugin_sdk::exec::{self, Exit};
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, artifact, export, log};
 
-/// How much of the output a reason quotes, in bytes.
+/// Most bytes of the output that a reason quotes.
 const QUOTE_BYTES_MAX: usize = 2 * 1024;
 
 struct Verify;

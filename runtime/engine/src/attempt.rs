@@ -234,7 +234,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             attempt_id: assignment.attempt.id.clone(),
             has_folder: binding.starts_processes(),
             recovery: Recovery::for_stage(&self.plan, &assignment.stage(), &assignment.attempt.task.branch),
-            keeps: Keeps::new(binding.separation.as_ref(), node.access.allowed_write_paths.is_some()),
+            keeps: Keeps::new(binding.separation.as_ref()),
         };
         if sandbox.begins_with_builders {
             fact.commands.isolation = Some(Isolation::BuildersCaches);

@@ -149,6 +149,7 @@ fn call(tier: FileTier, files: Option<FileSetting>, steps: &[(&str, &str)]) -> C
         attributes: steps.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
         context: BTreeMap::new(),
         outgoing: vec![],
+        write_paths: vec![],
         last_failure: None,
         extra: vec![],
     };

@@ -66,6 +66,7 @@ pub(crate) fn input_of(input: StageInput, tier: FileTier, view: Option<&View>) -
         context: input.context.into_iter().map(entry).collect(),
         outgoing: input.outgoing.into_iter().map(edge).collect(),
         mounts,
+        write_paths: input.write_paths.iter().map(ToString::to_string).collect(),
         last_failure: input.last_failure.map(|failure| types::Failure {
             class: failure.class.as_str().to_owned(),
             code: failure.code.into(),

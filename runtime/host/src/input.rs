@@ -2,6 +2,7 @@
 //!
 //! These mirror `wit/types.wit`. They are data: the engine fills them from the pipeline and the journal.
 
+use glovebox_record::scope::Entry;
 use glovebox_record::{Attempt, Failure, RunId};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -40,6 +41,8 @@ pub struct StageInput {
     pub context: BTreeMap<String, Value>,
     /// Outgoing edges.
     pub outgoing: Vec<OutgoingEdge>,
+    /// The paths that the stage may write, by its bound scope.
+    pub write_paths: Vec<Entry>,
     /// The failure that led here.
     pub last_failure: Option<Failure>,
     /// Extra pairs.

@@ -85,6 +85,7 @@ fn call(fixture: &Fixture, tier: FileTier, scope: Scope, limits: &[(LimitName, u
         attributes: steps.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
         context: BTreeMap::new(),
         outgoing: vec![],
+        write_paths: vec![],
         last_failure: None,
         extra: vec![],
     };

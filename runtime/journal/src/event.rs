@@ -45,6 +45,7 @@ pub use stage::{
 pub use steered::StageSteered;
 pub use went_back::WentBack;
 
+use glovebox_record::scope::Entry;
 use glovebox_record::spend::SpendBounds;
 use glovebox_record::{Failure, SandboxRecord, Status};
 use schemars::JsonSchema;
@@ -266,6 +267,9 @@ pub struct Replanned {
     /// Its components: digest of the bytes by handler.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub components: BTreeMap<String, Digest>,
+    /// The bound write scopes of nodes that the grants narrowed below their `allowed_write_paths`; absent when there are none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub narrowed_scopes: BTreeMap<NodeId, Vec<Entry>>,
     /// Blob with what the new plan allows.
     pub capabilities_digest: Digest,
     /// Capabilities that only the new plan has.

@@ -14,8 +14,15 @@ use glovebox_record::scope::Entry;
 /// The scripts (`*.sh`) in the command of a failed tool stage that a builder with an explicit write scope may not write, as written and
 /// in order. Empty for every other pair of nodes.
 pub fn out_of_reach(pipeline: &Pipeline, failed: &Node, builder: &Node) -> Vec<String> {
-    let is_meant = failed.handler.kind() == HandlerKind::Tool && builder.is_builder();
-    let Some(scope) = builder.access.allowed_write_paths.as_ref().filter(|_| is_meant) else { return Vec::new() };
+    let scope = builder.access.allowed_write_paths.as_deref();
+    scope.map_or_else(Vec::new, |scope| out_of_scope(pipeline, failed, builder, scope))
+}
+
+/// The same for the builder's bound scope, which the operator's grants may have narrowed.
+pub fn out_of_scope(pipeline: &Pipeline, failed: &Node, builder: &Node, scope: &[Entry]) -> Vec<String> {
+    if failed.handler.kind() != HandlerKind::Tool || !builder.is_builder() {
+        return Vec::new();
+    }
     let Some(command) = failed.attributes.get(key::TOOL_COMMAND) else { return Vec::new() };
     let base = workdir(failed);
     let sealed = pipeline.scenario_folders();

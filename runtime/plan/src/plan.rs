@@ -210,6 +210,16 @@ impl Plan {
         self.bindings.values().map(|bound| (bound.handler.clone(), bound.digest)).collect()
     }
 
+    /// The write scopes of nodes that may write less than they ask for.
+    pub fn narrowed_scopes(&self) -> BTreeMap<NodeId, Vec<Entry>> {
+        let is_narrowed = |id: &NodeId, bound: &[Entry]| {
+            let wanted = self.pipeline.node(id).and_then(|node| node.access.allowed_write_paths.as_ref());
+            wanted.into_iter().flatten().any(|wanted| !bound.iter().any(|entry| entry.covers(wanted)))
+        };
+        let scopes = self.bindings.iter().map(|(id, binding)| (id, &binding.scope.write));
+        scopes.filter(|(id, bound)| is_narrowed(id, bound)).map(|(id, bound)| (id.clone(), bound.clone())).collect()
+    }
+
     /// Nodes that ask a model and get simulated answers: no script and no provider answers, and they have no `test.*` attributes.
     pub fn simulated(&self) -> BTreeSet<NodeId> {
         let is_simulated = |id: &NodeId| {

@@ -37,7 +37,7 @@ pub const WIT: [SdkFile; 11] = files!(
 pub const WORLDS: SdkFile = ("wit/worlds.wit", include_str!("../../../../wit/worlds.wit"));
 
 /// The SDK without its manifest.
-pub const SDK: [SdkFile; 21] = files!(
+pub const SDK: [SdkFile; 22] = files!(
     "plugin-sdk/",
     "sdk/",
     [
@@ -55,6 +55,7 @@ pub const SDK: [SdkFile; 21] = files!(
         "src/pattern.rs",
         "src/plan.rs",
         "src/rules.rs",
+        "src/scope.rs",
         "src/stage.rs",
         "src/test_files.rs",
         "src/testing.rs",

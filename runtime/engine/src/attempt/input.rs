@@ -37,7 +37,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         binding: &Binding,
         assignment: &Assignment,
     ) -> Result<StageInput, AttemptError> {
-        let mut input = stage_input(&self.plan, node, assignment);
+        let mut input = stage_input(&self.plan, (node, binding), assignment);
         if binding.is_builder() {
             input.context.retain(|key, _| !HOLDOUT_KEYS.contains(&key.as_str()));
         }
@@ -82,7 +82,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
 }
 
 /// Makes the input of a handler.
-fn stage_input(plan: &Plan, node: &Node, assignment: &Assignment) -> StageInput {
+fn stage_input(plan: &Plan, (node, binding): (&Node, &Binding), assignment: &Assignment) -> StageInput {
     let pipeline = &*plan.pipeline;
     let Assignment { attempt, run, branch, .. } = assignment;
     let context = branch.context.iter().filter(|(key, _)| !INTERNAL.iter().any(|start| key.starts_with(start)));
@@ -102,6 +102,7 @@ fn stage_input(plan: &Plan, node: &Node, assignment: &Assignment) -> StageInput 
         attributes: attributes(node),
         context: context.map(|(key, value)| (key.clone(), value.clone())).collect(),
         outgoing: outgoing.collect(),
+        write_paths: binding.scope.write.clone(),
         last_failure: branch.last_failure.clone(),
         extra: planning(plan, node),
     }

@@ -158,9 +158,9 @@ pub(super) enum Keeps {
 
 impl Keeps {
     /// Says it for a node.
-    pub(super) fn new(separation: Option<&Separation>, is_scope_named: bool) -> Self {
+    pub(super) fn new(separation: Option<&Separation>) -> Self {
         match separation {
-            Some(Separation { writes: Writes::Scratch, .. }) => Self::Nothing { is_scope_named },
+            Some(&Separation { writes: Writes::Scratch, is_scope_named, .. }) => Self::Nothing { is_scope_named },
             _ => Self::Scope,
         }
     }

@@ -156,6 +156,7 @@ fn describe(worker: &Worker, plan: &Plan, bounds: RunBounds, new: NewRun<'_>) ->
         plan: StartedPlan {
             digest: plan.digest(),
             components: plan.components(),
+            narrowed_scopes: plan.narrowed_scopes(),
             verifiers: pipeline.verifiers.clone(),
             verify_retry: plan.checks.verify.as_ref().map(|verify| verify.retry),
             ..StartedPlan::default()

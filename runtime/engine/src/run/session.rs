@@ -28,6 +28,7 @@ use glovebox_plan::plan::{Plan, PlanCapabilities};
 use glovebox_plan::prepare::executor::Worker;
 use glovebox_record::RunBounds;
 use glovebox_record::no_change::NoChangeRule;
+use glovebox_record::scope::Entry;
 use glovebox_record::spend::SpendBounds;
 use glovebox_state::decide::{limit_reached, resumes_at, visits_used_up};
 use glovebox_state::run_state::{PendingDecisions, ResumeState, RunState, resume_state};
@@ -86,6 +87,8 @@ pub struct Replan {
     pub plan_digest: Digest,
     /// Its components: digest by handler.
     pub components: BTreeMap<String, Digest>,
+    /// Its write scopes that are narrower than the nodes ask for.
+    pub narrowed_scopes: BTreeMap<NodeId, Vec<Entry>>,
     /// The capabilities of the plan.
     pub capabilities: PlanCapabilities,
     /// How that differs from the plan before.
@@ -104,7 +107,15 @@ impl Replan {
         let change =
             Change { more: lines(additions(before, &capabilities)), less: lines(additions(&capabilities, before)) };
         let (model, simulated) = (plan.model_word(), plan.simulated());
-        Self { plan_digest: plan.digest(), components: plan.components(), capabilities, change, model, simulated }
+        Self {
+            plan_digest: plan.digest(),
+            components: plan.components(),
+            narrowed_scopes: plan.narrowed_scopes(),
+            capabilities,
+            change,
+            model,
+            simulated,
+        }
     }
 }
 
@@ -256,6 +267,7 @@ impl Session {
             Ok::<_, RunError>(Replanned {
                 plan_digest: replan.plan_digest,
                 components: replan.components,
+                narrowed_scopes: replan.narrowed_scopes,
                 capabilities_digest,
                 more,
                 less,

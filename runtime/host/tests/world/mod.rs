@@ -87,6 +87,7 @@ pub fn call(limits: &[(LimitName, u64)]) -> Call {
             attributes: vec![],
             context: BTreeMap::new(),
             outgoing: vec![],
+            write_paths: vec![],
             last_failure: None,
             extra: vec![],
         },

@@ -3,6 +3,7 @@
 use super::{ForkedFrom, HoldoutsSealed, RunResumed};
 use glovebox_pipeline::ir::{HandlerKind, Role};
 use glovebox_pipeline::transform::RuleRecord;
+use glovebox_record::scope::Entry;
 use glovebox_record::{Digest, NodeId, RunBounds, RunId, SandboxRecord, VerifyLimits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -90,6 +91,9 @@ pub struct StartedPlan {
     /// The components that the nodes are bound to: digest of the bytes by handler; absent when no component runs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub components: BTreeMap<String, Digest>,
+    /// The bound write scopes of nodes that the grants narrowed below their `allowed_write_paths`; absent when there are none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub narrowed_scopes: BTreeMap<NodeId, Vec<Entry>>,
     /// Plugins that the operator bound as verifiers, by handler type.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub verifiers: BTreeSet<String>,
@@ -154,6 +158,7 @@ impl RunStarted {
         if let Some(replanned) = &resumed.replanned {
             self.plan.digest = replanned.plan_digest;
             self.plan.components.clone_from(&replanned.components);
+            self.plan.narrowed_scopes.clone_from(&replanned.narrowed_scopes);
             self.plan.capabilities_digest = replanned.capabilities_digest;
         }
         self

@@ -42,7 +42,8 @@ pub(super) fn separate(inputs: GrantInputs<'_>, effective: &mut Effective) {
     if reaches && writes == Writes::Scratch {
         dropped_by_contract(inputs, effective);
     }
-    effective.separation = Some(Separation { command, port: request.subject.port, is_isolated, writes });
+    let (port, is_scope_named) = (request.subject.port, request.write_paths.is_some());
+    effective.separation = Some(Separation { command, port, is_isolated, writes, is_scope_named });
 }
 
 /// Warns of the writes of a stage whose contract gives it hold-outs. The lint knows all other stages.

@@ -173,6 +173,8 @@ pub struct Separation {
     pub is_isolated: bool,
     /// The treatment of writes in the stage's scope; [`Writes::Commit`] also when no hold-outs are in its reach.
     pub writes: Writes,
+    /// True when the node has `allowed_write_paths`: a write outside of them then fails the stage, even where no write is kept.
+    pub is_scope_named: bool,
 }
 
 impl Binding {

@@ -4,19 +4,20 @@
 //! passed. Right after the failure it concerns every builder; later only one from which a way leads back to the tool, since
 //! others do not have to fix it.
 
-use crate::run_state::Branch;
-use glovebox_pipeline::fixability::{leads_to, out_of_reach, reason};
+use crate::run_state::{Branch, RunState};
+use glovebox_pipeline::fixability::{leads_to, out_of_scope, reason};
 use glovebox_pipeline::ir::{Node, Pipeline};
 use glovebox_record::{Failure, FailureClass};
 
 /// The code of such an end.
 pub const UNFIXABLE: &str = "unfixable_failure_source";
 
-/// Why the run ends instead of coming to a node, if it does.
-pub(super) fn unfixable(pipeline: &Pipeline, branch: &Branch, next: &Node) -> Option<Failure> {
-    next.access.allowed_write_paths.as_ref()?;
+/// Why the run ends instead of coming to a node, if it does. A node without `allowed_write_paths` ends no run.
+pub(super) fn unfixable(pipeline: &Pipeline, (state, branch): (&RunState, &Branch), next: &Node) -> Option<Failure> {
+    let asked = next.access.allowed_write_paths.as_deref()?;
+    let narrowed = state.run.as_ref().and_then(|run| run.plan.narrowed_scopes.get(&next.id));
     let failed = last_failed(pipeline, branch)?;
-    let scripts = out_of_reach(pipeline, failed, next);
+    let scripts = out_of_scope(pipeline, failed, next, narrowed.map_or(asked, Vec::as_slice));
     if scripts.is_empty() {
         return None;
     }

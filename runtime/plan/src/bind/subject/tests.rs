@@ -101,8 +101,13 @@ fn the_program_under_test_and_its_port_are_the_nodes() {
         ),
         true,
     );
-    let expected =
-        Separation { command: Some("sh x".to_owned()), port: Some(8080), is_isolated: false, writes: Writes::Scratch };
+    let expected = Separation {
+        command: Some("sh x".to_owned()),
+        port: Some(8080),
+        is_isolated: false,
+        writes: Writes::Scratch,
+        is_scope_named: false,
+    };
     assert!(separation.command_access.cache_from_base);
     assert_eq!(separation.separation, Some(expected));
     let without = of(&format!("{TOOL}, cache=\"c/\", cache_from=base"), false);

@@ -1,6 +1,9 @@
 //! A run ends before a builder that could not mend what failed, and only then.
 
-use super::check;
+use super::{answers, check};
+use crate::simulation::{Simulation, pipeline, started};
+use glovebox_journal::event::Event;
+use glovebox_record::scope::Entry;
 
 const T: &str = "t [shape=parallelogram, tool_command=\"bash tests/run.sh && sh lint.sh\"];";
 const FIX: &str = "f [allowed_write_paths=\"src/\"];";
@@ -37,6 +40,25 @@ fn a_fix_loop_that_cannot_end_well_ends_at_once() {
 fn right_after_the_failure_every_builder_is_concerned_also_one_that_leads_nowhere_back() {
     let once = "start -> t; t -> f [condition=\"outcome=fail\"]; f -> exit; t -> exit [condition=\"outcome=success\"]";
     check(&format!("{T} {FIX} {once}"), "fail", "t", &unfixable("tests/run.sh,lint.sh", "f"));
+}
+
+#[test]
+fn a_scope_that_the_grants_narrowed_decides() {
+    let graph = format!("start [shape=Mdiamond]; exit [shape=Msquare]; {T} f [allowed_write_paths=\"./\"]; {LOOP}");
+    let pipeline = pipeline(&format!("digraph g {{ {graph} }}"));
+    let end = |narrowed: &[(&str, &str)]| {
+        let scope = |path: &str| vec![Entry::parse(path).unwrap()];
+        let narrowed_scopes = narrowed.iter().map(|(node, path)| ((*node).into(), scope(path))).collect();
+        let mut begun = started(&pipeline, 20, None);
+        begun.plan.narrowed_scopes = narrowed_scopes;
+        let mut run = Simulation::new(&pipeline);
+        run.append(vec![Event::RunStarted(Box::new(begun))]);
+        run.go_on(&mut answers("fail success success"));
+        run.verdict()
+    };
+    assert_eq!(end(&[]), "success exit");
+    assert_eq!(end(&[("t", "src/")]), "success exit");
+    assert_eq!(end(&[("f", "tests/")]), unfixable("lint.sh", "f"));
 }
 
 #[test]
