@@ -5,7 +5,7 @@ mod components;
 use components::{agreed, catalog, component, config, host, pipeline, plan, whole};
 use glovebox_host::llm::Script;
 use glovebox_pipeline::ir::NodeId;
-use glovebox_pipeline::transform::{Change, ChangeOp, ChangePlace};
+use glovebox_pipeline::transform::{ChangePlace, GraphChange, GraphChangeOp};
 use glovebox_pipeline::transform::{RuleRecord, RuleReport};
 use glovebox_plan::bind::{BindClass, BindErrors, BindOptions, bind};
 use glovebox_plan::components::PluginFile;
@@ -274,12 +274,12 @@ fn the_digest_covers_who_judged_and_what_came_of_it() {
             .with_rule_report(report)
             .digest()
     };
-    let judged = |bytes: &[u8], changes: &[Change], transformed: Option<&str>| {
+    let judged = |bytes: &[u8], changes: &[GraphChange], transformed: Option<&str>| {
         let rules = vec![RuleRecord::new("acme.house".to_owned(), Digest::hash(bytes), changes.to_vec())];
         digest(RuleReport { rules, transformed: transformed.map(str::to_owned) })
     };
-    let renamed = Change {
-        op: ChangeOp::Changed,
+    let renamed = GraphChange {
+        op: GraphChangeOp::Changed,
         place: ChangePlace::Graph,
         attribute: None,
         before: Some("g".to_owned()),
