@@ -127,6 +127,7 @@ fn a_resume_takes_back_the_end_and_not_what_was_spent() {
     let replanned = Replanned {
         plan_digest: glovebox_journal::event::Digest::ZERO,
         components: BTreeMap::new(),
+        narrowed_scopes: BTreeMap::new(),
         capabilities_digest: glovebox_journal::event::Digest::ZERO,
         more: Vec::new(),
         less: Vec::new(),
