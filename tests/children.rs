@@ -258,7 +258,7 @@ fn a_child_is_checked_in_its_own_file_and_told_of_there() {
     let plan = bench.glovebox(&["plan", "pipeline.dot", "--json"]).json();
     let node = plan["nodes"].as_array().unwrap().iter().find(|node| node["id"] == "build").unwrap();
     assert_eq!(
-        (&node["fork"]["child"]["file"], &node["fork"]["child"]["nodes"]),
+        (&node["parallel"]["child"]["file"], &node["parallel"]["child"]["nodes"]),
         (&"children/build.dot".into(), &3.into())
     );
 }

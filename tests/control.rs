@@ -137,7 +137,7 @@ fn a_cancel_beats_every_policy_of_a_fork() {
             assert!(cut.clone().all(|event| event["ending"]["how"] == "canceled"), "{join} {error}");
             assert_eq!((cut.count(), count(&events, "run.canceled", "")), (2, 1), "{join} {error}");
             assert_eq!(count(&events, "stage.ready", "after"), 0, "{join} {error}: nothing begins any more");
-            assert_eq!(count(&events, "fork.joined", ""), 0, "{join} {error}: no policy decides");
+            assert_eq!(count(&events, "parallel.joined", ""), 0, "{join} {error}: no policy decides");
             assert!(bench.glovebox(&["diff", "r"]).ends(0).stdout.is_empty());
             is_canceled_for_good(&bench, "ann");
         }

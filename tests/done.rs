@@ -130,7 +130,7 @@ fn each_shape_runs_its_handler() {
     handlers.sort();
     assert_eq!(handlers, ["agent codergen", "l tool", "r codergen", "test verify", "tool tool"]);
     // What the engine does by itself leaves facts of its own.
-    for kind in ["question.answered", "fork.joined", "fan_in.finished"] {
+    for kind in ["question.answered", "parallel.joined", "fan_in.finished"] {
         assert!(!of(kind).is_empty(), "{kind}");
     }
     let passed: Vec<&str> = of("stage.passed").iter().filter_map(|event| event["node"].as_str()).collect();

@@ -114,7 +114,7 @@ fn a_loser_is_stopped_and_its_end_is_recorded() {
     assert_eq!(bench.run_text("r", "workspace/a.txt"), "fast\n");
     let kinds = bench.run_text("r", "progress.ndjson");
     let place = |kind: &str| kinds.rfind(&format!("\"kind\":\"{kind}\"")).unwrap();
-    assert!(place("branch.finished") < place("fork.joined"));
+    assert!(place("branch.finished") < place("parallel.joined"));
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_flag_bounds_run_resume_and_plan() {
     let json = plan(&["--max-parallel", "2", "--json"]).ends(0).json();
     assert_eq!(json["parallel_max"], 2);
     let fork = json["nodes"].as_array().unwrap().iter().find(|node| node["id"] == "f").unwrap();
-    assert_eq!((&fork["fork"]["branches"], &fork["fork"]["max_parallel"]), (&3.into(), &3.into()));
+    assert_eq!((&fork["parallel"]["branches"], &fork["parallel"]["max_parallel"]), (&3.into(), &3.into()));
     for wrong in ["0", "1025", "many"] {
         let arguments = ["run", "pipeline.dot", "--max-parallel", wrong];
         bench.glovebox(&arguments).ends(2).says("--max-parallel").says(wrong);

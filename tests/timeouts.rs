@@ -47,15 +47,15 @@ fn a_fork_ends_its_branches_with_its_time() {
          b [shape=parallelogram, tool_command=\"mkdir -p out; echo done > out/b\", allowed_write_paths=\"out/\"]\n \
          start -> fork\n fork -> a\n fork -> b\n a -> join\n b -> join\n join -> done [condition=\"outcome=success\"]";
     let (bench, failure) = runs(branches, 5);
-    assert_eq!(code(&failure), ("budget", "limit/fork_timeout"));
+    assert_eq!(code(&failure), ("budget", "limit/parallel_timeout"));
     assert_eq!(failure["reason"], "the branches of the fork `fork` did not end within its `timeout`");
     let journal = bench.run_text("x", "progress.ndjson");
-    assert_eq!(journal.matches("\"kind\":\"fork.expired\"").count(), 1);
+    assert_eq!(journal.matches("\"kind\":\"parallel.expired\"").count(), 1);
     assert!(!bench.run_folder("x").join("workspace/out").exists(), "nothing of a fork that failed is taken");
     // The same fork in time.
     let text = branches.replace("sleep 60", "true").replace("\"1s\"", "\"60s\"");
     let (bench, _) = runs(&text, 0);
-    assert!(!bench.run_text("x", "progress.ndjson").contains("fork.expired"));
+    assert!(!bench.run_text("x", "progress.ndjson").contains("parallel.expired"));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_gate_waits_no_longer_than_its_time_also_in_a_branch() {
     assert!(text.contains("\"kind\":\"question.answered\""), "{text}");
     let slow = gate(", timeout=\"1s\"").replace("label=\"Ship?\", timeout=\"1s\"", "label=\"Ship?\", timeout=\"9s\"");
     let (_, failure) = runs(&slow, 5);
-    assert_eq!(code(&failure).1, "limit/fork_timeout");
+    assert_eq!(code(&failure).1, "limit/parallel_timeout");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_child_ends_with_the_time_of_the_node_that_runs_it() {
              slow [shape=parallelogram, tool_command=\"sleep 60\", allowed_write_paths=\"\"]\n start -> slow -> done }\n",
         );
         let failure = ends_soon(&bench, &[]);
-        assert_eq!(code(&failure), ("budget", "limit/fork_timeout"), "{failure}");
+        assert_eq!(code(&failure), ("budget", "limit/parallel_timeout"), "{failure}");
         let reason = failure["reason"].as_str().unwrap();
         assert_eq!(reason, "the child pipeline of `build` did not end within its `timeout`");
     }

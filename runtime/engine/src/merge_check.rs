@@ -1,7 +1,7 @@
 //! What a fan-in merges of several branches, held to the rule for each stage: the result has no folder that git would take for a repository.
 //!
 //! Each branch was judged by itself, with what it began with. Together they may be more. It looks at the list of copied files, the changes
-//! of the branch that forked and the bytes in the blob store, so the same journal gives the same answer.
+//! of the branch that split and the bytes in the blob store, so the same journal gives the same answer.
 
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::FanInFinished;
@@ -77,7 +77,7 @@ fn with_changes(base: Base, branch: &Branch) -> Base {
     base.after(branch.changes.values())
 }
 
-/// The files of the branch that forked.
+/// The files of the branch that split.
 struct Before<'b> {
     base: Base,
     blobs: &'b DirBlobs,

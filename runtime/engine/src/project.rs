@@ -264,7 +264,7 @@ impl<B: BlobStore> Projector<B> {
                 self.stage(finished)?;
             }
             Event::StagePassed(passed) => self.passed(passed)?,
-            Event::ForkJoined(joined) => self.joined(joined)?,
+            Event::ParallelJoined(joined) => self.joined(joined)?,
             Event::FanInFinished(finished) => self.fan_in(finished)?,
             Event::QuestionAnswered(answered) if answered.policy => {}
             Event::QuestionAnswered(answered) => self.answered(answered)?,
@@ -475,7 +475,7 @@ fn completes(event: &Event) -> bool {
         return false;
     }
     matches!(event, QuestionAnswered(_) | StageFinished(_) | StagePassed(_) | StageRetrying(_) | RunFinished(_))
-        || matches!(event, Event::ForkJoined(_) | Event::FanInFinished(_))
+        || matches!(event, Event::ParallelJoined(_) | Event::FanInFinished(_))
 }
 
 fn pretty<T: Serialize>(path: impl Display, content: &T) -> Result<Vec<u8>, ProjectError> {

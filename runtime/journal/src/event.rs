@@ -30,8 +30,8 @@ pub use glovebox_record::{
 };
 pub use holdouts_sealed::HoldoutsSealed;
 pub use parallel::{
-    BranchCanceled, BranchEnd, BranchFinished, BranchStarted, ChildObserved, ConflictSide, FanInFinished, ForkChild,
-    ForkExpired, ForkJoined, ForkStarted, MergeConflict, SupervisionEnd,
+    BranchCanceled, BranchEnd, BranchFinished, BranchStarted, ChildObserved, ConflictSide, FanInFinished,
+    MergeConflict, ParallelChild, ParallelExpired, ParallelJoined, ParallelStarted, SupervisionEnd,
 };
 pub use question::{AnsweredBy, HeldStage, QuestionAnswered, QuestionAsked, RunPaused, SheetLine};
 pub use record::{EventText, Record, chain, whole_milliseconds};
@@ -96,27 +96,27 @@ pub enum Event {
     /// A new generation of the run began.
     #[serde(rename = "loop.restarted")]
     LoopRestarted(Box<LoopRestarted>),
-    /// A branch waits for the branches of a fork.
-    #[serde(rename = "fork.started")]
-    ForkStarted(ForkStarted),
-    /// The time of a fork is over.
-    #[serde(rename = "fork.expired")]
-    ForkExpired(ForkExpired),
+    /// A branch waits for the branches of a parallel node.
+    #[serde(rename = "parallel.started")]
+    ParallelStarted(ParallelStarted),
+    /// The time of a parallel node is over.
+    #[serde(rename = "parallel.expired")]
+    ParallelExpired(ParallelExpired),
     /// A supervisor looked at its child pipeline.
     #[serde(rename = "child.observed")]
     ChildObserved(Box<ChildObserved>),
-    /// A branch of a fork began.
+    /// A branch of a parallel node began.
     #[serde(rename = "branch.started")]
     BranchStarted(BranchStarted),
-    /// A branch of a fork is not needed any more.
+    /// A branch of a parallel node is not needed any more.
     #[serde(rename = "branch.canceled")]
     BranchCanceled(BranchCanceled),
-    /// A branch of a fork ended.
+    /// A branch of a parallel node ended.
     #[serde(rename = "branch.finished")]
     BranchFinished(Box<BranchFinished>),
-    /// Every branch of a fork that began has ended.
-    #[serde(rename = "fork.joined")]
-    ForkJoined(Box<ForkJoined>),
+    /// Every branch of a parallel node that began has ended.
+    #[serde(rename = "parallel.joined")]
+    ParallelJoined(Box<ParallelJoined>),
     /// A fan-in chose a branch and took changes over.
     #[serde(rename = "fan_in.finished")]
     FanInFinished(Box<FanInFinished>),
@@ -156,13 +156,13 @@ impl Event {
             Event::RouteTaken(_) => "route.taken",
             Event::GateUnmet(_) => "gate.unmet",
             Event::LoopRestarted(_) => "loop.restarted",
-            Event::ForkStarted(_) => "fork.started",
-            Event::ForkExpired(_) => "fork.expired",
+            Event::ParallelStarted(_) => "parallel.started",
+            Event::ParallelExpired(_) => "parallel.expired",
             Event::ChildObserved(_) => "child.observed",
             Event::BranchStarted(_) => "branch.started",
             Event::BranchCanceled(_) => "branch.canceled",
             Event::BranchFinished(_) => "branch.finished",
-            Event::ForkJoined(_) => "fork.joined",
+            Event::ParallelJoined(_) => "parallel.joined",
             Event::FanInFinished(_) => "fan_in.finished",
             Event::QuestionAsked(_) => "question.asked",
             Event::QuestionAnswered(_) => "question.answered",

@@ -24,7 +24,7 @@ mod verify_limits;
 use child::observation;
 pub use due::{due, next_due};
 pub use failure_source::UNFIXABLE;
-pub use parallel::{fork_step, next_step};
+pub use parallel::{next_step, parallel_step};
 pub use resume::{resumes_at, visits_used_up};
 pub use retry::finalize_attempt;
 
@@ -96,14 +96,14 @@ impl BranchDecision<'_> {
             Event::StageReady(_) | Event::StageStarted(_) | Event::CacheFilled(_) => Vec::new(),
             Event::StageSteered(_) => Vec::new(),
             Event::BranchStarted(started) => self.arrive(&started.to),
-            Event::ForkJoined(joined) => self.leave_fork(joined),
+            Event::ParallelJoined(joined) => self.leave_parallel(joined),
             Event::FanInFinished(finished) if finished.verifying => self.verify(&finished.task()),
             Event::FanInFinished(finished) => {
                 let outcome = Outcome::ended(finished.status, finished.failure.as_ref());
                 self.leave_stage(&finished.node, &outcome)
             }
             // What follows there depends on other branches: see `next_step`.
-            Event::ForkStarted(_) | Event::ForkExpired(_) | Event::ChildObserved(_) => Vec::new(),
+            Event::ParallelStarted(_) | Event::ParallelExpired(_) | Event::ChildObserved(_) => Vec::new(),
             Event::BranchCanceled(_) | Event::BranchFinished(_) => Vec::new(),
             Event::QuestionAnswered(answered) if answered.policy => self.decide_policy(answered),
             Event::QuestionAnswered(answered) => self.leave_gate(answered),
@@ -152,7 +152,7 @@ impl BranchDecision<'_> {
             Handler::Component(_) => {
                 Event::StageReady(StageReady { task: self.next_task(id), ordinal: 1, due_at: self.cooled_at(id) })
             }
-            Handler::Parallel => return self.begin_fork(id),
+            Handler::Parallel => return self.begin_parallel(id),
             Handler::FanIn(_) => return self.fan_in(node),
             Handler::Human => self.ask(node),
             Handler::Exit | Handler::Unavailable(_) => {

@@ -31,7 +31,7 @@ pub use rows::{DroppedChecks, FailedBranch, QuarantinedFile, RefusedRequest, Unv
 pub use startup::StartupFile;
 pub use verdict::{ExitShape, JournalHead, NodeTraffic, VerdictFile};
 
-use branches::ForkOrigin;
+use branches::ParallelOrigin;
 use glovebox_pipeline::ir::{HandlerKind, Role};
 use receipt::EndedStage;
 use startup::StartupFiles;
@@ -138,7 +138,7 @@ pub struct RunSummary {
     /// are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dropped_checks: Vec<DroppedChecks>,
-    /// Branches that failed in the last visit of their fork, also where the run went on without them; absent when there are none.
+    /// Branches that failed in the last visit of their parallel node, also where the run went on without them; absent when there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_branches: Vec<FailedBranch>,
     /// The refusals by node, each once.
@@ -201,13 +201,13 @@ pub struct RunSummary {
     /// The last visit of each node.
     #[serde(skip)]
     last_visits: BTreeMap<(Option<BranchId>, NodeId), (u32, u32)>,
-    /// The first node of each branch of a fork.
+    /// The first node of each branch of a parallel node.
     #[serde(skip)]
-    began_at: BTreeMap<BranchId, ForkOrigin>,
-    /// Branches of forks that have not ended, by the branch that forked.
+    began_at: BTreeMap<BranchId, ParallelOrigin>,
+    /// Branches of parallel nodes that have not ended, by the branch that split.
     #[serde(skip)]
-    forked: BTreeMap<BranchId, BTreeSet<BranchId>>,
-    /// Branches of forks that changed files.
+    split: BTreeMap<BranchId, BTreeSet<BranchId>>,
+    /// Branches of parallel nodes that changed files.
     #[serde(skip)]
     changed_branches: BTreeSet<BranchId>,
     /// The last builder that changed files, and the record of it.
@@ -302,9 +302,9 @@ impl RunSummary {
         match &record.event {
             Event::RunStarted(run) => self.start(run),
             Event::StageFinished(stage) => self.finish_stage((**stage).clone()),
-            Event::ForkStarted(fork) => self.begin_fork(fork),
+            Event::ParallelStarted(parallel) => self.begin_parallel(parallel),
             Event::BranchStarted(started) => self.begin_branch(started),
-            Event::ForkJoined(joined) => self.join(joined),
+            Event::ParallelJoined(joined) => self.join(joined),
             Event::LoopRestarted(_) => self.forget_proofs(),
             Event::FanInFinished(finished) => self.merge(finished),
             Event::RunCanceled(cancel) => self.canceled_by = Some(CanceledBy::from_cancel(cancel)),

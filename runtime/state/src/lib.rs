@@ -6,7 +6,7 @@
 //! Two more folds read the same journal for people: [`evidence`] is what a run came to and what proves it, [`why`] is how it came to that.
 //! [`evidence::Replay`] folds state and summary together, [`refused_writes`] groups refused writes, [`failure_signature`] tells whether two failures are the same.
 //!
-//! A decision is about the branch of its event. What a fork does next depends on all its branches: `decide::next_step` looks at the state
+//! A decision is about the branch of its event. What a parallel node does next depends on all its branches: `decide::next_step` looks at the state
 //! alone. So a resume needs only the last event of each branch, whose decisions may be missing (`run_state::PendingDecisions`).
 //!
 //! Everything here is pure: no file, no clock, no process, no runtime. So a test of a decision takes milliseconds.

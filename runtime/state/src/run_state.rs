@@ -19,7 +19,7 @@ pub use branch::failure_chain::FailureChain;
 pub(crate) use branch::failure_chain::Prospects;
 pub use branch::history::NodeHistory;
 pub use branch::is_output;
-pub use branch::parallel::{EndedBranch, Fork, Origin};
+pub use branch::parallel::{EndedBranch, OpenParallel, Origin};
 pub use branch::pending_outcome::{FailedStage, Unverified};
 pub use branch::question::{OpenQuestion, Wait};
 pub use branch::results::share;
@@ -137,12 +137,12 @@ impl RunState {
             }
             Event::StageReady(_) | Event::StageStarted(_) | Event::StageRetrying(_) => self.fold_branch(event),
             Event::StagePassed(_) | Event::RouteTaken(_) | Event::GateUnmet(_) => self.fold_branch(event),
-            Event::ForkStarted(_) | Event::ForkExpired(_) | Event::BranchCanceled(_) => self.fold_branch(event),
+            Event::ParallelStarted(_) | Event::ParallelExpired(_) | Event::BranchCanceled(_) => self.fold_branch(event),
             Event::ChildObserved(observed) => {
                 self.fold_branch(event);
                 self.steer(observed);
             }
-            Event::ForkJoined(_) | Event::FanInFinished(_) => self.fold_branch(event),
+            Event::ParallelJoined(_) | Event::FanInFinished(_) => self.fold_branch(event),
             Event::LoopRestarted(restarted) => self.restart(restarted),
             Event::BranchStarted(started) => self.begin_branch(started),
             Event::BranchFinished(finished) => self.end_branch(finished),
@@ -265,7 +265,7 @@ impl RunState {
 
     fn begin_branch(&mut self, started: &BranchStarted) {
         let parent = Arc::clone(self.branch(&started.parent));
-        let Some(join) = parent.fork().map(|fork| fork.join.clone()) else { return };
+        let Some(join) = parent.parallel().map(|parallel| parallel.join.clone()) else { return };
         let BranchStarted { branch, parent: of, to, context, .. } = started.clone();
         let mut child = parent.child(of, (join, to));
         context.into_iter().for_each(|context| child.begin_child_pipeline(context));
@@ -275,18 +275,19 @@ impl RunState {
 
     /// What a supervisor says reaches its child, as long as that runs.
     fn steer(&mut self, observed: &ChildObserved) {
-        let (Some(text), Some(fork)) = (&observed.steering, self.branch(&observed.branch).fork().map(Arc::clone))
+        let (Some(text), Some(parallel)) =
+            (&observed.steering, self.branch(&observed.branch).parallel().map(Arc::clone))
         else {
             return;
         };
-        for child in fork.children.iter() {
+        for child in parallel.children.iter() {
             if let Some(branch) = self.branches.get_mut(&child.id) {
                 Arc::make_mut(branch).context.set(STEERING_KEY, Value::from(text.as_str()));
             }
         }
     }
 
-    /// Only its fork knows a branch that ended, until the fan-in has chosen.
+    /// Only its parallel node knows a branch that ended, until the fan-in has chosen.
     fn end_branch(&mut self, finished: &BranchFinished) {
         if let Some(branch) = self.branches.remove(&finished.branch) {
             self.branch_mut(&finished.parent).end_child(finished, branch);
@@ -301,7 +302,7 @@ impl RunState {
         self.at = Some(at);
     }
 
-    /// True for an attempt of a branch of a fork that the run's time cut. Its branch has not failed: a resume makes the attempt again. On the
+    /// True for an attempt of a branch of a parallel node that the run's time cut. Its branch has not failed: a resume makes the attempt again. On the
     /// branch that the run began with, a resume begins again at the stage.
     fn is_cut_on_a_branch(&self, finished: &StageFinished) -> bool {
         let is_of_time = |failure: &Failure| failure.code == FailureCode::RUN_WALL_TIME;
@@ -323,7 +324,7 @@ impl RunState {
         }
         if let Some(from) = &resumed.from {
             (self.verdict, self.canceled) = (None, None);
-            // Whatever forked begins again, if it is reached again.
+            // Whatever split begins again, if it is reached again.
             self.branches.retain(|id, _| *id == BranchId::main());
             self.branches.values_mut().for_each(|branch| Arc::make_mut(branch).begin_again(from));
         }

@@ -78,9 +78,9 @@ pub enum What {
     Route(RouteWhy),
     /// The edge that was taken began a new generation of the run.
     Restarted(RestartWhy),
-    /// It is a fork, and a branch of it ended.
+    /// It is a parallel node, and a branch of it ended.
     BranchEnded(BranchWhy),
-    /// It is a fork, and its branches were joined.
+    /// It is a parallel node, and its branches were joined.
     Joined(JoinWhy),
     /// It is a fan-in, and it chose.
     Chose(ChoiceWhy),
@@ -288,13 +288,14 @@ impl WhyFold<'_> {
             self.step(record, (&branch, &from), What::Restarted(RestartWhy { begins, at, kept }));
         }
         if let Event::BranchFinished(ended) = &record.event
-            && let Some(fork) = self.replay.state.branch(&ended.parent).fork().map(|fork| fork.node.clone())
+            && let Some(parallel) =
+                self.replay.state.branch(&ended.parent).parallel().map(|parallel| parallel.node.clone())
         {
-            self.step(record, (&ended.parent, &fork), What::BranchEnded(BranchWhy::new(ended)));
+            self.step(record, (&ended.parent, &parallel), What::BranchEnded(BranchWhy::new(ended)));
         }
         self.replay.apply(record);
         match &record.event {
-            Event::ForkJoined(joined) => {
+            Event::ParallelJoined(joined) => {
                 let setting = self.pipeline.node(&joined.node).map(|node| node.parallel).unwrap_or_default();
                 self.step(record, (&joined.branch, &joined.node), What::Joined(JoinWhy::new(setting, joined)));
                 self.leave((&joined.branch, &joined.node), &Outcome::ended(joined.status, joined.failure.as_ref()));

@@ -14,8 +14,8 @@ use glovebox_pipeline::transform::RuleRecord;
 use glovebox_plan::plan::compare::{PlanDiff, additions, compare};
 use glovebox_plan::plan::deny::{Denied, Deny, denied};
 use glovebox_plan::plan::{
-    CapabilityLists, Confinement, HoldoutPlan, Plan, PlanChild, PlanComponent, PlanEgress, PlanFile, PlanFork,
-    PlanModel, PlanNode, PlanRecovery, PlanSupervision, SandboxPlan,
+    CapabilityLists, Confinement, HoldoutPlan, Plan, PlanChild, PlanComponent, PlanEgress, PlanFile, PlanModel,
+    PlanNode, PlanParallel, PlanRecovery, PlanSupervision, SandboxPlan,
 };
 use glovebox_plan::prepare::binding::{self, Purpose, Request};
 use glovebox_plan::prepare::trust::{self, Wanted};
@@ -303,7 +303,7 @@ fn sandbox_gaps(sandbox: &SandboxPlan) -> String {
 fn render_node(node: &PlanNode<'_>, is_unlocked: bool) -> String {
     let (id, handler) = (visible::line(node.id), visible::line(node.handler));
     let Some(component) = &node.component else {
-        return format!("{id} ({handler}): a control node, needs no grants\n{}", fork(node));
+        return format!("{id} ({handler}): a control node, needs no grants\n{}", parallel(node));
     };
     let whose = match (component.first_party, component.role == Role::Verifier.as_str()) {
         (true, _) => "built in",
@@ -337,18 +337,18 @@ fn render_node(node: &PlanNode<'_>, is_unlocked: bool) -> String {
     text
 }
 
-/// How the branches of a fork run and end; nothing for another node.
-fn fork(node: &PlanNode<'_>) -> String {
-    let Some(fork) = &node.fork else { return String::new() };
-    if let Some(of_node) = &fork.child {
+/// How the branches of a parallel node run and end; nothing for another node.
+fn parallel(node: &PlanNode<'_>) -> String {
+    let Some(parallel) = &node.parallel else { return String::new() };
+    if let Some(of_node) = &parallel.child {
         return child(of_node);
     }
-    let PlanFork { branches, max_parallel, join_policy, needed, error_policy, child: _ } = fork;
+    let PlanParallel { branches, max_parallel, join_policy, needed, error_policy, child: _ } = parallel;
     let chosen =
         if matches!(*join_policy, "k_of_n" | "quorum") { format!(" ({needed} of {branches})") } else { String::new() };
     let noun = if *branches == 1 { "branch" } else { "branches" };
     format!(
-        "  forks    {branches} {noun}, at most {max_parallel} at a time, join {join_policy}{chosen}, errors {error_policy}\n"
+        "  parallel {branches} {noun}, at most {max_parallel} at a time, join {join_policy}{chosen}, errors {error_policy}\n"
     )
 }
 

@@ -50,14 +50,14 @@ fn branches(state: &RunState) -> impl Iterator<Item = &Branch> {
 }
 
 fn ended(branch: &Branch) -> impl Iterator<Item = &Branch> {
-    let forks = [branch.fork(), branch.joined.as_ref()].into_iter().flatten();
+    let forks = [branch.parallel(), branch.joined.as_ref()].into_iter().flatten();
     forks.flat_map(|fork| &fork.ended).map(|one| &*one.branch)
 }
 
 fn progress(state: &RunState, branch: &Branch, node: &NodeId) -> NodeProgress {
     let is_at = |branch: &Branch| {
         branch.open().is_some_and(|open| open.task.node == *node)
-            || branch.fork().is_some_and(|fork| fork.node == *node)
+            || branch.parallel().is_some_and(|fork| fork.node == *node)
     };
     let is_open = state.branches.values().any(|branch| is_at(branch));
     match branch.status(node) {

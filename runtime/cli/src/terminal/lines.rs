@@ -11,7 +11,7 @@ use glovebox_journal::event::{
     RunResumed, RunStarted, StageFinished, Task, Verdict, Work,
 };
 use glovebox_journal::event::{
-    ChildObserved, ForkStarted, PolicyDecided, QuestionAnswered, QuestionAsked, SupervisionEnd,
+    ChildObserved, ParallelStarted, PolicyDecided, QuestionAnswered, QuestionAsked, SupervisionEnd,
 };
 use glovebox_record::question::Answer;
 use glovebox_record::{Failure, Status};
@@ -139,15 +139,15 @@ fn words(event: &Event) -> Vec<String> {
             }
             one(format!("goal gate unmet at {}: last status {status}", visible::line(gate.exit_node.as_str())))
         }
-        Event::ForkStarted(fork) => one(forked_line(fork)),
-        Event::ForkExpired(_) => one("time is over".to_owned()),
+        Event::ParallelStarted(fork) => one(parallel_line(fork)),
+        Event::ParallelExpired(_) => one("time is over".to_owned()),
         Event::ChildObserved(observed) => one(observed_line(observed)),
         Event::BranchStarted(_) => one("branch started".to_owned()),
         Event::BranchCanceled(branch) => one(format!("branch is asked to stop: {}", visible::line(&branch.reason))),
         Event::BranchFinished(branch) => {
             one(format!("branch {}{}", branch.outcome.as_str(), because(branch.failure.as_ref())))
         }
-        Event::ForkJoined(fork) => one(format!(
+        Event::ParallelJoined(fork) => one(format!(
             "joined {}: {} succeeded, {} failed, {} canceled{}",
             fork.status.as_str(),
             fork.succeeded,
@@ -220,7 +220,7 @@ fn chosen(finished: &FanInFinished) -> Vec<String> {
     lines
 }
 
-fn forked_line(fork: &ForkStarted) -> String {
+fn parallel_line(fork: &ParallelStarted) -> String {
     let branches = match fork.children.as_slice() {
         [only] => format!("begins branch {}", visible::line(only.id.as_str())),
         all => format!("forks into {} branches", all.len()),

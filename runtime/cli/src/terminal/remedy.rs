@@ -25,7 +25,7 @@ pub fn for_run(summary: &RunSummary) -> Option<String> {
             format!("more steps do not help. {}", missing_program(summary))
         }
         "limit/max_visits" => "raise `max_visits`, or mend what fails again and again".to_owned(),
-        "limit/fork_timeout" => "raise the `timeout` of the fork, or let its branches do less".to_owned(),
+        "limit/parallel_timeout" => "raise the `timeout` of the fork, or let its branches do less".to_owned(),
         "limit/child_max_steps" => "raise `max_steps` of the graph in the child's file, then run again".to_owned(),
         "limit/max_cycles" => "raise `manager.max_cycles` or `manager.poll_interval` of the supervisor".to_owned(),
         "limit/max_restarts" => "raise `max_restarts` on the graph, or mend what begins again and again".to_owned(),

@@ -1,7 +1,7 @@
-//! Where the files of a branch are: in a folder of its own from its first change on, until then where it forked.
+//! Where the files of a branch are: in a folder of its own from its first change on, until then where it split.
 //!
-//! Nobody writes into a workspace but a commit, and a branch that forked commits nothing while branches of it run. So a branch that has
-//! changed nothing reads the folder of the one that forked, and a fork costs nothing by itself.
+//! Nobody writes into a workspace but a commit, and a branch that split commits nothing while branches of it run. So a branch that has
+//! changed nothing reads the folder of the one that split, and a parallel node costs nothing by itself.
 
 use super::{AttemptError, Workbench};
 use crate::assignment::Assignment;

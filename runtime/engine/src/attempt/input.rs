@@ -61,8 +61,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
         if assignment.branch.origin.is_some() {
             input.extra.push(("branch".to_owned(), assignment.attempt.task.branch.to_string()));
         }
-        if let Some(fork) = assignment.branch.joined.as_ref().filter(|_| node.handler.is_fan_in()) {
-            let ids: Vec<&str> = fork.candidates().map(|one| one.end.branch.as_str()).collect();
+        if let Some(parallel) = assignment.branch.joined.as_ref().filter(|_| node.handler.is_fan_in()) {
+            let ids: Vec<&str> = parallel.candidates().map(|one| one.end.branch.as_str()).collect();
             input.extra.push(("candidates".to_owned(), ids.join("\n")));
         }
         input.extra.extend(self.checks(node, &assignment.branch));
@@ -131,8 +131,8 @@ fn goal<'p>(pipeline: &'p Pipeline, node: &Node) -> &'p str {
 
 /// The candidates of a judge at a fan-in, for its prompt; nothing for any other stage. The texts of stages are data, not instructions.
 fn candidates(node: &Node, branch: &Branch) -> String {
-    let Some(fork) = branch.joined.as_ref().filter(|_| node.handler.is_fan_in()) else { return String::new() };
-    let lines = fork.candidates().map(|one| {
+    let Some(parallel) = branch.joined.as_ref().filter(|_| node.handler.is_fan_in()) else { return String::new() };
+    let lines = parallel.candidates().map(|one| {
         let changed: Vec<&str> = one.branch.changes.keys().map(|path| path.as_str()).take(PATHS_SHOWN_MAX).collect();
         let notes: String = one.end.notes.chars().take(NOTES_CHARS_MAX).collect();
         let (id, outcome, score) = (&one.end.branch, one.end.outcome.as_str(), one.end.score);

@@ -60,7 +60,7 @@ impl Recovery {
 
     fn proposed(&self, found: &[FoundChange]) -> Result<Vec<(FoundChange, &str)>, String> {
         if !self.is_main {
-            return Err("a branch of a fork cannot ask".to_owned());
+            return Err("a branch of a parallel node cannot ask".to_owned());
         }
         let (mut proposed, mut bytes) = (Vec::new(), 0_u64);
         let recovery =

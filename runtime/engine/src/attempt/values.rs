@@ -17,7 +17,7 @@ const MEMORY_PART: u64 = 8;
 
 impl<B: BlobStore + 'static> Workbench<B> {
     /// Stores the large values that a stage sets, and puts references in their place. What no reference is made for is refused later. The
-    /// answers of a branch are stored as well, for the results of its fork.
+    /// answers of a branch are stored as well, for the results of its parallel node.
     pub(super) fn store_values(&self, fact: &mut StageFinished, branch: &Branch) -> Result<(), PortError> {
         if fact.ending != Ending::Returned {
             return Ok(());

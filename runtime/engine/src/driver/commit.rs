@@ -10,7 +10,7 @@ use crate::merge_check::MergeCheck;
 use glovebox_journal::event::{Event, Record, Subject, whole_milliseconds};
 use glovebox_journal::ports::{PortError, RunLog};
 use glovebox_pipeline::ir::Pipeline;
-use glovebox_state::decide::{decide, fork_step, next_step, resumes_at};
+use glovebox_state::decide::{decide, next_step, parallel_step, resumes_at};
 use glovebox_state::run_state::RunState;
 use jiff::Timestamp;
 
@@ -103,7 +103,7 @@ impl<J: RunLog, S> Driver<'_, J, S> {
         Ok(committed.await?.records)
     }
 
-    /// Expects the head of every branch that the events move: what was decided for one branch of a fork may depend on the others.
+    /// Expects the head of every branch that the events move: what was decided for one branch of a parallel node may depend on the others.
     fn expect_branches(&self, expect: &mut Vec<(Subject, u64)>, events: &[Event]) {
         for event in events.iter().filter(|event| !matches!(event, Event::StageReady(_) | Event::StageStarted(_))) {
             if let subject @ Subject::Branch(_) = event.subject()
@@ -179,7 +179,7 @@ fn fold_and_decide(
             }
             state.fold(at, event);
             folded += 1;
-            // A branch that was moved since, by its fork, does not go on from where it was.
+            // A branch that was moved since, by its parallel node, does not go on from where it was.
             pending.retain(|one: &Event| one.branch() != event.branch());
             let follow = follow((pipeline, check), &state, event)?;
             // Only the last event can wait: it is also the one that a resume finds.
@@ -194,7 +194,7 @@ fn fold_and_decide(
             continue;
         }
         // Other branches begin, whatever one of them waits for.
-        let step = if pending.is_empty() { next_step(pipeline, &state) } else { fork_step(pipeline, &state) };
+        let step = if pending.is_empty() { next_step(pipeline, &state) } else { parallel_step(pipeline, &state) };
         match step {
             Some(event) => events.push(event),
             None => return Ok(Decided { state, events, pending }),

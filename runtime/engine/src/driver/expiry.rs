@@ -1,4 +1,4 @@
-//! Facts that time or a person brings about, not an attempt: answers, what agents are told, and forks whose time is over.
+//! Facts that time or a person brings about, not an attempt: answers, what agents are told, and parallel nodes whose time is over.
 
 use super::commit::Batch;
 use super::{Driver, RunError};
@@ -10,7 +10,7 @@ use glovebox_state::run_state::RunState;
 use jiff::Timestamp;
 
 impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
-    /// Records one answer or message that is there, or that the time of one fork is over. None when there is nothing of it.
+    /// Records one answer or message that is there, or that the time of one parallel node is over. None when there is nothing of it.
     pub(super) async fn note_one(&mut self, inbox: &mut Inbox) -> Result<Option<Vec<Record>>, RunError> {
         if let Some(records) = self.answer_one(inbox).await? {
             return Ok(Some(records));

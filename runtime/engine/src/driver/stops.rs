@@ -1,4 +1,4 @@
-//! What reaches attempts that are under way: requests to stop those of branches that their forks do not need any more, and what people
+//! What reaches attempts that are under way: requests to stop those of branches that their parallel nodes do not need any more, and what people
 //! tell their agents.
 //!
 //! A request is kept until its attempt looks. That of a whole run comes another way: see [`glovebox_journal::ports::Signals`].

@@ -1,10 +1,10 @@
-//! Files of forks and fan-ins: how each ended, and the changes on which branches did not agree.
+//! Files of parallel nodes and fan-ins: how each ended, and the changes on which branches did not agree.
 
 use super::run_files::task_folder;
 use super::status::{Owner, encode};
 use super::{Content, ProjectError, Projector};
 use crate::run_dir::QUARANTINE_DIR;
-use glovebox_journal::event::{BranchId, FanInFinished, ForkJoined, NodeId, Task};
+use glovebox_journal::event::{BranchId, FanInFinished, NodeId, ParallelJoined, Task};
 use glovebox_journal::ports::BlobStore;
 use glovebox_record::Outcome;
 
@@ -12,7 +12,7 @@ use glovebox_record::Outcome;
 const NAME_CHARS_MAX: usize = 64;
 
 impl<B: BlobStore> Projector<B> {
-    pub(super) fn joined(&mut self, joined: &ForkJoined) -> Result<(), ProjectError> {
+    pub(super) fn joined(&mut self, joined: &ParallelJoined) -> Result<(), ProjectError> {
         let outcome = Outcome::ended(joined.status, joined.failure.as_ref());
         self.settled(joined.generation, (&joined.branch, &joined.node, joined.visit), &outcome)
     }

@@ -294,10 +294,10 @@ pub(super) fn lines<'a>(
                 failure_reason: finished.failure.as_ref().map_or("", |failure| &failure.reason),
             },
         }],
-        Event::ForkStarted(_) | Event::BranchStarted(_) | Event::BranchFinished(_) => {
-            of_fork(&record.event, before, context)
+        Event::ParallelStarted(_) | Event::BranchStarted(_) | Event::BranchFinished(_) => {
+            of_parallel(&record.event, before, context)
         }
-        Event::ForkJoined(_) | Event::FanInFinished(_) => of_fork(&record.event, before, context),
+        Event::ParallelJoined(_) | Event::FanInFinished(_) => of_parallel(&record.event, before, context),
         Event::CacheFilled(_) | Event::StageReady(_) | Event::StageRetrying(_) | Event::StageSteered(_) => Vec::new(),
         Event::QuestionAsked(asked) if asked.policy.is_some() => Vec::new(),
         Event::QuestionAnswered(answered) if answered.policy => Vec::new(),
@@ -307,7 +307,7 @@ pub(super) fn lines<'a>(
         }
         Event::QuestionAnswered(answered) => vec![answered_gate(answered, before, context)],
         Event::PolicyDecided(decided) => vec![output(&decided.attempt.task, &decided.outcome, before, context)],
-        Event::GateUnmet(_) | Event::BranchCanceled(_) | Event::ForkExpired(_) => Vec::new(),
+        Event::GateUnmet(_) | Event::BranchCanceled(_) | Event::ParallelExpired(_) => Vec::new(),
         Event::ChildObserved(_) => Vec::new(),
         Event::RunPaused(_) | Event::RunCanceled(_) => Vec::new(),
     };
@@ -391,10 +391,10 @@ fn routed<'a>(pipeline: &Pipeline, route: &'a RouteTaken, after: &RunState) -> T
 }
 
 /// What forks and fan-ins do, in the words of the specification (§9.6).
-fn of_fork<'a>(event: &'a Event, before: &'a Context, after: &'a Context) -> Vec<TraceFact<'a>> {
+fn of_parallel<'a>(event: &'a Event, before: &'a Context, after: &'a Context) -> Vec<TraceFact<'a>> {
     let reason = |failure: &'a Option<Failure>| failure.as_ref().map_or("", |failure| &*failure.reason);
     vec![match event {
-        Event::ForkStarted(started) => TraceFact::ParallelStarted {
+        Event::ParallelStarted(started) => TraceFact::ParallelStarted {
             node_id: &started.node,
             branch_count: started.children.len(),
             context_delta: delta(before, after),
@@ -405,7 +405,7 @@ fn of_fork<'a>(event: &'a Event, before: &'a Context, after: &'a Context) -> Vec
             score: finished.score,
             failure_reason: reason(&finished.failure),
         },
-        Event::ForkJoined(joined) => TraceFact::ParallelCompleted {
+        Event::ParallelJoined(joined) => TraceFact::ParallelCompleted {
             node_id: &joined.node,
             outcome: joined.status.as_str(),
             success_count: joined.succeeded,

@@ -109,7 +109,7 @@ fn begun(event: &Event) -> Option<VisitStart<'_>> {
             (task.generation, &task.branch, &task.node, task.visit)
         }
         Event::StagePassed(passed) => (passed.generation, &passed.branch, &passed.node, passed.visit),
-        Event::ForkStarted(fork) => (fork.generation, &fork.branch, &fork.node, fork.visit),
+        Event::ParallelStarted(fork) => (fork.generation, &fork.branch, &fork.node, fork.visit),
         Event::QuestionAsked(asked) if asked.policy.is_none() => {
             (asked.generation, &asked.branch, &asked.node, asked.visit)
         }

@@ -1,6 +1,6 @@
-//! Events of forks: what begins, ends and merges branches.
+//! Events of parallel nodes: what begins, ends and merges branches.
 //!
-//! The beginning and the end of a branch stand under the head of the branch that forked, so that two processes that end two of its
+//! The beginning and the end of a branch stand under the head of the branch that split, so that two processes that end two of its
 //! branches at once cannot both miss that they were the last.
 
 use super::{BranchId, Digest, FileChange, NodeId, RefusedChange, Task, time_format};
@@ -12,26 +12,26 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A branch reached a fork and waits for the branches that begin there.
+/// A branch reached a parallel node and waits for the branches that begin there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ForkStarted {
+pub struct ParallelStarted {
     /// Counts loop restarts; 0 before the first.
     pub generation: u32,
-    /// The branch that forks.
+    /// The branch that splits.
     pub branch: BranchId,
-    /// The fork.
+    /// The parallel node.
     pub node: NodeId,
     /// The visit of the node.
     pub visit: u32,
     /// The fan-in where its branches meet.
     pub join: NodeId,
     /// Its branches in the order of their edges.
-    pub children: Vec<ForkChild>,
+    pub children: Vec<ParallelChild>,
     /// When its time is over; absent without a `timeout`.
     #[serde(default, with = "time_format::option", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub due_at: Option<Timestamp>,
-    /// When a supervisor looks at its child pipeline for the first time; absent for any other fork.
+    /// When a supervisor looks at its child pipeline for the first time; absent for any other parallel node.
     #[serde(default, with = "time_format::option", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub observe_at: Option<Timestamp>,
@@ -42,7 +42,7 @@ pub struct ForkStarted {
 pub struct ChildObserved {
     /// Counts loop restarts; 0 before the first.
     pub generation: u32,
-    /// The branch that forked.
+    /// The branch that split.
     pub branch: BranchId,
     /// The supervisor.
     pub node: NodeId,
@@ -74,22 +74,22 @@ pub enum SupervisionEnd {
     MaxCycles,
 }
 
-/// The time of a fork is over. Its branches are not needed any more, and it fails.
+/// The time of a parallel node is over. Its branches are not needed any more, and it fails.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ForkExpired {
+pub struct ParallelExpired {
     /// Counts loop restarts; 0 before the first.
     pub generation: u32,
-    /// The branch that forked.
+    /// The branch that split.
     pub branch: BranchId,
-    /// The fork.
+    /// The parallel node.
     pub node: NodeId,
     /// The visit of the node.
     pub visit: u32,
 }
 
-/// One branch of a fork.
+/// One branch of a parallel node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ForkChild {
+pub struct ParallelChild {
     /// The branch.
     pub id: BranchId,
     /// Its first node.
@@ -98,21 +98,21 @@ pub struct ForkChild {
     pub edge: usize,
 }
 
-/// A branch of a fork began, with a copy of the context and the files of the branch that forked.
+/// A branch of a parallel node began, with a copy of the context and the files of the branch that split.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BranchStarted {
     /// Counts loop restarts; 0 before the first.
     pub generation: u32,
     /// The branch.
     pub branch: BranchId,
-    /// The branch that forked.
+    /// The branch that split.
     pub parent: BranchId,
     /// Its first node.
     pub to: NodeId,
     /// Index of its edge in file order.
     pub edge: usize,
     /// The context that a child pipeline begins with, with no outcome of an earlier run of the child; absent for a copy of all that the
-    /// branch that forked knows.
+    /// branch that split knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<BTreeMap<String, Value>>,
 }
@@ -124,7 +124,7 @@ pub struct BranchCanceled {
     pub generation: u32,
     /// The branch.
     pub branch: BranchId,
-    /// The branch that forked.
+    /// The branch that split.
     pub parent: BranchId,
     /// Why.
     pub reason: String,
@@ -140,7 +140,7 @@ pub enum BranchEnd {
     PartialSuccess,
     /// It failed, also when it reached the fan-in after a failure.
     Fail,
-    /// Its fork did not need it any more.
+    /// Its parallel node did not need it any more.
     Canceled,
 }
 
@@ -161,14 +161,14 @@ impl BranchEnd {
     }
 }
 
-/// A branch of a fork ended. Nothing of it is under way any more.
+/// A branch of a parallel node ended. Nothing of it is under way any more.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BranchFinished {
     /// Counts loop restarts; 0 before the first.
     pub generation: u32,
     /// The branch.
     pub branch: BranchId,
-    /// The branch that forked.
+    /// The branch that split.
     pub parent: BranchId,
     /// How.
     pub outcome: BranchEnd,
@@ -186,20 +186,20 @@ pub struct BranchFinished {
     pub failure: Option<Failure>,
 }
 
-/// Every branch of a fork that began has ended.
+/// Every branch of a parallel node that began has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ForkJoined {
+pub struct ParallelJoined {
     /// Counts loop restarts; 0 before the first.
     pub generation: u32,
-    /// The branch that forked.
+    /// The branch that split.
     pub branch: BranchId,
-    /// The fork.
+    /// The parallel node.
     pub node: NodeId,
     /// The visit of the node.
     pub visit: u32,
-    /// The fan-in, where the branch that forked goes on.
+    /// The fan-in, where the branch that split goes on.
     pub join: NodeId,
-    /// How the fork ended by its policies.
+    /// How the parallel node ended by its policies.
     pub status: Status,
     /// Branches that succeeded.
     pub succeeded: u32,
@@ -219,7 +219,7 @@ pub struct ForkJoined {
 pub struct FanInFinished {
     /// Counts loop restarts; 0 before the first.
     pub generation: u32,
-    /// The branch that forked, which has the changes from here on.
+    /// The branch that split, which has the changes from here on.
     pub branch: BranchId,
     /// The fan-in.
     pub node: NodeId,

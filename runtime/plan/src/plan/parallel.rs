@@ -1,4 +1,4 @@
-//! A fork as a plan shows it: how many branches begin, how many run at a time, and what lets the fork succeed; or the child pipeline
+//! A parallel node as a plan shows it: how many branches begin, how many run at a time, and what lets the parallel node succeed; or the child pipeline
 //! that is its one branch.
 
 use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
@@ -6,12 +6,12 @@ use glovebox_pipeline::keyed::Text;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// How the branches of a fork run and end.
+/// How the branches of a parallel node run and end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct PlanFork {
+pub struct PlanParallel {
     /// How many there are.
     pub branches: usize,
-    /// Most of them at a time. The run's bound counts the stages of all forks together.
+    /// Most of them at a time. The run's bound counts the stages of all parallel nodes together.
     pub max_parallel: u32,
     /// `wait_all`, `first_success`, `k_of_n` or `quorum`.
     pub join_policy: &'static str,
@@ -19,7 +19,7 @@ pub struct PlanFork {
     pub needed: usize,
     /// `continue`, `fail_fast` or `ignore`.
     pub error_policy: &'static str,
-    /// The child pipeline that is its one branch; absent for any other fork.
+    /// The child pipeline that is its one branch; absent for any other parallel node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<PlanChild>,
 }
@@ -57,8 +57,8 @@ pub struct PlanSupervision {
     pub steers: bool,
 }
 
-impl PlanFork {
-    /// None for a node that is not a fork.
+impl PlanParallel {
+    /// None for a node that is not a parallel node.
     pub(super) fn for_node(pipeline: &Pipeline, node: &Node) -> Option<Self> {
         let setting = Some(&node.parallel).filter(|_| node.handler == Handler::Parallel)?;
         let branches = pipeline.outgoing(&node.id).count();

@@ -9,7 +9,7 @@ use super::deny::Denied;
 use super::egress::PlanEgress;
 use super::models::{PlanAsks, PlanModel};
 use super::origin::Grant;
-use super::parallel::PlanFork;
+use super::parallel::PlanParallel;
 use super::recovery::PlanRecovery;
 use super::sessions::{EdgesInto, PlanSession};
 use super::tool_server::{PlanToolServer, ServerGrant};
@@ -42,7 +42,7 @@ impl Plan {
         let mut nodes: Vec<PlanNode<'_>> = nodes.collect();
         nodes.sort_by(|a, b| a.id.cmp(b.id));
         let bounds = self.pipeline.bounds;
-        let has_forks = self.pipeline.nodes.iter().any(|node| node.handler == Handler::Parallel);
+        let has_parallel = self.pipeline.nodes.iter().any(|node| node.handler == Handler::Parallel);
         PlanFile {
             schema_version: PLAN_SCHEMA_VERSION,
             pipeline: &self.pipeline.name,
@@ -58,7 +58,7 @@ impl Plan {
             spend_max: self.spend_max(SpendBounds::default()),
             price: self.models.price,
             disk_bytes_max: Some(self.bounds.disk_bytes_max),
-            parallel_max: has_forks.then_some(self.bounds.parallel_max),
+            parallel_max: has_parallel.then_some(self.bounds.parallel_max),
             exec: PlanExec {
                 toolchains: self.commands.exec.toolchains.iter().map(|toolchain| toolchain.as_str()).collect(),
                 path: &self.commands.exec.path,
@@ -100,7 +100,7 @@ impl Plan {
             asks: self.models.by_node.get(&node.id).map(PlanAsks::new),
             output_schema: node.agent.output_schema.as_ref().map(|schema| Digest::hash(schema.text().as_bytes())),
             sessions: Vec::new(),
-            fork: PlanFork::for_node(&self.pipeline, node),
+            parallel: PlanParallel::for_node(&self.pipeline, node),
             component,
         }
     }
@@ -156,7 +156,7 @@ pub struct PlanFile<'a> {
     /// Most bytes that the run's folder may hold when a stage begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_bytes_max: Option<u64>,
-    /// Most stages at a time, of all branches together; absent without a fork.
+    /// Most stages at a time, of all branches together; absent without a parallel node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_max: Option<usize>,
     /// How commands find their programs.
@@ -350,7 +350,7 @@ pub struct PlanNode<'a> {
     pub sessions: Vec<PlanSession>,
     /// How its branches run and end; absent where no branch begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fork: Option<PlanFork>,
+    pub parallel: Option<PlanParallel>,
     /// The handler; absent when the engine passes the node by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<Shared<PlanComponent<'a>>>,

@@ -1,5 +1,5 @@
-//! Names of branches: the path of forks and first nodes that leads to one, as `fork-left` or `fork-2-left-inner-a`, and in a later
-//! generation `1-fork-left`. The branch of a child pipeline has the name of the node that runs it, as `build` or `build-2`.
+//! Names of branches: the path of parallel nodes and first nodes that leads to one, as `parallel-left` or `parallel-2-left-inner-a`, and in a later
+//! generation `1-parallel-left`. The branch of a child pipeline has the name of the node that runs it, as `build` or `build-2`.
 //!
 //! A name is a folder's name on any file system. No id has a hyphen or begins with a digit, so different paths have different names; what
 //! only differs in case gets a number with a leading zero.
@@ -13,11 +13,11 @@ const BYTES_MAX: usize = 100;
 /// Hexadecimal digits of that digest.
 const DIGEST_DIGITS: usize = 20;
 
-/// The names of a fork's branches, in order.
+/// The names of a parallel node's branches, in order.
 pub(super) fn of<'a>(
     pipeline: &Pipeline,
     parent: &BranchId,
-    (fork, visit, generation): (&NodeId, u32, u32),
+    (parallel, visit, generation): (&NodeId, u32, u32),
     targets: impl Iterator<Item = &'a NodeId>,
 ) -> Vec<BranchId> {
     let mut base = match (*parent == BranchId::main(), generation) {
@@ -26,12 +26,12 @@ pub(super) fn of<'a>(
         // Its own name says the generation.
         (false, _) => format!("{parent}-"),
     };
-    base += &part(pipeline, fork);
+    base += &part(pipeline, parallel);
     if visit > 1 {
         base += &format!("-{visit}");
     }
-    // The one branch of a child pipeline has the name of the node that runs it, which no fork has.
-    if pipeline.node(fork).is_some_and(|node| node.child.is_some()) {
+    // The one branch of a child pipeline has the name of the node that runs it, which no parallel node has.
+    if pipeline.node(parallel).is_some_and(|node| node.child.is_some()) {
         return targets.take(1).map(|_| BranchId::new(shortened(base.clone()))).collect();
     }
     let mut parts: HashMap<&NodeId, (String, u32)> = HashMap::new();
@@ -72,11 +72,11 @@ mod tests {
     use super::*;
     use crate::simulation::pipeline;
 
-    fn check(graph: &str, parent: &str, fork: (&str, u32, u32), expected: &[&str]) {
+    fn check(graph: &str, parent: &str, parallel: (&str, u32, u32), expected: &[&str]) {
         let pipeline = pipeline(&format!("digraph g {{ {graph} }}"));
-        let id = NodeId::from(fork.0);
+        let id = NodeId::from(parallel.0);
         let targets = pipeline.outgoing(&id).map(|(_, edge)| &edge.to);
-        let names = of(&pipeline, &parent.into(), (&id, fork.1, fork.2), targets);
+        let names = of(&pipeline, &parent.into(), (&id, parallel.1, parallel.2), targets);
         assert_eq!(names.iter().map(BranchId::as_str).collect::<Vec<_>>(), expected, "{graph}");
         for name in &names {
             let json = serde_json::to_string(name).unwrap();

@@ -1,7 +1,7 @@
-//! What follows in a child pipeline, whose stages are the one branch of a fork (`glovebox_pipeline::child`).
+//! What follows in a child pipeline, whose stages are the one branch of a parallel node (`glovebox_pipeline::child`).
 
 use super::BranchDecision;
-use crate::run_state::{Branch, Fork, RunState};
+use crate::run_state::{Branch, OpenParallel, RunState};
 use glovebox_journal::event::{BranchId, ChildObserved, Event, SupervisionEnd};
 use glovebox_pipeline::ir::{Child, Node, NodeId, Pipeline};
 use glovebox_record::{Failure, FailureClass, Outcome, Status};
@@ -9,23 +9,27 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The child that a fork runs.
-fn child<'p>(pipeline: &'p Pipeline, fork: &NodeId) -> Option<&'p Child> {
-    pipeline.node(fork)?.child.as_deref()
+/// The child that a parallel node runs.
+fn child<'p>(pipeline: &'p Pipeline, parallel: &NodeId) -> Option<&'p Child> {
+    pipeline.node(parallel)?.child.as_deref()
 }
 
-/// The context that a fork's child begins with: what the node names, and the child's goal. None for any other fork.
-pub(super) fn context_of(pipeline: &Pipeline, fork: &Fork, branch: &Branch) -> Option<BTreeMap<String, Value>> {
-    let child = child(pipeline, &fork.node)?;
+/// The context that a parallel node's child begins with: what the node names, and the child's goal. None for any other parallel node.
+pub(super) fn context_of(
+    pipeline: &Pipeline,
+    parallel: &OpenParallel,
+    branch: &Branch,
+) -> Option<BTreeMap<String, Value>> {
+    let child = child(pipeline, &parallel.node)?;
     let named = child.context_in.iter().filter_map(|key| Some((key.to_string(), branch.context.get(key)?.clone())));
     let goal = ("graph.goal".to_owned(), Value::String(child.goal.to_string()));
     Some(named.chain([goal]).collect())
 }
 
-/// The context updates from the child that a fork ran.
-pub(super) fn context_from(pipeline: &Pipeline, fork: &Fork, branch: &Branch) -> BTreeMap<String, Value> {
-    let mut context = child(pipeline, &fork.node).map(|child| named_out(child, branch)).unwrap_or_default();
-    context.extend(end_in_context(pipeline, &fork.node, Status::Success));
+/// The context updates from the child that a parallel node ran.
+pub(super) fn context_from(pipeline: &Pipeline, parallel: &OpenParallel, branch: &Branch) -> BTreeMap<String, Value> {
+    let mut context = child(pipeline, &parallel.node).map(|child| named_out(child, branch)).unwrap_or_default();
+    context.extend(end_in_context(pipeline, &parallel.node, Status::Success));
     context
 }
 
@@ -34,9 +38,9 @@ fn named_out(child: &Child, branch: &Branch) -> BTreeMap<String, Value> {
     named.filter_map(|key| Some((key.to_string(), branch.context.get(key)?.clone()))).collect()
 }
 
-/// The context updates for the end of a supervisor's child (spec §4.11); empty for any other fork.
-pub(super) fn end_in_context(pipeline: &Pipeline, fork: &NodeId, status: Status) -> BTreeMap<String, Value> {
-    if child(pipeline, fork).is_none_or(|child| child.supervision.is_none()) {
+/// The context updates for the end of a supervisor's child (spec §4.11); empty for any other parallel node.
+pub(super) fn end_in_context(pipeline: &Pipeline, parallel: &NodeId, status: Status) -> BTreeMap<String, Value> {
+    if child(pipeline, parallel).is_none_or(|child| child.supervision.is_none()) {
         return BTreeMap::new();
     }
     let (status, outcome) = if status == Status::Fail { ("failed", "fail") } else { ("completed", "success") };
@@ -49,17 +53,17 @@ pub(super) fn end_in_context(pipeline: &Pipeline, fork: &NodeId, status: Status)
 pub(super) fn observation(
     pipeline: &Pipeline,
     state: &RunState,
-    (id, fork): (&BranchId, &Fork),
+    (id, parallel): (&BranchId, &OpenParallel),
     now: Timestamp,
 ) -> Option<Event> {
-    let child = child(pipeline, &fork.node)?;
+    let child = child(pipeline, &parallel.node)?;
     let supervision = child.supervision.as_ref()?;
-    let running = fork.children.iter().find_map(|child| state.branches.get(&child.id))?;
+    let running = parallel.children.iter().find_map(|child| state.branches.get(&child.id))?;
     let stage = running.node.as_ref().map(NodeId::to_string).unwrap_or_default();
     let seen = [("stack.child.status", "running".to_owned()), ("stack.child.stage", stage)];
     let mut context = named_out(child, running);
     context.extend(seen.map(|(key, value)| (key.to_owned(), Value::from(value))));
-    let cycle = fork.cycle.saturating_add(1);
+    let cycle = parallel.cycle.saturating_add(1);
     context.insert("stack.child.cycle".to_owned(), Value::from(cycle));
     let around = state.branch(id);
     let lookup = |key: &str| context.get(key).map_or_else(|| around.context.text(key), text);
@@ -73,8 +77,8 @@ pub(super) fn observation(
     Some(Event::ChildObserved(Box::new(ChildObserved {
         generation: state.generation(),
         branch: id.to_owned(),
-        node: fork.node.to_owned(),
-        visit: fork.visit,
+        node: parallel.node.to_owned(),
+        visit: parallel.visit,
         cycle,
         steering: supervision.steering.as_ref().filter(|_| cycle == 1).map(ToString::to_string),
         observe_at: ends.is_none().then(|| now.checked_add(wait).unwrap_or(Timestamp::MAX)),
@@ -87,14 +91,14 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// How a fork ends whose supervisor has ended its child.
-pub(super) fn end_of_supervision(pipeline: &Pipeline, fork: &Fork) -> (Status, Option<Failure>) {
-    match fork.supervision_end {
+/// How a parallel node ends whose supervisor has ended its child.
+pub(super) fn end_of_supervision(pipeline: &Pipeline, parallel: &OpenParallel) -> (Status, Option<Failure>) {
+    match parallel.supervision_end {
         Some(SupervisionEnd::StopCondition) => (Status::Success, None),
         _ => {
-            let supervision = child(pipeline, &fork.node).and_then(|child| child.supervision.as_ref());
-            let most = supervision.map_or(fork.cycle, |supervision| supervision.cycles_max);
-            let reason = format!("Max cycles exceeded: `{}` looked {most} times (`manager.max_cycles`)", fork.node);
+            let supervision = child(pipeline, &parallel.node).and_then(|child| child.supervision.as_ref());
+            let most = supervision.map_or(parallel.cycle, |supervision| supervision.cycles_max);
+            let reason = format!("Max cycles exceeded: `{}` looked {most} times (`manager.max_cycles`)", parallel.node);
             (Status::Fail, Some(Failure::new(FailureClass::Budget, "limit/max_cycles", reason)))
         }
     }
@@ -113,8 +117,8 @@ pub(super) fn steps_exceeded(pipeline: &Pipeline, branch: &Branch, node: &Node) 
 
 impl BranchDecision<'_> {
     /// When the supervisor of a child looks at it for the first time.
-    pub(super) fn first_look(&self, fork: &NodeId) -> Option<Timestamp> {
-        child(self.pipeline, fork)?.supervision.as_ref().map(|supervision| self.due(supervision.interval))
+    pub(super) fn first_look(&self, parallel: &NodeId) -> Option<Timestamp> {
+        child(self.pipeline, parallel)?.supervision.as_ref().map(|supervision| self.due(supervision.interval))
     }
 
     /// At a child's exit: its goal gates, and then the child has succeeded, whatever its last stage said.

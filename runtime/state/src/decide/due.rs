@@ -1,36 +1,36 @@
-//! What follows from time alone: forks whose time is over, and supervisors that look at their child.
+//! What follows from time alone: parallel nodes whose time is over, and supervisors that look at their child.
 
 use super::observation;
-use crate::run_state::{Branch, Fork, RunState};
-use glovebox_journal::event::{BranchId, Event, ForkExpired};
+use crate::run_state::{Branch, OpenParallel, RunState};
+use glovebox_journal::event::{BranchId, Event, ParallelExpired};
 use glovebox_pipeline::ir::Pipeline;
 use jiff::Timestamp;
 use std::sync::Arc;
 
 /// The next time at which [`due`] gives an event, if nothing happens until then.
 pub fn next_due(state: &RunState) -> Option<Timestamp> {
-    let open = forks(state).filter(|(_, fork)| !fork.has_expired);
-    open.flat_map(|(_, fork)| [fork.due_at, fork.observe_at]).flatten().min()
+    let open = open_parallel_nodes(state).filter(|(_, parallel)| !parallel.has_expired);
+    open.flat_map(|(_, parallel)| [parallel.due_at, parallel.observe_at]).flatten().min()
 }
 
-/// The event of a fork whose time is over, or of a supervisor that looks at its child now.
+/// The event of a parallel node whose time is over, or of a supervisor that looks at its child now.
 pub fn due(pipeline: &Pipeline, state: &RunState, now: Timestamp) -> Option<Event> {
     expired(state, now).or_else(|| observed(pipeline, state, now))
 }
 
 fn expired(state: &RunState, now: Timestamp) -> Option<Event> {
-    let is_late = |fork: &Fork| !fork.has_expired && fork.due_at.is_some_and(|due| due <= now);
-    let (branch, fork) = forks(state).find(|(_, fork)| is_late(fork))?;
-    let (node, visit, generation) = (fork.node.clone(), fork.visit, state.generation());
-    Some(Event::ForkExpired(ForkExpired { generation, branch: branch.clone(), node, visit }))
+    let is_late = |parallel: &OpenParallel| !parallel.has_expired && parallel.due_at.is_some_and(|due| due <= now);
+    let (branch, parallel) = open_parallel_nodes(state).find(|(_, parallel)| is_late(parallel))?;
+    let (node, visit, generation) = (parallel.node.clone(), parallel.visit, state.generation());
+    Some(Event::ParallelExpired(ParallelExpired { generation, branch: branch.clone(), node, visit }))
 }
 
 fn observed(pipeline: &Pipeline, state: &RunState, now: Timestamp) -> Option<Event> {
-    let is_due = |fork: &Fork| !fork.has_expired && fork.observe_at.is_some_and(|at| at <= now);
-    let (branch, fork) = forks(state).find(|(_, fork)| is_due(fork))?;
-    observation(pipeline, state, (branch, fork), now)
+    let is_due = |parallel: &OpenParallel| !parallel.has_expired && parallel.observe_at.is_some_and(|at| at <= now);
+    let (branch, parallel) = open_parallel_nodes(state).find(|(_, parallel)| is_due(parallel))?;
+    observation(pipeline, state, (branch, parallel), now)
 }
 
-fn forks(state: &RunState) -> impl Iterator<Item = (&BranchId, &Arc<Fork>)> {
-    state.branches.iter().filter_map(|(id, branch): (_, &Arc<Branch>)| Some((id, branch.fork()?)))
+fn open_parallel_nodes(state: &RunState) -> impl Iterator<Item = (&BranchId, &Arc<OpenParallel>)> {
+    state.branches.iter().filter_map(|(id, branch): (_, &Arc<Branch>)| Some((id, branch.parallel()?)))
 }

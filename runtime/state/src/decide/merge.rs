@@ -3,7 +3,7 @@
 //! Two branches agree on a path when they made the same of it. Nothing is taken of a path on which they do not, and nothing where one of
 //! them needs a folder and another removed or replaced it. No branch wins by being last.
 
-use crate::run_state::{EndedBranch, Fork};
+use crate::run_state::{EndedBranch, OpenParallel};
 use glovebox_journal::event::{BranchId, ChangeOp, ConflictSide, FileChange, MergeConflict};
 use glovebox_pipeline::ir::Merge;
 use glovebox_record::path::ScopePath;
@@ -20,19 +20,20 @@ pub(super) struct Taken {
 /// Each branch's version of each path.
 type BranchVersions<'a> = BTreeMap<&'a ScopePath, Vec<(&'a BranchId, &'a FileChange)>>;
 
-pub(super) fn merge(fork: &Fork, best: &EndedBranch, what: Merge) -> Taken {
+pub(super) fn merge(parallel: &OpenParallel, best: &EndedBranch, what: Merge) -> Taken {
     if what == Merge::Best {
         let changes = best.branch.changes.values().cloned().collect();
         return Taken { merged: vec![best.end.branch.clone()], changes, conflicts: Vec::new() };
     }
     let mut sides = BranchVersions::new();
-    for one in fork.candidates() {
+    for one in parallel.candidates() {
         for (path, change) in one.branch.changes.iter() {
             sides.entry(path).or_default().push((&one.end.branch, change));
         }
     }
     let disputed = disputed(&sides);
-    let mut taken = Taken { merged: fork.candidates().map(|one| one.end.branch.clone()).collect(), ..Taken::default() };
+    let mut taken =
+        Taken { merged: parallel.candidates().map(|one| one.end.branch.clone()).collect(), ..Taken::default() };
     for (path, of_path) in &sides {
         match disputed.contains(path) {
             true => taken.conflicts.push(conflict(path, of_path)),

@@ -1,15 +1,15 @@
-//! What follows at forks and fan-ins.
+//! What follows at parallel nodes and fan-ins.
 //!
-//! [`next_step`] looks at no event, only at where the branches stand: it begins the next branch of a fork, cancels those that are not
+//! [`next_step`] looks at no event, only at where the branches stand: it begins the next branch of a parallel node, cancels those that are not
 //! needed any more, and joins them when the last has ended. It is asked when nothing else follows, and states one thing at a time.
 
 use super::merge::merge;
 use super::{BranchDecision, Choice, branch_name, child, failed, out_of_bounds};
 use crate::failure_signature;
-use crate::run_state::{Branch, EndedBranch, Fork, Position, RunState};
+use crate::run_state::{Branch, EndedBranch, OpenParallel, Position, RunState};
 use glovebox_journal::event::{
-    BranchCanceled, BranchEnd, BranchFinished, BranchId, BranchStarted, Event, FanInFinished, ForkChild, ForkJoined,
-    ForkStarted, StageFinished, StageReady, Task,
+    BranchCanceled, BranchEnd, BranchFinished, BranchId, BranchStarted, Event, FanInFinished, ParallelChild,
+    ParallelJoined, ParallelStarted, StageFinished, StageReady, Task,
 };
 use glovebox_pipeline::ir::{ErrorPolicy, Handler, JoinPolicy, Node, NodeId, ParallelSettings, Pipeline};
 use glovebox_pipeline::parallel::{JoinFault, Region};
@@ -24,20 +24,20 @@ const HEURISTIC: &str = "heuristic";
 /// The next thing that follows from where the branches stand; none when each of them waits.
 pub fn next_step(pipeline: &Pipeline, state: &RunState) -> Option<Event> {
     let is_over = state.verdict.is_some() || state.canceled.is_some();
-    fork_step(pipeline, state).or_else(|| held_back(state).filter(|_| !is_over))
+    parallel_step(pipeline, state).or_else(|| held_back(state).filter(|_| !is_over))
 }
 
-/// The next thing that a fork does, while a branch may still have to go on.
-pub fn fork_step(pipeline: &Pipeline, state: &RunState) -> Option<Event> {
+/// The next thing that a parallel node does, while a branch may still have to go on.
+pub fn parallel_step(pipeline: &Pipeline, state: &RunState) -> Option<Event> {
     if state.verdict.is_some() || state.canceled.is_some() {
         return None;
     }
-    let forked = |(id, branch): (_, &Arc<Branch>)| branch.fork().map(|fork| (id, Arc::clone(branch), Arc::clone(fork)));
-    let mut steps = state
-        .branches
-        .iter()
-        .filter_map(forked)
-        .filter_map(|(id, branch, fork)| ForkDecision { pipeline, state, id, branch: &branch, fork: &fork }.next());
+    let split = |(id, branch): (_, &Arc<Branch>)| {
+        branch.parallel().map(|parallel| (id, Arc::clone(branch), Arc::clone(parallel)))
+    };
+    let mut steps = state.branches.iter().filter_map(split).filter_map(|(id, branch, parallel)| {
+        ParallelDecision { pipeline, state, id, branch: &branch, parallel: &parallel }.next()
+    });
     steps.next()
 }
 
@@ -49,26 +49,26 @@ fn held_back(state: &RunState) -> Option<Event> {
     out_of_bounds(state).filter(|_| is_stuck).map(failed)
 }
 
-fn setting(pipeline: &Pipeline, fork: &NodeId) -> ParallelSettings {
-    pipeline.node(fork).map(|node| node.parallel).unwrap_or_default()
+fn setting(pipeline: &Pipeline, parallel: &NodeId) -> ParallelSettings {
+    pipeline.node(parallel).map(|node| node.parallel).unwrap_or_default()
 }
 
-/// The next step of one fork.
-struct ForkDecision<'a> {
+/// The next step of one parallel node.
+struct ParallelDecision<'a> {
     pipeline: &'a Pipeline,
     state: &'a RunState,
     id: &'a BranchId,
     branch: &'a Branch,
-    fork: &'a Fork,
+    parallel: &'a OpenParallel,
 }
 
-impl ForkDecision<'_> {
+impl ParallelDecision<'_> {
     fn next(&self) -> Option<Event> {
         let ended = self.ended();
         if ended.is_none() && self.branch.canceled.is_none() {
             return self.begin_next();
         }
-        let alive = self.fork.children[..self.fork.started].iter().filter_map(|child| {
+        let alive = self.parallel.children[..self.parallel.started].iter().filter_map(|child| {
             let branch = self.state.branches.get(&child.id)?;
             Some((&child.id, branch))
         });
@@ -84,61 +84,63 @@ impl ForkDecision<'_> {
         }
     }
 
-    /// Generation and branch of what is said of the fork.
+    /// Generation and branch of what is said of the parallel node.
     fn place(&self) -> (u32, BranchId) {
         (self.state.generation(), self.id.clone())
     }
 
     fn setting(&self) -> ParallelSettings {
-        setting(self.pipeline, &self.fork.node)
+        setting(self.pipeline, &self.parallel.node)
     }
 
     fn begin_next(&self) -> Option<Event> {
         let most = usize::try_from(self.setting().parallel_max).unwrap_or(usize::MAX);
-        let child = self.fork.children.get(self.fork.started).filter(|_| self.fork.running() < most)?;
+        let child = self.parallel.children.get(self.parallel.started).filter(|_| self.parallel.running() < most)?;
         let (generation, parent) = self.place();
-        let ForkChild { id: branch, to, edge } = child.clone();
-        let context = child::context_of(self.pipeline, self.fork, self.branch);
+        let ParallelChild { id: branch, to, edge } = child.clone();
+        let context = child::context_of(self.pipeline, self.parallel, self.branch);
         Some(Event::BranchStarted(BranchStarted { generation, branch, parent, to, edge, context }))
     }
 
     fn cancel(&self, id: &BranchId) -> Event {
         let reason = match &self.branch.canceled {
             Some(reason) => reason.to_string(),
-            None => format!("the fork `{}` does not need it any more", self.fork.node),
+            None => format!("the parallel node `{}` does not need it any more", self.parallel.node),
         };
         let (generation, parent) = self.place();
         Event::BranchCanceled(BranchCanceled { generation, branch: id.clone(), parent, reason })
     }
 
     fn join(&self, status: Status, failure: Option<Failure>) -> Event {
-        let fork = self.fork;
+        let parallel = self.parallel;
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let (generation, branch) = self.place();
-        Event::ForkJoined(Box::new(ForkJoined {
+        Event::ParallelJoined(Box::new(ParallelJoined {
             generation,
             branch,
-            node: fork.node.clone(),
-            visit: fork.visit,
-            join: fork.join.clone(),
+            node: parallel.node.clone(),
+            visit: parallel.visit,
+            join: parallel.join.clone(),
             status,
-            succeeded: count(fork.succeeded),
-            failed: count(fork.failed),
-            canceled: count(fork.canceled),
-            never_started: count(fork.children.len() - fork.started),
+            succeeded: count(parallel.succeeded),
+            failed: count(parallel.failed),
+            canceled: count(parallel.canceled),
+            never_started: count(parallel.children.len() - parallel.started),
             failure,
         }))
     }
 
-    /// How the fork ends by its policies; none while more of its branches are needed (decision join-and-error-policies).
+    /// How the parallel node ends by its policies; none while more of its branches are needed (decision join-and-error-policies).
     fn ended(&self) -> Option<(Status, Option<Failure>)> {
-        let Fork { succeeded, failed, .. } = *self.fork;
-        let needed = self.setting().join.needed(self.fork.children.len());
+        let OpenParallel { succeeded, failed, .. } = *self.parallel;
+        let needed = self.setting().join.needed(self.parallel.children.len());
         let is_enough = self.setting().join != JoinPolicy::WaitAll && succeeded >= needed;
-        let have_all = self.fork.ended.len() == self.fork.children.len();
+        let have_all = self.parallel.ended.len() == self.parallel.children.len();
         match self.setting().error {
-            _ if self.fork.has_expired => Some((Status::Fail, Some(self.too_late()))),
-            _ if self.fork.supervision_end.is_some() => Some(child::end_of_supervision(self.pipeline, self.fork)),
+            _ if self.parallel.has_expired => Some((Status::Fail, Some(self.too_late()))),
+            _ if self.parallel.supervision_end.is_some() => {
+                Some(child::end_of_supervision(self.pipeline, self.parallel))
+            }
             ErrorPolicy::FailFast if failed > 0 => Some((Status::Fail, Some(self.first_failure()))),
             _ if is_enough => Some((Status::Success, None)),
             _ if !have_all => None,
@@ -150,7 +152,7 @@ impl ForkDecision<'_> {
     }
 
     fn failures(&self) -> impl Iterator<Item = (&EndedBranch, &Failure)> {
-        let failed = self.fork.ended.iter().filter(|one| one.end.outcome == BranchEnd::Fail);
+        let failed = self.parallel.ended.iter().filter(|one| one.end.outcome == BranchEnd::Fail);
         failed.filter_map(|one| Some((&**one, one.end.failure.as_ref()?)))
     }
 
@@ -158,22 +160,22 @@ impl ForkDecision<'_> {
     fn first_failure(&self) -> Failure {
         let first = self.failures().next().map(|(_, failure)| failure.clone());
         first.unwrap_or_else(|| {
-            let reason = format!("no branch of the fork `{}` succeeded", self.fork.node);
-            Failure::new(FailureClass::Deterministic, "fork/failed", reason)
+            let reason = format!("no branch of the parallel node `{}` succeeded", self.parallel.node);
+            Failure::new(FailureClass::Deterministic, "parallel/failed", reason)
         })
     }
 
     fn too_late(&self) -> Failure {
-        let node = &self.fork.node;
+        let node = &self.parallel.node;
         let reason = match self.pipeline.node(node).is_some_and(|node| node.child.is_some()) {
             true => format!("the child pipeline of `{node}` did not end within its `timeout`"),
-            false => format!("the branches of the fork `{node}` did not end within its `timeout`"),
+            false => format!("the branches of the parallel node `{node}` did not end within its `timeout`"),
         };
-        Failure::new(FailureClass::Budget, "limit/fork_timeout", reason)
+        Failure::new(FailureClass::Budget, "limit/parallel_timeout", reason)
     }
 
     fn too_few(&self, needed: usize) -> Failure {
-        let Fork { node, children, succeeded, .. } = self.fork;
+        let OpenParallel { node, children, succeeded, .. } = self.parallel;
         let cause = self.failures().next();
         let class = cause.map_or(FailureClass::Deterministic, |(_, failure)| failure.class);
         let cause = cause.map(|(one, failure)| format!("; branch `{}` failed: {}", one.end.branch, failure.reason));
@@ -183,7 +185,7 @@ impl ForkDecision<'_> {
             children.len(),
             cause.unwrap_or_default()
         );
-        Failure::new(class, "fork/too-few", reason)
+        Failure::new(class, "parallel/too-few", reason)
     }
 }
 
@@ -212,7 +214,7 @@ pub(super) fn end_of(state: &RunState, id: &BranchId, branch: &Branch, failure: 
 }
 
 impl BranchDecision<'_> {
-    /// Ends a branch of a fork, or the run where there is none around it.
+    /// Ends a branch of a parallel node, or the run where there is none around it.
     pub(super) fn fail(&self, failure: Failure) -> Vec<Event> {
         match self.branch.origin {
             Some(_) => vec![end_of(self.state, self.id, self.branch, Some(failure))],
@@ -222,7 +224,7 @@ impl BranchDecision<'_> {
 
     /// The end of a branch that was canceled; none while an attempt of it is under way, or branches of its own.
     pub(super) fn acknowledge_cancel(&self) -> Vec<Event> {
-        match self.branch.is_under_way() || self.branch.fork().is_some() {
+        match self.branch.is_under_way() || self.branch.parallel().is_some() {
             true => Vec::new(),
             false => vec![end_of(self.state, self.id, self.branch, None)],
         }
@@ -236,31 +238,34 @@ impl BranchDecision<'_> {
         }
         let reason =
             || format!("branch `{}` reached the exit `{}` without the fan-in `{}`", self.id, node.id, origin.join);
-        let failure = || Failure::new(FailureClass::Contract, "fork/exit", reason());
+        let failure = || Failure::new(FailureClass::Contract, "parallel/exit", reason());
         (node.handler == Handler::Exit).then(|| self.fail(failure()))
     }
 
-    pub(super) fn begin_fork(&self, id: &NodeId) -> Vec<Event> {
+    pub(super) fn begin_parallel(&self, id: &NodeId) -> Vec<Event> {
         let visit = self.branch.next_visit(id);
         let join = match self.pipeline.region(id) {
             Ok(Region { join, .. }) => join.clone(),
             Err(fault) => {
                 let reason = match fault {
-                    JoinFault::Exit(exit) => format!("a branch of the fork `{id}` leads to the exit `{exit}`"),
-                    JoinFault::Back(to) => format!("a branch of the fork `{id}` leads back to the fork `{to}`"),
-                    _ => format!("the branches of the fork `{id}` do not meet in one fan-in"),
+                    JoinFault::Exit(exit) => format!("a branch of the parallel node `{id}` leads to the exit `{exit}`"),
+                    JoinFault::Back(to) => {
+                        format!("a branch of the parallel node `{id}` leads back to the parallel node `{to}`")
+                    }
+                    _ => format!("the branches of the parallel node `{id}` do not meet in one fan-in"),
                 };
-                return self.fail(Failure::new(FailureClass::Contract, "fork/join", reason));
+                return self.fail(Failure::new(FailureClass::Contract, "parallel/join", reason));
             }
         };
         let targets: Vec<(usize, &NodeId)> =
             self.pipeline.outgoing(id).map(|(index, edge)| (index.0, &edge.to)).collect();
         let place = (id, visit, self.state.generation());
         let names = branch_name::of(self.pipeline, self.id, place, targets.iter().map(|(_, to)| *to));
-        let children = names.into_iter().zip(targets).map(|(id, (edge, to))| ForkChild { id, to: to.clone(), edge });
+        let children =
+            names.into_iter().zip(targets).map(|(id, (edge, to))| ParallelChild { id, to: to.clone(), edge });
         let Task { generation, branch, node, visit, .. } = self.next_task(id);
         let due_at = self.pipeline.node(id).and_then(|node| node.bounds.timeout).map(|timeout| self.due(timeout));
-        vec![Event::ForkStarted(ForkStarted {
+        vec![Event::ParallelStarted(ParallelStarted {
             generation,
             branch,
             node,
@@ -272,8 +277,8 @@ impl BranchDecision<'_> {
         })]
     }
 
-    /// A fork that failed leads to its own target, if it has one. Any other way leads to the fan-in.
-    pub(super) fn leave_fork(&self, joined: &ForkJoined) -> Vec<Event> {
+    /// A parallel node that failed leads to its own target, if it has one. Any other way leads to the fan-in.
+    pub(super) fn leave_parallel(&self, joined: &ParallelJoined) -> Vec<Event> {
         let node = self.pipeline.node(&joined.node).filter(|_| joined.status == Status::Fail);
         let target = node.and_then(|node| match (&node.routing.retry_target, &node.routing.fallback_retry_target) {
             (Some(target), _) => Some(("retry_target", target)),
@@ -284,10 +289,10 @@ impl BranchDecision<'_> {
         self.route(&joined.node, to, Choice { how, edge: None, candidates: Vec::new() })
     }
 
-    /// At a fan-in: a fork that failed has nothing to choose from, a component is asked, or outcomes are compared (spec §4.9).
+    /// At a fan-in: a parallel node that failed has nothing to choose from, a component is asked, or outcomes are compared (spec §4.9).
     pub(super) fn fan_in(&self, node: &Node) -> Vec<Event> {
         let visit = self.branch.next_visit(&node.id);
-        let Some(fork) = &self.branch.joined else {
+        let Some(parallel) = &self.branch.joined else {
             let reason = "No parallel results to evaluate";
             let failure = Failure::new(FailureClass::Deterministic, "fan_in/no-results", reason);
             return vec![self.unmerged(node, visit, failure)];
@@ -297,15 +302,16 @@ impl BranchDecision<'_> {
             reasons.into_iter().flatten().next().cloned()
         };
         match &node.handler {
-            _ if fork.status == Some(Status::Fail) => {
-                let unspoken = || Failure::new(FailureClass::Deterministic, "fork/failed", "the fork failed");
+            _ if parallel.status == Some(Status::Fail) => {
+                let unspoken =
+                    || Failure::new(FailureClass::Deterministic, "parallel/failed", "the parallel node failed");
                 vec![self.unmerged(node, visit, failure().unwrap_or_else(unspoken))]
             }
             Handler::FanIn(Some(_)) => {
                 vec![Event::StageReady(StageReady { task: self.next_task(&node.id), ordinal: 1, due_at: None })]
             }
-            _ => match best(fork) {
-                Some(best) => vec![self.merged(node, visit, (fork, best))],
+            _ => match best(parallel) {
+                Some(best) => vec![self.merged(node, visit, (parallel, best))],
                 None => Vec::new(),
             },
         }
@@ -314,20 +320,20 @@ impl BranchDecision<'_> {
     /// A component has judged the branches: it names the best by its id or its first node.
     pub(super) fn judged(&self, node: &Node, finished: &StageFinished) -> Vec<Event> {
         let (visit, outcome) = (finished.attempt.task.visit, &finished.outcome);
-        let Some(fork) = &self.branch.joined else { return self.leave_stage(&node.id, outcome) };
+        let Some(parallel) = &self.branch.joined else { return self.leave_stage(&node.id, outcome) };
         if !outcome.status.satisfies_gate() {
             return vec![self.unmerged(node, visit, super::cause_of(&node.id, outcome))];
         }
         let said = outcome.context_updates.get("last_response").and_then(Value::as_str);
         let named = outcome.preferred_label.iter().chain(&outcome.suggested_next_ids).map(String::as_str);
-        let mut found = named.filter_map(|name| candidate(fork, name));
-        let named = found.next().or_else(|| said.and_then(|said| mentioned(fork, said)));
+        let mut found = named.filter_map(|name| candidate(parallel, name));
+        let named = found.next().or_else(|| said.and_then(|said| mentioned(parallel, said)));
         // A simulated model chooses nothing.
         let is_simulated = self.state.run.as_ref().is_some_and(|run| run.model.simulated.contains(&node.id));
-        match named.or_else(|| best(fork).filter(|_| is_simulated)) {
-            Some(best) => vec![self.merged(node, visit, (fork, best))],
+        match named.or_else(|| best(parallel).filter(|_| is_simulated)) {
+            Some(best) => vec![self.merged(node, visit, (parallel, best))],
             None => {
-                let ids: Vec<&str> = fork.candidates().map(|one| one.end.branch.as_str()).collect();
+                let ids: Vec<&str> = parallel.candidates().map(|one| one.end.branch.as_str()).collect();
                 let reason = format!(
                     "fan-in `{}` named no branch, expected one of {} as its preferred label",
                     node.id,
@@ -339,8 +345,8 @@ impl BranchDecision<'_> {
         }
     }
 
-    fn merged(&self, node: &Node, visit: u32, (fork, best): (&Fork, &EndedBranch)) -> Event {
-        let taken = merge(fork, best, node.parallel.merge);
+    fn merged(&self, node: &Node, visit: u32, (parallel, best): (&OpenParallel, &EndedBranch)) -> Event {
+        let taken = merge(parallel, best, node.parallel.merge);
         let failure = (!taken.conflicts.is_empty()).then(|| {
             let paths: Vec<&str> = taken.conflicts.iter().map(|conflict| conflict.path.as_str()).collect();
             let reason = format!("branches changed the same paths in different ways: {}", paths.join(", "));
@@ -356,7 +362,7 @@ impl BranchDecision<'_> {
             merged: taken.merged,
             changes: taken.changes,
             conflicts: taken.conflicts,
-            context: child::context_from(self.pipeline, fork, &best.branch),
+            context: child::context_from(self.pipeline, parallel, &best.branch),
             verifying: is_whole && node.checks.verification.is_some(),
             ..self.fan_in_finished(node, visit)
         }))
@@ -364,9 +370,11 @@ impl BranchDecision<'_> {
 
     fn unmerged(&self, node: &Node, visit: u32, failure: Failure) -> Event {
         let finished = self.fan_in_finished(node, visit);
-        let fork = self.branch.joined.as_ref().map(|fork| &fork.node);
+        let parallel = self.branch.joined.as_ref().map(|parallel| &parallel.node);
         Event::FanInFinished(Box::new(FanInFinished {
-            context: fork.map(|fork| child::end_in_context(self.pipeline, fork, Status::Fail)).unwrap_or_default(),
+            context: parallel
+                .map(|parallel| child::end_in_context(self.pipeline, parallel, Status::Fail))
+                .unwrap_or_default(),
             signature: failure_signature::of_failure(&failure),
             failure: Some(failure),
             ..finished
@@ -396,8 +404,8 @@ impl BranchDecision<'_> {
 }
 
 /// By outcome, then by score, then by id (spec §4.9).
-fn best(fork: &Fork) -> Option<&EndedBranch> {
-    fork.candidates().min_by(|one, other| {
+fn best(parallel: &OpenParallel) -> Option<&EndedBranch> {
+    parallel.candidates().min_by(|one, other| {
         let is_partial = |one: &EndedBranch| one.end.outcome != BranchEnd::Success;
         let by_outcome = is_partial(one).cmp(&is_partial(other));
         let by_score = other.end.score.total_cmp(&one.end.score);
@@ -406,19 +414,19 @@ fn best(fork: &Fork) -> Option<&EndedBranch> {
 }
 
 /// The candidate with this id, or the only one with this first node.
-fn candidate<'f>(fork: &'f Fork, name: &str) -> Option<&'f EndedBranch> {
+fn candidate<'f>(parallel: &'f OpenParallel, name: &str) -> Option<&'f EndedBranch> {
     let name = name.trim();
-    if let Some(found) = fork.candidates().find(|one| one.end.branch == *name) {
+    if let Some(found) = parallel.candidates().find(|one| one.end.branch == *name) {
         return Some(found);
     }
-    let mut found = fork.candidates().filter(|one| one.first == *name);
+    let mut found = parallel.candidates().filter(|one| one.first == *name);
     found.next().filter(|_| found.next().is_none())
 }
 
 /// The only candidate whose id is a word of a text.
-fn mentioned<'f>(fork: &'f Fork, text: &str) -> Option<&'f EndedBranch> {
+fn mentioned<'f>(parallel: &'f OpenParallel, text: &str) -> Option<&'f EndedBranch> {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
     let is_word = |name: &str| text.split(|letter| !is_part(letter)).any(|word| word == name);
-    let mut found = fork.candidates().filter(|one| is_word(one.end.branch.as_str()));
+    let mut found = parallel.candidates().filter(|one| is_word(one.end.branch.as_str()));
     found.next().filter(|_| found.next().is_none())
 }

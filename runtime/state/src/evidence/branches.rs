@@ -1,9 +1,9 @@
-//! What commands of branches prove once their fork has ended: something of the result only if they ran over its files. The branch's changes
+//! What commands of branches prove once their parallel node has ended: something of the result only if they ran over its files. The branch's changes
 //! were taken, or neither the branch nor the fan-in changed anything.
 
 use super::{FailedBranch, RunSummary};
 use glovebox_journal::event::{
-    BranchEnd, BranchFinished, BranchId, BranchStarted, FanInFinished, ForkJoined, ForkStarted,
+    BranchEnd, BranchFinished, BranchId, BranchStarted, FanInFinished, ParallelJoined, ParallelStarted,
 };
 use glovebox_record::{NodeId, Status};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,41 +11,41 @@ use std::iter::successors;
 
 /// The node at which a branch began.
 #[derive(Debug, Clone)]
-pub(super) struct ForkOrigin {
-    /// The branch that forked.
+pub(super) struct ParallelOrigin {
+    /// The branch that split.
     parent: BranchId,
-    /// The fork.
-    fork: NodeId,
+    /// The parallel node.
+    parallel: NodeId,
 }
 
 impl RunSummary {
-    /// What failed in an earlier visit of the fork, forks within its branches included, is of no concern any more.
-    pub(super) fn begin_fork(&mut self, fork: &ForkStarted) {
+    /// What failed in an earlier visit of the parallel node, parallel nodes within its branches included, is of no concern any more.
+    pub(super) fn begin_parallel(&mut self, parallel: &ParallelStarted) {
         let began_at = |branch: &BranchId| self.began_at.get(branch);
         let is_earlier = |failed: &FailedBranch| {
             let around = successors(began_at(&failed.branch), |origin| began_at(&origin.parent));
-            around.into_iter().any(|origin| origin.parent == fork.branch && origin.fork == fork.node)
+            around.into_iter().any(|origin| origin.parent == parallel.branch && origin.parallel == parallel.node)
         };
         self.failed_branches.retain(|failed| !is_earlier(failed));
-        let origin = || ForkOrigin { parent: fork.branch.clone(), fork: fork.node.clone() };
-        self.began_at.extend(fork.children.iter().map(|child| (child.id.clone(), origin())));
+        let origin = || ParallelOrigin { parent: parallel.branch.clone(), parallel: parallel.node.clone() };
+        self.began_at.extend(parallel.children.iter().map(|child| (child.id.clone(), origin())));
     }
 
     pub(super) fn end_branch(&mut self, ended: &BranchFinished) {
         self.open_questions.retain(|open| open.branch != ended.branch);
         let origin = self.began_at.get(&ended.branch).filter(|_| ended.outcome == BranchEnd::Fail);
-        let Some(ForkOrigin { fork, .. }) = origin.cloned() else { return };
+        let Some(ParallelOrigin { parallel, .. }) = origin.cloned() else { return };
         let (branch, node, failure) = (ended.branch.clone(), ended.node.clone(), ended.failure.clone());
-        self.failed_branches.push(FailedBranch { branch, fork, node, failure });
+        self.failed_branches.push(FailedBranch { branch, parallel, node, failure });
     }
 
     pub(super) fn begin_branch(&mut self, started: &BranchStarted) {
-        self.startup.fork(&started.parent, &started.branch);
-        self.forked.entry(started.parent.clone()).or_default().insert(started.branch.clone());
+        self.startup.begin_branch(&started.parent, &started.branch);
+        self.split.entry(started.parent.clone()).or_default().insert(started.branch.clone());
     }
 
-    /// A fork that failed leaves nothing to take.
-    pub(super) fn join(&mut self, joined: &ForkJoined) {
+    /// A parallel node that failed leaves nothing to take.
+    pub(super) fn join(&mut self, joined: &ParallelJoined) {
         if joined.branch == BranchId::main() {
             self.joined_at = Some(joined.join.clone());
         }
@@ -67,8 +67,8 @@ impl RunSummary {
         if self.joined_at.as_ref() != Some(from) {
             self.receipts.retain(|evidence| evidence.branch.is_none());
             self.dropped_checks.retain(|dropped| dropped.branch.is_none());
-            // What a fork came to that has been joined stays true, as long as the fork is not visited again.
-            let open: BTreeSet<BranchId> = std::mem::take(&mut self.forked).into_values().flatten().collect();
+            // What a parallel node came to that has been joined stays true, as long as the parallel node is not visited again.
+            let open: BTreeSet<BranchId> = std::mem::take(&mut self.split).into_values().flatten().collect();
             self.failed_branches.retain(|failed| !open.contains(&failed.branch));
             self.changed_branches.clear();
         }
@@ -81,33 +81,34 @@ impl RunSummary {
         self.failed_branches.clear();
     }
 
-    /// What merged branches ran is of the branch that forked from here on. Rows of an earlier visit of the same nodes go.
+    /// What merged branches ran is of the branch that split from here on. Rows of an earlier visit of the same nodes go.
     fn settle(&mut self, parent: &BranchId, (merged, has_changes): (&[BranchId], bool)) {
-        let children = self.forked.remove(parent).unwrap_or_default();
+        let children = self.split.remove(parent).unwrap_or_default();
         self.startup.end(&children);
         let merged: BTreeSet<&BranchId> = merged.iter().collect();
         let changed = &self.changed_branches;
         let is_here = |branch: &BranchId| merged.contains(branch) || !has_changes && !changed.contains(branch);
         let parent = Some(parent).filter(|parent| **parent != BranchId::main());
-        let is_of_fork = |branch: &Option<BranchId>| branch.as_ref().is_some_and(|branch| children.contains(branch));
+        let is_of_parallel =
+            |branch: &Option<BranchId>| branch.as_ref().is_some_and(|branch| children.contains(branch));
         let mut visited: BTreeMap<NodeId, bool> = BTreeMap::new();
-        for evidence in self.receipts.iter().filter(|evidence| is_of_fork(&evidence.branch)) {
+        for evidence in self.receipts.iter().filter(|evidence| is_of_parallel(&evidence.branch)) {
             let is_taken = evidence.branch.as_ref().is_some_and(is_here);
             *visited.entry(evidence.node.clone()).or_default() |= is_taken;
         }
         self.receipts.retain(|evidence| {
-            let is_older = evidence.branch.as_ref() == parent && !is_of_fork(&evidence.branch);
+            let is_older = evidence.branch.as_ref() == parent && !is_of_parallel(&evidence.branch);
             match visited.get(&evidence.node) {
                 Some(is_taken) => !is_older || !(evidence.not_taken || *is_taken),
                 None => true,
             }
         });
         self.dropped_checks
-            .retain(|dropped| !is_of_fork(&dropped.branch) || dropped.branch.as_ref().is_some_and(is_here));
-        for dropped in self.dropped_checks.iter_mut().filter(|dropped| is_of_fork(&dropped.branch)) {
+            .retain(|dropped| !is_of_parallel(&dropped.branch) || dropped.branch.as_ref().is_some_and(is_here));
+        for dropped in self.dropped_checks.iter_mut().filter(|dropped| is_of_parallel(&dropped.branch)) {
             dropped.branch = parent.cloned();
         }
-        for evidence in self.receipts.iter_mut().filter(|evidence| is_of_fork(&evidence.branch)) {
+        for evidence in self.receipts.iter_mut().filter(|evidence| is_of_parallel(&evidence.branch)) {
             let is_taken = evidence.branch.as_ref().is_some_and(is_here);
             evidence.branch = parent.cloned();
             evidence.not_taken |= !is_taken;

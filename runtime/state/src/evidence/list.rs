@@ -156,7 +156,7 @@ impl<D: Fn(&mut dyn Iterator<Item = &FileChange>) -> Digest> Fold for EvidenceFo
         }
         trees.note(&record.event);
         replay.apply(record);
-        if matches!(record.event, Event::ForkJoined(_) | Event::FanInFinished(_)) {
+        if matches!(record.event, Event::ParallelJoined(_) | Event::FanInFinished(_)) {
             let ended = replay.summary.receipts.iter().filter(|command| command.not_taken);
             not_taken.extend(ended.map(|command| command.receipt.id.clone()));
         }

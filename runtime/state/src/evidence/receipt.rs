@@ -22,7 +22,7 @@ pub struct CommandEvidence {
     /// True when a verifier ran the command: a tool or verify stage, or a plugin that the operator bound as a verifier.
     #[serde(skip)]
     pub is_of_verifier: bool,
-    /// The branch of a fork that ran it; absent outside of forks, and once the fork has ended.
+    /// The branch of a parallel node that ran it; absent outside of parallel nodes, and once the parallel node has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<BranchId>,
     /// True when the changes of its branch were not taken: it proves nothing of the result.

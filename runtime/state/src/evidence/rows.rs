@@ -40,20 +40,20 @@ pub struct UnverifiedStage {
 pub struct DroppedChecks {
     /// The node.
     pub node: NodeId,
-    /// The branch of a fork; absent outside of forks, and once the fork has ended.
+    /// The branch of a parallel node; absent outside of parallel nodes, and once the parallel node has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<BranchId>,
     /// The commands.
     pub commands: Vec<String>,
 }
 
-/// A branch of a fork that failed, whatever its fork and the run came to.
+/// A branch of a parallel node that failed, whatever its parallel node and the run came to.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct FailedBranch {
     /// The branch.
     pub branch: BranchId,
-    /// The fork.
-    pub fork: NodeId,
+    /// The parallel node.
+    pub parallel: NodeId,
     /// The node that it was at last; absent when it visited none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeId>,

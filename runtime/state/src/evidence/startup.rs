@@ -103,7 +103,7 @@ impl StartupFiles {
     }
 
     /// A branch begins with what its parent has.
-    pub(super) fn fork(&mut self, parent: &BranchId, branch: &BranchId) {
+    pub(super) fn begin_branch(&mut self, parent: &BranchId, branch: &BranchId) {
         if let Some(written) = self.written.get(parent) {
             self.written.insert(branch.clone(), Arc::clone(written));
         }

@@ -19,8 +19,8 @@ fn graph(text: &str) -> Pipeline {
     pipeline(&format!("digraph g {{ {FRAME} {text} }}"))
 }
 
-/// A fork of `a -> t` and `b -> u`, joined by a fan-in with these attributes.
-fn forked(join: &str) -> Pipeline {
+/// A parallel node of `a -> t` and `b -> u`, joined by a fan-in with these attributes.
+fn split(join: &str) -> Pipeline {
     graph(&format!(
         "f [shape=component]; j [shape=tripleoctagon, {join}]; a; b; t; u; c; start -> f; f -> a -> t -> j; f -> b -> u -> j; \
          j -> c -> exit"

@@ -25,7 +25,7 @@ use glovebox_record::path::ScopePath;
 use glovebox_record::{Failure, Outcome, Status};
 use history::NodeHistory;
 use jiff::Timestamp;
-use parallel::{Fork, Origin};
+use parallel::{OpenParallel, Origin};
 use pending_outcome::{FailedStage, Unverified};
 use question::Wait;
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
@@ -76,8 +76,8 @@ pub enum Position {
     Deciding,
     /// For an attempt.
     Open(OpenTask),
-    /// For the branches of a fork.
-    Forked(Arc<Fork>),
+    /// For the branches of a parallel node.
+    Forked(Arc<OpenParallel>),
     /// For something that no attempt brings.
     Waiting(Wait),
 }
@@ -99,9 +99,9 @@ pub struct Branch {
     pub previous: Arc<Outcome>,
     /// The history of each visited node.
     pub nodes: RedBlackTreeMapSync<NodeId, NodeHistory>,
-    /// Its finished visits; a branch of a fork begins with those before the fork.
+    /// Its finished visits; a branch of a parallel node begins with those before the parallel node.
     pub completed: Visits,
-    /// Nodes that a branch of a fork visited itself.
+    /// Nodes that a branch of a parallel node visited itself.
     pub visited: RedBlackTreeSetSync<NodeId>,
     /// Nodes whose last outcome is a failure, by their last visit among all finished ones.
     pub(crate) failing: RedBlackTreeMapSync<u64, NodeId>,
@@ -121,12 +121,12 @@ pub struct Branch {
     pub held: Option<Arc<StageFinished>>,
     /// The subject of its open verification, or of the last one that led to a repetition.
     pub unverified: Option<Arc<Unverified>>,
-    /// The fork that it began at; none for the branch that the run began with.
+    /// The parallel node that it began at; none for the branch that the run began with.
     pub origin: Option<Arc<Origin>>,
-    /// Why its fork does not need it any more.
+    /// Why its parallel node does not need it any more.
     pub canceled: Option<Arc<str>>,
-    /// The fork whose branches have ended, until a fan-in has chosen one.
-    pub joined: Option<Arc<Fork>>,
+    /// The parallel node whose branches have ended, until a fan-in has chosen one.
+    pub joined: Option<Arc<OpenParallel>>,
 }
 
 impl Default for Branch {
@@ -220,18 +220,18 @@ impl Branch {
             Event::StageRetrying(retrying) => self.count_retry(&retrying.task.node),
             Event::StagePassed(passed) => self.pass(passed),
             Event::GateUnmet(unmet) => self.note_unmet_gate(unmet),
-            Event::ForkStarted(started) => self.begin_fork(started),
-            Event::ForkExpired(_) => self.expire_fork(),
+            Event::ParallelStarted(started) => self.begin_parallel(started),
+            Event::ParallelExpired(_) => self.expire_parallel(),
             Event::ChildObserved(observed) => self.observe_child(observed),
             Event::BranchCanceled(canceled) => self.canceled = Some(canceled.reason.as_str().into()),
-            Event::ForkJoined(joined) => self.join_fork(joined),
+            Event::ParallelJoined(joined) => self.join_parallel(joined),
             Event::FanInFinished(finished) => return self.finish_fan_in(finished),
             Event::QuestionAsked(asked) => self.ask(asked),
             Event::QuestionAnswered(answered) => self.answer(answered),
             Event::PolicyDecided(decided) => self.settle_held(decided),
             _ => {}
         }
-        matches!(event, Event::StagePassed(_) | Event::GateUnmet(_) | Event::ForkStarted(_))
+        matches!(event, Event::StagePassed(_) | Event::GateUnmet(_) | Event::ParallelStarted(_))
             || matches!(event, Event::QuestionAsked(asked) if asked.policy.is_none())
     }
 
@@ -271,7 +271,7 @@ impl Branch {
         self.forget_verify_failures();
         self.failure_chain.begin_again(from);
         (self.unverified, self.held) = (None, None);
-        self.joined = self.joined.take().filter(|fork| fork.join == *from);
+        self.joined = self.joined.take().filter(|parallel| parallel.join == *from);
     }
 
     pub(crate) fn update(&mut self, node: &NodeId, change: impl FnOnce(&mut NodeHistory)) {
@@ -352,7 +352,7 @@ impl Branch {
                 history.counted = history.counted.saturating_sub(u32::from(is_cut));
             });
             // At a fan-in the visit ends with its choice, and an exit is no finished visit.
-            if self.joined.as_ref().is_none_or(|fork| fork.join != *node) && !finished.follow_up.at_exit {
+            if self.joined.as_ref().is_none_or(|parallel| parallel.join != *node) && !finished.follow_up.at_exit {
                 self.complete(node);
             }
         }

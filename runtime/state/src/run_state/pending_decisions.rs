@@ -47,7 +47,7 @@ impl ResumeState {
         } else if is_of_a_stop(state, &record.event) {
             return;
         }
-        // Nothing follows on a branch from its end: its fork goes on.
+        // Nothing follows on a branch from its end: its parallel node goes on.
         if let Event::BranchFinished(finished) = &record.event {
             last.remove(&finished.branch);
             return;

@@ -1,6 +1,6 @@
-//! Steps of forks and fan-ins: how each branch ended, what joined them by which policy, and whom the fan-in chose.
+//! Steps of parallel nodes and fan-ins: how each branch ended, what joined them by which policy, and whom the fan-in chose.
 
-use glovebox_journal::event::{BranchFinished, BranchId, FanInFinished, ForkJoined};
+use glovebox_journal::event::{BranchFinished, BranchId, FanInFinished, ParallelJoined};
 use glovebox_pipeline::ir::ParallelSettings;
 use glovebox_record::Failure;
 use schemars::JsonSchema;
@@ -20,14 +20,14 @@ pub struct BranchWhy {
     pub failure: Option<Failure>,
 }
 
-/// A fork whose branches were joined.
+/// A parallel node whose branches were joined.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct JoinWhy {
-    /// `join_policy` of the fork.
+    /// `join_policy` of the parallel node.
     pub join_policy: &'static str,
-    /// `error_policy` of the fork.
+    /// `error_policy` of the parallel node.
     pub error_policy: &'static str,
-    /// How the fork ended by them.
+    /// How the parallel node ended by them.
     pub status: &'static str,
     /// Branches that succeeded.
     pub succeeded: u32,
@@ -66,7 +66,7 @@ impl BranchWhy {
 }
 
 impl JoinWhy {
-    pub(super) fn new(setting: ParallelSettings, joined: &ForkJoined) -> Self {
+    pub(super) fn new(setting: ParallelSettings, joined: &ParallelJoined) -> Self {
         Self {
             join_policy: setting.join.as_str(),
             error_policy: setting.error.as_str(),

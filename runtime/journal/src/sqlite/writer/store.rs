@@ -142,7 +142,7 @@ impl Store {
         }
     }
 
-    /// Reads the heads of all branches, once, when one is expected that is not known: a fork begins many, and none of them has a record.
+    /// Reads the heads of all branches, once, when one is expected that is not known: a parallel node begins many, and none of them has a record.
     fn know_branches(&mut self, batches: &[Batch]) -> Result<(), PortError> {
         let is_unknown = |(subject, _): &(Subject, u64)| {
             matches!(subject, Subject::Branch(_)) && !self.heads.of.contains_key(&subject.to_string())

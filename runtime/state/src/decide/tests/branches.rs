@@ -9,7 +9,7 @@ const GRAPH: &str =
     "digraph g { start [shape=Mdiamond]; exit [shape=Msquare]; a; b; c; start -> a -> b -> exit; c -> exit }";
 
 /// A run whose main branch is at `a` and whose other branch is at `c`, both under way.
-fn forked(pipeline: &glovebox_pipeline::ir::Pipeline) -> Simulation<'_> {
+fn split(pipeline: &glovebox_pipeline::ir::Pipeline) -> Simulation<'_> {
     let mut run = Simulation::new(pipeline);
     run.append(vec![Event::RunStarted(Box::new(started(pipeline, 50, None)))]);
     let task = Task { branch: left(), ..crate::simulation::task("c") };
@@ -37,7 +37,7 @@ fn finish(run: &mut Simulation<'_>, branch: &BranchId) {
 #[test]
 fn what_happens_on_a_branch_moves_no_other() {
     let pipeline = pipeline(GRAPH);
-    let mut run = forked(&pipeline);
+    let mut run = split(&pipeline);
     let before = run.state.branch(&left()).clone();
     finish(&mut run, &BranchId::main());
     assert_eq!(open(&run, &BranchId::main()).task.node, "b");
@@ -50,7 +50,7 @@ fn what_happens_on_a_branch_moves_no_other() {
 #[test]
 fn each_branch_has_visits_and_heads_of_its_own() {
     let pipeline = pipeline(GRAPH);
-    let run = forked(&pipeline);
+    let run = split(&pipeline);
     let (main, left) = (run.state.main(), run.state.branch(&left()));
     assert_eq!((main.next_visit(&"c".into()), left.next_visit(&"c".into())), (1, 2));
     assert_ne!(main.open().map(|open| open.head), left.open().map(|open| open.head));
@@ -60,7 +60,7 @@ fn each_branch_has_visits_and_heads_of_its_own() {
 #[test]
 fn a_canceled_run_ends_with_the_last_of_its_attempts() {
     let pipeline = pipeline(GRAPH);
-    let mut run = forked(&pipeline);
+    let mut run = split(&pipeline);
     run.append(vec![Event::RunCanceled(RunCanceled { by: "the operator".into() })]);
     finish(&mut run, &BranchId::main());
     assert!(run.state.verdict.is_none(), "an attempt of the other branch is under way");

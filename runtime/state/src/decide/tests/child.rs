@@ -201,11 +201,11 @@ fn a_fork_whose_time_is_over_ends_its_branches_and_fails() {
         assert_eq!(next_due(&run.state), Some(run.state.at.unwrap() + Duration::from_secs(5)));
         assert_eq!(due(&pipeline, &run.state, after(4)), None);
         let expired = due(&pipeline, &run.state, after(5)).expect("its time is over");
-        assert_eq!(expired.kind(), "fork.expired");
+        assert_eq!(expired.kind(), "parallel.expired");
         run.append(vec![expired]);
         assert_eq!((next_due(&run.state), due(&pipeline, &run.state, after(99))), (None, None), "it is over once");
         end_child(&mut run);
-        assert_eq!(run.verdict(), format!("fail limit/fork_timeout: {what}"));
+        assert_eq!(run.verdict(), format!("fail limit/parallel_timeout: {what}"));
     }
 }
 
@@ -217,5 +217,5 @@ fn a_canceled_run_ends_no_fork_whose_time_is_over() {
     run.append(vec![Event::RunCanceled(RunCanceled { by: "the operator".into() })]);
     run.append(vec![expired]);
     let last = run.records.last().unwrap();
-    assert_eq!(last.event.kind(), "fork.expired", "nothing follows from it");
+    assert_eq!(last.event.kind(), "parallel.expired", "nothing follows from it");
 }

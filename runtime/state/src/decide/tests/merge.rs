@@ -31,7 +31,7 @@ fn run<'p>(pipeline: &'p Pipeline, branches: [Changes; 2]) -> Simulation<'p> {
     })
 }
 
-fn forked(join: &str) -> Pipeline {
+fn split(join: &str) -> Pipeline {
     pipeline(&format!(
         "digraph g {{ start [shape=Mdiamond]; exit [shape=Msquare]; f [shape=component]; j [shape=tripleoctagon, {join}];
          a; b; start -> f; f -> a -> j; f -> b -> j; j -> exit }}"
@@ -43,13 +43,13 @@ fn fan_in<'r>(run: &'r Simulation<'_>) -> &'r FanInFinished {
         Event::FanInFinished(finished) => Some(&**finished),
         _ => None,
     });
-    found.expect("the fork was joined")
+    found.expect("the parallel node was joined")
 }
 
 /// The paths that were taken, and those in conflict.
 #[track_caller]
 fn check(branches: [Changes; 2], taken: &[&str], conflicts: &[&str]) {
-    let pipeline = forked("merge=all");
+    let pipeline = split("merge=all");
     let run = run(&pipeline, branches);
     let ended = fan_in(&run);
     let paths: Vec<&str> = ended.changes.iter().map(|change| change.path.as_str()).collect();
@@ -89,7 +89,7 @@ fn no_folder_is_taken_that_another_branch_leaves_no_place_for() {
 
 #[test]
 fn without_merge_all_the_best_branch_gives_everything_and_the_others_nothing() {
-    let pipeline = forked("merge=best");
+    let pipeline = split("merge=best");
     let run = run(&pipeline, [&[("x", Write, 1), ("y", Write, 1)], &[("x", Write, 2), ("z", Write, 1)]]);
     let ended = fan_in(&run);
     let paths: Vec<(&str, u64)> = ended.changes.iter().map(|change| (change.path.as_str(), change.bytes)).collect();
@@ -100,7 +100,7 @@ fn without_merge_all_the_best_branch_gives_everything_and_the_others_nothing() {
 
 #[test]
 fn what_a_fan_in_took_is_verified_before_the_run_goes_on() {
-    let pipeline = forked("merge=all, verify_command=x");
+    let pipeline = split("merge=all, verify_command=x");
     let whole = run(&pipeline, [&[("x", Write, 1)], &[("y", Write, 1)]]);
     assert_eq!((whole.attempts().as_str(), whole.verdict().as_str()), ("a b j", "success exit"));
     let disputed = run(&pipeline, [&[("x", Write, 1)], &[("x", Write, 2)]]);

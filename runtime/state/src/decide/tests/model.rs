@@ -1,4 +1,4 @@
-//! Any pipeline of stages, loops, gates and forks inside forks, in any order of ends, killed anywhere: it ends within its bounds, as a
+//! Any pipeline of stages, loops, gates and parallel nodes inside parallel nodes, in any order of ends, killed anywhere: it ends within its bounds, as a
 //! second and simpler account of the rules says.
 //!
 //! Stages answer the same whoever asks. A scheduler chooses which attempt begins, which ends, and when the process dies; what was appended
@@ -168,7 +168,7 @@ fn replayed(run: &Simulation<'_>) -> RunState {
     state
 }
 
-/// What of a run must not depend on who was faster, or on where it was killed. Which failure is named as the reason of a fork does: the first.
+/// What of a run must not depend on who was faster, or on where it was killed. Which failure is named as the reason of a parallel node does: the first.
 fn end(run: &Simulation<'_>) -> impl PartialEq + std::fmt::Debug + use<> {
     let verdict = run.state.verdict.clone().unwrap();
     let main = run.state.main();

@@ -1,4 +1,4 @@
-//! Forks: every join policy with every error policy, cancels, nested forks, and any graph with forks from any prefix.
+//! Forks: every join policy with every error policy, cancels, nested parallel nodes, and any graph with parallel nodes from any prefix.
 
 use crate::run_state::{OpenTask, RunState};
 use crate::simulation::{Simulation, finished, pipeline, started};
@@ -8,10 +8,10 @@ use glovebox_record::{Failure, FailureClass, Outcome, Status};
 use proptest::prelude::*;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A fork with three branches of one stage each, in this order.
-fn three(fork: &str) -> String {
+/// A parallel node with three branches of one stage each, in this order.
+fn three(parallel: &str) -> String {
     format!(
-        "digraph g {{ start [shape=Mdiamond]; exit [shape=Msquare]; f [shape=component, {fork}]; j [shape=tripleoctagon];
+        "digraph g {{ start [shape=Mdiamond]; exit [shape=Msquare]; f [shape=component, {parallel}]; j [shape=tripleoctagon];
          a; b; c; after; start -> f; f -> a -> j; f -> b -> j; f -> c -> j; j -> after -> exit }}"
     )
 }
@@ -63,7 +63,7 @@ fn told(run: &Simulation<'_>) -> String {
                     BranchEnd::Canceled => 'c',
                 });
             }
-            Event::ForkJoined(joined) => told += &format!(" {}", joined.status.as_str()),
+            Event::ParallelJoined(joined) => told += &format!(" {}", joined.status.as_str()),
             Event::FanInFinished(finished) => {
                 let best = finished.best.as_ref().map_or("none", BranchId::as_str);
                 told += &format!(" {best}");
@@ -84,7 +84,7 @@ fn every_join_policy_with_every_error_policy() {
     let done = |ends: &str, status: &str, best: &str| format!("{ends} {status} f-{best}, success exit");
     let few = |ends: &str, policy: &str, did: u32| {
         format!(
-            "{ends} fail none, fail fork/too-few: `join_policy={policy}` of `f` needs 2 branches to succeed, and {did} of 3 \
+            "{ends} fail none, fail parallel/too-few: `join_policy={policy}` of `f` needs 2 branches to succeed, and {did} of 3 \
              did; branch `f-a` failed: a broke"
         )
     };
@@ -149,12 +149,12 @@ fn a_loser_is_canceled_and_its_end_recorded_before_the_join_moves_on() {
     run.append(vec![Event::StageFinished(Box::new(answer(&claimed[0], 's')))]);
     let kinds = |run: &Simulation<'_>| run.records.iter().map(|record| record.event.kind()).collect::<Vec<_>>();
     let canceled = kinds(&run).iter().filter(|kind| **kind == "branch.canceled").count();
-    assert_eq!((canceled, kinds(&run).contains(&"fork.joined")), (2, false), "`b` is under way, `c` is not");
-    assert_eq!(run.state.branches.len(), 2, "only `b` is left beside the branch that forked");
+    assert_eq!((canceled, kinds(&run).contains(&"parallel.joined")), (2, false), "`b` is under way, `c` is not");
+    assert_eq!(run.state.branches.len(), 2, "only `b` is left beside the branch that split");
     run.append(vec![Event::StageFinished(Box::new(answer(&claimed[1], 's')))]);
     let kinds = kinds(&run);
     let place = |kind| kinds.iter().rposition(|one| *one == kind);
-    assert!(place("branch.finished") < place("fork.joined"), "{kinds:?}");
+    assert!(place("branch.finished") < place("parallel.joined"), "{kinds:?}");
     assert_eq!(run.state.main().open().map(|open| open.task.node.clone()), Some("after".into()));
 }
 
@@ -314,7 +314,9 @@ fn a_fork_that_failed_fast_counts_how_each_of_its_branches_ended() {
         let mut words = words.chars();
         let run = Simulation::run(&pipeline, 50, &mut |open| answer(open, words.next().unwrap()));
         let joined = run.records.iter().find_map(|record| match &record.event {
-            Event::ForkJoined(joined) => Some((joined.succeeded, joined.failed, joined.canceled, joined.never_started)),
+            Event::ParallelJoined(joined) => {
+                Some((joined.succeeded, joined.failed, joined.canceled, joined.never_started))
+            }
             _ => None,
         });
         joined.expect("it was joined")
@@ -359,23 +361,23 @@ fn a_fork_without_a_fan_in_of_its_own_fails_before_a_branch_begins() {
     };
     assert_eq!(
         fails("f -> a -> exit; f -> b -> j"),
-        "fail fork/join: a branch of the fork `f` leads to the exit `exit`"
+        "fail parallel/join: a branch of the parallel node `f` leads to the exit `exit`"
     );
     assert_eq!(
         fails("f -> a -> f; f -> b -> j"),
-        "fail fork/join: a branch of the fork `f` leads back to the fork `f`"
+        "fail parallel/join: a branch of the parallel node `f` leads back to the parallel node `f`"
     );
     let apart = fails("k [shape=tripleoctagon]; f -> a -> j; f -> b -> k; k -> exit");
-    assert_eq!(apart, "fail fork/join: the branches of the fork `f` do not meet in one fan-in");
+    assert_eq!(apart, "fail parallel/join: the branches of the parallel node `f` do not meet in one fan-in");
 }
 
-/// Forks of up to three branches, some with a fork of their own, one behind the other.
+/// Parallel nodes of up to three branches, some with a parallel node of their own, one behind the other.
 fn graph() -> impl Strategy<Value = String> {
-    let fork = (0..4usize, 0..3usize, 1..4u32, 1..4usize, any::<bool>(), any::<bool>());
-    prop::collection::vec(fork, 1..3).prop_map(|forks| {
+    let split = (0..4usize, 0..3usize, 1..4u32, 1..4usize, any::<bool>(), any::<bool>());
+    prop::collection::vec(split, 1..3).prop_map(|splits| {
         let mut text = String::from("digraph g { start [shape=Mdiamond]; exit [shape=Msquare]; start -> f0;\n");
-        let count = forks.len();
-        for (index, (join, error, parallel, branches, is_nested, leads_back)) in forks.into_iter().enumerate() {
+        let count = splits.len();
+        for (index, (join, error, parallel, branches, is_nested, leads_back)) in splits.into_iter().enumerate() {
             let join = ["wait_all", "first_success", "k_of_n", "quorum"][join];
             let error = ["continue", "fail_fast", "ignore"][error];
             text += &format!(

@@ -3,9 +3,9 @@
 use super::*;
 use glovebox_journal::event::{RunCanceled, StageStarted};
 
-/// Runs a fork of `a -> t` and `b -> u`; both tools pass unless it says otherwise.
+/// Runs a parallel node of `a -> t` and `b -> u`; both tools pass unless it says otherwise.
 fn chosen(join: &str, words: &[(&str, &[&str])]) -> RunSummary {
-    let pipeline = forked(join);
+    let pipeline = split(join);
     let tools: [(&str, &[&str]); 2] = [("t", &["passed"]), ("u", &["passed"])];
     let all: Vec<(&str, &[&str])> = words.iter().copied().chain(tools).collect();
     summary(&run(&pipeline, &all))
@@ -36,7 +36,7 @@ fn a_fork_that_failed_leaves_nothing_that_is_proven() {
     let failed: Vec<(&str, &str, Option<&str>)> = summary
         .failed_branches
         .iter()
-        .map(|one| (one.branch.as_str(), one.fork.as_str(), one.node.as_ref().map(NodeId::as_str)))
+        .map(|one| (one.branch.as_str(), one.parallel.as_str(), one.node.as_ref().map(NodeId::as_str)))
         .collect();
     assert_eq!(failed, [("f-b", "f", Some("b"))]);
 }
@@ -62,7 +62,7 @@ fn a_conflict_is_the_failure_of_the_fan_in_and_any_other_that_of_its_stage() {
     assert_eq!((failed.status, failed.failed_node), (RunStatus::Fail, Some("b".into())), "the same failure, seen last");
 }
 
-/// The same stages before the fork, in it, and in a second visit of it.
+/// The same stages before the parallel node, in it, and in a second visit of it.
 fn twice() -> Pipeline {
     graph(
         "f [shape=component]; j [shape=tripleoctagon]; a; b; t; c; start -> t; t -> f; f -> a -> j; f -> b; b -> j; \
@@ -102,7 +102,7 @@ fn a_fork_inside_of_a_branch_leaves_the_commands_of_the_other_branches_alone() {
          start -> f; f -> t2 -> j; f -> g; g -> t -> h; g -> x -> h; h -> j; j -> exit",
     );
     let mut run = run(&graph, &[("t", &["passed"]), ("t2", &["passed"])]);
-    // One stage in two branches, one of them inside of the other fork.
+    // One stage in two branches, one of them inside of the other parallel node.
     for record in &mut run.records {
         if let Event::StageFinished(ended) = &mut record.event
             && ended.attempt.task.node == "t2"
@@ -129,7 +129,7 @@ fn an_earlier_row_of_a_stage_stays_unless_a_branch_that_was_taken_visited_it_aga
         ("t2", &["passed"]),
         ("u2", &["passed"]),
     ];
-    // The branches' tools are the stages before the fork, visited once more.
+    // The branches' tools are the stages before the parallel node, visited once more.
     let mut run = run(&graph, &words);
     for record in &mut run.records {
         if let Event::StageFinished(ended) = &mut record.event {
@@ -148,7 +148,7 @@ fn an_earlier_row_of_a_stage_stays_unless_a_branch_that_was_taken_visited_it_aga
 
 #[test]
 fn a_dropped_check_counts_for_the_run_only_if_its_branch_was_taken() {
-    let pipeline = forked("merge=best");
+    let pipeline = split("merge=best");
     let dropped = |node: &str| {
         let run = Simulation::run(&pipeline, 30, &mut |open| {
             let words = if open.task.node == "a" {
@@ -168,12 +168,12 @@ fn a_dropped_check_counts_for_the_run_only_if_its_branch_was_taken() {
     assert_eq!((dropped("t"), dropped("u")), ("t true".to_owned(), String::new()));
 }
 
-/// The records of a fork up to the first with this name, and what follows.
+/// The records of a parallel node up to the first with this name, and what follows.
 fn resumed_at(join_seen: bool, from: &str) -> RunSummary {
-    let pipeline = forked("merge=best");
+    let pipeline = split("merge=best");
     let words: [(&str, &[&str]); 4] = [("a", &["+x"]), ("b", &["fail"]), ("t", &["passed"]), ("u", &["passed"])];
     let run = run(&pipeline, &words);
-    let kind = if join_seen { "fork.joined" } else { "branch.finished" };
+    let kind = if join_seen { "parallel.joined" } else { "branch.finished" };
     let end = run.records.iter().rposition(|record| record.event.kind() == kind).unwrap();
     let mut records = run.records[..=end].to_vec();
     let last = records.last().unwrap().clone();
@@ -215,7 +215,7 @@ fn a_restart_begins_with_no_proofs() {
 
 #[test]
 fn a_canceled_run_names_no_branch_that_failed() {
-    let pipeline = forked("merge=best");
+    let pipeline = split("merge=best");
     let mut run = Simulation::new(&pipeline);
     run.append(vec![Event::RunStarted(Box::new(started(&pipeline, 30, None)))]);
     let open = run.state.branches.values().find_map(|branch| branch.open()).cloned().unwrap();

@@ -138,7 +138,7 @@ fn a_tree_is_computed_once_for_all_commands_between_two_changes() {
 
 #[test]
 fn a_command_of_a_branch_ran_over_the_files_of_that_branch() {
-    let pipeline = forked("merge=best");
+    let pipeline = split("merge=best");
     let passed: &[&str] = &["passed"];
     let run = run(&pipeline, &[("a", &["+x"]), ("b", &["+y"]), ("t", passed), ("u", passed), ("c", passed)]);
     let found = evidence(run.records.clone());

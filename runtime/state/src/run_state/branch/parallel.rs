@@ -1,6 +1,6 @@
-//! A fork as its branch knows it: which branches began, and how those that ended did.
+//! A parallel node as its branch knows it: which branches began, and how those that ended did.
 //!
-//! Lists share structure with their earlier versions, so a fork of ten thousand branches costs the same to copy as one of two.
+//! Lists share structure with their earlier versions, so a parallel node of ten thousand branches costs the same to copy as one of two.
 
 use super::Branch;
 use super::authors::{Author, Authors};
@@ -10,8 +10,8 @@ use super::pending_outcome::FailedStage;
 use super::results::{RESULTS, Results, WHOLE_ANSWERS};
 use crate::context::Context;
 use glovebox_journal::event::{
-    BranchEnd, BranchFinished, BranchId, ChildObserved, FanInFinished, FileChange, ForkChild, ForkJoined, ForkStarted,
-    NodeId, SupervisionEnd,
+    BranchEnd, BranchFinished, BranchId, ChildObserved, FanInFinished, FileChange, NodeId, ParallelChild,
+    ParallelJoined, ParallelStarted, SupervisionEnd,
 };
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Outcome, Status};
@@ -22,17 +22,17 @@ use std::collections::BTreeSet;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// A fork that was begun.
+/// A parallel node that was begun.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fork {
-    /// The fork.
+pub struct OpenParallel {
+    /// The parallel node.
     pub node: NodeId,
     /// The visit of the node.
     pub visit: u32,
     /// The fan-in.
     pub join: NodeId,
     /// Its branches in the order of their edges.
-    pub children: Arc<[ForkChild]>,
+    pub children: Arc<[ParallelChild]>,
     /// When its time is over.
     pub due_at: Option<Timestamp>,
     /// True when it is.
@@ -68,10 +68,10 @@ pub struct EndedBranch {
     pub branch: Arc<Branch>,
 }
 
-/// The fork that a branch comes from.
+/// The parallel node that a branch comes from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Origin {
-    /// The branch that forked.
+    /// The branch that split.
     pub parent: BranchId,
     /// That branch as it was: it changes no file while branches of it run.
     pub branch: Arc<Branch>,
@@ -81,9 +81,9 @@ pub struct Origin {
     pub first: NodeId,
 }
 
-impl Fork {
-    pub(crate) fn new(started: &ForkStarted) -> Self {
-        let ForkStarted { node, visit, join, children, .. } = started.clone();
+impl OpenParallel {
+    pub(crate) fn new(started: &ParallelStarted) -> Self {
+        let ParallelStarted { node, visit, join, children, .. } = started.clone();
         Self {
             node,
             visit,
@@ -132,26 +132,26 @@ impl Fork {
 }
 
 impl Branch {
-    /// The fork whose branches it waits for.
-    pub fn fork(&self) -> Option<&Arc<Fork>> {
+    /// The parallel node whose branches it waits for.
+    pub fn parallel(&self) -> Option<&Arc<OpenParallel>> {
         match &self.at {
-            super::Position::Forked(fork) => Some(fork),
+            super::Position::Forked(parallel) => Some(parallel),
             _ => None,
         }
     }
 
-    /// True when files differ from those that the run began with: here, or where the branch forked.
+    /// True when files differ from those that the run began with: here, or where the branch split.
     pub fn has_changes(&self) -> bool {
         !self.changes.is_empty() || self.origin.as_ref().is_some_and(|origin| origin.branch.has_changes())
     }
 
-    /// The last change of a path since the run began, also one from before it forked.
+    /// The last change of a path since the run began, also one from before it split.
     pub fn last_change(&self, path: &ScopePath) -> Option<&FileChange> {
         let before = || self.origin.as_ref()?.branch.last_change(path);
         self.changes.get(path).or_else(before)
     }
 
-    /// The first of these stages that changed a path, also before the branch forked.
+    /// The first of these stages that changed a path, also before the branch split.
     pub fn first_author(&self, path: &ScopePath, is_named: &dyn Fn(&NodeId) -> bool) -> Option<&Author> {
         let before = self.origin.as_ref().and_then(|origin| origin.branch.first_author(path, is_named));
         before.or_else(|| self.authors.of(path).iter().find(|author| is_named(&author.node)))
@@ -163,7 +163,7 @@ impl Branch {
         self.changes.keys().map(|path| path.as_str()).chain(before).collect()
     }
 
-    /// A branch that begins at a fork of this one: a copy of what is known, nothing of its own.
+    /// A branch that begins at a parallel node of this one: a copy of what is known, nothing of its own.
     pub(crate) fn child(self: &Arc<Self>, parent: BranchId, (join, first): (NodeId, NodeId)) -> Self {
         let origin = Origin { parent, branch: Arc::clone(self), join, first };
         let mut child = Self {
@@ -176,7 +176,7 @@ impl Branch {
             canceled: None,
             joined: None,
             answers: Context::default(),
-            // What led to the fork is no outcome of the branch; its stages may still have to fix it.
+            // What led to the parallel node is no outcome of the branch; its stages may still have to fix it.
             previous: Arc::new(Outcome::new(Status::Success)),
             ..Self::clone(self)
         };
@@ -196,49 +196,50 @@ impl Branch {
         self.nodes = visits.collect();
     }
 
-    pub(crate) fn begin_fork(&mut self, started: &ForkStarted) {
+    pub(crate) fn begin_parallel(&mut self, started: &ParallelStarted) {
         self.arrive(&started.node, started.visit);
-        self.at = super::Position::Forked(Arc::new(Fork::new(started)));
+        self.at = super::Position::Forked(Arc::new(OpenParallel::new(started)));
     }
 
-    pub(crate) fn expire_fork(&mut self) {
-        if let super::Position::Forked(fork) = &mut self.at {
-            Arc::make_mut(fork).has_expired = true;
+    pub(crate) fn expire_parallel(&mut self) {
+        if let super::Position::Forked(parallel) = &mut self.at {
+            Arc::make_mut(parallel).has_expired = true;
         }
     }
 
     pub(crate) fn observe_child(&mut self, observed: &ChildObserved) {
         self.context.set_all(&observed.context);
-        if let super::Position::Forked(fork) = &mut self.at {
-            let fork = Arc::make_mut(fork);
-            (fork.cycle, fork.observe_at, fork.supervision_end) = (observed.cycle, observed.observe_at, observed.ends);
+        if let super::Position::Forked(parallel) = &mut self.at {
+            let parallel = Arc::make_mut(parallel);
+            (parallel.cycle, parallel.observe_at, parallel.supervision_end) =
+                (observed.cycle, observed.observe_at, observed.ends);
         }
     }
 
     pub(crate) fn begin_child(&mut self) {
-        if let super::Position::Forked(fork) = &mut self.at {
-            Arc::make_mut(fork).started += 1;
+        if let super::Position::Forked(parallel) = &mut self.at {
+            Arc::make_mut(parallel).started += 1;
         }
     }
 
     pub(crate) fn end_child(&mut self, end: &BranchFinished, branch: Arc<Branch>) {
-        let super::Position::Forked(fork) = &mut self.at else { return };
+        let super::Position::Forked(parallel) = &mut self.at else { return };
         let first = branch.origin.as_ref().map(|origin| origin.first.clone());
         let Some(first) = first else { return };
-        Arc::make_mut(fork).end(EndedBranch { end: end.clone(), first, branch });
+        Arc::make_mut(parallel).end(EndedBranch { end: end.clone(), first, branch });
     }
 
-    /// Every branch has ended: the fork is a finished visit, and its results are in the context.
-    pub(crate) fn join_fork(&mut self, joined: &ForkJoined) {
-        let super::Position::Forked(fork) = std::mem::take(&mut self.at) else { return };
-        let mut fork = Arc::unwrap_or_clone(fork);
-        fork.status = Some(joined.status);
-        self.tell_results(fork.results());
+    /// Every branch has ended: the parallel node is a finished visit, and its results are in the context.
+    pub(crate) fn join_parallel(&mut self, joined: &ParallelJoined) {
+        let super::Position::Forked(parallel) = std::mem::take(&mut self.at) else { return };
+        let mut parallel = Arc::unwrap_or_clone(parallel);
+        parallel.status = Some(joined.status);
+        self.tell_results(parallel.results());
         for (key, count) in [
-            ("parallel.branch_count", fork.ended.len()),
-            ("parallel.success_count", fork.succeeded),
-            ("parallel.failure_count", fork.failed),
-            ("parallel.canceled_count", fork.canceled),
+            ("parallel.branch_count", parallel.ended.len()),
+            ("parallel.success_count", parallel.succeeded),
+            ("parallel.failure_count", parallel.failed),
+            ("parallel.canceled_count", parallel.canceled),
         ] {
             self.context.set(key, Value::from(count));
         }
@@ -246,10 +247,10 @@ impl Branch {
         self.record_outcome(&joined.node, &outcome);
         self.note_failed(&joined.node);
         self.complete(&joined.node);
-        self.joined = Some(Arc::new(fork));
+        self.joined = Some(Arc::new(parallel));
     }
 
-    /// What an earlier fork left is no result of this one.
+    /// What an earlier parallel node left is no result of this one.
     fn tell_results(&mut self, Results { list, whole }: Results) {
         let earlier: Vec<String> = self.context.keys_within(WHOLE_ANSWERS).map(str::to_owned).collect();
         earlier.iter().for_each(|key| self.context.remove(key));
@@ -263,21 +264,25 @@ impl Branch {
     /// The fan-in has chosen: what it took is this branch's, and so is what came of the nodes of its branches.
     /// True when the visit begins with it: no judge was asked.
     pub(crate) fn finish_fan_in(&mut self, finished: &FanInFinished) -> bool {
-        let fork = self.joined.take();
+        let parallel = self.joined.take();
         let is_new = self.next_visit(&finished.node) <= finished.visit;
         self.at = super::Position::Deciding;
         for change in &finished.changes {
-            let of_branches =
-                fork.iter().flat_map(|fork| fork.in_order()).flat_map(|one| one.branch.authors.of(&change.path));
+            let of_branches = parallel
+                .iter()
+                .flat_map(|parallel| parallel.in_order())
+                .flat_map(|one| one.branch.authors.of(&change.path));
             let before = self.last_change(&change.path).cloned();
             of_branches.for_each(|author| self.authors.note(&author.node, &change.path, before.clone()));
             self.note_change(&finished.node, change);
         }
-        if let Some(fork) = &fork {
-            self.adopt(fork, finished);
+        if let Some(parallel) = &parallel {
+            self.adopt(parallel, finished);
         }
-        let chosen =
-            fork.iter().flat_map(|fork| &fork.ended).find(|one| finished.best.as_ref() == Some(&one.end.branch));
+        let chosen = parallel
+            .iter()
+            .flat_map(|parallel| &parallel.ended)
+            .find(|one| finished.best.as_ref() == Some(&one.end.branch));
         if let Some(chosen) = chosen.filter(|_| is_new) {
             self.answers = chosen.branch.answers.clone();
         }
@@ -288,7 +293,7 @@ impl Branch {
         self.record_outcome(&finished.node, &outcome);
         self.update(&finished.node, |history| history.count_signature(finished.signature));
         // A run that ends here begins again with its branches.
-        self.note_failed(fork.as_ref().map_or(&finished.node, |fork| &fork.node));
+        self.note_failed(parallel.as_ref().map_or(&finished.node, |parallel| &parallel.node));
         match finished.verifying {
             true => self.hold_fan_in(outcome),
             false => self.complete(&finished.node),
@@ -315,8 +320,8 @@ impl Branch {
     /// Takes over what came of the nodes that branches visited. Where several visited one, the best branch speaks. An outcome counts only
     /// from a branch whose changes were taken, or where nobody changed anything: what another one proved, it proved of files that are not
     /// here.
-    fn adopt(&mut self, fork: &Fork, finished: &FanInFinished) {
-        let ended = fork.in_order();
+    fn adopt(&mut self, parallel: &OpenParallel, finished: &FanInFinished) {
+        let ended = parallel.in_order();
         let is_untouched = |one: &EndedBranch| finished.changes.is_empty() && one.branch.changes.is_empty();
         let is_here = |one: &EndedBranch| finished.merged.contains(&one.end.branch) || is_untouched(one);
         let is_best = |one: &&&EndedBranch| Some(&one.end.branch) == finished.best.as_ref();

@@ -1,9 +1,9 @@
-//! What the branches of a fork came to, as `parallel.results` in the context of the branch that forked (spec §4.8).
+//! What the branches of a parallel node came to, as `parallel.results` in the context of the branch that split (spec §4.8).
 //!
 //! The list is part of every checkpoint, so its texts share a bound: short ones are whole, and the room that they leave is shared equally
 //! among the long ones. The whole answer of a branch has a key of its own, a reference to a blob that the attempt stored.
 
-use super::parallel::{EndedBranch, Fork};
+use super::parallel::{EndedBranch, OpenParallel};
 use crate::context::ANSWER_KEYS;
 use glovebox_record::StoredValue;
 use serde_json::{Map, Value, json};
@@ -51,7 +51,7 @@ struct Text {
     is_head: bool,
 }
 
-impl Fork {
+impl OpenParallel {
     /// The results of branches that stages and conditions see.
     pub(crate) fn results(&self) -> Results {
         let mut fixed_bytes = 0;

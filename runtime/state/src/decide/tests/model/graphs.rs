@@ -1,4 +1,4 @@
-//! Pipelines of the model: a chain of parts, some of which are forks with chains of their own.
+//! Pipelines of the model: a chain of parts, some of which are parallel nodes with chains of their own.
 
 use super::*;
 
@@ -12,7 +12,7 @@ pub(super) enum Part {
     /// A person chooses whether to go on or to go back.
     Human,
     /// Branches, each a chain.
-    Fork { join: usize, error: usize, parallel: u8, merges: bool, branches: Vec<Vec<Part>> },
+    Split { join: usize, error: usize, parallel: u8, merges: bool, branches: Vec<Vec<Part>> },
 }
 
 pub(super) fn chain() -> impl Strategy<Value = Vec<Part>> {
@@ -22,13 +22,13 @@ pub(super) fn chain() -> impl Strategy<Value = Vec<Part>> {
     let part = leaf.prop_recursive(2, 12, 3, |inner| {
         let branches = prop::collection::vec(prop::collection::vec(inner, 1..3), 1..4);
         (0..4usize, 0..3usize, 1..4u8, any::<bool>(), branches).prop_map(|(join, error, parallel, merges, branches)| {
-            Part::Fork { join, error, parallel, merges, branches }
+            Part::Split { join, error, parallel, merges, branches }
         })
     });
     prop::collection::vec(part, 1..5)
 }
 
-/// The text of a pipeline. Where its end must not depend on speed, forks wait for all of their branches.
+/// The text of a pipeline. Where its end must not depend on speed, parallel nodes wait for all of their branches.
 pub(super) fn text(parts: &[Part], is_patient: bool) -> String {
     let mut writer = Writer { text: String::new(), count: 0, is_patient, is_inside: false };
     let last = writer.chain(parts, vec![("start".into(), "")]);
@@ -94,19 +94,19 @@ impl Writer {
                 self.join(&before, &stage);
                 vec![(gate, "label=\"[A] Accept\"")]
             }
-            Part::Fork { join, error, parallel, merges, branches } => {
-                let (fork, fan_in) = (self.name('f'), self.name('j'));
+            Part::Split { join, error, parallel, merges, branches } => {
+                let (split, fan_in) = (self.name('f'), self.name('j'));
                 let (join, error) = if self.is_patient { (0, error % 2 * 2) } else { (*join, *error) };
                 let join = ["wait_all", "first_success", "k_of_n", "quorum"][join];
                 let error = ["continue", "fail_fast", "ignore"][error];
                 self.text += &format!(
-                    "{fork} [shape=component, join_policy={join}, error_policy={error}, max_parallel={parallel}];\n"
+                    "{split} [shape=component, join_policy={join}, error_policy={error}, max_parallel={parallel}];\n"
                 );
                 self.text += &format!("{fan_in} [shape=tripleoctagon{}];\n", if *merges { ", merge=all" } else { "" });
-                self.join(&before, &fork);
+                self.join(&before, &split);
                 let was_inside = std::mem::replace(&mut self.is_inside, true);
                 for branch in branches {
-                    let last = self.chain(branch, vec![(fork.clone(), "")]);
+                    let last = self.chain(branch, vec![(split.clone(), "")]);
                     self.join(&last, &fan_in);
                 }
                 self.is_inside = was_inside;

@@ -1,13 +1,13 @@
-//! The rules told a second time, from the records of a run alone: what may begin, how often, and how a fork ends.
+//! The rules told a second time, from the records of a run alone: what may begin, how often, and how a parallel node ends.
 
 use glovebox_journal::event::{BranchEnd, BranchId, Event, Record, StageReady, Task, Verdict};
 use glovebox_pipeline::ir::{ErrorPolicy, JoinPolicy, NodeId, Pipeline};
 use glovebox_record::Status;
 use std::collections::BTreeMap;
 
-/// A fork whose branches run.
+/// A parallel node whose branches run.
 #[derive(Default)]
-struct Forked {
+struct Split {
     node: Option<NodeId>,
     began: usize,
     ends: Vec<BranchEnd>,
@@ -15,7 +15,7 @@ struct Forked {
 
 #[derive(Default)]
 struct Account {
-    forks: BTreeMap<BranchId, Forked>,
+    open: BTreeMap<BranchId, Split>,
     parents: BTreeMap<BranchId, BranchId>,
     ready: BTreeMap<Task, u32>,
     begun: BTreeMap<Task, u32>,
@@ -66,29 +66,30 @@ impl Account {
             Event::PolicyDecided(decided) if decided.outcome.status != Status::Skipped => {
                 self.last.insert(decided.node().clone(), decided.outcome.status);
             }
-            Event::ForkStarted(started) => {
-                let forked = Forked { node: Some(started.node.clone()), ..Forked::default() };
-                assert!(self.forks.insert(started.branch.clone(), forked).is_none(), "a branch is at two forks");
+            Event::ParallelStarted(started) => {
+                let split = Split { node: Some(started.node.clone()), ..Split::default() };
+                assert!(self.open.insert(started.branch.clone(), split).is_none(), "a branch is at two parallel nodes");
             }
             Event::BranchStarted(started) => {
-                let fork = self.forks.get_mut(&started.parent).expect("a branch begins at a fork");
-                fork.began += 1;
-                let most = pipeline.node(fork.node.as_ref().unwrap()).unwrap().parallel.parallel_max as usize;
-                assert!(fork.began - fork.ends.len() <= most, "more branches at a time than `max_parallel`");
+                let parallel = self.open.get_mut(&started.parent).expect("a branch begins at a parallel node");
+                parallel.began += 1;
+                let most = pipeline.node(parallel.node.as_ref().unwrap()).unwrap().parallel.parallel_max as usize;
+                assert!(parallel.began - parallel.ends.len() <= most, "more branches at a time than `max_parallel`");
                 assert!(self.parents.insert(started.branch.clone(), started.parent.clone()).is_none(), "began twice");
             }
             Event::BranchFinished(ended) => {
-                // Only a branch that is canceled ends at a fork of its own, with the last of that one's branches.
-                let own = self.forks.remove(&ended.branch);
-                let is_over = |fork: &Forked| ended.outcome == BranchEnd::Canceled && fork.began == fork.ends.len();
-                assert!(own.as_ref().is_none_or(is_over), "a branch ended before its own fork");
+                // Only a branch that is canceled ends at a parallel node of its own, with the last of that one's branches.
+                let own = self.open.remove(&ended.branch);
+                let is_over =
+                    |parallel: &Split| ended.outcome == BranchEnd::Canceled && parallel.began == parallel.ends.len();
+                assert!(own.as_ref().is_none_or(is_over), "a branch ended before its own parallel node");
                 assert_eq!(self.parents.get(&ended.branch), Some(&ended.parent));
-                self.forks.get_mut(&ended.parent).expect("the fork waits").ends.push(ended.outcome);
+                self.open.get_mut(&ended.parent).expect("the parallel node waits").ends.push(ended.outcome);
             }
-            Event::ForkJoined(joined) => {
-                let fork = self.forks.remove(&joined.branch).expect("the fork began");
-                assert_eq!(fork.began, fork.ends.len(), "joined before every branch had ended");
-                assert_eq!(joined.status, fork.status(pipeline), "{joined:?}: {:?}", fork.ends);
+            Event::ParallelJoined(joined) => {
+                let parallel = self.open.remove(&joined.branch).expect("the parallel node began");
+                assert_eq!(parallel.began, parallel.ends.len(), "joined before every branch had ended");
+                assert_eq!(joined.status, parallel.status(pipeline), "{joined:?}: {:?}", parallel.ends);
             }
             Event::RunFinished(finished) if finished.status == Verdict::Success => {
                 for gate in pipeline.nodes.iter().filter(|node| node.checks.goal_gate) {
@@ -99,15 +100,15 @@ impl Account {
                         gate.id
                     );
                 }
-                assert!(self.forks.is_empty() && self.begun.is_empty(), "something goes on behind the end");
+                assert!(self.open.is_empty() && self.begun.is_empty(), "something goes on behind the end");
             }
             _ => {}
         }
     }
 }
 
-impl Forked {
-    /// How the fork ends, by its policies and by how its branches ended, in this order.
+impl Split {
+    /// How the parallel node ends, by its policies and by how its branches ended, in this order.
     fn status(&self, pipeline: &Pipeline) -> Status {
         let id = self.node.as_ref().unwrap();
         let setting = pipeline.node(id).unwrap().parallel;
@@ -125,7 +126,7 @@ impl Forked {
                 BranchEnd::Fail => bad += 1,
                 BranchEnd::Canceled => {}
             }
-            // The first end that decides the fork is the one that counts: what comes after it was stopped.
+            // The first end that decides the parallel node is the one that counts: what comes after it was stopped.
             match (setting.error, end) {
                 (ErrorPolicy::FailFast, BranchEnd::Fail) => return Status::Fail,
                 _ if good >= needed => return Status::Success,
