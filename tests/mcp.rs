@@ -304,7 +304,7 @@ fn a_killed_run_asks_no_server_twice() {
     ];
     let bench = live(body, &turns);
     let mut run = bench.start_run(2);
-    let asked = || files_with(&bench.run_folder().join("exchanges"), "{\"asked\":[1,").len() == 1;
+    let asked = || files_with(&bench.run_folder().join("exchanges"), "{\"call\":[1,").len() == 1;
     let began = Instant::now();
     while !asked() {
         assert!(began.elapsed() < Duration::from_secs(60));
