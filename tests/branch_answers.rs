@@ -83,7 +83,7 @@ fn a_branch_that_failed_is_named_wherever_the_run_is_reported() {
         let verdict = bench.glovebox(&["show", "r", "--json"]).ends(0).json();
         let failed = verdict["failed_branches"].as_array().unwrap();
         assert_eq!(failed.len(), 1, "{settings}");
-        let fields = ["branch", "fork", "node"].map(|name| failed[0][name].as_str().unwrap());
+        let fields = ["branch", "parallel", "node"].map(|name| failed[0][name].as_str().unwrap());
         assert_eq!(fields, ["fork-b2", "fork", "b2"], "{settings}");
         assert_eq!(failed[0]["failure"]["code"], "limit/turns", "{settings}");
         assert!(verdict["failure"].is_null(), "the run has gone on without it: {settings}");

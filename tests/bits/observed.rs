@@ -56,12 +56,13 @@ impl Memory<'_> {
             text += &format!("{name} {}\n", self.text(at + offset));
         }
         text += &format!("prompt {:?}\n", self.optional(at + 60));
-        for (name, offset) in [("attribute", 80), ("context", 88), ("mount", 104), ("extra", 140)] {
+        for (name, offset) in [("attribute", 80), ("context", 88), ("mount", 104), ("extra", 148)] {
             self.pairs(at + offset).iter().for_each(|(key, value)| text += &format!("{name} {key}={value:?}\n"));
         }
         let edges = self.list(at + 96, 28);
         edges.for_each(|edge| text += &format!("edge {} {}\n", self.text(edge), self.text(edge + 16)));
-        let failure = (self.0[at + 112] == 1).then(|| [116, 124, 132].map(|offset| self.text(at + offset)));
+        self.list(at + 112, 8).for_each(|path| text += &format!("write {}\n", self.text(path)));
+        let failure = (self.0[at + 120] == 1).then(|| [124, 132, 140].map(|offset| self.text(at + offset)));
         text + &format!("failure {failure:?}\n")
     }
 
