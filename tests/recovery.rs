@@ -317,7 +317,10 @@ fn branches_of_a_fork_fail_as_before_and_say_why() {
     assert!(events(&bench, "question.asked").is_empty());
     let finished = events(&bench, "stage.finished");
     let of_work = finished.iter().find(|event| event["node"] == "work").unwrap();
-    assert!(of_work["outcome"]["notes"].as_str().unwrap().contains("a branch of a fork cannot ask"), "{of_work}");
+    assert!(
+        of_work["outcome"]["notes"].as_str().unwrap().contains("a branch of a parallel node cannot ask"),
+        "{of_work}"
+    );
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn a_fork_ends_its_branches_with_its_time() {
          start -> fork\n fork -> a\n fork -> b\n a -> join\n b -> join\n join -> done [condition=\"outcome=success\"]";
     let (bench, failure) = runs(branches, 5);
     assert_eq!(code(&failure), ("budget", "limit/parallel_timeout"));
-    assert_eq!(failure["reason"], "the branches of the fork `fork` did not end within its `timeout`");
+    assert_eq!(failure["reason"], "the branches of the parallel node `fork` did not end within its `timeout`");
     let journal = bench.run_text("x", "progress.ndjson");
     assert_eq!(journal.matches("\"kind\":\"parallel.expired\"").count(), 1);
     assert!(!bench.run_folder("x").join("workspace/out").exists(), "nothing of a fork that failed is taken");
