@@ -80,7 +80,7 @@ fn what_cannot_be_read_is_named() {
         assert!(asked.len() == 2 && asked[1].contains(WRONG) && asked[1].contains(says), "{says}: {asked:?}");
     };
     check("```json\n{\"verification_plan\": {\n```", "cannot be read: it is not one JSON object");
-    check("```json\n{\"verification_plan\": [1]}\n```", "is no JSON object, expected");
+    check("```json\n{\"verification_plan\": [1]}\n```", "is not a JSON object, expected");
     check(
         "```json\n{\"verification_plan\": {\"commands\": \"test\"}}\n```",
         "`commands` of the verification plan is no list",

@@ -70,7 +70,7 @@ impl Plan {
             value => value,
         };
         let Value::Object(object) = value else {
-            return Err(Problem::of_plan(format!("the verification plan is no JSON object, {FORM}")));
+            return Err(Problem::of_plan(format!("the verification plan is not a JSON object, {FORM}")));
         };
         let texts = |name: &str| match object.get(name) {
             None | Some(Value::Null) => Ok(Vec::new()),

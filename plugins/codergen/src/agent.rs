@@ -268,7 +268,7 @@ impl<'a> AgentLoop<'a> {
 /// The host's check of an answer that must match a schema.
 #[derive(Debug, Clone, Copy)]
 enum Verdict<'a> {
-    /// Not checked: there is no schema, or the answer calls tools.
+    /// The answer was not checked: the node has no schema, or the answer calls tools.
     None,
     /// It matches.
     Valid,

@@ -115,7 +115,7 @@ mod tests {
         };
         check(PlanInAnswer::Nothing, 7, &["Your answer has no verification plan."]);
         check(PlanInAnswer::Unreadable("it ends too early".to_owned()), 9, &["cannot be read: it ends too early"]);
-        check(PlanInAnswer::Plan(json!([])), 9, &["the verification plan is no JSON object"]);
+        check(PlanInAnswer::Plan(json!([])), 9, &["the verification plan is not a JSON object"]);
         check(PlanInAnswer::Plan(json!({ "commands": [] })), 9, &["must contain at least one command"]);
         let plan = json!({ "commands": ["go test", "go vet", "go test | tee x"] });
         check(PlanInAnswer::Plan(plan), 9, &["not allowed: go vet\n- ", "unsupported_format: `|` needs a shell"]);

@@ -133,7 +133,7 @@ impl Commands {
         }
     }
 
-    /// Adds the commands that stand in for a list of which every command was dropped. Returns false if there are none.
+    /// Adds the fallback commands, for a list whose commands were all dropped. Returns false if no fallback is left.
     pub(crate) fn fall_back(&mut self, settings: &Settings, tried: &[String]) -> bool {
         let untried = settings.worker.fallback.iter().filter(|line| !tried.contains(line));
         let stand_in = |line: &String| Command { stands_in: true, ..Command::added(line, Source::Worker) };

@@ -111,7 +111,7 @@ fn if_present(words: &[String]) -> Option<Script<'_>> {
     (matches!(*program, "npm" | "pnpm") && options == ["--if-present"]).then_some(Script(script))
 }
 
-/// The message of npm if there is no script of that name.
+/// Scripts that npm runs although the project does not define them.
 const DEFAULT_SCRIPTS: [&str; 4] = ["env", "install", "restart", "start"];
 
 /// The script that cannot have run if the project lacks it. An option may choose another folder, so it leaves the question open.

@@ -81,7 +81,7 @@ fn node_line(node: &DrawnNode, label: &str, home: &str) -> String {
     format!("{id}{label} ({}{gate}{home}){progress}", node.handler)
 }
 
-/// An edge with its label, condition and direction: `  -> fix  "Try again"  if outcome=fail  (back)  [taken x2]`. `edge` is none for a jump.
+/// Writes an edge with its label, condition and direction: `  -> fix  "Try again"  if outcome=fail  (back)  [taken x2]`. A jump has no `edge`.
 fn edge_line(drawn: &DrawnEdge, edge: Option<&Edge>, direction: EdgeDirection) -> String {
     let mut text = format!("  -> {}", one_line(&drawn.to));
     if let Some(edge) = edge {

@@ -301,17 +301,20 @@ fn read_key(dir: &Dir) -> io::Result<[u8; KEY_BYTES]> {
     Ok(key)
 }
 
-/// Moved into place without replacing, so that of two processes that start at once one wins and both use its key. A link that is
-/// removed again would not do: until then the key has two names, and another process refuses it.
+/// Moves a new key into place without replacing another, so that two processes that start at once use the same key. A hard link would
+/// give the key two names for a moment, and another process refuses such a key; it is for file systems that cannot move like this.
 fn make_key(dir: &Dir) -> io::Result<[u8; KEY_BYTES]> {
     let temporary = PathBuf::from(format!("{KEY_FILE}.{}", unique()?));
     write_new(dir, &temporary, &random::<KEY_BYTES>()?)?;
-    match renameat_with(dir, &temporary, dir, KEY_FILE, RenameFlags::NOREPLACE) {
-        Ok(()) => read_key(dir),
-        Err(problem) => {
-            dir.remove_file(&temporary)?;
-            if problem == Errno::EXIST { read_key(dir) } else { Err(problem.into()) }
-        }
+    let moved = match renameat_with(dir, &temporary, dir, KEY_FILE, RenameFlags::NOREPLACE) {
+        Ok(()) => return read_key(dir),
+        Err(Errno::INVAL) => dir.hard_link(&temporary, dir, KEY_FILE),
+        Err(problem) => Err(problem.into()),
+    };
+    dir.remove_file(&temporary)?;
+    match moved {
+        Err(problem) if problem.kind() != io::ErrorKind::AlreadyExists => Err(problem),
+        _ => read_key(dir),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where the files of a branch are: in a folder of its own from its first change on, until then where it split.
 //!
-//! Nobody writes into a workspace but a commit, and a branch that split commits nothing while branches of it run. So a branch that has
-//! changed nothing reads the folder of the one that split, and a parallel node costs nothing by itself.
+//! Only a commit writes into a workspace, and a branch at a parallel node commits nothing while its parallel branches run. So a branch
+//! without changes reads the folder of its parent branch, and a parallel node alone copies nothing.
 
 use super::{AttemptError, Workbench};
 use crate::assignment::Assignment;

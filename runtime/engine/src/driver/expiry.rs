@@ -1,4 +1,4 @@
-//! Facts that time or a person brings about, not an attempt: answers, what agents are told, and parallel nodes whose time is over.
+//! Appends events that time or a person causes: answers, steering messages, and parallel nodes whose time is over.
 
 use super::commit::Batch;
 use super::{Driver, RunError};

@@ -57,8 +57,8 @@ pub(super) const RULES: &[Rule] = &[
         check: Some(parallel::lonely),
         summary: "a fan-in joins the branches of a parallel node",
         help: "put a parallel node before it: `split [shape=component]`",
-        why: "A fan-in chooses among the results of branches (Attractor spec §4.9). Without a parallel node there are none, and it \
-              fails with `No parallel results to evaluate`.",
+        why: "A fan-in chooses among the results of branches (Attractor spec §4.9). A pipeline without a parallel node has no \
+              branches, so the fan-in fails with `No parallel results to evaluate`.",
         bad: include_str!("../../../rules/fan_in_without_parallel.bad.dot"),
         good: include_str!("../../../rules/fan_in_without_parallel.good.dot"),
     },
