@@ -110,7 +110,7 @@ fn a_person_decides_about_a_file_outside_of_the_agents_paths() {
     let mut lines = commands("asked-first").into_iter();
     let mut next = || bench.line(&lines.next().unwrap());
     next().ends(10).says("- deps.lock (15 bytes, digest ").says("quarantined  use: deps.lock");
-    next().ends(0).says("policy       use: allow deps.lock").says("verified     publish: ");
+    next().ends(0).says("recovery     use: allow deps.lock").says("verified     publish: ");
     next().ends(0).says("asks for a change").says("allow: a person decided");
     assert!(lines.next().is_none());
 }

@@ -1,4 +1,4 @@
-//! Policy recovery: a person may allow or discard what a stage wrote outside of its write scope. Nobody else may, and by default nobody is asked.
+//! Write recovery: a person may allow or discard what a stage wrote outside of its write scope. Nobody else may, and by default nobody is asked.
 //!
 //! What is committed is what the question named by digest. The witnesses are the run's workspace, the quarantine and the user's tree.
 
@@ -13,7 +13,7 @@ use workbench::journal::{copy_prefix, end};
 use workbench::{Answer, Workbench};
 
 const PAUSED: i32 = 10;
-const ASK: &str = "[policy.recovery]\nmode = \"ask\"\npaths = [\"notes.txt\"]\ndiscard = [\"coverage/\", \"*.log\"]\ndeny = [\"secret.log\"]\n";
+const ASK: &str = "[recovery]\nmode = \"ask\"\npaths = [\"notes.txt\"]\ndiscard = [\"coverage/\", \"*.log\"]\ndeny = [\"secret.log\"]\n";
 const GUARDRAIL: &str = "guardrail_violation: wrote disallowed files: ";
 
 /// Builders with a shell: each stage with the command that its script runs.
@@ -63,7 +63,7 @@ fn in_workspace(bench: &Workbench, path: &str) -> bool {
     bench.run_folder("r").join("workspace").join(path).symlink_metadata().is_ok()
 }
 
-/// Runs a stage about which nobody may be asked: it fails as it does without policy recovery.
+/// Runs a stage about which nobody may be asked: it fails as it does without write recovery.
 fn fails_as_without(bench: &Workbench, paths: &[&str]) {
     run(bench, &[]).ends(6).says(GUARDRAIL);
     assert!(events(bench, "question.asked").is_empty(), "nobody is asked");
@@ -72,11 +72,11 @@ fn fails_as_without(bench: &Workbench, paths: &[&str]) {
 
 #[test]
 fn nobody_is_asked_unless_the_operator_says_so() {
-    for config in ["", "[policy.recovery]\npaths = [\"Cargo.lock\"]\n", "[policy.recovery]\nmode = \"off\"\n"] {
+    for config in ["", "[recovery]\npaths = [\"Cargo.lock\"]\n", "[recovery]\nmode = \"off\"\n"] {
         let bench = bench(&[("work", "echo 1 > Cargo.lock")]);
         bench.write("glovebox.toml", config);
         fails_as_without(&bench, &["Cargo.lock"]);
-        assert!(!bench.glovebox(&["plan", "pipeline.dot"]).ends(0).stdout.contains("policy recovery"));
+        assert!(!bench.glovebox(&["plan", "pipeline.dot"]).ends(0).stdout.contains("write recovery"));
     }
 }
 
@@ -88,12 +88,12 @@ fn what_is_allowed_is_committed_and_stays_granted() {
     )]);
     run(&bench, &[])
         .ends(PAUSED)
-        .says("work#1/policy")
+        .says("work#1/recovery")
         .says("Cargo.lock (2 bytes, digest ")
         .says("the command `cargo`");
     assert!(!in_workspace(&bench, "Cargo.lock"));
     let asked = &events(&bench, "question.asked")[0];
-    assert_eq!(asked["policy"]["grants"].as_array().unwrap().len(), 2);
+    assert_eq!(asked["recovery"]["grants"].as_array().unwrap().len(), 2);
     assert!(asked["text"].as_str().unwrap().contains("- coverage/c (1 file)"), "{asked}");
     let gates = bench.glovebox(&["gates", "r"]);
     gates.ends(0).says("[discard]    discard\n").says("then the run ends").never_says("no exit follows");
@@ -105,19 +105,19 @@ fn what_is_allowed_is_committed_and_stays_granted() {
     assert_eq!(bench.run_text("r", "workspace/Cargo.lock"), "1\n");
     assert_eq!(bench.run_text("r", "workspace/notes.txt"), "n\n");
     assert!(!in_workspace(&bench, "coverage"), "what is discardable is never committed");
-    let decided = &events(&bench, "policy.decided")[0];
+    let decided = &events(&bench, "recovery.decided")[0];
     assert_eq!(
         (decided["action"].as_str(), decided["reason"].as_str()),
-        (Some("allow"), Some("policy_allowed_paths_adjusted"))
+        (Some("allow"), Some("allowed_paths_adjusted"))
     );
     assert_eq!(decided["how"], "command");
     assert!(!decided["by"].as_str().unwrap().is_empty(), "who answered is in the record");
     assert_eq!(bench.run_json("r", "work/status.json")["outcome"], "success");
-    bench.glovebox(&["show", "r"]).ends(0).says("policy").says("work: allow Cargo.lock, notes.txt");
+    bench.glovebox(&["show", "r"]).ends(0).says("recovery").says("work: allow Cargo.lock, notes.txt");
     let shown = bench.glovebox(&["show", "r", "--json"]).ends(0).json();
-    assert_eq!(shown["policy"][0]["granted"][0]["path"], "Cargo.lock");
-    assert_eq!(shown["policy"][0]["granted"][0]["digest"], asked["policy"]["grants"][0]["digest"]);
-    bench.glovebox(&["show", "r", "work"]).ends(0).says("policy: allow Cargo.lock");
+    assert_eq!(shown["recovery"][0]["granted"][0]["path"], "Cargo.lock");
+    assert_eq!(shown["recovery"][0]["granted"][0]["digest"], asked["recovery"]["grants"][0]["digest"]);
+    bench.glovebox(&["show", "r", "work"]).ends(0).says("recovery: allow Cargo.lock");
     bench.glovebox(&["why", "r", "work"]).ends(0).says("allow: a person decided");
     bench.glovebox(&["diff", "r"]).ends(0).says("Cargo.lock");
     bench.glovebox(&["apply", "r"]).ends(0);
@@ -165,7 +165,7 @@ fn a_grant_holds_for_the_rest_of_the_run_and_for_its_node_alone() {
     assert_eq!(bench.run_text("r", "workspace/Cargo.lock"), "2\n");
     let bench = self::bench(&[("work", "echo 1 > Cargo.lock"), ("other", "echo 2 > Cargo.lock")]);
     run(&bench, &[]).ends(PAUSED);
-    answer(&bench, "allow").ends(PAUSED).says("other#1/policy");
+    answer(&bench, "allow").ends(PAUSED).says("other#1/recovery");
     bench.glovebox(&["answer", "r", "other", "deny", "--resume"]).ends(6);
     assert_eq!(bench.run_text("r", "workspace/Cargo.lock"), "1\n");
 }
@@ -204,7 +204,7 @@ fn nobody_there_grants_nothing() {
     let bench = self::bench(&[("work", "echo 1 > Cargo.lock")]);
     bench.write("glovebox.toml", &format!("{ASK}timeout = \"1s\"\n"));
     run(&bench, &[]).ends(6).says(GUARDRAIL);
-    assert_eq!(events(&bench, "policy.decided")[0]["how"], "timeout");
+    assert_eq!(events(&bench, "recovery.decided")[0]["how"], "timeout");
     let bench = self::bench(&[("work", "echo 1 > Cargo.lock")]);
     bench.glovebox(&["run", "pipeline.dot", "--simulate"]).ends(0);
 }
@@ -230,7 +230,7 @@ fn only_plain_files_that_the_plan_proposes_are_asked_about() {
         let bench = bench(&[("work", command)]);
         fails_as_without(&bench, paths);
         let notes = events(&bench, "stage.finished")[0]["outcome"]["notes"].as_str().unwrap().to_owned();
-        assert!(notes.contains("policy recovery did not ask: "), "{command}: {notes}");
+        assert!(notes.contains("write recovery did not ask: "), "{command}: {notes}");
     }
 }
 
@@ -351,7 +351,7 @@ fn every_prefix_of_a_run_with_a_decision_leads_to_the_same_end() {
 #[test]
 fn wrong_configuration_is_refused_at_its_line() {
     for (line, said) in [
-        ("mode = \"auto\"", "`policy.recovery.mode` must be `\"off\"` or `\"ask\"`"),
+        ("mode = \"auto\"", "`recovery.mode` must be `\"off\"` or `\"ask\"`"),
         ("paths = [\"../x\"]", "holds `../x`"),
         ("paths = [\"src/\"]", "name each file"),
         ("paths = [\".git/config\"]", "no stage may ever write it"),
@@ -360,17 +360,17 @@ fn wrong_configuration_is_refused_at_its_line() {
         ("discard = [\"./\"]", "the whole workspace"),
         ("discard = [\"**/x\"]", "an ending such as `*.log`"),
         ("timeout = \"soon\"", "is not a time above 0"),
-        ("model = \"gpt\"", "unknown field `policy.recovery.model`"),
+        ("model = \"gpt\"", "unknown field `recovery.model`"),
     ] {
         let bench = bench(&[("work", "true")]);
-        bench.write("glovebox.toml", &format!("[policy.recovery]\n{line}\n"));
+        bench.write("glovebox.toml", &format!("[recovery]\n{line}\n"));
         bench.glovebox(&["check", "pipeline.dot"]).ends(3).says(said).says("glovebox.toml:2");
         run(&bench, &[]).ends(3);
     }
     let bench = bench(&[("work", "true")]);
     let plan = bench.glovebox(&["plan", "pipeline.dot"]);
     plan.ends(0)
-        .says("policy recovery: a person is asked")
+        .says("write recovery: a person is asked")
         .says("work might be allowed to write Cargo.lock: the command `cargo`");
     plan.says("discard  coverage/, *.log").says("deny     secret.log");
     assert!(

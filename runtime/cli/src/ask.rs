@@ -227,7 +227,7 @@ mod tests {
             default: default.map(|at| choices[at].clone()),
             choices,
             due_at: None,
-            policy: None,
+            recovery: None,
         }
     }
 

@@ -178,7 +178,7 @@ pub fn conclude(run: &RunFolder, ended: &Run, format: ProgressFormat, runs_dir: 
     if summary.status == RunStatus::Success {
         runs::remove::slim(run);
     }
-    let exit = Exit::from(summary.exit);
+    let exit = Exit::from(summary.end.exit);
     tracing::debug!(run = %visible::line(&run.id), code = exit.code(), "concluded");
     Ok(exit)
 }

@@ -390,7 +390,7 @@ struct Examine<B> {
     attempt_id: AttemptId,
     /// Whether it was given a folder, for its commands.
     has_folder: bool,
-    /// The disallowed writes that a person may decide about; none without `[policy.recovery]`.
+    /// The disallowed writes that a person may decide about; none without `[recovery]`.
     recovery: Option<Recovery>,
     keeps: Keeps,
 }

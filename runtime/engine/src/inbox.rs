@@ -146,7 +146,7 @@ impl Inbox {
             }
         }
         let nobody = |at| GivenAnswer::none(&asked.question, at);
-        let is_of_gate = asked.policy.is_none();
+        let is_of_gate = asked.recovery.is_none();
         let default = || asked.default.clone().map(Answer::Choice);
         if let Some(due) = asked.due_at.filter(|due| *due <= now) {
             return Some(answered(asked, AnsweredBy::Timeout, nobody(due), default()));
@@ -205,7 +205,7 @@ impl Inbox {
 
     /// The first prepared answer that is valid; those before it are used up.
     fn prepared(&mut self, asked: &QuestionAsked, now: Timestamp) -> Option<QuestionAnswered> {
-        let next = match asked.policy {
+        let next = match asked.recovery {
             None => AnswerSheet::next,
             Some(_) => AnswerSheet::next_named,
         };
@@ -292,6 +292,6 @@ fn answered(asked: &QuestionAsked, how: AnsweredBy, given: GivenAnswer, answer: 
         answer,
         text,
         sheet: None,
-        policy: asked.policy.is_some(),
+        recovery: asked.recovery.is_some(),
     }
 }

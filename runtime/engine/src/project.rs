@@ -266,9 +266,9 @@ impl<B: BlobStore> Projector<B> {
             Event::StagePassed(passed) => self.passed(passed)?,
             Event::ParallelJoined(joined) => self.joined(joined)?,
             Event::FanInFinished(finished) => self.fan_in(finished)?,
-            Event::QuestionAnswered(answered) if answered.policy => {}
+            Event::QuestionAnswered(answered) if answered.recovery => {}
             Event::QuestionAnswered(answered) => self.answered(answered)?,
-            Event::PolicyDecided(decided) => self.decided(decided)?,
+            Event::RecoveryDecided(decided) => self.decided(decided)?,
             // It goes on: how it was stopped is no longer how it ended.
             Event::RunResumed(_) => self.hold("", FINAL_FILE, Content::Nothing),
             Event::RunFinished(finished) => {
@@ -467,8 +467,8 @@ fn completes(event: &Event) -> bool {
     use Event::{QuestionAnswered, RunFinished, StageFinished, StagePassed, StageRetrying};
     let is_open = match event {
         StageFinished(finished) => finished.follow_up.verifying || finished.files.recoverable.is_some(),
-        QuestionAnswered(answered) => answered.policy,
-        Event::PolicyDecided(decided) => return !decided.verifying,
+        QuestionAnswered(answered) => answered.recovery,
+        Event::RecoveryDecided(decided) => return !decided.verifying,
         _ => false,
     };
     if is_open {

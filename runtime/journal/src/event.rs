@@ -35,7 +35,7 @@ pub use parallel::{
 };
 pub use question::{AnsweredBy, HeldStage, QuestionAnswered, QuestionAsked, RunPaused, SheetLine};
 pub use record::{EventText, Record, chain, whole_milliseconds};
-pub use recovery::{PolicyAction, PolicyDecided, PolicyQuestion, PolicyReason, ProposedWrite, Recoverable};
+pub use recovery::{ProposedWrite, Recoverable, RecoveryAction, RecoveryDecided, RecoveryQuestion, RecoveryReason};
 pub use route::{GateUnmet, LoopRestarted, RouteCandidate, RouteTaken};
 pub use run_started::{RunStarted, StartedModel, StartedPipeline, StartedPlan, StartedSandbox, StartedWorkspace};
 pub use stage::{
@@ -127,8 +127,8 @@ pub enum Event {
     #[serde(rename = "question.answered")]
     QuestionAnswered(Box<QuestionAnswered>),
     /// It was decided what happens to disallowed writes.
-    #[serde(rename = "policy.decided")]
-    PolicyDecided(Box<PolicyDecided>),
+    #[serde(rename = "recovery.decided")]
+    RecoveryDecided(Box<RecoveryDecided>),
     /// The run holds no process until it is resumed.
     #[serde(rename = "run.paused")]
     RunPaused(Box<RunPaused>),
@@ -166,7 +166,7 @@ impl Event {
             Event::FanInFinished(_) => "fan_in.finished",
             Event::QuestionAsked(_) => "question.asked",
             Event::QuestionAnswered(_) => "question.answered",
-            Event::PolicyDecided(_) => "policy.decided",
+            Event::RecoveryDecided(_) => "recovery.decided",
             Event::RunPaused(_) => "run.paused",
             Event::RunCanceled(_) => "run.canceled",
             Event::RunFinished(_) => "run.finished",

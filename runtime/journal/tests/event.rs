@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
 use glovebox_journal::event::{
-    AnsweredBy, BranchId, Digest, Event, PolicyAction, QuestionAnswered, QuestionAsked, Record, RunCanceled,
+    AnsweredBy, BranchId, Digest, Event, QuestionAnswered, QuestionAsked, Record, RecoveryAction, RunCanceled,
     RunStarted, Task, Verdict, canonical, chain,
 };
 use glovebox_pipeline::ir::Role;
@@ -124,7 +124,7 @@ fn answered(answer: Option<Answer>, how: AnsweredBy) -> QuestionAnswered {
         answer,
         text: "as I said".into(),
         sheet: None,
-        policy: false,
+        recovery: false,
     }
 }
 
@@ -158,12 +158,12 @@ fn the_outcome_of_a_gate_follows_from_its_answer_alone() {
 #[test]
 fn an_answer_that_names_no_action_denies() {
     let action = |answer: Option<Answer>| answered(answer, Command).action();
-    for action_named in PolicyAction::ALL {
+    for action_named in RecoveryAction::ALL {
         assert_eq!(action(choice("x", action_named.as_str(), false)), action_named);
         assert_eq!(action_named.to_string(), serde_json::to_value(action_named).unwrap());
     }
     for answer in [None, Some(Answer::Text), Some(Answer::No), choice("allow", "elsewhere", false)] {
-        assert_eq!(action(answer), PolicyAction::Deny);
+        assert_eq!(action(answer), RecoveryAction::Deny);
     }
     use AnsweredBy::{Auto, Command, Default, File, Terminal, Timeout};
     for how in [Terminal, Command, File, Auto, Default, Timeout] {
@@ -175,9 +175,9 @@ fn an_answer_that_names_no_action_denies() {
 fn each_visit_of_a_gate_asks_a_question_of_its_own() {
     let id = |generation: u32, branch: &str, visit: u32| {
         let task = Task::for_handler(generation, &BranchId::new(branch), &"gate".into(), visit);
-        (QuestionAsked::id_of(&task).to_string(), QuestionAsked::id_of_policy(&task).to_string())
+        (QuestionAsked::id_of(&task).to_string(), QuestionAsked::id_of_recovery(&task).to_string())
     };
-    let both = |id: &str| (id.to_owned(), format!("{id}/policy"));
+    let both = |id: &str| (id.to_owned(), format!("{id}/recovery"));
     assert_eq!(id(0, "main", 1), both("gate#1"));
     assert_eq!(id(0, "main", 2), both("gate#2"));
     assert_eq!(id(1, "main", 1), both("1/gate#1"));

@@ -52,7 +52,7 @@ const TABLES: [&str; 12] = [
     "mcp",
     "run",
     "verify",
-    "policy",
+    "recovery",
 ];
 
 /// The settings of `glovebox.toml`. The default is that of an absent file: no plugins, no environment for commands, no bounds.
@@ -80,7 +80,7 @@ pub struct Config {
     pub run: RunSetting,
     /// The commands that verification stages run beside a plan; none unless the operator sets them.
     pub verify: Option<Arc<Verify>>,
-    /// The recovery policy for disallowed writes; none unless the operator sets one.
+    /// The write recovery; none unless the operator sets one.
     pub recovery: Option<RecoverySetting>,
     /// Bounds for every stage; a plugin's or a node's own bound wins when it is lower.
     pub limits: LimitSettings,
@@ -226,7 +226,7 @@ impl Config {
                 "mcp" => config.mcp = mcp::parse(&mut fields, &field),
                 "run" => config.run = run::parse(&mut fields, &field),
                 "verify" => config.verify = Some(Arc::new(verify::parse(&mut fields, &field))),
-                "policy" => config.recovery = recovery::parse(&mut fields, &field),
+                "recovery" => config.recovery = recovery::parse(&mut fields, &field),
                 _ => fields.unknown(&field, &TABLES),
             }
         }

@@ -129,7 +129,7 @@ pub struct PlannedChecks {
     pub verify: Option<Arc<Verify>>,
     /// The rule for agents that change nothing; none without one.
     pub no_change: Option<NoChangeRule>,
-    /// The recovery policy for disallowed writes; none unless the operator sets one.
+    /// The write recovery; none unless the operator sets one.
     pub recovery: Option<PlannedRecovery>,
 }
 

@@ -81,7 +81,7 @@ impl BranchDecision<'_> {
             Event::StageFinished(finished) if finished.follow_up.retrying => {
                 vec![Event::StageRetrying(retry::after(self.pipeline, self.state, finished))]
             }
-            Event::StageFinished(finished) if finished.files.recoverable.is_some() => self.ask_policy(finished),
+            Event::StageFinished(finished) if finished.files.recoverable.is_some() => self.ask_recovery(finished),
             // The bound is higher now: a branch goes on at the stage that it stopped.
             Event::StageFinished(finished) if finished.outcome.failure.as_ref().is_some_and(is_of_budget) => {
                 self.arrive(&finished.attempt.task.node)
@@ -105,9 +105,9 @@ impl BranchDecision<'_> {
             // What follows there depends on other branches: see `next_step`.
             Event::ParallelStarted(_) | Event::ParallelExpired(_) | Event::ChildObserved(_) => Vec::new(),
             Event::BranchCanceled(_) | Event::BranchFinished(_) => Vec::new(),
-            Event::QuestionAnswered(answered) if answered.policy => self.decide_policy(answered),
+            Event::QuestionAnswered(answered) if answered.recovery => self.decide_recovery(answered),
             Event::QuestionAnswered(answered) => self.leave_gate(answered),
-            Event::PolicyDecided(decided) => self.leave_decided(decided),
+            Event::RecoveryDecided(decided) => self.leave_decided(decided),
             Event::QuestionAsked(_) | Event::RunPaused(_) => Vec::new(),
             Event::RunCanceled(_) | Event::RunFinished(_) => Vec::new(),
         }

@@ -147,7 +147,7 @@ impl RunState {
             Event::BranchStarted(started) => self.begin_branch(started),
             Event::BranchFinished(finished) => self.end_branch(finished),
             Event::QuestionAsked(_) | Event::QuestionAnswered(_) => self.fold_branch(event),
-            Event::PolicyDecided(decided) => {
+            Event::RecoveryDecided(decided) => {
                 let branch = &decided.attempt.task.branch;
                 self.note_stored(branch, (&decided.stored_values, &decided.outcome));
                 self.note_decided(decided);

@@ -12,7 +12,7 @@ pub use parallel::{BranchWhy, ChoiceWhy, JoinWhy};
 use crate::evidence::Replay;
 use crate::evidence::{RunStatus, is_first};
 use glovebox_journal::event::{
-    BranchId, Event, FailureMeta, GateUnmet, LoopRestarted, NodeId, PolicyDecided, Record, RouteTaken, StageFinished,
+    BranchId, Event, FailureMeta, GateUnmet, LoopRestarted, NodeId, Record, RecoveryDecided, RouteTaken, StageFinished,
     StagePassed, Work,
 };
 use glovebox_journal::ports::PortError;
@@ -216,14 +216,14 @@ impl Why {
         reading::fold(journal, &mut fold)?;
         let WhyFold { replay: Replay { summary, .. }, steps, commands, .. } = fold;
         let has_ended = matches!(summary.status, RunStatus::Success | RunStatus::Fail);
-        let commands = if summary.failed_node.is_some() { commands } else { Vec::new() };
+        let commands = if summary.end.failed_node.is_some() { commands } else { Vec::new() };
         let end = EndWhy {
             status: summary.status.as_str(),
-            failure: summary.failure,
-            failed_node: summary.failed_node,
+            failure: summary.end.failure,
+            failed_node: summary.end.failed_node,
             commands,
-            exit_code: summary.exit.code(),
-            exit_name: summary.exit.name(),
+            exit_code: summary.end.exit.code(),
+            exit_name: summary.end.exit.name(),
         };
         let (run_id, mut steps) = (summary.run_id, steps);
         let in_force = journal.in_force();
@@ -310,7 +310,7 @@ impl WhyFold<'_> {
                     attempt.delay_ms = Some(retrying.delay_ms);
                 }
             }
-            Event::PolicyDecided(decided) => self.decided(record, decided),
+            Event::RecoveryDecided(decided) => self.decided(record, decided),
             Event::StagePassed(passed) => self.passed(record, passed),
             Event::GateUnmet(unmet) => self.gate(record, unmet),
             Event::RunFinished(_) => self.dead_ends(record),
@@ -339,7 +339,7 @@ impl WhyFold<'_> {
         }
     }
 
-    fn decided(&mut self, record: &Record, decided: &PolicyDecided) {
+    fn decided(&mut self, record: &Record, decided: &RecoveryDecided) {
         let (task, outcome) = (&decided.attempt.task, &decided.outcome);
         let attempt = AttemptWhy {
             visit: task.visit,

@@ -46,7 +46,7 @@ pub fn attach(arguments: &AttachArguments) -> CommandResult {
     refuse_killed(&run, &summary, runs_dir)?;
     let started = journal::beginning(&run, &records)?;
     drive::print_end(&run, (&summary, Some(VerdictFile::new(&summary, started))), format, runs_dir)?;
-    Ok(Exit::from(summary.exit))
+    Ok(Exit::from(summary.end.exit))
 }
 
 /// The beginnings of attempts that have not ended.

@@ -85,7 +85,7 @@ pub fn cancel(arguments: &ControlArguments) -> CommandResult {
 fn is_canceled(run: &RunFolder, records: &[Record], was_open: bool) -> Result<bool, Stop> {
     journal::beginning(run, records)?;
     let summary = RunSummary::from_records(records);
-    if summary.finished_at.is_none() || summary.is_stopped() {
+    if summary.end.finished_at.is_none() || summary.is_stopped() {
         return Ok(false);
     }
     match was_open && summary.is_canceled() {
@@ -122,7 +122,7 @@ pub fn pause(arguments: &ControlArguments) -> CommandResult {
         return report(&run, arguments.json, ("asked", None), "pauses after the stages under way");
     }
     let summary = RunSummary::from_records(&records);
-    if summary.finished_at.is_some() {
+    if summary.end.finished_at.is_some() {
         let message = format!("run `{}` has ended ({}), so there is nothing to pause", run.id, how(&summary));
         return Err(Stop::new(Exit::Usage, message));
     }
@@ -148,8 +148,8 @@ pub fn wait(arguments: &WaitArguments) -> CommandResult {
     let summary = RunSummary::from_records(&read(&run, &arguments.runs.runs_dir)?);
     refuse_killed(&run, &summary, &arguments.runs.runs_dir)?;
     let state = summary.status.as_str();
-    report(&run, arguments.json, (state, Some(summary.exit)), &format!("ended: {}", how(&summary)))?;
-    Ok(Exit::from(summary.exit))
+    report(&run, arguments.json, (state, Some(summary.end.exit)), &format!("ended: {}", how(&summary)))?;
+    Ok(Exit::from(summary.end.exit))
 }
 
 /// Every record of a run of this user.

@@ -200,12 +200,12 @@ fn network(file: &PlanFile<'_>) -> String {
     visible::line(&text).into_owned()
 }
 
-/// The recovery policy for disallowed writes.
+/// The write recovery.
 fn render_recovery(recovery: &PlanRecovery) -> String {
     let list = |texts: &[String]| texts.iter().map(|text| visible::line(text)).collect::<Vec<_>>().join(", ");
     let wait = recovery.timeout_ms.map(|wait| format!(", for at most {}", terminal::duration(wait)));
     let mut text = format!(
-        "policy recovery: a person is asked about writes outside of a write scope{}\n",
+        "write recovery: a person is asked about writes outside of a write scope{}\n",
         wait.unwrap_or_default()
     );
     for (node, proposals) in &recovery.nodes {

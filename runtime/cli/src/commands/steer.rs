@@ -76,7 +76,7 @@ fn refuse(
 ) -> Result<(), Stop> {
     let terms = journal::terms(run, records)?;
     let (summary, named) = (RunSummary::from_records(records), runs::spelled(&run.id, &arguments.runs.runs_dir));
-    if !is_live && summary.finished_at.is_some() {
+    if !is_live && summary.end.finished_at.is_some() {
         let message = format!("run `{}` has ended ({}), so there is no agent to tell", run.id, how(&summary));
         return Err(Stop::new(Exit::Usage, message));
     }

@@ -124,7 +124,7 @@ impl Report {
             let attempt = receipt.rsplit_once('/').map(|(attempt, _)| attempt);
             stage.attempts.iter().any(|known| attempt == Some(known.as_str()))
         };
-        self.summary.receipts.iter().filter(move |command| is_of(&command.receipt.id))
+        self.summary.proof.receipts.iter().filter(move |command| is_of(&command.receipt.id))
     }
 
     /// The verdict of a stage after its receipts were checked.
@@ -134,7 +134,7 @@ impl Report {
         match stage.status {
             Status::Skipped => Verdict::Skipped,
             status if !status.satisfies_gate() => Verdict::Failed,
-            _ if self.summary.simulated.contains(&stage.node) => Verdict::Simulated,
+            _ if self.summary.model.simulated.contains(&stage.node) => Verdict::Simulated,
             _ if !stage.dropped_checks.is_empty() => Verdict::Dropped,
             _ if !stage.is_whole && count(|command| command.is_of_verifier) > 0 => Verdict::Partial(open),
             _ if count(|command| command.verified) > 0 => Verdict::Verified,

@@ -15,7 +15,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{
-    Attempt, AttemptId, BranchId, Event, FanInFinished, PolicyDecided, Record, RunStarted, StageFiles, StageFinished,
+    Attempt, AttemptId, BranchId, Event, FanInFinished, Record, RecoveryDecided, RunStarted, StageFiles, StageFinished,
     Task, Verdict, Work,
 };
 use glovebox_journal::ports::BlobStore;
@@ -165,11 +165,11 @@ impl Changes {
 
 /// The configuration files that are new in a run that began with these files.
 pub fn new_configuration(run: &RunFolder, base: &Digest, summary: &RunSummary) -> Result<Vec<NewConfiguration>, Stop> {
-    if !configuration::may_be_new(summary.changed.values()) {
+    if !configuration::may_be_new(summary.files.changed.values()) {
         return Ok(Vec::new());
     }
     let base = read_base(run, &open_blobs(run)?, base)?;
-    Ok(configuration::new(summary.changed.values(), |path, kind| is_in(&base, path, kind)))
+    Ok(configuration::new(summary.files.changed.values(), |path, kind| is_in(&base, path, kind)))
 }
 
 fn is_in(base: &Base, path: &str, kind: EntryKind) -> bool {
@@ -207,7 +207,7 @@ fn changing(records: &[&Record], is_of: impl Fn(&BranchId, u64) -> bool) -> Vec<
             Some((record.at, (**stage).clone()))
         }
         Event::FanInFinished(merged) if is_of(&merged.branch, record.seq) => Some((record.at, taken(merged))),
-        Event::PolicyDecided(decided) if is_of(decided.branch(), record.seq) => Some((record.at, allowed(decided))),
+        Event::RecoveryDecided(decided) if is_of(decided.branch(), record.seq) => Some((record.at, allowed(decided))),
         _ => None,
     });
     finished.filter(|(_, stage)| !stage.files.changes.is_empty()).collect()
@@ -223,7 +223,7 @@ fn taken(merged: &FanInFinished) -> StageFinished {
 }
 
 /// The writes that a person allowed, as changes of the stage.
-fn allowed(decided: &PolicyDecided) -> StageFinished {
+fn allowed(decided: &RecoveryDecided) -> StageFinished {
     let files = StageFiles { changes: decided.changes.clone(), ..StageFiles::default() };
     StageFinished { files, ..StageFinished::new(decided.attempt.clone(), Outcome::new(decided.outcome.status)) }
 }

@@ -36,7 +36,7 @@ pub fn render(asked: &QuestionAsked, review: Result<&Review, &str>, (run, paint)
     };
     for choice in &asked.choices {
         let (key, label) = (visible::line(&choice.key), visible::line(choice.shown()));
-        let to = Some(visible::line(choice.to.as_str())).filter(|_| asked.policy.is_none());
+        let to = Some(visible::line(choice.to.as_str())).filter(|_| asked.recovery.is_none());
         rows.block(format_args!("[{key}]"), to.map_or_else(|| label.to_string(), |to| format!("{label} -> {to}")));
         review_of(choice).into_iter().for_each(|after| next(&mut rows, after));
     }

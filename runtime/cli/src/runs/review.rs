@@ -168,18 +168,18 @@ impl<'a> Reviewer<'a> {
             let bytes = if at < COUNTED_FILES_MAX { changes.bytes(&delta).ok().flatten() } else { None };
             ReviewedFile::from_delta(delta, bytes.map(|bytes| Counts::count(&bytes)))
         });
-        let RunSummary { tokens, cost, .. } = self.summary;
+        let model = &self.summary.model;
         Ok(Some(Review {
             since: about.since.cloned(),
             changed: counted.collect(),
             directories: patch::lost_directories(&changes.base, &changes.changes),
             diff: format!("glovebox diff {} --question {}", self.named, shell::word(question.as_str())),
             checks: self.checks(&about),
-            unverified: self.summary.unverified.clone(),
-            model: self.summary.model.clone(),
+            unverified: self.summary.proof.unverified.clone(),
+            model: model.provider.clone(),
             spent: RunSpending {
-                tokens,
-                cost,
+                tokens: model.tokens,
+                cost: model.cost,
                 driven_ms: self.driven_ms,
                 spend_max: self.terms.bounds.spend_max,
                 wall_max_ms: self.terms.bounds.wall_max_ms,
@@ -212,7 +212,7 @@ impl<'a> Reviewer<'a> {
                 tier: receipt.tier.to_string(),
             }
         };
-        self.summary.receipts.iter().filter(is_check).map(check).collect()
+        self.summary.proof.receipts.iter().filter(is_check).map(check).collect()
     }
 
     fn choices(&self, asked: &QuestionAsked) -> Vec<ChoiceReview> {
@@ -223,7 +223,7 @@ impl<'a> Reviewer<'a> {
             .flat_map(|node| [&node.routing.retry_target, &node.routing.fallback_retry_target])
             .flatten();
         let onward: Vec<&NodeId> = edges.chain(jumps).collect();
-        if asked.policy.is_some() {
+        if asked.recovery.is_some() {
             // Its choices name no nodes: each ends the stage, which then goes one of its ways.
             let of_choice = |choice: &Choice| self.after(Some(choice.key.clone()), onward.iter().copied());
             return asked.choices.iter().map(of_choice).collect();
@@ -280,7 +280,7 @@ fn changed_branch(record: &Record) -> Option<&BranchId> {
     match &record.event {
         Event::StageFinished(stage) if !stage.files.changes.is_empty() => Some(&stage.attempt.task.branch),
         Event::FanInFinished(taken) if !taken.changes.is_empty() && taken.merged.len() > 1 => Some(&taken.branch),
-        Event::PolicyDecided(decided) if !decided.changes.is_empty() => Some(decided.branch()),
+        Event::RecoveryDecided(decided) if !decided.changes.is_empty() => Some(decided.branch()),
         _ => None,
     }
 }

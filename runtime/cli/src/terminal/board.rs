@@ -117,12 +117,12 @@ impl Board {
                 return lines::of_record(record);
             }
             Event::QuestionAsked(asked) => {
-                self.visits += usize::from(asked.policy.is_none());
+                self.visits += usize::from(asked.recovery.is_none());
                 self.update(&asked.node, Phase::Running(now), asked.visit, "waits for an answer".to_owned());
                 return lines::of_record(record);
             }
-            Event::QuestionAnswered(answered) if answered.policy => return lines::of_record(record),
-            Event::PolicyDecided(decided) => {
+            Event::QuestionAnswered(answered) if answered.recovery => return lines::of_record(record),
+            Event::RecoveryDecided(decided) => {
                 let status = decided.outcome.status;
                 let visit = decided.attempt.task.visit;
                 self.update(decided.node(), Phase::from_status(status), visit, status.as_str().to_owned());

@@ -11,7 +11,7 @@ use glovebox_journal::event::{
     RunResumed, RunStarted, StageFinished, Task, Verdict, Work,
 };
 use glovebox_journal::event::{
-    ChildObserved, ParallelStarted, PolicyDecided, QuestionAnswered, QuestionAsked, SupervisionEnd,
+    ChildObserved, ParallelStarted, QuestionAnswered, QuestionAsked, RecoveryDecided, SupervisionEnd,
 };
 use glovebox_record::question::Answer;
 use glovebox_record::{Failure, Status};
@@ -158,7 +158,7 @@ fn words(event: &Event) -> Vec<String> {
         Event::FanInFinished(finished) => chosen(finished),
         Event::QuestionAsked(asked) => one(asked_line(asked)),
         Event::QuestionAnswered(answered) => one(answered_line(answered)),
-        Event::PolicyDecided(decided) => one(decided_line(decided)),
+        Event::RecoveryDecided(decided) => one(decided_line(decided)),
         Event::RunPaused(paused) => one(paused_line(paused)),
         Event::RunCanceled(cancel) => one(format!("canceled by {}", visible::line(&cancel.by))),
         Event::RunFinished(run) => one(match (&run.status, &run.failure) {
@@ -271,12 +271,12 @@ fn answered_line(answered: &QuestionAnswered) -> String {
 }
 
 /// The decision about disallowed writes, and the outcome of the stage after it.
-pub fn decided_line(decided: &PolicyDecided) -> String {
+pub fn decided_line(decided: &RecoveryDecided) -> String {
     let granted: Vec<_> = decided.granted().map(|path| visible::line(path.as_str())).collect();
     let granted = if granted.is_empty() { String::new() } else { format!(" {}", granted.join(", ")) };
     let by = if decided.by.is_empty() { String::new() } else { format!(" by {}", visible::line(&decided.by)) };
     let (action, status) = (decided.action, decided.outcome.status.as_str());
-    format!("policy: {action}{granted} ({}{by}); the stage ends with {status}", decided.how.as_str())
+    format!("recovery: {action}{granted} ({}{by}); the stage ends with {status}", decided.how.as_str())
 }
 
 /// The provider of stages that ask a model; none if no stage does.

@@ -14,8 +14,8 @@ const NO_SUCH_PROGRAM: i32 = 127;
 
 /// The remedy of a run's failure, when there is one to name.
 pub fn for_run(summary: &RunSummary) -> Option<String> {
-    let failure = summary.failure.as_ref()?;
-    let node = summary.failed_node.as_ref().map(|node| visible::line(node.as_str())).unwrap_or_default();
+    let failure = summary.end.failure.as_ref()?;
+    let node = summary.end.failed_node.as_ref().map(|node| visible::line(node.as_str())).unwrap_or_default();
     let remedy = match failure.code.as_str() {
         // A model that cannot repair a failure is not its cause.
         "tool/exit-code" | "verify/exit-code" | "agent/declared-fail" if ended_with(summary, NO_SUCH_PROGRAM) => {
@@ -99,11 +99,11 @@ fn ended_with(summary: &RunSummary, code: i32) -> bool {
 
 /// The commands of the failed stage. A stage without commands was to repair what the last command before it found.
 fn judged(summary: &RunSummary) -> Vec<&Receipt> {
-    let failed = summary.failed_node.as_ref();
+    let failed = summary.end.failed_node.as_ref();
     let own: Vec<&Receipt> =
-        summary.receipts.iter().filter(|one| Some(&one.node) == failed).map(|one| &one.receipt).collect();
+        summary.proof.receipts.iter().filter(|one| Some(&one.node) == failed).map(|one| &one.receipt).collect();
     match own.is_empty() {
-        true => summary.receipts.last().map(|one| &one.receipt).into_iter().collect(),
+        true => summary.proof.receipts.last().map(|one| &one.receipt).into_iter().collect(),
         false => own,
     }
 }

@@ -10,10 +10,10 @@ use glovebox_journal::event::{ChangeOp, FileChange};
 use glovebox_names::shell;
 use glovebox_pipeline::ir::{HandlerKind, NodeId};
 use glovebox_record::spend::{Money, SpendTotals};
-use glovebox_record::{Hook, HookKind, Receipt, Tokens};
+use glovebox_record::{Failure, Hook, HookKind, Receipt, Tokens};
 use glovebox_state::evidence::configuration::NewConfiguration;
 use glovebox_state::evidence::{
-    CommandEvidence, DroppedChecks, FailedBranch, PolicyDecision, Proof, Resumption, RunStatus, RunSummary,
+    CommandEvidence, DroppedChecks, FailedBranch, Proof, RecoveryDecision, Resumption, RunStatus, RunSummary,
     UnverifiedStage,
 };
 use glovebox_state::refused_writes::Folded;
@@ -52,26 +52,23 @@ pub fn render((summary, new): (&RunSummary, &[NewConfiguration]), named: &RunNam
         let expected = visible::line(&asked.answers().expected()).into_owned();
         row("waits for", format!("an answer to {question}: {}\nexpected {expected}", indented(&asked.text)));
     }
-    if let Some(failure) = &summary.failure {
-        let whose =
-            summary.failed_node.as_ref().map(|node| format!("{}: ", visible::line(node.as_str()))).unwrap_or_default();
-        let (class, code) = (failure.class.as_str(), visible::line(failure.code.as_str()));
-        row("because", format!("{whose}{class} ({code}): {}", indented(&failure.reason)));
+    if let Some(failure) = &summary.end.failure {
+        row("because", because(summary.end.failed_node.as_ref(), failure));
     }
     failed_branches(summary, next).into_iter().for_each(|body| row("failed", body));
     if let Some(remedy) = remedy::for_run(summary) {
         row("help", remedy);
     }
-    for node in &summary.misses_holdouts {
+    for node in &summary.proof.misses_holdouts {
         let node = visible::line(node.as_str());
         row("help", format!("`{node}` {}", lines::MISSES_HOLDOUTS));
     }
     receipts(summary, named).into_iter().for_each(|(title, body)| row(title, body));
-    if let Some(open) = summary.receipts.iter().find(|evidence| evidence.proof() == Proof::VerifiedNotIsolated) {
+    if let Some(open) = summary.proof.receipts.iter().find(|evidence| evidence.proof() == Proof::VerifiedNotIsolated) {
         row("help", beside_holdouts(summary, &open.node));
     }
     startup_files(summary).into_iter().for_each(|body| row("help", body));
-    if let Some(open) = summary.receipts.iter().find(|evidence| evidence.proof() == Proof::VerifiedWithCaches) {
+    if let Some(open) = summary.proof.receipts.iter().find(|evidence| evidence.proof() == Proof::VerifiedWithCaches) {
         let node = visible::line(open.node.as_str());
         row("help", format!("`{node}` began with what builders' code left in its caches: glovebox explain cache_from"));
     }
@@ -86,42 +83,46 @@ pub fn render((summary, new): (&RunSummary, &[NewConfiguration]), named: &RunNam
     if summary.has_full_network() {
         row("network", "full: commands could reach every host, and their traffic is not recorded".to_owned());
     }
-    if !summary.simulated.is_empty() {
-        row("simulated", format!("{}: no model was asked", listed(&summary.simulated)));
+    if !summary.model.simulated.is_empty() {
+        row("simulated", format!("{}: no model was asked", listed(&summary.model.simulated)));
     }
     if let Some(from) = &summary.forked_from {
         let again = if from.generation == 0 { String::new() } else { format!(" generation {}", from.generation) };
         let (run, node) = (visible::line(from.run_id.as_str()), visible::line(from.node.as_str()));
         row("forked", format!("from {run} before {node} visit {}{again}", from.visit));
     }
-    if !summary.tokens.is_zero() {
-        row("tokens", spent(summary.tokens, summary.cost, summary.is_estimated));
+    if !summary.model.tokens.is_zero() {
+        row("tokens", spent(summary.model.tokens, summary.model.cost, summary.model.is_estimated));
     }
-    if !summary.unverified.is_empty() {
-        row("unverified", claims(&summary.unverified, &summary.model));
+    if !summary.proof.unverified.is_empty() {
+        row("unverified", claims(&summary.proof.unverified, &summary.model.provider));
     }
     refused(summary, next).into_iter().for_each(|body| row("refused", body));
-    summary.changed.values().for_each(|change| row("changed", change_line(change)));
+    summary.files.changed.values().for_each(|change| row("changed", change_line(change)));
     lines::new_configuration(new).into_iter().for_each(|body| row("new configuration", body));
-    for decision in &summary.policy {
-        row("policy", policy_line(decision));
+    for decision in &summary.files.recovery {
+        row("recovery", recovery_line(decision));
     }
     quarantined(summary, named).into_iter().for_each(|body| row("quarantined", body));
-    summary.ignored.iter().for_each(|files| row("ignored", lines::ignored(files)));
+    summary.files.ignored.iter().for_each(|files| row("ignored", lines::ignored(files)));
     row("next", what_next(summary, named));
     rows.finish()
 }
 
-/// A row for each branch that failed, also where the fork went on without it.
+/// Why the run failed, and at which stage.
+fn because(node: Option<&NodeId>, failure: &Failure) -> String {
+    let node = node.map(|node| format!("{}: ", visible::line(node.as_str()))).unwrap_or_default();
+    let (class, code) = (failure.class.as_str(), visible::line(failure.code.as_str()));
+    format!("{node}{class} ({code}): {}", indented(&failure.reason))
+}
+
+/// A row for each branch that failed, also where the parallel node went on without it.
 fn failed_branches(summary: &RunSummary, next: &str) -> Vec<String> {
-    let failed = &summary.failed_branches;
+    let failed = &summary.proof.failed_branches;
     let line = |failed: &FailedBranch| {
         let branch = visible::line(failed.branch.as_str());
         let at = failed.node.as_ref().map(|node| format!(" at {}", visible::line(node.as_str()))).unwrap_or_default();
-        let why = failed.failure.as_ref().map(|failure| {
-            let (class, code) = (failure.class.as_str(), visible::line(failure.code.as_str()));
-            format!(": {class} ({code}): {}", indented(&failure.reason))
-        });
+        let why = failed.failure.as_ref().map(|failure| format!(": {}", because(None, failure)));
         format!("branch {branch}{at}{}", why.unwrap_or_default())
     };
     let mut lines: Vec<String> = failed.iter().take(BRANCHES_SHOWN_MAX).map(line).collect();
@@ -140,11 +141,11 @@ fn dropped(summary: &RunSummary) -> Vec<String> {
         let node = visible::line(dropped.node.as_str());
         format!("{node}: {} (the verify contract asks for it)", commands.join(", "))
     };
-    summary.dropped_checks.iter().map(line).collect()
+    summary.proof.dropped_checks.iter().map(line).collect()
 }
 
 /// The decision of a person about disallowed writes.
-fn policy_line(decision: &PolicyDecision) -> String {
+fn recovery_line(decision: &RecoveryDecision) -> String {
     let granted: Vec<_> = decision.granted.iter().map(|file| visible::line(file.path.as_str())).collect();
     let granted = if granted.is_empty() { String::new() } else { format!(" {}", granted.join(", ")) };
     let by = if decision.by.is_empty() { String::new() } else { format!(" by {}", visible::line(&decision.by)) };
@@ -157,7 +158,7 @@ fn beside_holdouts(summary: &RunSummary, node: &NodeId) -> String {
     let shown = |text: &str| visible::line(text).into_owned();
     let name = shown(node.as_str());
     let seen = format!("`{name}` saw the project beside its hold-outs: glovebox explain project_beside_holdouts");
-    let files = summary.beside_holdouts.of(node).map(|(path, author, reader)| {
+    let files = summary.proof.beside_holdouts.of(node).map(|(path, author, reader)| {
         let (path, author) = (shown(path.as_str()), shown(author.as_str()));
         format!(
             "`{path}` was written by `{author}`, and {reader} reads it beside hold-outs unless `read_paths` hides it"
@@ -175,7 +176,7 @@ fn beside_holdouts(summary: &RunSummary, node: &NodeId) -> String {
 fn startup_files(summary: &RunSummary) -> Vec<String> {
     let shown = |text: &str| visible::line(text).into_owned();
     let mut nodes: BTreeMap<&NodeId, BTreeSet<String>> = BTreeMap::new();
-    let open = summary.receipts.iter().filter(|evidence| evidence.proof() == Proof::VerifiedWithStartupFiles);
+    let open = summary.proof.receipts.iter().filter(|evidence| evidence.proof() == Proof::VerifiedWithStartupFiles);
     for evidence in open {
         let node = shown(evidence.node.as_str());
         nodes.entry(&evidence.node).or_default().extend(evidence.startup.iter().map(|file| {
@@ -200,7 +201,7 @@ fn receipts(summary: &RunSummary, RunNames { short: next, .. }: &RunNames) -> Ve
         one.node == other.node && one.receipt.subject == other.receipt.subject
     };
     let (hooks, commands): (Vec<_>, Vec<_>) =
-        summary.receipts.iter().partition(|evidence| evidence.proof() == Proof::Hook);
+        summary.proof.receipts.iter().partition(|evidence| evidence.proof() == Proof::Hook);
     for group in commands.chunk_by(|one, other| alike(one, other)) {
         let most = if group[0].receipt.subject { SUBJECTS_SHOWN_MAX } else { usize::MAX };
         rows.extend(group.iter().take(most).map(|evidence| (title(evidence.proof()), receipt(evidence))));
@@ -231,12 +232,12 @@ fn of_hooks(group: &[&CommandEvidence], next: &str) -> String {
 
 /// The first refusals of each stage, so that one stage with many does not hide those of another.
 fn refused(summary: &RunSummary, next: &str) -> Vec<String> {
-    let nodes: BTreeSet<&NodeId> = summary.refused.iter().map(|refused| &refused.node).collect();
+    let nodes: BTreeSet<&NodeId> = summary.access.refused.iter().map(|refused| &refused.node).collect();
     let shown_max = lines::REFUSALS_SHOWN_MAX.div_ceil(nodes.len().max(1)).max(2);
     let mut rows = Vec::new();
     for node in nodes {
         let whose = visible::line(node.as_str());
-        let of_node: Vec<_> = summary.refused.iter().filter(|refused| refused.node == *node).collect();
+        let of_node: Vec<_> = summary.access.refused.iter().filter(|refused| refused.node == *node).collect();
         rows.extend(of_node.iter().take(shown_max).map(|refused| {
             let line = lines::refused(&refused.refusal, refused.times);
             format!("{whose}: {}", line.trim_start_matches("refused "))
@@ -250,9 +251,9 @@ fn refused(summary: &RunSummary, next: &str) -> Vec<String> {
 
 /// A row for what each stage wrote and was set aside, folded to its folder; with the remedy, if there is one.
 fn quarantined(summary: &RunSummary, RunNames { short: next, .. }: &RunNames) -> Vec<String> {
-    let nodes: BTreeSet<&NodeId> = summary.quarantined.iter().map(|file| &file.node).collect();
+    let nodes: BTreeSet<&NodeId> = summary.files.quarantined.iter().map(|file| &file.node).collect();
     let folded = nodes.into_iter().flat_map(|node| {
-        let of_node = summary.quarantined.iter().filter(move |file| file.node == *node);
+        let of_node = summary.files.quarantined.iter().filter(move |file| file.node == *node);
         let of_node = of_node.map(|file| (file.path.as_str(), file.reason.as_str()));
         Folded::group(of_node).into_iter().map(move |files| (node, files))
     });
@@ -347,7 +348,7 @@ fn headline(summary: &RunSummary, paint: Paint) -> String {
     let (id, name) = (visible::line(&summary.run_id), visible::line(&summary.pipeline));
     let exit = match summary.status {
         RunStatus::Success | RunStatus::Unfinished | RunStatus::Paused | RunStatus::Running => String::new(),
-        RunStatus::Fail => format!(", exit {} ({})", summary.exit.code(), summary.exit.name()),
+        RunStatus::Fail => format!(", exit {} ({})", summary.end.exit.code(), summary.end.exit.name()),
     };
     let visits = counted(summary.visited.len(), "visit");
     let status = paint.status(summary.status.as_str());
@@ -386,23 +387,24 @@ pub fn change_line(change: &FileChange) -> String {
 
 /// The stage whose output says why a run failed: the first whose failure led to the end, or the one whose failed command it was to repair.
 fn with_output(summary: &RunSummary) -> Option<&NodeId> {
-    if let Some(first) = summary.resumes_at.as_ref().filter(|first| summary.failed_node.as_ref() != Some(first)) {
+    if let Some(first) = summary.end.resumes_at.as_ref().filter(|first| summary.end.failed_node.as_ref() != Some(first))
+    {
         return Some(first);
     }
-    let failed = summary.failed_node.as_ref()?;
-    if summary.receipts.iter().any(|evidence| evidence.node == *failed) {
+    let failed = summary.end.failed_node.as_ref()?;
+    if summary.proof.receipts.iter().any(|evidence| evidence.node == *failed) {
         return Some(failed);
     }
-    let unrepaired = summary.receipts.iter().rev().find(|evidence| evidence.receipt.code != Some(0));
+    let unrepaired = summary.proof.receipts.iter().rev().find(|evidence| evidence.receipt.code != Some(0));
     Some(unrepaired.map_or(failed, |evidence| &evidence.node))
 }
 
 /// Where a resume begins again, if not at the stage that ended the run. Where no failed stage has visits left, somebody must say where.
 fn begins_at(summary: &RunSummary) -> String {
-    if summary.resumes_at.is_none() {
+    if summary.end.resumes_at.is_none() {
         return " --from NODE".to_owned();
     }
-    let first = summary.resumes_at.as_ref().filter(|first| summary.failed_node.as_ref() != Some(first));
+    let first = summary.end.resumes_at.as_ref().filter(|first| summary.end.failed_node.as_ref() != Some(first));
     first.map(|first| format!(" (begins again at {})", visible::line(first.as_str()))).unwrap_or_default()
 }
 
@@ -411,7 +413,7 @@ fn what_next(summary: &RunSummary, named: &RunNames) -> String {
     let node = with_output(summary).map(|node| format!(" {}", visible::line(node.as_str()))).unwrap_or_default();
     let exact = &named.exact;
     let at = begins_at(summary);
-    match (summary.status, summary.changed.is_empty()) {
+    match (summary.status, summary.files.changed.is_empty()) {
         (RunStatus::Success, false) => format!("glovebox diff {next}, then glovebox apply {next}"),
         (RunStatus::Success, true) => format!("glovebox show {next}"),
         (RunStatus::Paused, _) if !summary.open_questions.is_empty() => {

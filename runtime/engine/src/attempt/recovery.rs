@@ -1,4 +1,4 @@
-//! Policy recovery of one attempt: whether a person may decide about its writes outside of the scope, and what is kept for that.
+//! Write recovery of one attempt: whether a person may decide about its writes outside of the scope, and what is kept for that.
 //!
 //! Only the plan says which paths are proposed, never what the stage wrote or said. If one path is neither proposed nor discardable, nobody
 //! is asked. The bytes are stored before anybody is asked, so no later change of a file counts.
@@ -29,7 +29,7 @@ pub(super) struct Recovery {
 }
 
 impl Recovery {
-    /// The recovery policy of an attempt's stage; none without `[policy.recovery]`.
+    /// The write recovery of an attempt's stage; none without `[recovery]`.
     pub(super) fn for_stage(plan: &Arc<Plan>, node: &NodeId, branch: &BranchId) -> Option<Self> {
         plan.checks.recovery.as_ref().filter(|recovery| recovery.nodes.contains_key(node))?;
         Some(Self { plan: Arc::clone(plan), node: node.clone(), is_main: *branch == BranchId::main() })

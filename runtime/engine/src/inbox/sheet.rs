@@ -2,7 +2,7 @@
 //!
 //! Each line is used once. When none is left, nobody is there.
 
-use glovebox_journal::event::{Digest, NodeId, PolicyAction, Record, SheetLine};
+use glovebox_journal::event::{Digest, NodeId, Record, RecoveryAction, SheetLine};
 use glovebox_pipeline::ir::{Handler, Pipeline};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -68,7 +68,7 @@ impl AnswerSheet {
 }
 
 fn is_asked(pipeline: &Pipeline, id: &NodeId, answer: &str) -> bool {
-    let is_action = || PolicyAction::ALL.into_iter().any(|action| action.as_str() == answer);
+    let is_action = || RecoveryAction::ALL.into_iter().any(|action| action.as_str() == answer);
     pipeline.node(id).is_some_and(|node| match node.handler {
         Handler::Human => true,
         Handler::Component(_) => is_action(),

@@ -6,7 +6,8 @@ use super::run_files::{history_folder, task_folder};
 use super::status::{Owner, StatusFile, encode};
 use super::{Content, ProjectError, Projector};
 use glovebox_journal::event::{
-    Artifact, Attempt, FailureMeta, PolicyDecided, QuestionAnswered, Receipt, Record, StageFinished, StagePassed, Work,
+    Artifact, Attempt, FailureMeta, QuestionAnswered, Receipt, Record, RecoveryDecided, StageFinished, StagePassed,
+    Work,
 };
 use glovebox_journal::ports::BlobStore;
 use glovebox_record::Outcome;
@@ -77,7 +78,7 @@ impl<B: BlobStore> Projector<B> {
     }
 
     /// What was decided about its disallowed writes is what came of the stage.
-    pub(super) fn decided(&mut self, decided: &PolicyDecided) -> Result<(), ProjectError> {
+    pub(super) fn decided(&mut self, decided: &RecoveryDecided) -> Result<(), ProjectError> {
         let Attempt { task, id, .. } = &decided.attempt;
         self.file(&task_folder(task), "status.json", &encode(&decided.outcome, Owner { task, attempt: Some(id) }))
     }

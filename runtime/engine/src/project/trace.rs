@@ -299,14 +299,14 @@ pub(super) fn lines<'a>(
         }
         Event::ParallelJoined(_) | Event::FanInFinished(_) => of_parallel(&record.event, before, context),
         Event::CacheFilled(_) | Event::StageReady(_) | Event::StageRetrying(_) | Event::StageSteered(_) => Vec::new(),
-        Event::QuestionAsked(asked) if asked.policy.is_some() => Vec::new(),
-        Event::QuestionAnswered(answered) if answered.policy => Vec::new(),
+        Event::QuestionAsked(asked) if asked.recovery.is_some() => Vec::new(),
+        Event::QuestionAnswered(answered) if answered.recovery => Vec::new(),
         Event::QuestionAsked(asked) => {
             let folder = task_folder(&asked.task());
             vec![input(pipeline, &asked.node, folder, delta(before, context))]
         }
         Event::QuestionAnswered(answered) => vec![answered_gate(answered, before, context)],
-        Event::PolicyDecided(decided) => vec![output(&decided.attempt.task, &decided.outcome, before, context)],
+        Event::RecoveryDecided(decided) => vec![output(&decided.attempt.task, &decided.outcome, before, context)],
         Event::GateUnmet(_) | Event::BranchCanceled(_) | Event::ParallelExpired(_) => Vec::new(),
         Event::ChildObserved(_) => Vec::new(),
         Event::RunPaused(_) | Event::RunCanceled(_) => Vec::new(),

@@ -110,7 +110,7 @@ fn begun(event: &Event) -> Option<VisitStart<'_>> {
         }
         Event::StagePassed(passed) => (passed.generation, &passed.branch, &passed.node, passed.visit),
         Event::ParallelStarted(fork) => (fork.generation, &fork.branch, &fork.node, fork.visit),
-        Event::QuestionAsked(asked) if asked.policy.is_none() => {
+        Event::QuestionAsked(asked) if asked.recovery.is_none() => {
             (asked.generation, &asked.branch, &asked.node, asked.visit)
         }
         Event::FanInFinished(finished) => (finished.generation, &finished.branch, &finished.node, finished.visit),

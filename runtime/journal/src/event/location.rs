@@ -26,7 +26,7 @@ impl Event {
             Event::RunStarted(_) | Event::RunResumed(_) | Event::CacheFilled(_) => None,
             Event::QuestionAsked(event) => Some(&event.branch),
             Event::QuestionAnswered(event) => Some(&event.branch),
-            Event::PolicyDecided(event) => Some(event.branch()),
+            Event::RecoveryDecided(event) => Some(event.branch()),
             Event::RunPaused(_) | Event::RunCanceled(_) | Event::RunFinished(_) => None,
         }
     }
@@ -54,7 +54,7 @@ impl Event {
             Event::BranchCanceled(_) => None,
             Event::QuestionAsked(event) => Some(&event.node),
             Event::QuestionAnswered(event) => Some(&event.node),
-            Event::PolicyDecided(event) => Some(event.node()),
+            Event::RecoveryDecided(event) => Some(event.node()),
             Event::RunStarted(_) | Event::RunResumed(_) | Event::RunPaused(_) => None,
             Event::RunCanceled(_) | Event::RunFinished(_) => None,
         }

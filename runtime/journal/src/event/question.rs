@@ -2,7 +2,7 @@
 //!
 //! An answer says who gave it, when, how and in which words. What the gate's outcome is follows from it and from nothing else.
 
-use super::{BranchId, Digest, NodeId, PolicyAction, PolicyQuestion, Task, time_format};
+use super::{BranchId, Digest, NodeId, RecoveryAction, RecoveryQuestion, Task, time_format};
 use glovebox_record::question::{Answer, Answers};
 use glovebox_record::{Choice, Failure, FailureClass, Outcome, QuestionId, QuestionType, Status};
 use jiff::Timestamp;
@@ -40,7 +40,7 @@ pub struct QuestionAsked {
     pub due_at: Option<Timestamp>,
     /// The writes that the question is about, if it is about disallowed writes; absent for a human gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub policy: Option<Box<PolicyQuestion>>,
+    pub recovery: Option<Box<RecoveryQuestion>>,
 }
 
 impl QuestionAsked {
@@ -62,8 +62,8 @@ impl QuestionAsked {
     }
 
     /// The id of the question about the disallowed writes of a visit.
-    pub fn id_of_policy(task: &Task) -> QuestionId {
-        QuestionId::from(format!("{}/policy", Self::id_of(task)))
+    pub fn id_of_recovery(task: &Task) -> QuestionId {
+        QuestionId::from(format!("{}/recovery", Self::id_of(task)))
     }
 }
 
@@ -135,7 +135,7 @@ pub struct QuestionAnswered {
     pub sheet: Option<SheetLine>,
     /// True if the question was about disallowed writes. Such an answer does not end the node as a gate's answer does.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub policy: bool,
+    pub recovery: bool,
 }
 
 /// A line of a file of answers.
@@ -188,10 +188,10 @@ impl QuestionAnswered {
     }
 
     /// The decision of an answer about disallowed writes. An answer that names no action denies.
-    pub fn action(&self) -> PolicyAction {
-        let Some(Answer::Choice(choice)) = &self.answer else { return PolicyAction::Deny };
-        let named = PolicyAction::ALL.into_iter().find(|action| choice.to == *action.as_str());
-        named.unwrap_or(PolicyAction::Deny)
+    pub fn action(&self) -> RecoveryAction {
+        let Some(Answer::Choice(choice)) = &self.answer else { return RecoveryAction::Deny };
+        let named = RecoveryAction::ALL.into_iter().find(|action| choice.to == *action.as_str());
+        named.unwrap_or(RecoveryAction::Deny)
     }
 }
 

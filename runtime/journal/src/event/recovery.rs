@@ -1,4 +1,4 @@
-//! The events of policy recovery (decision write-recovery): what a person may decide about a stage's writes outside of its scope, and what
+//! The events of write recovery (decision write-recovery): what a person may decide about a stage's writes outside of its scope, and what
 //! was decided.
 //!
 //! The bytes that a decision can commit are named by digest before anybody is asked, so nothing that happens later changes them. It knows
@@ -43,7 +43,7 @@ pub struct ProposedWrite {
 
 /// The writes that the answer `allow` grants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct PolicyQuestion {
+pub struct RecoveryQuestion {
     /// The attempt that wrote outside of its scope.
     pub attempt: AttemptId,
     /// The paths that the node may write from then on, with the bytes that are committed; empty when nothing can be allowed.
@@ -54,7 +54,7 @@ pub struct PolicyQuestion {
 /// A decision about disallowed writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum PolicyAction {
+pub enum RecoveryAction {
     /// The proposed ones are committed, and the node may write their paths for the rest of the run.
     Allow,
     /// They stay in quarantine, and the stage's own outcome counts.
@@ -63,7 +63,7 @@ pub enum PolicyAction {
     Deny,
 }
 
-impl PolicyAction {
+impl RecoveryAction {
     /// Every action, in the order in which a question lists them.
     pub const ALL: [Self; 3] = [Self::Allow, Self::Discard, Self::Deny];
 
@@ -77,7 +77,7 @@ impl PolicyAction {
     }
 }
 
-impl fmt::Display for PolicyAction {
+impl fmt::Display for RecoveryAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -86,14 +86,14 @@ impl fmt::Display for PolicyAction {
 /// Why the scope of a node is another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum PolicyReason {
+pub enum RecoveryReason {
     /// A person allowed paths that the stage wrote.
-    PolicyAllowedPathsAdjusted,
+    AllowedPathsAdjusted,
 }
 
 /// It was decided what happens to the disallowed writes of an attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PolicyDecided {
+pub struct RecoveryDecided {
     /// The attempt.
     #[serde(flatten)]
     pub attempt: Attempt,
@@ -103,10 +103,10 @@ pub struct PolicyDecided {
     /// The question that asked for it.
     pub question: QuestionId,
     /// The decision.
-    pub action: PolicyAction,
+    pub action: RecoveryAction,
     /// Why the node's write scope is another one; absent when it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<PolicyReason>,
+    pub reason: Option<RecoveryReason>,
     /// How the answer came.
     pub how: AnsweredBy,
     /// The name of the person who gave it; empty when no person did.
@@ -128,7 +128,7 @@ pub struct PolicyDecided {
     pub signature: Option<Digest>,
 }
 
-impl PolicyDecided {
+impl RecoveryDecided {
     /// The node whose writes they are.
     pub fn node(&self) -> &NodeId {
         &self.attempt.task.node

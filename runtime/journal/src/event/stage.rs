@@ -134,7 +134,7 @@ pub struct StageFiles {
     /// Changes that were not allowed and were set aside.
     #[serde(default)]
     pub quarantined: Vec<RefusedChange>,
-    /// The disallowed writes that a person may decide about; absent without `[policy.recovery]`.
+    /// The disallowed writes that a person may decide about; absent without `[recovery]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recoverable: Option<Box<Recoverable>>,
     /// Its writes to paths that git ignores, none of which is committed; absent when there are none.

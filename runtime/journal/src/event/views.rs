@@ -66,7 +66,7 @@ impl Event {
         match self {
             Self::StageFinished(finished) => Some((&finished.attempt.task.branch, &finished.files.changes)),
             Self::FanInFinished(finished) => Some((&finished.branch, &finished.changes)),
-            Self::PolicyDecided(decided) => Some((decided.branch(), &decided.changes)),
+            Self::RecoveryDecided(decided) => Some((decided.branch(), &decided.changes)),
             _ => None,
         }
     }

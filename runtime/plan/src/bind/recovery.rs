@@ -39,7 +39,7 @@ struct CommandPlace<'a> {
     text: &'a str,
 }
 
-/// The recovery policy for runs of this pipeline; none unless the operator sets one.
+/// The write recovery for runs of this pipeline; none unless the operator sets one.
 pub(super) fn plan(
     pipeline: &Pipeline,
     bindings: &BTreeMap<NodeId, Arc<Binding>>,
@@ -70,7 +70,7 @@ fn proposals(
     (binding, config): (&Binding, &Config),
 ) -> BTreeMap<ScopePath, String> {
     let mut proposals = BTreeMap::new();
-    let of_operator = || "`paths` under `[policy.recovery]` in glovebox.toml".to_owned();
+    let of_operator = || "`paths` under `[recovery]` in glovebox.toml".to_owned();
     proposals.extend(setting.paths.iter().map(|path| (path.clone(), of_operator())));
     if !setting.command_rules {
         return proposals;

@@ -1,4 +1,4 @@
-//! The `[policy.recovery]` table: what people may decide about writes outside of a stage's write scope.
+//! The `[recovery]` table: what people may decide about writes outside of a stage's write scope.
 //!
 //! Off unless the operator says `mode = "ask"`. A path that no stage may ever write is refused here, not left out in silence.
 
@@ -10,7 +10,7 @@ use glovebox_workspace::protect::Protected;
 use std::fmt;
 use std::time::Duration;
 
-/// The settings of policy recovery. There is none by default.
+/// The settings of write recovery. There is none by default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecoverySetting {
     /// Files that may be proposed for every stage that builds.
@@ -78,17 +78,6 @@ impl fmt::Display for DiscardPattern {
 const FIELDS: [&str; 6] = ["mode", "paths", "command_rules", "discard", "deny", "timeout"];
 
 pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> Option<RecoverySetting> {
-    let mut recovery = None;
-    for field in fields.table(table) {
-        match field.name {
-            "recovery" => recovery = self::recovery(fields, &field),
-            _ => fields.unknown(&field, &["recovery"]),
-        }
-    }
-    recovery
-}
-
-fn recovery(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> Option<RecoverySetting> {
     let (mut setting, mut asks) = (RecoverySetting::default(), false);
     for field in fields.table(table) {
         match field.name {

@@ -179,7 +179,7 @@ pub struct PlanFile<'a> {
     /// The rule for agents that change nothing; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_change: Option<PlanNoChange<'a>>,
-    /// The recovery policy for disallowed writes; absent unless the operator sets one.
+    /// The write recovery; absent unless the operator sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<PlanRecovery>,
     /// The rule plugins that checked the pipeline, in order, and what each changed; absent when there are none.

@@ -1,4 +1,4 @@
-//! Policy recovery in a plan: which writes outside of a write scope a person may allow, and which may be discarded
+//! Write recovery in a plan: which writes outside of a write scope a person may allow, and which may be discarded
 //! (decision write-recovery).
 //!
 //! Everything follows from what the author and the operator wrote, before the first stage. Nothing here grants anything.
@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The recovery policy of a run.
+/// The write recovery of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlannedRecovery {
     /// Paths that may be discarded.
@@ -45,7 +45,7 @@ impl PlannedRecovery {
     }
 }
 
-/// Policy recovery as a plan prints it.
+/// Write recovery as a plan prints it.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanRecovery {
     /// `ask`: a person decides.

@@ -25,7 +25,7 @@ impl BranchDecision<'_> {
             choices,
             default,
             due_at,
-            policy: None,
+            recovery: None,
         }))
     }
 

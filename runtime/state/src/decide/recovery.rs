@@ -6,8 +6,8 @@
 use super::BranchDecision;
 use crate::refused_writes::Folded;
 use glovebox_journal::event::{
-    Event, PolicyAction, PolicyDecided, PolicyQuestion, PolicyReason, QuestionAnswered, QuestionAsked, Recoverable,
-    StageFinished,
+    Event, QuestionAnswered, QuestionAsked, Recoverable, RecoveryAction, RecoveryDecided, RecoveryQuestion,
+    RecoveryReason, StageFinished,
 };
 use glovebox_pipeline::ir::NodeId;
 use glovebox_record::{Choice, QuestionType};
@@ -20,23 +20,23 @@ const PATH_CHARACTERS_MAX: usize = 200;
 
 impl BranchDecision<'_> {
     /// Asks what happens to the disallowed writes of an attempt.
-    pub(super) fn ask_policy(&self, finished: &StageFinished) -> Vec<Event> {
+    pub(super) fn ask_recovery(&self, finished: &StageFinished) -> Vec<Event> {
         let Some(recoverable) = finished.files.recoverable.as_deref() else { return Vec::new() };
         let task = finished.attempt.task.clone();
         let due_at = recoverable.timeout_ms.map(|timeout| self.due(Duration::from_millis(timeout)));
-        let is_offered = |action: &PolicyAction| *action != PolicyAction::Allow || !recoverable.proposed.is_empty();
+        let is_offered = |action: &RecoveryAction| *action != RecoveryAction::Allow || !recoverable.proposed.is_empty();
         vec![Event::QuestionAsked(Box::new(QuestionAsked {
-            question: QuestionAsked::id_of_policy(&task),
+            question: QuestionAsked::id_of_recovery(&task),
             generation: task.generation,
             branch: task.branch,
             node: task.node,
             visit: task.visit,
             question_type: QuestionType::MultipleChoice,
             text: text(finished, recoverable),
-            choices: PolicyAction::ALL.into_iter().filter(is_offered).map(choice).collect(),
+            choices: RecoveryAction::ALL.into_iter().filter(is_offered).map(choice).collect(),
             default: None,
             due_at,
-            policy: Some(Box::new(PolicyQuestion {
+            recovery: Some(Box::new(RecoveryQuestion {
                 attempt: finished.attempt.id.clone(),
                 grants: recoverable.proposed.clone(),
             })),
@@ -44,25 +44,25 @@ impl BranchDecision<'_> {
     }
 
     /// The consequences of an answer about disallowed writes; empty when the branch has no such question.
-    pub(super) fn decide_policy(&self, answered: &QuestionAnswered) -> Vec<Event> {
+    pub(super) fn decide_recovery(&self, answered: &QuestionAnswered) -> Vec<Event> {
         let held = self.branch.held.as_deref();
         let Some((held, recoverable)) = held.and_then(|held| Some((held, held.files.recoverable.as_deref()?))) else {
             return Vec::new();
         };
         let action = answered.action();
-        let is_denied = action == PolicyAction::Deny;
-        let is_allowed = action == PolicyAction::Allow;
+        let is_denied = action == RecoveryAction::Deny;
+        let is_allowed = action == RecoveryAction::Allow;
         let proposed = recoverable.proposed.iter().filter(|_| is_allowed);
         let (outcome, signature) = match is_denied {
             true => (&held.outcome, held.follow_up.signature),
             false => (&recoverable.outcome, recoverable.signature),
         };
-        vec![Event::PolicyDecided(Box::new(PolicyDecided {
+        vec![Event::RecoveryDecided(Box::new(RecoveryDecided {
             attempt: held.attempt.clone(),
             handler: held.handler.clone(),
             question: answered.question.clone(),
             action,
-            reason: is_allowed.then_some(PolicyReason::PolicyAllowedPathsAdjusted),
+            reason: is_allowed.then_some(RecoveryReason::AllowedPathsAdjusted),
             how: answered.how,
             by: answered.by.clone(),
             changes: proposed.map(|write| write.change.clone()).collect(),
@@ -74,7 +74,7 @@ impl BranchDecision<'_> {
     }
 
     /// Goes on after a decision: to the verification of the visit, or out of the stage.
-    pub(super) fn leave_decided(&self, decided: &PolicyDecided) -> Vec<Event> {
+    pub(super) fn leave_decided(&self, decided: &RecoveryDecided) -> Vec<Event> {
         match decided.verifying {
             true => self.verify(&decided.attempt.task),
             false => self.leave_stage(decided.node(), &decided.outcome),
@@ -83,9 +83,9 @@ impl BranchDecision<'_> {
 }
 
 /// An action as a choice. Its key is the whole word, so that no answer means it by accident.
-fn choice(action: PolicyAction) -> Choice {
+fn choice(action: RecoveryAction) -> Choice {
     let (key, label) = (action.as_str().to_owned(), action.as_str().to_owned());
-    Choice { key, label, to: NodeId::from(action.as_str()), declines: action == PolicyAction::Deny }
+    Choice { key, label, to: NodeId::from(action.as_str()), declines: action == RecoveryAction::Deny }
 }
 
 /// The question: what was written, why it is proposed, and what each answer does. Bounded, whatever the stage wrote.

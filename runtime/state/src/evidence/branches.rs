@@ -18,36 +18,49 @@ pub(super) struct ParallelOrigin {
     parallel: NodeId,
 }
 
+/// The branches of parallel nodes, as far as the result of the run depends on them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct BranchFold {
+    /// The first node of each branch.
+    began_at: BTreeMap<BranchId, ParallelOrigin>,
+    /// Branches that have not ended, by the branch that split.
+    split: BTreeMap<BranchId, BTreeSet<BranchId>>,
+    /// Branches that changed files.
+    pub(super) with_changes: BTreeSet<BranchId>,
+    /// The fan-in that the run stands before.
+    joined_at: Option<NodeId>,
+}
+
 impl RunSummary {
     /// What failed in an earlier visit of the parallel node, parallel nodes within its branches included, is of no concern any more.
     pub(super) fn begin_parallel(&mut self, parallel: &ParallelStarted) {
-        let began_at = |branch: &BranchId| self.began_at.get(branch);
+        let began_at = |branch: &BranchId| self.branches.began_at.get(branch);
         let is_earlier = |failed: &FailedBranch| {
             let around = successors(began_at(&failed.branch), |origin| began_at(&origin.parent));
             around.into_iter().any(|origin| origin.parent == parallel.branch && origin.parallel == parallel.node)
         };
-        self.failed_branches.retain(|failed| !is_earlier(failed));
+        self.proof.failed_branches.retain(|failed| !is_earlier(failed));
         let origin = || ParallelOrigin { parent: parallel.branch.clone(), parallel: parallel.node.clone() };
-        self.began_at.extend(parallel.children.iter().map(|child| (child.id.clone(), origin())));
+        self.branches.began_at.extend(parallel.children.iter().map(|child| (child.id.clone(), origin())));
     }
 
     pub(super) fn end_branch(&mut self, ended: &BranchFinished) {
         self.open_questions.retain(|open| open.branch != ended.branch);
-        let origin = self.began_at.get(&ended.branch).filter(|_| ended.outcome == BranchEnd::Fail);
+        let origin = self.branches.began_at.get(&ended.branch).filter(|_| ended.outcome == BranchEnd::Fail);
         let Some(ParallelOrigin { parallel, .. }) = origin.cloned() else { return };
         let (branch, node, failure) = (ended.branch.clone(), ended.node.clone(), ended.failure.clone());
-        self.failed_branches.push(FailedBranch { branch, parallel, node, failure });
+        self.proof.failed_branches.push(FailedBranch { branch, parallel, node, failure });
     }
 
     pub(super) fn begin_branch(&mut self, started: &BranchStarted) {
-        self.startup.begin_branch(&started.parent, &started.branch);
-        self.split.entry(started.parent.clone()).or_default().insert(started.branch.clone());
+        self.proof.startup.begin_branch(&started.parent, &started.branch);
+        self.branches.split.entry(started.parent.clone()).or_default().insert(started.branch.clone());
     }
 
     /// A parallel node that failed leaves nothing to take.
     pub(super) fn join(&mut self, joined: &ParallelJoined) {
         if joined.branch == BranchId::main() {
-            self.joined_at = Some(joined.join.clone());
+            self.branches.joined_at = Some(joined.join.clone());
         }
         if joined.status == Status::Fail {
             self.settle(&joined.branch, (&[], false));
@@ -58,57 +71,58 @@ impl RunSummary {
         let has_changes = !finished.changes.is_empty();
         self.settle(&finished.branch, (&finished.merged, has_changes));
         if has_changes {
-            self.changed_branches.insert(finished.branch.clone());
+            self.branches.with_changes.insert(finished.branch.clone());
         }
     }
 
     /// A run that begins again at a node has no branches, but for those that a fan-in there still has to choose from.
     pub(super) fn forget_branches(&mut self, from: &NodeId) {
-        if self.joined_at.as_ref() != Some(from) {
-            self.receipts.retain(|evidence| evidence.branch.is_none());
-            self.dropped_checks.retain(|dropped| dropped.branch.is_none());
+        if self.branches.joined_at.as_ref() != Some(from) {
+            self.proof.receipts.retain(|evidence| evidence.branch.is_none());
+            self.proof.dropped_checks.retain(|dropped| dropped.branch.is_none());
             // What a parallel node came to that has been joined stays true, as long as the parallel node is not visited again.
-            let open: BTreeSet<BranchId> = std::mem::take(&mut self.split).into_values().flatten().collect();
-            self.failed_branches.retain(|failed| !open.contains(&failed.branch));
-            self.changed_branches.clear();
+            let open: BTreeSet<BranchId> = std::mem::take(&mut self.branches.split).into_values().flatten().collect();
+            self.proof.failed_branches.retain(|failed| !open.contains(&failed.branch));
+            self.branches.with_changes.clear();
         }
     }
 
     /// A restart begins with a fresh history: what was checked before it says nothing about the files of the new generation.
     pub(super) fn forget_proofs(&mut self) {
-        self.receipts.clear();
-        self.dropped_checks.clear();
-        self.failed_branches.clear();
+        self.proof.receipts.clear();
+        self.proof.dropped_checks.clear();
+        self.proof.failed_branches.clear();
     }
 
     /// What merged branches ran is of the branch that split from here on. Rows of an earlier visit of the same nodes go.
     fn settle(&mut self, parent: &BranchId, (merged, has_changes): (&[BranchId], bool)) {
-        let children = self.split.remove(parent).unwrap_or_default();
-        self.startup.end(&children);
+        let children = self.branches.split.remove(parent).unwrap_or_default();
+        self.proof.startup.end(&children);
         let merged: BTreeSet<&BranchId> = merged.iter().collect();
-        let changed = &self.changed_branches;
+        let changed = &self.branches.with_changes;
         let is_here = |branch: &BranchId| merged.contains(branch) || !has_changes && !changed.contains(branch);
         let parent = Some(parent).filter(|parent| **parent != BranchId::main());
         let is_of_parallel =
             |branch: &Option<BranchId>| branch.as_ref().is_some_and(|branch| children.contains(branch));
         let mut visited: BTreeMap<NodeId, bool> = BTreeMap::new();
-        for evidence in self.receipts.iter().filter(|evidence| is_of_parallel(&evidence.branch)) {
+        for evidence in self.proof.receipts.iter().filter(|evidence| is_of_parallel(&evidence.branch)) {
             let is_taken = evidence.branch.as_ref().is_some_and(is_here);
             *visited.entry(evidence.node.clone()).or_default() |= is_taken;
         }
-        self.receipts.retain(|evidence| {
+        self.proof.receipts.retain(|evidence| {
             let is_older = evidence.branch.as_ref() == parent && !is_of_parallel(&evidence.branch);
             match visited.get(&evidence.node) {
                 Some(is_taken) => !is_older || !(evidence.not_taken || *is_taken),
                 None => true,
             }
         });
-        self.dropped_checks
+        self.proof
+            .dropped_checks
             .retain(|dropped| !is_of_parallel(&dropped.branch) || dropped.branch.as_ref().is_some_and(is_here));
-        for dropped in self.dropped_checks.iter_mut().filter(|dropped| is_of_parallel(&dropped.branch)) {
+        for dropped in self.proof.dropped_checks.iter_mut().filter(|dropped| is_of_parallel(&dropped.branch)) {
             dropped.branch = parent.cloned();
         }
-        for evidence in self.receipts.iter_mut().filter(|evidence| is_of_parallel(&evidence.branch)) {
+        for evidence in self.proof.receipts.iter_mut().filter(|evidence| is_of_parallel(&evidence.branch)) {
             let is_taken = evidence.branch.as_ref().is_some_and(is_here);
             evidence.branch = parent.cloned();
             evidence.not_taken |= !is_taken;

@@ -101,7 +101,7 @@ impl Evidence {
             let (generation, visit, status) = (visit.generation, visit.visit, visit.status);
             Some(Claim { stage: stage.clone(), generation, visit, status })
         };
-        self.summary.unverified.iter().filter_map(claim).collect()
+        self.summary.proof.unverified.iter().filter_map(claim).collect()
     }
 
     /// The head of the journal.
@@ -123,7 +123,7 @@ impl RunSummary {
             isolation: finished.commands.isolation,
             at: record,
         };
-        let startup = self.startup.of_commands(finished, ended.role);
+        let startup = self.proof.startup.of_commands(finished, ended.role);
         let command = |(receipt, files): (&Receipt, Vec<StartupFile>)| {
             let evidence = CommandEvidence::new(ended, receipt.clone(), files);
             let (proof, layers) = (evidence.proof(), receipt.tier.layers());
@@ -157,7 +157,7 @@ impl<D: Fn(&mut dyn Iterator<Item = &FileChange>) -> Digest> Fold for EvidenceFo
         trees.note(&record.event);
         replay.apply(record);
         if matches!(record.event, Event::ParallelJoined(_) | Event::FanInFinished(_)) {
-            let ended = replay.summary.receipts.iter().filter(|command| command.not_taken);
+            let ended = replay.summary.proof.receipts.iter().filter(|command| command.not_taken);
             not_taken.extend(ended.map(|command| command.receipt.id.clone()));
         }
     }
@@ -188,7 +188,7 @@ impl<D: Fn(&mut dyn Iterator<Item = &FileChange>) -> Digest> Trees<D> {
     fn note(&mut self, event: &Event) {
         let changes_files = match event {
             Event::StageFinished(finished) => !finished.files.changes.is_empty(),
-            Event::PolicyDecided(decided) => !decided.changes.is_empty(),
+            Event::RecoveryDecided(decided) => !decided.changes.is_empty(),
             Event::FanInFinished(_) | Event::BranchStarted(_) | Event::RunResumed(_) => true,
             _ => false,
         };

@@ -11,21 +11,21 @@ const IGNORED_NAMES_MAX: usize = 4;
 impl RunSummary {
     /// True when a verifier ran a command.
     pub fn has_pipeline_command(&self) -> bool {
-        self.receipts.iter().any(|command| command.is_of_verifier)
+        self.proof.receipts.iter().any(|command| command.is_of_verifier)
     }
 
     /// True when the commands could reach every host.
     pub fn has_full_network(&self) -> bool {
-        self.network == Some(Network::Full)
+        self.access.network == Some(Network::Full)
     }
 
     /// The nodes with a command that passed before a builder changed files for the last time, and that builder.
     pub fn outdated(&self) -> Option<(BTreeSet<NodeId>, &NodeId)> {
-        let (at, by) = self.changed_last.as_ref()?;
+        let (at, by) = self.files.changed_last.as_ref()?;
         let is_older =
             |evidence: &&CommandEvidence| evidence.verified && !evidence.not_taken && evidence.ended_at < *at;
         let nodes: BTreeSet<NodeId> =
-            self.receipts.iter().filter(is_older).map(|evidence| evidence.node.clone()).collect();
+            self.proof.receipts.iter().filter(is_older).map(|evidence| evidence.node.clone()).collect();
         Some((nodes, by)).filter(|(nodes, _)| !nodes.is_empty())
     }
 
@@ -36,9 +36,9 @@ impl RunSummary {
         quarantined: impl IntoIterator<Item = RefusedChange>,
     ) {
         let set_aside = |RefusedChange { path, reason }| QuarantinedFile { node: node.clone(), path, reason };
-        self.quarantined.extend(quarantined.into_iter().map(set_aside));
+        self.files.quarantined.extend(quarantined.into_iter().map(set_aside));
         if let Some(failure) = failure {
-            self.last_failure = Some((node.to_owned(), failure));
+            self.end.last_failure = Some((node.to_owned(), failure));
         }
     }
 
@@ -46,8 +46,8 @@ impl RunSummary {
         self.note_dropped(stage);
         let node = &stage.attempt.task.node;
         match stage.commands.misses_holdouts {
-            true => _ = self.misses_holdouts.insert(node.clone()),
-            false => _ = self.misses_holdouts.remove(node),
+            true => _ = self.proof.misses_holdouts.insert(node.clone()),
+            false => _ = self.proof.misses_holdouts.remove(node),
         }
     }
 
@@ -55,20 +55,20 @@ impl RunSummary {
     fn note_dropped(&mut self, stage: &StageFinished) {
         let task = &stage.attempt.task;
         let branch = Some(&task.branch).filter(|branch| **branch != BranchId::main()).cloned();
-        self.dropped_checks.retain(|dropped| dropped.node != task.node || dropped.branch != branch);
+        self.proof.dropped_checks.retain(|dropped| dropped.node != task.node || dropped.branch != branch);
         if !stage.commands.dropped_checks.is_empty() {
             let (node, commands) = (task.node.clone(), stage.commands.dropped_checks.clone());
-            self.dropped_checks.push(DroppedChecks { node, branch, commands });
+            self.proof.dropped_checks.push(DroppedChecks { node, branch, commands });
         }
     }
 
     pub(super) fn note_changes(&mut self, changes: impl IntoIterator<Item = FileChange>) {
-        self.changed.extend(changes.into_iter().map(|change| (change.path.clone(), change)));
+        self.files.changed.extend(changes.into_iter().map(|change| (change.path.clone(), change)));
     }
 
     pub(super) fn add_ignored(&mut self, more: IgnoredFiles) {
         let IgnoredFiles { files, bytes, names } = more;
-        let all = self.ignored.get_or_insert_with(|| IgnoredFiles { files: 0, bytes: 0, names: Vec::new() });
+        let all = self.files.ignored.get_or_insert_with(|| IgnoredFiles { files: 0, bytes: 0, names: Vec::new() });
         (all.files, all.bytes) = (all.files.saturating_add(files), all.bytes.saturating_add(bytes));
         for name in names {
             if all.names.len() < IGNORED_NAMES_MAX && !all.names.contains(&name) {
@@ -81,9 +81,9 @@ impl RunSummary {
         let is_same = |known: &&mut RefusedRequest| {
             known.node == *node && known.refusal.operation == refusal.operation && known.refusal.path == refusal.path
         };
-        match self.refused.iter_mut().find(is_same) {
+        match self.access.refused.iter_mut().find(is_same) {
             Some(known) => known.times += 1,
-            None => self.refused.push(RefusedRequest { node: node.clone(), times: 1, refusal }),
+            None => self.access.refused.push(RefusedRequest { node: node.clone(), times: 1, refusal }),
         }
     }
 }

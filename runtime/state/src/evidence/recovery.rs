@@ -1,7 +1,7 @@
 //! What people decided about writes outside of a stage's write scope, as the result of a run tells it.
 
 use super::{RunSummary, UnverifiedStage};
-use glovebox_journal::event::{AnsweredBy, BranchId, PolicyAction, PolicyDecided, QuestionId};
+use glovebox_journal::event::{AnsweredBy, BranchId, QuestionId, RecoveryAction, RecoveryDecided};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Digest, NodeId};
 use schemars::JsonSchema;
@@ -9,13 +9,13 @@ use serde::Serialize;
 
 /// One decision about the disallowed writes of a visit.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct PolicyDecision {
+pub struct RecoveryDecision {
     /// The node.
     pub node: NodeId,
     /// The question.
     pub question: QuestionId,
     /// The decision.
-    pub action: PolicyAction,
+    pub action: RecoveryAction,
     /// The committed writes, each path with its digest. The node could write these paths from then on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub granted: Vec<GrantedFile>,
@@ -37,18 +37,18 @@ pub struct GrantedFile {
 
 impl RunSummary {
     pub(super) fn pause(&mut self, paused: &glovebox_journal::event::RunPaused) {
-        (self.status, self.exit) = (super::RunStatus::Paused, super::ExitClass::Paused);
+        (self.status, self.end.exit) = (super::RunStatus::Paused, super::ExitClass::Paused);
         if let Some(held) = &paused.held {
-            (self.failed_node, self.failure) = (Some(held.node.clone()), Some(held.failure.clone()));
+            (self.end.failed_node, self.end.failure) = (Some(held.node.clone()), Some(held.failure.clone()));
         }
     }
 
     /// The visit ends with what was decided, and what was allowed is set aside no more.
-    pub(super) fn decide(&mut self, decided: &PolicyDecided) {
+    pub(super) fn decide(&mut self, decided: &RecoveryDecided) {
         let task = &decided.attempt.task;
         let granted = decided.changes.iter();
         let granted = granted.map(|change| GrantedFile { path: change.path.clone(), digest: change.digest });
-        self.policy.push(PolicyDecision {
+        self.files.recovery.push(RecoveryDecision {
             node: task.node.clone(),
             question: decided.question.clone(),
             action: decided.action,
@@ -57,20 +57,20 @@ impl RunSummary {
             by: decided.by.clone(),
         });
         let is_granted = |path: &str| decided.granted().any(|granted| granted.as_str() == path);
-        self.quarantined.retain(|file| file.node != task.node || !is_granted(&file.path));
+        self.files.quarantined.retain(|file| file.node != task.node || !is_granted(&file.path));
         let is_here = |generation: u32, visit: u32| (generation, visit) == (task.generation, task.visit);
         let visits = self.visited.iter_mut().rev();
         for visit in visits.filter(|one| one.node == task.node && is_here(one.generation, one.visit)).take(1) {
             visit.status = decided.outcome.status.as_str();
         }
-        self.startup.note(&task.branch, &(task.node.clone(), task.work), &decided.changes);
+        self.proof.startup.note(&task.branch, &(task.node.clone(), task.work), &decided.changes);
         self.note_end(&task.node, decided.outcome.failure.clone(), []);
         if task.branch == BranchId::main() && !decided.changes.is_empty() {
-            self.changed_last = Some((self.head.records, task.node.clone()));
+            self.files.changed_last = Some((self.head.records, task.node.clone()));
         }
         self.note_changes(decided.changes.iter().filter(|_| task.branch == BranchId::main()).cloned());
         if decided.outcome.status.satisfies_gate() && !decided.verifying {
-            self.unverified.push(UnverifiedStage { node: task.node.clone(), handler: decided.handler.clone() });
+            self.proof.unverified.push(UnverifiedStage { node: task.node.clone(), handler: decided.handler.clone() });
         }
     }
 }

@@ -9,9 +9,11 @@ mod startup;
 use super::*;
 use crate::run_state::OpenTask;
 use crate::simulation::{Simulation, finished, pipeline, receipt, started};
-use glovebox_journal::event::{ChangeOp, Receipt};
+use glovebox_journal::event::{ChangeOp, FileChange, Receipt};
 use glovebox_pipeline::ir::Pipeline;
-use glovebox_record::{CommandEnding, FailureClass, Outcome, Status};
+use glovebox_record::path::ScopePath;
+use glovebox_record::{CommandEnding, Failure, FailureClass, Outcome, Status};
+use std::collections::BTreeMap;
 
 const FRAME: &str = "start [shape=Mdiamond]; exit [shape=Msquare];";
 
@@ -77,11 +79,11 @@ fn receipts(summary: &RunSummary) -> Vec<String> {
         let branch = evidence.branch.as_ref().map(|branch| format!(" in {branch}")).unwrap_or_default();
         format!("{} {proof}{taken}{branch}", evidence.receipt.id)
     };
-    summary.receipts.iter().map(row).collect()
+    summary.proof.receipts.iter().map(row).collect()
 }
 
 fn unverified(summary: &RunSummary) -> Vec<&str> {
-    summary.unverified.iter().map(|stage| stage.node.as_str()).collect()
+    summary.proof.unverified.iter().map(|stage| stage.node.as_str()).collect()
 }
 
 fn outdated(summary: &RunSummary) -> Option<(Vec<String>, String)> {

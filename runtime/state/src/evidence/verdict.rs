@@ -43,7 +43,7 @@ pub struct VerdictFile<'a> {
     pub sandbox_tier: &'a str,
     /// The requested sandbox, and what this machine enforces of it; null if no stage runs commands.
     pub sandbox: Option<&'a SandboxRecord>,
-    /// The components by handler; empty for runs from before they were recorded.
+    /// The components by handler; empty without any.
     pub components: &'a BTreeMap<String, Digest>,
     /// Digest of the pipeline's source.
     pub pipeline_digest: Digest,
@@ -104,8 +104,8 @@ impl<'a> VerdictFile<'a> {
             document: "verdict",
             schema_version: 1,
             started: summary.started_at,
-            finished: summary.finished_at,
-            exit: has_ended.then_some(summary.exit),
+            finished: summary.end.finished_at,
+            exit: has_ended.then_some(summary.end.exit),
             summary,
             engine_version: &started.engine_version,
             source_dir: &started.workspace.source_dir,

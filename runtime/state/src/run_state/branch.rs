@@ -228,11 +228,11 @@ impl Branch {
             Event::FanInFinished(finished) => return self.finish_fan_in(finished),
             Event::QuestionAsked(asked) => self.ask(asked),
             Event::QuestionAnswered(answered) => self.answer(answered),
-            Event::PolicyDecided(decided) => self.settle_held(decided),
+            Event::RecoveryDecided(decided) => self.settle_held(decided),
             _ => {}
         }
         matches!(event, Event::StagePassed(_) | Event::GateUnmet(_) | Event::ParallelStarted(_))
-            || matches!(event, Event::QuestionAsked(asked) if asked.policy.is_none())
+            || matches!(event, Event::QuestionAsked(asked) if asked.recovery.is_none())
     }
 
     /// The open task, if it is this one.

@@ -1,11 +1,11 @@
 //! Writes outside of a scope in the state of a run: those that wait for a decision, and the paths that people allowed.
 //!
-//! A grant is a fold of `policy.decided` alone. Nothing removes one but going back before it.
+//! A grant is a fold of `recovery.decided` alone. Nothing removes one but going back before it.
 
 use super::RunState;
 use super::branch::pending_outcome::{FailedStage, Unverified};
 use super::branch::{Branch, Position};
-use glovebox_journal::event::{NodeId, PolicyDecided};
+use glovebox_journal::event::{NodeId, RecoveryDecided};
 use glovebox_record::Status;
 use glovebox_record::path::ScopePath;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ impl RunState {
         self.grants.get(node).map(|paths| paths.iter().cloned().collect()).unwrap_or_default()
     }
 
-    pub(super) fn note_decided(&mut self, decided: &PolicyDecided) {
+    pub(super) fn note_decided(&mut self, decided: &RecoveryDecided) {
         for path in decided.granted() {
             let mut paths = self.grants.get(decided.node()).cloned().unwrap_or_default();
             paths.insert_mut(path.clone());
@@ -27,7 +27,7 @@ impl RunState {
 
 impl Branch {
     /// Ends the visit with the outcome that was decided on, or leaves it to its verification.
-    pub(super) fn settle_held(&mut self, decided: &PolicyDecided) {
+    pub(super) fn settle_held(&mut self, decided: &RecoveryDecided) {
         let (held, node) = (self.held.take(), decided.node());
         self.at = Position::Deciding;
         decided.changes.iter().for_each(|change| self.note_change(node, change));

@@ -117,7 +117,7 @@ impl RunEvidence {
         let terms = journal::terms(run, &journal.verified.records)?;
         let changes = Changes::read(run)?;
         let written = |change: &&FileChange| change.op == ChangeOp::Write;
-        let products = summary.changed.values().filter(written).map(|change| product(&changes, change));
+        let products = summary.files.changed.values().filter(written).map(|change| product(&changes, change));
         let products = products.collect::<Result<_, _>>()?;
         let failed = |error| Stop::new(Exit::Mismatch, format!("read the files of run `{}`: {error}", run.id));
         Ok(Self {
@@ -149,7 +149,7 @@ impl RunEvidence {
 
     fn statement(&self) -> Statement<'_> {
         let mut result = VerdictFile::new(&self.summary, &self.terms);
-        result.new_configuration = self.changes.new_configuration(self.summary.changed.values());
+        result.new_configuration = self.changes.new_configuration(self.summary.files.changed.values());
         let run = Product { name: format!("run:{}", self.terms.run_id).into(), digest: &self.head };
         let products = self.products.iter().map(|(name, digest)| Product { name: name.as_str().into(), digest });
         let files =

@@ -16,12 +16,13 @@ const ROWS_MAX: usize = 200;
 /// The report as Markdown.
 pub(super) fn render(report: &Report) -> String {
     let summary = &report.summary;
-    let mark = if summary.exit == ExitClass::Ok { "✅" } else { "❌" };
-    let (code, name) = (summary.exit.code(), summary.exit.name());
+    let mark = if summary.end.exit == ExitClass::Ok { "✅" } else { "❌" };
+    let (code, name) = (summary.end.exit.code(), summary.end.exit.name());
     let (pipeline, time) = (text(&summary.pipeline), duration(summary.duration_ms));
     let mut page = format!("### {mark} Glovebox: {pipeline}, exit {code} ({name}) in {time}\n\n");
-    if let Some(failure) = &summary.failure {
-        let node = summary.failed_node.as_ref().map(|node| format!("{}: ", text(node.as_str()))).unwrap_or_default();
+    if let Some(failure) = &summary.end.failure {
+        let node =
+            summary.end.failed_node.as_ref().map(|node| format!("{}: ", text(node.as_str()))).unwrap_or_default();
         line(&mut page, format_args!("**{node}{}**\n", text(&failure.reason)));
     }
     line(&mut page, "| stage | result | time | evidence |\n|---|---|---|---|");
@@ -41,20 +42,20 @@ pub(super) fn render(report: &Report) -> String {
 fn rest(report: &Report, page: &mut String) {
     let summary = &report.summary;
     page.push('\n');
-    if !summary.refused.is_empty() {
-        let count = counted(summary.refused.len(), "request");
+    if !summary.access.refused.is_empty() {
+        let count = counted(summary.access.refused.len(), "request");
         line(page, format_args!("- **Refused**: {count} outside of the grants"));
-        for refused in summary.refused.iter().take(ROWS_MAX) {
+        for refused in summary.access.refused.iter().take(ROWS_MAX) {
             line(page, format_args!("  - {}: {}", text(refused.node.as_str()), text(&refused.refusal.to_string())));
         }
     }
-    if !summary.quarantined.is_empty() {
-        line(page, format_args!("- **Set aside**: {}", counted(summary.quarantined.len(), "changed file")));
+    if !summary.files.quarantined.is_empty() {
+        line(page, format_args!("- **Set aside**: {}", counted(summary.files.quarantined.len(), "changed file")));
     }
-    line(page, format_args!("- **Changed**: {}", counted(summary.changed.len(), "path")));
-    if summary.cost.0 > 0 {
-        let about = if summary.is_estimated { "~" } else { "" };
-        line(page, format_args!("- **Cost**: {about}{}", summary.cost));
+    line(page, format_args!("- **Changed**: {}", counted(summary.files.changed.len(), "path")));
+    if summary.model.cost.0 > 0 {
+        let about = if summary.model.is_estimated { "~" } else { "" };
+        line(page, format_args!("- **Cost**: {about}{}", summary.model.cost));
     }
     line(page, format_args!("- **Run**: {}, record {}\n", text(&summary.run_id), summary.head.hash));
 }

@@ -67,7 +67,7 @@ fn case(report: &Report, stage: &StageReport) -> TestCase {
 /// The end of the run, which no stage may have had: a bound, a policy, an unmet gate.
 fn of_run(report: &Report) -> TestCase {
     let summary = &report.summary;
-    let status = match (&summary.failure, summary.exit) {
+    let status = match (&summary.end.failure, summary.end.exit) {
         (_, ExitClass::Ok) => TestCaseStatus::success(),
         (Some(failure), exit) => failed(&format!("exit {} ({}): {}", exit.code(), exit.name(), failure.reason)),
         (None, exit) => failed(&format!("exit {} ({})", exit.code(), exit.name())),

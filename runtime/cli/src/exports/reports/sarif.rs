@@ -31,22 +31,23 @@ pub(super) fn render(report: &Report) -> Result<String, Stop> {
     let failed = report.stages.iter().filter(|stage| stage.has_failed());
     found.extend(failed.map(|stage| at(report, (0, &stage.node), format!("`{}`: {}", stage.name(), stage.reason()))));
     let is_told = summary
+        .end
         .failed_node
         .as_ref()
         .is_some_and(|node| report.stages.iter().any(|stage| stage.node == *node && stage.has_failed()));
-    if summary.exit != ExitClass::Ok && !is_told {
-        let reason = summary.failure.as_ref().map(|failure| format!(": {}", failure.reason)).unwrap_or_default();
-        let message = format!("exit {} ({}){reason}", summary.exit.code(), summary.exit.name());
-        let node = summary.failed_node.as_ref().unwrap_or(&report.pipeline.pipeline.start);
+    if summary.end.exit != ExitClass::Ok && !is_told {
+        let reason = summary.end.failure.as_ref().map(|failure| format!(": {}", failure.reason)).unwrap_or_default();
+        let message = format!("exit {} ({}){reason}", summary.end.exit.code(), summary.end.exit.name());
+        let node = summary.end.failed_node.as_ref().unwrap_or(&report.pipeline.pipeline.start);
         found.push(at(report, (1, node), message));
     }
-    for refused in &summary.refused {
+    for refused in &summary.access.refused {
         let (refusal, times) = (&refused.refusal, refused.times);
         let again = if times > 1 { format!(", {times} times") } else { String::new() };
         let help = if refusal.help.is_empty() { String::new() } else { format!("\nhelp: {}", refusal.help) };
         found.push(at(report, (2, &refused.node), format!("`{}`: {refusal}{again}{help}", refused.node)));
     }
-    for file in &summary.quarantined {
+    for file in &summary.files.quarantined {
         found.push(at(report, (3, &file.node), format!("`{}` changed `{}`: {}", file.node, file.path, file.reason)));
     }
     for stage in &report.stages {
@@ -56,7 +57,7 @@ pub(super) fn render(report: &Report) -> Result<String, Stop> {
             found.push(at(report, (5, &stage.node), format!("`{}` {reason}", stage.name())));
         }
     }
-    for unverified in &summary.unverified {
+    for unverified in &summary.proof.unverified {
         let message = format!("`{}` passed on its own word: no command verified it", unverified.node);
         found.push(at(report, (4, &unverified.node), message));
     }

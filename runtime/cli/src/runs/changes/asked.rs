@@ -35,7 +35,7 @@ impl<'a> AskedAbout<'a> {
         let begun = lineage(before, &asked.branch);
         let last = before.iter().rev().find_map(|record| {
             let answered = record.event.question_answered();
-            let answered = answered.filter(|answered| is_of_person(answered.how) && !answered.policy)?;
+            let answered = answered.filter(|answered| is_of_person(answered.how) && !answered.recovery)?;
             let is_here = begun.get(&answered.branch).is_some_and(|begun| *begun <= record.seq);
             is_here.then_some((record.seq, &answered.question))
         });

@@ -91,11 +91,11 @@ fn what_a_person_may_decide_about_has_its_own_outcome() {
 #[test]
 fn a_decision_grants_the_paths_of_what_it_committed() {
     let change = FileChange::bare(ScopePath::parse("lock").unwrap(), crate::event::ChangeOp::Write);
-    let decided = crate::event::PolicyDecided {
+    let decided = crate::event::RecoveryDecided {
         attempt: finished().attempt,
         handler: String::new(),
-        question: "a#1/policy".into(),
-        action: crate::event::PolicyAction::Allow,
+        question: "a#1/recovery".into(),
+        action: crate::event::RecoveryAction::Allow,
         reason: None,
         how: crate::event::AnsweredBy::Command,
         by: "ada".into(),

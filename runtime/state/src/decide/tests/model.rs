@@ -11,8 +11,8 @@ use crate::decide::finalize_attempt;
 use crate::run_state::{OpenTask, RunState};
 use crate::simulation::{Simulation, finished, pipeline, started};
 use glovebox_journal::event::{
-    AnsweredBy, BranchId, ChangeOp, Event, FileChange, PolicyAction, ProposedWrite, QuestionAnswered, QuestionAsked,
-    Recoverable, RunCanceled, StageFinished, StageStarted, Work,
+    AnsweredBy, BranchId, ChangeOp, Event, FileChange, ProposedWrite, QuestionAnswered, QuestionAsked, Recoverable,
+    RecoveryAction, RunCanceled, StageFinished, StageStarted, Work,
 };
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::path::ScopePath;
@@ -144,7 +144,7 @@ pub(super) fn answered(asked: &QuestionAsked, choice: Choice) -> Event {
         answer: Some(Answer::Choice(choice)),
         text: String::new(),
         sheet: None,
-        policy: asked.policy.is_some(),
+        recovery: asked.recovery.is_some(),
     }))
 }
 
@@ -213,10 +213,10 @@ proptest! {
         let mut answered = None;
         for record in &run.records {
             match &record.event {
-                Event::QuestionAnswered(answer) if answer.policy => answered = Some(answer.action()),
-                Event::PolicyDecided(decided) => {
+                Event::QuestionAnswered(answer) if answer.recovery => answered = Some(answer.action()),
+                Event::RecoveryDecided(decided) => {
                     prop_assert_eq!(Some(decided.action), answered.take(), "decided without an answer");
-                    prop_assert_eq!(decided.changes.is_empty(), decided.action != PolicyAction::Allow);
+                    prop_assert_eq!(decided.changes.is_empty(), decided.action != RecoveryAction::Allow);
                     allowed.extend(decided.granted().map(|path| (decided.node().clone(), path.clone())));
                 }
                 _ => {}

@@ -3,7 +3,7 @@
 use super::model::{answered, violate};
 use super::*;
 use crate::simulation::receipt;
-use glovebox_journal::event::{PolicyAction, StageStarted};
+use glovebox_journal::event::{RecoveryAction, StageStarted};
 use glovebox_record::CommandEnding;
 
 /// A run whose first attempt is under way.
@@ -101,7 +101,7 @@ fn after_an_attempt_its_failure_and_its_verification_decide_what_follows() {
 fn a_person_decides_about_writes_outside_of_a_scope_before_the_stage_is_left() {
     let pipeline = pipeline(&format!("digraph g {{ {FRAME} start -> a -> b -> exit }}"));
     for (action, next) in
-        [(PolicyAction::Allow, Some("b")), (PolicyAction::Discard, Some("b")), (PolicyAction::Deny, None)]
+        [(RecoveryAction::Allow, Some("b")), (RecoveryAction::Discard, Some("b")), (RecoveryAction::Deny, None)]
     {
         let mut run = under_way(&pipeline);
         let open = run.state.main().open().cloned().unwrap();
@@ -109,14 +109,14 @@ fn a_person_decides_about_writes_outside_of_a_scope_before_the_stage_is_left() {
         violate(&mut last, 1);
         run.append(vec![Event::StageFinished(Box::new(last))]);
         let question = run.state.questions().next().expect("a person is asked").asked.clone();
-        assert!(question.policy.is_some() && run.state.verdict.is_none(), "{question:?}");
+        assert!(question.recovery.is_some() && run.state.verdict.is_none(), "{question:?}");
         let choice = question.choices.iter().find(|choice| choice.key == action.as_str()).unwrap();
         run.append(vec![answered(&question, choice.clone())]);
         let decided = run.records.iter().find_map(|record| match &record.event {
-            Event::PolicyDecided(decided) => Some((decided.action, decided.changes.len())),
+            Event::RecoveryDecided(decided) => Some((decided.action, decided.changes.len())),
             _ => None,
         });
-        assert_eq!(decided, Some((action, usize::from(action == PolicyAction::Allow))));
+        assert_eq!(decided, Some((action, usize::from(action == RecoveryAction::Allow))));
         assert_eq!(run.state.main().open().map(|open| open.task.node.as_str()), next, "{action}");
     }
 }

@@ -2,6 +2,8 @@
 
 use super::*;
 use glovebox_journal::event::{RunCanceled, StageStarted};
+use glovebox_record::path::ScopePath;
+use glovebox_record::{Failure, NodeId};
 
 /// Runs a parallel node of `a -> t` and `b -> u`; both tools pass unless it says otherwise.
 fn chosen(join: &str, words: &[(&str, &[&str])]) -> RunSummary {
@@ -34,6 +36,7 @@ fn a_fork_that_failed_leaves_nothing_that_is_proven() {
     let summary = summary(&run(&graph, &[("a", &["+x"]), ("t", &["passed"]), ("b", &["fail"])]));
     assert_eq!((summary.status, receipts(&summary)), (RunStatus::Success, vec!["t-1-1 ran not-taken".to_owned()]));
     let failed: Vec<(&str, &str, Option<&str>)> = summary
+        .proof
         .failed_branches
         .iter()
         .map(|one| (one.branch.as_str(), one.parallel.as_str(), one.node.as_ref().map(NodeId::as_str)))
@@ -49,7 +52,7 @@ fn after_a_merge_of_several_branches_what_passed_in_one_of_them_is_outdated() {
     assert_eq!(outdated(&chosen("merge=all", &[])), None, "nothing was changed");
     let changed = |join: &str| {
         let summary = chosen(join, &changes);
-        summary.changed.keys().map(ScopePath::to_string).collect::<Vec<_>>().join(" ")
+        summary.files.changed.keys().map(ScopePath::to_string).collect::<Vec<_>>().join(" ")
     };
     assert_eq!((changed("merge=all"), changed("merge=best")), ("x y".to_owned(), "x".to_owned()));
 }
@@ -57,9 +60,13 @@ fn after_a_merge_of_several_branches_what_passed_in_one_of_them_is_outdated() {
 #[test]
 fn a_conflict_is_the_failure_of_the_fan_in_and_any_other_that_of_its_stage() {
     let conflict = chosen("merge=all", &[("a", &["+x"]), ("b", &["-x"])]);
-    assert_eq!((conflict.status, conflict.failed_node), (RunStatus::Fail, Some("j".into())));
+    assert_eq!((conflict.status, conflict.end.failed_node), (RunStatus::Fail, Some("j".into())));
     let failed = chosen("merge=all", &[("a", &["fail"]), ("b", &["fail"])]);
-    assert_eq!((failed.status, failed.failed_node), (RunStatus::Fail, Some("b".into())), "the same failure, seen last");
+    assert_eq!(
+        (failed.status, failed.end.failed_node),
+        (RunStatus::Fail, Some("b".into())),
+        "the same failure, seen last"
+    );
 }
 
 /// The same stages before the parallel node, in it, and in a second visit of it.
@@ -77,7 +84,7 @@ fn the_next_visit_of_a_fork_forgets_which_branches_failed_in_the_one_before() {
     let failed = |b: &'static [&'static str], c: &'static [&'static str]| {
         let summary = summary(&run(&pipeline, &[("b", b), ("c", c)]));
         let row = |one: &FailedBranch| one.branch.to_string();
-        summary.failed_branches.iter().map(row).collect::<Vec<_>>().join(" ")
+        summary.proof.failed_branches.iter().map(row).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(failed(&["fail"], &[""]), "f-b");
     assert_eq!(failed(&["fail", ""], &["fail", ""]), "");
@@ -91,7 +98,7 @@ fn another_fork_forgets_no_branch_that_failed() {
          start -> f; f -> a -> j; f -> b -> j; j -> g; g -> c -> k; g -> d -> k; k -> exit",
     );
     let summary = summary(&run(&graph, &[("b", &["fail"]), ("d", &["fail"])]));
-    let failed: Vec<&str> = summary.failed_branches.iter().map(|one| one.branch.as_str()).collect();
+    let failed: Vec<&str> = summary.proof.failed_branches.iter().map(|one| one.branch.as_str()).collect();
     assert_eq!((summary.status, failed), (RunStatus::Success, vec!["f-b", "g-d"]));
 }
 
@@ -162,7 +169,7 @@ fn a_dropped_check_counts_for_the_run_only_if_its_branch_was_taken() {
             ended.commands.dropped_checks.extend((open.task.node == *node).then(|| "cargo test".to_owned()));
             ended
         });
-        let dropped = summary(&run).dropped_checks;
+        let dropped = summary(&run).proof.dropped_checks;
         dropped.iter().map(|one| format!("{} {}", one.node, one.branch.is_none())).collect::<Vec<_>>().join(" ")
     };
     assert_eq!((dropped("t"), dropped("u")), ("t true".to_owned(), String::new()));
@@ -186,9 +193,9 @@ fn resumed_at(join_seen: bool, from: &str) -> RunSummary {
 fn a_resume_elsewhere_leaves_the_commands_of_open_branches_behind() {
     let at_fan_in = resumed_at(true, "j");
     assert_eq!(receipts(&at_fan_in), ["t-1-1 verified in f-a"], "the fan-in still has to choose");
-    assert_eq!(at_fan_in.failed_branches.len(), 1);
+    assert_eq!(at_fan_in.proof.failed_branches.len(), 1);
     let elsewhere = resumed_at(false, "a");
-    assert_eq!((receipts(&elsewhere), elsewhere.failed_branches.len()), (vec![], 0));
+    assert_eq!((receipts(&elsewhere), elsewhere.proof.failed_branches.len()), (vec![], 0));
 }
 
 #[test]
@@ -223,5 +230,5 @@ fn a_canceled_run_names_no_branch_that_failed() {
     run.append(vec![Event::StageStarted(StageStarted { attempt: last.attempt.clone(), worker: "w".into() })]);
     run.append(vec![Event::RunCanceled(RunCanceled { by: "ada".into() })]);
     run.append(vec![Event::StageFinished(Box::new(last))]);
-    assert_eq!((summary(&run).failed_branches.len(), summary(&run).exit), (0, ExitClass::Interrupted));
+    assert_eq!((summary(&run).proof.failed_branches.len(), summary(&run).end.exit), (0, ExitClass::Interrupted));
 }

@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::evidence::receipt::EndedStage;
-use glovebox_journal::event::{Digest, Isolation};
+use glovebox_journal::event::{Digest, FileChange, Isolation, QuestionAsked};
+use glovebox_record::path::ScopePath;
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 /// A verified journal in memory.
@@ -87,11 +89,11 @@ fn what_a_person_allowed_is_in_the_tree_of_the_next_command() {
     let run = run(&graph, &[("t", &["passed"]), ("u", &["passed"])]);
     let ended = run.records.iter().position(|record| record.event.stage_finished().is_some()).unwrap();
     let last = run.records[ended].event.stage_finished().unwrap();
-    let decided = glovebox_journal::event::PolicyDecided {
+    let decided = glovebox_journal::event::RecoveryDecided {
         attempt: last.attempt.clone(),
         handler: "tool".into(),
-        question: QuestionAsked::id_of_policy(&last.attempt.task),
-        action: glovebox_journal::event::PolicyAction::Allow,
+        question: QuestionAsked::id_of_recovery(&last.attempt.task),
+        action: glovebox_journal::event::RecoveryAction::Allow,
         reason: None,
         how: glovebox_journal::event::AnsweredBy::Command,
         by: "ada".into(),
@@ -102,7 +104,7 @@ fn what_a_person_allowed_is_in_the_tree_of_the_next_command() {
         signature: None,
     };
     let mut records = run.records.clone();
-    let event = Event::PolicyDecided(Box::new(decided));
+    let event = Event::RecoveryDecided(Box::new(decided));
     records.insert(ended + 1, Record { event, ..records[ended].clone() });
     records.iter_mut().zip(1..).for_each(|(record, seq)| record.seq = seq);
     let trees: Vec<Digest> = rows(&evidence(records)).into_iter().map(|(.., tree)| tree).collect();

@@ -2,9 +2,14 @@
 
 use super::*;
 use crate::simulation::task;
-use glovebox_journal::event::{AnsweredBy, HeldStage, PolicyAction, PolicyDecided, RunCanceled, RunPaused, WentBack};
+use glovebox_journal::event::{
+    AnsweredBy, FileChange, HeldStage, QuestionAsked, RecoveryAction, RecoveryDecided, RunCanceled, RunPaused, Verdict,
+    WentBack,
+};
+use glovebox_record::path::ScopePath;
 use glovebox_record::spend::Money;
-use glovebox_record::{Network, QuestionType, Refusal, SandboxRecord, Tier, Tokens};
+use glovebox_record::{Failure, Network, NodeId, QuestionType, Refusal, SandboxRecord, Tier, Tokens, Traffic};
+use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
 fn a_summary_says_what_ran_and_how_it_ended() {
@@ -22,12 +27,21 @@ fn a_summary_says_what_ran_and_how_it_ended() {
     begun.commands.sandbox = Some(sandbox);
     run.append(vec![Event::RunStarted(Box::new(begun))]);
     let begun = summary(&run);
-    assert_eq!((begun.status, begun.exit, begun.finished_at), (RunStatus::Unfinished, ExitClass::Transient, None));
+    assert_eq!(
+        (begun.status, begun.end.exit, begun.end.finished_at),
+        (RunStatus::Unfinished, ExitClass::Transient, None)
+    );
     run.go_on(&mut |open| attempt(open, ""));
     let ended = summary(&run);
-    assert_eq!((ended.run_id.as_str(), ended.pipeline.as_str(), ended.model.as_str()), ("run", "g", "simulated"));
-    assert_eq!((ended.status, ended.exit, ended.duration_ms), (RunStatus::Success, ExitClass::Ok, 40));
-    assert_eq!((ended.started_at, ended.finished_at), (Some(run.records[0].at), Some(run.records.last().unwrap().at)));
+    assert_eq!(
+        (ended.run_id.as_str(), ended.pipeline.as_str(), ended.model.provider.as_str()),
+        ("run", "g", "simulated")
+    );
+    assert_eq!((ended.status, ended.end.exit, ended.duration_ms), (RunStatus::Success, ExitClass::Ok, 40));
+    assert_eq!(
+        (ended.started_at, ended.end.finished_at),
+        (Some(run.records[0].at), Some(run.records.last().unwrap().at))
+    );
     assert_eq!(ended.head.records, run.records.len() as u64);
     assert!(ended.has_full_network() && !summary(&super::run(&graph, &[])).has_full_network());
     let words = [RunStatus::Running, RunStatus::Unfinished, RunStatus::Paused, RunStatus::Success, RunStatus::Fail];
@@ -53,7 +67,7 @@ fn the_failed_node_is_the_one_with_the_failure_of_the_run() {
     let failed = |text: &str, words: &[(&str, &[&str])]| {
         let summary = summary(&run(&graph(text), words));
         assert_eq!(summary.status, RunStatus::Fail);
-        summary.failed_node.map(|node| node.to_string())
+        summary.end.failed_node.map(|node| node.to_string())
     };
     assert_eq!(failed("a; b; start -> a -> b -> exit", &[("b", &["fail"])]).as_deref(), Some("b"));
     let often = "a; b; start -> a; a -> b [condition=\"outcome=fail\"]; b -> b";
@@ -116,13 +130,17 @@ fn a_resume_takes_back_the_end_and_not_what_was_spent() {
     let records = followed_by(&run, vec![Event::RunResumed(Box::new(resumed))]);
     let summary = RunSummary::from_records(&records);
     assert_eq!(
-        (summary.status, summary.failure.is_none(), summary.failed_node.is_none()),
+        (summary.status, summary.end.failure.is_none(), summary.end.failed_node.is_none()),
         (RunStatus::Unfinished, true, true)
     );
-    assert_eq!((summary.exit, summary.finished_at), (ExitClass::default(), None));
-    assert_eq!(summary.changed.keys().map(ScopePath::as_str).collect::<Vec<_>>(), ["x"], "files are as before `b`");
-    assert_eq!((summary.tokens.input, summary.cost, summary.is_estimated), (10, Money(4), true));
-    assert_eq!((summary.refused.len(), summary.traffic.len()), (2, 2));
+    assert_eq!((summary.end.exit, summary.end.finished_at), (ExitClass::default(), None));
+    assert_eq!(
+        summary.files.changed.keys().map(ScopePath::as_str).collect::<Vec<_>>(),
+        ["x"],
+        "files are as before `b`"
+    );
+    assert_eq!((summary.model.tokens.input, summary.model.cost, summary.model.is_estimated), (10, Money(4), true));
+    assert_eq!((summary.access.refused.len(), summary.access.traffic.len()), (2, 2));
     let simulated = ["b".into()].into();
     let replanned = Replanned {
         plan_digest: glovebox_journal::event::Digest::ZERO,
@@ -136,7 +154,7 @@ fn a_resume_takes_back_the_end_and_not_what_was_spent() {
     };
     let resumed = RunResumed { replanned: Some(replanned), ..RunResumed::default() };
     let records = followed_by(&run, vec![Event::RunResumed(Box::new(resumed))]);
-    assert_eq!(RunSummary::from_records(&records).model, "live");
+    assert_eq!(RunSummary::from_records(&records).model.provider, "live");
 }
 
 fn question(node: &str) -> QuestionAsked {
@@ -152,11 +170,11 @@ fn question(node: &str) -> QuestionAsked {
         choices: Vec::new(),
         default: None,
         due_at: None,
-        policy: None,
+        recovery: None,
     }
 }
 
-fn answer(asked: &QuestionAsked, policy: bool) -> QuestionAnswered {
+fn answer(asked: &QuestionAsked, recovery: bool) -> QuestionAnswered {
     QuestionAnswered {
         generation: 0,
         branch: asked.branch.clone(),
@@ -170,7 +188,7 @@ fn answer(asked: &QuestionAsked, policy: bool) -> QuestionAnswered {
         answer: Some(glovebox_record::question::Answer::No),
         text: String::new(),
         sheet: None,
-        policy,
+        recovery,
     }
 }
 
@@ -190,7 +208,7 @@ fn a_question_is_open_until_it_is_answered_or_the_run_has_ended_for_good() {
     };
     let end = || crate::decide::failed(Failure::new(FailureClass::Deterministic, "test/failed", "it broke"));
     let cancel = |by: &str| Event::RunCanceled(RunCanceled { by: by.to_owned() });
-    let answered = |policy| Event::QuestionAnswered(Box::new(answer(&question("p"), policy)));
+    let answered = |recovery| Event::QuestionAnswered(Box::new(answer(&question("p"), recovery)));
     assert_eq!(open(vec![]), "p q");
     assert_eq!(open(vec![answered(false)]), "q");
     assert_eq!(open(vec![answered(true)]), "q");
@@ -216,8 +234,8 @@ fn a_question_is_open_until_it_is_answered_or_the_run_has_ended_for_good() {
 #[test]
 fn a_gate_that_was_answered_is_a_finished_visit_and_a_decision_about_writes_is_none() {
     let graph = graph("a; start -> a -> exit");
-    let visits = |branch: &BranchId, policy: bool| {
-        let mut answered = answer(&question("p"), policy);
+    let visits = |branch: &BranchId, recovery: bool| {
+        let mut answered = answer(&question("p"), recovery);
         answered.branch = branch.clone();
         let event = Event::QuestionAnswered(Box::new(answered));
         let summary = RunSummary::from_records(&followed_by(&begun(&graph), vec![event]));
@@ -238,13 +256,13 @@ fn a_pause_names_the_stage_that_waits_for_a_person() {
     let held = Some(HeldStage { node: "a".into(), failure: failure.clone() });
     let paused = RunPaused { by: None, questions: Vec::new(), problem: None, held };
     let summary = RunSummary::from_records(&followed_by(&begun(&graph), vec![Event::RunPaused(Box::new(paused))]));
-    assert_eq!((summary.status, summary.exit), (RunStatus::Paused, ExitClass::Paused));
-    assert_eq!((summary.failed_node, summary.failure), (Some("a".into()), Some(failure)));
+    assert_eq!((summary.status, summary.end.exit), (RunStatus::Paused, ExitClass::Paused));
+    assert_eq!((summary.end.failed_node, summary.end.failure), (Some("a".into()), Some(failure)));
     assert_eq!(summary.visited.len(), 0);
 }
 
 /// A run whose stage `a` wrote outside of its scope, and what was decided about it.
-fn decided(action: PolicyAction, change: &dyn Fn(&mut PolicyDecided)) -> RunSummary {
+fn decided(action: RecoveryAction, change: &dyn Fn(&mut RecoveryDecided)) -> RunSummary {
     let graph = graph("t; a; b; start -> t -> b -> a -> exit");
     let run = Simulation::run(&graph, 30, &mut |open| {
         let mut ended = attempt(open, if open.task.node == "t" { "passed" } else { "" });
@@ -256,11 +274,11 @@ fn decided(action: PolicyAction, change: &dyn Fn(&mut PolicyDecided)) -> RunSumm
         ended
     });
     let last = run.records.iter().rev().find_map(|record| record.event.stage_finished()).unwrap();
-    let changes = if action == PolicyAction::Allow { vec![change_of("lock")] } else { Vec::new() };
-    let mut decided = PolicyDecided {
+    let changes = if action == RecoveryAction::Allow { vec![change_of("lock")] } else { Vec::new() };
+    let mut decided = RecoveryDecided {
         attempt: last.attempt.clone(),
         handler: "codergen".into(),
-        question: QuestionAsked::id_of_policy(&last.attempt.task),
+        question: QuestionAsked::id_of_recovery(&last.attempt.task),
         action,
         reason: None,
         how: AnsweredBy::Command,
@@ -272,7 +290,7 @@ fn decided(action: PolicyAction, change: &dyn Fn(&mut PolicyDecided)) -> RunSumm
         signature: None,
     };
     change(&mut decided);
-    RunSummary::from_records(&followed_by(&run, vec![Event::PolicyDecided(Box::new(decided))]))
+    RunSummary::from_records(&followed_by(&run, vec![Event::RecoveryDecided(Box::new(decided))]))
 }
 
 fn change_of(path: &str) -> FileChange {
@@ -280,43 +298,46 @@ fn change_of(path: &str) -> FileChange {
 }
 
 fn set_aside(summary: &RunSummary) -> Vec<String> {
-    summary.quarantined.iter().map(|file| format!("{} {}", file.node, file.path)).collect()
+    summary.files.quarantined.iter().map(|file| format!("{} {}", file.node, file.path)).collect()
 }
 
 #[test]
 fn what_a_person_allowed_is_a_change_of_the_run_and_set_aside_no_more() {
-    let allowed = decided(PolicyAction::Allow, &|_| ());
+    let allowed = decided(RecoveryAction::Allow, &|_| ());
     let rest = ["t lock", "t out", "b lock", "b out", "a out"];
     assert_eq!(set_aside(&allowed), rest);
-    assert_eq!(allowed.changed.keys().map(ScopePath::as_str).collect::<Vec<_>>(), ["lock"]);
-    assert_eq!(allowed.policy[0].granted.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["lock"]);
-    assert_eq!((allowed.policy[0].action, allowed.policy[0].by.as_str()), (PolicyAction::Allow, "ada"));
+    assert_eq!(allowed.files.changed.keys().map(ScopePath::as_str).collect::<Vec<_>>(), ["lock"]);
+    assert_eq!(allowed.files.recovery[0].granted.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["lock"]);
+    assert_eq!(
+        (allowed.files.recovery[0].action, allowed.files.recovery[0].by.as_str()),
+        (RecoveryAction::Allow, "ada")
+    );
     assert_eq!(outdated(&allowed), Some((vec!["t".into()], "a".into())), "`t` passed before it was committed");
     let statuses: Vec<(&str, &str)> = allowed.visited.iter().map(|one| (one.node.as_str(), one.status)).collect();
     assert_eq!(statuses, [("t", "success"), ("b", "success"), ("a", "success")]);
     assert_eq!(unverified(&allowed), ["b", "a"]);
-    let denied = decided(PolicyAction::Deny, &|decided| {
+    let denied = decided(RecoveryAction::Deny, &|decided| {
         decided.outcome = Outcome::failed(Failure::new(FailureClass::Scope, FailureCode::SCOPE_WRITE, "it wrote"));
     });
-    assert_eq!((denied.quarantined.len(), denied.changed.len(), outdated(&denied)), (6, 0, None));
+    assert_eq!((denied.files.quarantined.len(), denied.files.changed.len(), outdated(&denied)), (6, 0, None));
     assert_eq!((unverified(&denied), denied.visited[2].status), (vec!["b"], "fail"));
-    assert_eq!(unverified(&decided(PolicyAction::Allow, &|decided| decided.verifying = true)), ["b"]);
+    assert_eq!(unverified(&decided(RecoveryAction::Allow, &|decided| decided.verifying = true)), ["b"]);
 }
 
 #[test]
 fn a_decision_is_about_the_visit_of_its_own_stage() {
-    let denied = decided(PolicyAction::Deny, &|decided| {
+    let denied = decided(RecoveryAction::Deny, &|decided| {
         decided.attempt.task.node = "t".into();
         decided.outcome = Outcome::failed(Failure::new(FailureClass::Scope, FailureCode::SCOPE_WRITE, "it wrote"));
     });
     let statuses: Vec<(&str, &str)> = denied.visited.iter().map(|one| (one.node.as_str(), one.status)).collect();
     assert_eq!(statuses, [("t", "fail"), ("b", "success"), ("a", "fail")]);
-    let later = decided(PolicyAction::Allow, &|decided| decided.attempt.task.visit = 2);
+    let later = decided(RecoveryAction::Allow, &|decided| decided.attempt.task.visit = 2);
     assert_eq!(later.visited[2].status, "fail", "of another visit");
 }
 
 #[test]
 fn what_a_person_allowed_in_a_branch_is_no_change_of_the_run_yet() {
-    let allowed = decided(PolicyAction::Allow, &|decided| decided.attempt.task.branch = BranchId::new("f-a"));
-    assert_eq!((allowed.changed.len(), outdated(&allowed)), (0, None));
+    let allowed = decided(RecoveryAction::Allow, &|decided| decided.attempt.task.branch = BranchId::new("f-a"));
+    assert_eq!((allowed.files.changed.len(), outdated(&allowed)), (0, None));
 }

@@ -1,9 +1,9 @@
 //! What one stage adds: its visits, its commands, its changes, and what it was refused.
 
 use super::*;
-use glovebox_journal::event::StageModel;
+use glovebox_journal::event::{IgnoredFiles, StageModel};
 use glovebox_record::spend::Money;
-use glovebox_record::{Refusal, Tokens};
+use glovebox_record::{NodeId, Refusal, Tokens, Traffic};
 
 #[test]
 fn a_stage_is_verified_by_a_receipt_of_a_verifier_and_by_nothing_else() {
@@ -82,7 +82,7 @@ fn changes_count_by_path_and_the_last_one_wins() {
     let graph = graph("a; b; start -> a -> b -> exit");
     let summary = summary(&run(&graph, &[("a", &["+x +y"]), ("b", &["-x"])]));
     let changed: Vec<(&str, ChangeOp)> =
-        summary.changed.values().map(|change| (change.path.as_str(), change.op)).collect();
+        summary.files.changed.values().map(|change| (change.path.as_str(), change.op)).collect();
     assert_eq!(changed, [("x", ChangeOp::Delete), ("y", ChangeOp::Write)]);
 }
 
@@ -117,19 +117,20 @@ fn what_a_run_was_refused_and_what_it_dropped_is_listed_once() {
     });
     let summary = summary(&run);
     let refused: Vec<(&str, &str, &str, usize)> = summary
+        .access
         .refused
         .iter()
         .map(|one| (one.node.as_str(), one.refusal.operation.as_str(), one.refusal.path.as_str(), one.times))
         .collect();
     let of = |node| [(node, "read", "x", 2), (node, "write", "x", 1), (node, "read", "y", 1)];
     assert_eq!(refused, [of("a"), of("b")].concat());
-    let set_aside: Vec<&str> = summary.quarantined.iter().map(|file| file.node.as_str()).collect();
+    let set_aside: Vec<&str> = summary.files.quarantined.iter().map(|file| file.node.as_str()).collect();
     assert_eq!(set_aside, ["a", "b"]);
-    assert_eq!(summary.misses_holdouts, ["a".into()].into());
+    assert_eq!(summary.proof.misses_holdouts, ["a".into()].into());
     let dropped: Vec<(&str, bool)> =
-        summary.dropped_checks.iter().map(|one| (one.node.as_str(), one.branch.is_none())).collect();
+        summary.proof.dropped_checks.iter().map(|one| (one.node.as_str(), one.branch.is_none())).collect();
     assert_eq!(dropped, [("a", true)]);
-    assert_eq!(summary.failed_node, Some("a".into()), "the run failed for it");
+    assert_eq!(summary.end.failed_node, Some("a".into()), "the run failed for it");
 }
 
 #[test]
@@ -144,7 +145,7 @@ fn the_next_visit_of_a_stage_says_anew_what_it_dropped_and_missed() {
         ended
     });
     let summary = summary(&run);
-    assert_eq!((summary.misses_holdouts.len(), summary.dropped_checks.len()), (0, 0));
+    assert_eq!((summary.proof.misses_holdouts.len(), summary.proof.dropped_checks.len()), (0, 0));
     assert_eq!(summary.status, RunStatus::Success);
 }
 
@@ -158,7 +159,7 @@ fn ignored_files_are_counted_and_the_first_four_names_are_kept() {
         ended.files.ignored = Some(IgnoredFiles { files: 2, bytes: 10, names });
         ended
     });
-    let ignored = summary(&run).ignored.unwrap();
+    let ignored = summary(&run).files.ignored.unwrap();
     assert_eq!((ignored.files, ignored.bytes, ignored.names.join(" ")), (4, 20, "t/ u/ v/ w/".to_owned()));
 }
 
@@ -175,9 +176,9 @@ fn spending_is_the_sum_of_all_attempts() {
         ended
     });
     let summary = summary(&run);
-    assert_eq!((summary.tokens.input, summary.tokens.output, summary.cost), (30, 3, Money(9)));
-    assert!(summary.is_estimated, "a sum with an estimate in it is one");
-    assert_eq!(summary.traffic.keys().map(NodeId::as_str).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!((summary.model.tokens.input, summary.model.tokens.output, summary.model.cost), (30, 3, Money(9)));
+    assert!(summary.model.is_estimated, "a sum with an estimate in it is one");
+    assert_eq!(summary.access.traffic.keys().map(NodeId::as_str).collect::<Vec<_>>(), ["a", "b"]);
 }
 
 #[test]
@@ -189,5 +190,5 @@ fn a_stage_with_a_simulated_answer_is_named() {
     begun.model.simulated = simulated;
     run.append(vec![Event::RunStarted(Box::new(begun))]);
     run.go_on(&mut |open| attempt(open, ""));
-    assert_eq!(summary(&run).simulated, ["a".into()].into());
+    assert_eq!(summary(&run).model.simulated, ["a".into()].into());
 }

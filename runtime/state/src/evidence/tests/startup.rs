@@ -17,7 +17,8 @@ fn loaded(text: &str, words: &[(&str, &str)], change: &dyn Fn(&mut StageFinished
         ended
     });
     let summary = summary(&run);
-    let files = summary.receipts.iter().filter(|evidence| evidence.node == "t").flat_map(|evidence| &evidence.startup);
+    let files =
+        summary.proof.receipts.iter().filter(|evidence| evidence.node == "t").flat_map(|evidence| &evidence.startup);
     files.map(|file| format!("{} {}", file.path, file.by)).collect()
 }
 
@@ -61,7 +62,7 @@ fn what_a_stage_wrote_as_its_work_counts_for_its_verification() {
         ended
     });
     let summary = summary(&run);
-    assert_eq!(summary.receipts[0].startup.len(), 1);
+    assert_eq!(summary.proof.receipts[0].startup.len(), 1);
 }
 
 #[test]
@@ -86,7 +87,7 @@ fn an_isolated_verdict_has_no_files_beside_its_holdouts() {
         });
         let summary = summary(&run);
         let node = "t".into();
-        let files = summary.beside_holdouts.of(&node);
+        let files = summary.proof.beside_holdouts.of(&node);
         files.map(|(path, by, reader)| format!("{path} {by} {reader}")).collect::<Vec<_>>()
     };
     let words = [("a", "+conftest.py +src.txt"), ("b", "+package.json"), ("t", "passed")];

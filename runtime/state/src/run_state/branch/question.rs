@@ -61,7 +61,7 @@ impl Branch {
 
     pub(crate) fn answer(&mut self, answered: &QuestionAnswered) {
         self.at = Position::Deciding;
-        if answered.policy {
+        if answered.recovery {
             // What it comes to is said by the event that follows.
             return;
         }

@@ -63,7 +63,7 @@ impl Account {
                     self.last.insert(attempt.task.node.clone(), finished.outcome.status);
                 }
             }
-            Event::PolicyDecided(decided) if decided.outcome.status != Status::Skipped => {
+            Event::RecoveryDecided(decided) if decided.outcome.status != Status::Skipped => {
                 self.last.insert(decided.node().clone(), decided.outcome.status);
             }
             Event::ParallelStarted(started) => {
