@@ -13,6 +13,7 @@ mod stops;
 mod tests;
 
 pub use crate::assignment::Assignment;
+pub use crate::follow::{Fault, Follow};
 use attempt::EndedAttempt;
 pub use attempt::GRACE;
 use commit::{Batch, Committed};
@@ -30,6 +31,7 @@ use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::Failure;
 use glovebox_record::no_change::NoChangeRule;
 use glovebox_state::decide::{failed, finalize_attempt, next_due, out_of_time};
+use glovebox_state::evidence::Replay;
 use glovebox_state::run_state::{OpenTask, PendingDecisions, RunState};
 use jiff::Timestamp;
 use std::error::Error;
@@ -92,11 +94,8 @@ pub enum RunError {
     NotStarted,
 }
 
-/// A fault of the runtime: an attempt could not be made, or records could not be written to files.
-type Fault = Box<dyn Error + Send + Sync>;
-
 /// A run in the hands of its driver.
-pub struct Driver<'a, J, S> {
+pub struct Driver<'a, J, S, F = ()> {
     /// The run.
     pub run: RunId,
     /// The checked pipeline.
@@ -119,8 +118,10 @@ pub struct Driver<'a, J, S> {
     pub parallel_max: usize,
     /// Answers and steering messages from other processes; empty for a run that takes none.
     pub inbox: Inbox,
-    /// The state of the run.
-    pub state: RunState,
+    /// The run so far: the one fold of its records, which everything else borrows.
+    pub replay: Replay,
+    /// Gets every record with the run after it.
+    pub follower: F,
     /// Events whose follow-up decisions are not appended yet.
     pub pending: PendingDecisions,
 }
@@ -152,28 +153,27 @@ enum Look {
     Later(Option<Timestamp>),
 }
 
-impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
-    /// Drives the run to its end. `execute` makes one attempt and answers with what is to be committed. `project` gets the records of
-    /// every append, after they are durable, with the state they led to.
-    pub async fn drive<E, P>(&mut self, execute: E, mut project: P) -> Result<(), RunError>
+impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
+    /// Drives the run to its end. `execute` makes one attempt and answers with what is to be committed. [`Driver::follower`] gets every record
+    /// after it is durable.
+    pub async fn drive<E>(&mut self, execute: E) -> Result<(), RunError>
     where
         E: AsyncFn(Assignment) -> Result<StageFinished, Fault>,
-        P: FnMut(&[Record], &RunState) -> Result<(), Fault>,
     {
         let (mut under_way, mut stops) = (FuturesUnordered::new(), Stops::default());
         let mut inbox = std::mem::take(&mut self.inbox);
         inbox.look(self.signals);
         let driven = async {
-            while self.state.verdict.is_none() {
+            while self.replay.state.verdict.is_none() {
                 if let Some(records) = self.note_one(&mut inbox).await? {
                     stops.tell(&records);
-                    project(&records, &self.state).map_err(RunError::Project)?;
+                    self.follower.appended(&records).map_err(RunError::Project)?;
                     continue;
                 }
                 let arrival = match self.look(under_way.len(), inbox.is_pausing()).await? {
                     Look::Now(Arrival::Idle) if self.waits_for_people() || inbox.is_pausing() => {
                         let (records, goes_on) = self.wait_for_people(&mut inbox).await?;
-                        project(&records, &self.state).map_err(RunError::Project)?;
+                        self.follower.appended(&records).map_err(RunError::Project)?;
                         if goes_on {
                             continue;
                         }
@@ -185,10 +185,10 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
                         tokio::select! {
                             biased;
                             Some(ended) = under_way.next() => Arrival::Ended(Box::new(ended?)),
-                            by = self.signals.canceled(), if is_idle && self.state.canceled.is_none() => Arrival::Cancel(by),
+                            by = self.signals.canceled(), if is_idle && self.replay.state.canceled.is_none() => Arrival::Cancel(by),
                             end = self.deadline(), if is_idle => Arrival::End(Box::new(end)),
                             () = until(due) => Arrival::Due,
-                            () = until(next_due(&self.state)) => Arrival::Due,
+                            () = until(next_due(&self.replay.state)) => Arrival::Due,
                             () = inbox.arrival(self.signals) => Arrival::Due,
                         }
                     }
@@ -204,7 +204,7 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
                 let (next, records) = self.follow(arrival, &mut stops, inbox.is_pausing()).await?;
                 under_way.extend(next.map(|(one, delivery)| self.attempt(one, delivery, (&execute, &mut stops))));
                 stops.tell(&records);
-                project(&records, &self.state).map_err(RunError::Project)?;
+                self.follower.appended(&records).map_err(RunError::Project)?;
             }
             Ok(())
         };
@@ -242,16 +242,19 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
     /// Asks the queue for an attempt that may start, while there is room for one and something waits.
     async fn look(&self, under_way: usize, is_pausing: bool) -> Result<Look, RunError> {
         let is_idle = under_way == 0;
-        let has_room = under_way < self.parallel_max.max(1) && self.state.has_unclaimed();
+        let has_room = under_way < self.parallel_max.max(1) && self.replay.state.has_unclaimed();
         let has_pending = !self.pending.0.is_empty();
-        let is_ending = self.state.canceled.is_some() || self.is_asked_to_stop();
-        if is_ending || out_of_time(&self.state, Timestamp::now()).is_some() || !(is_idle || has_room || has_pending) {
+        let is_ending = self.replay.state.canceled.is_some() || self.is_asked_to_stop();
+        if is_ending
+            || out_of_time(&self.replay.state, Timestamp::now()).is_some()
+            || !(is_idle || has_room || has_pending)
+        {
             return Ok(Look::Later(None));
         }
         if is_pausing {
             return Ok(if is_idle { Look::Now(Arrival::Idle) } else { Look::Later(None) });
         }
-        if (self.state.has_unclaimed() || has_pending)
+        if (self.replay.state.has_unclaimed() || has_pending)
             && let Some(end) = self.out_of_disk()?
         {
             return Ok(if is_idle { Look::Now(Arrival::End(Box::new(end))) } else { Look::Later(None) });
@@ -276,7 +279,7 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         let read = self.catch_up().await?;
         match read.is_empty() {
             true => {
-                let node = self.state.main().node.as_ref().unwrap_or(&self.pipeline.start);
+                let node = self.replay.state.main().node.as_ref().unwrap_or(&self.pipeline.start);
                 Err(RunError::Stalled(node.clone()))
             }
             false => Ok(read),
@@ -341,7 +344,7 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
     }
 
     fn is_asked_to_stop(&self) -> bool {
-        self.state.canceled.is_none() && self.signals.flag().load(Ordering::SeqCst)
+        self.replay.state.canceled.is_none() && self.signals.flag().load(Ordering::SeqCst)
     }
 
     /// True if another stage may begin after this one, without a look at every file.
@@ -357,18 +360,49 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
     }
 }
 
-impl<J: RunLog, S> Driver<'_, J, S> {
+impl<'a, J, S, F: Follow> Driver<'a, J, S, F> {
+    /// The driver of a run that has no records yet, one attempt at a time.
+    pub fn new(
+        run: RunId,
+        pipeline: &'a Pipeline,
+        journal: &'a J,
+        signals: &'a S,
+        worker: String,
+        follower: F,
+    ) -> Self {
+        Self {
+            run,
+            pipeline,
+            journal,
+            signals,
+            worker,
+            grace: GRACE,
+            no_change: None,
+            disk: None,
+            merge_check: None,
+            parallel_max: 1,
+            inbox: Inbox::default(),
+            replay: Replay::default(),
+            follower,
+            pending: PendingDecisions::default(),
+        }
+    }
+}
+
+impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
     /// Starts the run: `started` and what follows from it, in one append on an empty journal.
     pub async fn start(&mut self, started: Event) -> Result<Vec<Record>, RunError> {
         let started = [started];
         let first =
             |state: &RunState| Some(Batch { expect: vec![(Subject::Run, 0)], ..Batch::of_run(state, &started) });
-        Ok(self.append(first).await?.records)
+        let records = self.append(first).await?.records;
+        self.told(records)
     }
 
     /// Records facts from which nothing follows.
     pub async fn note(&mut self, events: Vec<Event>) -> Result<Vec<Record>, RunError> {
-        Ok(self.append(|state| Some(Batch::of_run(state, &events))).await?.records)
+        let records = self.append(|state| Some(Batch::of_run(state, &events))).await?.records;
+        self.told(records)
     }
 
     /// Takes over a run that nobody drives, and ends it for good.
@@ -382,7 +416,8 @@ impl<J: RunLog, S> Driver<'_, J, S> {
             let events = if is_known { &events[..1] } else { &events[..] };
             (!state.is_over()).then(|| Batch::of_run(state, events))
         });
-        Ok(committed.await?.records)
+        let records = committed.await?.records;
+        self.told(records)
     }
 
     /// Takes over a run with what is pending in it. Attempts that were under way are abandoned: their results will be dropped.
@@ -394,12 +429,12 @@ impl<J: RunLog, S> Driver<'_, J, S> {
         // The end of a stopped run emptied the queue. Where an attempt ended, what follows makes the next one ready.
         let has_ended =
             |id: &BranchId| because.iter().any(|event| event.stage_finished().is_some() && event.branch() == Some(id));
-        let stopped = self.state.stopped.iter().filter(|_| continues).flat_map(|stopped| &stopped.branches);
+        let stopped = self.replay.state.stopped.iter().filter(|_| continues).flat_map(|stopped| &stopped.branches);
         let waiting = stopped.filter(|(id, _)| !has_ended(id)).filter_map(|(_, branch)| branch.open());
         let again =
             |open: &OpenTask| StageReady { task: open.task.clone(), ordinal: open.ordinal, due_at: open.due_at };
         events.extend(waiting.map(again).map(Event::StageReady));
-        let seq = self.state.seq;
+        let seq = self.replay.state.seq;
         let resumed = self.append(|state| {
             // What is pending was read from the journal: another driver that appended since has taken the run over.
             let batch = Batch { because: because.clone(), ..Batch::of_run(state, &events) };
@@ -407,9 +442,22 @@ impl<J: RunLog, S> Driver<'_, J, S> {
         });
         let Committed { records, is_stored } = resumed.await?;
         match is_stored {
-            true => Ok(records),
+            true => self.told(records),
             false => Err(PortError::Unavailable("another driver took the run over".into()).into()),
         }
+    }
+}
+
+impl<J, S, F: Follow> Driver<'_, J, S, F> {
+    /// Tells the follower that these records are appended, and returns them.
+    fn told(&mut self, records: Vec<Record>) -> Result<Vec<Record>, RunError> {
+        self.follower.appended(&records).map_err(RunError::Project)?;
+        Ok(records)
+    }
+
+    /// Gives the run back, with the events whose follow-up decisions are not appended.
+    pub fn into_parts(self) -> (Replay, PendingDecisions) {
+        (self.replay, self.pending)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Projections: the files of the run directory, made from the journal's records.
 //!
+//! A [`Projector`] folds nothing of its own: it gets each record with the run after it, from the fold that the driver decides by.
+//!
 //! Every file here can be thrown away and made again with the same bytes, and none is read to decide anything. The journal is
 //! always ahead: records are gathered and written a moment later, within bounds of time and memory. After a crash the files are made again
 //! from its first record, whole files once and lines in one piece, so that a reader gets no line twice and never an old state again.
@@ -14,13 +16,14 @@ pub mod stage;
 pub mod status;
 pub mod trace;
 
+use crate::follow::{Fault, Follow};
 use cap_std::fs::Dir;
 use checkpoint::{CheckpointFile, Completed};
 use glovebox_journal::event::{BranchId, Digest, Event, Record, RunId};
 use glovebox_journal::ports::{BlobStore, PortError};
-use glovebox_journal::rewind;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_state::context::Context;
+use glovebox_state::evidence::Replay;
 use glovebox_state::run_state::RunState;
 use lines::Lines;
 use manifest::{FinalFile, ManifestFile, Totals};
@@ -114,7 +117,11 @@ pub struct Projector<B> {
     dir: Dir,
     blobs: Arc<B>,
     pipeline: Arc<Pipeline>,
-    state: RunState,
+    /// The last record that was taken in.
+    seq: u64,
+    has_ended: bool,
+    /// Why a record could not be taken in, if one could not.
+    failed: Option<ProjectError>,
     totals: Totals,
     completed: Option<Completed>,
     logs: VecDeque<String>,
@@ -142,7 +149,9 @@ impl<B: BlobStore> Projector<B> {
             dir,
             blobs,
             pipeline,
-            state: RunState::default(),
+            seq: 0,
+            has_ended: false,
+            failed: None,
             totals: Totals::default(),
             completed: None,
             logs: VecDeque::new(),
@@ -164,27 +173,6 @@ impl<B: BlobStore> Projector<B> {
         Self { is_catching_up: false, written_at: Some(Instant::now()), ..Self::new(dir, blobs, pipeline) }
     }
 
-    /// Makes all files of a journal.
-    pub fn rebuild(dir: Dir, blobs: Arc<B>, pipeline: Arc<Pipeline>, records: &[Record]) -> Result<Self, ProjectError> {
-        let mut projector = Self::new(dir, blobs, pipeline);
-        projector.tell_all(records)?;
-        projector.caught_up()?;
-        Ok(projector)
-    }
-
-    /// Takes a whole journal in.
-    pub fn tell_all(&mut self, records: &[Record]) -> Result<(), ProjectError> {
-        rewind::parts(records).try_for_each(|part| {
-            part.before.into_iter().for_each(|before| self.go_back(&rewind::after(before)));
-            self.tell(part.records)
-        })
-    }
-
-    /// The next record goes back to where the run stood before.
-    pub fn go_back(&mut self, past: &RunState) {
-        self.state.go_back(past);
-    }
-
     /// Counts what is written here.
     pub fn written(&self) -> BytesWritten {
         self.written.clone()
@@ -196,12 +184,11 @@ impl<B: BlobStore> Projector<B> {
         Some(self.written_at.map_or(since, |at| at + WRITE_EVERY))
     }
 
-    /// Takes records in, in the order of the journal, each once. A record that it already has is skipped. They are written at once if the
-    /// last write is long enough ago, if too much waits, or if the run has ended.
-    pub fn tell(&mut self, records: &[Record]) -> Result<(), ProjectError> {
-        let known = self.state.seq;
-        for record in records.iter().filter(|record| record.seq > known) {
-            self.take(record)?;
+    /// Writes what was taken in if the last write is long enough ago, if too much waits, or if the run has ended. While the files are made
+    /// again, only bounds what waits in memory. To be called after some records; fails if one of them could not be taken in.
+    pub fn advance(&mut self) -> Result<(), ProjectError> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
         }
         if self.is_catching_up {
             for lines in [&mut self.progress, &mut self.trace] {
@@ -211,8 +198,7 @@ impl<B: BlobStore> Projector<B> {
         }
         let waits = self.waiting_bytes + self.progress.bytes() + self.trace.bytes();
         let is_due = self.due().is_some_and(|due| due <= Instant::now());
-        let has_ended = self.state.verdict.is_some();
-        if is_due || has_ended || waits > WAITING_BYTES_MAX { self.write() } else { Ok(()) }
+        if is_due || self.has_ended || waits > WAITING_BYTES_MAX { self.write() } else { Ok(()) }
     }
 
     /// Writes everything and from here on follows the journal. Does nothing where it follows it already.
@@ -250,10 +236,11 @@ impl<B: BlobStore> Projector<B> {
         Ok(())
     }
 
-    fn take(&mut self, record: &Record) -> Result<(), ProjectError> {
+    /// Takes a record in, with the run after it.
+    fn take(&mut self, record: &Record, state: &RunState) -> Result<(), ProjectError> {
         self.waits_since.get_or_insert_with(Instant::now);
-        self.state.apply(record);
-        self.trace_record(record)?;
+        (self.seq, self.has_ended) = (record.seq, state.verdict.is_some());
+        self.trace_record(record, state)?;
         self.progress.push_record(record).map_err(|source| json_error(PROGRESS_FILE, source))?;
         match &record.event {
             Event::RunStarted(started) => self.file("", MANIFEST_FILE, &ManifestFile::new(record, started))?,
@@ -263,7 +250,7 @@ impl<B: BlobStore> Projector<B> {
                 self.logs.drain(..self.logs.len().saturating_sub(checkpoint::LOGS_MAX));
                 self.stage(finished)?;
             }
-            Event::StagePassed(passed) => self.passed(passed)?,
+            Event::StagePassed(passed) => self.passed(passed, state)?,
             Event::ParallelJoined(joined) => self.joined(joined)?,
             Event::FanInFinished(finished) => self.fan_in(finished)?,
             Event::QuestionAnswered(answered) if answered.recovery => {}
@@ -272,20 +259,20 @@ impl<B: BlobStore> Projector<B> {
             // It goes on: how it was stopped is no longer how it ended.
             Event::RunResumed(_) => self.hold("", FINAL_FILE, Content::Nothing),
             Event::RunFinished(finished) => {
-                (self.totals.steps, self.totals.generation) = (self.state.steps, self.state.generation());
-                let run_id = self.state.run_id().cloned().unwrap_or_else(|| RunId::new(""));
+                (self.totals.steps, self.totals.generation) = (state.steps, state.generation());
+                let run_id = state.run_id().cloned().unwrap_or_else(|| RunId::new(""));
                 self.file("", FINAL_FILE, &FinalFile::new(record, run_id, finished, self.totals))?;
             }
             _ => {}
         }
         if completes(&record.event) {
-            self.completed = Some(Completed::after(record, &self.state));
+            self.completed = Some(Completed::after(record, state));
         }
         Ok(())
     }
 
     /// Lines of a record, with what became different in its branch's context since the line before.
-    fn trace_record(&mut self, record: &Record) -> Result<(), ProjectError> {
+    fn trace_record(&mut self, record: &Record, state: &RunState) -> Result<(), ProjectError> {
         let branch = record.event.branch().cloned().unwrap_or_else(BranchId::main);
         match &record.event {
             // It begins with what the branch that forked has.
@@ -296,9 +283,9 @@ impl<B: BlobStore> Projector<B> {
             Event::BranchFinished(_) => drop(self.traced.remove(&branch)),
             _ => {}
         }
-        let now = self.state.branch(&branch).context.clone();
+        let now = state.branch(&branch).context.clone();
         let before = self.traced.get(&branch).cloned().unwrap_or_default();
-        let lines = trace::lines(&self.pipeline, &before, record, &self.state);
+        let lines = trace::lines(&self.pipeline, &before, record, state);
         if lines.iter().any(|line| line.fact.has_context()) {
             self.traced.insert(branch, now);
         }
@@ -448,6 +435,21 @@ impl<B: BlobStore> Projector<B> {
             Some(files) => drop(files.insert(name.to_owned(), content)),
             None => drop(self.waiting.insert(folder.to_owned(), BTreeMap::from([(name.to_owned(), content)]))),
         }
+    }
+}
+
+/// A record that the projector has already is skipped.
+impl<B: BlobStore> Follow for Projector<B> {
+    fn record(&mut self, record: &Record, replay: &Replay) {
+        if record.seq > self.seq
+            && let Err(error) = self.take(record, &replay.state)
+        {
+            self.failed.get_or_insert(error);
+        }
+    }
+
+    fn appended(&mut self, _records: &[Record]) -> Result<(), Fault> {
+        Ok(self.advance()?)
     }
 }
 

@@ -17,13 +17,13 @@ pub use crate::run_dir::{HOLDOUTS_DIR, OWNER_FILE, RunDir, WORKSPACE_DIR, branch
 pub use begin::NewRun;
 pub use cancel::cancel;
 pub use fork::{NoVisit, Source, VisitPoint, fork, visits};
-pub use session::{Replan, ResumeTerms, Session, Unread};
+pub use session::{DriveLimits, Replan, ResumeTerms, Session, Unread};
 pub use workspace::apply_changes;
 
 use crate::assignment::Assignment;
 use crate::attempt::{AttemptError, Preparing, Workbench, exchanges, sweep};
 use crate::disk::DiskGauge;
-use crate::driver::RunError;
+use crate::driver::{Fault, Follow, RunError};
 use crate::inbox::{Attendance, Inbox};
 use crate::project::{ProjectError, Projector};
 use cap_std::fs::Dir;
@@ -33,11 +33,10 @@ use glovebox_journal::event::{BranchId, Record};
 use glovebox_journal::ports::{BlobStore, Signals};
 use glovebox_journal::rewind;
 use glovebox_journal::sqlite::VerifiedJournal;
-use glovebox_pipeline::ir::{HandlerKind, Pipeline};
+use glovebox_pipeline::ir::HandlerKind;
 use glovebox_plan::prepare::executor::Executor;
 use glovebox_record::NodeId;
-use glovebox_state::evidence::{RunSummary, VerdictFile};
-use glovebox_state::run_state::RunState;
+use glovebox_state::evidence::{Replay, RunSummary, VerdictFile};
 use glovebox_workspace::ignored::IgnoreMatcher;
 use glovebox_workspace::project::SkippedEntry;
 use std::cell::RefCell;
@@ -73,18 +72,19 @@ pub struct Run {
     session: Session,
     executor: Executor,
     projector: Projector<DirBlobs>,
-    summary: RunSummary,
     begun: Vec<Record>,
 }
 
 impl Run {
     /// Starts a run in an empty directory, up to its first attempt.
     pub async fn start(dir: RunDir, executor: Executor, new: NewRun<'_>) -> Result<Self, RunError> {
-        let (session, begun) = Session::create(dir, executor.worker.clone(), &executor.plan, new).await?;
-        let files = projector((&session.dir, &session.blobs), &executor.plan.pipeline, Projector::beginning)?;
-        let mut run = Self::new(session, executor, files);
-        run.tell(&begun)?;
-        Ok(Self { begun, ..run })
+        let pipeline = Arc::clone(&executor.plan.pipeline);
+        let files = |dir: &RunDir, blobs: &Arc<DirBlobs>| {
+            Ok(Projector::beginning(files_of(dir)?, Arc::clone(blobs), Arc::clone(&pipeline)))
+        };
+        let created = Session::create(dir, executor.worker.clone(), &executor.plan, new, files).await?;
+        let (session, projector, begun) = created;
+        Ok(Self { session, executor, projector, begun })
     }
 
     /// Opens a run that was started before. One that can be resumed is taken over, up to its next attempt; the files of any other
@@ -100,14 +100,14 @@ impl Run {
         if let Some(verdict) = run.session.verdict().filter(|_| !run.session.can_be_resumed()) {
             if terms.from.is_some() || terms.back.is_some() {
                 let run_id = run.session.run_id();
-                return Err(match run.session.state.canceled.clone() {
+                return Err(match run.session.state().canceled.clone() {
                     Some(by) => RunError::Canceled { run_id, by },
                     None => RunError::Ended { run_id, verdict },
                 });
             }
             // The process may have died between the last record and what follows from it.
-            let Session { dir, blobs, state, .. } = &run.session;
-            apply_changes(&dir.workspace(), blobs, state.main().changes.values())?;
+            let Session { dir, blobs, replay, .. } = &run.session;
+            apply_changes(&dir.workspace(), blobs, replay.state.main().changes.values())?;
             run.projector.caught_up().map_err(project_error)?;
             return Ok(run);
         }
@@ -116,11 +116,8 @@ impl Run {
             exchanges::drop_all(&run.session.dir.dir).map_err(|error| RunError::Project(Box::new(error)))?;
         }
         let before = terms.back.as_ref().map(|back| rewind::before(&records, back.seq.saturating_sub(1)));
-        let past: Option<RunState> = before.as_ref().map(|before| rewind::after(before.iter().copied()));
-        let begun = run.session.resume(&run.executor.plan.pipeline, (terms, past.as_ref())).await?;
-        past.iter().for_each(|past| run.projector.go_back(past));
-        before.into_iter().for_each(|before| run.summary.go_back(rewind::after(before)));
-        run.tell(&begun)?;
+        let past: Option<Replay> = before.map(rewind::after);
+        let begun = run.session.resume(&run.executor.plan.pipeline, terms, past, &mut run.projector).await?;
         Ok(Self { begun, ..run })
     }
 
@@ -131,12 +128,12 @@ impl Run {
 
     /// The summary so far.
     pub fn summary(&self) -> &RunSummary {
-        &self.summary
+        &self.session.replay.summary
     }
 
     /// The same as a document; none before the run has begun.
     pub fn verdict(&self) -> Option<VerdictFile<'_>> {
-        self.session.state.run.as_ref().map(|started| VerdictFile::new(&self.summary, started))
+        self.session.state().run.as_ref().map(|started| VerdictFile::new(self.summary(), started))
     }
 
     /// Files of the project that could not be copied, for a run that was just started.
@@ -168,7 +165,7 @@ impl Run {
             never = inbox.keep_looking(signals) => match never {},
         };
         watcher.borrow_mut().records(&filled);
-        let Self { session, executor, projector, summary, .. } = self;
+        let Self { session, executor, projector, .. } = self;
         let (dir, blobs, written) = (Arc::clone(&session.dir), Arc::clone(&session.blobs), projector.written());
         let disk = DiskGauge::new(dir, blobs, written, executor.plan.bounds.disk_bytes_max);
         let disk = disk.map_err(|error| RunError::Project(Box::new(error)))?;
@@ -176,22 +173,17 @@ impl Run {
         let execute = async |assignment: Assignment| {
             bench.execute(&assignment).await.map_err(|error| Box::new(error) as Box<dyn Error + Send + Sync>)
         };
-        let project = |records: &[Record], _state: &RunState| {
-            files.borrow_mut().tell(records, &disk)?;
-            told.notify_one();
-            records.iter().for_each(|record| {
-                summary.apply(record);
-                exchanges::note(&bench.run.dir, record);
-            });
-            let mut watcher = watcher.borrow_mut();
-            show_waiting(&hints, &mut watcher);
-            watcher.records(records);
-            Ok(())
+        let mut follower = RunFollower {
+            files: &files,
+            told: &told,
+            disk: &disk,
+            dir: &bench.run.dir,
+            hints: &hints,
+            watcher: &watcher,
         };
-        let plan = &executor.plan;
-        let rules = (&*plan.pipeline, plan.checks.no_change.as_ref());
+        let limits = DriveLimits { inbox, disk: Some(&disk) };
         let driven = tokio::select! {
-            driven = session.drive(rules, (signals, Some(&disk), plan.bounds.parallel_max), inbox, execute, project) => driven,
+            driven = session.drive(&executor.plan, signals, limits, &mut follower, execute) => driven,
             never = show(&hints, &watcher) => match never {},
             never = keep_written(&files, &told) => match never {},
         };
@@ -202,30 +194,14 @@ impl Run {
 
     /// Reads the journal of a run, and its records where they are needed.
     fn read(unread: Unread, executor: Executor, goes_back: bool) -> Result<(Self, Vec<Record>), RunError> {
-        let mut files = projector((&unread.dir, &unread.blobs), &executor.plan.pipeline, Projector::new)?;
-        let mut summary = RunSummary::default();
+        let pipeline = Arc::clone(&executor.plan.pipeline);
+        let mut projector = Projector::new(files_of(&unread.dir)?, Arc::clone(&unread.blobs), pipeline);
         let (session, records) = if unread.is_one_line && !goes_back {
-            let session = unread.read(|records| {
-                records.iter().for_each(|record| summary.apply(record));
-                files.tell(records).map_err(project_error)
-            })?;
-            (session, Vec::new())
+            (unread.read(&mut projector)?, Vec::new())
         } else {
-            let (session, records) = unread.read_whole()?;
-            rewind::fold(&records, &mut summary);
-            files.tell_all(&records).map_err(project_error)?;
-            (session, records)
+            unread.read_whole(&mut projector)?
         };
-        Ok((Self { summary, ..Self::new(session, executor, files) }, records))
-    }
-
-    fn new(session: Session, executor: Executor, projector: Projector<DirBlobs>) -> Self {
-        Self { session, executor, projector, summary: RunSummary::default(), begun: Vec::new() }
-    }
-
-    fn tell(&mut self, records: &[Record]) -> Result<(), RunError> {
-        records.iter().for_each(|record| self.summary.apply(record));
-        self.projector.tell(records).map_err(project_error)
+        Ok((Self { session, executor, projector, begun: Vec::new() }, records))
     }
 
     /// Fills caches that begin with the run's base, before the first stage changes it, and records it.
@@ -234,16 +210,15 @@ impl Run {
         bench: &Workbench<DirBlobs>,
         signals: &S,
     ) -> Result<Vec<Record>, RunError> {
-        let filled = bench.fill_caches(&self.session.state, signals.flag()).await;
+        let filled = bench.fill_caches(self.session.state(), signals.flag()).await;
         let failed = |(node, error): (NodeId, AttemptError)| RunError::Execute { node, source: Box::new(error) };
-        let records = self.session.caches_filled(&self.executor.plan.pipeline, filled.map_err(failed)?).await?;
-        self.tell(&records)?;
-        Ok(records)
+        let pipeline = &self.executor.plan.pipeline;
+        self.session.caches_filled(pipeline, filled.map_err(failed)?, &mut self.projector).await
     }
 
     fn bench(&self, progress: Sender<Progress>) -> Result<Workbench<DirBlobs>, RunError> {
         let Executor { plan, host, sandbox_env, protected, targets, .. } = &self.executor;
-        let base = restore::base(&self.session.blobs, &self.session.state)?;
+        let base = restore::base(&self.session.blobs, self.session.state())?;
         let ignored = Arc::new(IgnoreMatcher::new(&base.ignored));
         let is_verification = |kind: HandlerKind| kind == HandlerKind::Verification && plan.checks.verify.is_some();
         let mut kinds = plan.pipeline.nodes.iter().map(|node| node.handler.kind());
@@ -272,7 +247,7 @@ impl Run {
     }
 
     fn holdouts(&self) -> Result<Option<Holdouts>, RunError> {
-        let Session { dir, blobs, state, .. } = &self.session;
+        let Session { dir, blobs, replay: Replay { state, .. }, .. } = &self.session;
         let Some(started) = &state.run else { return Err(RunError::NotStarted) };
         let source = blobs.read_all(&started.pipeline.digest, SOURCE_BYTES_MAX)?;
         Holdouts::open(dir, state, &String::from_utf8_lossy(&source))
@@ -280,14 +255,9 @@ impl Run {
     }
 }
 
-/// The files of a run in its directory.
-fn projector(
-    (dir, blobs): (&RunDir, &Arc<DirBlobs>),
-    pipeline: &Arc<Pipeline>,
-    begin: fn(Dir, Arc<DirBlobs>, Arc<Pipeline>) -> Projector<DirBlobs>,
-) -> Result<Projector<DirBlobs>, RunError> {
-    let dir = dir.dir.try_clone().map_err(|error| RunError::Project(Box::new(error)))?;
-    Ok(begin(dir, Arc::clone(blobs), Arc::clone(pipeline)))
+/// The directory in which the files of a run are.
+fn files_of(dir: &RunDir) -> Result<Dir, RunError> {
+    dir.dir.try_clone().map_err(|error| RunError::Project(Box::new(error)))
 }
 
 fn project_error(error: ProjectError) -> RunError {
@@ -302,13 +272,13 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    fn tell(&mut self, records: &[Record], disk: &DiskGauge) -> Result<(), Box<dyn Error + Send + Sync>> {
-        self.projector.tell(records)?;
+    fn advance(&mut self, disk: &DiskGauge) -> Result<(), Fault> {
+        self.projector.advance()?;
         // Whether a run is over its bound is found out by what is on disk.
         if disk.was_full() { self.write() } else { self.check() }
     }
 
-    fn write(&mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
+    fn write(&mut self) -> Result<(), Fault> {
         self.projector.write()?;
         self.check()
     }
@@ -320,8 +290,34 @@ impl Files<'_> {
         self.projector.write().map_err(|error| self.failed = Some(error))
     }
 
-    fn check(&mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
+    fn check(&mut self) -> Result<(), Fault> {
         self.failed.take().map_or(Ok(()), |error| Err(error.into()))
+    }
+}
+
+/// Who follows a run that is driven: its files, its exchanges with models, and whoever watches.
+struct RunFollower<'a, 'f, W> {
+    files: &'a RefCell<Files<'f>>,
+    told: &'a Notify,
+    disk: &'a DiskGauge,
+    dir: &'a Dir,
+    hints: &'a RefCell<Receiver<Progress>>,
+    watcher: &'a RefCell<Watcher<W>>,
+}
+
+impl<W: FnMut(Update<'_>)> Follow for RunFollower<'_, '_, W> {
+    fn record(&mut self, record: &Record, replay: &Replay) {
+        self.files.borrow_mut().projector.record(record, replay);
+    }
+
+    fn appended(&mut self, records: &[Record]) -> Result<(), Fault> {
+        self.files.borrow_mut().advance(self.disk)?;
+        self.told.notify_one();
+        records.iter().for_each(|record| exchanges::note(self.dir, record));
+        let mut watcher = self.watcher.borrow_mut();
+        show_waiting(self.hints, &mut watcher);
+        watcher.records(records);
+        Ok(())
     }
 }
 

@@ -101,7 +101,9 @@ impl Place {
             spend_max: glovebox_record::spend::SpendBounds::default(),
             labels: BTreeMap::new(),
         };
-        Session::create(self.run_dir(), Worker { name: "w".into(), sandbox: None }, &self.plan, new).await
+        let worker = Worker { name: "w".into(), sandbox: None };
+        let created = Session::create(self.run_dir(), worker, &self.plan, new, |_, _| Ok(())).await;
+        created.map(|(session, (), records)| (session, records))
     }
 
     fn open(&self, started: &RunStarted) -> Result<Option<Holdouts>, HoldoutError> {

@@ -2,7 +2,8 @@
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use glovebox_engine::project::{Projector, WRITE_EVERY};
+use glovebox_engine::driver::Follow;
+use glovebox_engine::project::{ProjectError, Projector, WRITE_EVERY};
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{
     Artifact, Attempt, BranchId, Digest, Event, EventText, NodeId, Receipt, Record, RefusedChange, RouteCandidate,
@@ -10,11 +11,14 @@ use glovebox_journal::event::{
     StageRefusals, StageRetrying, StageStarted, StoredOutput, Task, Verdict, Work,
 };
 use glovebox_journal::ports::BlobStore;
+use glovebox_journal::rewind::Fold;
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::{Failure, FailureClass, Outcome, Status};
+use glovebox_state::evidence::Replay;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,6 +39,38 @@ struct Run {
     pipeline: Arc<Pipeline>,
 }
 
+/// A projector, and the fold that it follows.
+struct FoldedProjector {
+    projector: Projector<DirBlobs>,
+    replay: Replay,
+}
+
+impl FoldedProjector {
+    fn tell(&mut self, records: &[Record]) -> Result<(), ProjectError> {
+        for record in records {
+            if record.seq > self.replay.state.seq {
+                self.replay.apply(record);
+            }
+            self.projector.record(record, &self.replay);
+        }
+        self.projector.advance()
+    }
+}
+
+impl Deref for FoldedProjector {
+    type Target = Projector<DirBlobs>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.projector
+    }
+}
+
+impl DerefMut for FoldedProjector {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.projector
+    }
+}
+
 impl Run {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("tempdir");
@@ -50,8 +86,16 @@ impl Run {
         path
     }
 
-    fn projector(&self, at: &Path) -> Projector<DirBlobs> {
-        Projector::new(open(at), Arc::clone(&self.blobs), Arc::clone(&self.pipeline))
+    fn projector(&self, at: &Path) -> FoldedProjector {
+        let projector = Projector::new(open(at), Arc::clone(&self.blobs), Arc::clone(&self.pipeline));
+        FoldedProjector { projector, replay: Replay::default() }
+    }
+
+    /// Makes all files of a journal.
+    fn rebuild(&self, at: &Path, records: &[Record]) {
+        let mut projector = self.projector(at);
+        projector.tell(records).expect("take");
+        projector.caught_up().expect("write");
     }
 
     fn artifact(&self, name: &str, text: &str) -> Artifact {
@@ -242,8 +286,7 @@ fn made_again_is_the_same_as_made_live_at_every_record() {
         // Whoever resumes is told the last records a second time and goes on from there.
         again.tell(&records[count.saturating_sub(1)..]).expect("go on");
         let whole_at = run.dir(&format!("whole-{count}"));
-        let blobs = Arc::clone(&run.blobs);
-        Projector::rebuild(open(&whole_at), blobs, Arc::clone(&run.pipeline), &records).expect("whole");
+        run.rebuild(&whole_at, &records);
         assert_eq!(files(&again_at), files(&whole_at), "resumed after {count} records");
     }
 }
@@ -300,8 +343,7 @@ fn a_checkpoint_does_not_grow_with_the_run() {
             record(seq, Event::StageFinished(Box::new(finished)))
         });
         let records: Vec<Record> = begun.iter().cloned().chain(stages).collect();
-        let (blobs, pipeline) = (Arc::clone(&run.blobs), Arc::clone(&run.pipeline));
-        Projector::rebuild(open(&at), blobs, pipeline, &records).expect("files");
+        run.rebuild(&at, &records);
         let files = files(&at);
         let checkpoint = json(&files, "checkpoint.json");
         assert_eq!(checkpoint["journal_seq"], records.len());
@@ -317,8 +359,7 @@ fn a_checkpoint_does_not_grow_with_the_run() {
 fn the_trace_tells_the_context_by_what_became_different() {
     let run = Run::new();
     let at = run.dir("run");
-    let blobs = Arc::clone(&run.blobs);
-    Projector::rebuild(open(&at), blobs, Arc::clone(&run.pipeline), &run.records()).expect("files");
+    run.rebuild(&at, &run.records());
     let files = files(&at);
     let mut context = serde_json::Map::new();
     for line in String::from_utf8(files["trace.jsonl"].clone()).expect("text").lines() {
@@ -343,8 +384,7 @@ fn the_trace_tells_the_context_by_what_became_different() {
 fn the_files_say_what_other_tools_read() {
     let run = Run::new();
     let at = run.dir("run");
-    let blobs = Arc::clone(&run.blobs);
-    Projector::rebuild(open(&at), blobs, Arc::clone(&run.pipeline), &run.records()).expect("files");
+    run.rebuild(&at, &run.records());
     let files = files(&at);
     let manifest = json(&files, "manifest.json");
     assert_eq!((manifest["name"].as_str(), manifest["goal"].as_str()), (Some("demo"), Some("make it pass")));
@@ -373,8 +413,7 @@ fn the_files_say_what_other_tools_read() {
 fn a_nodes_folder_holds_its_latest_attempt_and_nothing_forged() {
     let run = Run::new();
     let at = run.dir("run");
-    let blobs = Arc::clone(&run.blobs);
-    Projector::rebuild(open(&at), blobs, Arc::clone(&run.pipeline), &run.records()).expect("files");
+    run.rebuild(&at, &run.records());
     let files = files(&at);
     assert!(!files.keys().any(|name| name.starts_with("workspace/")), "a node never writes into the workspace");
     let status = json(&files, "node-workspace/status.json");
@@ -394,8 +433,7 @@ fn lines_are_whole_sorted_and_of_the_known_types() {
     let run = Run::new();
     let at = run.dir("run");
     let records = run.records();
-    let blobs = Arc::clone(&run.blobs);
-    Projector::rebuild(open(&at), blobs, Arc::clone(&run.pipeline), &records).expect("files");
+    run.rebuild(&at, &records);
     let files = files(&at);
     let progress = String::from_utf8(files["progress.ndjson"].clone()).expect("text");
     let read: Vec<Record> = progress.lines().map(|line| serde_json::from_str(line).expect("record")).collect();

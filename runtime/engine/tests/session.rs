@@ -5,8 +5,7 @@
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::driver::{Assignment, RunError};
-use glovebox_engine::inbox::Inbox;
-use glovebox_engine::run::{NewRun, ResumeTerms, RunDir, Session, apply_changes};
+use glovebox_engine::run::{DriveLimits, NewRun, ResumeTerms, RunDir, Session, apply_changes};
 use glovebox_engine::signals::LocalSignals;
 use glovebox_journal::event::{ChangeOp, Digest, Event, FileChange, Record, StageFiles, StageFinished, Verdict};
 use glovebox_journal::ports::{BlobStore, PortError, RunLog};
@@ -73,7 +72,9 @@ impl Place {
             spend_max: SpendBounds::default(),
             labels: BTreeMap::new(),
         };
-        Session::create(self.run_dir(), worker("first"), &plan(&self.pipeline), new).await.unwrap()
+        let (session, (), records) =
+            Session::create(self.run_dir(), worker("first"), &plan(&self.pipeline), new, |_, _| Ok(())).await.unwrap();
+        (session, records)
     }
 
     fn open(&self) -> Session {
@@ -92,7 +93,7 @@ fn worker(name: &str) -> Worker {
 /// Opens the run as `resume` does: reads and verifies its journal, then takes it over.
 fn open(dir: RunDir, name: &str) -> Result<Session, RunError> {
     let verified = SqliteReader::open(&dir.path.join(JOURNAL_FILE))?.read_terms(None)?;
-    Session::open(dir, worker(name), &verified)?.read(|_| Ok(()))
+    Session::open(dir, worker(name), &verified)?.read(&mut ())
 }
 
 /// A plan whose stages these tests execute themselves.
@@ -151,9 +152,7 @@ async fn drive(place: &Place, session: &mut Session, whole: bool) -> Result<(), 
         ];
         Ok(finish(&claim, changes))
     };
-    session
-        .drive((&place.pipeline, None), (&LocalSignals::new(), None, 4), Inbox::default(), stage, |_, _| Ok(()))
-        .await
+    session.drive(&plan(&place.pipeline), &LocalSignals::new(), DriveLimits::default(), &mut (), stage).await
 }
 
 #[tokio::test]
@@ -173,7 +172,7 @@ async fn the_first_record_names_what_is_stored_already() {
         (started.bounds.steps_max, started.pipeline.goal.as_str(), started.run_id.as_str()),
         (30, "ship", "run-1")
     );
-    assert_eq!(session.state.main().context.text("graph.goal"), "ship");
+    assert_eq!(session.state().main().context.text("graph.goal"), "ship");
 }
 
 #[tokio::test]
@@ -190,11 +189,11 @@ async fn a_run_that_was_cut_off_goes_on_from_its_last_commit() {
 
     let mut session = place.open();
     assert_eq!((session.run_id(), session.verdict()), ("run-1".into(), None));
-    session.resume(&place.pipeline, (ResumeTerms::default(), None)).await.unwrap();
+    session.resume(&place.pipeline, ResumeTerms::default(), None, &mut ()).await.unwrap();
     assert_eq!((place.read("made/new.txt").as_deref(), place.read("old.txt")), (Some("new"), None));
     drive(&place, &mut session, true).await.unwrap();
     assert_eq!(session.verdict(), Some(Verdict::Success));
-    let completed: Vec<&str> = session.state.main().completed.kept().map(|node| node.as_str()).collect();
+    let completed: Vec<&str> = session.state().main().completed.kept().map(|node| node.as_str()).collect();
     assert_eq!(completed, ["start", "a", "b"]);
     let started = kinds(&session).await.into_iter().filter(|kind| *kind == "stage.started").count();
     assert_eq!(started, 3, "`a` once, `b` twice: a finished stage is not executed again");
@@ -217,7 +216,7 @@ async fn a_finished_run_says_so() {
     drop(session);
     let mut session = place.open();
     let before = kinds(&session).await;
-    let error = session.resume(&place.pipeline, (ResumeTerms::default(), None)).await.unwrap_err();
+    let error = session.resume(&place.pipeline, ResumeTerms::default(), None, &mut ()).await.unwrap_err();
     assert_eq!(error.to_string(), "run `run-1` has ended (success), expected one that failed or was interrupted");
     assert_eq!(kinds(&session).await, before);
 }
@@ -252,7 +251,7 @@ async fn a_rotten_blob_stops_a_resume() {
     drop(journal);
     std::fs::remove_file(place.path("run/workspace/made/new.txt")).unwrap();
     let mut session = place.open();
-    let error = session.resume(&place.pipeline, (ResumeTerms::default(), None)).await.unwrap_err();
+    let error = session.resume(&place.pipeline, ResumeTerms::default(), None, &mut ()).await.unwrap_err();
     assert!(matches!(error, RunError::Workspace(_)), "{error}");
     assert_eq!(place.read("made/new.txt"), None, "nothing that is not what was stored gets into the workspace");
 }
@@ -268,7 +267,7 @@ async fn child() {
     let dir = RunDir { dir: Dir::open_ambient_dir(&path, ambient_authority()).unwrap(), path, key: None };
     let pipeline = check(Source::new(SOURCE), &Inputs::default()).pipeline.unwrap();
     let mut session = open(dir, &format!("process {}", std::process::id())).unwrap();
-    session.resume(&pipeline, (ResumeTerms::default(), None)).await.unwrap();
+    session.resume(&pipeline, ResumeTerms::default(), None, &mut ()).await.unwrap();
     let blobs = session.blobs.clone();
     let stage = async |claim: Assignment| -> Result<StageFinished, Failed> {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
@@ -276,10 +275,7 @@ async fn child() {
         let path = format!("by-{}.txt", claim.attempt.task.node);
         Ok(finish(&claim, vec![change(&path, ChangeOp::Write, Some(digest))]))
     };
-    session
-        .drive((&pipeline, None), (&LocalSignals::new(), None, 4), Inbox::default(), stage, |_, _| Ok(()))
-        .await
-        .unwrap();
+    session.drive(&plan(&pipeline), &LocalSignals::new(), DriveLimits::default(), &mut (), stage).await.unwrap();
 }
 
 #[tokio::test]
@@ -306,9 +302,9 @@ async fn a_run_killed_again_and_again_ends_as_if_it_had_not_been() {
     assert_eq!(spawn().wait().unwrap().success(), !finished_before);
     let session = place.open();
     // It may have been killed between the last record and what follows from it, which whoever opens an ended run makes up for.
-    apply_changes(&session.dir.workspace(), &session.blobs, session.state.main().changes.values()).unwrap();
+    apply_changes(&session.dir.workspace(), &session.blobs, session.state().main().changes.values()).unwrap();
     assert_eq!(session.verdict(), Some(Verdict::Success));
-    let completed: Vec<&str> = session.state.main().completed.kept().map(|node| node.as_str()).collect();
+    let completed: Vec<&str> = session.state().main().completed.kept().map(|node| node.as_str()).collect();
     assert_eq!(completed, ["start", "a", "b"]);
     assert_eq!(
         kinds(&session).await.iter().filter(|kind| **kind == "stage.finished").count(),

@@ -27,7 +27,7 @@ pub use branch::verify_failures::VerifyFailures;
 pub use branch::{Branch, OpenTask, Position};
 pub use conversations::{CONVERSATION_FILE, Conversations, LastConversation};
 pub use node_usage::{Efforts, NodeEffort};
-pub use pending_decisions::{PendingDecisions, ResumeState, resume_state};
+pub use pending_decisions::{LastEvents, PendingDecisions, resume_state};
 pub use spending::Spending;
 pub(crate) use spending::is_of_budget;
 pub use visits::Visits;

@@ -3,7 +3,7 @@
 //! An attempt owns its assignment. While it lasts its delivery is held; it is asked to stop when the run is canceled or out of time, and
 //! given up when it does not listen. No result is looked at beyond that.
 
-use super::{Driver, Fault, LEASE_MS, RunError, Stops};
+use super::{Driver, Fault, Follow, LEASE_MS, RunError, Stops};
 use crate::assignment::Assignment;
 use glovebox_journal::event::{Attempt, AttemptId, BranchId, Ending, Event, StageFinished};
 use glovebox_journal::ports::{ClaimQueue, Delivery, RunLog, Signals};
@@ -39,14 +39,14 @@ pub(super) enum Stop {
     NodeOutOfTime,
 }
 
-impl<'a, J: RunLog + ClaimQueue, S: Signals> Driver<'a, J, S> {
+impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
     /// Makes one attempt and watches over it. What it returns borrows nothing of the driver but its ports.
     pub(super) fn attempt<'e, E>(
         &self,
         assignment: Assignment,
         delivery: Delivery,
         (execute, stops): (&'e E, &mut Stops),
-    ) -> impl Future<Output = Result<EndedAttempt, RunError>> + use<'a, 'e, J, S, E>
+    ) -> impl Future<Output = Result<EndedAttempt, RunError>> + use<'a, 'e, J, S, F, E>
     where
         E: AsyncFn(Assignment) -> Result<StageFinished, Fault>,
     {
@@ -66,7 +66,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals> Driver<'a, J, S> {
             Some(Stop::Canceled) if !did_succeed(&finished) => cut(finished),
             _ => finished,
         };
-        let (branch, stored_bytes) = (self.state.branch(branch), self.state.stored_bytes);
+        let (branch, stored_bytes) = (self.replay.state.branch(branch), self.replay.state.stored_bytes);
         match finished.files.recoverable {
             Some(_) => finished.with_own_outcome(|finished| filter_context(branch, finished, stored_bytes)),
             None => filter_context(branch, &mut finished, stored_bytes),
@@ -79,7 +79,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals> Driver<'a, J, S> {
     /// Waits until the run's time is over, for ever when it has no bound. Returns how the run ends then.
     pub(super) async fn deadline(&self) -> Event {
         loop {
-            if let Some(end) = out_of_time(&self.state, Timestamp::now()) {
+            if let Some(end) = out_of_time(&self.replay.state, Timestamp::now()) {
                 return end;
             }
             wait_until(self.time_left().map(|left| Instant::now() + left)).await;
@@ -88,22 +88,23 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals> Driver<'a, J, S> {
 
     /// Time the run still has; none when it has no bound.
     fn time_left(&self) -> Option<Duration> {
-        let wall_max_ms = self.state.run.as_ref()?.bounds.wall_max_ms?;
-        let since = self.state.at.map_or(0, |at| Timestamp::now().as_millisecond().saturating_sub(at.as_millisecond()));
-        let driven_ms = self.state.driven_ms.saturating_add(u64::try_from(since).unwrap_or(0));
+        let wall_max_ms = self.replay.state.run.as_ref()?.bounds.wall_max_ms?;
+        let since =
+            self.replay.state.at.map_or(0, |at| Timestamp::now().as_millisecond().saturating_sub(at.as_millisecond()));
+        let driven_ms = self.replay.state.driven_ms.saturating_add(u64::try_from(since).unwrap_or(0));
         Some(Duration::from_millis(wall_max_ms.saturating_sub(driven_ms)))
     }
 
     /// Time that the node of an attempt still has; none when it has no bound of its own.
     fn node_time_left(&self, attempt: &Attempt) -> Option<Duration> {
         let most = self.pipeline.node(&attempt.task.node)?.bounds.wall_max?;
-        Some(most.saturating_sub(self.state.efforts.of(&attempt.task.node).time(Timestamp::now())))
+        Some(most.saturating_sub(self.replay.state.efforts.of(&attempt.task.node).time(Timestamp::now())))
     }
 
     /// The node's bound ended this attempt: its own failure, which the pipeline can route.
     fn cut_for_time_of_node(&self, mut finished: StageFinished) -> StageFinished {
         let node = self.pipeline.node(&finished.attempt.task.node);
-        let failure = node.and_then(|node| time_of_node_exceeded(&self.state, node, Timestamp::now()));
+        let failure = node.and_then(|node| time_of_node_exceeded(&self.replay.state, node, Timestamp::now()));
         let reason = "the node's wall time ended during the attempt";
         let failure =
             failure.unwrap_or_else(|| Failure::new(FailureClass::Budget, FailureCode::NODE_WALL_TIME, reason));
@@ -114,7 +115,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals> Driver<'a, J, S> {
 
     /// The run's bound, not a request, ended this attempt.
     fn cut_for_time(&self, finished: StageFinished) -> StageFinished {
-        let ended = out_of_time(&self.state, Timestamp::now());
+        let ended = out_of_time(&self.replay.state, Timestamp::now());
         let failure = ended.and_then(|event| event.run_finished()?.failure.clone());
         let reason = "the run's wall time ended during the attempt";
         let failure = failure.unwrap_or_else(|| Failure::new(FailureClass::Budget, FailureCode::RUN_WALL_TIME, reason));

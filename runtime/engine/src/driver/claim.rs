@@ -4,7 +4,7 @@
 //! to the queue: what is due later, and what a cancel, a deadline or a full disk keeps from beginning.
 
 use super::commit::{Batch, Committed};
-use super::{Driver, LEASE_MS, RunError};
+use super::{Driver, Follow, LEASE_MS, RunError};
 use crate::assignment::Assignment;
 use glovebox_host::llm::Steering;
 use glovebox_journal::event::{AttemptId, BranchId, Event, Record, StageStarted, Subject};
@@ -40,12 +40,12 @@ fn new_id() -> AttemptId {
     AttemptId::new(ulid::Ulid::generate().to_string())
 }
 
-impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
+impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     /// Claims what was delivered. No assignment when it is not what the run waits for: a delivery may come twice, and another worker
     /// may have been faster.
     pub(super) async fn claim(&mut self, delivery: &Delivery) -> Result<(Option<Assignment>, Vec<Record>), RunError> {
         let task = &delivery.task;
-        let open = self.state.branch(&task.branch).open();
+        let open = self.replay.state.branch(&task.branch).open();
         let open = open.filter(|open| open.task == *task && open.ready_seq == delivery.ready_seq);
         let id = new_id();
         let Some((attempt, head)) = open.map(|open| (open.attempt(&id), open.head)) else {
@@ -91,13 +91,13 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
 
     /// What an attempt works on. None when it claimed nothing, or another driver has claimed its task since: a lost answer is found late.
     fn assignment(&self, id: &AttemptId, branch: &BranchId) -> Option<Assignment> {
-        let branch = self.state.branch(branch);
+        let branch = self.replay.state.branch(branch);
         let open = branch.open().filter(|open| open.attempt_id.as_ref() == Some(id))?;
         let attempt = open.attempt(id);
-        let granted = self.state.granted(&attempt.task.node);
-        let run = Arc::clone(self.state.run.as_ref()?);
+        let granted = self.replay.state.granted(&attempt.task.node);
+        let run = Arc::clone(self.replay.state.run.as_ref()?);
         let steering = Steering::default();
-        self.state.steering(open).for_each(|message| steering.push(message));
+        self.replay.state.steering(open).for_each(|message| steering.push(message));
         let (token, branch, stop) = (open.head, Arc::clone(branch), Arc::default());
         Some(Assignment { token, attempt, run, granted, branch, stop, steering })
     }

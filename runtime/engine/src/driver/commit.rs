@@ -1,14 +1,15 @@
 //! Storing events together with all that follows from them.
 //!
-//! Events are folded and decided on a copy of the state. The copy is kept only if the append was stored, so the state never holds
-//! what the journal does not. When another driver appended first, its records are read and the decision is made again on them.
+//! Events are folded and decided on a copy of the state. Only what the journal has stored is applied to the run itself, so the run never
+//! holds what the journal does not. When another driver appended first, its records are read and the decision is made again on them.
 //! One append has a bound, since a loop of nodes without work may have no end: the rest is pending, and the loop comes back to it.
 
 use super::claim::NextClaim;
-use super::{CHUNK, Driver, RunError};
+use super::{CHUNK, Driver, Follow, RunError};
 use crate::merge_check::MergeCheck;
 use glovebox_journal::event::{Event, Record, Subject, whole_milliseconds};
 use glovebox_journal::ports::{PortError, RunLog};
+use glovebox_journal::rewind::Fold;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_state::decide::{decide, next_step, parallel_step, resumes_at};
 use glovebox_state::run_state::RunState;
@@ -42,22 +43,22 @@ pub(super) struct Committed {
     pub(super) is_stored: bool,
 }
 
-impl<J: RunLog, S> Driver<'_, J, S> {
+impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
     /// Appends what `propose` makes of the state, and all that follows from it, in one piece. After a conflict the journal is read
     /// on and `propose` is asked again; it answers none when the batch makes no sense any more. A conflict with nothing new to
     /// read is an error.
     pub(super) async fn append(&mut self, propose: impl Fn(&RunState) -> Option<Batch>) -> Result<Committed, RunError> {
         let mut records = Vec::new();
         loop {
-            let Some(Batch { mut expect, events, because, claim }) = propose(&self.state) else {
+            let Some(Batch { mut expect, events, because, claim }) = propose(&self.replay.state) else {
                 return Ok(Committed { records, is_stored: false });
             };
             let at = whole_milliseconds(Timestamp::now());
-            let folded = fold_and_decide((self.pipeline, self.merge_check), self.state.clone(), (at, because), events);
-            let Decided { state: mut decided, mut events, pending } = folded?;
+            let folded =
+                fold_and_decide((self.pipeline, self.merge_check), self.replay.state.clone(), (at, because), events);
+            let Decided { state: decided, mut events, pending } = folded?;
             // Nothing follows from a claim.
             if let Some(claimed) = claim.and_then(|claim| claim.event(&decided, at, &events)) {
-                decided.fold(at, &claimed);
                 events.push(claimed);
             }
             if events.is_empty() {
@@ -66,10 +67,10 @@ impl<J: RunLog, S> Driver<'_, J, S> {
             self.expect_branches(&mut expect, &events);
             match self.journal.append(&self.run, &expect, at, &events).await {
                 Ok(stored) => {
-                    stored.iter().zip(&events).for_each(|(place, event)| decided.note_position(place.seq, event));
-                    self.state = decided;
                     self.pending.follow(&events, pending);
+                    let from = records.len();
                     records.extend(stored.into_iter().zip(events).map(|(place, event)| place.record(at, event)));
+                    self.replay_records(&records[from..]);
                     return Ok(Committed { records, is_stored: true });
                 }
                 Err(PortError::Ambiguous(what)) => {
@@ -95,7 +96,7 @@ impl<J: RunLog, S> Driver<'_, J, S> {
         if because.is_empty() {
             return Ok(Vec::new());
         }
-        let seq = self.state.seq;
+        let seq = self.replay.state.seq;
         let committed = self.append(|state| {
             let batch = Batch { because: because.clone(), ..Batch::of_run(state, &[]) };
             (state.seq == seq).then_some(batch)
@@ -110,7 +111,7 @@ impl<J: RunLog, S> Driver<'_, J, S> {
                 && expect.iter().all(|(known, _)| *known != subject)
                 && let Subject::Branch(id) = &subject
             {
-                let head = self.state.branch(id).head;
+                let head = self.replay.state.branch(id).head;
                 expect.push((subject, head));
             }
         }
@@ -125,9 +126,17 @@ impl<J: RunLog, S> Driver<'_, J, S> {
 
     /// Whoever appended something does what follows from it.
     fn take_in(&mut self, read: &[Record]) {
-        read.iter().for_each(|record| self.state.apply(record));
+        self.replay_records(read);
         if !read.is_empty() {
             self.pending.0.clear();
+        }
+    }
+
+    /// Applies records that are stored, one by one, so that the follower sees the run after each.
+    fn replay_records(&mut self, records: &[Record]) {
+        for record in records {
+            self.replay.apply(record);
+            self.follower.record(record, &self.replay);
         }
     }
 
@@ -145,7 +154,7 @@ impl<J: RunLog, S> Driver<'_, J, S> {
     async fn read_on(&self) -> Result<Vec<Record>, RunError> {
         let mut read: Vec<Record> = Vec::new();
         loop {
-            let from = read.last().map_or(self.state.seq, |record| record.seq) + 1;
+            let from = read.last().map_or(self.replay.state.seq, |record| record.seq) + 1;
             let more = self.journal.read(&self.run, from, CHUNK).await?;
             if more.is_empty() {
                 return Ok(read);

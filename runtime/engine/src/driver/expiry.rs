@@ -1,7 +1,7 @@
 //! Appends events that time or a person causes: answers, steering messages, and parallel nodes whose time is over.
 
 use super::commit::Batch;
-use super::{Driver, RunError};
+use super::{Driver, Follow, RunError};
 use crate::inbox::Inbox;
 use glovebox_journal::event::Record;
 use glovebox_journal::ports::{ClaimQueue, RunLog, Signals};
@@ -9,7 +9,7 @@ use glovebox_state::decide;
 use glovebox_state::run_state::RunState;
 use jiff::Timestamp;
 
-impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
+impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     /// Records one answer or message that is there, or that the time of one parallel node is over. None when there is nothing of it.
     pub(super) async fn note_one(&mut self, inbox: &mut Inbox) -> Result<Option<Vec<Record>>, RunError> {
         if let Some(records) = self.answer_one(inbox).await? {
@@ -22,7 +22,7 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         let goes_on = |state: &RunState| state.canceled.is_none() && state.verdict.is_none();
         let pipeline = self.pipeline;
         let noted = |state: &RunState| decide::due(pipeline, state, now);
-        if !goes_on(&self.state) || noted(&self.state).is_none() {
+        if !goes_on(&self.replay.state) || noted(&self.replay.state).is_none() {
             return Ok(None);
         }
         let committed = self.append(|state| {

@@ -3,7 +3,7 @@
 //! A run that waits holds no process (decision unanswered-gates-pause): the driver returns as soon as nothing but an answer is missing.
 
 use super::commit::{Batch, Committed};
-use super::{Arrival, Driver, RunError};
+use super::{Arrival, Driver, Follow, RunError};
 use crate::inbox::{GivenSteering, Inbox};
 use glovebox_journal::event::{BranchId, Event, HeldStage, Record, RunCanceled, RunPaused, Subject, Task};
 use glovebox_journal::ports::{ClaimQueue, RunLog, Signals};
@@ -12,16 +12,16 @@ use glovebox_state::decide::next_due;
 use jiff::Timestamp;
 use std::time::Duration;
 
-impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
+impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     /// Records one answer that is there, if the run goes on. None when there is none.
     pub(super) async fn answer_one(&mut self, inbox: &mut Inbox) -> Result<Option<Vec<Record>>, RunError> {
-        if self.state.canceled.is_some() || self.state.verdict.is_some() {
+        if self.replay.state.canceled.is_some() || self.replay.state.verdict.is_some() {
             return Ok(None);
         }
         let now = Timestamp::now();
-        let found = self.state.questions().find_map(|open| Some((inbox.answer(open, now)?, open.head)));
+        let found = self.replay.state.questions().find_map(|open| Some((inbox.answer(open, now)?, open.head)));
         let Some((answered, head)) = found else {
-            inbox.ask(self.state.questions());
+            inbox.ask(self.replay.state.questions());
             return Ok(None);
         };
         let question = answered.question.clone();
@@ -55,17 +55,23 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
 
     /// True when nothing but an answer is missing.
     pub(super) fn waits_for_people(&self) -> bool {
-        self.state.questions().next().is_some()
+        self.replay.state.questions().next().is_some()
     }
 
     /// With nothing under way and nothing ready: waits for a person who is here, or pauses the run. Returns false
     /// when no process is needed any more.
     pub(super) async fn wait_for_people(&mut self, inbox: &mut Inbox) -> Result<(Vec<Record>, bool), RunError> {
         let now = Timestamp::now();
-        if inbox.is_pausing() || !self.state.questions().any(|open| inbox.waits_for(&open.asked, now)) {
+        if inbox.is_pausing() || !self.replay.state.questions().any(|open| inbox.waits_for(&open.asked, now)) {
             return self.pause(inbox).await;
         }
-        let due = self.state.questions().filter_map(|open| open.asked.due_at).chain(next_due(&self.state)).min();
+        let due = self
+            .replay
+            .state
+            .questions()
+            .filter_map(|open| open.asked.due_at)
+            .chain(next_due(&self.replay.state))
+            .min();
         let left = due.map(|due| Duration::try_from(due.duration_since(now)).unwrap_or(Duration::ZERO));
         let records = tokio::select! {
             biased;
@@ -81,8 +87,8 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
     /// off, and is made again when the run is resumed. Any other arrival is given back.
     pub(super) fn held(&self, arrival: Arrival) -> Result<(HeldStage, BranchId), Arrival> {
         let Arrival::Ended(mut ended) = arrival else { return Err(arrival) };
-        let branch = self.state.branch(&ended.delivery.task.branch);
-        let is_needed = self.state.canceled.is_none() && branch.canceled.is_none() && ended.stop.is_none();
+        let branch = self.replay.state.branch(&ended.delivery.task.branch);
+        let is_needed = self.replay.state.canceled.is_none() && branch.canceled.is_none() && ended.stop.is_none();
         let is_held = is_needed && !self.is_asked_to_stop();
         let failure = ended.finished.outcome.failure.take_if(|failure| is_held && lacks_credit(failure));
         let Some(failure) = failure else { return Err(Arrival::Ended(ended)) };

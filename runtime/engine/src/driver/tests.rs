@@ -1,7 +1,6 @@
 //! The loop over a real journal, with stages that are closures.
 
 use super::*;
-use crate::inbox::Inbox;
 use crate::signals::LocalSignals;
 use glovebox_journal::event::{Attempt, Ending, FileChange};
 use glovebox_journal::sqlite::SqliteLog;
@@ -11,6 +10,7 @@ use glovebox_state::simulation::{finished, pipeline, started};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::path::Path;
+use std::rc::Rc;
 
 const GRAPH: &str =
     "digraph g { start [shape=Mdiamond]; exit [shape=Msquare]; d [shape=diamond]; a [max_retries=1]; b; fix;
@@ -54,22 +54,17 @@ fn driver<'a>(
     journal: &'a SqliteLog,
     signals: &'a LocalSignals,
 ) -> Driver<'a, SqliteLog, LocalSignals> {
-    let (worker, state) = ("test".into(), RunState::default());
-    Driver {
-        run: RUN.into(),
-        pipeline,
-        journal,
-        signals,
-        worker,
-        grace: GRACE,
-        no_change: None,
-        disk: None,
-        merge_check: None,
-        parallel_max: 4,
-        inbox: Inbox::default(),
-        state,
-        pending: PendingDecisions::default(),
-    }
+    Driver { parallel_max: 4, ..Driver::new(RUN.into(), pipeline, journal, signals, "test".into(), ()) }
+}
+
+fn recorded<'a>(
+    pipeline: &'a Pipeline,
+    journal: &'a SqliteLog,
+    signals: &'a LocalSignals,
+    recorder: &Recorder,
+) -> Driver<'a, SqliteLog, LocalSignals, Recorder> {
+    let driver = Driver::new(RUN.into(), pipeline, journal, signals, "test".into(), recorder.clone());
+    Driver { parallel_max: 4, ..driver }
 }
 
 fn journal(folder: &Path) -> SqliteLog {
@@ -82,6 +77,28 @@ fn first(pipeline: &Pipeline, wall_max_ms: Option<u64>) -> Event {
 
 fn names(state: &RunState) -> Vec<&str> {
     state.main().completed.kept().map(NodeId::as_str).collect()
+}
+
+/// A follower that keeps what it gets.
+#[derive(Clone, Default)]
+struct Recorder {
+    records: Rc<RefCell<Vec<Record>>>,
+    /// How many records each append had.
+    appends: Rc<RefCell<Vec<usize>>>,
+}
+
+impl Follow for Recorder {
+    fn record(&mut self, record: &Record, replay: &Replay) {
+        assert_eq!(replay.state.seq, record.seq, "the run after the record, not after the append");
+        assert_eq!(replay.summary.head.records, record.seq);
+        self.records.borrow_mut().push(record.clone());
+    }
+
+    fn appended(&mut self, records: &[Record]) -> Result<(), Fault> {
+        assert!(self.records.borrow().ends_with(records), "told after each of them");
+        self.appends.borrow_mut().push(records.len());
+        Ok(())
+    }
 }
 
 async fn replayed(log: &SqliteLog) -> (RunState, PendingDecisions) {
@@ -97,27 +114,19 @@ fn reason(state: &RunState) -> String {
 async fn a_run_is_driven_to_its_end_and_reads_back_the_same() {
     let (folder, pipeline, signals) = (tempfile::tempdir().unwrap(), pipeline(GRAPH), LocalSignals::new());
     let log = journal(folder.path());
-    let told = RefCell::new(Vec::new());
-    let mut driver = driver(&pipeline, &log, &signals);
-    let beginning = driver.start(first(&pipeline, None)).await.unwrap();
-    told.borrow_mut().extend(beginning);
-    let project = |records: &[Record], _: &RunState| {
-        told.borrow_mut().extend_from_slice(records);
-        Ok(())
-    };
-    driver.drive(at_once, project).await.unwrap();
-    assert_eq!(reason(&driver.state), "success");
-    assert_eq!(names(&driver.state), ["start", "a", "b", "d", "fix", "b", "d"]);
-    assert_eq!(driver.state.main().node, Some("exit".into()));
-    assert_eq!(driver.state.main().context.text("graph.goal"), "", "a handler cannot write engine keys");
-    assert_eq!(driver.state.refusals_total, 5, "one per attempt");
-    assert_eq!(
-        told.into_inner(),
-        log.read(&RUN.into(), 1, 1000).await.unwrap(),
-        "every record was told, once and in order"
-    );
+    let recorder = Recorder::default();
+    let mut driver = recorded(&pipeline, &log, &signals, &recorder);
+    driver.start(first(&pipeline, None)).await.unwrap();
+    driver.drive(at_once).await.unwrap();
+    assert_eq!(reason(&driver.replay.state), "success");
+    assert_eq!(names(&driver.replay.state), ["start", "a", "b", "d", "fix", "b", "d"]);
+    assert_eq!(driver.replay.state.main().node, Some("exit".into()));
+    assert_eq!(driver.replay.state.main().context.text("graph.goal"), "", "a handler cannot write engine keys");
+    assert_eq!(driver.replay.state.refusals_total, 5, "one per attempt");
+    let told = recorder.records.take();
+    assert_eq!(told, log.read(&RUN.into(), 1, 1000).await.unwrap(), "every record was told, once and in order");
     let (replayed, _) = replayed(&log).await;
-    assert_eq!(replayed, driver.state);
+    assert_eq!(replayed, driver.replay.state);
 }
 
 #[tokio::test]
@@ -126,7 +135,7 @@ async fn every_prefix_of_the_journal_can_be_resumed() {
     let log = journal(folder.path());
     let mut whole = driver(&pipeline, &log, &signals);
     whole.start(first(&pipeline, None)).await.unwrap();
-    whole.drive(at_once, |_, _| Ok(())).await.unwrap();
+    whole.drive(at_once).await.unwrap();
     let records = log.read(&RUN.into(), 1, 1000).await.unwrap();
     for length in 1..records.len() {
         let folder = tempfile::tempdir().unwrap();
@@ -137,14 +146,14 @@ async fn every_prefix_of_the_journal_can_be_resumed() {
         drop(log);
         let log = journal(folder.path());
         let (state, last) = replayed(&log).await;
-        let mut resumed = Driver { state, ..driver(&pipeline, &log, &signals) };
+        let mut resumed = Driver { replay: Replay { state, ..Replay::default() }, ..driver(&pipeline, &log, &signals) };
         resumed.resume(last, RunResumed::default()).await.unwrap();
-        resumed.drive(at_once, |_, _| Ok(())).await.unwrap();
-        assert_eq!(resumed.state.verdict, whole.state.verdict, "after record {length}");
-        assert_eq!(resumed.state.main().completed, whole.state.main().completed);
-        assert_eq!(resumed.state.main().context, whole.state.main().context);
-        assert_eq!(resumed.state.steps, whole.state.steps);
-        assert_eq!(replayed(&log).await.0, resumed.state);
+        resumed.drive(at_once).await.unwrap();
+        assert_eq!(resumed.replay.state.verdict, whole.replay.state.verdict, "after record {length}");
+        assert_eq!(resumed.replay.state.main().completed, whole.replay.state.main().completed);
+        assert_eq!(resumed.replay.state.main().context, whole.replay.state.main().context);
+        assert_eq!(resumed.replay.state.steps, whole.replay.state.steps);
+        assert_eq!(replayed(&log).await.0, resumed.replay.state);
     }
 }
 
@@ -174,7 +183,7 @@ async fn drive_and_stop(driver: &mut Driver<'_, SqliteLog, LocalSignals>, at: u3
         cut.model.turns_used = 7;
         Ok(if is_cut { cut } else { answer(&claim) })
     };
-    driver.drive(stopped, |_, _| Ok(())).await.unwrap();
+    driver.drive(stopped).await.unwrap();
 }
 
 #[tokio::test]
@@ -183,7 +192,7 @@ async fn a_run_that_a_signal_stopped_goes_on_and_ends_as_if_it_had_not_been() {
     let log = journal(folder.path());
     let mut whole = driver(&pipeline, &log, &signals);
     whole.start(first(&pipeline, None)).await.unwrap();
-    whole.drive(at_once, |_, _| Ok(())).await.unwrap();
+    whole.drive(at_once).await.unwrap();
     for (at, is_cut) in (1..=6).flat_map(|at| [(at, true), (at, false)]) {
         let (folder, signals) = (tempfile::tempdir().unwrap(), LocalSignals::new());
         let log = journal(folder.path());
@@ -191,27 +200,27 @@ async fn a_run_that_a_signal_stopped_goes_on_and_ends_as_if_it_had_not_been() {
         stopped.start(first(&pipeline, None)).await.unwrap();
         drive_and_stop(&mut stopped, at, is_cut).await;
         if at == 6 {
-            assert_eq!(reason(&stopped.state), "success", "there are five attempts");
+            assert_eq!(reason(&stopped.replay.state), "success", "there are five attempts");
             continue;
         }
-        assert_eq!(reason(&stopped.state), "run/canceled: canceled by signal INT", "{at} {is_cut}");
-        assert!(!stopped.state.is_over() && !stopped.state.main().changes.contains_key("half.txt"));
+        assert_eq!(reason(&stopped.replay.state), "run/canceled: canceled by signal INT", "{at} {is_cut}");
+        assert!(!stopped.replay.state.is_over() && !stopped.replay.state.main().changes.contains_key("half.txt"));
         let (state, last) = replayed(&log).await;
-        assert_eq!(state, stopped.state, "{at} {is_cut}");
+        assert_eq!(state, stopped.replay.state, "{at} {is_cut}");
         let signals = LocalSignals::new();
-        let mut resumed = Driver { state, ..driver(&pipeline, &log, &signals) };
+        let mut resumed = Driver { replay: Replay { state, ..Replay::default() }, ..driver(&pipeline, &log, &signals) };
         resumed.resume(last, RunResumed::default()).await.unwrap();
-        assert!(resumed.state.stopped.is_none() && resumed.state.canceled.is_none());
-        resumed.drive(at_once, |_, _| Ok(())).await.unwrap();
-        assert_eq!(resumed.state.verdict, whole.state.verdict, "{at} {is_cut}");
-        assert_eq!(resumed.state.main().completed, whole.state.main().completed, "{at} {is_cut}");
-        assert_eq!(resumed.state.main().context, whole.state.main().context, "{at} {is_cut}");
+        assert!(resumed.replay.state.stopped.is_none() && resumed.replay.state.canceled.is_none());
+        resumed.drive(at_once).await.unwrap();
+        assert_eq!(resumed.replay.state.verdict, whole.replay.state.verdict, "{at} {is_cut}");
+        assert_eq!(resumed.replay.state.main().completed, whole.replay.state.main().completed, "{at} {is_cut}");
+        assert_eq!(resumed.replay.state.main().context, whole.replay.state.main().context, "{at} {is_cut}");
         assert_eq!(
-            (resumed.state.steps, &resumed.state.main().nodes),
-            (whole.state.steps, &whole.state.main().nodes),
+            (resumed.replay.state.steps, &resumed.replay.state.main().nodes),
+            (whole.replay.state.steps, &whole.replay.state.main().nodes),
             "{at} {is_cut}"
         );
-        assert_eq!(replayed(&log).await.0, resumed.state);
+        assert_eq!(replayed(&log).await.0, resumed.replay.state);
     }
 }
 
@@ -222,48 +231,40 @@ async fn a_run_that_was_canceled_for_good_stays_so() {
     let mut canceled = driver(&pipeline, &log, &signals);
     canceled.start(first(&pipeline, None)).await.unwrap();
     signals.cancel("glovebox cancel");
-    canceled.drive(at_once, |_, _| Ok(())).await.unwrap();
-    assert!(canceled.state.is_over() && replayed(&log).await.0.is_over());
+    canceled.drive(at_once).await.unwrap();
+    assert!(canceled.replay.state.is_over() && replayed(&log).await.0.is_over());
 }
 
 #[tokio::test]
 async fn an_attempt_of_a_driver_that_was_overtaken_stores_nothing() {
     let (folder, pipeline, signals) = (tempfile::tempdir().unwrap(), pipeline(GRAPH), LocalSignals::new());
     let log = journal(folder.path());
-    let mut zombie = driver(&pipeline, &log, &signals);
-    let told_before = zombie.start(first(&pipeline, None)).await.unwrap().len();
-    let told = RefCell::new(Vec::new());
+    let recorder = Recorder::default();
+    let mut zombie = recorded(&pipeline, &log, &signals, &recorder);
+    zombie.start(first(&pipeline, None)).await.unwrap();
     let result = zombie
-        .drive(
-            async |claim: Assignment| {
-                // Meanwhile another driver takes the run over, claims the same attempt and drives on to the end.
-                let (state, last) = replayed(&log).await;
-                let mut successor = Driver { state, ..driver(&pipeline, &log, &signals) };
-                successor.resume(last, RunResumed::default()).await.unwrap();
-                let open = successor.state.main().open().cloned().unwrap();
-                log.done(&Delivery { run: RUN.into(), task: open.task, ready_seq: open.head - 1 }).await.unwrap();
-                successor.drive(at_once, |_, _| Ok(())).await.unwrap();
-                let mut late = answer(&claim);
-                late.model.turns_used = 99;
-                Ok(late)
-            },
-            |records, _| {
-                told.borrow_mut().extend_from_slice(records);
-                Ok(())
-            },
-        )
+        .drive(async |claim: Assignment| {
+            // Meanwhile another driver takes the run over, claims the same attempt and drives on to the end.
+            let (state, last) = replayed(&log).await;
+            let mut successor =
+                Driver { replay: Replay { state, ..Replay::default() }, ..driver(&pipeline, &log, &signals) };
+            successor.resume(last, RunResumed::default()).await.unwrap();
+            let open = successor.replay.state.main().open().cloned().unwrap();
+            log.done(&Delivery { run: RUN.into(), task: open.task, ready_seq: open.head - 1 }).await.unwrap();
+            successor.drive(at_once).await.unwrap();
+            let mut late = answer(&claim);
+            late.model.turns_used = 99;
+            Ok(late)
+        })
         .await;
     result.unwrap();
     let records = log.read(&RUN.into(), 1, 100).await.unwrap();
     assert!(
         !records.iter().any(|record| matches!(&record.event, Event::StageFinished(one) if one.model.turns_used == 99))
     );
-    assert_eq!(
-        told.into_inner(),
-        records[told_before..],
-        "what the other driver appended is told too, once and in order"
-    );
-    assert_eq!(replayed(&log).await.0, zombie.state);
+    let told = recorder.records.take();
+    assert_eq!(told, records, "what the other driver appended is told too, once and in order");
+    assert_eq!(replayed(&log).await.0, zombie.replay.state);
 }
 
 #[tokio::test]
@@ -280,8 +281,8 @@ async fn a_cancel_stops_the_attempt_and_the_run() {
         let failure = Failure::new(FailureClass::Canceled, "run/canceled", "asked to");
         Ok(StageFinished { ending: Ending::Canceled, ..finished(&open(&claim), Outcome::failed(failure)) })
     };
-    driver.drive(listening, |_, _| Ok(())).await.unwrap();
-    assert_eq!(reason(&driver.state), "run/canceled: canceled by signal INT");
+    driver.drive(listening).await.unwrap();
+    assert_eq!(reason(&driver.replay.state), "run/canceled: canceled by signal INT");
     let kinds: Vec<_> = log.read(&RUN.into(), 1, 100).await.unwrap().iter().map(|record| record.event.kind()).collect();
     let expected = ["run.canceled", "stage.finished", "run.finished"];
     assert_eq!(kinds[kinds.len() - 3..], expected, "no edge was chosen");
@@ -298,9 +299,9 @@ async fn an_attempt_that_does_not_listen_is_given_up() {
         signals.cancel("signal TERM");
         std::future::pending().await
     };
-    driver.drive(deaf, |_, _| Ok(())).await.unwrap();
-    assert_eq!(reason(&driver.state), "run/canceled: canceled by signal TERM");
-    assert!(driver.state.main().changes.is_empty());
+    driver.drive(deaf).await.unwrap();
+    assert_eq!(reason(&driver.replay.state), "run/canceled: canceled by signal TERM");
+    assert!(driver.replay.state.main().changes.is_empty());
 }
 
 #[tokio::test]
@@ -315,8 +316,8 @@ async fn a_cancel_before_anything_is_under_way_ends_the_run() {
         calls.set(calls.get() + 1);
         at_once(claim).await
     };
-    driver.drive(counted, |_, _| Ok(())).await.unwrap();
-    assert_eq!((calls.get(), reason(&driver.state).as_str()), (0, "run/canceled: canceled by signal INT"));
+    driver.drive(counted).await.unwrap();
+    assert_eq!((calls.get(), reason(&driver.replay.state).as_str()), (0, "run/canceled: canceled by signal INT"));
 }
 
 #[tokio::test]
@@ -338,8 +339,8 @@ async fn the_runs_time_ends_an_attempt_and_a_wait() {
             let failure = Failure::new(FailureClass::Canceled, "run/canceled", "asked to");
             Ok(StageFinished { ending: Ending::Canceled, ..finished(&open(&claim), Outcome::failed(failure)) })
         };
-        driver.drive(stage, |_, _| Ok(())).await.unwrap();
-        let failure = driver.state.verdict.as_ref().unwrap().failure.as_ref().unwrap();
+        driver.drive(stage).await.unwrap();
+        let failure = driver.replay.state.verdict.as_ref().unwrap().failure.as_ref().unwrap();
         assert_eq!(
             (failure.class, failure.code.as_str()),
             (FailureClass::Budget, "limit/max_wall_time"),
@@ -355,15 +356,17 @@ async fn a_fault_of_the_runtime_leaves_a_run_that_can_be_resumed() {
     let mut driver = driver(&pipeline, &log, &signals);
     driver.start(first(&pipeline, None)).await.unwrap();
     let broken = async |_: Assignment| Err("the disk is full".into());
-    let error = driver.drive(broken, |_, _| Ok(())).await.unwrap_err();
+    let error = driver.drive(broken).await.unwrap_err();
     assert_eq!(error.to_string(), "could not execute node `a`");
+    drop(driver);
     drop(log);
     let log = journal(folder.path());
     let (state, last) = replayed(&log).await;
-    let mut resumed = Driver { state, ..self::driver(&pipeline, &log, &signals) };
+    let mut resumed =
+        Driver { replay: Replay { state, ..Replay::default() }, ..self::driver(&pipeline, &log, &signals) };
     resumed.resume(last, RunResumed::default()).await.unwrap();
-    resumed.drive(at_once, |_, _| Ok(())).await.unwrap();
-    assert_eq!(reason(&resumed.state), "success");
+    resumed.drive(at_once).await.unwrap();
+    assert_eq!(reason(&resumed.replay.state), "success");
 }
 
 #[tokio::test]
@@ -387,10 +390,10 @@ async fn what_a_run_keeps_in_memory_does_not_grow_with_its_length() {
         changed.files.changes.push(change);
         Ok(changed)
     };
-    driver.drive(changing, |_, _| Ok(())).await.unwrap();
-    let branch = driver.state.main();
+    driver.drive(changing).await.unwrap();
+    let branch = driver.replay.state.main();
     assert_eq!((branch.changes.size(), branch.nodes.size()), (3, 2));
-    assert_eq!((branch.completed.total(), branch.completed.kept().count()), (driver.state.steps, 256));
+    assert_eq!((branch.completed.total(), branch.completed.kept().count()), (driver.replay.state.steps, 256));
 }
 
 #[tokio::test]
@@ -399,19 +402,15 @@ async fn a_loop_without_stages_is_appended_in_parts_and_goes_on_from_each() {
         start -> c -> d; d -> c [weight=2]; d -> exit [condition=\"outcome=fail\"] }";
     let (folder, pipeline, signals) = (tempfile::tempdir().unwrap(), pipeline(graph), LocalSignals::new());
     let log = journal(folder.path());
-    let mut whole = driver(&pipeline, &log, &signals);
-    let first = Event::RunStarted(Box::new(started(&pipeline, 100_000, None)));
-    let parts = RefCell::new(vec![whole.start(first).await.unwrap().len()]);
-    let told = |records: &[Record], _: &RunState| {
-        parts.borrow_mut().push(records.len());
-        Ok(())
-    };
-    whole.drive(at_once, told).await.unwrap();
-    assert_eq!(reason(&whole.state), "limit/max_visits: node `d` exceeded `max_visits` (400).");
-    let parts = parts.into_inner();
+    let recorder = Recorder::default();
+    let mut whole = recorded(&pipeline, &log, &signals, &recorder);
+    whole.start(Event::RunStarted(Box::new(started(&pipeline, 100_000, None)))).await.unwrap();
+    whole.drive(at_once).await.unwrap();
+    assert_eq!(reason(&whole.replay.state), "limit/max_visits: node `d` exceeded `max_visits` (400).");
+    let parts = recorder.appends.take();
     assert!(parts.len() > 6 && parts.iter().all(|part| *part <= 257), "{parts:?}");
     let records = log.read(&RUN.into(), 1, usize::MAX).await.unwrap();
-    assert_eq!(replayed(&log).await.0, whole.state);
+    assert_eq!(replayed(&log).await.0, whole.replay.state);
     for length in [255, 256, 257, 300, records.len() - 1] {
         let folder = tempfile::tempdir().unwrap();
         let log = journal(folder.path());
@@ -420,11 +419,11 @@ async fn a_loop_without_stages_is_appended_in_parts_and_goes_on_from_each() {
             log.append(&RUN.into(), &[], part[0].at, &events).await.unwrap();
         }
         let (state, last) = replayed(&log).await;
-        let mut resumed = Driver { state, ..driver(&pipeline, &log, &signals) };
+        let mut resumed = Driver { replay: Replay { state, ..Replay::default() }, ..driver(&pipeline, &log, &signals) };
         resumed.resume(last, RunResumed::default()).await.unwrap();
-        resumed.drive(at_once, |_, _| Ok(())).await.unwrap();
-        assert_eq!(resumed.state.verdict, whole.state.verdict, "after record {length}");
-        assert_eq!(resumed.state.steps, whole.state.steps);
-        assert_eq!(resumed.state.main().completed, whole.state.main().completed);
+        resumed.drive(at_once).await.unwrap();
+        assert_eq!(resumed.replay.state.verdict, whole.replay.state.verdict, "after record {length}");
+        assert_eq!(resumed.replay.state.steps, whole.replay.state.steps);
+        assert_eq!(resumed.replay.state.main().completed, whole.replay.state.main().completed);
     }
 }

@@ -21,7 +21,7 @@ pub(super) const LOGS_MAX: usize = 100;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "checkpoint.json")]
 pub struct CheckpointFile {
-    /// Always 2.
+    /// Always 1.
     pub schema_version: u32,
     /// The run's id.
     pub run_id: String,

@@ -11,6 +11,7 @@ use glovebox_journal::event::{
 };
 use glovebox_journal::ports::BlobStore;
 use glovebox_record::Outcome;
+use glovebox_state::run_state::RunState;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -63,9 +64,9 @@ impl<B: BlobStore> Projector<B> {
         self.kept(&folder, finished)
     }
 
-    pub(super) fn passed(&mut self, passed: &StagePassed) -> Result<(), ProjectError> {
+    pub(super) fn passed(&mut self, passed: &StagePassed, state: &RunState) -> Result<(), ProjectError> {
         let task = passed.task();
-        let outcome = self.state.branch(&passed.branch).outcome(&passed.node).cloned();
+        let outcome = state.branch(&passed.branch).outcome(&passed.node).cloned();
         let outcome = outcome.unwrap_or_else(|| Outcome::new(passed.status));
         let owner = Owner { task: &task, attempt: None };
         self.file(&task_folder(&task), "status.json", &encode(&outcome, owner))

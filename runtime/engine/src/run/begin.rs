@@ -3,10 +3,11 @@
 //! Everything that `run.started` names is durable before it is appended. A directory without that record is no run, whatever
 //! else lies in it.
 
-use super::session::{driver, stores};
+use super::session::stores;
 use super::{HOLDOUTS_DIR, HoldoutError, RunDir, Session};
-use crate::driver::RunError;
+use crate::driver::{Driver, Follow, RunError};
 use crate::holdouts;
+use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{
     Event, Record, RunId, RunStarted, SCHEMA_VERSION, StartedModel, StartedPipeline, StartedPlan, StartedSandbox,
     StartedWorkspace,
@@ -19,7 +20,6 @@ use glovebox_plan::prepare::executor::Worker;
 use glovebox_record::RunBounds;
 use glovebox_record::SandboxRecord;
 use glovebox_record::spend::SpendBounds;
-use glovebox_state::run_state::{PendingDecisions, RunState};
 use glovebox_workspace::project::{self, Base, Include};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -58,13 +58,14 @@ pub struct NewRun<'a> {
 
 impl Session {
     /// Starts a run in an empty directory: copies the project, stores what the first record names, appends it with all that
-    /// follows up to the first attempt. Returns what was appended, for the projections.
-    pub async fn create(
+    /// follows up to the first attempt. Returns what was appended. `follower` makes who follows it, over the run's blobs.
+    pub async fn create<F: Follow>(
         dir: RunDir,
         worker: Worker,
         plan: &Plan,
         mut new: NewRun<'_>,
-    ) -> Result<(Self, Vec<Record>), RunError> {
+        follower: impl FnOnce(&RunDir, &Arc<DirBlobs>) -> Result<F, RunError>,
+    ) -> Result<(Self, F, Vec<Record>), RunError> {
         let (owner, journal, blobs) = stores(&dir, &new.run_id)?;
         let mut include = std::mem::take(&mut new.include);
         // Before anything else: whatever is made of the project later does not have them.
@@ -98,17 +99,13 @@ impl Session {
         started.model.script_digest = script.map(|script| blobs.put_bytes(script)).transpose()?;
         flush(vec![dir.workspace(), dir.path.join(HOLDOUTS_DIR)]).await?;
         let run = started.run_id.clone();
-        let mut driver = driver(
-            (run, RunState::default(), PendingDecisions::default()),
-            &plan.pipeline,
-            (&journal, &blobs, &()),
-            &worker,
-        );
+        let mut follower = follower(&dir, &blobs)?;
+        let mut driver = Driver::new(run, &plan.pipeline, &journal, &(), worker.name.clone(), &mut follower);
         let records = driver.start(Event::RunStarted(Box::new(started))).await?;
-        let (state, last) = (driver.state, driver.pending);
+        let (replay, pending) = driver.into_parts();
         let (dir, left_out) = (Arc::new(dir), base.skipped);
-        let session = Self { dir, journal, blobs, state, worker, last, open_copies, left_out, _owner: owner };
-        Ok((session, records))
+        let session = Self { dir, journal, blobs, replay, worker, pending, open_copies, left_out, _owner: owner };
+        Ok((session, follower, records))
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 impl Run {
     pub(super) fn budget(&self) -> Budget {
-        let (plan, state) = (&self.executor.plan, &self.session.state);
+        let (plan, state) = (&self.executor.plan, self.session.state());
         let most = state.run.as_ref().map(|run| run.bounds.spend_max).unwrap_or_default();
         let run = Purse { most: most.least(plan.bounds.spend_max), spent: state.spending.total };
         let bounded = plan.pipeline.nodes.iter().filter(|node| !node.bounds.spend_max.is_open());

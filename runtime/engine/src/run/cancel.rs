@@ -21,15 +21,15 @@ pub async fn cancel(
     verified: &VerifiedJournal,
     canceled: RunCanceled,
 ) -> Result<bool, RunError> {
-    let (mut session, records) = Session::open(dir, worker, verified)?.read_whole()?;
-    if session.state.is_over() {
+    let unread = Session::open(dir, worker, verified)?;
+    let files = unread.dir.dir.try_clone().map_err(|error| RunError::Project(Box::new(error)))?;
+    let mut projector = Projector::new(files, Arc::clone(&unread.blobs), Arc::clone(&pipeline));
+    let (mut session, _) = unread.read_whole(&mut projector)?;
+    if session.state().is_over() {
         return Ok(false);
     }
     sweep(&session.dir);
-    let ended = session.cancel(&pipeline, canceled).await?;
-    let files = session.dir.dir.try_clone().map_err(|error| RunError::Project(Box::new(error)))?;
-    let mut projector = Projector::new(files, Arc::clone(&session.blobs), pipeline);
-    projector.tell(&records).and_then(|()| projector.tell(&ended)).map_err(project_error)?;
+    session.cancel(&pipeline, canceled, &mut projector).await?;
     projector.caught_up().map_err(project_error)?;
     Ok(true)
 }

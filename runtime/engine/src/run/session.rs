@@ -10,7 +10,7 @@ use super::workspace::keep_replaced;
 use super::{OWNER_FILE, OpenCopy, RunDir, VisitPoint, apply_changes};
 use crate::assignment::Assignment;
 use crate::disk::DiskGauge;
-use crate::driver::{Driver, GRACE, RunError};
+use crate::driver::{Driver, Fault, Follow, RunError};
 use crate::inbox::{Inbox, forget_requests};
 use crate::merge_check::MergeCheck;
 use crate::run_dir::branch_workspace;
@@ -20,23 +20,22 @@ use glovebox_journal::event::{
     Verdict, WentBack,
 };
 use glovebox_journal::ports::{BlobStore, RunLog, Signals};
-use glovebox_journal::rewind;
+use glovebox_journal::rewind::{self, Fold};
 use glovebox_journal::sqlite::{Owner, Queue, SqliteLog, Tip, VerifiedJournal};
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_plan::plan::compare::{Addition, Change, additions};
 use glovebox_plan::plan::{Plan, PlanCapabilities};
 use glovebox_plan::prepare::executor::Worker;
 use glovebox_record::RunBounds;
-use glovebox_record::no_change::NoChangeRule;
 use glovebox_record::scope::Entry;
 use glovebox_record::spend::SpendBounds;
 use glovebox_state::decide::{limit_reached, resumes_at, visits_used_up};
-use glovebox_state::run_state::{PendingDecisions, ResumeState, RunState, resume_state};
+use glovebox_state::evidence::Replay;
+use glovebox_state::run_state::{LastEvents, PendingDecisions, RunState};
 use glovebox_workspace::project::SkippedEntry;
 use glovebox_workspace::run_folder::JOURNAL_FILE;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,14 +47,14 @@ pub struct Session {
     pub journal: SqliteLog,
     /// Its blobs.
     pub blobs: Arc<DirBlobs>,
-    /// Its state.
-    pub state: RunState,
+    /// The run so far: the one fold of its journal.
+    pub replay: Replay,
     /// Copies of hold-outs that the workspace began with, where the pipeline allows them; found by [`Session::create`].
     pub open_copies: Vec<OpenCopy>,
     /// Files of the project that could not be copied; found by [`Session::create`].
     pub left_out: Vec<SkippedEntry>,
     pub(super) worker: Worker,
-    pub(super) last: PendingDecisions,
+    pub(super) pending: PendingDecisions,
     // Dropped last: no other process may open the stores above before they are closed.
     pub(super) _owner: Owner,
 }
@@ -119,6 +118,15 @@ impl Replan {
     }
 }
 
+/// What bounds the driving of a run, beside its plan.
+#[derive(Default)]
+pub struct DriveLimits<'a> {
+    /// Answers, steering messages and requests to pause from other processes.
+    pub inbox: Inbox,
+    /// The disk gauge: no stage begins while the run's folder holds more than it allows. None where disk space has no bound.
+    pub disk: Option<&'a DiskGauge>,
+}
+
 /// A run that this process may drive once it has read its journal.
 pub struct Unread {
     /// Its directory.
@@ -134,27 +142,29 @@ pub struct Unread {
 }
 
 impl Unread {
-    /// Reads and verifies the journal of a run that never went back, and keeps no more of it than the state. `take` gets every record, in
-    /// order and some at once.
-    pub fn read(self, mut take: impl FnMut(&[Record]) -> Result<(), RunError>) -> Result<Session, RunError> {
-        let (mut fold, mut queue) = (ResumeState::default(), Queue::default());
+    /// Reads and verifies the journal of a run that never went back, and keeps no more of it than the fold. `follower` gets every record in
+    /// order, page by page.
+    pub fn read(self, follower: &mut impl Follow) -> Result<Session, RunError> {
+        let (mut fold, mut queue) = (JournalFold::new(follower), Queue::default());
         self.pages(&mut queue, |page| {
-            take(&page)?;
             page.into_iter().for_each(|record| fold.take(record));
-            Ok(())
+            fold.follower.appended(&[]).map_err(RunError::Project)
         })?;
-        self.session(fold.finish().ok_or(RunError::NotStarted)?, queue)
+        self.session(fold, queue)
     }
 
     /// The same with every record, whatever the run did.
-    pub fn read_whole(self) -> Result<(Session, Vec<Record>), RunError> {
+    pub fn read_whole(self, follower: &mut impl Follow) -> Result<(Session, Vec<Record>), RunError> {
         let (mut records, mut queue) = (Vec::new(), Queue::default());
         self.pages(&mut queue, |page| {
             records.extend(page);
             records.iter_mut().for_each(|record: &mut Record| record.text.forget());
             Ok(())
         })?;
-        let session = self.session(resume_state(&records).ok_or(RunError::NotStarted)?, queue)?;
+        let mut fold = JournalFold::new(follower);
+        rewind::fold(&records, &mut fold);
+        fold.follower.appended(&[]).map_err(RunError::Project)?;
+        let session = self.session(fold, queue)?;
         Ok((session, records))
     }
 
@@ -174,11 +184,44 @@ impl Unread {
         }
     }
 
-    fn session(self, (state, last): (RunState, PendingDecisions), queue: Queue) -> Result<Session, RunError> {
+    fn session<F>(self, fold: JournalFold<'_, F>, queue: Queue) -> Result<Session, RunError> {
         let Self { dir, blobs, journal, worker, owner, .. } = self;
+        let (replay, pending) = (fold.replay, fold.last.pending());
+        replay.state.run.as_ref().ok_or(RunError::NotStarted)?;
         journal.begin_queue(queue);
         let (open_copies, left_out) = (Vec::new(), Vec::new());
-        Ok(Session { dir, journal, blobs, state, open_copies, left_out, worker, last, _owner: owner })
+        Ok(Session { dir, journal, blobs, replay, open_copies, left_out, worker, pending, _owner: owner })
+    }
+}
+
+/// The fold of a journal that is taken up: the run, the events whose decisions may be missing, and whoever follows it.
+struct JournalFold<'a, F> {
+    replay: Replay,
+    last: LastEvents,
+    follower: &'a mut F,
+}
+
+impl<'a, F: Follow> JournalFold<'a, F> {
+    fn new(follower: &'a mut F) -> Self {
+        Self { replay: Replay::default(), last: LastEvents::default(), follower }
+    }
+
+    fn take(&mut self, record: Record) {
+        self.replay.apply(&record);
+        self.follower.record(&record, &self.replay);
+        self.last.note(record, &self.replay.state);
+    }
+}
+
+impl<F: Follow> Fold for JournalFold<'_, F> {
+    type Past = Replay;
+
+    fn apply(&mut self, record: &Record) {
+        self.take(record.clone());
+    }
+
+    fn go_back(&mut self, past: Replay) {
+        self.replay.go_back(past);
     }
 }
 
@@ -199,62 +242,76 @@ impl Session {
     /// Takes the run over: brings the workspace to where the journal says, abandons an attempt that was cut off and appends
     /// whatever decision was pending. A run that failed begins again at the node that failed, or at the node that is asked for.
     /// One that succeeded, or that was canceled for good, is an error that says how it ended.
-    /// `past` is where the run stood before the visit that it goes back to.
+    /// `past` is the run before the visit that it goes back to.
     pub async fn resume(
         &mut self,
         pipeline: &Pipeline,
-        (terms, past): (ResumeTerms<'_>, Option<&RunState>),
+        terms: ResumeTerms<'_>,
+        past: Option<Replay>,
+        follower: &mut impl Follow,
     ) -> Result<Vec<Record>, RunError> {
-        if let Some(verdict) = self.state.verdict.as_ref().filter(|_| !self.state.can_be_resumed()) {
+        if let Some(verdict) = self.replay.state.verdict.as_ref().filter(|_| !self.replay.state.can_be_resumed()) {
             return Err(RunError::Ended { run_id: self.run_id(), verdict: verdict.status });
         }
         let resumed = self.resumed(pipeline, terms)?;
-        let used_up = || visits_used_up(pipeline, &self.state, &resumed);
-        if let Some(failure) = limit_reached(&self.state, &resumed).or_else(used_up) {
+        let used_up = || visits_used_up(pipeline, &self.replay.state, &resumed);
+        if let Some(failure) = limit_reached(&self.replay.state, &resumed).or_else(used_up) {
             return Err(RunError::LimitReached(failure));
         }
         self.blobs.sweep()?;
         self.journal.lengthen(&self.dir.dir)?;
-        past.into_iter().for_each(|past| self.state.go_back(past));
-        let caches_removed = remove_caches(&self.dir, &self.state)?;
+        let goes_back = past.is_some();
+        past.into_iter().for_each(|past| self.replay.go_back(past));
+        let caches_removed = remove_caches(&self.dir, &self.replay.state)?;
         branches::sweep(&self.dir, caches_removed).map_err(|error| RunError::Workspace(Box::new(error)))?;
         let repaired = self.restore_workspace().await?;
         // What a run that goes back has undone was not changed by another process.
-        let repaired = repaired.filter(|_| past.is_none());
+        let repaired = repaired.filter(|_| !goes_back);
         let resumed = RunResumed { repaired, caches_removed, ..resumed };
-        let last = std::mem::take(&mut self.last);
-        let begun = self.begun();
-        let mut driver = driver(begun, pipeline, (&self.journal, &self.blobs, &()), &self.worker);
-        let resumed = driver.resume(last, resumed).await;
-        (self.state, self.last) = (driver.state, driver.pending);
-        let records = resumed?;
+        let (run, replay, pending) = self.position();
         // A fan-in that was pending takes changes over.
-        follow(&self.dir, &self.blobs, &records).map_err(RunError::Project)?;
-        Ok(records)
+        let follower = WorkspaceFollower { dir: &self.dir, blobs: &self.blobs, next: follower };
+        let mut driver = Driver {
+            replay,
+            merge_check: Some(MergeCheck(&self.blobs)),
+            ..Driver::new(run, pipeline, &self.journal, &(), self.worker.name.clone(), follower)
+        };
+        let resumed = driver.resume(pending, resumed).await;
+        (self.replay, self.pending) = driver.into_parts();
+        resumed
     }
 
     /// Brings the workspace to where the journal says; answers what was not as it says.
     async fn restore_workspace(&self) -> Result<Option<Repaired>, RunError> {
-        let (workspace, changes) = (self.dir.workspace(), &self.state.main().changes);
+        let (workspace, changes) = (self.dir.workspace(), &self.replay.state.main().changes);
         // A version before may have been cut off between a commit and this. Nothing is overwritten before it is kept durably.
         keep_replaced(&workspace, &self.blobs, changes.values())?;
         self.journal.append(&self.run_id(), &[], Timestamp::now(), &[]).await?;
         apply_changes(&workspace, &self.blobs, changes.values())?;
-        restore(&self.dir, &self.blobs, &self.state)
+        restore(&self.dir, &self.blobs, &self.replay.state)
     }
 
     /// Ends the run for good. The attempt that was cut off is abandoned, and the workspace has the changes of those that were not.
-    pub(super) async fn cancel(&mut self, pipeline: &Pipeline, canceled: RunCanceled) -> Result<Vec<Record>, RunError> {
+    pub(super) async fn cancel(
+        &mut self,
+        pipeline: &Pipeline,
+        canceled: RunCanceled,
+        follower: &mut impl Follow,
+    ) -> Result<(), RunError> {
         self.journal.lengthen(&self.dir.dir)?;
-        let (workspace, changes) = (self.dir.workspace(), &self.state.main().changes);
+        let (workspace, changes) = (self.dir.workspace(), &self.replay.state.main().changes);
         keep_replaced(&workspace, &self.blobs, changes.values())?;
-        let begun = self.begun();
-        let mut driver = driver(begun, pipeline, (&self.journal, &self.blobs, &()), &self.worker);
+        let (run, replay, pending) = self.position();
+        let mut driver = Driver {
+            replay,
+            pending,
+            merge_check: Some(MergeCheck(&self.blobs)),
+            ..Driver::new(run, pipeline, &self.journal, &(), self.worker.name.clone(), follower)
+        };
         let ended = driver.cancel_idle(canceled).await;
-        (self.state, self.last) = (driver.state, driver.pending);
-        let records = ended?;
-        apply_changes(&workspace, &self.blobs, self.state.main().changes.values())?;
-        Ok(records)
+        (self.replay, self.pending) = driver.into_parts();
+        ended?;
+        apply_changes(&workspace, &self.blobs, self.replay.state.main().changes.values())
     }
 
     /// The record of a resume under these terms; what it names is durable.
@@ -276,8 +333,8 @@ impl Session {
             })
         });
         // A run that begins with the records of another one, and has none of its own yet.
-        let forked = self.state.run.as_ref().and_then(|run| run.forked_from.as_ref());
-        let forked = forked.filter(|from| from.seq == self.state.seq);
+        let forked = self.replay.state.run.as_ref().and_then(|run| run.forked_from.as_ref());
+        let forked = forked.filter(|from| from.seq == self.replay.state.seq);
         let (fork_node, context) = forked.map(|from| (from.node.clone(), from.context.clone())).unzip();
         let context = context.unwrap_or_default();
         let (from, back) = match back {
@@ -286,8 +343,8 @@ impl Session {
             }
             None => (from, None),
         };
-        let ended = self.state.verdict.as_deref();
-        let failed = ended.and_then(|ended| resumes_at(pipeline, &self.state, ended)).cloned();
+        let ended = self.replay.state.verdict.as_deref();
+        let failed = ended.and_then(|ended| resumes_at(pipeline, &self.replay.state, ended)).cloned();
         Ok(RunResumed {
             worker: self.worker.name.clone(),
             sandbox: self.worker.sandbox.clone(),
@@ -308,98 +365,84 @@ impl Session {
         &mut self,
         pipeline: &Pipeline,
         filled: Vec<CacheFilled>,
+        follower: &mut impl Follow,
     ) -> Result<Vec<Record>, RunError> {
         if filled.is_empty() {
             return Ok(Vec::new());
         }
         let events = filled.into_iter().map(|filled| Event::CacheFilled(Box::new(filled))).collect();
-        let begun = self.begun();
-        let mut driver = driver(begun, pipeline, (&self.journal, &self.blobs, &()), &self.worker);
+        let (run, replay, pending) = self.position();
+        let mut driver = Driver {
+            replay,
+            pending,
+            merge_check: Some(MergeCheck(&self.blobs)),
+            ..Driver::new(run, pipeline, &self.journal, &(), self.worker.name.clone(), follower)
+        };
         let noted = driver.note(events).await;
-        (self.state, self.last) = (driver.state, driver.pending);
+        (self.replay, self.pending) = driver.into_parts();
         noted
     }
 
-    /// Drives the run to its end, see [`Driver::drive`]. After each append the workspace follows, then `project` gets the records. No stage
-    /// begins while the run's folder holds more than `disk` allows.
-    pub async fn drive<S, E, P>(
+    /// Drives the run to its end by its plan, see [`Driver::drive`]. After each append the workspace follows, then `follower` is told.
+    pub async fn drive<S, E>(
         &mut self,
-        (pipeline, no_change): (&Pipeline, Option<&NoChangeRule>),
-        (signals, disk, parallel_max): (&S, Option<&DiskGauge>, usize),
-        inbox: Inbox,
+        plan: &Plan,
+        signals: &S,
+        limits: DriveLimits<'_>,
+        follower: &mut impl Follow,
         execute: E,
-        mut project: P,
     ) -> Result<(), RunError>
     where
         S: Signals,
-        E: AsyncFn(Assignment) -> Result<StageFinished, Box<dyn Error + Send + Sync>>,
-        P: FnMut(&[Record], &RunState) -> Result<(), Box<dyn Error + Send + Sync>>,
+        E: AsyncFn(Assignment) -> Result<StageFinished, Fault>,
     {
-        let (dir, workspace, blobs) = (Arc::clone(&self.dir), self.dir.workspace(), Arc::clone(&self.blobs));
-        let begun = self.begun();
-        let mut driver = driver(begun, pipeline, (&self.journal, &self.blobs, signals), &self.worker);
-        driver.inbox = inbox;
-        driver.no_change = no_change;
-        driver.disk = disk;
-        driver.parallel_max = parallel_max;
+        let (workspace, blobs) = (self.dir.workspace(), Arc::clone(&self.blobs));
+        let (run, replay, pending) = self.position();
+        let follower = WorkspaceFollower { dir: &self.dir, blobs: &self.blobs, next: follower };
+        let mut driver = Driver {
+            replay,
+            pending,
+            inbox: limits.inbox,
+            disk: limits.disk,
+            no_change: plan.checks.no_change.as_ref(),
+            parallel_max: plan.bounds.parallel_max,
+            merge_check: Some(MergeCheck(&self.blobs)),
+            ..Driver::new(run, &plan.pipeline, &self.journal, signals, self.worker.name.clone(), follower)
+        };
         // What a commit replaces in the workspace is durable with it, and what it may replace later, when a fan-in takes it over.
         let execute = async |assignment: Assignment| {
             let finished = execute(assignment).await?;
             keep_replaced(&workspace, &blobs, finished.files.changes.iter().chain(finished.proposed()))?;
             Ok(finished)
         };
-        let driven = driver.drive(execute, |records, state| {
-            follow(&dir, &blobs, records)?;
-            project(records, state)
-        });
-        let driven = driven.await;
-        (self.state, self.last) = (driver.state, driver.pending);
+        let driven = driver.drive(execute).await;
+        (self.replay, self.pending) = driver.into_parts();
         driven
     }
 
-    /// The journal and the stores that a driver works with.
-    fn begun(&mut self) -> (RunId, RunState, PendingDecisions) {
-        (self.run_id(), std::mem::take(&mut self.state), std::mem::take(&mut self.last))
+    /// What a driver goes on from. It gives it back.
+    fn position(&mut self) -> (RunId, Replay, PendingDecisions) {
+        (self.run_id(), std::mem::take(&mut self.replay), std::mem::take(&mut self.pending))
+    }
+
+    /// The state of the run.
+    pub fn state(&self) -> &RunState {
+        &self.replay.state
     }
 
     /// The run's id; empty only before it was started.
     pub fn run_id(&self) -> RunId {
-        self.state.run_id().cloned().unwrap_or_else(|| RunId::new(""))
+        self.replay.state.run_id().cloned().unwrap_or_else(|| RunId::new(""))
     }
 
     /// True when a resume can take it up: it has not ended, or it failed.
     pub fn can_be_resumed(&self) -> bool {
-        self.state.can_be_resumed()
+        self.replay.state.can_be_resumed()
     }
 
     /// How it ended, if it has.
     pub fn verdict(&self) -> Option<Verdict> {
-        self.state.verdict.as_ref().map(|ended| ended.status)
-    }
-}
-
-/// A driver of a run that stands at this state.
-pub(super) fn driver<'a, J: RunLog, S>(
-    (run, state, pending): (RunId, RunState, PendingDecisions),
-    pipeline: &'a Pipeline,
-    (journal, blobs, signals): (&'a J, &'a DirBlobs, &'a S),
-    worker: &Worker,
-) -> Driver<'a, J, S> {
-    let worker = worker.name.clone();
-    Driver {
-        run,
-        pipeline,
-        journal,
-        signals,
-        worker,
-        grace: GRACE,
-        no_change: None,
-        disk: None,
-        merge_check: Some(MergeCheck(blobs)),
-        parallel_max: 1,
-        inbox: Inbox::default(),
-        state,
-        pending,
+        self.replay.state.verdict.as_ref().map(|ended| ended.status)
     }
 }
 
@@ -413,18 +456,35 @@ pub(super) fn stores(dir: &RunDir, run: &RunId) -> Result<(Owner, SqliteLog, Arc
     Ok((owner, journal, blobs))
 }
 
-/// Applies the changes of stages that were just committed.
-fn follow(dir: &RunDir, blobs: &DirBlobs, records: &[Record]) -> Result<(), Box<dyn Error + Send + Sync>> {
-    for record in records {
+/// Brings the workspace to where the records of an append say, before `next` is told of them.
+struct WorkspaceFollower<'a, F> {
+    dir: &'a RunDir,
+    blobs: &'a DirBlobs,
+    next: &'a mut F,
+}
+
+impl<F: Follow> Follow for WorkspaceFollower<'_, F> {
+    fn record(&mut self, record: &Record, replay: &Replay) {
+        self.next.record(record, replay);
+    }
+
+    fn appended(&mut self, records: &[Record]) -> Result<(), Fault> {
+        records.iter().try_for_each(|record| self.apply(record))?;
+        self.next.appended(records)
+    }
+}
+
+impl<F> WorkspaceFollower<'_, F> {
+    fn apply(&self, record: &Record) -> Result<(), Fault> {
         if let Event::BranchFinished(finished) = &record.event {
-            branches::remove_files(dir, &finished.branch);
+            branches::remove_files(self.dir, &finished.branch);
         }
-        let Some((branch, changes)) = record.event.committed() else { continue };
+        let Some((branch, changes)) = record.event.committed() else { return Ok(()) };
         let workspace = branch_workspace(branch);
         // A branch without a folder makes it when a stage of it needs one.
-        if *branch == BranchId::main() || dir.dir.symlink_metadata(&workspace).is_ok() {
-            apply_changes(&dir.path.join(workspace), blobs, changes.iter())?;
+        if *branch == BranchId::main() || self.dir.dir.symlink_metadata(&workspace).is_ok() {
+            apply_changes(&self.dir.path.join(workspace), self.blobs, changes.iter())?;
         }
+        Ok(())
     }
-    Ok(())
 }

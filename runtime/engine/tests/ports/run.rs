@@ -1,8 +1,7 @@
 //! A run over an adapter: deliveries that come twice, workers that pause, answers that are lost, a cancel in the wrong moment.
 
 use super::{Adapter, Under};
-use glovebox_engine::driver::{Assignment, Driver, GRACE};
-use glovebox_engine::inbox::Inbox;
+use glovebox_engine::driver::{Assignment, Driver, Fault, Follow};
 use glovebox_engine::signals::LocalSignals;
 use glovebox_journal::event::{
     Attempt, Event, Record, RunFinished, RunId, RunResumed, StageFinished, StageStarted, Subject, Task, Verdict,
@@ -11,9 +10,11 @@ use glovebox_journal::memory::MemoryLog;
 use glovebox_journal::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals, Stored};
 use glovebox_pipeline::{Inputs, Source, check, ir::Pipeline};
 use glovebox_record::{Outcome, Status};
-use glovebox_state::run_state::{PendingDecisions, RunState, resume_state};
+use glovebox_state::evidence::Replay;
+use glovebox_state::run_state::{RunState, resume_state};
 use jiff::Timestamp;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -21,7 +22,19 @@ const GRAPH: &str =
     "digraph g { start [shape=Mdiamond]; exit [shape=Msquare]; a [prompt=a, max_retries=1]; b [prompt=b];
     start -> a -> b -> exit }";
 
-type Fault = Box<dyn std::error::Error + Send + Sync>;
+/// Counts the records that it gets.
+#[derive(Clone, Default)]
+struct Counter(Rc<Cell<usize>>);
+
+impl Follow for Counter {
+    fn record(&mut self, _record: &Record, _replay: &Replay) {
+        self.0.set(self.0.get() + 1);
+    }
+
+    fn appended(&mut self, _records: &[Record]) -> Result<(), Fault> {
+        Ok(())
+    }
+}
 
 fn pipeline() -> Pipeline {
     check(Source::new(GRAPH), &Inputs::default()).pipeline.unwrap()
@@ -57,22 +70,7 @@ async fn succeed(assignment: Assignment) -> Result<StageFinished, Fault> {
 }
 
 fn driver<'a, L>(pipeline: &'a Pipeline, log: &'a L, signals: &'a LocalSignals) -> Driver<'a, L, LocalSignals> {
-    let (run, worker, state) = (RunId::new("run"), "w".to_owned(), RunState::default());
-    Driver {
-        run,
-        pipeline,
-        journal: log,
-        signals,
-        worker,
-        grace: GRACE,
-        no_change: None,
-        disk: None,
-        merge_check: None,
-        parallel_max: 4,
-        inbox: Inbox::default(),
-        state,
-        pending: PendingDecisions::default(),
-    }
+    Driver { parallel_max: 4, ..Driver::new(RunId::new("run"), pipeline, log, signals, "w".to_owned(), ()) }
 }
 
 fn fold(records: &[Record]) -> RunState {
@@ -87,10 +85,10 @@ pub(crate) async fn a_run_is_driven_to_its_end<L: Adapter>() {
     let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
     let mut driver = driver(&pipeline, &*under.log, &signals);
     driver.start(started()).await.unwrap();
-    driver.drive(succeed, |_, _| Ok(())).await.unwrap();
+    driver.drive(succeed).await.unwrap();
     let records = under.records().await;
-    assert_eq!(driver.state.verdict.as_ref().map(|verdict| verdict.status), Some(Verdict::Success));
-    assert_eq!((finishes(&records), fold(&records)), (2, driver.state));
+    assert_eq!(driver.replay.state.verdict.as_ref().map(|verdict| verdict.status), Some(Verdict::Success));
+    assert_eq!((finishes(&records), fold(&records)), (2, driver.replay.state));
 }
 
 /// An adapter at the limit of its promises: each delivery comes a second time, and it may lose the answer of an append.
@@ -126,10 +124,10 @@ async fn overtake<L: Adapter>(log: &L, run: &RunId) {
     let (pipeline, signals) = (pipeline(), LocalSignals::new());
     let (state, last) = resume_state(&log.read(run, 1, usize::MAX).await.unwrap()).unwrap();
     let open = state.main().open().cloned().unwrap();
-    let mut successor = Driver { state, ..driver(&pipeline, log, &signals) };
+    let mut successor = Driver { replay: Replay { state, ..Replay::default() }, ..driver(&pipeline, log, &signals) };
     successor.resume(last, RunResumed::default()).await.unwrap();
     log.done(&Delivery { run: run.clone(), task: open.task, ready_seq: open.ready_seq }).await.unwrap();
-    successor.drive(succeed, |_, _| Ok(())).await.unwrap();
+    successor.drive(succeed).await.unwrap();
 }
 
 /// Claims the open attempt as another worker, and does no more.
@@ -206,7 +204,7 @@ pub(crate) async fn a_delivery_that_comes_twice_is_worked_on_once<L: Adapter>() 
         attempts.set(attempts.get() + 1);
         succeed(assignment).await
     };
-    driver.drive(counted, |_, _| Ok(())).await.unwrap();
+    driver.drive(counted).await.unwrap();
     assert_eq!((attempts.get(), finishes(&under.records().await)), (2, 2));
 }
 
@@ -216,7 +214,7 @@ pub(crate) async fn a_stage_after_a_stage_costs_one_append<L: Adapter>() {
     let counting = Unkind::new(&*under.log, false);
     let mut driver = driver(&pipeline, &counting, &signals);
     driver.start(started()).await.unwrap();
-    driver.drive(succeed, |_, _| Ok(())).await.unwrap();
+    driver.drive(succeed).await.unwrap();
     let records = under.records().await;
     let kinds: Vec<&str> = records.iter().map(|record| record.event.kind()).collect();
     let from = kinds.iter().position(|kind| *kind == "stage.finished").unwrap();
@@ -229,34 +227,33 @@ pub(crate) async fn an_answer_that_was_lost_is_found_in_the_journal<L: Adapter>(
     let unkind = Unkind::new(&*under.log, true);
     let mut driver = driver(&pipeline, &unkind, &signals);
     driver.start(started()).await.unwrap();
-    driver.drive(succeed, |_, _| Ok(())).await.unwrap();
+    driver.drive(succeed).await.unwrap();
     let records = under.records().await;
-    assert_eq!((finishes(&records), fold(&records)), (2, driver.state), "every append was stored once");
+    assert_eq!((finishes(&records), fold(&records)), (2, driver.replay.state), "every append was stored once");
 }
 
 pub(crate) async fn a_worker_that_paused_too_long_stores_nothing<L: Adapter>() {
     let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
-    let mut paused = driver(&pipeline, &*under.log, &signals);
-    let begun = paused.start(started()).await.unwrap().len();
-    let told = RefCell::new(begun);
-    let result = paused.drive(
-        async |assignment: Assignment| {
-            overtake(&*under.log, &under.run).await;
-            let mut late = answer(&assignment.attempt);
-            late.model.turns_used = 99;
-            Ok(late)
-        },
-        |records, _| {
-            *told.borrow_mut() += records.len();
-            Ok(())
-        },
-    );
+    let counter = Counter::default();
+    let run = under.run.clone();
+    let mut paused = Driver::new(run, &pipeline, &*under.log, &signals, "w".to_owned(), counter.clone());
+    paused.start(started()).await.unwrap();
+    let result = paused.drive(async |assignment: Assignment| {
+        overtake(&*under.log, &under.run).await;
+        let mut late = answer(&assignment.attempt);
+        late.model.turns_used = 99;
+        Ok(late)
+    });
     result.await.unwrap();
     let records = under.records().await;
     assert!(
         !records.iter().any(|record| matches!(&record.event, Event::StageFinished(one) if one.model.turns_used == 99))
     );
-    assert_eq!((fold(&records), told.into_inner()), (paused.state, records.len()), "each record was reported once");
+    assert_eq!(
+        (fold(&records), counter.0.get()),
+        (paused.replay.state, records.len()),
+        "each record was reported once"
+    );
 }
 
 pub(crate) async fn a_claim_that_was_overtaken_before_it_was_known_executes_nothing<L: Adapter>() {
@@ -269,10 +266,10 @@ pub(crate) async fn a_claim_that_was_overtaken_before_it_was_known_executes_noth
         executed.set(executed.get() + 1);
         succeed(assignment).await
     };
-    driver.drive(counted, |_, _| Ok(())).await.unwrap();
+    driver.drive(counted).await.unwrap();
     assert_eq!(
         (executed.get(), fold(&under.records().await)),
-        (0, driver.state),
+        (0, driver.replay.state),
         "the other driver made both attempts"
     );
 }
@@ -283,7 +280,7 @@ pub(crate) async fn a_claim_expects_the_head_that_it_saw<L: Adapter>() {
     let unkind = Unkind { forestalls: AtomicBool::new(true), ..Unkind::new(&*under.log, false) };
     let mut driver = driver(&pipeline, &unkind, &signals);
     driver.start(started()).await.unwrap();
-    driver.drive(succeed, |_, _| Ok(())).await.unwrap();
+    driver.drive(succeed).await.unwrap();
     assert_eq!(unkind.claims_refused.load(Ordering::SeqCst), 1);
 }
 
@@ -304,7 +301,7 @@ pub(crate) async fn a_delivery_of_an_earlier_attempt_claims_nothing<L: Adapter>(
         }
         Ok(StageFinished { outcome: Outcome::new(Status::Retry), ..answer(&assignment.attempt) })
     };
-    driver.drive(retried, |_, _| Ok(())).await.unwrap();
+    driver.drive(retried).await.unwrap();
     let records = under.records().await;
     let due = records.iter().find_map(|record| match &record.event {
         Event::StageReady(ready) if ready.ordinal == 2 => ready.due_at,
@@ -331,11 +328,11 @@ pub(crate) async fn a_cancel_and_a_commit_race_and_one_order_is_stored<L: Adapte
             }
             succeed(assignment).await
         };
-        driver.drive(stage, |_, _| Ok(())).await.unwrap();
+        driver.drive(stage).await.unwrap();
         let records = under.records().await;
         let kinds: Vec<&str> = records.iter().map(|record| record.event.kind()).collect();
         assert_eq!(kinds[kinds.len() - 3..], ["run.canceled", "stage.finished", "run.finished"], "{is_before}");
-        assert_eq!(fold(&records), driver.state);
+        assert_eq!(fold(&records), driver.replay.state);
     }
 }
 
@@ -350,9 +347,9 @@ pub(crate) async fn a_journal_that_moves_to_another_adapter_folds_the_same<L: Ad
     }
     assert_eq!(to.records().await, records, "the same records with the same hashes");
     let (state, last) = resume_state(&to.records().await).unwrap();
-    assert_eq!(state, first.state);
-    let mut second = Driver { state, ..driver(&pipeline, &*to.log, &signals) };
+    assert_eq!(state, first.replay.state);
+    let mut second = Driver { replay: Replay { state, ..Replay::default() }, ..driver(&pipeline, &*to.log, &signals) };
     second.resume(last, RunResumed::default()).await.unwrap();
-    second.drive(succeed, |_, _| Ok(())).await.unwrap();
+    second.drive(succeed).await.unwrap();
     assert_eq!(finishes(&to.records().await), 2, "the queue moved with the journal");
 }

@@ -26,21 +26,39 @@ impl PendingDecisions {
 pub fn resume_state(records: &[Record]) -> Option<(RunState, PendingDecisions)> {
     let mut fold = ResumeState::default();
     rewind::fold(records, &mut fold);
-    fold.finish()
+    let ResumeState { state, last } = fold;
+    state.run.as_ref()?;
+    Some((state, last.pending()))
 }
 
 /// The fold of a journal that is to be resumed.
-#[derive(Debug, Default)]
-pub struct ResumeState {
+#[derive(Default)]
+struct ResumeState {
     state: RunState,
-    last: BTreeMap<BranchId, Record>,
+    last: LastEvents,
 }
 
-impl ResumeState {
-    /// Adds the next record.
-    pub fn take(&mut self, record: Record) {
-        let Self { state, last } = self;
-        state.apply(&record);
+impl Fold for ResumeState {
+    type Past = RunState;
+
+    fn apply(&mut self, record: &Record) {
+        self.state.apply(record);
+        self.last.note(record.clone(), &self.state);
+    }
+
+    fn go_back(&mut self, past: RunState) {
+        self.state.go_back(&past);
+    }
+}
+
+/// The last event of each branch, beside a fold of the same records.
+#[derive(Debug, Default)]
+pub struct LastEvents(BTreeMap<BranchId, (u64, Event)>);
+
+impl LastEvents {
+    /// Notes a record, given the run after it.
+    pub fn note(&mut self, record: Record, state: &RunState) {
+        let Self(last) = self;
         if matches!(&record.event, Event::RunResumed(resumed) if resumed.from.is_some()) {
             // Only the node at which the run started again counts.
             last.clear();
@@ -53,28 +71,14 @@ impl ResumeState {
             return;
         }
         let branch = record.event.branch().cloned().unwrap_or_else(BranchId::main);
-        last.insert(branch, record);
+        last.insert(branch, (record.seq, record.event));
     }
 
-    /// The state and the decisions that may be missing after the last record; none for a run that was not started.
-    pub fn finish(self) -> Option<(RunState, PendingDecisions)> {
-        let Self { state, last } = self;
-        state.run.as_ref()?;
-        let mut last: Vec<Record> = last.into_values().collect();
-        last.sort_by_key(|record| record.seq);
-        Some((state, PendingDecisions(last.into_iter().map(|record| record.event).collect())))
-    }
-}
-
-impl Fold for ResumeState {
-    type Past = RunState;
-
-    fn apply(&mut self, record: &Record) {
-        self.take(record.clone());
-    }
-
-    fn go_back(&mut self, past: RunState) {
-        self.state.go_back(&past);
+    /// The decisions that may be missing after the last record.
+    pub fn pending(self) -> PendingDecisions {
+        let mut last: Vec<(u64, Event)> = self.0.into_values().collect();
+        last.sort_by_key(|(seq, _)| *seq);
+        PendingDecisions(last.into_iter().map(|(_, event)| event).collect())
     }
 }
 

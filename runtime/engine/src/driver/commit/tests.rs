@@ -1,11 +1,10 @@
 //! An append that was not stored leaves the state as it was; one that met another driver's records is decided again.
 
 use super::*;
-use crate::inbox::Inbox;
 use glovebox_journal::event::{CacheFilled, RunCanceled, RunId};
 use glovebox_journal::memory::MemoryLog;
 use glovebox_journal::ports::Stored;
-use glovebox_state::run_state::{PendingDecisions, resume_state};
+use glovebox_state::run_state::resume_state;
 use glovebox_state::simulation::{pipeline, started};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -63,23 +62,8 @@ impl RunLog for Faulty {
 }
 
 fn driver<'a>(pipeline: &'a Pipeline, journal: &'a Faulty) -> Driver<'a, Faulty, ()> {
-    let (worker, grace) = ("test".into(), Duration::ZERO);
-    let (run, state) = (RUN.into(), RunState::default());
-    Driver {
-        run,
-        pipeline,
-        journal,
-        signals: &(),
-        worker,
-        grace,
-        no_change: None,
-        disk: None,
-        merge_check: None,
-        parallel_max: 4,
-        inbox: Inbox::default(),
-        state,
-        pending: PendingDecisions::default(),
-    }
+    let driver = Driver::new(RUN.into(), pipeline, journal, &(), "test".into(), ());
+    Driver { grace: Duration::ZERO, parallel_max: 4, ..driver }
 }
 
 fn filled(node: &str) -> Vec<Event> {
@@ -96,15 +80,15 @@ async fn an_append_that_was_not_stored_leaves_no_trace() {
     let journal = Faulty::new();
     let mut driver = driver(&pipeline, &journal);
     driver.start(Event::RunStarted(Box::new(started(&pipeline, 9, None)))).await.unwrap();
-    let before = driver.state.clone();
+    let before = driver.replay.state.clone();
     for fault in [Fault::Unavailable, Fault::Conflict, Fault::LostBefore] {
         *journal.next.lock().unwrap() = Some(fault);
         driver.note(filled("a")).await.unwrap_err();
-        assert_eq!(driver.state, before);
-        assert_eq!(driver.state, replayed(&journal).await);
+        assert_eq!(driver.replay.state, before);
+        assert_eq!(driver.replay.state, replayed(&journal).await);
     }
     assert_eq!(driver.note(filled("a")).await.unwrap().len(), 1);
-    assert_eq!(driver.state, replayed(&journal).await);
+    assert_eq!(driver.replay.state, replayed(&journal).await);
 }
 
 #[tokio::test]
@@ -115,7 +99,7 @@ async fn an_append_whose_answer_was_lost_is_found_by_reading() {
     *journal.next.lock().unwrap() = Some(Fault::LostAfter);
     let records = driver.start(Event::RunStarted(Box::new(started(&pipeline, 9, None)))).await.unwrap();
     assert_eq!(records, journal.read(&RUN.into(), 1, 100).await.unwrap());
-    assert_eq!(driver.state, replayed(&journal).await);
+    assert_eq!(driver.replay.state, replayed(&journal).await);
 }
 
 #[tokio::test]
@@ -129,5 +113,5 @@ async fn after_a_conflict_the_decision_is_made_again_on_what_others_appended() {
     let records = driver.note(filled("a")).await.unwrap();
     let kinds: Vec<_> = records.iter().map(|record| record.event.kind()).collect();
     assert_eq!(kinds, ["run.canceled", "cache.filled", "run.finished"], "the cancel is seen and ends the run");
-    assert_eq!(driver.state, replayed(&journal).await);
+    assert_eq!(driver.replay.state, replayed(&journal).await);
 }
