@@ -7,7 +7,7 @@ use glovebox_host::llm::Script;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::transform::{ChangePlace, GraphChange, GraphChangeOp};
 use glovebox_pipeline::transform::{RuleRecord, RuleReport};
-use glovebox_plan::bind::{BindClass, BindErrors, BindOptions, bind};
+use glovebox_plan::bind::{BindClass, BindErrors, BindOptions, OperatorFiles, bind};
 use glovebox_plan::components::PluginFile;
 use glovebox_plan::config::Config;
 use glovebox_plan::lock::Lock;
@@ -103,7 +103,13 @@ fn on(machine: Option<Tier>, table: &str, attributes: &str, options: BindOptions
     };
     let options = BindOptions { available, ..options };
     let config = config(&format!("[sandbox]\n{table}\n"));
-    bind(pipeline(attributes), &catalog(&[]), (&config, &Lock::default()), &host(), options)
+    bind(
+        pipeline(attributes),
+        &catalog(&[]),
+        OperatorFiles { config: &config, lock: &Lock::default() },
+        &host(),
+        options,
+    )
 }
 
 #[test]
@@ -215,7 +221,13 @@ fn a_script_for_a_node_that_is_not_there_is_refused() {
     let with = |script: &str| {
         let script = Some(Arc::new(Script::parse(script).expect("script")));
         let options = BindOptions { script, ..BindOptions::default() };
-        bind(whole(AGENT), &catalog(&[]), (&Config::default(), &Lock::default()), &host(), options)
+        bind(
+            whole(AGENT),
+            &catalog(&[]),
+            OperatorFiles { config: &Config::default(), lock: &Lock::default() },
+            &host(),
+            options,
+        )
     };
     assert!(with("[[node.implement]]\ntext = 'x'").is_ok());
     let errors = refused(with("[[node.implment]]\ntext = 'x'"), BindClass::Invalid, &["turns for node `implment`"]);
@@ -259,7 +271,13 @@ fn everything_wrong_is_told_at_once() {
          t [shape=parallelogram, tool_command=x] e [shape=Msquare] s -> p -> q -> t -> e }",
     );
     let catalog = catalog(&[("acme.review", component("shouts", "acme.review", WANTS))]);
-    let bound = bind(pipeline, &catalog, (&config(REVIEW), &Lock::default()), &host(), BindOptions::default());
+    let bound = bind(
+        pipeline,
+        &catalog,
+        OperatorFiles { config: &config(REVIEW), lock: &Lock::default() },
+        &host(),
+        BindOptions::default(),
+    );
     let errors = refused(bound, BindClass::Invalid, &["acme.nobody", "glovebox.lock", "`t`"]);
     assert_eq!((errors.plugins.len(), errors.policy.is_some()), (1, true));
 }
@@ -269,7 +287,7 @@ fn the_digest_covers_who_judged_and_what_came_of_it() {
     let digest = |report: RuleReport| {
         let options = BindOptions { no_sandbox: true, ..BindOptions::default() };
         let (catalog, config) = (catalog(&[]), Config::default());
-        bind(whole(AGENT), &catalog, (&config, &Lock::default()), &host(), options)
+        bind(whole(AGENT), &catalog, OperatorFiles { config: &config, lock: &Lock::default() }, &host(), options)
             .unwrap()
             .with_rule_report(report)
             .digest()
@@ -352,7 +370,8 @@ fn verifiers_share_a_binding_only_with_the_same_hold_outs_in_reach() {
     let sealed = ["a/", "b/"].map(|folder| Entry::parse(folder).expect("entry")).to_vec();
     let options = BindOptions { plan_only: true, sealed, ..BindOptions::default() };
     let (catalog, config) = (catalog(&[]), Config::default());
-    let plan = bind(whole(text), &catalog, (&config, &Lock::default()), &host(), options).expect("bound");
+    let plan = bind(whole(text), &catalog, OperatorFiles { config: &config, lock: &Lock::default() }, &host(), options)
+        .expect("bound");
     let hidden = |id: &str| -> Vec<String> {
         let scope = &plan.binding(&NodeId::new(id)).expect("bound").scope;
         scope.hidden.iter().skip(2).map(ToString::to_string).collect()

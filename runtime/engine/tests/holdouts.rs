@@ -17,7 +17,7 @@ use glovebox_journal::event::{
     BranchId, ChangeOp, Digest, Event, FileChange, Isolation, Record, RunStarted, StageFinished, Work,
 };
 use glovebox_journal::ports::BlobStore;
-use glovebox_plan::bind::{BindOptions, bind};
+use glovebox_plan::bind::{BindOptions, OperatorFiles, bind};
 use glovebox_plan::lock::Lock;
 use glovebox_plan::plan::HostCapability;
 use glovebox_plan::plan::{Plan, PolicyKind};
@@ -71,7 +71,13 @@ impl Place {
         let source = source(builder, tool);
         let sealed = vec![Entry::parse("checks/").unwrap()];
         let options = BindOptions { available: full(), sealed, ..BindOptions::default() };
-        let bound = bind(whole(&source), &catalog(&[]), (&config(""), &Lock::default()), &host(), options);
+        let bound = bind(
+            whole(&source),
+            &catalog(&[]),
+            OperatorFiles { config: &config(""), lock: &Lock::default() },
+            &host(),
+            options,
+        );
         let plan = Arc::new(bound.unwrap_or_else(|errors| panic!("{errors}")));
         Self { folder, source, plan, sessions: Mutex::default() }
     }
@@ -399,7 +405,13 @@ fn commands_without_walls_are_refused_where_hold_outs_are_sealed() {
     let pipeline = whole(&source("label=b", "label=t"));
     let bound = |sealed: Vec<Entry>| {
         let options = BindOptions { no_sandbox: true, available: full(), sealed, ..BindOptions::default() };
-        bind(Arc::clone(&pipeline), &catalog(&[]), (&config(""), &Lock::default()), &host(), options)
+        bind(
+            Arc::clone(&pipeline),
+            &catalog(&[]),
+            OperatorFiles { config: &config(""), lock: &Lock::default() },
+            &host(),
+            options,
+        )
     };
     assert!(bound(Vec::new()).is_ok());
     let policy = bound(vec![Entry::parse("checks/").unwrap()]).unwrap_err().policy.unwrap();

@@ -71,17 +71,26 @@ pub struct BindOptions {
     pub simulate: bool,
 }
 
+/// What the operator decided for a project: `glovebox.toml` and `glovebox.lock`.
+#[derive(Clone, Copy)]
+pub struct OperatorFiles<'a> {
+    /// The configuration, with grants and limits.
+    pub config: &'a Config,
+    /// The plugins that the operator agreed to.
+    pub lock: &'a Lock,
+}
+
 /// Binds each node that does work, or reports every reason why it cannot.
 pub fn bind(
     pipeline: Arc<Pipeline>,
     catalog: &Catalog,
-    operator: (&Config, &Lock),
+    operator: OperatorFiles<'_>,
     host: &Host,
     options: BindOptions,
 ) -> Result<Plan, BindErrors> {
-    let (config, _) = operator;
+    let OperatorFiles { config, .. } = operator;
     let reach = HoldoutReach::new(&pipeline);
-    let mut binder = Binder::new(&reach, (catalog, Some(host)), operator, &options);
+    let mut binder = Binder::new(&reach, catalog, Some(host), operator, &options);
     let mut bindings = BTreeMap::new();
     let warnings = binder.nodes(&pipeline, |id, binding| {
         bindings.insert(id.clone(), binding);
@@ -144,13 +153,13 @@ pub fn bind(
 pub fn check(
     pipeline: &Pipeline,
     catalog: &Catalog,
-    operator: (&Config, &Lock),
+    operator: OperatorFiles<'_>,
     host: Option<&Host>,
     sealed: Vec<Entry>,
 ) -> BindErrors {
     let options = BindOptions { sealed, ..BindOptions::default() };
     let reach = HoldoutReach::new(pipeline);
-    let mut binder = Binder::new(&reach, (catalog, host), operator, &options);
+    let mut binder = Binder::new(&reach, catalog, host, operator, &options);
     let warnings = binder.nodes(pipeline, |_, _| {});
     binder.errors.diagnostics.extend(warnings);
     binder.errors
@@ -200,8 +209,7 @@ pub fn asks_model(node: &Node) -> bool {
 
 struct Binder<'a> {
     catalog: &'a Catalog,
-    config: &'a Config,
-    lock: &'a Lock,
+    operator: OperatorFiles<'a>,
     /// None if nothing is to be compiled.
     host: Option<&'a Host>,
     script: Option<&'a Script>,
@@ -224,17 +232,17 @@ struct LoadedHandler {
 impl<'a> Binder<'a> {
     fn new(
         reach: &'a HoldoutReach,
-        (catalog, host): (&'a Catalog, Option<&'a Host>),
-        (config, lock): (&'a Config, &'a Lock),
+        catalog: &'a Catalog,
+        host: Option<&'a Host>,
+        operator: OperatorFiles<'a>,
         options: &'a BindOptions,
     ) -> Self {
         Self {
             catalog,
-            config,
-            lock,
+            operator,
             host,
             script: options.script.as_deref(),
-            holdouts: Holdouts { reach, sealed: &options.sealed, verify: config.verify.as_deref() },
+            holdouts: Holdouts { reach, sealed: &options.sealed, verify: operator.config.verify.as_deref() },
             plan_only: options.plan_only,
             loaded: BTreeMap::new(),
             unlocked: Vec::new(),
@@ -251,7 +259,7 @@ impl<'a> Binder<'a> {
         let mut known: HashMap<Request<'a>, Arc<Binding>, RandomState> = HashMap::default();
         for node in pipeline.stages() {
             let Some(handler) = node.handler.component() else { continue };
-            let source = HandlerSource { name: handler, plugin: self.config.plugins.get(handler.as_str()) };
+            let source = HandlerSource { name: handler, plugin: self.operator.config.plugins.get(handler.as_str()) };
             if let Some(verified) = node.id.verified().filter(|_| source.role() != Role::Verifier) {
                 self.errors.diagnostics.push(role::no_verifier(node, verified, source));
                 continue;
@@ -297,11 +305,11 @@ impl<'a> Binder<'a> {
             source,
             inspection: component.inspection(),
             granted: &granted,
-            limits: &self.config.limits,
-            agents: &self.config.agents,
-            sandbox: &self.config.sandbox,
-            servers: &self.config.mcp,
-            verify: self.config.verify.as_deref(),
+            limits: &self.operator.config.limits,
+            agents: &self.operator.config.agents,
+            sandbox: &self.operator.config.sandbox,
+            servers: &self.operator.config.mcp,
+            verify: self.operator.config.verify.as_deref(),
             holdouts: self.holdouts,
         };
         let Effective {
@@ -386,7 +394,7 @@ impl<'a> Binder<'a> {
             check_handler(&inspection).map_err(|error| source.refused(&error))?;
             return Ok(BoundComponent::Unlocked(Arc::new(inspection)));
         };
-        let loaded = host.load_within(bytes, self.config.component_bytes(handler));
+        let loaded = host.load_within(bytes, self.operator.config.component_bytes(handler));
         loaded.map(BoundComponent::Loaded).map_err(|error| source.refused(&error))
     }
 
@@ -429,7 +437,7 @@ impl<'a> Binder<'a> {
     ) -> Result<(), PluginProblem> {
         let grants = grant_lines(&granted(inspection, Some(entry)), entry.role);
         let offer = Offer { name: source.name, digest: inspection.digest, grants: &grants };
-        self.lock.verify(offer).map_err(|mismatch| PluginProblem {
+        self.operator.lock.verify(offer).map_err(|mismatch| PluginProblem {
             help: Some(mismatch.help().to_owned()),
             ..source.problem(mismatch.to_string())
         })
@@ -437,7 +445,7 @@ impl<'a> Binder<'a> {
 
     fn unknown_type(&self, node: &Node, source: HandlerSource<'_>) -> Diagnostic {
         let handler = source.name;
-        let known = self.catalog.builtins.keys().chain(self.config.plugins.keys()).map(String::as_str);
+        let known = self.catalog.builtins.keys().chain(self.operator.config.plugins.keys()).map(String::as_str);
         let nearest = glovebox_pipeline::nearest::nearest(handler, known);
         let span = Place::for_node(node).span_of(key::TYPE);
         let message = format!("node `{}` has the type `{handler}`, but no built-in handler or plugin has it", node.id);

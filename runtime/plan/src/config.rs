@@ -17,7 +17,7 @@ mod verify;
 pub use agents::AgentEntry;
 pub use exec::{ExecSetting, Toolchain, is_env_name_allowed};
 pub use mcp::ServerEntry;
-pub use models::{KeySource, ModelAccess, ModelEntry};
+pub use models::{ConfiguredModel, KeySource, ModelAccess, ModelEntry};
 pub use recovery::{DiscardPattern, RecoverySetting};
 pub use run::{PARALLEL_MAX, RunSetting};
 

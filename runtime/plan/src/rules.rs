@@ -179,10 +179,10 @@ impl<'a> RuleFiles<'a> {
     /// Each plugin of `[rules]` as it is in the lock, in the order of the file, or why it may not run.
     fn agreed(self) -> impl Iterator<Item = Result<AcceptedRule<'a>, PluginProblem>> {
         let entries = self.config.rules_in_order().into_iter();
-        entries.filter_map(move |name| Some(self.agree((name, self.config.rules.get(name)?))))
+        entries.filter_map(move |name| Some(self.agree(name, self.config.rules.get(name)?)))
     }
 
-    fn agree(self, (name, entry): (&'a str, &'a RuleEntry)) -> Result<AcceptedRule<'a>, PluginProblem> {
+    fn agree(self, name: &'a str, entry: &'a RuleEntry) -> Result<AcceptedRule<'a>, PluginProblem> {
         let problem = |message: String, help: Option<String>| PluginProblem { name: name.to_owned(), message, help };
         let unread = |reason: &dyn fmt::Display| format!("rule plugin `{name}` cannot be read: {reason}");
         let bytes =

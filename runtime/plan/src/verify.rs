@@ -201,12 +201,12 @@ impl Verify {
     }
 
     /// The input of the stage, by its role, the changed paths and the base files.
-    pub fn told(&self, role: Option<Role<'_>>, (changed, base): (&BTreeSet<&str>, ContextBase)) -> VerifyInput<'_> {
+    pub fn told(&self, role: Option<Role<'_>>, changed: &BTreeSet<&str>, base: ContextBase) -> VerifyInput<'_> {
         VerifyInput {
             needs_plan: self.needs_plan(),
-            planner: self.told_phase(&self.planner, (role, changed)),
+            planner: self.told_phase(&self.planner, role, changed),
             augment_nonempty: self.augment_nonempty,
-            worker: self.told_phase(&self.worker, (role, changed)),
+            worker: self.told_phase(&self.worker, role, changed),
             skips_invalid: self.skips_invalid,
             recovery_attempts: self.recovery_attempts,
             recovers_explicit: self.recovers_explicit,
@@ -233,11 +233,7 @@ impl Verify {
         })
     }
 
-    fn told_phase<'a>(
-        &'a self,
-        phase: &'a Phase,
-        (role, changed): (Option<Role<'_>>, &BTreeSet<&str>),
-    ) -> PhaseInput<'a> {
+    fn told_phase<'a>(&'a self, phase: &'a Phase, role: Option<Role<'_>>, changed: &BTreeSet<&str>) -> PhaseInput<'a> {
         let contract = phase.contract().map(|contract| contract.select(role, changed)).unwrap_or_default();
         let fallback = if phase.mode.falls_back() { lines(self.fallback.iter()) } else { Vec::new() };
         PhaseInput { contract, fallback, commands_max: phase.commands_max }

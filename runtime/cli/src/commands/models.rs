@@ -8,7 +8,7 @@ use glovebox_models::ask;
 use glovebox_models::chat::{Request, Settings, text_part};
 use glovebox_models::deadline::CallDeadline;
 use glovebox_names::shell;
-use glovebox_plan::config::{KeySource, ModelAccess};
+use glovebox_plan::config::{ConfiguredModel, KeySource};
 use glovebox_plan::prepare::project::Project;
 use glovebox_plan::prepare::trust;
 use glovebox_record::session::Message;
@@ -96,7 +96,7 @@ pub struct TestedModel {
 /// Lists the models. Asks none.
 pub fn ls(arguments: &ModelsListArguments) -> CommandResult {
     let project = prepare::read_project(&arguments.workdir, None)?;
-    let listed: Vec<ListedModel> = configured(&project).map(|model| listed(&project, model)).collect();
+    let listed: Vec<ListedModel> = project.config.configured_models().map(|model| listed(&project, model)).collect();
     if arguments.json {
         terminal::print_json(&ModelsFile { schema_version: 1, models: listed })?;
         return Ok(Exit::Ok);
@@ -112,8 +112,8 @@ pub fn ls(arguments: &ModelsListArguments) -> CommandResult {
 pub fn test(arguments: &ModelsTestArguments) -> CommandResult {
     let project = prepare::read_project(&arguments.workdir, None)?;
     let is_meant = |name: &str| arguments.name.as_ref().is_none_or(|meant| meant == name);
-    let tested: Vec<TestedModel> =
-        configured(&project).filter(|(name, _)| is_meant(name)).map(|model| tested(&project, model)).collect();
+    let asked = project.config.configured_models().filter(|model| is_meant(model.name));
+    let tested: Vec<TestedModel> = asked.map(|model| tested(&project, model)).collect();
     if tested.is_empty() {
         return Err(match &arguments.name {
             Some(name) => {
@@ -132,19 +132,14 @@ pub fn test(arguments: &ModelsTestArguments) -> CommandResult {
     Ok(if ok { Exit::Ok } else { Exit::Provider })
 }
 
-/// The models that can be asked, by name.
-fn configured(project: &Project) -> impl Iterator<Item = (&str, &ModelAccess)> {
-    let entries = project.config.models.iter();
-    entries.filter_map(|(name, entry)| entry.access.as_ref().map(|access| (name.as_str(), access)))
-}
-
 fn none_configured() -> Stop {
     let message = "no model is configured: `[models]` in glovebox.toml has no table with a `provider`";
     Stop::new(Exit::Provider, message)
         .with_help("add to glovebox.toml: `[models.NAME]` and below it `provider = \"openai\"` (docs/models.md)")
 }
 
-fn listed(project: &Project, (name, access): (&str, &ModelAccess)) -> ListedModel {
+fn listed(project: &Project, model: ConfiguredModel<'_>) -> ListedModel {
+    let ConfiguredModel { name, access } = model;
     let key = match &access.key {
         KeySource::None => "none".to_owned(),
         KeySource::Variable(variable) => format!("env {variable}"),
@@ -156,16 +151,16 @@ fn listed(project: &Project, (name, access): (&str, &ModelAccess)) -> ListedMode
         model: access.model.to_string(),
         endpoint: access.endpoint.to_string(),
         key,
-        problem: trust::target_alone(project, (name, access)).err().map(|stop| stop.message),
+        problem: trust::target_alone(project, model).err().map(|stop| stop.message),
         is_default: access.is_default,
         price: project.config.models.get(name).and_then(|entry| entry.price),
     }
 }
 
-fn tested(project: &Project, (name, access): (&str, &ModelAccess)) -> TestedModel {
+fn tested(project: &Project, model: ConfiguredModel<'_>) -> TestedModel {
     let began = Instant::now();
     let mut tested = TestedModel {
-        name: name.to_owned(),
+        name: model.name.to_owned(),
         ok: false,
         model: None,
         duration_ms: 0,
@@ -174,7 +169,7 @@ fn tested(project: &Project, (name, access): (&str, &ModelAccess)) -> TestedMode
         message: None,
         help: None,
     };
-    let target = match trust::target_alone(project, (name, access)) {
+    let target = match trust::target_alone(project, model) {
         Ok(target) => target,
         Err(stop) => {
             let kind = glovebox_models::error::ErrorKind::Configuration;

@@ -98,11 +98,11 @@ fn of_pipeline(arguments: &TrustGiveArguments) -> Result<Vec<Wanted>, Stop> {
 }
 
 fn of_model(project: &Project, name: &str) -> Result<Vec<Wanted>, Stop> {
-    let access = project.config.models.get(name).and_then(|entry| entry.access.as_ref()).ok_or_else(|| {
+    let model = project.config.configured_model(name).ok_or_else(|| {
         let message = format!("`[models]` in glovebox.toml has no model `{name}` with a `provider`");
         Stop::new(Exit::Usage, message).with_help("list them: `glovebox models ls`")
     })?;
-    Ok(trust::of_model(project, (name, access)).into_iter().collect())
+    Ok(trust::of_model(project, model).into_iter().collect())
 }
 
 fn remove(arguments: &TrustRemoveArguments) -> CommandResult {

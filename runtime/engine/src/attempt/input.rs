@@ -75,8 +75,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let verify = self.plan.checks.verify.as_ref().filter(|_| node.handler.kind() == HandlerKind::Verification)?;
         let changed = branch.changed_paths();
         let read = |digest: &Digest, bytes_max| self.blobs.read_all(digest, bytes_max).ok();
-        let base = ContextBase::new(node, &changed, (&self.base, read));
-        let told = verify.told(Role::for_node(node), (&changed, base));
+        let base = ContextBase::new(node, &changed, &self.base, read);
+        let told = verify.told(Role::for_node(node), &changed, base);
         Some(("verify".to_owned(), serde_json::to_string(&told).ok()?))
     }
 }

@@ -17,7 +17,7 @@ use glovebox_journal::event::{Attempt, BranchId, Digest, Task, Work};
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_plan::bind::effective::{grant_lines, granted};
-use glovebox_plan::bind::{BindErrors, BindOptions, bind};
+use glovebox_plan::bind::{BindErrors, BindOptions, OperatorFiles, bind};
 use glovebox_plan::components::{Catalog, PluginFile};
 use glovebox_plan::config::Config;
 use glovebox_plan::lock::{Lock, LockedPlugin};
@@ -104,7 +104,7 @@ pub fn whole(text: &str) -> Arc<Pipeline> {
 /// Binds without a sandbox, as the flag allows.
 pub fn plan(pipeline: &Arc<Pipeline>, catalog: &Catalog, config: &Config, lock: &Lock) -> Result<Plan, BindErrors> {
     let options = BindOptions { no_sandbox: true, ..BindOptions::default() };
-    bind(Arc::clone(pipeline), catalog, (config, lock), &host(), options)
+    bind(Arc::clone(pipeline), catalog, OperatorFiles { config, lock }, &host(), options)
 }
 
 /// The first attempt of a node, on a branch that stands like this.

@@ -35,19 +35,20 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
         refuse(
             inputs,
             effective,
-            (key::ALLOWED_COMMANDS, message),
+            key::ALLOWED_COMMANDS,
+            message,
             "remove it: the program runs any command in its jail",
         );
     }
     if inputs.request.hooks.pre.is_some() || inputs.request.hooks.post.is_some() {
         let message = format!("tool hooks do not see the calls of the agent program of node `{}`", inputs.place);
         let help = "set `tool_hooks.pre=\"\"` and `tool_hooks.post=\"\"` on the node, or remove `agent.backend`";
-        refuse(inputs, effective, (key::AGENT_BACKEND, message), help);
+        refuse(inputs, effective, key::AGENT_BACKEND, message, help);
     }
     if effective.command_access.network == Network::Full {
         let message = format!("the agent program of node `{}` would have the whole network", inputs.place);
         let help = "name the hosts it needs: `network=\"proxy:registry.npmjs.org\"`; its model is reached without";
-        refuse(inputs, effective, (key::NETWORK, message), help);
+        refuse(inputs, effective, key::NETWORK, message, help);
     }
 }
 
@@ -61,7 +62,7 @@ fn hide_settings(effective: &mut Effective) {
     effective.scope.hidden.extend(settings.filter_map(|text| Entry::parse(&text).ok()));
 }
 
-fn refuse(inputs: GrantInputs<'_>, effective: &mut Effective, (key, message): (Key<'_>, String), help: &'static str) {
+fn refuse(inputs: GrantInputs<'_>, effective: &mut Effective, key: Key<'_>, message: String, help: &'static str) {
     let error = Diagnostic::error("agent_program", message, inputs.place.span_of(key)).with_help(help);
     effective.diagnostics.push(inputs.place.named_in(error));
 }

@@ -56,7 +56,7 @@ pub(super) fn plan(
             let is_granted = binding.may_write.iter().any(|entry| entry.contains(path));
             is_granted && !is_held_back && !is_written && Protected::default().reason(path.as_str()).is_none()
         };
-        let mut proposals = proposals(setting, node, (binding, config));
+        let mut proposals = proposals(setting, node, binding, config);
         proposals.retain(|path, _| may_propose(path));
         nodes.insert(node.id.clone(), NodeRecovery { proposals });
     }
@@ -67,7 +67,8 @@ pub(super) fn plan(
 fn proposals(
     setting: &RecoverySetting,
     node: &Node,
-    (binding, config): (&Binding, &Config),
+    binding: &Binding,
+    config: &Config,
 ) -> BTreeMap<ScopePath, String> {
     let mut proposals = BTreeMap::new();
     let of_operator = || "`paths` under `[recovery]` in glovebox.toml".to_owned();

@@ -22,14 +22,14 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
         if asked.is_own {
             let message = format!("the agent program of node `{}` calls no tools of servers", inputs.place);
             let help = "remove `mcp` or `agent.backend`: Glovebox's own agent calls tools of servers".to_owned();
-            refuse(inputs, effective, ("mcp_without_tools", message, help));
+            refuse(inputs, effective, "mcp_without_tools", message, help);
         }
         return;
     }
     if effective.holdouts == HoldoutAccess::ReadOnly {
         if asked.is_own {
             let message = format!("node `{}` reads hold-outs, so it can call no tools of servers", inputs.place);
-            refuse(inputs, effective, ("mcp_not_granted", message, "remove `mcp` from the node".to_owned()));
+            refuse(inputs, effective, "mcp_not_granted", message, "remove `mcp` from the node".to_owned());
         }
         return;
     }
@@ -40,12 +40,12 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
             let message =
                 format!("node `{}` asks for tools of servers, but `{}` calls none", inputs.place, inputs.source.name);
             let help = "remove `mcp`: it belongs to an agent stage".to_owned();
-            refuse(inputs, effective, ("mcp_without_tools", message, help));
+            refuse(inputs, effective, "mcp_without_tools", message, help);
         }
         return;
     }
     for (name, tools) in asked.servers() {
-        if let Some(server) = server(inputs, effective, (name, tools)) {
+        if let Some(server) = server(inputs, effective, name, tools) {
             for grant in server.grants() {
                 let origin = Origin::from_giver(Giver::Server(name.to_owned()));
                 let is_narrowed = matches!(grant, ServerGrant::Tool(_) | ServerGrant::AnyTool);
@@ -61,7 +61,8 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
 fn server(
     inputs: GrantInputs<'_>,
     effective: &mut Effective,
-    (name, named): (&str, Option<Vec<&str>>),
+    name: &str,
+    named: Option<Vec<&str>>,
 ) -> Option<BoundServer> {
     let place = inputs.place;
     let Some(entry) = inputs.servers.get(name) else {
@@ -72,14 +73,14 @@ fn server(
             || format!("add it to {CONFIG_FILE_NAME}:\n[mcp.{name}]\ncommand = [\"…\"]\ntools = [\"…\"]"),
             |known| format!("did you mean `{known}`?"),
         );
-        refuse(inputs, effective, ("mcp_unknown", message, help));
+        refuse(inputs, effective, "mcp_unknown", message, help);
         return None;
     };
     let operators = entry.allowed();
     if operators == AllowedTools::default() {
         let message = format!("node `{place}` asks for the tool server `{name}`, but none of its tools is allowed");
         let help = format!("name them: `tools = [\"…\"]` under `[mcp.{name}]` in {CONFIG_FILE_NAME}");
-        refuse(inputs, effective, ("mcp_not_granted", message, help));
+        refuse(inputs, effective, "mcp_not_granted", message, help);
         return None;
     }
     let tools = match named {
@@ -89,7 +90,7 @@ fn server(
                 let message =
                     format!("node `{place}` asks for the tool `{name}.{tool}`, which the operator does not allow");
                 let help = format!("add it to `tools` under `[mcp.{name}]` in {CONFIG_FILE_NAME}");
-                refuse(inputs, effective, ("mcp_not_granted", message, help));
+                refuse(inputs, effective, "mcp_not_granted", message, help);
             }
             let granted: BTreeSet<String> =
                 named.into_iter().filter(|tool| operators.has(tool)).map(str::to_owned).collect();
@@ -103,7 +104,7 @@ fn server(
     Some(BoundServer { name: name.to_owned(), entry: Arc::clone(entry), tools, scope })
 }
 
-fn refuse(inputs: GrantInputs<'_>, effective: &mut Effective, (rule, message, help): (&'static str, String, String)) {
+fn refuse(inputs: GrantInputs<'_>, effective: &mut Effective, rule: &'static str, message: String, help: String) {
     let error = Diagnostic::error(rule, message, inputs.place.span_of(key::MCP)).with_help(help);
     effective.diagnostics.push(inputs.place.named_in(error));
 }

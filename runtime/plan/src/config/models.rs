@@ -2,6 +2,7 @@
 //!
 //! A key is never in the file: the file names an environment variable or another file.
 
+use super::Config;
 use super::field::{Field, Fields};
 use super::run::money;
 use glovebox_models::chat::ModelId;
@@ -49,6 +50,28 @@ pub struct ModelAccess {
     pub images: bool,
     /// True for the model of nodes that name none.
     pub is_default: bool,
+}
+
+/// A model that can be asked, with the name of its table.
+#[derive(Debug, Clone, Copy)]
+pub struct ConfiguredModel<'a> {
+    /// The name of the table.
+    pub name: &'a str,
+    /// How it is reached.
+    pub access: &'a ModelAccess,
+}
+
+impl Config {
+    /// Every model that can be asked, by name.
+    pub fn configured_models(&self) -> impl Iterator<Item = ConfiguredModel<'_>> {
+        self.models.iter().filter_map(|(name, entry)| Some(ConfiguredModel { name, access: entry.access.as_ref()? }))
+    }
+
+    /// The model with this name; none if no table has it, or the table says only a price.
+    pub fn configured_model(&self, name: &str) -> Option<ConfiguredModel<'_>> {
+        let (name, entry) = self.models.get_key_value(name)?;
+        Some(ConfiguredModel { name, access: entry.access.as_ref()? })
+    }
 }
 
 /// Where a key is.

@@ -25,16 +25,16 @@ pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> Verify {
     for field in &rows {
         match field.name {
             "contract" => {}
-            "planner" => part(fields, field, (Part::Planner, &mut verify)),
-            "worker" => part(fields, field, (Part::Worker, &mut verify)),
-            "retry" => part(fields, field, (Part::Retry, &mut verify)),
+            "planner" => part(fields, field, Part::Planner, &mut verify),
+            "worker" => part(fields, field, Part::Worker, &mut verify),
+            "retry" => part(fields, field, Part::Retry, &mut verify),
             _ => fields.unknown(field, &FIELDS),
         }
     }
     verify
 }
 
-fn part(fields: &mut Fields<'_>, table: &Field<'_, '_>, (part, verify): (Part, &mut Verify)) {
+fn part(fields: &mut Fields<'_>, table: &Field<'_, '_>, part: Part, verify: &mut Verify) {
     for field in fields.table(table) {
         let Some(setting) = Setting::of_field(part, field.name) else {
             let known: Vec<&str> = SETTINGS.iter().filter(|one| one.part == part).map(|one| one.field).collect();

@@ -6,7 +6,7 @@
 
 use super::Plan;
 use super::capability::MachineFolder;
-use crate::config::{KeySource, ModelAccess};
+use crate::config::{ConfiguredModel, KeySource, ModelAccess};
 use glovebox_models::target::Endpoint;
 use glovebox_record::Network;
 use glovebox_record::network::HostRule;
@@ -83,8 +83,8 @@ impl Plan {
                 found.insert((source.clone(), sink.clone()), (named_in.clone(), reached_by.clone()));
             }
         }
-        for (name, model) in self.asked_models() {
-            let Some(pair) = Egress::for_key((name, &model.access), has_full) else { continue };
+        for model in self.asked_models().into_values() {
+            let Some(pair) = Egress::for_key(model.configured(), has_full) else { continue };
             found.entry((pair.source, pair.sink)).or_insert((pair.named_in, pair.reached_by));
         }
         let pairs = found.into_iter();
@@ -156,7 +156,8 @@ impl Plan {
 impl Egress {
     /// Where the key of a model goes, unless that is its provider or this machine. With `has_full`, a process beside it has the network
     /// `full`: then this machine is a place like others.
-    pub fn for_key((name, access): (&str, &ModelAccess), has_full: bool) -> Option<Self> {
+    pub fn for_key(model: ConfiguredModel<'_>, has_full: bool) -> Option<Self> {
+        let ConfiguredModel { name, access } = model;
         let source = match &access.key {
             KeySource::None => return None,
             KeySource::Variable(variable) => EgressSource::Variable(variable.to_owned()),

@@ -3,7 +3,7 @@
 //! A plan holds no key. What it prints of a model is covered by its digest, so that a resume asks the same models, whatever they cost.
 
 use super::Plan;
-use crate::config::ModelAccess;
+use crate::config::{ConfiguredModel, ModelAccess};
 use glovebox_host::llm::Provider;
 use glovebox_models::chat::Effort;
 use glovebox_pipeline::ir::NodeId;
@@ -31,6 +31,13 @@ pub struct PlannedModel {
     pub access: ModelAccess,
     /// What it costs, if the operator says so.
     pub price: Option<Price>,
+}
+
+impl PlannedModel {
+    /// The model as the configuration has it.
+    pub fn configured(&self) -> ConfiguredModel<'_> {
+        ConfiguredModel { name: &self.name, access: &self.access }
+    }
 }
 
 impl Plan {

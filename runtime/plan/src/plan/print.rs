@@ -267,7 +267,7 @@ impl CapabilityLists {
     }
 
     /// Adds what a tool server does. What it reads its stage may read, and its variables are in the list of servers.
-    fn add_server(&mut self, (name, grant): (&str, &ServerGrant)) {
+    fn add_server(&mut self, name: &str, grant: &ServerGrant) {
         let (list, text) = match grant {
             ServerGrant::Start(words) => (&mut self.execute, format!("{} (tool server {name})", words.join(" "))),
             ServerGrant::Tool(tool) => (&mut self.tools, format!("{name}.{tool}")),
@@ -298,7 +298,7 @@ impl CapabilityLists {
                     continue;
                 }
                 C::ToolServer(name, grant) => {
-                    lists.add_server((name, grant));
+                    lists.add_server(name, grant);
                     continue;
                 }
                 C::AnyCommand => (&mut lists.execute, &"*"),

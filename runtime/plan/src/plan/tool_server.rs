@@ -103,7 +103,7 @@ impl Plan {
     }
 
     pub(super) fn printed_servers(&self) -> Vec<PlanToolServer<'_>> {
-        self.servers().into_iter().map(PlanToolServer::new).collect()
+        self.servers().into_iter().map(|(name, entry)| PlanToolServer::new(name, entry)).collect()
     }
 }
 
@@ -127,7 +127,7 @@ pub struct PlanToolServer<'a> {
 }
 
 impl<'a> PlanToolServer<'a> {
-    fn new((name, entry): (&'a str, &'a ServerEntry)) -> Self {
+    fn new(name: &'a str, entry: &'a ServerEntry) -> Self {
         let all = || vec!["*"];
         Self {
             name,

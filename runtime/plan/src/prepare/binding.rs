@@ -110,7 +110,7 @@ pub fn bind_plan(
         simulate,
     };
     let pipeline = Arc::clone(&source.pipeline);
-    let plan = bind(pipeline, &host.catalog(project), (&project.config, &project.lock), host.get()?, options)
+    let plan = bind(pipeline, &host.catalog(project), project.operator_files(), host.get()?, options)
         .map_err(|errors| refusal(source, errors))?
         .with_rule_report(source.rule_report.clone())
         .with_parallel_max(parallel_max);
@@ -176,7 +176,7 @@ pub fn bind_versions(
     };
     let catalog = host.catalog(project);
     let bound = |pipeline: Option<Pipeline>| {
-        bind(Arc::new(pipeline?), &catalog, (&project.config, &project.lock), running, options.clone()).ok()
+        bind(Arc::new(pipeline?), &catalog, project.operator_files(), running, options.clone()).ok()
     };
     Ok(pipelines.into_iter().map(bound).collect())
 }

@@ -23,7 +23,8 @@ pub fn refusals(
     file: &Path,
     pipeline: &Pipeline,
     project: &Project,
-    (all, included): (&ComponentHost, &mut BTreeSet<PathBuf>),
+    host: &ComponentHost,
+    included: &mut BTreeSet<PathBuf>,
 ) -> Result<Vec<Diagnostic>, Refusal> {
     if included.insert(project.config_dir.clone()) {
         project::refuse_bad_include(project)?;
@@ -31,9 +32,8 @@ pub fn refusals(
     let (sealed, mut found) = sealed(file, pipeline);
     let is_plugin = |node: &Node| project.config.plugins.contains_key(node.handler.name());
     let has_plugins = pipeline.nodes.iter().any(is_plugin);
-    let host = if has_plugins { Some(&**all.get()?) } else { None };
-    let operator = (&project.config, &project.lock);
-    let errors = bind::check(pipeline, &all.catalog(project), operator, host, sealed);
+    let running = if has_plugins { Some(&**host.get()?) } else { None };
+    let errors = bind::check(pipeline, &host.catalog(project), project.operator_files(), running, sealed);
     found.extend(errors.diagnostics);
     found.extend(errors.plugins.iter().map(|problem| plugin_refused(pipeline, problem)));
     if project.config.verify.is_some() {

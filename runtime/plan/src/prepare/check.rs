@@ -64,8 +64,8 @@ impl<'h> RuleSets<'h> {
     /// What a run of the pipeline would refuse.
     fn refusals_of(&mut self, file: &Path, pipeline: &Pipeline) -> Vec<Diagnostic> {
         let Some(project) = self.project(file) else { return Vec::new() };
-        let known = (self.host, &mut self.included);
-        binding_check::refusals(file, pipeline, &project, known).unwrap_or_else(|refusal| {
+        let found = binding_check::refusals(file, pipeline, &project, self.host, &mut self.included);
+        found.unwrap_or_else(|refusal| {
             self.refusals.push(refusal);
             Vec::new()
         })

@@ -101,21 +101,21 @@ impl Splice<'_> {
     ) -> Result<(TransformedGraph, usize), Vec<Diagnostic>> {
         let (mut children, mut files_below) = (BTreeMap::new(), 0);
         for node in pipeline.nodes.iter().filter(|node| node.wants_child()) {
-            let (child, below) = self.child(file, (pipeline, node), wanted)?;
+            let named = child_of(pipeline, node).ok_or_else(|| vec![child::names_none(node)])?;
+            let (child, below) = self.child(file, &named, wanted)?;
             files_below = files_below.max(below + 1);
             children.insert(node.id.clone(), child);
         }
         Ok((child::splice(pipeline, &children)?, files_below))
     }
 
-    /// The checked pipeline of a node's child, with its own children.
+    /// The checked pipeline of a child that a file names, with its own children.
     fn child(
         &mut self,
         file: &Path,
-        (pipeline, node): (&Pipeline, &Node),
+        named: &Child,
         wanted: &References,
     ) -> Result<(Arc<Pipeline>, usize), Vec<Diagnostic>> {
-        let Some(named) = child_of(pipeline, node) else { return Err(vec![child::names_none(node)]) };
         let unreadable = |reason: String| vec![named.unreadable(reason)];
         let folder = Folder::containing(file).map_err(unreadable)?;
         let target = folder.resolve(Path::new(&named.path)).map_err(unreadable)?;
@@ -133,7 +133,7 @@ impl Splice<'_> {
             Some(known) => known,
             None => self.put_together(&file.with_file_name("").join(&named.path), source, target),
         };
-        let told = |first: Option<Diagnostic>| self.children.faults.reported(&named, first.as_ref());
+        let told = |first: Option<Diagnostic>| self.children.faults.reported(named, first.as_ref());
         pipeline.map(|pipeline| (pipeline, files_below)).map_err(told)
     }
 

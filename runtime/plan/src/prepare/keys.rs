@@ -5,7 +5,7 @@
 use super::executor::{ServerEnv, Targets};
 use super::project::Project;
 use super::refusal::{Class, Refusal};
-use crate::config::{KeySource, ModelAccess};
+use crate::config::{ConfiguredModel, KeySource};
 use crate::plan::Plan;
 use glovebox_host::tools::Secret;
 use glovebox_models::key::Key;
@@ -19,20 +19,18 @@ use std::sync::Arc;
 /// Most bytes that are read of a file.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// A model that can be asked, with its name in glovebox.toml.
-pub type Configured<'a> = (&'a str, &'a ModelAccess);
-
 /// The targets of every model that a node of the plan asks, or why one cannot be asked. What leaves with them was confirmed with the plan.
 pub fn targets(project: &Project, plan: &Plan) -> Result<Targets, Refusal> {
     let asked = plan.asked_models().into_iter();
-    let ready = asked.map(|(name, model)| Ok((name.to_owned(), Arc::new(target(project, (name, &model.access))?))));
+    let ready = asked.map(|(name, model)| Ok((name.to_owned(), Arc::new(target(project, model.configured())?))));
     Ok(Arc::new(ready.collect::<Result<_, Refusal>>()?))
 }
 
 /// The target of a model, or why it cannot be asked. What leaves with it must be confirmed before.
-pub(super) fn target(project: &Project, (name, access): Configured<'_>) -> Result<Target, Refusal> {
-    let key = key(project, (name, access))?;
-    let authorities = access.ca_file.as_ref().map(|file| authorities(project, (name, Path::new(file)))).transpose()?;
+pub(super) fn target(project: &Project, model: ConfiguredModel<'_>) -> Result<Target, Refusal> {
+    let ConfiguredModel { name, access } = model;
+    let key = key(project, model)?;
+    let authorities = access.ca_file.as_ref().map(|file| authorities(project, name, Path::new(file))).transpose()?;
     let target = Target {
         family: access.family,
         endpoint: access.endpoint.clone(),
@@ -69,7 +67,8 @@ pub fn server_env(plan: &Plan) -> Result<ServerEnv, Refusal> {
 }
 
 /// The key of a model; none if its provider asks for none.
-fn key(project: &Project, (name, access): Configured<'_>) -> Result<Option<Key>, Refusal> {
+fn key(project: &Project, model: ConfiguredModel<'_>) -> Result<Option<Key>, Refusal> {
+    let ConfiguredModel { name, access } = model;
     match &access.key {
         KeySource::None => Ok(None),
         KeySource::Variable(variable) => {
@@ -89,7 +88,7 @@ fn key(project: &Project, (name, access): Configured<'_>) -> Result<Option<Key>,
             Key::parse(text).map(Some).map_err(wrong)
         }
         KeySource::File(file) => {
-            let file = outside(project, (name, Path::new(file)))?;
+            let file = outside(project, name, Path::new(file))?;
             let wrong = |problem: String| {
                 let message = format!("model `{name}` has no key: `{}`: {problem}", file.display());
                 Refusal::new(Class::Provider, message).with_help("write the key into the file, on one line")
@@ -102,7 +101,7 @@ fn key(project: &Project, (name, access): Configured<'_>) -> Result<Option<Key>,
 }
 
 /// The path of a key file, unless stages could read it: in the project, or in a folder that commands see.
-fn outside(project: &Project, (name, file): (&str, &Path)) -> Result<PathBuf, Refusal> {
+fn outside(project: &Project, name: &str, file: &Path) -> Result<PathBuf, Refusal> {
     let file = place(project, file);
     let real = std::fs::canonicalize(&file).unwrap_or_default();
     let read = project.config.sandbox.read.iter().map(PathBuf::from);
@@ -136,7 +135,7 @@ pub fn place(project: &Project, file: &Path) -> PathBuf {
     }
 }
 
-fn authorities(project: &Project, (name, file): (&str, &Path)) -> Result<Authorities, Refusal> {
+fn authorities(project: &Project, name: &str, file: &Path) -> Result<Authorities, Refusal> {
     let file = place(project, file);
     let bytes = read(&file).map_err(|error| Refusal::io(format!("read `ca_file` `{}`", file.display()), &error))?;
     Authorities::parse(&bytes).ok_or_else(|| {

@@ -7,6 +7,7 @@ use super::findings::Findings;
 use super::refusal::{Class, Refusal};
 use super::source::read_text;
 use super::verify_settings;
+use crate::bind::OperatorFiles;
 use crate::config::{CONFIG_FILE_NAME, Config};
 use crate::lock::{LOCK_FILE_NAME, Lock};
 use glovebox_names::visible;
@@ -33,6 +34,13 @@ pub struct Project {
     pub lock: Lock,
     /// Says which configuration is used, if that is not obvious.
     pub note: Option<String>,
+}
+
+impl Project {
+    /// What the operator decided for it.
+    pub fn operator_files(&self) -> OperatorFiles<'_> {
+        OperatorFiles { config: &self.config, lock: &self.lock }
+    }
 }
 
 /// Reads the configuration for a pipeline, or for the workdir alone.

@@ -5,10 +5,11 @@
 //! beside the user's key, with its MAC, and never in a project. Nothing is looked up or connected before.
 
 use super::folders::state_dir;
-use super::keys::{self, Configured};
+use super::keys;
 use super::project::Project;
 use super::refusal::{Class, Refusal};
 use super::user_key::{self, Signing};
+use crate::config::ConfiguredModel;
 use crate::plan::{Egress, EgressSink, EgressSource, Plan, PlanEgress};
 use glovebox_jail::jail;
 use glovebox_models::target::Target;
@@ -178,7 +179,7 @@ pub fn of_plan(project: &Project, plan: &Plan) -> Vec<Wanted> {
 }
 
 /// The same of a model that is asked alone.
-pub fn of_model(project: &Project, model: Configured<'_>) -> Option<Wanted> {
+pub fn of_model(project: &Project, model: ConfiguredModel<'_>) -> Option<Wanted> {
     Egress::for_key(model, false).and_then(|pair| Wanted::from_egress(project, pair))
 }
 
@@ -216,18 +217,18 @@ pub fn require(
 ///
 /// # Errors
 /// Its key may not go where it would go, or it cannot be asked.
-pub fn target_alone(project: &Project, model: Configured<'_>) -> Result<Target, Refusal> {
+pub fn target_alone(project: &Project, model: ConfiguredModel<'_>) -> Result<Target, Refusal> {
     require_model(project, model)?;
     keys::target(project, model)
 }
 
 /// Refuses a model whose key may not go where it would go.
-fn require_model(project: &Project, model: Configured<'_>) -> Result<(), Refusal> {
+fn require_model(project: &Project, model: ConfiguredModel<'_>) -> Result<(), Refusal> {
     let open = unconfirmed(of_model(project, model).into_iter().collect())?;
     if open.is_empty() {
         return Ok(());
     }
-    Err(refused(&open, &format!("glovebox trust give --model {}", shell::word(model.0))))
+    Err(refused(&open, &format!("glovebox trust give --model {}", shell::word(model.name))))
 }
 
 fn unconfirmed(wanted: Vec<Wanted>) -> Result<Vec<Wanted>, Refusal> {

@@ -45,12 +45,13 @@ impl ContextBase {
     pub fn new(
         node: &Node,
         changed: &BTreeSet<&str>,
-        (base, read): (&Base, impl Fn(&Digest, u64) -> Option<Vec<u8>>),
+        base: &Base,
+        read: impl Fn(&Digest, u64) -> Option<Vec<u8>>,
     ) -> Self {
         let above = folder(node).map(|folder| format!("{folder}/")).unwrap_or_default();
         let told = NAMES.into_iter().filter_map(|name| {
             let path = format!("{above}{name}");
-            is_changed(&path, changed).then(|| (name, file(&path, (base, &read))))
+            is_changed(&path, changed).then(|| (name, file(&path, base, &read)))
         });
         let inside = base.files.keys().filter_map(|path| path.strip_prefix(&above));
         Self { files: told.collect(), has_tests: inside.into_iter().any(test_files::is_test_file) }
@@ -64,7 +65,7 @@ fn is_changed(path: &str, changed: &BTreeSet<&str>) -> bool {
 }
 
 /// A file that cannot be read counts as one that has everything.
-fn file(path: &str, (base, read): (&Base, &impl Fn(&Digest, u64) -> Option<Vec<u8>>)) -> BaseFile {
+fn file(path: &str, base: &Base, read: impl Fn(&Digest, u64) -> Option<Vec<u8>>) -> BaseFile {
     let Some(fact) = base.files.get(path) else {
         return if base.symlinks.contains_key(path) { BaseFile::Unreadable } else { BaseFile::Absent };
     };

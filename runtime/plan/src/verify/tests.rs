@@ -30,7 +30,7 @@ fn selects_by_role_and_change() {
     let check = |role: Option<&'static str>, changed: &[&str], expected: &[&str]| {
         let verify = verify(Mode::Contract);
         assert_eq!(
-            verify.told(role.map(Role), (&changed.iter().copied().collect(), base())).worker.contract,
+            verify.told(role.map(Role), &changed.iter().copied().collect(), base()).worker.contract,
             expected,
             "{changed:?}"
         );
@@ -49,7 +49,7 @@ fn selects_by_role_and_change() {
 fn each_mode_has_its_sources() {
     let check = |mode: Mode, contract: usize, fallback: usize, needs_plan: bool| {
         let verify = verify(mode);
-        let told = verify.told(None, (&BTreeSet::new(), base()));
+        let told = verify.told(None, &BTreeSet::new(), base());
         assert_eq!(
             (told.worker.contract.len(), told.worker.fallback.len(), told.needs_plan),
             (contract, fallback, needs_plan)
@@ -77,7 +77,7 @@ fn a_plan_is_needed_where_nothing_is_added() {
             let phase = |mode| Phase { mode, ..Phase::default() };
             let verify = Verify { planner: phase(planner), worker: phase(worker), ..Verify::default() };
             let adds_nothing = [planner, worker].iter().all(|mode| matches!(mode, Mode::Off | Mode::Llm));
-            let needs_plan = verify.told(None, (&BTreeSet::new(), base())).needs_plan;
+            let needs_plan = verify.told(None, &BTreeSet::new(), base()).needs_plan;
             assert_eq!(needs_plan, adds_nothing, "{planner} {worker}");
         }
     }

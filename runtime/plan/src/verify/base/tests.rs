@@ -22,7 +22,7 @@ fn told(attributes: &str, files: &[(&str, &str)], changed: &[&str]) -> ContextBa
         text.map(<[u8]>::to_vec)
     };
     let node = pipeline.nodes.iter().find(|node| node.id.as_str() == "check").unwrap();
-    ContextBase::new(node, &changed.iter().copied().collect(), (&base, read))
+    ContextBase::new(node, &changed.iter().copied().collect(), &base, read)
 }
 
 #[test]
