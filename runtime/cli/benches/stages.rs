@@ -43,9 +43,9 @@ fn main() {
         return;
     }
     bench.start();
-    bench.stage("component stage", simulated, (100, 1_100), Floor::Left);
-    bench.stage("component stage, three file calls", working, (100, 600), Floor::Flush);
-    bench.stage("tool stage `true`", tools, (20, 120), Floor::Spawn);
+    bench.stage("component stage", simulated, 100, 1_100, Floor::Left);
+    bench.stage("component stage, three file calls", working, 100, 600, Floor::Flush);
+    bench.stage("tool stage `true`", tools, 20, 120, Floor::Spawn);
     bench.hundred();
     bench.growth();
     bench.branches();
@@ -94,8 +94,8 @@ impl Bench<'_> {
         row("run of one tool stage, process, warm", SAMPLES, || self.run(&tool).wall, version, "`glovebox version`");
     }
 
-    /// One further stage: processor time, time and flushes.
-    fn stage(&self, name: &str, pipeline: fn(usize) -> Stages, (few, many): (usize, usize), floor: Floor) {
+    /// One further stage, by a run with few stages and one with many: processor time, time and flushes.
+    fn stage(&self, name: &str, pipeline: fn(usize) -> Stages, few: usize, many: usize, floor: Floor) {
         let label = format!("{name}, {many} stages less {few}");
         let short = self.project(&format!("{label}-few"), pipeline(few));
         let long = self.project(&format!("{label}-many"), pipeline(many));
@@ -147,7 +147,7 @@ impl Bench<'_> {
         let one = self.run_watched(&self.project("growth-1", simulated(1)));
         for stages in [100, 1_000, 5_000, 10_000] {
             let project = self.project(&format!("growth-{stages}"), simulated(stages));
-            self.each(&project, (stages, "stages"), one);
+            self.each(&project, stages, "stages", one);
         }
     }
 
@@ -156,12 +156,12 @@ impl Bench<'_> {
         let one = self.run_watched(&self.project("branches-1", branches(1)));
         for count in [100, 1_000, 10_000] {
             let project = self.project(&format!("branches-{count}"), branches(count));
-            self.each(&project, (count, "branches"), one);
+            self.each(&project, count, "branches", one);
         }
     }
 
     /// One run, less the run of one stage, for each of its parts; its peak memory as a whole.
-    fn each(&self, project: &Path, (count, parts): (usize, &str), one: Cost) {
+    fn each(&self, project: &Path, count: usize, parts: &str, one: Cost) {
         let cost = self.run_watched(project);
         let each = |whole: Duration, start: Duration| whole.saturating_sub(start) / count as u32;
         let (flush, of) = (self.flushes(200) / 200, "a flush of 4 KiB in place");

@@ -34,16 +34,18 @@ pub struct Present {
 
 /// The sources of answers in this process. Answers of a file that the run's records show as used are not used again.
 pub fn present(
-    (arguments, output, runs): (&PeopleArguments, &OutputArguments, &RunsArguments),
+    people: &PeopleArguments,
+    output: &OutputArguments,
+    runs: &RunsArguments,
     pipeline: &Pipeline,
     records: &[Record],
 ) -> Result<Present, Stop> {
-    let text = arguments.answers.as_deref().map(source::read_text).transpose()?;
+    let text = people.answers.as_deref().map(source::read_text).transpose()?;
     let sheet = text.map(|text| AnswerSheet::parse(&text, pipeline).without_used(rewind::in_force(records)));
-    let auto_approve = arguments.auto_approve.then(|| "--auto-approve".to_owned());
+    let auto_approve = people.auto_approve.then(|| "--auto-approve".to_owned());
     // Questions between records on one terminal would spoil both.
     let is_mixed = output.json && terminal::is_terminal();
-    let can_ask = !arguments.no_input && !is_mixed && terminal::can_ask();
+    let can_ask = !people.no_input && !is_mixed && terminal::can_ask();
     Ok(Present {
         attendance: Attendance { sheet, auto_approve, terminal: None },
         asks_in: can_ask.then(|| runs.runs_dir.clone()),
@@ -95,11 +97,11 @@ pub fn send(run: &RunFolder, message: &Message) -> Result<bool, Stop> {
     };
     let content = seal(message, &RunId::from(run.id.as_str()), &key)
         .map_err(|error| Stop::new(Exit::Internal, format!("write a message: {error}")))?;
-    put(&run.path.join(INBOX_DIR), &file_name(message), (&content, matches!(message, Message::Answer(_))))
+    put(&run.path.join(INBOX_DIR), &file_name(message), &content, matches!(message, Message::Answer(_)))
         .map_err(|error| Stop::io(format!("send a message to run `{}`", run.id), &error))
 }
 
-fn put(folder: &Path, name: &str, (content, is_first_only): (&str, bool)) -> io::Result<bool> {
+fn put(folder: &Path, name: &str, content: &str, is_first_only: bool) -> io::Result<bool> {
     match fs::DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}

@@ -111,14 +111,14 @@ impl Asker {
     fn ask(&self, id: &QuestionId) -> Reply {
         let Ok(verified) = journal::read(&self.run) else { return Reply::Left };
         let Some((_, asked)) = AskedAbout::find(&verified.records, id) else { return Reply::Left };
-        let reviewer = Reviewer::new(&self.run, &self.runs_dir, (&verified.records, verified.provenance));
+        let reviewer = Reviewer::new(&self.run, &self.runs_dir, &verified);
         let review = reviewer.and_then(|reviewer| reviewer.review(id));
         let review: Result<Option<Review>, String> = review.map_err(|stop| stop.message);
         let shown = match &review {
             Ok(review) => review.as_ref().ok_or("the run never asked it"),
             Err(problem) => Err(problem.as_str()),
         };
-        let rows = question::render(asked, shown, ("", Paint::stderr()));
+        let rows = question::render(asked, shown, "", Paint::stderr());
         terminal::say(format_args!("\n{}: {}\n{rows}", visible::line(id.as_str()), question::text(asked)));
         // What was typed before the question was there does not answer it.
         let _typed = tcflush(std::io::stdin(), QueueSelector::IFlush);

@@ -56,11 +56,7 @@ fn block_on_within<T>(threads_end_max: Duration, future: impl Future<Output = T>
 }
 
 /// Drives a run to its end, and shows what happens.
-pub async fn drive(
-    run: &mut Run,
-    folder: &RunFolder,
-    (mut reporter, present): (Reporter, Present),
-) -> Result<(), Stop> {
+pub async fn drive(run: &mut Run, folder: &RunFolder, mut reporter: Reporter, present: Present) -> Result<(), Stop> {
     let signals = LocalSignals::new();
     let Present { mut attendance, asks_in } = present;
     let mut leave = Leave::default();
@@ -68,7 +64,7 @@ pub async fn drive(
         let (person, by_signal) = ask::start(folder, runs_dir, reporter.notices());
         (attendance.terminal, leave) = (Some(person), by_signal);
     }
-    let listening = tokio::spawn(listen(signals.clone(), (reporter.notices(), leave))?);
+    let listening = tokio::spawn(listen(signals.clone(), reporter.notices(), leave)?);
     let driven = run.drive((&signals, attendance), |update| match update {
         Update::Record(record) => reporter.record(record),
         Update::Activity { node, progress } => reporter.activity(node, progress),
@@ -80,7 +76,7 @@ pub async fn drive(
 }
 
 /// Turns signals of the operating system into a request to stop.
-fn listen(signals: LocalSignals, (notices, leave): (Notices, Leave)) -> Result<impl Future<Output = ()>, Stop> {
+fn listen(signals: LocalSignals, notices: Notices, leave: Leave) -> Result<impl Future<Output = ()>, Stop> {
     let on = |kind: SignalKind| signal(kind).map_err(|error| Stop::io("listen for signals", &error));
     let (mut interrupt, mut terminate) = (on(SignalKind::interrupt())?, on(SignalKind::terminate())?);
     Ok(async move {
@@ -174,7 +170,7 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
 /// Prints the summary of a run and returns its exit code.
 pub fn conclude(run: &RunFolder, ended: &Run, format: ProgressFormat, runs_dir: &Path) -> CommandResult {
     let summary = ended.summary();
-    print_end(run, (summary, ended.verdict()), format, runs_dir)?;
+    print_end(run, summary, ended.verdict(), format, runs_dir)?;
     if summary.status == RunStatus::Success {
         runs::remove::slim(run);
     }
@@ -186,14 +182,15 @@ pub fn conclude(run: &RunFolder, ended: &Run, format: ProgressFormat, runs_dir: 
 /// Prints the summary of a run; with `--json` its verdict as the last line.
 pub fn print_end(
     run: &RunFolder,
-    (summary, mut verdict): (&RunSummary, Option<VerdictFile<'_>>),
+    summary: &RunSummary,
+    mut verdict: Option<VerdictFile<'_>>,
     format: ProgressFormat,
     runs_dir: &Path,
 ) -> Result<(), Stop> {
     let paint = if format == ProgressFormat::Json { Paint::stderr() } else { Paint::stdout() };
     let base = verdict.as_ref().map(|verdict| verdict.base_digest);
     let new = base.map_or(Ok(Vec::new()), |base| changes::new_configuration(run, &base, summary))?;
-    let text = summary::render((summary, &new), &runs::named(run, runs_dir)?, paint);
+    let text = summary::render(summary, &new, &runs::named(run, runs_dir)?, paint);
     match format {
         ProgressFormat::Json => {
             verdict.iter_mut().for_each(|verdict| verdict.new_configuration.clone_from(&new));

@@ -32,7 +32,7 @@ pub fn put(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Stop> {
         Err(Errno::NOENT) => None,
         Err(error) => return Err(failed(error.into())),
     };
-    folder.replace(name, content.as_ref(), (before.as_ref(), FOR_OTHERS)).map_err(failed)
+    folder.replace(name, content.as_ref(), before.as_ref(), FOR_OTHERS).map_err(failed)
 }
 
 fn refused(path: &Path, what: &str) -> Stop {
@@ -57,7 +57,7 @@ pub fn replace(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Stop> {
     let before = Ownership::from_stat(&fstat(&old).map_err(|error| failed(error.into()))?);
     let (folder, name) = (file.parent().unwrap_or(Path::new("/")), file.file_name().unwrap_or_default());
     let folder = Folder(openat(CWD, folder, FOLDER, Mode::empty()).map_err(|error| failed(error.into()))?);
-    folder.replace(name, content.as_ref(), (Some(&before), OWN)).map_err(failed)
+    folder.replace(name, content.as_ref(), Some(&before), OWN).map_err(failed)
 }
 
 /// The mode of a file that becomes like another one.
@@ -120,7 +120,7 @@ impl Folder {
     }
 
     /// Writes a new file beside, like the old one if there is one, and puts it in its place.
-    fn replace(&self, name: &OsStr, content: &[u8], (before, mode): (Option<&Ownership>, Mode)) -> io::Result<()> {
+    fn replace(&self, name: &OsStr, content: &[u8], before: Option<&Ownership>, mode: Mode) -> io::Result<()> {
         let fresh = format!(".{}.glovebox-{}", name.to_string_lossy(), std::process::id());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let written = openat(&self.0, &fresh, flags, mode).map_err(io::Error::from).and_then(|opened| {

@@ -62,7 +62,7 @@ pub fn answer(arguments: &AnswerArguments) -> CommandResult {
         return Err(too_late(&asked.question, &first(&run, arguments, &asked)?));
     }
     let state = recorded(&run, arguments, &given)?;
-    report(arguments, &run, (&asked, &answer, state))?;
+    report(arguments, &run, &asked, &answer, state)?;
     // A run that a process drives goes on by itself.
     if arguments.resume && state == "kept" { resume::go_on(&resumed(arguments, &run)?, &run) } else { Ok(Exit::Ok) }
 }
@@ -182,7 +182,9 @@ fn recorded(run: &RunFolder, arguments: &AnswerArguments, given: &GivenAnswer) -
 fn report(
     arguments: &AnswerArguments,
     run: &RunFolder,
-    (asked, answer, state): (&QuestionAsked, &Answer, &str),
+    asked: &QuestionAsked,
+    answer: &Answer,
+    state: &str,
 ) -> Result<(), Stop> {
     let label = match answer {
         Answer::Choice(choice) => Some(choice.shown()),

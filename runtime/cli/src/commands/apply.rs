@@ -59,7 +59,7 @@ pub fn apply(arguments: &ApplyArguments) -> CommandResult {
     let failed =
         |error: &dyn std::error::Error| Stop::new(Exit::Usage, format!("apply to `{}`: {error}", project.display()));
     if let Some(name) = &arguments.branch {
-        return make_branch(arguments, (&run, &changes, &selected), project, name);
+        return make_branch(arguments, &Source { run: &run, changes: &changes, selected: &selected }, project, name);
     }
     let plan = apply::plan(&changes.base, &selected, project, &|digest| changes.open(digest))
         .map_err(|error| failed(&error))?;
@@ -81,13 +81,8 @@ pub fn apply(arguments: &ApplyArguments) -> CommandResult {
 }
 
 /// Makes a branch of the project's repository instead of changing the project.
-fn make_branch(
-    arguments: &ApplyArguments,
-    (run, changes, selected): (&RunFolder, &Changes, &[FileChange]),
-    project: &Path,
-    name: &str,
-) -> CommandResult {
-    let made = git_branch::make(&Source { run, changes, selected }, project, name).map_err(|error| match error {
+fn make_branch(arguments: &ApplyArguments, source: &Source<'_>, project: &Path, name: &str) -> CommandResult {
+    let made = git_branch::make(source, project, name).map_err(|error| match error {
         BranchError::Stop(stop) => stop,
         BranchError::Conflicts(conflicts) => {
             report(&conflicts);
@@ -115,7 +110,7 @@ fn make_branch(
         )),
     }
     terminal::say_new_configuration(&made.new_configuration);
-    report_rest(selected, changes);
+    report_rest(source.selected, source.changes);
     Ok(Exit::Ok)
 }
 

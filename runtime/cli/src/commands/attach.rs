@@ -45,7 +45,7 @@ pub fn attach(arguments: &AttachArguments) -> CommandResult {
     let summary = RunSummary::from_records(&records);
     refuse_killed(&run, &summary, runs_dir)?;
     let started = journal::beginning(&run, &records)?;
-    drive::print_end(&run, (&summary, Some(VerdictFile::new(&summary, started))), format, runs_dir)?;
+    drive::print_end(&run, &summary, Some(VerdictFile::new(&summary, started)), format, runs_dir)?;
     Ok(Exit::from(summary.end.exit))
 }
 

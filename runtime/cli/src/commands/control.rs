@@ -62,7 +62,7 @@ pub fn cancel(arguments: &ControlArguments) -> CommandResult {
         // Of a run that goes on, whose it is matters once.
         let records = if is_live && was_open { Vec::new() } else { read(&run, &arguments.runs.runs_dir)? };
         if !is_live && (is_canceled(&run, &records, was_open)? || end(&run, &by, began)?) {
-            return report(&run, arguments.json, ("canceled", None), "is canceled");
+            return report(&run, arguments.json, "canceled", None, "is canceled");
         }
         was_open = true;
         let _ended_when_due = is_live && watch.is_stopped();
@@ -119,7 +119,7 @@ pub fn pause(arguments: &ControlArguments) -> CommandResult {
     journal::beginning(&run, &records)?;
     if is_live {
         answer_sources::send(&run, &Message::Pause { by: answer_sources::name(arguments.name.as_ref()) })?;
-        return report(&run, arguments.json, ("asked", None), "pauses after the stages under way");
+        return report(&run, arguments.json, "asked", None, "pauses after the stages under way");
     }
     let summary = RunSummary::from_records(&records);
     if summary.end.finished_at.is_some() {
@@ -139,7 +139,7 @@ pub fn wait(arguments: &WaitArguments) -> CommandResult {
     while runs::is_live(&run) {
         let left = arguments.timeout.map(|most| most.saturating_sub(began.elapsed()));
         if left.is_some_and(|left| left.is_zero()) {
-            report(&run, arguments.json, ("running", None), "is running")?;
+            report(&run, arguments.json, "running", None, "is running")?;
             let message = format!("run `{}` has not ended yet", run.id);
             return Err(Stop::new(Exit::Transient, message).with_help("wait again, with a longer `--timeout` or none"));
         }
@@ -148,7 +148,7 @@ pub fn wait(arguments: &WaitArguments) -> CommandResult {
     let summary = RunSummary::from_records(&read(&run, &arguments.runs.runs_dir)?);
     refuse_killed(&run, &summary, &arguments.runs.runs_dir)?;
     let state = summary.status.as_str();
-    report(&run, arguments.json, (state, Some(summary.end.exit)), &format!("ended: {}", how(&summary)))?;
+    report(&run, arguments.json, state, Some(summary.end.exit), &format!("ended: {}", how(&summary)))?;
     Ok(Exit::from(summary.end.exit))
 }
 
@@ -178,7 +178,7 @@ pub fn how(summary: &RunSummary) -> &'static str {
     }
 }
 
-fn report(run: &RunFolder, is_json: bool, (state, exit): (&str, Option<ExitClass>), text: &str) -> CommandResult {
+fn report(run: &RunFolder, is_json: bool, state: &str, exit: Option<ExitClass>, text: &str) -> CommandResult {
     match is_json {
         true => terminal::print_json(&ControlFile { schema_version: 1, run_id: &run.id, state, exit })?,
         false => terminal::print(format!("run {} {text}\n", run.id)),

@@ -100,15 +100,15 @@ pub fn evidence(arguments: &EvidenceArguments) -> CommandResult {
 impl CommandWithOutput {
     fn new(command: Command, blobs: &DirBlobs) -> Self {
         let Receipt { stdout_digest, stdout_bytes, stderr_digest, stderr_bytes, .. } = &command.evidence.receipt;
-        let (stdout, stderr) = ((stdout_digest, *stdout_bytes), (stderr_digest, *stderr_bytes));
-        let (stdout, stderr) = (Excerpt::read(blobs, stdout), Excerpt::read(blobs, stderr));
+        let stdout = Excerpt::read(blobs, stdout_digest, *stdout_bytes);
+        let stderr = Excerpt::read(blobs, stderr_digest, *stderr_bytes);
         Self { command, stdout, stderr }
     }
 }
 
 impl Excerpt {
     /// The ends of an output that the run kept under its digest.
-    fn read(blobs: &DirBlobs, (digest, length): (&Digest, u64)) -> Option<Self> {
+    fn read(blobs: &DirBlobs, digest: &Digest, length: u64) -> Option<Self> {
         if length == 0 || length > OUTPUT_BYTES_MAX {
             return None;
         }
@@ -164,12 +164,12 @@ fn command(rows: &mut Rows, CommandWithOutput { command, stdout, stderr }: &Comm
     if !receipt.env_names.is_empty() {
         rows.row("environment", visible::line(&receipt.env_names.join(" ")));
     }
-    output(rows, ("stdout", stdout), (receipt.stdout_bytes, &receipt.stdout_digest));
-    output(rows, ("stderr", stderr), (receipt.stderr_bytes, &receipt.stderr_digest));
+    output(rows, "stdout", stdout.as_ref(), receipt.stdout_bytes, &receipt.stdout_digest);
+    output(rows, "stderr", stderr.as_ref(), receipt.stderr_bytes, &receipt.stderr_digest);
     rows.row("record", format_args!("{}, receipt {}", command.record, visible::line(&receipt.id)));
 }
 
-fn output(rows: &mut Rows, (title, excerpt): (&'static str, &Option<Excerpt>), (bytes, digest): (u64, &Digest)) {
+fn output(rows: &mut Rows, title: &'static str, excerpt: Option<&Excerpt>, bytes: u64, digest: &Digest) {
     if bytes == 0 {
         return;
     }

@@ -36,26 +36,31 @@ pub fn fork(mut arguments: ForkArguments) -> CommandResult {
     let help = format!("`glovebox show {named}` shows it; start a new run with `glovebox run`");
     journal::refuse_foreign(&other, verified.provenance, help)?;
     journal::beginning(&other, &verified.records)?;
-    let point = start_at::visit(&other, &verified.records, arguments.at.clone())?;
+    let (node, visit) = arguments.at.clone();
+    let point = start_at::visit(&other, &verified.records, node, visit)?;
     let context: BTreeMap<String, String> = std::mem::take(&mut arguments.context).into_iter().collect();
     refuse_large(&context, rewind::before(&verified.records, point.seq.saturating_sub(1)))?;
     let id = arguments.run_id.as_deref().map_or_else(|| Ok(RunId::fresh()), RunId::parse)?;
     let draft = runs::draft(&arguments.runs.runs_dir, id)?;
-    let run = copy(&other, &verified, (&draft, (point, context)))
-        .and_then(|()| runs::publish(&draft, &arguments.runs.runs_dir));
+    let run =
+        copy(&other, &verified, &draft, point, context).and_then(|()| runs::publish(&draft, &arguments.runs.runs_dir));
     let run = run.inspect_err(|_| runs::discard(&draft))?;
     resume::go_on(&resumed(arguments, &run), &run)
 }
 
-/// Where a run begins, and what is set in its context there.
-type Beginning = (VisitPoint, BTreeMap<String, String>);
-
-fn copy(other: &RunFolder, journal: &VerifiedJournal, (run, begun): (&RunFolder, Beginning)) -> Result<(), Stop> {
+/// Copies another run up to a visit into a new folder, with these values set in its context.
+fn copy(
+    other: &RunFolder,
+    journal: &VerifiedJournal,
+    run: &RunFolder,
+    point: VisitPoint,
+    context: BTreeMap<String, String>,
+) -> Result<(), Stop> {
     let dir = drive::open_dir(run, user_key::to_sign()?)?;
     let blobs = changes::open_blobs(other)?;
     let source = Source { dir: &other.path, records: &journal.records, blobs: &blobs };
     let id = run.id.as_str().into();
-    let copied = drive::block_on(glovebox_engine::run::fork(&dir, &id, source, begun))?;
+    let copied = drive::block_on(glovebox_engine::run::fork(&dir, &id, source, (point, context)))?;
     copied.map_err(|error| drive::stop(run, &error))
 }
 

@@ -11,7 +11,6 @@ use crate::terminal::paint::Paint;
 use crate::terminal::{self, visible};
 use glovebox_engine::inbox::GivenAnswer;
 use glovebox_journal::event::{QuestionAsked, QuestionId};
-use glovebox_journal::sqlite::VerifiedJournal;
 use glovebox_state::run_state::resume_state;
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -102,16 +101,16 @@ pub fn gates(arguments: &GatesArguments) -> CommandResult {
 }
 
 fn of_run(run: &RunFolder, runs_dir: &Path) -> Result<GateList, Stop> {
-    let VerifiedJournal { records, provenance, .. } = journal::read(run)?;
-    journal::warn_if_foreign(run, provenance);
-    let Some((state, _)) = resume_state(&records) else { return Ok(GateList::default()) };
+    let verified = journal::read(run)?;
+    journal::warn_if_foreign(run, verified.provenance);
+    let Some((state, _)) = resume_state(&verified.records) else { return Ok(GateList::default()) };
     let open: Vec<&QuestionAsked> = state.questions().map(|open| &*open.asked).collect();
     if state.verdict.is_some() || open.is_empty() {
         return Ok(GateList::default());
     }
     let kept = answer_sources::kept_for(run, &open);
     let is_kept = |asked: &&QuestionAsked| kept.iter().any(|given| given.question == asked.question);
-    let reviewer = Reviewer::new(run, runs_dir, (&records, provenance));
+    let reviewer = Reviewer::new(run, runs_dir, &verified);
     let is_running = runs::is_live(run);
     let gate = |asked: &QuestionAsked| {
         let review = match &reviewer {
@@ -136,6 +135,6 @@ fn text(gate: &OpenGate, named: &str) -> String {
     let OpenGate { asked, review, review_problem, .. } = gate;
     let (id, run) = (visible::line(asked.question.as_str()), visible::line(&gate.run_id));
     let review = review.as_ref().ok_or(review_problem.as_deref().unwrap_or("the run never asked it"));
-    let rows = question::render(asked, review, (named, Paint::stdout()));
+    let rows = question::render(asked, review, named, Paint::stdout());
     format!("{id} of {run}: {}\n{rows}", question::text(asked))
 }

@@ -131,7 +131,7 @@ impl Log<'_> {
             let file = self.run.path.join(history_folder(&stage.attempt)).join(&artifact.name);
             let bytes = self.blobs.read_all(&artifact.digest, artifact.bytes);
             let bytes = bytes.map_err(|error| journal::unreadable(self.run, &error))?;
-            self.output((&stage.attempt, is_left), artifact, (&file.to_string_lossy(), &bytes))?;
+            self.output(&stage.attempt, is_left, artifact, &file.to_string_lossy(), &bytes)?;
             self.printed += 1;
         }
         Ok(())
@@ -139,9 +139,11 @@ impl Log<'_> {
 
     fn output(
         &self,
-        (attempt, is_left): (&Attempt, bool),
+        attempt: &Attempt,
+        is_left: bool,
         artifact: &Artifact,
-        (file, bytes): (&str, &[u8]),
+        file: &str,
+        bytes: &[u8],
     ) -> Result<(), Stop> {
         if !self.arguments.json {
             let (file, left) = (visible::line(file), if is_left { terminal::LEFT } else { "" });

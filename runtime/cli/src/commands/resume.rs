@@ -64,9 +64,9 @@ fn take_up(arguments: &ResumeArguments, run: &RunFolder) -> CommandResult {
     let terms = journal::terms(run, &verified.records)?;
     refuse_other_confinement(run, &terms, arguments)?;
     let source = recorded::read(run, &terms)?;
-    let (from, back) = begins(run, (arguments, &source))?;
+    let (from, back) = begins(run, arguments, &source)?;
     let script = arguments.script.as_deref().map(script::read_script).transpose()?;
-    let (executor, replan) = bind(run, &terms, &source, (arguments, script.as_ref()))?;
+    let (executor, replan) = bind(run, &terms, &source, arguments, script.as_ref())?;
     let changed = ResumeTerms {
         from,
         back,
@@ -82,19 +82,21 @@ fn take_up(arguments: &ResumeArguments, run: &RunFolder) -> CommandResult {
     let reads = arguments.people.answers.is_some();
     let records = if reads { journal::read(run)?.records } else { Vec::new() };
     let present = answer_sources::present(
-        (&arguments.people, &arguments.output, &arguments.runs),
+        &arguments.people,
+        &arguments.output,
+        &arguments.runs,
         &executor.plan.pipeline,
         &records,
     )?;
-    let how = (format, present);
-    let ended = drive::block_on(continue_run(executor, run, (&verified, changed), how))??;
+    let ended = drive::block_on(continue_run(executor, run, &verified, changed, format, present))??;
     drive::conclude(run, &ended, format, &arguments.runs.runs_dir)
 }
 
 /// The node that the user wants the run to begin again at, or the visit that it goes back to.
 fn begins(
     run: &RunFolder,
-    (arguments, source): (&ResumeArguments, &CheckedPipeline),
+    arguments: &ResumeArguments,
+    source: &CheckedPipeline,
 ) -> Result<(Option<NodeId>, Option<VisitPoint>), Stop> {
     let Some((node, visit)) = arguments.from.clone() else { return Ok((None, None)) };
     start_at::check(&source.pipeline, &node)?;
@@ -102,7 +104,7 @@ fn begins(
         return Ok((Some(node), None));
     }
     let records = journal::read(run)?.records;
-    let point = start_at::visit(run, &records, (node, visit))?;
+    let point = start_at::visit(run, &records, node, visit)?;
     if rewind::backs(&records) >= rewind::BACKS_MAX {
         let message = format!("run `{}` went back {} times, and no run may more often", run.id, rewind::BACKS_MAX);
         let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
@@ -130,15 +132,17 @@ fn refuse_running(run: &RunFolder) -> Result<(), Stop> {
 async fn continue_run(
     executor: Executor,
     folder: &RunFolder,
-    (verified, terms): (&VerifiedJournal, ResumeTerms<'_>),
-    (format, present): (ProgressFormat, Present),
+    verified: &VerifiedJournal,
+    terms: ResumeTerms<'_>,
+    format: ProgressFormat,
+    present: Present,
 ) -> Result<Run, Stop> {
     let dir = drive::open_dir(folder, user_key::to_verify()?)?;
     let reporter = Reporter::new(format, &executor.plan.pipeline);
     let opened = Run::open(dir, executor, verified, terms).await;
     let mut run = opened.map_err(|error| drive::stop(folder, &error))?;
     if !run.had_ended() {
-        drive::drive(&mut run, folder, (reporter, present)).await?;
+        drive::drive(&mut run, folder, reporter, present).await?;
     }
     Ok(run)
 }
@@ -147,7 +151,8 @@ fn bind(
     run: &RunFolder,
     terms: &RunStarted,
     source: &CheckedPipeline,
-    (arguments, script): (&ResumeArguments, Option<&ScriptFile>),
+    arguments: &ResumeArguments,
+    script: Option<&ScriptFile>,
 ) -> Result<(Executor, Option<Replan>), Stop> {
     let project = prepare::read_project(Path::new(&terms.workspace.source_dir), Some(&source.file))?;
     rule_plugins::check_unchanged(run.id.as_str(), &project, &terms.pipeline.rules)?;

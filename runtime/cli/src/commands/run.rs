@@ -54,7 +54,7 @@ pub fn run(arguments: RunArguments) -> CommandResult {
     prepare::warn_of_dependencies(&executor.plan, &project);
     let format = ProgressFormat::choose(arguments.output.json, arguments.output.quiet);
     let present =
-        answer_sources::present((&arguments.people, &arguments.output, &arguments.runs), &executor.plan.pipeline, &[])?;
+        answer_sources::present(&arguments.people, &arguments.output, &arguments.runs, &executor.plan.pipeline, &[])?;
     let key = user_key::to_sign()?;
     let run = runs::create(&arguments.runs.runs_dir, id)?;
     let new = NewRun {
@@ -72,7 +72,7 @@ pub fn run(arguments: RunArguments) -> CommandResult {
         spend_max: arguments.execution.spend.into(),
         labels: std::collections::BTreeMap::new(),
     };
-    let ended = drive::block_on(begin(executor, (&run, key), new, (format, present)))??;
+    let ended = drive::block_on(begin(executor, &run, key, new, format, present))??;
     let exit = drive::conclude(&run, &ended, format, &arguments.runs.runs_dir)?;
     drop(ended);
     reports::after(&arguments.reports, &run, exit)
@@ -93,9 +93,11 @@ fn refuse_unanswered(plan: &Plan, simulate: bool) -> Result<(), Stop> {
 
 async fn begin(
     executor: Executor,
-    (folder, key): (&RunFolder, Option<UserKey>),
+    folder: &RunFolder,
+    key: Option<UserKey>,
     new: NewRun<'_>,
-    (format, present): (ProgressFormat, Present),
+    format: ProgressFormat,
+    present: Present,
 ) -> Result<Run, Stop> {
     let reporter = Reporter::new(format, &executor.plan.pipeline);
     let started = announced(Run::start(drive::open_dir(folder, key)?, executor, new), format).await;
@@ -105,7 +107,7 @@ async fn begin(
     })?;
     report_left_out(&run);
     report_open_copies(&run);
-    drive::drive(&mut run, folder, (reporter, present)).await?;
+    drive::drive(&mut run, folder, reporter, present).await?;
     Ok(run)
 }
 

@@ -62,7 +62,7 @@ fn show_run(arguments: &ShowArguments, run: &RunFolder, journal: OpenJournal) ->
     let paint = Paint::stdout();
     let kept = answer_sources::kept_for(run, &found.open_questions.iter().collect::<Vec<_>>());
     found.open_questions.retain(|asked| kept.iter().all(|given| given.question != asked.question));
-    let mut text = summary::render((&found, &new), &runs::named(run, &arguments.runs.runs_dir)?, paint);
+    let mut text = summary::render(&found, &new, &runs::named(run, &arguments.runs.runs_dir)?, paint);
     let can_go_on = !matches!(found.resumption(), Resumption::Shows);
     if let Some(held) = can_go_on.then(|| run.held()).flatten() {
         text.push_str(&format!("{} {}\n", paint.title("held        "), summary::held(held)));
@@ -91,7 +91,7 @@ fn show_run(arguments: &ShowArguments, run: &RunFolder, journal: OpenJournal) ->
 fn show_node(arguments: &ShowArguments, run: &RunFolder, node: &NodeId, journal: OpenJournal) -> CommandResult {
     if arguments.json {
         let mut about = Vec::new();
-        each_about((arguments, run), node, journal, |record| about.push(record.clone()))?;
+        each_about(arguments, run, node, journal, |record| about.push(record.clone()))?;
         terminal::print_json(&about)?;
         return Ok(Exit::Ok);
     }
@@ -99,7 +99,7 @@ fn show_node(arguments: &ShowArguments, run: &RunFolder, node: &NodeId, journal:
     let (blobs, named) = (changes::open_blobs(run)?, runs::named(run, &arguments.runs.runs_dir)?);
     let in_force = journal.in_force();
     let mut steered = Vec::new();
-    each_about((arguments, run), node, journal, |record| match &record.event {
+    each_about(arguments, run, node, journal, |record| match &record.event {
         Event::StageFinished(stage) => {
             attempt(&mut rows, stage, in_force.iter().any(|range| range.contains(&record.seq)));
             told(&mut rows, stage, &steered);
@@ -121,7 +121,8 @@ fn show_node(arguments: &ShowArguments, run: &RunFolder, node: &NodeId, journal:
 
 /// Gives every record about a node to `take`. A node without one is refused, with the nodes that were visited.
 fn each_about(
-    (arguments, run): (&ShowArguments, &RunFolder),
+    arguments: &ShowArguments,
+    run: &RunFolder,
     node: &NodeId,
     journal: OpenJournal,
     mut take: impl FnMut(&Record),

@@ -53,7 +53,7 @@ pub fn steer(arguments: &SteerArguments) -> CommandResult {
     let records = read(&run, &arguments.runs.runs_dir)?;
     let by = answer_sources::name(arguments.name.as_ref());
     let given = GivenSteering::new(arguments.node.clone(), text.to_owned(), by);
-    refuse(arguments, (&run, is_live), &records, &given)?;
+    refuse(arguments, &run, is_live, &records, &given)?;
     answer_sources::send(&run, &Message::Steer(given.clone()))?;
     recorded(arguments, &run, &given)?;
     if arguments.json {
@@ -70,7 +70,8 @@ pub fn steer(arguments: &SteerArguments) -> CommandResult {
 /// Refuses a message that no agent would hear.
 fn refuse(
     arguments: &SteerArguments,
-    (run, is_live): (&RunFolder, bool),
+    run: &RunFolder,
+    is_live: bool,
     records: &[Record],
     given: &GivenSteering,
 ) -> Result<(), Stop> {

@@ -17,7 +17,7 @@ pub fn pair(deltas: Vec<Delta>, read: &dyn Fn(&Delta) -> Option<Vec<u8>>) -> Vec
     let is_one_sided = |delta: &Delta| !twice.contains(&delta.path) && delta.old.is_some() != delta.new.is_some();
     let candidates: Vec<usize> = (0..deltas.len()).filter(|at| is_one_sided(&deltas[*at])).collect();
     let (gone, new): (Vec<usize>, Vec<usize>) = candidates.into_iter().partition(|at| deltas[*at].old.is_some());
-    let mut likely = likeness(&deltas, (&gone, &new), read);
+    let mut likely = likeness(&deltas, &gone, &new, read);
     // The most alike first; of those the same name, then the order of paths.
     likely.sort_by_key(|(percent, gone, new)| {
         (100 - percent, deltas[*gone].path.name() != deltas[*new].path.name(), *gone, *new)
@@ -45,7 +45,8 @@ pub fn pair(deltas: Vec<Delta>, read: &dyn Fn(&Delta) -> Option<Vec<u8>>) -> Vec
 
 fn likeness(
     deltas: &[Delta],
-    (gone, new): (&[usize], &[usize]),
+    gone: &[usize],
+    new: &[usize],
     read: &dyn Fn(&Delta) -> Option<Vec<u8>>,
 ) -> Vec<(u8, usize, usize)> {
     let mut found = Vec::new();

@@ -55,23 +55,19 @@ pub struct Changes {
 impl Changes {
     /// Reads them from a run's journal and blobs.
     pub fn read(run: &RunFolder) -> Result<Self, Stop> {
-        let VerifiedJournal { records, provenance, .. } = journal::read(run)?;
-        Self::from_records(run, &records, provenance)
+        Self::from_journal(run, &journal::read(run)?)
     }
 
     /// Those that a question asks a person to approve, and the files as they were before.
-    pub fn read_for(
-        run: &RunFolder,
-        (records, provenance): (&[Record], Provenance),
-        about: &AskedAbout<'_>,
-    ) -> Result<Self, Stop> {
-        let all = Self::from_records(run, records, provenance)?;
+    pub fn read_for(run: &RunFolder, verified: &VerifiedJournal, about: &AskedAbout<'_>) -> Result<Self, Stop> {
+        let all = Self::from_journal(run, verified)?;
         let (before, stages) = about.split();
         let base = all.base.after(&listed(&before));
         Ok(Self { base, changes: listed(&stages), stages, ..all })
     }
 
-    fn from_records(run: &RunFolder, records: &[Record], provenance: Provenance) -> Result<Self, Stop> {
+    fn from_journal(run: &RunFolder, verified: &VerifiedJournal) -> Result<Self, Stop> {
+        let records = &verified.records;
         let started = journal::beginning(run, records)?;
         let blobs = open_blobs(run)?;
         let base = read_base(run, &blobs, &started.workspace.base_digest)?;
@@ -85,7 +81,7 @@ impl Changes {
             stages,
             project: PathBuf::from(&started.workspace.source_dir),
             verdict,
-            provenance,
+            provenance: verified.provenance,
             blobs,
         })
     }

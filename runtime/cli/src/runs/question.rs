@@ -24,7 +24,7 @@ const LISTED_MAX: usize = 12;
 const TEXT_CHARACTERS_MAX: usize = 100;
 
 /// A question, its review if there is one, and how to answer it.
-pub fn render(asked: &QuestionAsked, review: Result<&Review, &str>, (run, paint): (&str, Paint)) -> String {
+pub fn render(asked: &QuestionAsked, review: Result<&Review, &str>, run: &str, paint: Paint) -> String {
     let mut rows = Rows::below_a_title(TITLE_WIDTH).painted(paint);
     match review {
         Ok(review) => approved(&mut rows, review),

@@ -10,7 +10,7 @@ use crate::runs::journal;
 use crate::runs::recorded;
 use crate::terminal::summary;
 use glovebox_journal::event::{BranchId, Event, NodeId, QuestionAsked, QuestionId, Record, RunStarted};
-use glovebox_journal::sqlite::Provenance;
+use glovebox_journal::sqlite::VerifiedJournal;
 use glovebox_names::shell;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_plan::plan::{CapabilityLists, PlanCapabilities};
@@ -127,8 +127,7 @@ pub struct ChoiceReview {
 pub struct Reviewer<'a> {
     run: &'a RunFolder,
     named: String,
-    records: &'a [Record],
-    provenance: Provenance,
+    verified: &'a VerifiedJournal,
     terms: RunStarted,
     pipeline: Arc<Pipeline>,
     capabilities: Option<PlanCapabilities>,
@@ -138,18 +137,14 @@ pub struct Reviewer<'a> {
 
 impl<'a> Reviewer<'a> {
     /// Reads what all reviews of a run have in common.
-    pub fn new(
-        run: &'a RunFolder,
-        runs_dir: &Path,
-        (records, provenance): (&'a [Record], Provenance),
-    ) -> Result<Self, Stop> {
+    pub fn new(run: &'a RunFolder, runs_dir: &Path, verified: &'a VerifiedJournal) -> Result<Self, Stop> {
+        let records = &verified.records;
         let terms = journal::terms(run, records)?;
         let state = journal::state(records)?;
         Ok(Self {
             run,
             named: crate::runs::spelled(&run.id, runs_dir),
-            records,
-            provenance,
+            verified,
             pipeline: recorded::read(run, &terms)?.pipeline,
             capabilities: recorded::allowed(run, &terms).ok(),
             terms,
@@ -160,8 +155,8 @@ impl<'a> Reviewer<'a> {
 
     /// The effect of approving a question. None if the run never asked it.
     pub fn review(&self, question: &QuestionId) -> Result<Option<Review>, Stop> {
-        let Some((about, asked)) = AskedAbout::find(self.records, question) else { return Ok(None) };
-        let changes = Changes::read_for(self.run, (self.records, self.provenance), &about)?;
+        let Some((about, asked)) = AskedAbout::find(&self.verified.records, question) else { return Ok(None) };
+        let changes = Changes::read_for(self.run, self.verified, &about)?;
         let read = |delta: &Delta| changes.bytes(delta).ok().flatten().and_then(|bytes| bytes.old.or(bytes.new));
         let deltas = patch::pair(patch::deltas(&changes.base, &changes.changes), &read);
         let counted = deltas.into_iter().enumerate().map(|(at, delta)| {
@@ -292,5 +287,5 @@ pub fn changes_for(run: &RunFolder, question: &QuestionId) -> Result<Changes, St
         let message = format!("run `{}` never asked a question `{question}`", run.id);
         return Err(Stop::new(Exit::Usage, message));
     };
-    Changes::read_for(run, (&verified.records, verified.provenance), &about)
+    Changes::read_for(run, &verified, &about)
 }

@@ -32,7 +32,7 @@ pub fn check(pipeline: &Pipeline, id: &NodeId) -> Result<(), Stop> {
 }
 
 /// Finds a visit of a run, or the last one of the node. Refuses one that never was, with the list of those that were.
-pub fn visit(run: &RunFolder, records: &[Record], (node, visit): (NodeId, Option<u32>)) -> Result<VisitPoint, Stop> {
+pub fn visit(run: &RunFolder, records: &[Record], node: NodeId, visit: Option<u32>) -> Result<VisitPoint, Stop> {
     VisitPoint::find(records, node, visit).map_err(|problem| {
         let stop = Stop::new(Exit::Usage, format!("run `{}`: {problem}", run.id));
         let known = visits(records);

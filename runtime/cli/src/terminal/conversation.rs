@@ -161,7 +161,7 @@ impl Page {
         self.tools.insert(FieldName::Id.value_in(part).to_owned(), name.to_owned());
         let mut lines = vec![visible::line(name).into_owned()];
         match serde_json::from_str::<Map<String, Value>>(&part.text) {
-            Ok(arguments) => arguments.iter().for_each(|argument| lines.extend(self.argument(argument))),
+            Ok(arguments) => arguments.iter().for_each(|(name, value)| lines.extend(self.argument(name, value))),
             Err(_) => lines.extend(self.cut(&part.text)),
         }
         let problem = part.fields.iter().find(|(name, _)| name == "problem");
@@ -170,7 +170,7 @@ impl Page {
     }
 
     /// An argument: in one line if it has one, else below its name.
-    fn argument(&mut self, (name, value): (&String, &Value)) -> Vec<String> {
+    fn argument(&mut self, name: &str, value: &Value) -> Vec<String> {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let name = visible::line(name);
         let lines = self.cut(&text);

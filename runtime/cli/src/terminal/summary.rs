@@ -42,7 +42,7 @@ pub struct RunNames {
 }
 
 /// Prints a summary for people.
-pub fn render((summary, new): (&RunSummary, &[NewConfiguration]), named: &RunNames, paint: Paint) -> String {
+pub fn render(summary: &RunSummary, new: &[NewConfiguration], named: &RunNames, paint: Paint) -> String {
     let next = &named.short;
     let mut rows = Rows::new(12).painted(paint);
     let mut row = |title: &'static str, body: String| rows.block(title, body);

@@ -28,23 +28,23 @@ const SHOWN_MAX: usize = 100;
 
 /// The first attested value, in its order, that is not found.
 pub fn first(attested: &Value, found: &Value) -> Option<Difference> {
-    differing((attested, Some(found)), &mut String::new())
+    differing(attested, Some(found), &mut String::new())
 }
 
-fn differing((attested, found): (&Value, Option<&Value>), place: &mut String) -> Option<Difference> {
+fn differing(attested: &Value, found: Option<&Value>, place: &mut String) -> Option<Difference> {
     let length = place.len();
     match (attested, found) {
         (Value::Object(attested), Some(Value::Object(found))) => attested.iter().find_map(|(key, value)| {
             place.truncate(length);
             place.push_str(if length == 0 { "" } else { "." });
             place.push_str(key);
-            differing((value, found.get(key)), place)
+            differing(value, found.get(key), place)
         }),
         (Value::Array(attested), Some(Value::Array(others))) if attested.len() == others.len() => {
             attested.iter().zip(others).enumerate().find_map(|(at, (value, found))| {
                 place.truncate(length);
                 place.push_str(&format!("[{at}]"));
-                differing((value, Some(found)), place)
+                differing(value, Some(found), place)
             })
         }
         (Value::Array(attested), Some(Value::Array(others))) => Some(Difference {

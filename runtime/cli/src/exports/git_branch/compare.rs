@@ -11,50 +11,64 @@ use glovebox_workspace::apply::{self, Conflict};
 use glovebox_workspace::commit::fold;
 use glovebox_workspace::project::Base;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 pub const SUBMODULE: &str = "160000";
 
-/// The files of a commit: mode and object by path.
-pub type Files = BTreeMap<String, (String, String)>;
+/// The files of a commit, and where the project is among them.
+pub struct CommitFiles<'r> {
+    /// Mode and object by path.
+    pub by_path: BTreeMap<String, (String, String)>,
+    /// The project's folder in the repository, with a slash at its end; empty for the root.
+    pub prefix: &'r str,
+}
+
+impl<'r> CommitFiles<'r> {
+    /// Lists the files of a commit.
+    pub fn read(git: &Git<'_>, commit: &str, prefix: &'r str) -> Result<Self, Stop> {
+        let listed = git.run(&["ls-tree", "-r", "-z", "--full-tree", commit], b"")?;
+        let entries =
+            listed.split(|byte| *byte == 0).filter_map(|entry| std::str::from_utf8(entry).ok()?.split_once('\t'));
+        let entries = entries.filter_map(|(facts, path)| {
+            let mut facts = facts.split(' ');
+            let (mode, object) = (facts.next()?, facts.nth(1)?);
+            Some((path.to_owned(), (mode.to_owned(), object.to_owned())))
+        });
+        Ok(Self { by_path: entries.collect(), prefix })
+    }
+
+    /// The path in the repository of a path of the project.
+    pub fn whole(&self, path: impl fmt::Display) -> String {
+        format!("{}{path}", self.prefix)
+    }
+}
 
 /// The paths that are not in the commit as they were in the base, and those that may never be brought.
 pub fn with_commit(
     git: &Git<'_>,
-    (files, prefix): (&Files, &str),
+    commit: &CommitFiles<'_>,
     base: &Base,
     changes: &[FileChange],
 ) -> Result<Vec<Conflict>, Stop> {
     let folded = fold(changes);
-    let touched: BTreeSet<String> = folded.iter().map(|change| format!("{prefix}{}", change.path)).collect();
+    let touched: BTreeSet<String> = folded.iter().map(|change| commit.whole(&change.path)).collect();
     let mut conflicts = Vec::new();
     for change in &folded {
-        let reason = match apply::fault(change).or_else(|| in_the_way(files, &touched, prefix, change)) {
+        let reason = match apply::fault(change).or_else(|| in_the_way(commit, &touched, change)) {
             Some(reason) => Some(reason),
-            None => differs(git, files.get(&format!("{prefix}{}", change.path)), base, &change.path)?,
+            None => differs(git, commit.by_path.get(&commit.whole(&change.path)), base, &change.path)?,
         };
         conflicts.extend(reason.map(|reason| Conflict { path: change.path.to_string(), reason }));
     }
     Ok(conflicts)
 }
 
-/// The files of a commit.
-pub fn files(git: &Git<'_>, commit: &str) -> Result<Files, Stop> {
-    let listed = git.run(&["ls-tree", "-r", "-z", "--full-tree", commit], b"")?;
-    let entries = listed.split(|byte| *byte == 0).filter_map(|entry| std::str::from_utf8(entry).ok()?.split_once('\t'));
-    let entries = entries.filter_map(|(facts, path)| {
-        let mut facts = facts.split(' ');
-        let (mode, object) = (facts.next()?, facts.nth(1)?);
-        Some((path.to_owned(), (mode.to_owned(), object.to_owned())))
-    });
-    Ok(entries.collect())
-}
-
 /// A file above the path, or files below it, that the run did not touch: git would drop them without a word.
-fn in_the_way(files: &Files, touched: &BTreeSet<String>, prefix: &str, change: &FileChange) -> Option<String> {
-    let whole = format!("{prefix}{}", change.path);
+fn in_the_way(commit: &CommitFiles<'_>, touched: &BTreeSet<String>, change: &FileChange) -> Option<String> {
+    let whole = commit.whole(&change.path);
     let above = whole.match_indices('/').map(|(at, _)| &whole[..at]).chain([&*whole]);
     for path in above {
-        if let Some((mode, _)) = files.get(path) {
+        if let Some((mode, _)) = commit.by_path.get(path) {
             if mode == SUBMODULE {
                 return Some(format!("`{path}` is a submodule in HEAD"));
             }
@@ -64,7 +78,8 @@ fn in_the_way(files: &Files, touched: &BTreeSet<String>, prefix: &str, change: &
         }
     }
     let below = format!("{whole}/");
-    let mut left = files.range(below.clone()..).map(|(path, _)| path).take_while(|path| path.starts_with(&below));
+    let mut left =
+        commit.by_path.range(below.clone()..).map(|(path, _)| path).take_while(|path| path.starts_with(&below));
     let is_file = Version::after(change).is_some();
     left.find(|path| is_file && !touched.contains(*path)).map(|path| format!("HEAD has `{path}` below it"))
 }

@@ -12,6 +12,7 @@ use crate::exit::{Exit, Stop};
 use crate::runs::RunFolder;
 use crate::runs::changes::Changes;
 use crate::terminal::visible;
+use compare::CommitFiles;
 use git::{Git, line};
 use glovebox_journal::event::StageFinished;
 use glovebox_record::path::ScopePath;
@@ -85,11 +86,10 @@ pub fn make(source: &Source<'_>, project: &Path, name: &str) -> Result<Branch, B
     let head = head(&git)?;
     let reference = new_reference(&git, name)?;
     repository.require_no_links(&reference)?;
-    let prefix = &*repository.prefix;
-    let files = compare::files(&git, &head)?;
+    let commit = CommitFiles::read(&git, &head, &repository.prefix)?;
     let selected: BTreeSet<&ScopePath> = source.selected.iter().map(|change| &change.path).collect();
-    let mut conflicts = compare::with_commit(&git, (&files, prefix), &source.changes.base, source.selected)?;
-    conflicts.extend(shape::conflicts(&git, (&files, prefix), source, &selected)?);
+    let mut conflicts = compare::with_commit(&git, &commit, &source.changes.base, source.selected)?;
+    conflicts.extend(shape::conflicts(&git, &commit, source, &selected)?);
     if !conflicts.is_empty() {
         return Err(BranchError::Conflicts(conflicts));
     }
@@ -99,7 +99,7 @@ pub fn make(source: &Source<'_>, project: &Path, name: &str) -> Result<Branch, B
     let mut commits = Vec::new();
     for (at, stage) in &source.changes.stages {
         let files = stage.files.changes.iter().filter(|change| selected.contains(&change.path));
-        stage_index(&git, source.changes, files, (prefix, &nothing))?;
+        stage_index(&git, source.changes, files, &repository.prefix, &nothing)?;
         let next = line(&git.run(&["write-tree", "--missing-ok"], b"")?);
         if next == tree {
             continue;
@@ -151,7 +151,8 @@ fn stage_index<'a>(
     git: &Git<'_>,
     changes: &Changes,
     files: impl Iterator<Item = &'a FileChange>,
-    (prefix, nothing): (&str, &str),
+    prefix: &str,
+    nothing: &str,
 ) -> Result<(), Stop> {
     let mut entries = Vec::new();
     for change in files {

@@ -3,7 +3,7 @@
 //! Judged is each state that gets a commit, together with what HEAD has beside it.
 
 use super::Source;
-use super::compare::{Files, SUBMODULE};
+use super::compare::{CommitFiles, SUBMODULE};
 use super::git::Git;
 use crate::exit::{Exit, Stop};
 use glovebox_record::path::ScopePath;
@@ -22,7 +22,7 @@ const HEAD_BYTES_MAX: u64 = 4096;
 /// The telling names of repositories that the first bad commit would touch.
 pub fn conflicts(
     git: &Git<'_>,
-    (files, prefix): (&Files, &str),
+    commit: &CommitFiles<'_>,
     source: &Source<'_>,
     selected: &BTreeSet<&ScopePath>,
 ) -> Result<Vec<Conflict>, Stop> {
@@ -30,7 +30,7 @@ pub fn conflicts(
     if !source.selected.iter().any(|change| RepositoryChange::recorded(change, &open).may_touch_repository()) {
         return Ok(Vec::new());
     }
-    let before = InHead { git, files, prefix };
+    let before = InHead { git, commit };
     let mut made: Vec<FileChange> = Vec::new();
     for (_, stage) in &source.changes.stages {
         made.extend(stage.files.changes.iter().filter(|change| selected.contains(&change.path)).cloned());
@@ -49,22 +49,24 @@ pub fn conflicts(
 /// The project's folder as HEAD has it.
 struct InHead<'h> {
     git: &'h Git<'h>,
-    files: &'h Files,
-    prefix: &'h str,
+    commit: &'h CommitFiles<'h>,
 }
 
 impl InHead<'_> {
     fn whole(&self, path: &Path) -> String {
-        format!("{}{}", self.prefix, path.display())
+        self.commit.whole(path.display())
     }
 }
 
 impl Folders for InHead<'_> {
     fn entries(&self, folder: &Path) -> io::Result<Vec<(String, FolderEntry)>> {
-        let folder =
-            if folder.as_os_str().is_empty() { self.prefix.to_owned() } else { format!("{}/", self.whole(folder)) };
+        let folder = if folder.as_os_str().is_empty() {
+            self.commit.prefix.to_owned()
+        } else {
+            format!("{}/", self.whole(folder))
+        };
         let mut entries: Vec<(String, FolderEntry)> = Vec::new();
-        let below = self.files.range(folder.clone()..).take_while(|(path, _)| path.starts_with(&folder));
+        let below = self.commit.by_path.range(folder.clone()..).take_while(|(path, _)| path.starts_with(&folder));
         for (path, (mode, _)) in below {
             let rest = &path[folder.len()..];
             let (name, entry) = match rest.split_once('/') {
@@ -81,7 +83,7 @@ impl Folders for InHead<'_> {
     }
 
     fn beginning(&self, file: &Path) -> io::Result<Option<Vec<u8>>> {
-        let Some((_, object)) = self.files.get(&self.whole(file)) else { return Ok(None) };
+        let Some((_, object)) = self.commit.by_path.get(&self.whole(file)) else { return Ok(None) };
         let run = |words: &[&str]| self.git.run(words, b"").map_err(|stop| io::Error::other(stop.message));
         let bytes = super::git::line(&run(&["cat-file", "-s", object])?).parse();
         match bytes.is_ok_and(|bytes: u64| bytes <= HEAD_BYTES_MAX) {

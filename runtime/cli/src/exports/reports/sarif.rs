@@ -29,7 +29,7 @@ pub(super) fn render(report: &Report) -> Result<String, Stop> {
     let summary = &report.summary;
     let mut found = Vec::new();
     let failed = report.stages.iter().filter(|stage| stage.has_failed());
-    found.extend(failed.map(|stage| at(report, (0, &stage.node), format!("`{}`: {}", stage.name(), stage.reason()))));
+    found.extend(failed.map(|stage| at(report, 0, &stage.node, format!("`{}`: {}", stage.name(), stage.reason()))));
     let is_told = summary
         .end
         .failed_node
@@ -39,27 +39,27 @@ pub(super) fn render(report: &Report) -> Result<String, Stop> {
         let reason = summary.end.failure.as_ref().map(|failure| format!(": {}", failure.reason)).unwrap_or_default();
         let message = format!("exit {} ({}){reason}", summary.end.exit.code(), summary.end.exit.name());
         let node = summary.end.failed_node.as_ref().unwrap_or(&report.pipeline.pipeline.start);
-        found.push(at(report, (1, node), message));
+        found.push(at(report, 1, node, message));
     }
     for refused in &summary.access.refused {
         let (refusal, times) = (&refused.refusal, refused.times);
         let again = if times > 1 { format!(", {times} times") } else { String::new() };
         let help = if refusal.help.is_empty() { String::new() } else { format!("\nhelp: {}", refusal.help) };
-        found.push(at(report, (2, &refused.node), format!("`{}`: {refusal}{again}{help}", refused.node)));
+        found.push(at(report, 2, &refused.node, format!("`{}`: {refusal}{again}{help}", refused.node)));
     }
     for file in &summary.files.quarantined {
-        found.push(at(report, (3, &file.node), format!("`{}` changed `{}`: {}", file.node, file.path, file.reason)));
+        found.push(at(report, 3, &file.node, format!("`{}` changed `{}`: {}", file.node, file.path, file.reason)));
     }
     for stage in &report.stages {
         let verdict = report.verdict(stage);
         let is_partial = matches!(verdict, Verdict::Partial(_) | Verdict::Dropped);
         if let (true, Some(reason)) = (is_partial, verdict.reservation(stage)) {
-            found.push(at(report, (5, &stage.node), format!("`{}` {reason}", stage.name())));
+            found.push(at(report, 5, &stage.node, format!("`{}` {reason}", stage.name())));
         }
     }
     for unverified in &summary.proof.unverified {
         let message = format!("`{}` passed on its own word: no command verified it", unverified.node);
-        found.push(at(report, (4, &unverified.node), message));
+        found.push(at(report, 4, &unverified.node, message));
     }
     let findings = Findings {
         file: relative(&report.pipeline.file).to_string_lossy().into_owned(),
@@ -77,7 +77,7 @@ fn relative(file: &Path) -> &Path {
 }
 
 /// A result at the line of a node. A node of a child pipeline is at the node that runs the child.
-fn at(report: &Report, (rule, node): (usize, &NodeId), message: String) -> Diagnostic {
+fn at(report: &Report, rule: usize, node: &NodeId, message: String) -> Diagnostic {
     let (name, severity, _) = RULES[rule];
     let known = |id: &NodeId| report.pipeline.pipeline.node(id);
     let outermost = std::iter::successors(known(node), |node| node.child_of.as_ref().and_then(known)).last();
