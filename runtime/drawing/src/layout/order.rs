@@ -4,7 +4,7 @@
 //! number of sweeps is fixed and falls with the size, and the best order is kept. File order breaks ties.
 
 use super::layers::{LayerGraph, Route, Side, VertexKind};
-use super::sorter::{Sorter, State};
+use super::sorter::{Sorter, VertexOrder};
 
 /// The most segments of a small graph, which gets all sweeps and whose lanes try both sides.
 const SMALL: usize = 2_000;
@@ -25,8 +25,8 @@ pub(super) fn order(layered: &mut LayerGraph) {
     let mut sorter = Sorter::new(layered);
     let is_small = sorter.pieces <= SMALL;
     if is_small {
-        let (start, lanes) = (sorter.state(), lanes(layered));
-        let mut best: Option<(usize, State)> = None;
+        let (start, lanes) = (sorter.order(), lanes(layered));
+        let mut best: Option<(usize, VertexOrder)> = None;
         for flips in [false, true] {
             sorter.restore(start.clone());
             sweep(&mut sorter, SWEEPS_SMALL, flips);
@@ -34,13 +34,13 @@ pub(super) fn order(layered: &mut LayerGraph) {
             try_sides(&mut sorter, &lanes);
             let crossings = sorter.crossings();
             if best.as_ref().is_none_or(|(fewest, _)| crossings < *fewest) {
-                best = Some((crossings, sorter.state()));
+                best = Some((crossings, sorter.order()));
             }
             if crossings == 0 {
                 break;
             }
         }
-        best.into_iter().for_each(|(_, state)| sorter.restore(state));
+        best.into_iter().for_each(|(_, order)| sorter.restore(order));
     } else {
         let sweeps = if sorter.pieces <= LARGE { SWEEPS_LARGE } else { SWEEPS_HUGE };
         sweep(&mut sorter, sweeps, false);
@@ -51,7 +51,7 @@ pub(super) fn order(layered: &mut LayerGraph) {
 
 /// Makes at most `sweeps` sweeps down and up, and keeps the best order. With `flips` every other pair of sweeps reverses ties.
 fn sweep(sorter: &mut Sorter, sweeps: usize, flips: bool) {
-    let mut best = (sorter.crossings(), sorter.state());
+    let mut best = (sorter.crossings(), sorter.order());
     for sweep in 0..sweeps {
         if best.0 == 0 {
             break;
@@ -60,7 +60,7 @@ fn sweep(sorter: &mut Sorter, sweeps: usize, flips: bool) {
         sorter.swap();
         let crossings = sorter.crossings();
         if crossings < best.0 {
-            best = (crossings, sorter.state());
+            best = (crossings, sorter.order());
         }
     }
     sorter.restore(best.1);
@@ -105,14 +105,14 @@ fn try_clusters(sorter: &mut Sorter) {
 
 /// Makes one change, and reverts it unless there are fewer crossings than `fewest`. Returns the number of crossings.
 fn try_one(sorter: &mut Sorter, fewest: usize, change: impl FnOnce(&mut Sorter)) -> usize {
-    let state = sorter.state();
+    let unmoved = sorter.order();
     change(sorter);
     sorter.swap();
     let crossings = sorter.crossings();
     if crossings < fewest {
         return crossings;
     }
-    sorter.restore(state);
+    sorter.restore(unmoved);
     fewest
 }
 

@@ -151,8 +151,8 @@ impl Ports {
             for (place, &vertex) in layer.iter().enumerate() {
                 let VertexKind::Item(item) = layered.vertices[vertex].kind else { continue };
                 let (before, after) = layer.split_at(place);
-                self.stack(&items[item], &turns(layered, before.iter().rev(), (item, Side::Left)), &ends);
-                self.stack(&items[item], &turns(layered, after[1..].iter(), (item, Side::Right)), &ends);
+                self.stack(&items[item], &turns(layered, before.iter().rev(), item, Side::Left), &ends);
+                self.stack(&items[item], &turns(layered, after[1..].iter(), item, Side::Right), &ends);
             }
         }
     }
@@ -197,6 +197,6 @@ fn spread(wanted: &[f64], reach: f64, gap: f64) -> Vec<f64> {
 }
 
 /// The turns beside an item on one side, innermost first.
-fn turns<'a>(layered: &LayerGraph, from: impl Iterator<Item = &'a usize>, beside: (usize, Side)) -> Vec<usize> {
-    from.take_while(|vertex| layered.vertices[**vertex].beside == Some(beside)).copied().collect()
+fn turns<'a>(layered: &LayerGraph, from: impl Iterator<Item = &'a usize>, item: usize, side: Side) -> Vec<usize> {
+    from.take_while(|vertex| layered.vertices[**vertex].beside == Some((item, side))).copied().collect()
 }

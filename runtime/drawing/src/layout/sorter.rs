@@ -11,8 +11,16 @@ const SWAP_UNITS_MAX: usize = 120;
 /// Rounds of swaps.
 const SWAP_ROUNDS: usize = 4;
 
-/// An order: the leads of each layer, the side of each turn, and the ranks of clusters.
-pub(super) type State = (Vec<Vec<usize>>, Vec<Side>, Vec<usize>);
+/// An order of the vertices, to return to.
+#[derive(Clone)]
+pub(super) struct VertexOrder {
+    /// The leads of each layer.
+    layers: Vec<Vec<usize>>,
+    /// The side of each turn.
+    sides: Vec<Side>,
+    /// The ranks of clusters.
+    ranks: Vec<usize>,
+}
 
 /// Layers and their links.
 pub(super) struct Sorter {
@@ -93,13 +101,13 @@ impl Sorter {
     }
 
     /// The current order.
-    pub(super) fn state(&self) -> State {
-        (self.layers.clone(), self.sides.clone(), self.cluster_order.ranks.clone())
+    pub(super) fn order(&self) -> VertexOrder {
+        VertexOrder { layers: self.layers.clone(), sides: self.sides.clone(), ranks: self.cluster_order.ranks.clone() }
     }
 
     /// Restores an order.
-    pub(super) fn restore(&mut self, (layers, sides, ranks): State) {
-        (self.layers, self.sides, self.cluster_order.ranks) = (layers, sides, ranks);
+    pub(super) fn restore(&mut self, order: VertexOrder) {
+        (self.layers, self.sides, self.cluster_order.ranks) = (order.layers, order.sides, order.ranks);
         self.number_all();
     }
 
