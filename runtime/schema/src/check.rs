@@ -61,6 +61,16 @@ impl Place {
 /// A keyword, its word in a message, and what it demands of a number.
 type Bound = (&'static str, &'static str, fn(f64, f64) -> bool);
 
+/// The keywords that bound a length, and what is counted.
+struct LengthKeywords {
+    least: &'static str,
+    most: &'static str,
+    unit: &'static str,
+}
+
+const TEXT_LENGTH: LengthKeywords = LengthKeywords { least: "minLength", most: "maxLength", unit: "characters" };
+const LIST_LENGTH: LengthKeywords = LengthKeywords { least: "minItems", most: "maxItems", unit: "items" };
+
 /// One check.
 struct Check<'a> {
     schema: &'a Schema,
@@ -101,9 +111,7 @@ impl<'a> Check<'a> {
         match value {
             Value::Object(object) => self.object(schema, object, &place),
             Value::Array(list) => self.list(schema, list, &place),
-            Value::String(text) => {
-                self.length(schema, text.chars().count(), (&place, ["minLength", "maxLength"], "characters"))
-            }
+            Value::String(text) => self.length(schema, text.chars().count(), &TEXT_LENGTH, &place),
             Value::Number(number) => self.number(schema, number.as_f64().unwrap_or(f64::NAN), &place),
             Value::Null | Value::Bool(_) => {}
         }
@@ -133,7 +141,7 @@ impl<'a> Check<'a> {
     }
 
     fn list(&mut self, schema: &'a Value, list: &[Value], place: &Place) {
-        self.length(schema, list.len(), (place, ["minItems", "maxItems"], "items"));
+        self.length(schema, list.len(), &LIST_LENGTH, place);
         if let Some(of_items) = schema.get("items") {
             for (at, item) in list.iter().enumerate() {
                 self.value(of_items, item, place.child(at));
@@ -141,13 +149,13 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn length(&mut self, schema: &Value, length: usize, (place, [least, most], what): (&Place, [&str; 2], &str)) {
-        let length = length as u64;
-        if let Some(least) = schema[least].as_u64().filter(|least| length < *least) {
-            self.say(place, format!("expected at least {least} {what}, found {length}"));
+    fn length(&mut self, schema: &Value, length: usize, keywords: &LengthKeywords, place: &Place) {
+        let (length, unit) = (length as u64, keywords.unit);
+        if let Some(least) = schema[keywords.least].as_u64().filter(|least| length < *least) {
+            self.say(place, format!("expected at least {least} {unit}, found {length}"));
         }
-        if let Some(most) = schema[most].as_u64().filter(|most| length > *most) {
-            self.say(place, format!("expected at most {most} {what}, found {length}"));
+        if let Some(most) = schema[keywords.most].as_u64().filter(|most| length > *most) {
+            self.say(place, format!("expected at most {most} {unit}, found {length}"));
         }
     }
 
