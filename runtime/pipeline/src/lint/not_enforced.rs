@@ -75,13 +75,13 @@ impl<'a> Uses<'a> {
         for (key, attribute) in attributes.iter().filter(|(_, attribute)| asks(attribute)) {
             if let Some(instead) = *self.known.entry(key).or_insert_with(|| instead_of(key)) {
                 let first = Use { key, instead, places: Vec::new(), count: 0 };
-                self.add(first, (place, attribute.key_span.to(attribute.span)));
+                self.add(first, place, attribute.key_span.to(attribute.span));
             }
         }
     }
 
     /// Adds a use of a name; `first` is what to list if there was none before.
-    fn add(&mut self, first: Use<'a>, at: (Element<'a>, Span)) {
+    fn add(&mut self, first: Use<'a>, element: Element<'a>, span: Span) {
         let number = match self.numbers.get(&first.key) {
             Some(number) => *number,
             // There are already more names than a file may have findings.
@@ -95,7 +95,7 @@ impl<'a> Uses<'a> {
         let one = &mut self.list[number];
         one.count += 1;
         if one.places.len() < PLACES_MAX {
-            one.places.push(at);
+            one.places.push((element, span));
         }
     }
 }
