@@ -34,6 +34,7 @@ pub use rows::Tip;
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use writer::store::Store;
 use writer::{Batch, Entry, Writer};
 
 /// Records of a page of a journal.
@@ -78,7 +79,7 @@ impl SqliteLog {
         if let Some(started) = rows::read(&connection, 1, 1)?.first().and_then(|first| first.event.run_started()) {
             require_run(&started.run_id, &run)?;
         }
-        Self::start((path, run), connection, (tip, key))
+        Self::start(path, run, connection, tip, key)
     }
 
     /// Puts an empty journal into the directory of a new run. Otherwise its tables are made when it is opened,
@@ -101,7 +102,7 @@ impl SqliteLog {
             false => verified.provenance,
         };
         signature::require_own(provenance, key.as_ref())?;
-        Ok((Self::start((path, run), connection, (tip, key))?, has_grown))
+        Ok((Self::start(path, run, connection, tip, key)?, has_grown))
     }
 
     /// The records after one, a few at once, each checked against its predecessor. Moves on to the last of them.
@@ -115,15 +116,17 @@ impl SqliteLog {
     }
 
     fn start(
-        (path, run): (&Path, RunId),
+        path: &Path,
+        run: RunId,
         connection: Connection,
-        (tip, key): (Tip, Option<UserKey>),
+        tip: Tip,
+        key: Option<UserKey>,
     ) -> Result<Self, PortError> {
         let reader = Arc::new(Mutex::new(Some(connection::read_only(path)?)));
         let outbox = Arc::new(Outbox::default());
         let queue = if tip.seq == 0 { SharedQueue::empty() } else { SharedQueue::default() };
-        let writer = Writer::new(connection, (tip, key), (Arc::clone(&outbox), queue.clone()))?;
-        Ok(Self { run, writer, reader, outbox, queue, leases: Leases::default() })
+        let store = Store::new(connection, tip, key, Arc::clone(&outbox), queue.clone());
+        Ok(Self { run, writer: Writer::new(store), reader, outbox, queue, leases: Leases::default() })
     }
 
     /// The blobs of this run in its directory: small ones are stored with the appends, and larger ones flushed before them.

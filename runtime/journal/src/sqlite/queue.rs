@@ -38,11 +38,11 @@ pub struct Queue {
 impl Queue {
     /// Takes in a record, in the order of the journal.
     pub fn apply(&mut self, record: &Record) {
-        self.change(QueueChange::from_event(&record.event), (record.seq, record.at));
+        self.change(QueueChange::from_event(&record.event), record.seq, record.at);
     }
 
     /// Makes the change of a record with this number and time.
-    fn change(&mut self, change: QueueChange, (seq, at): (u64, Timestamp)) {
+    fn change(&mut self, change: QueueChange, seq: u64, at: Timestamp) {
         match change {
             QueueChange::Ready { task, due_at } => {
                 let place = (due_at.unwrap_or(at.as_millisecond()), seq);
@@ -93,7 +93,7 @@ impl SharedQueue {
     /// Makes the changes of records that are durable now.
     pub(super) fn follow(&self, changes: Vec<(QueueChange, u64, Timestamp)>) {
         if let Some(queue) = &mut *self.lock() {
-            changes.into_iter().for_each(|(change, seq, at)| queue.change(change, (seq, at)));
+            changes.into_iter().for_each(|(change, seq, at)| queue.change(change, seq, at));
         }
     }
 

@@ -39,7 +39,7 @@ const COLUMNS: &str = "SELECT seq, at, subject, prev, hash, event FROM record";
 
 /// Walks the chain from the first record to the last.
 pub(super) fn verify(connection: &Connection) -> Result<Tip, PortError> {
-    walk(connection, (Tip::START, usize::MAX), |_| Ok(()))
+    walk(connection, Tip::START, usize::MAX, |_| Ok(()))
 }
 
 /// Where a journal ends of which the records up to `known` were verified; none that follow are verified. A last known record that is no
@@ -59,7 +59,7 @@ pub(super) fn read(connection: &Connection, from: u64, records_max: usize) -> Re
 /// Reads the records after one, checks each against its predecessor, and moves on to the last of them.
 pub(super) fn page(connection: &Connection, tip: &mut Tip, records_max: usize) -> Result<Vec<Record>, PortError> {
     let mut records = Vec::new();
-    *tip = walk(connection, (*tip, records_max), |stored| {
+    *tip = walk(connection, *tip, records_max, |stored| {
         records.push(parse(stored)?);
         Ok(())
     })?;
@@ -70,7 +70,7 @@ pub(super) fn page(connection: &Connection, tip: &mut Tip, records_max: usize) -
 /// them end.
 pub(super) fn terms(connection: &Connection, after: Tip) -> Result<(Vec<Record>, Tip), PortError> {
     let mut records = Vec::new();
-    let tip = walk(connection, (after, usize::MAX), |stored| {
+    let tip = walk(connection, after, usize::MAX, |stored| {
         // What the hash covers decides, not the subject.
         if stored.seq == 1 || stored.event.contains(RESUMED) {
             let record = parse(stored)?;
@@ -88,7 +88,8 @@ const RESUMED: &str = "\"run.resumed\"";
 /// Goes through the records after one, each checked against its predecessor; the last of them.
 fn walk(
     connection: &Connection,
-    (mut tip, records_max): (Tip, usize),
+    mut tip: Tip,
+    records_max: usize,
     mut take: impl FnMut(Stored) -> Result<(), PortError>,
 ) -> Result<Tip, PortError> {
     let sql = format!("{COLUMNS} WHERE seq > ?1 ORDER BY seq LIMIT ?2");

@@ -5,20 +5,15 @@
 //! leaves no trace and does not disturb its neighbours, nor does one whose producer gave up before it was written.
 //! Competing connections to one database starve each other for seconds; many senders to one writer do not.
 
-mod store;
+pub(super) mod store;
 
-use super::queue::SharedQueue;
-use super::rows::Tip;
-use crate::blobs::Outbox;
 use crate::event::{Event, Subject, canonical};
 use crate::ports::{PortError, Stored};
 use crate::queue_change::QueueChange;
 use cap_std::fs::Dir;
-use glovebox_workspace::user_key::UserKey;
 use jiff::Timestamp;
-use rusqlite::Connection;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use store::Store;
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
@@ -63,15 +58,9 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Begins at the journal's end, with the key that records are signed with, the blobs that appends take along, and the queue that
-    /// follows them.
-    pub(super) fn new(
-        connection: Connection,
-        end: (Tip, Option<UserKey>),
-        followers: (Arc<Outbox>, SharedQueue),
-    ) -> Result<Self, PortError> {
-        let store = Store::new(connection, end, followers)?;
-        Ok(Self { waiting: Mutex::default(), store: Mutex::new(Some(store)) })
+    /// Takes the database over. Nothing waits for it yet.
+    pub(super) fn new(store: Store) -> Self {
+        Self { waiting: Mutex::default(), store: Mutex::new(Some(store)) }
     }
 
     /// Stores a batch, and returns when it is durable or refused. Blocks for a flush unless another writes.

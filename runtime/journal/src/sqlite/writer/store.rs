@@ -43,7 +43,7 @@ impl GroupError {
 }
 
 /// The database in the hands of its one writer.
-pub(super) struct Store {
+pub(in crate::sqlite) struct Store {
     connection: Connection,
     key: Option<UserKey>,
     outbox: Arc<Outbox>,
@@ -73,12 +73,16 @@ struct Draft {
 }
 
 impl Store {
-    pub(super) fn new(
+    /// Begins at the journal's end, with the key that records are signed with, the blobs that appends take along, and the queue that
+    /// follows them.
+    pub(in crate::sqlite) fn new(
         connection: Connection,
-        (tip, key): (Tip, Option<UserKey>),
-        (outbox, queue): (Arc<Outbox>, SharedQueue),
-    ) -> Result<Self, PortError> {
-        Ok(Self {
+        tip: Tip,
+        key: Option<UserKey>,
+        outbox: Arc<Outbox>,
+        queue: SharedQueue,
+    ) -> Self {
+        Self {
             blobs: StoredBlobs::default(),
             connection,
             key,
@@ -87,7 +91,7 @@ impl Store {
             tip: Some(tip),
             heads: Heads { has_all_branches: tip.seq == 0, ..Heads::default() },
             log: None,
-        })
+        }
     }
 
     /// Makes the log long enough for the next appends, now and before later ones.
