@@ -31,7 +31,7 @@ const REFUSED: i64 = 100;
 pub(crate) fn repeat(times: u32, folder: &Path) {
     let filters = [filter(), filter()];
     // Inside they have no number before they are mapped.
-    let ids = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     for round in 0..times {
         let own = folder.join(round.to_string());
         let layers = ["upper", "work"].map(|name| own.join(name));
@@ -43,7 +43,7 @@ pub(crate) fn repeat(times: u32, folder: &Path) {
             | UnshareFlags::NEWUTS
             | UnshareFlags::NEWNET;
         if raw::fork_into(namespaces).unwrap().is_none() {
-            jail(ids, &folder.join("lower"), &layers);
+            jail(user, group, &folder.join("lower"), &layers);
             filters.iter().for_each(|filter| apply_filter(filter).unwrap());
             raw::exit_now(command());
         }
@@ -53,7 +53,7 @@ pub(crate) fn repeat(times: u32, folder: &Path) {
 }
 
 /// Makes the root of a jail around this process.
-fn jail((user, group): (u32, u32), lower: &Path, [upper, work]: &[PathBuf; 2]) {
+fn jail(user: u32, group: u32, lower: &Path, [upper, work]: &[PathBuf; 2]) {
     fs::write("/proc/self/setgroups", "deny").unwrap();
     fs::write("/proc/self/uid_map", format!("1000 {user} 1")).unwrap();
     fs::write("/proc/self/gid_map", format!("1000 {group} 1")).unwrap();

@@ -15,23 +15,36 @@ use rustix::process::{DumpableBehavior, Pid, getegid, geteuid, set_dumpable_beha
 use rustix::thread::UnshareFlags;
 use std::fs;
 
+/// The user and the group of a process.
+#[derive(Clone, Copy)]
+struct Identity {
+    uid: u32,
+    gid: u32,
+}
+
+impl Identity {
+    fn current() -> Self {
+        Self { uid: geteuid().as_raw(), gid: getegid().as_raw() }
+    }
+}
+
 /// Leaves the host's namespaces; processes are in the new PID namespace from the next fork on.
 pub(crate) fn enter(policy: &Policy) -> Result<(), Failure> {
     check_ids(policy.uid, policy.gid)?;
-    let outside = (geteuid().as_raw(), getegid().as_raw());
+    let outside = Identity::current();
     raw::unshare(jail_namespaces(policy.network) | UnshareFlags::NEWCGROUP).at("unshare")?;
     // Without this a user could leave a group that denies him something; the system demands it.
     fs::write("/proc/self/setgroups", "deny").at("setgroups")?;
-    map_ids((policy.uid, policy.gid), outside)
+    map_ids(Identity { uid: policy.uid, gid: policy.gid }, outside)
 }
 
 /// Leaves the host's users and mounts, for a template that prepares mounts.
 pub(crate) fn enter_template(uid: u32, gid: u32) -> Result<(), Failure> {
     check_ids(uid, gid)?;
-    let outside = (geteuid().as_raw(), getegid().as_raw());
+    let outside = Identity::current();
     raw::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS).at("unshare")?;
     fs::write("/proc/self/setgroups", "deny").at("setgroups")?;
-    map_ids((uid, gid), outside)
+    map_ids(Identity { uid, gid }, outside)
 }
 
 /// Copies this process into new namespaces of every kind; none in the copy. Groups stay denied as in the user namespace
@@ -43,7 +56,8 @@ pub(crate) fn fork_into_own() -> Result<Option<Pid>, Errno> {
 /// Maps the ids of the user namespace above to themselves. Leaves the host's control groups for a view that begins at the own one.
 pub(crate) fn map_same_ids(uid: u32, gid: u32) -> Result<(), Failure> {
     set_dumpable_behavior(DumpableBehavior::Dumpable).at("set dumpable")?;
-    map_ids((uid, gid), (uid, gid))?;
+    let same = Identity { uid, gid };
+    map_ids(same, same)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at("set dumpable")
 }
 
@@ -65,10 +79,10 @@ fn check_ids(uid: u32, gid: u32) -> Result<(), Failure> {
     if uid == 0 || gid == 0 { Err(refused("map ids", "the ids inside must not be 0")) } else { Ok(()) }
 }
 
-/// Maps one user and one group: inside, outside.
-fn map_ids(inside: (u32, u32), outside: (u32, u32)) -> Result<(), Failure> {
-    fs::write("/proc/self/uid_map", format!("{} {} 1", inside.0, outside.0)).at("write uid_map")?;
-    fs::write("/proc/self/gid_map", format!("{} {} 1", inside.1, outside.1)).at("write gid_map")
+/// Maps one user and one group inside to those outside.
+fn map_ids(inside: Identity, outside: Identity) -> Result<(), Failure> {
+    fs::write("/proc/self/uid_map", format!("{} {} 1", inside.uid, outside.uid)).at("write uid_map")?;
+    fs::write("/proc/self/gid_map", format!("{} {} 1", inside.gid, outside.gid)).at("write gid_map")
 }
 
 /// Allows no user namespace inside ours, a second time beside seccomp. Where `/proc` is the host's that is not possible.

@@ -152,7 +152,7 @@ fn single(method: &str, target: &str, fields: &[Header<'_>]) -> Result<ProxyRequ
         return Err(RefusedRequest::NoLength);
     }
     let length = once(fields, "content-length")?.map(content_length).transpose()?;
-    let head = forwarded(method, (&host, port, path), fields, length);
+    let head = forwarded(method, &host, port, path, fields, length);
     Ok(ProxyRequest { host, port, kind: RequestKind::Single { head, body_bytes: length.unwrap_or(0) } })
 }
 
@@ -178,8 +178,7 @@ const HOP_BY_HOP: [&str; 12] = [
 ];
 
 /// Writes the head for the server. With `Connection: close` the response ends with the connection: one check per request.
-fn forwarded(method: &str, target: (&Host, u16, &str), fields: &[Header<'_>], length: Option<u64>) -> Vec<u8> {
-    let (host, port, path) = target;
+fn forwarded(method: &str, host: &Host, port: u16, path: &str, fields: &[Header<'_>], length: Option<u64>) -> Vec<u8> {
     let slash = if path.starts_with('/') { "" } else { "/" };
     let port = if port == PORT_HTTP { String::new() } else { format!(":{port}") };
     let mut head =
