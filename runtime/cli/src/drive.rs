@@ -65,7 +65,7 @@ pub async fn drive(run: &mut Run, folder: &RunFolder, mut reporter: Reporter, pr
         (attendance.terminal, leave) = (Some(person), by_signal);
     }
     let listening = tokio::spawn(listen(signals.clone(), reporter.notices(), leave)?);
-    let driven = run.drive((&signals, attendance), |update| match update {
+    let driven = run.drive(&signals, attendance, |update| match update {
         Update::Record(record) => reporter.record(record),
         Update::Activity { node, progress } => reporter.activity(node, progress),
     });

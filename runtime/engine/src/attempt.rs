@@ -136,7 +136,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let binding = &*binding;
         let workspace = self.run.path.join(self.workspace(assignment)?);
         let sandbox =
-            if binding.needs_copy() { Some(self.open_sandbox(assignment, (binding, &workspace))?) } else { None };
+            if binding.needs_copy() { Some(self.open_sandbox(assignment, binding, &workspace)?) } else { None };
         let source = sandbox.as_ref().map_or_else(|| FileSource::Folder(workspace), AttemptSandbox::files);
         let jail = sandbox.as_ref().filter(|_| binding.runs_commands()).and_then(AttemptSandbox::jail);
         let hooks = sandbox.as_ref().and_then(|sandbox| sandbox.hooks(binding));
@@ -263,7 +263,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
     fn open_sandbox(
         &self,
         assignment: &Assignment,
-        (binding, workspace): (&Binding, &Path),
+        binding: &Binding,
+        workspace: &Path,
     ) -> Result<AttemptSandbox, AttemptError> {
         let folder = format!("{STAGE_DIR}/{}", assignment.attempt.id);
         let own = branch_folder(&assignment.attempt.task.branch);

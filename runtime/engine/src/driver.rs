@@ -202,7 +202,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
                     Err(arrival) => arrival,
                 };
                 let (next, records) = self.follow(arrival, &mut stops, inbox.is_pausing()).await?;
-                under_way.extend(next.map(|(one, delivery)| self.attempt(one, delivery, (&execute, &mut stops))));
+                under_way.extend(next.map(|(one, delivery)| self.attempt(one, delivery, &execute, &mut stops)));
                 stops.tell(&records);
                 self.follower.appended(&records).map_err(RunError::Project)?;
             }
@@ -297,7 +297,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
             if self.is_asked_to_stop() { Some(RunCanceled { by: self.signals.canceled().await }) } else { None };
         let EndedAttempt { delivery, token, id, finished, stop } = ended;
         let finished = self.finished(&delivery.task.branch, finished, stop);
-        let (rules, task) = ((self.pipeline, self.no_change), &delivery.task);
+        let (pipeline, no_change, task) = (self.pipeline, self.no_change, &delivery.task);
         let claim = Some(self.next_claim(&task.branch)).filter(|_| canceled.is_none() && !is_pausing);
         let claim = if self.has_room(&finished)? { claim } else { None };
         let committed = self.append(|state| {
@@ -307,7 +307,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
             // A stop by a signal decides nothing: whether another attempt follows is written as if the run went on.
             let is_final = canceled.is_some_and(|canceled| !canceled.is_stop());
             let mut finished = finished.clone();
-            finalize_attempt(rules, state, is_final, &mut finished);
+            finalize_attempt(pipeline, no_change, state, is_final, &mut finished);
             let canceled = canceled.cloned().map(Event::RunCanceled);
             let expect = vec![
                 (Subject::from(&task.branch), branch.head),

@@ -80,7 +80,7 @@ struct Folder {
 
 impl Inbox {
     /// The inbox of a run that a process drives.
-    pub fn new(attendance: Attendance, (run, run_id, key): (Dir, RunId, Option<UserKey>)) -> Self {
+    pub fn new(attendance: Attendance, run: Dir, run_id: RunId, key: Option<UserKey>) -> Self {
         Self { attendance, folder: Some(Folder { run, run_id, key }), ..Self::default() }
     }
 
@@ -266,9 +266,9 @@ impl Folder {
     fn read(&self) -> Vec<(String, Message)> {
         let Ok(folder) = self.run.open_dir(INBOX_DIR) else { return Vec::new() };
         let Ok(entries) = folder.entries() else { return Vec::new() };
-        let whose = (&self.run_id, self.key.as_ref());
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-        names.filter_map(|name| message::open(&folder, &name, whose).map(|message| (name, message))).collect()
+        let open = |name: &str| message::open(&folder, name, &self.run_id, self.key.as_ref());
+        names.filter_map(|name| open(&name).map(|message| (name, message))).collect()
     }
 
     fn remove(&self, name: impl Display) {

@@ -298,7 +298,7 @@ impl<B: BlobStore> Projector<B> {
         self.waiting = others;
         self.waiting_bytes = self.waiting.values().map(|files| files.values().map(Content::bytes).sum::<usize>()).sum();
         let history: BTreeMap<String, _> = history;
-        history.into_iter().try_for_each(|(folder, files)| self.write_folder((&folder, files), None).map(drop))
+        history.into_iter().try_for_each(|(folder, files)| self.write_folder(&folder, files, None).map(drop))
     }
 
     fn write_files(&mut self) -> Result<(), ProjectError> {
@@ -316,13 +316,13 @@ impl<B: BlobStore> Projector<B> {
         for (folder, files) in others {
             let linked = files.values().find_map(Content::folder).and_then(|folder| kept.remove_entry(folder));
             let linked = linked.map(|(path, files)| {
-                let folder = written.write_folder((&path, files), None)?;
+                let folder = written.write_folder(&path, files, None)?;
                 Ok::<_, ProjectError>((path, folder))
             });
-            written.write_folder((&folder, files), linked.transpose()?)?;
+            written.write_folder(&folder, files, linked.transpose()?)?;
         }
         for (folder, files) in kept.into_iter().chain(of_run.map(|files| (String::new(), files))) {
-            written.write_folder((&folder, files), None)?;
+            written.write_folder(&folder, files, None)?;
         }
         Ok(())
     }
@@ -330,7 +330,8 @@ impl<B: BlobStore> Projector<B> {
     /// Writes a folder and returns it. Links of it are names of files in one other folder, `others` if it is open.
     fn write_folder<'s>(
         &'s self,
-        (path, files): (&str, Files),
+        path: &str,
+        files: Files,
         mut others: Option<(String, Folder<'s>)>,
     ) -> Result<Folder<'s>, ProjectError> {
         if !self.is_catching_up
@@ -415,7 +416,7 @@ impl<B: BlobStore> Projector<B> {
 
     fn write_live(&self, live: Option<Vec<u8>>) -> Result<(), ProjectError> {
         let Some(live) = live else { return Ok(()) };
-        self.write_folder(("", BTreeMap::from([(LIVE_FILE.to_owned(), Content::Bytes(live))])), None).map(drop)
+        self.write_folder("", BTreeMap::from([(LIVE_FILE.to_owned(), Content::Bytes(live))]), None).map(drop)
     }
 
     fn is_written(&mut self) {

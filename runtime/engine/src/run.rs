@@ -149,7 +149,8 @@ impl Run {
     /// Drives it to its end. `watch` sees every record from the start or the resume on, in order, and hints between them.
     pub async fn drive<S: Signals>(
         &mut self,
-        (signals, attendance): (&S, Attendance),
+        signals: &S,
+        attendance: Attendance,
         watch: impl FnMut(Update<'_>),
     ) -> Result<(), RunError> {
         let (sender, hints) = mpsc::channel(HINTS_WAITING_MAX);
@@ -243,7 +244,7 @@ impl Run {
 
     fn inbox(&self, attendance: Attendance) -> Result<Inbox, RunError> {
         let dir = self.session.dir.dir.try_clone().map_err(|error| RunError::Project(Box::new(error)))?;
-        Ok(Inbox::new(attendance, (dir, self.session.run_id(), self.session.dir.key.clone())))
+        Ok(Inbox::new(attendance, dir, self.session.run_id(), self.session.dir.key.clone()))
     }
 
     fn holdouts(&self) -> Result<Option<Holdouts>, RunError> {

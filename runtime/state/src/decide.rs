@@ -139,7 +139,7 @@ impl BranchDecision<'_> {
         if let Some(failure) = self.steps_exceeded() {
             return end_when_idle(self.state, failure);
         }
-        let unfixable = || failure_source::unfixable(self.pipeline, (self.state, self.branch), node);
+        let unfixable = || failure_source::unfixable(self.pipeline, self.state, self.branch, node);
         let bounds = self.visits_exceeded(node).or_else(|| self.effort_exceeded(node));
         if let Some(failure) = bounds.or_else(|| self.verified_too_often(node)).or_else(unfixable) {
             return self.fail(failure);

@@ -120,7 +120,7 @@ impl RunState {
                 }
                 self.refusals_total = self.refusals_total.saturating_add(finished.refusals.total);
                 self.note_spending(finished);
-                self.note_stored(&finished.attempt.task.branch, (&finished.files.stored_values, &finished.outcome));
+                self.note_stored(&finished.attempt.task.branch, &finished.files.stored_values, &finished.outcome);
                 self.fold_branch(event);
                 self.note_proof(finished);
                 self.note_verification(at, finished);
@@ -149,7 +149,7 @@ impl RunState {
             Event::QuestionAsked(_) | Event::QuestionAnswered(_) => self.fold_branch(event),
             Event::RecoveryDecided(decided) => {
                 let branch = &decided.attempt.task.branch;
-                self.note_stored(branch, (&decided.stored_values, &decided.outcome));
+                self.note_stored(branch, &decided.stored_values, &decided.outcome);
                 self.note_decided(decided);
                 self.fold_branch(event);
             }
@@ -257,7 +257,7 @@ impl RunState {
         }
     }
 
-    fn note_stored(&mut self, branch: &BranchId, (stored, outcome): (&BTreeSet<String>, &Outcome)) {
+    fn note_stored(&mut self, branch: &BranchId, stored: &BTreeSet<String>, outcome: &Outcome) {
         let (context, updates) = (&self.branch(branch).context, &outcome.context_updates);
         let new: u64 = stored.iter().filter_map(|key| Some(context.newly_stored(key, updates.get(key)?))).sum();
         self.stored_bytes = self.stored_bytes.saturating_add(new);
@@ -267,7 +267,7 @@ impl RunState {
         let parent = Arc::clone(self.branch(&started.parent));
         let Some(join) = parent.parallel().map(|parallel| parallel.join.clone()) else { return };
         let BranchStarted { branch, parent: of, to, context, .. } = started.clone();
-        let mut child = parent.child(of, (join, to));
+        let mut child = parent.child(of, join, to);
         context.into_iter().for_each(|context| child.begin_child_pipeline(context));
         self.branches.insert(branch, Arc::new(child));
         self.branch_mut(&started.parent).begin_child();

@@ -161,7 +161,7 @@ impl<'a> Simulation<'a> {
             let open = self.next_open(true).expect("a run that has not ended waits for an attempt");
             self.at = self.at.checked_add(SignedDuration::from_millis(self.attempt_ms)).expect("early enough");
             let mut finished = answer(&open);
-            finalize_attempt((self.pipeline, self.no_change), &self.state, false, &mut finished);
+            finalize_attempt(self.pipeline, self.no_change, &self.state, false, &mut finished);
             self.append(vec![Event::StageFinished(Box::new(finished))]);
         }
     }

@@ -204,7 +204,7 @@ impl Why {
     ///
     /// # Errors
     /// When the journal cannot be read, or is not the one that was verified any more.
-    pub fn read((pipeline, source): (&Pipeline, Source<'_>), journal: &impl ReadRecords) -> Result<Self, PortError> {
+    pub fn read(pipeline: &Pipeline, source: Source<'_>, journal: &impl ReadRecords) -> Result<Self, PortError> {
         let mut fold = WhyFold {
             pipeline,
             source,
@@ -285,24 +285,24 @@ impl WhyFold<'_> {
         // A restart is the last step of the generation that it ends.
         if let Event::LoopRestarted(restarted) = &record.event {
             let LoopRestarted { generation: begins, branch, from, to: at, kept, .. } = LoopRestarted::clone(restarted);
-            self.step(record, (&branch, &from), What::Restarted(RestartWhy { begins, at, kept }));
+            self.step(record, &branch, &from, What::Restarted(RestartWhy { begins, at, kept }));
         }
         if let Event::BranchFinished(ended) = &record.event
             && let Some(parallel) =
                 self.replay.state.branch(&ended.parent).parallel().map(|parallel| parallel.node.clone())
         {
-            self.step(record, (&ended.parent, &parallel), What::BranchEnded(BranchWhy::new(ended)));
+            self.step(record, &ended.parent, &parallel, What::BranchEnded(BranchWhy::new(ended)));
         }
         self.replay.apply(record);
         match &record.event {
             Event::ParallelJoined(joined) => {
                 let setting = self.pipeline.node(&joined.node).map(|node| node.parallel).unwrap_or_default();
-                self.step(record, (&joined.branch, &joined.node), What::Joined(JoinWhy::new(setting, joined)));
-                self.leave((&joined.branch, &joined.node), &Outcome::ended(joined.status, joined.failure.as_ref()));
+                self.step(record, &joined.branch, &joined.node, What::Joined(JoinWhy::new(setting, joined)));
+                self.leave(&joined.branch, &joined.node, &Outcome::ended(joined.status, joined.failure.as_ref()));
             }
             Event::FanInFinished(chosen) => {
-                self.step(record, (&chosen.branch, &chosen.node), What::Chose(ChoiceWhy::new(chosen)));
-                self.leave((&chosen.branch, &chosen.node), &Outcome::ended(chosen.status, chosen.failure.as_ref()));
+                self.step(record, &chosen.branch, &chosen.node, What::Chose(ChoiceWhy::new(chosen)));
+                self.leave(&chosen.branch, &chosen.node, &Outcome::ended(chosen.status, chosen.failure.as_ref()));
             }
             Event::StageFinished(finished) => self.attempt(record, finished),
             Event::StageRetrying(retrying) => {
@@ -333,9 +333,9 @@ impl WhyFold<'_> {
             retried: finished.follow_up.retrying,
             delay_ms: None,
         };
-        self.step(record, (&task.branch, &task.node), What::Attempt(attempt));
+        self.step(record, &task.branch, &task.node, What::Attempt(attempt));
         if finished.is_final() {
-            self.leave((&task.branch, &task.node), outcome);
+            self.leave(&task.branch, &task.node, outcome);
         }
     }
 
@@ -353,30 +353,30 @@ impl WhyFold<'_> {
             retried: false,
             delay_ms: None,
         };
-        self.step(record, (&task.branch, &task.node), What::Attempt(attempt));
+        self.step(record, &task.branch, &task.node, What::Attempt(attempt));
         if !decided.verifying {
-            self.leave((&task.branch, &task.node), outcome);
+            self.leave(&task.branch, &task.node, outcome);
         }
     }
 
-    fn leave(&mut self, (branch, node): (&BranchId, &NodeId), outcome: &Outcome) {
+    fn leave(&mut self, branch: &BranchId, node: &NodeId, outcome: &Outcome) {
         self.left.insert(branch.clone(), (node.clone(), outcome.clone()));
     }
 
     fn passed(&mut self, record: &Record, passed: &StagePassed) {
         let what = What::Passed(PassedWhy { visit: passed.visit, status: passed.status.as_str() });
-        self.step(record, (&passed.branch, &passed.node), what);
+        self.step(record, &passed.branch, &passed.node, what);
         let outcome = match self.pipeline.start == passed.node {
             true => Arc::new(Outcome::new(Status::Success)),
             false => Arc::clone(&self.replay.state.branch(&passed.branch).previous),
         };
-        self.leave((&passed.branch, &passed.node), &outcome);
+        self.leave(&passed.branch, &passed.node, &outcome);
     }
 
     fn gate(&mut self, record: &Record, unmet: &GateUnmet) {
         let GateUnmet { gate, status, target, dropped_checks, .. } = unmet.clone();
         let what = What::GateUnmet(GateWhy { gate, status: status.map(Status::as_str), dropped_checks, target });
-        self.step(record, (&unmet.branch, &unmet.exit_node), what);
+        self.step(record, &unmet.branch, &unmet.exit_node, what);
         self.left.remove(&unmet.branch);
     }
 
@@ -390,7 +390,7 @@ impl WhyFold<'_> {
         });
         let RouteTaken { to, how, .. } = route.clone();
         let what = What::Route(RouteWhy { to: Some(to), how, status: outcome.status.as_str(), edges: edges.collect() });
-        self.step(record, (&route.branch, &route.from), what);
+        self.step(record, &route.branch, &route.from, what);
     }
 
     /// Records the stages that were left without an edge to follow.
@@ -398,7 +398,7 @@ impl WhyFold<'_> {
         for (branch, (node, outcome)) in std::mem::take(&mut self.left) {
             if let Some(edges) = self.reader(&branch).nowhere(&node, &outcome) {
                 let what = RouteWhy { to: None, how: "none".to_owned(), status: outcome.status.as_str(), edges };
-                self.step(record, (&branch, &node), What::NoRoute(what));
+                self.step(record, &branch, &node, What::NoRoute(what));
             }
         }
     }
@@ -411,7 +411,7 @@ impl WhyFold<'_> {
         }
     }
 
-    fn step(&mut self, record: &Record, (branch, node): (&BranchId, &NodeId), what: What) {
+    fn step(&mut self, record: &Record, branch: &BranchId, node: &NodeId, what: What) {
         let (generation, branch) = (self.replay.state.generation(), branch.clone());
         self.steps.push(Step { record: record.seq, generation, branch, node: node.clone(), is_left: false, what });
     }

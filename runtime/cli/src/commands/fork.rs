@@ -60,7 +60,7 @@ fn copy(
     let blobs = changes::open_blobs(other)?;
     let source = Source { dir: &other.path, records: &journal.records, blobs: &blobs };
     let id = run.id.as_str().into();
-    let copied = drive::block_on(glovebox_engine::run::fork(&dir, &id, source, (point, context)))?;
+    let copied = drive::block_on(glovebox_engine::run::fork(&dir, &id, source, point, context))?;
     copied.map_err(|error| drive::stop(run, &error))
 }
 

@@ -20,7 +20,7 @@ pub fn why(arguments: &WhyArguments) -> CommandResult {
     let journal = journal::open_to_show(&run)?;
     let kept = recorded::read(&run, journal::beginning(&run, &journal.verified.records)?)?;
     let text = kept.rule_report.transformed.as_ref().unwrap_or(&kept.text);
-    let whole = Why::read((&kept.pipeline, Source::new(text)), &journal);
+    let whole = Why::read(&kept.pipeline, Source::new(text), &journal);
     let whole = whole.map_err(|error| journal::unreadable(&run, &error))?;
     // A reader that stays open while a person reads would keep the journal's log from being removed.
     drop(journal);

@@ -32,7 +32,8 @@ fn domain(binding: &Binding) -> Option<Domain> {
 pub(super) fn begins_with_builders(
     env: &SandboxEnv,
     binding: &Binding,
-    (paths, set): (&AttemptPaths, Option<&CacheSet>),
+    paths: &AttemptPaths,
+    set: Option<&CacheSet>,
     holds_anything: impl FnOnce(Option<&Path>) -> bool,
 ) -> Result<bool, AttemptError> {
     // An isolated verdict runs no code of builders, and a builder reaches none.

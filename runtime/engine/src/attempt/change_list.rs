@@ -100,7 +100,8 @@ impl<'a> Version<'a> {
 pub(super) fn text(
     node: &Node,
     branch: &Branch,
-    (base, blobs): (&Base, &impl BlobStore),
+    base: &Base,
+    blobs: &impl BlobStore,
 ) -> Result<(String, String), PortError> {
     let since = node.attributes.get(key::SINCE).into_iter().flat_map(listed);
     let named: BTreeSet<&str> = since.filter(|name| *name != SINCE_RUN).collect();

@@ -37,7 +37,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         binding: &Binding,
         assignment: &Assignment,
     ) -> Result<StageInput, AttemptError> {
-        let mut input = stage_input(&self.plan, (node, binding), assignment);
+        let mut input = stage_input(&self.plan, node, binding, assignment);
         if binding.is_builder() {
             input.context.retain(|key, _| !HOLDOUT_KEYS.contains(&key.as_str()));
         }
@@ -56,7 +56,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             }
         }
         if node.handler.kind().judges_changes() {
-            input.extra.push(change_list::text(node, &assignment.branch, (&self.base, &*self.blobs))?);
+            input.extra.push(change_list::text(node, &assignment.branch, &self.base, &*self.blobs)?);
         }
         if assignment.branch.origin.is_some() {
             input.extra.push(("branch".to_owned(), assignment.attempt.task.branch.to_string()));
@@ -82,7 +82,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
 }
 
 /// Makes the input of a handler.
-fn stage_input(plan: &Plan, (node, binding): (&Node, &Binding), assignment: &Assignment) -> StageInput {
+fn stage_input(plan: &Plan, node: &Node, binding: &Binding, assignment: &Assignment) -> StageInput {
     let pipeline = &*plan.pipeline;
     let Assignment { attempt, run, branch, .. } = assignment;
     let context = branch.context.iter().filter(|(key, _)| !INTERNAL.iter().any(|start| key.starts_with(start)));

@@ -74,9 +74,9 @@ impl AttemptSandbox {
         let mounts = env.tier.map_or(env.can_mount, |tier| tier == Tier::Full);
         let inside = env.inside();
         let set = set(binding, paths);
-        let caches = caches(env, binding, (paths, set.as_ref()))?;
+        let caches = caches(env, binding, paths, set.as_ref())?;
         let Mounts { mut overrides, mut binds, scratch } =
-            if mounts { mounted(inside, binding, (paths, caches.as_ref()))? } else { copied(binding, paths)? };
+            if mounts { mounted(inside, binding, paths, caches.as_ref())? } else { copied(binding, paths)? };
         let has_repository = mounts && wants_repository(env, binding);
         overrides.mount_points.extend(has_repository.then(|| ScopePath::parse(REPOSITORY_DIR)).into_iter().flatten());
         let shown = paths.dependencies(env, binding)?;
@@ -92,7 +92,7 @@ impl AttemptSandbox {
             (true, true) => WorkspaceView::layer_to_mount(workspace, &at, &scope, &overrides)?,
             (true, false) => WorkspaceView::copy(workspace, &at, &scope, &overrides)?,
         };
-        let begins_with_builders = begins_with_builders(env, binding, (paths, set.as_ref()), |compiled| {
+        let begins_with_builders = begins_with_builders(env, binding, paths, set.as_ref(), |compiled| {
             let in_caches = caches.as_ref().is_some_and(|caches| caches.hold_anything(compiled));
             in_caches || ignored.as_ref().is_some_and(IgnoredStore::holds_anything)
         })?;
@@ -243,7 +243,8 @@ const FILES_DIR: &str = "files";
 fn mounted(
     inside: &Path,
     binding: &Binding,
-    (paths, caches): (&AttemptPaths, Option<&Caches>),
+    paths: &AttemptPaths,
+    caches: Option<&Caches>,
 ) -> Result<Mounts, AttemptError> {
     // What lies at a cache's place in the workspace itself is nothing: the cache is mounted over it.
     let scratch = binding.command_access.scratch.iter().chain(&binding.command_access.cache).cloned().collect();
@@ -268,7 +269,8 @@ fn mounted(
 fn caches(
     env: &SandboxEnv,
     binding: &Binding,
-    (paths, set): (&AttemptPaths, Option<&CacheSet>),
+    paths: &AttemptPaths,
+    set: Option<&CacheSet>,
 ) -> Result<Option<Caches>, AttemptError> {
     let tools = tools(env);
     let can_mount = env.tier.map_or(env.can_mount, Tier::can_mount);

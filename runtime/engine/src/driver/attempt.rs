@@ -45,7 +45,8 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
         &self,
         assignment: Assignment,
         delivery: Delivery,
-        (execute, stops): (&'e E, &mut Stops),
+        execute: &'e E,
+        stops: &mut Stops,
     ) -> impl Future<Output = Result<EndedAttempt, RunError>> + use<'a, 'e, J, S, F, E>
     where
         E: AsyncFn(Assignment) -> Result<StageFinished, Fault>,

@@ -55,7 +55,7 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
             };
             let at = whole_milliseconds(Timestamp::now());
             let folded =
-                fold_and_decide((self.pipeline, self.merge_check), self.replay.state.clone(), (at, because), events);
+                fold_and_decide(self.pipeline, self.merge_check, self.replay.state.clone(), at, because, events);
             let Decided { state: decided, mut events, pending } = folded?;
             // Nothing follows from a claim.
             if let Some(claimed) = claim.and_then(|claim| claim.event(&decided, at, &events)) {
@@ -175,9 +175,11 @@ struct Decided {
 /// Folds events and what follows from them: first what follows on a branch from its own events, then what follows from where all
 /// branches stand.
 fn fold_and_decide(
-    (pipeline, check): (&Pipeline, Option<MergeCheck<'_>>),
+    pipeline: &Pipeline,
+    check: Option<MergeCheck<'_>>,
     mut state: RunState,
-    (at, because): (Timestamp, Vec<Event>),
+    at: Timestamp,
+    because: Vec<Event>,
     mut events: Vec<Event>,
 ) -> Result<Decided, RunError> {
     let (mut folded, mut because, mut pending) = (0, because.into_iter(), Vec::new());
@@ -190,7 +192,7 @@ fn fold_and_decide(
             folded += 1;
             // A branch that was moved since, by its parallel node, does not go on from where it was.
             pending.retain(|one: &Event| one.branch() != event.branch());
-            let follow = follow((pipeline, check), &state, event)?;
+            let follow = follow(pipeline, check, &state, event)?;
             // Only the last event can wait: it is also the one that a resume finds.
             if events.len() >= EVENTS_MAX && folded == events.len() && !follow.is_empty() {
                 pending.extend(because.by_ref().chain(events.last().cloned()));
@@ -199,7 +201,7 @@ fn fold_and_decide(
             }
         }
         if let Some(cause) = because.next() {
-            events.extend(follow((pipeline, check), &state, &cause)?);
+            events.extend(follow(pipeline, check, &state, &cause)?);
             continue;
         }
         // Other branches begin, whatever one of them waits for.
@@ -213,7 +215,8 @@ fn fold_and_decide(
 
 /// The decisions that follow from an event, after the merge check.
 fn follow(
-    (pipeline, check): (&Pipeline, Option<MergeCheck<'_>>),
+    pipeline: &Pipeline,
+    check: Option<MergeCheck<'_>>,
     state: &RunState,
     cause: &Event,
 ) -> Result<Vec<Event>, RunError> {

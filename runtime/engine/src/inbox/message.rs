@@ -85,7 +85,7 @@ pub fn seal(message: &Message, run: &RunId, key: &UserKey) -> Result<String, ser
 }
 
 /// Reads a message; none if it is whole neither in form nor in its MAC, or lies under another name than its own.
-pub(super) fn open(folder: &Dir, name: &str, (run, key): (&RunId, Option<&UserKey>)) -> Option<Message> {
+pub(super) fn open(folder: &Dir, name: &str, run: &RunId, key: Option<&UserKey>) -> Option<Message> {
     // Neither a link nor a pipe that would be waited for.
     if !folder.symlink_metadata(name).ok()?.is_file() {
         return None;

@@ -14,14 +14,14 @@ const NAME_CHARS_MAX: usize = 64;
 impl<B: BlobStore> Projector<B> {
     pub(super) fn joined(&mut self, joined: &ParallelJoined) -> Result<(), ProjectError> {
         let outcome = Outcome::ended(joined.status, joined.failure.as_ref());
-        self.settled(joined.generation, (&joined.branch, &joined.node, joined.visit), &outcome)
+        self.settled(joined.generation, &joined.branch, &joined.node, joined.visit, &outcome)
     }
 
     pub(super) fn fan_in(&mut self, finished: &FanInFinished) -> Result<(), ProjectError> {
         let notes = finished.best.as_ref().map(|best| format!("Selected best candidate: {best}")).unwrap_or_default();
         let outcome = Outcome { notes, ..Outcome::ended(finished.status, finished.failure.as_ref()) };
         let (branch, node, visit) = (&finished.branch, &finished.node, finished.visit);
-        self.settled(finished.generation, (branch, node, visit), &outcome)?;
+        self.settled(finished.generation, branch, node, visit, &outcome)?;
         for (number, conflict) in finished.conflicts.iter().enumerate() {
             self.totals.quarantined += conflict.sides.len() as u64;
             for side in &conflict.sides {
@@ -37,7 +37,9 @@ impl<B: BlobStore> Projector<B> {
     fn settled(
         &mut self,
         generation: u32,
-        (branch, node, visit): (&BranchId, &NodeId, u32),
+        branch: &BranchId,
+        node: &NodeId,
+        visit: u32,
         outcome: &Outcome,
     ) -> Result<(), ProjectError> {
         let task = Task::for_handler(generation, branch, node, visit);

@@ -135,7 +135,8 @@ pub async fn fork(
     dir: &RunDir,
     run: &RunId,
     source: Source<'_>,
-    (point, context): (VisitPoint, BTreeMap<String, String>),
+    point: VisitPoint,
+    context: BTreeMap<String, String>,
 ) -> Result<(), RunError> {
     let kept: Vec<&Record> = source.records.iter().filter(|record| record.seq < point.seq).collect();
     let (_owner, journal, blobs) = stores(dir, run)?;
@@ -144,7 +145,7 @@ pub async fn fork(
         copied.map_err(|error| RunError::Workspace(Box::new(error)))?;
     }
     let base = base(&source)?;
-    let mut from = lineage(source.records, (point, context));
+    let mut from = lineage(source.records, point, context);
     // The files that stages replaced: `diff` shows them.
     base.files.values().try_for_each(|fact| copy_blob(source.blobs, &blobs, &fact.digest))?;
     // What was appended together stays together.
@@ -158,7 +159,7 @@ pub async fn fork(
         journal.append(run, &[], at, &events).await?;
     }
     let records: Vec<Record> = kept.into_iter().cloned().collect();
-    make_workspace(dir, &source, (&records, &base))?;
+    make_workspace(dir, &source, &records, &base)?;
     flush_all(&[&dir.path]).map_err(|error| RunError::Workspace(Box::new(error)))
 }
 
@@ -170,7 +171,7 @@ fn base(source: &Source<'_>) -> Result<Base, RunError> {
 }
 
 /// The run and the visit that the new run is forked from.
-fn lineage(records: &[Record], (point, context): (VisitPoint, BTreeMap<String, String>)) -> Option<Box<ForkedFrom>> {
+fn lineage(records: &[Record], point: VisitPoint, context: BTreeMap<String, String>) -> Option<Box<ForkedFrom>> {
     let started = records.first()?.event.run_started()?;
     let VisitPoint { node, visit, generation, seq } = point;
     let hash = records.iter().find(|record| record.seq + 1 == seq)?.hash;
@@ -214,7 +215,7 @@ fn copy_blob(from: &DirBlobs, to: &DirBlobs, digest: &Digest) -> Result<(), RunE
 }
 
 /// Makes the files as they were: from blobs, from the project, or from the other run's workspace, whichever still has them.
-fn make_workspace(dir: &RunDir, source: &Source<'_>, (records, base): (&[Record], &Base)) -> Result<(), RunError> {
+fn make_workspace(dir: &RunDir, source: &Source<'_>, records: &[Record], base: &Base) -> Result<(), RunError> {
     let (state, _) = resume_state(records).ok_or(RunError::NotStarted)?;
     let Some(started) = &state.run else { return Err(RunError::NotStarted) };
     let (project, other) = (Path::new(&started.workspace.source_dir), source.dir.join(WORKSPACE_DIR));

@@ -17,7 +17,9 @@ const DIGEST_DIGITS: usize = 20;
 pub(super) fn of<'a>(
     pipeline: &Pipeline,
     parent: &BranchId,
-    (parallel, visit, generation): (&NodeId, u32, u32),
+    parallel: &NodeId,
+    visit: u32,
+    generation: u32,
     targets: impl Iterator<Item = &'a NodeId>,
 ) -> Vec<BranchId> {
     let mut base = match (*parent == BranchId::main(), generation) {
@@ -76,7 +78,7 @@ mod tests {
         let pipeline = pipeline(&format!("digraph g {{ {graph} }}"));
         let id = NodeId::from(parallel.0);
         let targets = pipeline.outgoing(&id).map(|(_, edge)| &edge.to);
-        let names = of(&pipeline, &parent.into(), (&id, parallel.1, parallel.2), targets);
+        let names = of(&pipeline, &parent.into(), &id, parallel.1, parallel.2, targets);
         assert_eq!(names.iter().map(BranchId::as_str).collect::<Vec<_>>(), expected, "{graph}");
         for name in &names {
             let json = serde_json::to_string(name).unwrap();
@@ -101,7 +103,7 @@ mod tests {
         let (one, other) = ("a".repeat(300), "a".repeat(301));
         let pipeline = pipeline(&format!("digraph g {{ f; {one}; {other}; f -> {one}; f -> {other} }}"));
         let id = NodeId::from("f");
-        let names = of(&pipeline, &BranchId::main(), (&id, 1, 0), pipeline.outgoing(&id).map(|(_, edge)| &edge.to));
+        let names = of(&pipeline, &BranchId::main(), &id, 1, 0, pipeline.outgoing(&id).map(|(_, edge)| &edge.to));
         assert_ne!(names[0], names[1]);
         for name in &names {
             let name = name.as_str();

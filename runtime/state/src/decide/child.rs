@@ -53,7 +53,8 @@ pub(super) fn end_in_context(pipeline: &Pipeline, parallel: &NodeId, status: Sta
 pub(super) fn observation(
     pipeline: &Pipeline,
     state: &RunState,
-    (id, parallel): (&BranchId, &OpenParallel),
+    id: &BranchId,
+    parallel: &OpenParallel,
     now: Timestamp,
 ) -> Option<Event> {
     let child = child(pipeline, &parallel.node)?;

@@ -28,7 +28,7 @@ fn expired(state: &RunState, now: Timestamp) -> Option<Event> {
 fn observed(pipeline: &Pipeline, state: &RunState, now: Timestamp) -> Option<Event> {
     let is_due = |parallel: &OpenParallel| !parallel.has_expired && parallel.observe_at.is_some_and(|at| at <= now);
     let (branch, parallel) = open_parallel_nodes(state).find(|(_, parallel)| is_due(parallel))?;
-    observation(pipeline, state, (branch, parallel), now)
+    observation(pipeline, state, branch, parallel, now)
 }
 
 fn open_parallel_nodes(state: &RunState) -> impl Iterator<Item = (&BranchId, &Arc<OpenParallel>)> {

@@ -13,7 +13,7 @@ use glovebox_record::{Failure, FailureClass};
 pub const UNFIXABLE: &str = "unfixable_failure_source";
 
 /// Why the run ends instead of coming to a node, if it does. A node without `allowed_write_paths` ends no run.
-pub(super) fn unfixable(pipeline: &Pipeline, (state, branch): (&RunState, &Branch), next: &Node) -> Option<Failure> {
+pub(super) fn unfixable(pipeline: &Pipeline, state: &RunState, branch: &Branch, next: &Node) -> Option<Failure> {
     let asked = next.access.allowed_write_paths.as_deref()?;
     let narrowed = state.run.as_ref().and_then(|run| run.plan.narrowed_scopes.get(&next.id));
     let failed = last_failed(pipeline, branch)?;

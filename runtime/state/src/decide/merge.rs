@@ -9,7 +9,7 @@ use glovebox_pipeline::ir::Merge;
 use glovebox_record::path::ScopePath;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The route that was taken.
+/// What a fan-in takes over, and the paths on which branches conflict.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Taken {
     pub(super) merged: Vec<BranchId>,
@@ -17,8 +17,15 @@ pub(super) struct Taken {
     pub(super) conflicts: Vec<MergeConflict>,
 }
 
+/// The change that one branch made to a path.
+#[derive(Clone, Copy)]
+struct BranchVersion<'a> {
+    branch: &'a BranchId,
+    change: &'a FileChange,
+}
+
 /// Each branch's version of each path.
-type BranchVersions<'a> = BTreeMap<&'a ScopePath, Vec<(&'a BranchId, &'a FileChange)>>;
+type BranchVersions<'a> = BTreeMap<&'a ScopePath, Vec<BranchVersion<'a>>>;
 
 pub(super) fn merge(parallel: &OpenParallel, best: &EndedBranch, what: Merge) -> Taken {
     if what == Merge::Best {
@@ -28,7 +35,7 @@ pub(super) fn merge(parallel: &OpenParallel, best: &EndedBranch, what: Merge) ->
     let mut sides = BranchVersions::new();
     for one in parallel.candidates() {
         for (path, change) in one.branch.changes.iter() {
-            sides.entry(path).or_default().push((&one.end.branch, change));
+            sides.entry(path).or_default().push(BranchVersion { branch: &one.end.branch, change });
         }
     }
     let disputed = disputed(&sides);
@@ -37,17 +44,15 @@ pub(super) fn merge(parallel: &OpenParallel, best: &EndedBranch, what: Merge) ->
     for (path, of_path) in &sides {
         match disputed.contains(path) {
             true => taken.conflicts.push(conflict(path, of_path)),
-            false => taken.changes.extend(of_path.first().map(|(_, change)| (*change).clone())),
+            false => taken.changes.extend(of_path.first().map(|version| version.change.clone())),
         }
     }
     taken
 }
 
-fn conflict(path: &ScopePath, sides: &[(&BranchId, &FileChange)]) -> MergeConflict {
-    let side = |&(branch, change): &(&BranchId, &FileChange)| {
-        let (branch, change) = (branch.to_owned(), change.to_owned());
-        ConflictSide { branch, change }
-    };
+fn conflict(path: &ScopePath, sides: &[BranchVersion<'_>]) -> MergeConflict {
+    let side =
+        |version: &BranchVersion<'_>| ConflictSide { branch: version.branch.clone(), change: version.change.clone() };
     MergeConflict { path: path.clone(), sides: sides.iter().map(side).collect() }
 }
 
@@ -55,13 +60,13 @@ fn conflict(path: &ScopePath, sides: &[(&BranchId, &FileChange)]) -> MergeConfli
 fn disputed<'a>(sides: &BranchVersions<'a>) -> BTreeSet<&'a ScopePath> {
     let mut disputed = BTreeSet::new();
     for (path, of_path) in sides {
-        if of_path.windows(2).any(|pair| pair[0].1 != pair[1].1) {
+        if of_path.windows(2).any(|pair| pair[0].change != pair[1].change) {
             disputed.insert(*path);
         }
         let mut above = path.parent();
         while let Some(folder) = above.filter(|folder| !folder.is_root()) {
             if let Some((known, of_folder)) = sides.get_key_value(&folder)
-                && of_folder.iter().any(|one| of_path.iter().any(|other| clash(*one, *other)))
+                && of_folder.iter().any(|one| of_path.iter().any(|other| one.excludes(other)))
             {
                 disputed.extend([*known, *path]);
             }
@@ -71,8 +76,11 @@ fn disputed<'a>(sides: &BranchVersions<'a>) -> BTreeSet<&'a ScopePath> {
     disputed
 }
 
-/// True if what one branch made of a folder leaves no place for what another made below it.
-fn clash((one, above): (&BranchId, &FileChange), (other, below): (&BranchId, &FileChange)) -> bool {
-    let agree = above.op == ChangeOp::Mkdir || above.op.removes() && below.op.removes();
-    one != other && !agree
+impl BranchVersion<'_> {
+    /// Returns true if what this branch made of a folder leaves no place for what another branch made below that folder.
+    fn excludes(&self, below: &BranchVersion<'_>) -> bool {
+        let above = self.change.op;
+        let agree = above == ChangeOp::Mkdir || above.removes() && below.change.op.removes();
+        self.branch != below.branch && !agree
+    }
 }

@@ -25,11 +25,7 @@ pub(super) enum Ruling {
 }
 
 /// Judges the end of a node's work. An attempt that its node's verification may confirm stays as it is, with a mark.
-pub(super) fn judge(
-    node: &Node,
-    (rule, branch): (Option<&NoChangeRule>, &Branch),
-    finished: &mut StageFinished,
-) -> Ruling {
+pub(super) fn judge(node: &Node, rule: Option<&NoChangeRule>, branch: &Branch, finished: &mut StageFinished) -> Ruling {
     let is_unchanged = finished.outcome.status.satisfies_gate() && finished.files.changes.is_empty();
     let is_meant = |rule: &&NoChangeRule| finished.attempt.task.work == Work::Handler && rule.nodes.contains(&node.id);
     let Some(rule) = rule.filter(|_| is_unchanged).filter(is_meant) else { return Ruling::Open };

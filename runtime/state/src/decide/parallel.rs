@@ -259,8 +259,8 @@ impl BranchDecision<'_> {
         };
         let targets: Vec<(usize, &NodeId)> =
             self.pipeline.outgoing(id).map(|(index, edge)| (index.0, &edge.to)).collect();
-        let place = (id, visit, self.state.generation());
-        let names = branch_name::of(self.pipeline, self.id, place, targets.iter().map(|(_, to)| *to));
+        let first_nodes = targets.iter().map(|(_, to)| *to);
+        let names = branch_name::of(self.pipeline, self.id, id, visit, self.state.generation(), first_nodes);
         let children =
             names.into_iter().zip(targets).map(|(id, (edge, to))| ParallelChild { id, to: to.clone(), edge });
         let Task { generation, branch, node, visit, .. } = self.next_task(id);
@@ -311,7 +311,7 @@ impl BranchDecision<'_> {
                 vec![Event::StageReady(StageReady { task: self.next_task(&node.id), ordinal: 1, due_at: None })]
             }
             _ => match best(parallel) {
-                Some(best) => vec![self.merged(node, visit, (parallel, best))],
+                Some(best) => vec![self.merged(node, visit, parallel, best)],
                 None => Vec::new(),
             },
         }
@@ -331,7 +331,7 @@ impl BranchDecision<'_> {
         // A simulated model chooses nothing.
         let is_simulated = self.state.run.as_ref().is_some_and(|run| run.model.simulated.contains(&node.id));
         match named.or_else(|| best(parallel).filter(|_| is_simulated)) {
-            Some(best) => vec![self.merged(node, visit, (parallel, best))],
+            Some(best) => vec![self.merged(node, visit, parallel, best)],
             None => {
                 let ids: Vec<&str> = parallel.candidates().map(|one| one.end.branch.as_str()).collect();
                 let reason = format!(
@@ -345,7 +345,7 @@ impl BranchDecision<'_> {
         }
     }
 
-    fn merged(&self, node: &Node, visit: u32, (parallel, best): (&OpenParallel, &EndedBranch)) -> Event {
+    fn merged(&self, node: &Node, visit: u32, parallel: &OpenParallel, best: &EndedBranch) -> Event {
         let taken = merge(parallel, best, node.parallel.merge);
         let failure = (!taken.conflicts.is_empty()).then(|| {
             let paths: Vec<&str> = taken.conflicts.iter().map(|conflict| conflict.path.as_str()).collect();

@@ -17,7 +17,8 @@ use jiff::{SignedDuration, Timestamp};
 /// `stopping`.
 /// What the operator asks of agents that change nothing is part of that.
 pub fn finalize_attempt(
-    (pipeline, rule): (&Pipeline, Option<&NoChangeRule>),
+    pipeline: &Pipeline,
+    rule: Option<&NoChangeRule>,
     state: &RunState,
     stopping: bool,
     finished: &mut StageFinished,
@@ -31,7 +32,7 @@ pub fn finalize_attempt(
         }
         Work::Handler | Work::Join => {
             accept_silence(node, finished.ending == Ending::Returned, &mut finished.outcome);
-            no_change::judge(node, (rule, branch), finished)
+            no_change::judge(node, rule, branch, finished)
         }
     };
     let stopping = stopping || branch.canceled.is_some() || state.canceled.is_some();
@@ -53,18 +54,18 @@ pub fn finalize_attempt(
         *notes = format!("{notes}{separator}not repeated: {}", bound.reason);
     }
     if finished.outcome.status == Status::Retry && !finished.follow_up.retrying {
-        exhaust((pipeline, node), !stopping, &mut finished.outcome);
+        exhaust(pipeline, node, !stopping, &mut finished.outcome);
     }
     // A judge's word is verified with what the fan-in makes of it.
     let is_verified = node.checks.verification.is_some() && !node.handler.is_fan_in();
     let is_of_handler = finished.attempt.task.work == Work::Handler;
     finished.follow_up.verifying = is_of_handler && is_verified && finished.outcome.status.satisfies_gate();
-    settle_recoverable((pipeline, node), stopping, finished);
+    settle_recoverable(pipeline, node, stopping, finished);
 }
 
 /// Brings what a person may decide into its recorded form. Nobody is asked about a run that is stopping, or about an attempt that did not
 /// end by itself. The stage's own outcome is final: a decision repeats nothing.
-fn settle_recoverable((pipeline, node): (&Pipeline, &Node), stopping: bool, finished: &mut StageFinished) {
+fn settle_recoverable(pipeline: &Pipeline, node: &Node, stopping: bool, finished: &mut StageFinished) {
     let is_final = !finished.follow_up.retrying && finished.attempt.task.work == Work::Handler;
     let is_of_scope = finished.outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::SCOPE_WRITE);
     let is_kept = is_final && is_of_scope && !stopping && finished.ending == Ending::Returned;
@@ -79,7 +80,7 @@ fn settle_recoverable((pipeline, node): (&Pipeline, &Node), stopping: bool, fini
         let own = &mut recoverable.outcome;
         accept_silence(node, true, own);
         if own.status == Status::Retry {
-            exhaust((pipeline, node), true, own);
+            exhaust(pipeline, node, true, own);
         }
         recoverable.verifying = node.checks.verification.is_some() && own.status.satisfies_gate();
         recoverable
@@ -156,7 +157,7 @@ fn is_final(failure: &Failure) -> bool {
 }
 
 /// The final status of an outcome `retry` when no attempt follows. With `goes_on`, the run continues from here.
-fn exhaust((pipeline, node): (&Pipeline, &Node), goes_on: bool, outcome: &mut Outcome) {
+fn exhaust(pipeline: &Pipeline, node: &Node, goes_on: bool, outcome: &mut Outcome) {
     if node.routing.allow_partial && goes_on {
         outcome.status = Status::PartialSuccess;
         outcome.notes = "retries exhausted, partial accepted".to_owned();

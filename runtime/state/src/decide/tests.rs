@@ -313,7 +313,7 @@ fn after_a_cancel_nothing_starts_and_no_edge_is_chosen() {
         assert!(canceled.state.verdict.is_none(), "the attempt under way is waited for");
         let open = canceled.state.main().open().cloned().unwrap();
         let mut last = finished(&open, outcome(word));
-        finalize_attempt((&pipeline, None), &canceled.state, false, &mut last);
+        finalize_attempt(&pipeline, None, &canceled.state, false, &mut last);
         assert!(!last.follow_up.retrying);
         canceled.append(vec![Event::StageFinished(Box::new(last))]);
         assert_eq!(canceled.verdict(), "fail run/canceled: canceled by signal INT");

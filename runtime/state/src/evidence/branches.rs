@@ -63,13 +63,13 @@ impl RunSummary {
             self.branches.joined_at = Some(joined.join.clone());
         }
         if joined.status == Status::Fail {
-            self.settle(&joined.branch, (&[], false));
+            self.settle(&joined.branch, &[], false);
         }
     }
 
     pub(super) fn take(&mut self, finished: &FanInFinished) {
         let has_changes = !finished.changes.is_empty();
-        self.settle(&finished.branch, (&finished.merged, has_changes));
+        self.settle(&finished.branch, &finished.merged, has_changes);
         if has_changes {
             self.branches.with_changes.insert(finished.branch.clone());
         }
@@ -95,7 +95,7 @@ impl RunSummary {
     }
 
     /// What merged branches ran is of the branch that split from here on. Rows of an earlier visit of the same nodes go.
-    fn settle(&mut self, parent: &BranchId, (merged, has_changes): (&[BranchId], bool)) {
+    fn settle(&mut self, parent: &BranchId, merged: &[BranchId], has_changes: bool) {
         let children = self.branches.split.remove(parent).unwrap_or_default();
         self.proof.startup.end(&children);
         let merged: BTreeSet<&BranchId> = merged.iter().collect();

@@ -112,7 +112,7 @@ impl Evidence {
 
 impl RunSummary {
     /// The commands of an attempt with what each proves.
-    fn commands_of(&self, finished: &StageFinished, (record, is_left): (u64, bool), tree: Digest) -> Vec<Command> {
+    fn commands_of(&self, finished: &StageFinished, record: u64, is_left: bool, tree: Digest) -> Vec<Command> {
         let task = &finished.attempt.task;
         let ended = EndedStage {
             node: &task.node,
@@ -151,7 +151,7 @@ impl<D: Fn(&mut dyn Iterator<Item = &FileChange>) -> Digest> Fold for EvidenceFo
             let is_left = !in_force.iter().any(|range| range.contains(&record.seq));
             if !finished.commands.receipts.is_empty() {
                 let tree = trees.of(&replay.state, &finished.attempt.task.branch);
-                commands.extend(replay.summary.commands_of(finished, (record.seq, is_left), tree));
+                commands.extend(replay.summary.commands_of(finished, record.seq, is_left, tree));
             }
         }
         trees.note(&record.event);

@@ -344,7 +344,7 @@ impl Branch {
             self.at = Position::Deciding;
             self.settle_unverified();
             self.record_outcome(node, &finished.outcome);
-            self.note_values((&finished.handler, &finished.files.stored_values), &finished.outcome);
+            self.note_values(&finished.handler, &finished.files.stored_values, &finished.outcome);
             let is_cut = finished.outcome.failure.as_ref().is_some_and(is_bound_of_run);
             self.update(node, |history| {
                 history.count_signature(finished.follow_up.signature);
@@ -420,7 +420,7 @@ impl Branch {
 
     /// Notes which values of an outcome are references, and which are answers of its handler. What an engine's key holds by now is no reference, whatever
     /// the stage set before.
-    pub(crate) fn note_values(&mut self, (handler, stored): (&str, &BTreeSet<String>), outcome: &Outcome) {
+    pub(crate) fn note_values(&mut self, handler: &str, stored: &BTreeSet<String>, outcome: &Outcome) {
         let updates = &outcome.context_updates;
         for (key, reference) in stored.iter().filter_map(|key| updates.get_key_value(key)) {
             self.context.note_reference(key, reference);

@@ -42,7 +42,7 @@ impl Branch {
             return;
         }
         self.record_outcome(node, &decided.outcome);
-        self.note_values((&decided.handler, &decided.stored_values), &decided.outcome);
+        self.note_values(&decided.handler, &decided.stored_values, &decided.outcome);
         self.update(node, |history| history.count_signature(decided.signature));
         self.complete(node);
         if decided.outcome.status != Status::Skipped {

@@ -100,7 +100,7 @@ fn settled(graph: &str, stopping: bool, change: &dyn Fn(&mut StageFinished)) -> 
     last.files.stored_values = ["k".to_owned()].into();
     violate(&mut last, 1);
     change(&mut last);
-    finalize_attempt((&pipeline, None), &run.state, stopping, &mut last);
+    finalize_attempt(&pipeline, None, &run.state, stopping, &mut last);
     last
 }
 

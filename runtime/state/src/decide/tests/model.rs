@@ -116,7 +116,7 @@ fn step(run: &mut Simulation<'_>, world: World, order: u64) {
     let chosen = (order % count as u64) as usize;
     if let Some(open) = begun.get(chosen) {
         let mut ended = answer(world.answers, open);
-        finalize_attempt((run.pipeline, None), &run.state, run.state.canceled.is_some(), &mut ended);
+        finalize_attempt(run.pipeline, None, &run.state, run.state.canceled.is_some(), &mut ended);
         run.append(vec![Event::StageFinished(Box::new(ended))]);
     } else if let Some(open) = waiting.get(chosen - begun.len()) {
         let attempt = finished(open, Outcome::new(Status::Success)).attempt;

@@ -44,7 +44,7 @@ fn check(setting: &str, ends: &str, expected: &str) {
         let open = opens(&run).into_iter().find(|open| open.task.node == node);
         let Some(open) = open else { continue };
         let mut ended = answer(&open, word);
-        crate::decide::finalize_attempt((&pipeline, None), &run.state, false, &mut ended);
+        crate::decide::finalize_attempt(&pipeline, None, &run.state, false, &mut ended);
         run.append(vec![Event::StageFinished(Box::new(ended))]);
     }
     run.go_on(&mut |open| finished(open, Outcome::new(Status::Success)));

@@ -79,7 +79,7 @@ fn nothing_more_is_repeated_once_the_run_is_stopping() {
     let open = run.state.main().open().cloned().unwrap();
     for (stopping, retrying, status) in [(false, true, Status::Retry), (true, false, Status::Fail)] {
         let mut last = finished(&open, Outcome::new(Status::Retry));
-        finalize_attempt((&pipeline, None), &run.state, stopping, &mut last);
+        finalize_attempt(&pipeline, None, &run.state, stopping, &mut last);
         assert_eq!((last.follow_up.retrying, last.outcome.status), (retrying, status), "no edge is waited for");
     }
 }

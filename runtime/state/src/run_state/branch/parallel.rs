@@ -164,7 +164,7 @@ impl Branch {
     }
 
     /// A branch that begins at a parallel node of this one: a copy of what is known, nothing of its own.
-    pub(crate) fn child(self: &Arc<Self>, parent: BranchId, (join, first): (NodeId, NodeId)) -> Self {
+    pub(crate) fn child(self: &Arc<Self>, parent: BranchId, join: NodeId, first: NodeId) -> Self {
         let origin = Origin { parent, branch: Arc::clone(self), join, first };
         let mut child = Self {
             head: 0,

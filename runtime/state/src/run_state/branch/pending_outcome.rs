@@ -76,7 +76,7 @@ impl Branch {
     pub(crate) fn settle_unverified(&mut self) {
         let Some(unverified) = self.unverified.take() else { return };
         self.set_updates(&unverified.outcome);
-        self.note_values((&unverified.handler, &unverified.stored), &unverified.outcome);
+        self.note_values(&unverified.handler, &unverified.stored, &unverified.outcome);
     }
 
     pub(crate) fn note_unmet_gate(&mut self, unmet: &GateUnmet) {
