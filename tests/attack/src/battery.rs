@@ -1,6 +1,6 @@
 //! Runs the whole table against one tier: host programs in jails, then components in a host.
 //!
-//! Rows run on several threads; a row that would disturb others has a jail of its own.
+//! Rows run on several threads. A row that would disturb others has its own jail.
 
 use crate::Attackers;
 use crate::component;
@@ -15,7 +15,7 @@ use glovebox_jail::jail::{self};
 use glovebox_jail::worker::Worker;
 use glovebox_record::Tier;
 
-/// Jails at the same time; they wait most of the time.
+/// Number of jails at the same time. Their commands wait most of the time.
 const WORKERS: usize = 4;
 
 /// Runs every row against the tier of the request.
@@ -30,7 +30,7 @@ pub(crate) fn run(request: &AttackRequest, attackers: Attackers) -> Result<Vec<R
     let programs = battery::programs(&table, tier);
     let mut evaluated = battery::run(&confinement, attackers.program, folder, &programs, WORKERS);
     let components = component::run(&host, attackers.component, folder, &battery::components(&table), tier);
-    // Before this process ends, so that nothing of the last jails is left.
+    // Waits before this process ends, so that nothing of the last jails remains.
     jail::wait_for_cleanup();
     evaluated.extend(components?);
     Ok(evaluated.into_iter().map(|one| result(one, tier)).collect())

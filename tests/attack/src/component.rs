@@ -1,7 +1,8 @@
-//! The attacks of a component, one call each, on files with traps, against the host that runs every plugin.
+//! The attacks of a component on a prepared tree of files, one call each, in the host that runs every plugin.
 //!
-//! The component works on a layer over the files, as in a run. The files are the witness: nothing in them may change. So are the
-//! changes in the layer: only what is outside the write scope counts. And whether a canary came back.
+//! The component works on a layer over the files, as in a run. The witnesses are the files, in which nothing may
+//! change, the changes in the layer, of which only those outside of the write scope count, and the canary, which the
+//! component must not return.
 
 use glovebox_host::call::{Call, FileSetting, FileSource, FileTier, Report};
 use glovebox_host::component::Component;
@@ -24,16 +25,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The content of hidden files; a component that returns it has escaped.
+/// The content of hidden files. A component that returns this text has escaped.
 const CANARY: &str = "canary-of-the-hidden-files";
 
-/// The write scope in the tree; `go.mod` does not exist.
+/// The write scope in the tree. `go.mod` does not exist.
 const WRITE: [&str; 3] = ["out/", "src/main.rs", "go.mod"];
 
-/// An absolute path that means the tree.
+/// The absolute path of the tree, as the component sees it.
 const OWN_PATH: &str = "/home/me/proj";
 
-/// The longest of the files that are compared.
+/// Maximum length of the files that are compared, in bytes.
 const CONTENT_BYTES_MAX: u64 = 1 << 24;
 
 /// Runs every row in a new folder below `parent`, and removes the folder afterwards.
@@ -81,7 +82,7 @@ fn attack(
     Ok(Finding::of_component(result, ended, touched, leaked))
 }
 
-/// The end of the call, and the report of the component if there is one.
+/// Returns how the call ended, and the report of the component if there is one.
 fn ending(report: &Report) -> (target::Ending, Option<AttackResult>) {
     match &report.ending {
         Ending::Returned => (target::Ending::Exited, serde_json::from_str(&report.outcome.notes).ok()),
@@ -147,18 +148,19 @@ fn call(layer: &Arc<Layer>, tree: &AttackedTree, row: &Row) -> Call {
 }
 
 fn limits(row: &Row) -> Limits {
-    // An attack that the host must end ends soon.
+    // A short limit for an attack that the host must end.
     let wall_ms = if row.proof == Proof::Ended { 400 } else { 10_000 };
     Limits { wall_ms, memory_bytes: 64 << 20, write_bytes: 1 << 20, write_entries: 200, ..Limits::default() }
 }
 
-/// Everything readable, two paths writable, one hidden. All entries are literals, so each of them parses.
+/// Returns the scope: everything is readable, three entries are writable, one is hidden. All entries are literals, so
+/// each of them can be parsed.
 fn scope() -> Scope {
     let entries = |texts: &[&str]| texts.iter().filter_map(|text| Entry::parse(text).ok()).collect::<Vec<_>>();
     Scope::new(entries(&["./"]), entries(&WRITE), entries(&["scenarios/holdout/"]))
 }
 
-/// A tree with writable, read-only and hidden files, and with links that lead to the latter.
+/// A tree with writable, read-only and hidden files, and with links to read-only and hidden files.
 struct AttackedTree {
     folder: PathBuf,
     root: PathBuf,
@@ -196,7 +198,7 @@ impl AttackedTree {
         Ok(Self { folder: folder.to_owned(), root, secret })
     }
 
-    /// Returns the state of everything but the layer.
+    /// Returns the state of all files except those in the layer.
     fn look(&self) -> BTreeMap<String, String> {
         let mut seen = BTreeMap::new();
         [&self.root, &self.secret].into_iter().for_each(|path| self.remember(path, &mut seen));

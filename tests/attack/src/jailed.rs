@@ -1,6 +1,7 @@
-//! The sandbox that the battery attacks: a real jail, with the same view, confinement and commit rules as a stage's commands.
+//! The sandbox that the battery attacks: a real jail, with the same view, confinement and commit rules as the commands
+//! of a stage.
 //!
-//! Knows the sandbox and the battery, and no run. The sandbox's own tests include this file.
+//! The module depends on the sandbox and the battery, not on runs. The sandbox's own tests include this file.
 
 use glovebox_hostile::host_fixture::HostFixture;
 use glovebox_hostile::row::Limits;
@@ -23,22 +24,22 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// The only host that a proxy in these jails allows; no host has that name.
+/// The only host that the proxy in these jails allows. No host has this name.
 const ALLOWED: &str = "allowed.example";
 
-/// Largest file an attack may make.
+/// Maximum size of a file that an attack creates, in bytes.
 const FILE_BYTES: u64 = 128 << 20;
 
 /// The confinement of a tier.
 pub(crate) struct JailConfinement {
     /// The tier.
     pub tier: Tier,
-    /// True if the program under test has a sandbox of its own. Without one, the attacks on a verifier must succeed.
+    /// True if the program under test has a separate sandbox. Without it, the attacks on a verifier must succeed.
     pub is_apart: bool,
 }
 
 impl JailConfinement {
-    /// Uses everything that a tier has.
+    /// Uses every layer of a tier.
     pub(crate) fn new(tier: Tier) -> Self {
         Self { tier, is_apart: true }
     }
@@ -48,18 +49,18 @@ impl JailConfinement {
 pub(crate) struct JailTarget {
     jail: Jail,
     view: WorkspaceView,
-    /// Starts the program under test, if that is the attacker.
+    /// Starts the program under test, if the attacker is one.
     subjects: Option<Subjects>,
-    /// The path of the hostile program.
+    /// Path of the hostile program.
     hostile: PathBuf,
     is_apart: bool,
 }
 
-/// The time that a verifier needs beside the program under test.
+/// Additional time that a verifier needs for its own work.
 const VERIFIER_TIME: Duration = Duration::from_secs(4);
 
-/// The script of a verifier before it starts the program under test: it copies the hold-out into all its own folders, and starts a process
-/// that holds the hold-out in its memory, arguments, variables, descriptors, shared segment and queue.
+/// The script of a verifier before it starts the program under test. It copies the hold-out to all its own folders, and
+/// starts a process that holds the hold-out in its memory, arguments, variables, descriptors, shared segment and queue.
 const VERIFIER: &str = r#"
 canary=$(cat scenarios/holdout-canary.txt)
 cp scenarios/holdout-canary.txt /tmp/canary.txt; cp /tmp/canary.txt "$HOME"; cp /tmp/canary.txt /dev/shm; mkdir -p out; cp /tmp/canary.txt out
@@ -109,7 +110,7 @@ impl Confinement for JailConfinement {
 }
 
 impl JailConfinement {
-    /// The program under test, with the builders' view.
+    /// Returns what starts the program under test, with the builders' view.
     fn offer(&self, fixture: &HostFixture, limits: &Limits, jail: &JailSetting) -> Result<Subjects, String> {
         let offered = Subjects::offer(SubjectSetting {
             jail: jail.clone(),
@@ -134,7 +135,7 @@ fn started(program: &Program) -> exec::Program {
     }
 }
 
-/// The command of a verifier that starts a program under test.
+/// Returns the command of a verifier that starts a program under test.
 fn by_verifier(command: &AttackCommand, hostile: &Path, is_apart: bool) -> exec::Program {
     let words = started(&command.program).words();
     let text = if is_apart { VERIFIER.to_owned() } else { VERIFIER.replace("subject \"$@\"", "\"$@\"") };
@@ -142,7 +143,7 @@ fn by_verifier(command: &AttackCommand, hostile: &Path, is_apart: bool) -> exec:
     exec::Program::Argv(verifier.into_iter().chain([hostile.display().to_string()]).chain(words).collect())
 }
 
-/// The result of the program under test, read from the result of its verifier.
+/// Returns the result of the program under test, from the result of its verifier.
 fn of_subject(seen: CommandResult) -> CommandResult {
     let text = seen.text();
     let over = text.split_once("reached `limits.").and_then(|(_, rest)| rest.split('`').next()).map(str::to_owned);

@@ -1,8 +1,10 @@
-//! The battery of attacks on the sandbox and on the component host, which `glovebox doctor --attack` starts as `glovebox-attack`.
+//! The battery of attacks on the sandbox and on the component host, which `glovebox doctor --attack` starts as
+//! `glovebox-attack`.
 //!
-//! That is a program of its own, so that the program that runs pipelines has no attacks in it; the two share [`message`] only. It takes
-//! one [`AttackRequest`] as its only argument and prints one [`AttackAnswer`]. It chooses no tier, and it reads no configuration and no
-//! environment. `hostile/` is the program that attacks from inside of a jail, and `plugins/intruder` the component that does so in a host.
+//! It is a separate program, so that the program that runs pipelines contains no attacks. The two programs share only
+//! [`message`]. `glovebox-attack` takes one [`AttackRequest`] as its only argument and prints one [`AttackAnswer`]. It
+//! chooses no tier, and it reads no configuration and no environment. `hostile/` is the program that attacks from
+//! inside of a jail, and `plugins/intruder` is the component that attacks its host.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

@@ -1,31 +1,31 @@
 //! The messages between `glovebox` and `glovebox-attack`. Both programs use these types.
 //!
-//! One request as a command line argument, one answer on standard output, both JSON. [`AttackRow`] is also a part of the published
-//! document `attacks.json`.
+//! There is one request, as a command line argument, and one answer, on standard output. Both are JSON. [`AttackRow`]
+//! is also a part of the published document `attacks.json`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Asks for the whole battery against one tier.
+/// Requests the whole battery against one tier.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AttackRequest {
-    /// The version of glovebox; another one is refused.
+    /// The version of glovebox. A request of another version is refused.
     pub version: String,
     /// The tier to attack.
     pub tier: String,
-    /// An empty folder for everything that is laid out. The caller removes it.
+    /// An empty folder for all files of the battery. The caller removes it.
     pub folder: PathBuf,
     /// The folder with compiled components, if there is one.
     pub cache_dir: Option<PathBuf>,
-    /// Most bytes that are kept there.
+    /// Maximum number of bytes in that folder.
     pub cache_bytes_max: u64,
-    /// The program that compiles, and its first arguments.
+    /// The program that compiles components, and its first arguments.
     pub compiler: (PathBuf, Vec<String>),
-    /// Most bytes of memory for compiling a component.
+    /// Maximum memory for compiling a component, in bytes.
     pub compile_memory_bytes: u64,
-    /// Most processor time for compiling a component.
+    /// Maximum processor time for compiling a component, in seconds.
     pub compile_cpu_seconds: u64,
 }
 
@@ -33,18 +33,18 @@ pub struct AttackRequest {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AttackAnswer {
-    /// One result per row of the table, in its order.
+    /// One result per row, in the order of the table.
     Rows(Vec<RowResult>),
-    /// The reason why the battery did not run.
+    /// Why the battery did not run.
     Failed(String),
 }
 
 /// The result of one row.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RowResult {
-    /// True for something that must work, which is not an attack.
+    /// True for an operation that must work, which is not an attack.
     pub must_work: bool,
-    /// The published part of it.
+    /// The published part of the result.
     pub row: AttackRow,
 }
 
@@ -53,18 +53,18 @@ pub struct RowResult {
 pub struct AttackRow {
     /// Stable name.
     pub id: String,
-    /// The collection it comes from, and its row there.
+    /// The collection that the attack comes from, and its number in the collection.
     pub source: String,
-    /// The attempted action.
+    /// What the attack tries to do.
     pub attack: String,
-    /// The layer that has to stop it in the highest tier.
+    /// The layer that must stop the attack in the highest tier.
     pub stopped_by: String,
-    /// `blocked`, `through`, `known-gap`, `works` or `broken`.
+    /// The verdict: `blocked`, `through`, `known-gap`, `works` or `broken`.
     pub result: String,
-    /// The error that the attack met, or how it ended.
+    /// The error that the attack got, or how it ended.
     pub answer: String,
-    /// The observation from outside.
+    /// What the witnesses outside of the sandbox observed.
     pub witness: String,
-    /// The reason why the tier does not stop it, for a known gap.
+    /// For a known gap, why the tier does not stop the attack.
     pub gap: Option<String>,
 }

@@ -1,7 +1,7 @@
-//! Runs the table: every attack in a sandbox of its own or a shared one, and evaluates each.
+//! Runs all rows of the table, each in its own sandbox or in a shared one, and evaluates them.
 //!
-//! Rows with the same limits share as many sandboxes as there are workers. A row that would disturb others has its own sandbox.
-//! Attacks of components do not run here: see [`components`].
+//! Rows with the same limits share as many sandboxes as there are workers. A row that would disturb others has its own
+//! sandbox. Attacks of components do not run here: see [`components`].
 
 use crate::evaluate::{AttackResult, EvaluatedRow, Finding, evaluate};
 use crate::host_fixture::HostFixture;
@@ -18,8 +18,8 @@ pub fn components(rows: &[Row]) -> Vec<Row> {
     rows.iter().filter(|row| matches!(row.payload, Payload::Component(_))).copied().collect()
 }
 
-/// Returns the rows of host programs that a tier supports. Only tier `full` has a proxy, and tier `landlock` has no second sandbox for
-/// a program under test.
+/// Returns the rows of host programs that a tier supports. Only tier `full` has a proxy, and tier `landlock` has no
+/// second sandbox for a program under test.
 pub fn programs(rows: &[Row], tier: Tier) -> Vec<Row> {
     let is_supported = |row: &Row| match tier {
         Tier::Landlock => !row.limits.proxy && !row.limits.subject,
@@ -29,8 +29,8 @@ pub fn programs(rows: &[Row], tier: Tier) -> Vec<Row> {
     rows.iter().filter(|row| !matches!(row.payload, Payload::Component(_)) && is_supported(row)).copied().collect()
 }
 
-/// Runs rows of host programs and evaluates them, in the order of `rows`. `program` is the hostile program. `parent` is an existing
-/// folder; everything that is made in it is removed afterwards.
+/// Runs rows of host programs and evaluates them, in the order of `rows`. `program` is the content of the hostile
+/// program. `parent` is an existing folder. Everything that is created in it is removed afterwards.
 pub fn run<W: Confinement>(
     confinement: &W,
     program: &[u8],
@@ -53,7 +53,8 @@ pub fn run<W: Confinement>(
         }
     });
     let mut evaluated = evaluated.into_inner().unwrap_or_default();
-    // An attack that the machine prevented, such as for lack of memory, runs once more alone. One that succeeded never does.
+    // An attack that could not run, for example because memory was short, is repeated once alone. An attack that
+    // succeeded is never repeated.
     for one in evaluated.iter_mut().filter(|one: &&mut EvaluatedRow| one.is_prevented) {
         if let Some(second) = run_chunk(confinement, program, parent, &[one.row]).pop() {
             *one = second;
@@ -63,7 +64,7 @@ pub fn run<W: Confinement>(
     evaluated
 }
 
-/// Splits rows by the sandbox they run in; the long ones first.
+/// Splits rows by the sandbox that they run in. Rows with a sandbox of their own come first, because they take the longest.
 fn split(rows: &[Row], workers: usize) -> Vec<Vec<Row>> {
     let is_alone = |row: &&Row| row.limits.alone || !row.limits.before.is_empty();
     let mut chunks: Vec<Vec<Row>> = rows.iter().filter(is_alone).map(|row| vec![*row]).collect();
@@ -102,7 +103,7 @@ fn run_chunk<W: Confinement>(confinement: &W, program: &[u8], parent: &Path, row
     };
     let mut findings: Vec<Finding> = rows.iter().map(|row| attack(&mut fixture, &mut target, row)).collect();
     let changes = target.end();
-    // A touch at the end of the stage counts for the last attack.
+    // A change that is only visible at the end of the stage is attributed to the last attack.
     let late = fixture.touched();
     if let Some(last) = findings.last_mut() {
         last.touched.extend(late);
@@ -112,7 +113,8 @@ fn run_chunk<W: Confinement>(confinement: &W, program: &[u8], parent: &Path, row
     conclude(rows, findings, &changes, expects_refusal, tier)
 }
 
-/// Runs what an attack needs to have happened in a target of its own, and ends that. Its result does not count.
+/// Runs the preparation of an attack in a separate target and ends this target. The result of the preparation does not
+/// count.
 fn run_before<W: Confinement>(confinement: &W, program: &[u8], parent: &Path, limits: &Limits) -> Result<(), String> {
     let fixture =
         HostFixture::create(parent, program).map_err(|error| format!("failed to make the canaries: {error}"))?;
@@ -170,7 +172,7 @@ fn attack<G: Target>(fixture: &mut HostFixture, target: &mut G, row: &Row) -> Fi
     }
 }
 
-/// The last line that is a report of the hostile program.
+/// Returns the report of the hostile program in the last line that contains one.
 fn printed(stdout: &[u8]) -> Option<AttackResult> {
     let text = String::from_utf8_lossy(stdout);
     text.lines().rev().find_map(|line| serde_json::from_str(line.trim()).ok())

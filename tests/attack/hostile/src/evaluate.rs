@@ -1,6 +1,6 @@
-//! The verdict on one attack, from what the witnesses saw and only then from what the attack reported.
+//! The verdict on one attack. It depends first on what the witnesses saw, and then on what the attack reported.
 //!
-//! Pure. An attack that did not run was not stopped: it is [`Verdict::Broken`].
+//! This module has no side effects. An attack that did not run counts as [`Verdict::Broken`], not as blocked.
 
 use crate::observe::Observation;
 use crate::row::{Payload, Proof, Row};
@@ -8,27 +8,27 @@ use crate::target::{Change, CommandResult, Ending, NotRun, OUTPUT_BYTES_MAX, Tie
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// The report of an attack that the host did not observe in time.
+/// The answer of an attack that the host did not observe in time.
 const NOT_OBSERVED: &str = "not observed";
 
-/// The result of an attack.
+/// The verdict on an attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It was stopped.
+    /// The attack was stopped.
     Blocked,
-    /// It succeeded, and that is not a known gap.
+    /// The attack succeeded, and that is not a known gap.
     Through,
-    /// It succeeded, and that is a known gap of this tier.
+    /// The attack succeeded, and that is a known gap of this tier.
     KnownGap,
-    /// Something that must work works.
+    /// An operation that must work works.
     Works,
-    /// Something that must work fails, or the attack could not run.
+    /// An operation that must work fails, or the attack could not run.
     Broken,
 }
 
 impl Verdict {
-    /// Returns the result for people.
+    /// Returns the verdict as text for people.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Blocked => "blocked",
@@ -39,7 +39,7 @@ impl Verdict {
         }
     }
 
-    /// True for a result that a user must always see.
+    /// Returns true for a verdict that a user must always see.
     pub fn is_bad(self) -> bool {
         matches!(self, Self::Through | Self::Broken)
     }
@@ -48,32 +48,32 @@ impl Verdict {
 /// The report of the hostile program or component.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct AttackResult {
-    /// True if it reported success.
+    /// True if the attack reported success.
     pub worked: bool,
-    /// The error that it met, or what it achieved.
+    /// Error that the attack got, or what it achieved.
     pub answer: String,
 }
 
-/// Everything that is known about one attack.
+/// All information about one attack.
 #[derive(Debug, Clone, Default)]
 pub struct Finding {
-    /// The host's observation of its command.
+    /// The host's observation of the command.
     pub command: CommandResult,
-    /// The reason why it could not run.
+    /// Why the attack could not run. `None` if it ran.
     pub failed: Option<NotRun>,
-    /// Its report, if there is one.
+    /// Report of the attack, if there is one.
     pub result: Option<AttackResult>,
-    /// The things that it touched outside.
+    /// Things outside of the sandbox that changed or were reached.
     pub touched: Vec<String>,
-    /// Its processes that were alive afterwards.
+    /// Number of processes of the attack that were alive afterwards.
     pub survivors: usize,
-    /// True if a canary was in its output.
+    /// True if a canary was in the output.
     pub leaked: bool,
     pub(crate) watched: Observation,
 }
 
 impl Finding {
-    /// The finding of a component: what it reported, and what the witnesses saw.
+    /// Returns the finding of a component from its report and from what the witnesses saw.
     pub fn of_component(result: Option<AttackResult>, how: Ending, touched: Vec<String>, leaked: bool) -> Self {
         let command = CommandResult { how, ..CommandResult::default() };
         Self { command, result, touched, leaked, ..Self::default() }
@@ -87,15 +87,15 @@ pub struct EvaluatedRow {
     pub row: Row,
     /// The verdict.
     pub verdict: Verdict,
-    /// The error that the attack met, or how it ended.
+    /// Error that the attack got, or how it ended.
     pub answer: String,
-    /// The observations of the witnesses.
+    /// Observations of the witnesses.
     pub witness: String,
-    /// True if the machine prevented it; then the battery may repeat it.
+    /// True if the machine prevented the attack, so that the battery may repeat it.
     pub is_prevented: bool,
 }
 
-/// Decides about one attack. `changes` is what its stage left, or why the stage failed.
+/// Decides the verdict on one attack. `changes` are the changes of its stage, or why the stage failed.
 pub fn evaluate(row: &Row, mut finding: Finding, changes: &Result<Vec<Change>, String>, tier: Tier) -> EvaluatedRow {
     let mut through = std::mem::take(&mut finding.touched);
     through.extend(seen_outside(&finding));
@@ -117,7 +117,7 @@ pub fn evaluate(row: &Row, mut finding: Finding, changes: &Result<Vec<Change>, S
     done(verdict, answer(row, finding), witness)
 }
 
-/// The findings that count against every attack.
+/// Returns observations that mean success for every attack.
 fn seen_outside(finding: &Finding) -> impl Iterator<Item = String> {
     let leaked = finding.leaked.then(|| "a canary was in the output".to_owned());
     let survivors = finding.survivors;
@@ -152,7 +152,7 @@ fn by_proof(row: &Row, finding: &Finding, changes: &Result<Vec<Change>, String>,
     }
 }
 
-/// The first change at or below a path that would be committed and counts.
+/// Describes the first change at or below a path that would be committed and for which `counts` returns true.
 fn committed(changes: &Result<Vec<Change>, String>, path: &Path, counts: impl Fn(&Change) -> bool) -> Option<String> {
     let changes = changes.as_ref().ok()?;
     let is_below = |change: &Change| Path::new(&change.path).starts_with(path);
@@ -160,7 +160,7 @@ fn committed(changes: &Result<Vec<Change>, String>, path: &Path, counts: impl Fn
     found.map(|change| format!("`{}` ({}) would be committed", change.path, change.op))
 }
 
-/// The variables that every command has.
+/// Variables that every command has.
 const VARIABLES: &[&str] = &["PATH", "HOME", "TMPDIR", "LANG", "TZ", "TERM", "PWD", "OLDPWD", "SHLVL", "_"];
 
 fn strange_variable(finding: &Finding) -> Option<String> {
@@ -180,7 +180,8 @@ fn wrong_rights(finding: &Finding, tier: Tier) -> Option<String> {
     let good = rights.split(' ').all(|field| match field.split_once('=') {
         Some(("NoNewPrivs", value)) => value == "1",
         Some(("Seccomp", value)) => value == "2",
-        // Without capabilities a process cannot reduce its bounding set, and with NoNewPrivs it cannot gain any.
+        // Without capabilities a process cannot reduce its bounding set, and with NoNewPrivs it cannot gain
+        // capabilities.
         Some(("CapBnd", _)) if tier == Tier::Landlock => true,
         Some((_, value)) => is_zero(value),
         None => false,
@@ -188,7 +189,7 @@ fn wrong_rights(finding: &Finding, tier: Tier) -> Option<String> {
     (!good).then(|| rights.clone())
 }
 
-/// The reason why an attack does not count as executed.
+/// Returns why an attack does not count as executed, or `None`.
 fn not_run(row: &Row, finding: &mut Finding, changes: &Result<Vec<Change>, String>) -> Option<NotRun> {
     if let Some(failed) = finding.failed.take() {
         return Some(failed);

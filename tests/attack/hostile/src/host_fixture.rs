@@ -1,7 +1,7 @@
-//! Canaries, listeners and a victim on the host, which no attack must reach, and the changes to them.
+//! Canaries, listeners and a victim on the host, which no attack may reach, and the detection of changes to them.
 //!
-//! A battery makes all of it in a folder of its own and removes it afterwards. Invariant: [`HostFixture::touched`] names each change
-//! once.
+//! A battery creates all of them in a new folder and removes the folder afterwards. Invariant: [`HostFixture::touched`]
+//! reports each change once.
 
 mod marks;
 
@@ -25,7 +25,7 @@ use std::time::Duration;
 
 const NAP: Duration = Duration::from_millis(5);
 
-/// The line that the victim prints when it starts: the places of its canaries.
+/// The line that the victim prints when it starts. It says where the victim holds its canaries.
 #[derive(Debug, Deserialize)]
 struct VictimReport {
     process: u32,
@@ -42,18 +42,18 @@ pub struct HostFixture {
     listeners: Listeners,
     canary: Canary,
     words: BTreeMap<&'static str, String>,
-    /// The state of every file at the last look.
+    /// State of every file when it was last checked.
     seen: BTreeMap<PathBuf, String>,
     victim_state: String,
-    /// Last, because everything else is in these folders.
+    /// The last field, because everything else is in these folders and must be dropped first.
     folders: Folders,
 }
 
-/// The folders of one fixture. Dropped, they are removed with everything in them.
+/// The folders of one fixture. Dropping this value removes the folders and their content.
 struct Folders {
     mark: Mark,
     folder: PathBuf,
-    /// Beside the other folder: inside the sandbox, nothing of that one may exist, not even its path.
+    /// A folder next to the other one. Inside the sandbox, nothing of the other folder may exist, not even its path.
     attacker: PathBuf,
 }
 
@@ -64,7 +64,7 @@ struct Listeners {
     unix: UnixListener,
     datagram: UnixDatagram,
     abstract_name: UnixListener,
-    /// Bound without listening, so that the kernel assigns its port to no other process.
+    /// A socket that is bound but does not listen, so that the kernel assigns its port to no other process.
     _free: OwnedFd,
     port: u16,
 }
@@ -77,10 +77,10 @@ struct Victim {
 }
 
 impl HostFixture {
-    /// Makes everything in a new folder below `parent`, with a copy of the hostile program.
+    /// Creates everything in a new folder below `parent`, with a copy of the hostile program.
     ///
     /// # Errors
-    /// The system's answer.
+    /// Returns the error of the operating system.
     pub fn create(parent: &Path, program: &[u8]) -> io::Result<Self> {
         let (folders, canary) = (Folders::make(parent)?, Canary::new()?);
         let (folder, mark) = (&folders.folder, &folders.mark);
@@ -103,47 +103,48 @@ impl HostFixture {
         Ok(fixture)
     }
 
-    /// The folder of everything that must stay unseen: canaries, the project, the sandbox's own files.
+    /// Returns the folder of everything that must stay hidden: canaries, the project, the sandbox's own files.
     pub fn folder(&self) -> &Path {
         &self.folders.folder
     }
 
-    /// The workspace as it is before any stage.
+    /// Returns the workspace as it is before any stage.
     pub fn project(&self) -> PathBuf {
         self.folders.folder.join("project")
     }
 
-    /// A folder for the sandbox's own files.
+    /// Returns a folder for the sandbox's own files.
     pub fn stage(&self) -> PathBuf {
         self.folders.folder.join("stage")
     }
 
-    /// The folder with the hostile program, which is readable inside.
+    /// Returns the folder with the hostile program, which is readable inside the sandbox.
     pub fn attacker(&self) -> &Path {
         &self.folders.attacker
     }
 
-    /// A file that holds the canary.
+    /// Returns the path of a file that contains the canary.
     pub fn secret(&self) -> PathBuf {
         self.folders.folder.join("outside/secret.txt")
     }
 
-    /// The secret text.
+    /// Returns the secret text.
     pub fn canary(&self) -> &Canary {
         &self.canary
     }
 
-    /// The name by which processes of an attack are found.
+    /// Returns the name by which the host finds processes of an attack.
     pub fn mark(&self) -> &Mark {
         &self.folders.mark
     }
 
-    /// A port that no process of the host listens on.
+    /// Returns a port on which no process of the host listens.
     pub fn port(&self) -> u16 {
         self.listeners.port
     }
 
-    /// Replaces the placeholders in an argument or shell text of an attack; the workspace is at `project` inside.
+    /// Replaces the placeholders in an argument or shell text of an attack. `project` is the path of the workspace
+    /// inside the sandbox.
     pub fn fill(&self, text: &str, project: &Path) -> String {
         let project = project.display().to_string();
         let mut filled = text.replace("{project}", &project).replace("{out}", &format!("{project}/out"));
@@ -153,7 +154,7 @@ impl HostFixture {
         filled
     }
 
-    /// Returns what was touched since the last call: files, listeners, the victim.
+    /// Returns what has changed or was reached since the last call: files, listeners, the victim.
     pub fn touched(&mut self) -> Vec<String> {
         let mut found = self.listeners.visited();
         let now = self.look();
@@ -198,7 +199,7 @@ impl Folders {
         Ok(folders)
     }
 
-    /// Memory of the host with a name.
+    /// Returns the path of named shared memory of the host.
     fn shared_memory(&self) -> PathBuf {
         Path::new("/dev/shm").join(self.mark.as_str())
     }
@@ -213,7 +214,7 @@ impl Drop for Folders {
 }
 
 impl Drop for Victim {
-    /// It ends by itself when its input closes, and then removes its queue.
+    /// Closes the input of the victim, which then ends and removes its queue.
     fn drop(&mut self) {
         drop(self.input.take());
         for _ in 0..100 {
@@ -232,7 +233,8 @@ fn write_program(hostile: &Path, program: &[u8]) -> io::Result<()> {
     fs::set_permissions(hostile, fs::Permissions::from_mode(0o755))
 }
 
-/// The files that Glovebox keeps for its user: its key, and another run with hold-outs, withheld answers and a journal.
+/// Creates the files that Glovebox keeps for its user: the user's key, and another run with hold-outs, withheld answers
+/// and a journal.
 fn runs(outside: &Path, canary: &Canary) -> io::Result<()> {
     for file in [
         "state/run.key",
@@ -247,7 +249,8 @@ fn runs(outside: &Path, canary: &Canary) -> io::Result<()> {
     Ok(())
 }
 
-/// The workspace: files in the write scope, files outside of it, a hidden file, the name of a tool.
+/// Creates the workspace: files in the write scope, files outside of it, a hidden file, and a file with the name of a
+/// tool.
 fn project(root: &Path, canary: &Canary) -> io::Result<()> {
     for (file, text) in [
         ("keep.txt", "kept\n"),
@@ -266,7 +269,7 @@ fn project(root: &Path, canary: &Canary) -> io::Result<()> {
     Ok(())
 }
 
-/// Files that an attack planted in folders that every user may write.
+/// Returns files that an attack planted in folders that every user may write to.
 fn planted(mark: &Mark) -> impl Iterator<Item = PathBuf> {
     let planted = mark.planted();
     ["/tmp", "/var/tmp", "/dev/shm", "/etc", "/usr/bin", "/root"]
@@ -341,7 +344,7 @@ fn address(listener: &TcpListener) -> String {
     )
 }
 
-/// The listener at this machine's own address in its network. Finding the route sends nothing.
+/// Returns the address of the listener in the local network. Finding the route sends nothing.
 fn lan(listener: &TcpListener) -> String {
     let own = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
         socket.connect("192.0.2.1:9")?;
@@ -385,7 +388,7 @@ impl Listeners {
         Ok(all)
     }
 
-    /// Accepts everything that arrived, and returns where it did.
+    /// Accepts everything that has arrived, and returns the listeners that were reached.
     fn visited(&self) -> Vec<String> {
         let mut buffer = [0; 16];
         let came = [
@@ -416,7 +419,7 @@ impl Victim {
         Ok(Self { child, input, output, report })
     }
 
-    /// Returns everything that an attack could change about it, as one text.
+    /// Returns everything about the victim that an attack could change, as one text.
     fn state(&mut self) -> String {
         let status = fs::read_to_string(format!("/proc/{}/status", self.report.process)).unwrap_or_default();
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.report.process)).unwrap_or_default();
@@ -442,7 +445,7 @@ impl Victim {
         )
     }
 
-    /// Returns what it reports of its own memory.
+    /// Returns what the victim reports about its own memory.
     fn memory(&mut self) -> String {
         let Some(input) = &mut self.input else { return "silent".to_owned() };
         let mut line = String::new();
@@ -451,8 +454,8 @@ impl Victim {
     }
 }
 
-/// Starts a program that was just written. A child that another thread forks at that moment may still hold the file open for writing;
-/// such a file cannot be started.
+/// Starts a program that was just written, and repeats the start while the file is busy. A child that another thread
+/// has just forked may still hold the file open for writing.
 fn start(command: &mut Command) -> io::Result<Child> {
     for _ in 0..200 {
         match command.spawn() {

@@ -1,10 +1,13 @@
-//! The attack battery: every attack that the sandbox must stop as one table, where it is tried, and the result.
+//! The attack battery: the table of all attacks that the sandbox must stop, the environment in which they run, and
+//! their evaluation.
 //!
-//! Reading order: [`row`] is one attack and its expected result, [`rows`] is the table. [`host_fixture`] lays out canaries and a victim on
-//! the host and notices a touch, [`target`] is the sandbox in which an attack runs. [`battery`] runs the table, [`observe`] collects what
-//! the witnesses saw, and [`evaluate`] decides. The program that attacks is this package's binary.
+//! Reading order: [`row`] describes one attack and its expected result, [`rows`] is the table. [`host_fixture`] creates
+//! canaries and a victim on the host and detects changes to them, [`target`] is the sandbox in which an attack runs.
+//! [`battery`] runs the table, [`observe`] collects what the witnesses saw, and [`evaluate`] decides the verdicts. The
+//! attacking program is the binary of this package.
 //!
-//! The crate knows no sandbox: a caller that has one implements [`target::Confinement`]. A result never rests on the attacker's word alone.
+//! The crate does not depend on a sandbox: a caller that has one implements [`target::Confinement`]. A verdict never
+//! depends only on the attacker's report.
 
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]

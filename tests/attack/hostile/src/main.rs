@@ -1,8 +1,8 @@
 //! The hostile program: tries one attack with raw system calls and prints the result as one line of JSON.
 //!
-//! `glovebox doctor --attack` and the test suites start it inside the sandbox that it attacks. It does not know the sandbox or the
-//! verdict: `worked` is what it saw from inside, and a witness outside decides. Every attack is bounded, and harms nothing but the
-//! prepared canaries.
+//! `glovebox doctor --attack` and the test suites start it inside the sandbox that it attacks. It knows neither the
+//! sandbox nor the verdict: `worked` is what the program saw from inside, and a witness outside decides. Every attack
+//! is limited in time and harms nothing except the prepared canaries.
 
 #[cfg(target_os = "linux")]
 mod attack;

@@ -1,7 +1,7 @@
 //! Observes an attack from the host while it runs: its processes, and the port that it may have opened.
 //!
-//! A thread observes until the command has ended. It finds processes by a mark in their arguments. An attack that must be observed
-//! while it runs waits for that, and continues at a signal.
+//! A thread observes until the command has ended. It finds processes by a mark in their arguments. An attack that must
+//! be observed waits until the host has seen it, and continues when it gets a signal.
 
 use crate::host_fixture::Mark;
 use rustix::process::{Pid, Signal, kill_process};
@@ -11,21 +11,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const PERIOD: Duration = Duration::from_millis(15);
-/// A listener on the loopback answers at once, and so does a closed port.
+/// Maximum time to connect. A listener on the loopback address answers at once, and so does a closed port.
 const CONNECT_MAX: Duration = Duration::from_millis(500);
 
 /// The host's observations while the command ran.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Observation {
-    /// Most processes with the mark at the same time.
+    /// Maximum number of processes with the mark at the same time.
     pub(crate) processes_peak: usize,
-    /// The rights of one of them, as the kernel lists them.
+    /// Rights of one of the processes, as the kernel lists them.
     pub(crate) rights: Option<String>,
-    /// True if the port answered.
+    /// True if the host could connect to the port.
     pub(crate) reached: bool,
 }
 
-/// Runs `attack` and observes it from the host, if `observes`.
+/// Runs `attack`. If `observes` is true, also observes it from the host.
 pub(crate) fn during<T>(observes: bool, mark: &Mark, port: u16, attack: impl FnOnce() -> T) -> (T, Observation) {
     let over = AtomicBool::new(!observes);
     std::thread::scope(|scope| {
@@ -52,7 +52,7 @@ impl Observation {
             self.rights = Some(status.rights());
             let address = SocketAddr::from(([127, 0, 0, 1], port));
             self.reached |= TcpStream::connect_timeout(&address, CONNECT_MAX).is_ok();
-            // An attack that waits continues at this signal. All others ignore it.
+            // An attack that waits continues at this signal. All other programs ignore it.
             let _gone = Pid::from_raw(process.cast_signed()).map(|process| kill_process(process, Signal::URG));
         }
     }
@@ -66,7 +66,7 @@ impl ProcessStatus {
         fs::read_to_string(format!("/proc/{process}/status")).ok().map(Self)
     }
 
-    /// True for an attack that waits for the host: it blocks the signal at which it continues. Before, it may not be ready.
+    /// Returns true if the attack blocks the signal at which it continues. Before that it may not be ready.
     fn is_waiting(&self) -> bool {
         let blocked = u64::from_str_radix(self.field("SigBlk"), 16).unwrap_or(0);
         blocked & 1 << (Signal::URG.as_raw() - 1) != 0
@@ -84,7 +84,7 @@ impl ProcessStatus {
     }
 }
 
-/// Returns the processes of this machine that carry the mark in their arguments; dead ones do not.
+/// Returns the living processes of this machine that have the mark in their arguments.
 pub fn marked(mark: &Mark) -> Vec<u32> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

@@ -1,22 +1,23 @@
-//! One attack: what it tries, which layer must stop it, and what proves that.
+//! One attack: what it tries, which layer must stop it, and what proves that it was stopped.
 //!
-//! A row is data. Words in braces, such as `{secret}`, are placeholders: [`crate::host_fixture::HostFixture::fill`] replaces them.
+//! A row is data. Names in braces, such as `{secret}`, are placeholders: [`crate::host_fixture::HostFixture::fill`]
+//! replaces them.
 
 use crate::target::Tier;
 use std::fmt;
 
-/// The collection that an attack comes from, and its row there.
+/// The collection that an attack comes from, and its number in the collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// An attack of a host program.
     Sandbox(u16),
-    /// An attack from a pipeline's side.
+    /// An attack by a pipeline.
     Pipeline(u16),
     /// A finding of a review.
     Review(u16),
     /// An attack of a component on its files.
     Component,
-    /// Something that must work.
+    /// An operation that must work.
     Required,
 }
 
@@ -43,68 +44,71 @@ pub enum Payload {
     Component(&'static [&'static str]),
 }
 
-/// The proof that an attack was stopped. The witnesses count in any case: canaries, listeners and victim.
+/// The proof that an attack was stopped. In addition, the witnesses must have seen nothing: canaries, listeners and
+/// victim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
     /// The attack reported a failure.
     Answer,
     /// Only the witnesses count, not what the attack reported.
     Untouched,
-    /// Nothing at this path of the workspace, or below it, may be committed.
+    /// Nothing at this path of the workspace or below it may be committed.
     Commit(&'static str),
-    /// Nothing below this path may be committed; the folder itself may.
+    /// Nothing below this path may be committed. The folder itself may be committed.
     Below(&'static str),
-    /// The file that it left at this path may be committed as a regular file at most.
+    /// The file that the attack left at this path may only be committed as a regular file.
     Plain(&'static str),
     /// The stage fails as a whole when its changes are read.
     Refused,
-    /// The host ended it, and no process of it is alive.
+    /// The host ended the attack, and none of its processes is alive.
     Ended,
-    /// No process that it started is alive.
+    /// No process that the attack started is alive.
     Reaped,
-    /// The host kept no more of its output than the limit.
+    /// The host captured no more of the output than the limit.
     Bounded,
-    /// It saw only the variables that every command gets.
+    /// The attack saw only the variables that every command gets.
     Environment,
-    /// This word is not in its output.
+    /// This text is not in the output.
     Never(&'static str),
-    /// The host could not reach the port it listened on.
+    /// The host could not connect to the port on which the attack listened.
     Closed,
-    /// As the host sees it, its process has no capability and cannot gain one, and its system calls are filtered.
+    /// As the host sees it, the process of the attack has no capability and cannot gain one, and its system calls are
+    /// filtered.
     Unprivileged,
-    /// As the host sees it, no more processes than the limit existed at the same time.
+    /// As the host sees it, there were never more processes at the same time than the limit.
     ProcessesAtMost(usize),
-    /// It must work.
+    /// The operation must work.
     Works,
 }
 
-/// The limits of the target that an attack runs in.
+/// The limits of the target in which an attack runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// True if no other attack runs in the same target, because this one would disturb it.
+    /// True if no other attack runs in the same target, because this attack would disturb it.
     pub alone: bool,
-    /// Wall time of the command.
+    /// Wall time limit of the command, in milliseconds.
     pub timeout_ms: u64,
-    /// Bytes of memory of all processes.
+    /// Maximum memory of all processes, in bytes.
     pub command_memory_bytes: u64,
-    /// Processes and threads.
+    /// Maximum number of processes and threads.
     pub processes: u64,
-    /// Processor time of one process in milliseconds.
+    /// Maximum processor time of one process, in milliseconds.
     pub cpu_ms: u64,
-    /// Bytes of `/tmp` and `/dev/shm`, each.
+    /// Maximum size of `/tmp` and of `/dev/shm`, in bytes.
     pub tmp_bytes: u64,
-    /// Bytes on disk.
+    /// Maximum disk space, in bytes.
     pub disk_bytes: u64,
-    /// True if the network is a proxy that allows only `allowed.example`; otherwise there is no network.
+    /// True if the network is a proxy that allows only `allowed.example`. Otherwise there is no network.
     pub proxy: bool,
-    /// True if the program under test tries it, beside a verifier that has the hold-out.
+    /// True if the program under test tries the attack, with a verifier that has the hold-out.
     pub subject: bool,
-    /// Words with which the hostile program runs in another target, which ends before this one begins; empty for none.
+    /// Arguments with which the hostile program runs first, in another target that ends before this one starts. Empty
+    /// if there is no such part.
     pub before: &'static [&'static str],
 }
 
 impl Limits {
-    /// The limits of a target that attacks share.
+    /// The limits of a target that several attacks share.
     pub const SHARED: Self = Self {
         alone: false,
         timeout_ms: 10_000,
@@ -127,28 +131,29 @@ impl Limits {
 pub struct Row {
     /// Stable name.
     pub id: &'static str,
-    /// The collection that the attack comes from, and its row there.
+    /// The collection that the attack comes from, and its number there.
     pub source: Source,
     /// Description of the attack, for people.
     pub title: &'static str,
-    /// The layer that must stop it in the highest tier.
+    /// Layer that must stop the attack in the highest tier.
     pub stopped_by: &'static str,
     /// The executed program, script or component.
     pub payload: Payload,
-    /// The limits that it runs in.
+    /// Limits of the target in which the attack runs.
     pub limits: Limits,
-    /// The proof that it was stopped.
+    /// Proof that the attack was stopped.
     pub proof: Proof,
-    /// The reason why it succeeds in tier `landlock`, or fails there if it must work.
+    /// Why the attack succeeds in tier `landlock`, or fails there if it must work. `None` if that is not a known gap.
     pub gap_landlock: Option<&'static str>,
-    /// The reason why it succeeds in tier `bwrap`, or fails there if it must work.
+    /// Why the attack succeeds in tier `bwrap`, or fails there if it must work. `None` if that is not a known gap.
     pub gap_bwrap: Option<&'static str>,
-    /// The reason why it succeeds in every tier, or fails if it must work.
+    /// Why the attack succeeds in every tier, or fails if it must work. `None` if that is not a known gap.
     pub gap_always: Option<&'static str>,
 }
 
 impl Row {
-    /// An attack that the sandbox must stop: a program or component must report a failure; after a shell text only the witnesses count.
+    /// Creates an attack that the sandbox must stop. A program or component must report a failure. After a shell text,
+    /// only the witnesses count.
     pub const fn new(
         id: &'static str,
         source: Source,
@@ -174,14 +179,14 @@ impl Row {
         }
     }
 
-    /// Sets what proves that it was stopped.
+    /// Sets what proves that the attack was stopped.
     #[must_use]
     pub const fn proof(mut self, proof: Proof) -> Self {
         self.proof = proof;
         self
     }
 
-    /// Sets the limits that it runs in.
+    /// Sets the limits of the target in which the attack runs.
     #[must_use]
     pub const fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -209,7 +214,7 @@ impl Row {
         self
     }
 
-    /// Returns why the attack succeeds in this tier, where that is a known gap.
+    /// Returns why the attack succeeds in this tier if that is a known gap.
     pub fn gap(&self, tier: Tier) -> Option<&'static str> {
         let own = match tier {
             Tier::Landlock => self.gap_landlock,
@@ -219,7 +224,7 @@ impl Row {
         own.or(self.gap_always)
     }
 
-    /// True if it must work; all others must be stopped.
+    /// Returns true if the operation must work. All other rows are attacks that must be stopped.
     pub fn must_work(&self) -> bool {
         self.proof == Proof::Works
     }

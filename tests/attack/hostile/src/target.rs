@@ -1,6 +1,6 @@
-//! The sandbox in which an attack runs: how the battery starts a command there, and what it gets back.
+//! The sandbox in which an attack runs: how the battery starts a command in it, and the result of the command.
 //!
-//! Two callers implement it: the program `glovebox-attack`, and the sandbox's own tests.
+//! The program `glovebox-attack` and the sandbox's own tests implement it.
 
 use crate::host_fixture::HostFixture;
 use crate::row::Limits;
@@ -22,7 +22,7 @@ pub enum Program {
 pub struct AttackCommand {
     /// The program.
     pub program: Program,
-    /// Its wall time limit.
+    /// Wall time limit of the command.
     pub timeout: Duration,
 }
 
@@ -33,27 +33,27 @@ pub enum Tier {
     Unconfined,
     /// Landlock and seccomp.
     Landlock,
-    /// Landlock and seccomp in namespaces that `bwrap` makes.
+    /// Landlock and seccomp in namespaces that `bwrap` creates.
     Bwrap,
-    /// Namespaces, a root of its own, overlay, Landlock and seccomp.
+    /// Namespaces, a separate root file system, an overlay, Landlock and seccomp.
     Full,
 }
 
-/// The end of a command or a component.
+/// How a command or a component ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Ending {
-    /// It was not started.
+    /// The command was not started.
     #[default]
     NotStarted,
-    /// By itself.
+    /// The command exited.
     Exited,
-    /// By a signal.
+    /// The command was ended by a signal.
     Signaled,
-    /// At its wall time limit.
+    /// The command reached its wall time limit.
     TimedOut,
-    /// By a cancellation.
+    /// The command was canceled.
     Canceled,
-    /// The host ended the component, for this reason.
+    /// The host ended the component for this reason.
     Stopped(String),
 }
 
@@ -73,15 +73,15 @@ impl fmt::Display for Ending {
 /// The host's observation of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandResult {
-    /// Its end.
+    /// How the command ended.
     pub how: Ending,
     /// Exit code or signal.
     pub code: Option<i32>,
-    /// The captured part of its standard output.
+    /// Captured part of standard output.
     pub stdout: Vec<u8>,
-    /// The captured part of its standard error.
+    /// Captured part of standard error.
     pub stderr: Vec<u8>,
-    /// The limit that it passed, for which it was killed.
+    /// Limit that the command exceeded, for which it was killed. `None` if it exceeded none.
     pub over: Option<String>,
 }
 
@@ -92,41 +92,42 @@ impl CommandResult {
     }
 }
 
-/// The reason why a command did not run, or did not run to its end.
+/// Why a command did not run, or did not run to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotRun {
-    /// The reason, for people.
+    /// The reason as text for people.
     pub reason: String,
-    /// True if the attack itself may be the cause: a process of it could not be killed, or it took the sandbox down. That is a
-    /// finding, and the battery does not repeat such a row.
+    /// True if the attack itself may be the cause: one of its processes could not be killed, or it broke the sandbox.
+    /// That is a finding, and the battery does not repeat such a row.
     pub by_attack: bool,
 }
 
 impl From<String> for NotRun {
-    /// The machine prevented the attempt.
+    /// Creates the reason of an attempt that the machine prevented.
     fn from(reason: String) -> Self {
         Self { reason, by_attack: false }
     }
 }
 
-/// One change that a stage left.
+/// One change that a stage made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// Path in the workspace.
     pub path: String,
     /// The kind of the change, such as `write` or `special`.
     pub op: String,
-    /// True if it would be committed.
+    /// True if the change would be committed.
     pub allowed: bool,
 }
 
-/// Most bytes that are captured of each stream of a command.
+/// Maximum number of bytes that are captured of each output stream of a command.
 pub const OUTPUT_BYTES_MAX: u64 = 64 << 10;
 
-/// Most bytes, entries and levels a stage may change.
+/// Maximum number of bytes, of entries and of folder levels that a stage may change.
 pub const CHANGES_MAX: (u64, u64, u32) = (64 << 20, 1_000, 64);
 
-/// The write scope in the workspace. It contains protected paths on purpose: the scope must not be what stops those attacks.
+/// The write scope in the workspace. It contains protected paths on purpose, so that the scope does not stop those
+/// attacks.
 pub const WRITE: &[&str] = &[
     "out/",
     "tool",
@@ -145,36 +146,36 @@ pub const WRITE: &[&str] = &[
 /// The hidden parts of the workspace.
 pub const HIDDEN: &[&str] = &["scenarios/"];
 
-/// Confinement of one tier.
+/// The confinement of one tier.
 pub trait Confinement: Sync {
-    /// The sandbox that it opens.
+    /// The sandbox that the confinement opens.
     type Target: Target;
 
     /// Returns the tier.
     fn tier(&self) -> Tier;
 
-    /// Opens a sandbox over [`HostFixture::project`], with [`HostFixture::attacker`] readable inside. [`HostFixture::stage`] is a
-    /// folder for its own files.
+    /// Opens a sandbox over [`HostFixture::project`], in which [`HostFixture::attacker`] is readable.
+    /// [`HostFixture::stage`] is a folder for the sandbox's own files.
     ///
     /// # Errors
-    /// The reason why it could not be opened.
+    /// Returns why the sandbox could not be opened.
     fn open(&self, fixture: &HostFixture, limits: &Limits) -> Result<Self::Target, String>;
 }
 
 /// An open sandbox.
 pub trait Target {
-    /// Returns the path of the workspace inside.
+    /// Returns the path of the workspace inside the sandbox.
     fn project(&self) -> PathBuf;
 
     /// Runs a command to its end.
     ///
     /// # Errors
-    /// The reason why it could not be started or killed.
+    /// Returns why the command could not be started or killed.
     fn run(&mut self, command: &AttackCommand) -> Result<CommandResult, NotRun>;
 
     /// Ends every process and returns the changes, each with whether it would be committed.
     ///
     /// # Errors
-    /// The reason why the stage fails as a whole.
+    /// Returns why the stage fails as a whole.
     fn end(self) -> Result<Vec<Change>, String>;
 }

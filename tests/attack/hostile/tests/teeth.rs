@@ -1,6 +1,7 @@
-//! The attacks work: without a sandbox they succeed, and the witnesses see it.
+//! Checks that the attacks work: without a sandbox they succeed, and the witnesses see it.
 //!
-//! Only attacks that damage nothing but canaries run here. A row that is blocked without a sandbox proves nothing with one.
+//! Only attacks that damage nothing except canaries run here. A row that is also blocked without a sandbox would prove
+//! nothing with one.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -16,7 +17,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// No sandbox: a child of this test in the workspace.
+/// A target without a sandbox: commands are children of this test in the workspace.
 struct Nothing;
 
 struct Open {
@@ -179,7 +180,7 @@ fn what_was_left_is_found_without_a_sandbox() {
         ],
         Verdict::Through,
     );
-    // A listener that was left would hold the port as well.
+    // A remaining listener would hold the port as well.
     std::thread::sleep(std::time::Duration::from_secs(5));
     check(&["left-port"], Verdict::Through);
 }
@@ -219,13 +220,13 @@ fn an_attack_that_does_not_run_is_not_called_blocked() {
     assert_eq!(evaluated[0].verdict, Verdict::Broken, "{evaluated:?}");
 }
 
-/// A sandbox that does not open at first, or one that its first attack takes down.
+/// A sandbox that cannot be opened at first, or that its first attack breaks.
 struct Failing {
     opened: AtomicUsize,
     by_attack: bool,
 }
 
-/// The sandbox, or why it ends.
+/// The sandbox, or why it fails.
 struct Weak(Result<Open, NotRun>);
 
 impl Confinement for Failing {

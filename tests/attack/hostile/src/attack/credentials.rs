@@ -15,7 +15,7 @@ pub(crate) fn root_id(_: &[String]) -> AttackResult {
     }
 }
 
-/// Becomes another user.
+/// Tries to become another user.
 pub(crate) fn setuid(arguments: &[String]) -> AttackResult {
     let wanted = number(arguments, 0) as usize;
     if raw(libc::SYS_geteuid, &[]) == Ok(wanted) {
@@ -30,7 +30,7 @@ pub(crate) fn setuid(arguments: &[String]) -> AttackResult {
     if answers.iter().any(Result::is_ok) { AttackResult::worked("became it") } else { AttackResult::from_result(last) }
 }
 
-/// Becomes another group.
+/// Tries to become another group.
 pub(crate) fn setgid(arguments: &[String]) -> AttackResult {
     let wanted = number(arguments, 0) as usize;
     if raw(libc::SYS_getegid, &[]) == Ok(wanted) {
@@ -39,13 +39,13 @@ pub(crate) fn setgid(arguments: &[String]) -> AttackResult {
     AttackResult::from_result(raw(libc::SYS_setgid, &[wanted]))
 }
 
-/// Joins a group.
+/// Tries to join a group.
 pub(crate) fn setgroups(arguments: &[String]) -> AttackResult {
     let groups = [number(arguments, 0) as u32];
     AttackResult::from_result(raw(libc::SYS_setgroups, &[1, groups.as_ptr() as usize]))
 }
 
-/// Asks for every capability.
+/// Requests every capability.
 pub(crate) fn capabilities(_: &[String]) -> AttackResult {
     let header = [0x2008_0522_u32, 0];
     let wanted = [u32::MAX; 6];
@@ -61,7 +61,7 @@ pub(crate) fn capabilities(_: &[String]) -> AttackResult {
     }
 }
 
-/// Unsets `no_new_privs`, so that a started program can gain rights.
+/// Tries to unset `no_new_privs`, so that a started program can gain rights.
 pub(crate) fn privileges(_: &[String]) -> AttackResult {
     let undone = raw(libc::SYS_prctl, &[libc::PR_SET_NO_NEW_PRIVS as usize, 0, 0, 0, 0]);
     match (undone, status("NoNewPrivs").as_str()) {
@@ -70,7 +70,7 @@ pub(crate) fn privileges(_: &[String]) -> AttackResult {
     }
 }
 
-/// Reads the kernel's status of this process. A witness outside compares it with what the host sees.
+/// Reads the kernel's status of this process. A witness outside of the sandbox compares it with what the host sees.
 pub(crate) fn standing(_: &[String]) -> AttackResult {
     let lines = ["NoNewPrivs", "Seccomp", "CapEff", "CapBnd", "CapAmb"].map(|name| format!("{name}={}", status(name)));
     match witness::wait() {
@@ -85,7 +85,7 @@ fn status(name: &str) -> String {
     line.unwrap_or("").trim().to_owned()
 }
 
-/// Starts a set-user-id program of root, and checks its user id.
+/// Starts a set-user-id program of root and checks the user id that it runs with.
 pub(crate) fn setuid_program(arguments: &[String]) -> AttackResult {
     let own = raw(libc::SYS_geteuid, &[]).unwrap_or(0);
     let mut last = "no such program".to_owned();
@@ -112,7 +112,7 @@ pub(crate) fn setuid_program(arguments: &[String]) -> AttackResult {
     AttackResult::stopped(last)
 }
 
-/// Prints every environment variable. The host decides if one of them reveals too much.
+/// Prints every environment variable. The host decides whether one of them reveals too much.
 pub(crate) fn environment(_: &[String]) -> AttackResult {
     let all: Vec<String> =
         std::env::vars_os().map(|(name, value)| format!("{}={}", name.display(), value.display())).collect();

@@ -50,7 +50,7 @@ pub(crate) fn truncate(arguments: &[String]) -> AttackResult {
     AttackResult::from_result(raw(libc::SYS_truncate, &[Text::new(word(arguments, 0)).at(), 0]))
 }
 
-/// Opens each entry of a folder, or reads its target.
+/// Opens each entry of a folder, or reads the target of an entry that is a link.
 pub(crate) fn open_all(arguments: &[String]) -> AttackResult {
     let mut last = AttackResult::stopped("nothing there");
     let entries = match fs::read_dir(word(arguments, 0)) {
@@ -81,7 +81,7 @@ pub(crate) fn read_any(arguments: &[String]) -> AttackResult {
     AttackResult::stopped(answers.join(", "))
 }
 
-/// Opens a file for writing and writes nothing, because a write would do damage.
+/// Opens a file for writing without writing to it, because a write would do damage.
 pub(crate) fn open_write(arguments: &[String]) -> AttackResult {
     let mut last = AttackResult::stopped("nothing tried");
     for path in arguments {
@@ -116,7 +116,7 @@ pub(crate) fn mkdir(arguments: &[String]) -> AttackResult {
     last
 }
 
-/// Changes a mode by both system calls; older filters do not know the newer one.
+/// Changes a mode by both system calls, because older filters do not know the newer one.
 pub(crate) fn chmod(arguments: &[String]) -> AttackResult {
     let mode = u32::from_str_radix(word(arguments, 1), 8).unwrap_or(0o777);
     let old = fs::set_permissions(word(arguments, 0), fs::Permissions::from_mode(mode));
@@ -137,7 +137,7 @@ pub(crate) fn chown(arguments: &[String]) -> AttackResult {
     AttackResult::from_result(raw(libc::SYS_fchownat, &[AT_CWD, path.at(), own, usize::MAX, 0]))
 }
 
-/// Sets both times to one second after the epoch.
+/// Sets both times of a file to one second after the epoch.
 pub(crate) fn utimes(arguments: &[String]) -> AttackResult {
     let times = [1_usize, 0, 1, 0];
     let path = Text::new(word(arguments, 0));
@@ -151,7 +151,7 @@ pub(crate) fn setxattr(arguments: &[String]) -> AttackResult {
     AttackResult::from_result(raw(libc::SYS_setxattr, &[path.at(), name.at(), value.as_ptr() as usize, value.len(), 0]))
 }
 
-/// Searches files for a text; a file may be missing.
+/// Searches files for a text. Missing files are skipped.
 pub(crate) fn grep(arguments: &[String]) -> AttackResult {
     let wanted = word(arguments, 0);
     let mut files = arguments.iter().skip(1);
@@ -166,7 +166,7 @@ pub(crate) fn grep(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Searches everything below a folder for a part of a name.
+/// Searches all folders below a folder for a name that contains a text.
 pub(crate) fn hunt(arguments: &[String]) -> AttackResult {
     let wanted = word(arguments, 1);
     let (mut waiting, mut seen) = (vec![Path::new(word(arguments, 0)).to_owned()], 0);
@@ -187,7 +187,7 @@ pub(crate) fn hunt(arguments: &[String]) -> AttackResult {
     AttackResult::stopped(format!("not among {seen} names"))
 }
 
-/// Takes a lock, so that other processes must wait.
+/// Locks a file, so that other processes must wait.
 pub(crate) fn flock(arguments: &[String]) -> AttackResult {
     match raw::open(Path::new(word(arguments, 0)), libc::O_RDONLY, 0) {
         Ok(file) => AttackResult::from_result(raw(libc::SYS_flock, &[file, (libc::LOCK_EX | libc::LOCK_NB) as usize])),
@@ -195,7 +195,7 @@ pub(crate) fn flock(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Reopens its own output, to read or truncate it.
+/// Reopens the process's own standard output to read and truncate it.
 pub(crate) fn reopen_stdout(_: &[String]) -> AttackResult {
     match raw::open(Path::new("/proc/self/fd/1"), libc::O_RDWR, 0) {
         Ok(file) => AttackResult::from_result(raw(libc::SYS_ftruncate, &[file, 0])),
@@ -203,7 +203,7 @@ pub(crate) fn reopen_stdout(_: &[String]) -> AttackResult {
     }
 }
 
-/// Reads every open descriptor after the standard three.
+/// Reads every open descriptor except the standard three.
 pub(crate) fn descriptors(_: &[String]) -> AttackResult {
     let mut found: Vec<String> = Vec::new();
     for descriptor in 3..1024_usize {
@@ -222,7 +222,7 @@ pub(crate) fn descriptors(_: &[String]) -> AttackResult {
     }
 }
 
-/// Makes a handle of a file and opens the file by the handle, without a path.
+/// Creates a file handle and opens the file by it, without a path.
 pub(crate) fn handle(arguments: &[String]) -> AttackResult {
     let path = Text::new(word(arguments, 0));
     let mut handle = [0_u32; 34];
@@ -240,7 +240,7 @@ pub(crate) fn handle(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Opens or creates a file with raw flags, for other attacks.
+/// Writes a file, for other attacks.
 pub(crate) fn touch(path: &Path) -> io::Result<()> {
     fs::write(path, MARK)
 }

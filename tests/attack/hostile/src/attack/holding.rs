@@ -1,7 +1,8 @@
-//! Attacks on limits that count names, resident pages or descriptors: they hold memory or disk in other ways.
+//! Attacks on limits that count only named files, resident pages or descriptors: they hold memory or disk space in
+//! other ways.
 //!
-//! Each step makes a file without a name, fills it, and keeps it: open, mapped, or in transit through a socket. The steps are small, so
-//! that the host has time to measure.
+//! Each step creates a file without a name, fills it, and keeps it open, mapped, or in transit through a socket. The
+//! steps are small, so that the host has time to measure.
 
 use super::raw::{self, Errno, Text, raw};
 use super::{AttackResult, number, word};
@@ -18,7 +19,7 @@ const MESSAGE_BYTES: usize = 8 << 10;
 const SEMAPHORES: usize = 32_000;
 const PAGE: usize = 4096;
 
-/// Holds so many MiB. Arguments: the kind of object, how it is kept, MiB, the folder for files.
+/// Holds this many MiB. Arguments: the kind of object, how it is kept, the number of MiB, and the folder for files.
 pub(crate) fn hold(arguments: &[String]) -> AttackResult {
     let steps = (number(arguments, 2).clamp(8, 1024) as usize) << 20 >> 23;
     let (resource, keeping) = (Resource::from_arguments(arguments), Keeping::from_arguments(arguments));
@@ -33,7 +34,7 @@ pub(crate) fn hold(arguments: &[String]) -> AttackResult {
     AttackResult::worked(format!("held {} MiB", steps * 8))
 }
 
-/// Holds so many MiB in a process that is not dumpable.
+/// Holds this many MiB in a process that is not dumpable.
 pub(crate) fn hold_undumpable(arguments: &[String]) -> AttackResult {
     match raw(libc::SYS_prctl, &[libc::PR_SET_DUMPABLE as usize, 0]) {
         Ok(_) => hold(arguments),
@@ -41,7 +42,7 @@ pub(crate) fn hold_undumpable(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Holds so many MiB in a process whose first thread has ended, so that `/proc` shows nothing of it.
+/// Holds this many MiB in a process whose first thread has ended, so that `/proc` shows nothing of the process.
 pub(crate) fn hold_headless(arguments: &[String]) -> AttackResult {
     let words = arguments.to_vec();
     let started = std::thread::Builder::new().spawn(move || {
@@ -59,7 +60,7 @@ pub(crate) fn hold_headless(arguments: &[String]) -> AttackResult {
     AttackResult::stopped("no second thread")
 }
 
-/// A new object: a descriptor, or something that exists without one.
+/// A new object: a descriptor, or an object that exists without one.
 enum HeldObject {
     File(usize),
     Kept,
@@ -68,9 +69,9 @@ enum HeldObject {
 /// A resource that holds memory or disk.
 enum Resource {
     Memfd,
-    /// A file that was removed, in this folder.
+    /// A removed file in this folder.
     Unlinked(PathBuf),
-    /// A file that never had a name, in this folder.
+    /// A file in this folder that never had a name.
     Nameless(PathBuf),
     Segment,
     Queues,
@@ -116,7 +117,7 @@ fn unlinked(path: &Path) -> Result<usize, Errno> {
     Ok(file)
 }
 
-/// Bytes that no file system can compress or store as a hole.
+/// Creates content that no file system can compress or store as a hole, and writes it to a file.
 fn fill(file: usize) -> Result<HeldObject, Errno> {
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
     let block: Vec<u8> = std::iter::repeat_with(|| {
@@ -134,7 +135,7 @@ fn fill(file: usize) -> Result<HeldObject, Errno> {
     Ok(HeldObject::File(file))
 }
 
-/// A System V segment that no process has attached.
+/// Creates a System V segment that no process has attached.
 fn segment() -> Result<HeldObject, Errno> {
     let segment = raw(libc::SYS_shmget, &[0, STEP_BYTES, MAKE])?;
     let at = raw(libc::SYS_shmat, &[segment, 0, 0])?;
@@ -143,7 +144,7 @@ fn segment() -> Result<HeldObject, Errno> {
     Ok(HeldObject::Kept)
 }
 
-/// A full System V message queue.
+/// Creates a full System V message queue.
 fn queue() -> Result<(), Errno> {
     let queue = raw(libc::SYS_msgget, &[0, MAKE])?;
     let mut message = vec![1_u8; 8 + MESSAGE_BYTES];
@@ -158,7 +159,7 @@ fn semaphores() -> Result<(), Errno> {
     raw(libc::SYS_semget, &[0, SEMAPHORES, MAKE]).map(drop)
 }
 
-/// Shared memory without a file and with one mapped page: the written content stays in memory.
+/// Creates shared memory without a file and with one mapped page. The written content stays in memory.
 fn unmapped() -> Result<HeldObject, Errno> {
     let (both, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
     let at = raw(libc::SYS_mmap, &[0, STEP_BYTES, both as usize, flags as usize, usize::MAX, 0])?;
@@ -173,7 +174,7 @@ fn touch(at: usize) -> Result<(), Errno> {
     raw(libc::SYS_madvise, &[at, STEP_BYTES, POPULATE_WRITE]).map(drop)
 }
 
-/// The way to keep a file.
+/// How a file is kept.
 #[derive(Clone, Copy)]
 enum Keeping {
     Open,
@@ -205,13 +206,13 @@ impl Keeping {
     }
 }
 
-/// Sends a descriptor to its own socket pair and closes it.
+/// Sends a descriptor through a socket pair of this process and closes it.
 fn send(file: usize) -> Result<(), Errno> {
     let mut pair = [0_i32; 2];
     raw(libc::SYS_socketpair, &[libc::AF_UNIX as usize, libc::SOCK_STREAM as usize, 0, pair.as_mut_ptr() as usize])?;
     let byte = [0_u8];
     let vector = [byte.as_ptr() as usize, 1];
-    // A header of two words and a number, then the descriptor.
+    // The control message: a header of two words and a length, then the descriptor.
     let mut control = [0_u8; 24];
     control[..8].copy_from_slice(&20_usize.to_ne_bytes());
     control[8..12].copy_from_slice(&libc::SOL_SOCKET.to_ne_bytes());
@@ -223,7 +224,7 @@ fn send(file: usize) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Takes inotify instances until the user's limit on this machine.
+/// Creates inotify instances up to the limit for the user on this machine.
 pub(crate) fn inotify(_: &[String]) -> AttackResult {
     let taken = (0..1000).take_while(|_| raw(libc::SYS_inotify_init1, &[0]).is_ok()).count();
     std::thread::sleep(STEP);
@@ -234,16 +235,16 @@ pub(crate) fn inotify(_: &[String]) -> AttackResult {
     }
 }
 
-/// Makes a thread with its own descriptor table (`clone`), or gives the current thread one (`range`).
+/// Creates a thread with its own descriptor table (`clone`), or gives one to the current thread (`range`).
 pub(crate) fn own_table(arguments: &[String]) -> AttackResult {
     match word(arguments, 0) {
-        // This thread could not run. The attack only tests whether the filter refuses the flags.
+        // The new thread could not run. The attack only tests whether the filter refuses the flags.
         "clone" => AttackResult::reached(raw(libc::SYS_clone, &[libc::CLONE_THREAD as usize, 0, 0, 0, 0])),
         _ => AttackResult::from_result(raw(libc::SYS_close_range, &[60_000, 60_000, 2])),
     }
 }
 
-/// Creates a program with set-id bits by `openat2`, whose mode a filter cannot read: path, mode.
+/// Creates a program with set-id bits by `openat2`, whose mode a filter cannot read. Arguments: path, mode.
 pub(crate) fn openat2_mode(arguments: &[String]) -> AttackResult {
     let mode = u64::from_str_radix(word(arguments, 1), 8).unwrap_or(0o6755);
     let _mask = raw(libc::SYS_umask, &[0]);

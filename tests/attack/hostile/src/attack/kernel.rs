@@ -59,7 +59,7 @@ pub(crate) fn setns(arguments: &[String]) -> AttackResult {
     last
 }
 
-/// Makes each of the named calls with empty arguments. It succeeds if the kernel examined the arguments.
+/// Makes each of the named system calls with empty arguments. The attack succeeds if the kernel examined the arguments.
 pub(crate) fn call(arguments: &[String]) -> AttackResult {
     let mut answers = Vec::new();
     for name in arguments {
@@ -86,7 +86,7 @@ pub(crate) fn call(arguments: &[String]) -> AttackResult {
     AttackResult::stopped(answers.join(", "))
 }
 
-/// An argument of such a call.
+/// An argument of such a system call.
 enum Argument {
     /// The text `/`.
     Root,
@@ -94,7 +94,7 @@ enum Argument {
     Kind,
     /// The working directory.
     Here,
-    /// The number itself.
+    /// This number.
     Number(usize),
 }
 
@@ -189,7 +189,7 @@ pub(crate) fn keyring(_: &[String]) -> AttackResult {
     AttackResult::stopped(Errno::PERM)
 }
 
-/// Turns address randomisation off for the programs that it starts.
+/// Disables address space randomisation for the programs that this process starts.
 pub(crate) fn personality(_: &[String]) -> AttackResult {
     AttackResult::from_result(raw(libc::SYS_personality, &[0x0004_0000]))
 }
@@ -224,7 +224,7 @@ pub(crate) fn x32(_: &[String]) -> AttackResult {
     AttackResult::from_result(raw(0x4000_0000 | libc::SYS_getpid, &[]))
 }
 
-/// Runs this program from memory, without a file on disk. The other arguments are the attack that it tries there.
+/// Runs this program from memory, without a file on disk. The other arguments are the attack that the copy tries.
 pub(crate) fn memfd_exec(arguments: &[String]) -> AttackResult {
     let own = match fs::read("/proc/self/exe") {
         Ok(bytes) => bytes,
@@ -267,7 +267,7 @@ fn run_from_memory(bytes: &[u8], words: &[&str]) -> Result<std::process::ExitSta
     Ok(status?)
 }
 
-/// A minimal ELF program: a header, one segment, these instructions.
+/// Returns a minimal ELF program: a header, one segment, and these instructions.
 fn program(code: &[u8]) -> Vec<u8> {
     let (base, start) = (0x40_0000_u64, 120_u64);
     let bytes = start + code.len() as u64;

@@ -1,7 +1,8 @@
-//! Attacks across two sandboxes: the first leaves something, the second searches for it. With a second sandbox from the same template
-//! nothing may be left of the first: no port, no name, no segment, no count, no lock.
+//! Attacks across two sandboxes: the first one leaves something, the second one searches for it. A second sandbox from
+//! the same template must find nothing of the first one: no port, no name, no segment, no counter, no lock.
 //!
-//! The first may fail to leave it; only what the second finds counts. Processes that keep something end after a few seconds.
+//! The first attack may fail. Only what the second one finds counts. Processes that keep something open end after a few
+//! seconds.
 
 use super::raw::{Errno, Text, close, raw};
 use super::{AttackResult, number, word};
@@ -21,7 +22,7 @@ const DATAGRAMS: u64 = 2_000;
 const SHARED_FILE: &str = "/etc/hosts";
 const FILES: [&str; 3] = ["/tmp/glovebox-left", "/dev/shm/glovebox-left", "/home/glovebox/left"];
 
-/// Leaves one thing, by its name.
+/// Leaves the thing with this name.
 pub(crate) fn leave(arguments: &[String]) -> AttackResult {
     match word(arguments, 0) {
         "listener" => keep(TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))),
@@ -43,7 +44,7 @@ pub(crate) fn leave(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Searches for it. What is found is removed where that is possible.
+/// Searches for the thing with this name, and removes it if possible.
 pub(crate) fn find(arguments: &[String]) -> AttackResult {
     match word(arguments, 0) {
         "listener" => AttackResult::from_result(TcpStream::connect((Ipv4Addr::LOCALHOST, PORT))),
@@ -78,7 +79,7 @@ pub(crate) fn find(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Asks for the namespace above, which would be the template's.
+/// Requests the parent of a namespace, which would be the template's.
 pub(crate) fn namespace_above(arguments: &[String]) -> AttackResult {
     const NS_GET_USERNS: usize = 0xb701;
     const NS_GET_PARENT: usize = 0xb702;
@@ -90,7 +91,8 @@ pub(crate) fn namespace_above(arguments: &[String]) -> AttackResult {
     AttackResult::from_result(raw(libc::SYS_ioctl, &[space.as_raw_fd() as usize, request]))
 }
 
-/// Sends a signal that only asks to every process number, and reports one that is neither its own nor its parent's.
+/// Sends signal 0 to every process number, and reports the first existing process that is neither this one nor its
+/// parent.
 pub(crate) fn foreign_process(arguments: &[String]) -> AttackResult {
     let own = [std::process::id() as usize, 1];
     let exists = |process: usize| raw(libc::SYS_kill, &[process, 0]) != Err(Errno(libc::ESRCH));
@@ -101,7 +103,7 @@ pub(crate) fn foreign_process(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Keeps what was made open in a process that outlives this one.
+/// Keeps the created object open in a process that outlives this one.
 fn keep<T>(made: std::io::Result<T>) -> AttackResult {
     let made = match made {
         Ok(made) => made,
@@ -118,7 +120,7 @@ fn keep<T>(made: std::io::Result<T>) -> AttackResult {
     AttackResult::worked("kept")
 }
 
-/// Leaves a port in the state after a connection that its owner closed first.
+/// Leaves a port in the state `TIME_WAIT`, after a connection that its owner closed first.
 fn close_port() -> AttackResult {
     let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, PORT)).and_then(|listener| {
         let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, PORT))?;
@@ -128,7 +130,7 @@ fn close_port() -> AttackResult {
     AttackResult::from_result(closed)
 }
 
-/// Binds the port without permission to reuse it, which a connection in that state prevents.
+/// Binds the port without `SO_REUSEADDR`, which fails if the port is in the state `TIME_WAIT`.
 fn find_closed_port() -> AttackResult {
     let socket = raw(libc::SYS_socket, &[libc::AF_INET as usize, libc::SOCK_STREAM as usize, 0]);
     let mut address = [0_u8; 16];
@@ -142,7 +144,7 @@ fn find_closed_port() -> AttackResult {
     }
 }
 
-/// Sends datagrams to itself, which the network counts.
+/// Sends datagrams to its own socket, which the network's counters count.
 fn count() -> AttackResult {
     let sent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| {
         let own = socket.local_addr()?;
@@ -156,7 +158,7 @@ fn sent_datagrams() -> Option<u64> {
     text.lines().filter_map(|line| line.strip_prefix("Udp: ")).nth(1)?.split(' ').nth(3)?.parse().ok()
 }
 
-/// Tries to lock a file that all sandboxes see, and keeps the lock.
+/// Tries to lock a file that all sandboxes see. With `keeps`, the lock is kept.
 fn lock(keeps: bool) -> AttackResult {
     let file = match File::open(SHARED_FILE) {
         Ok(file) => file,
@@ -169,7 +171,7 @@ fn lock(keeps: bool) -> AttackResult {
     }
 }
 
-/// Changes a file that all sandboxes see: its text, its mode.
+/// Tries to change the content and the mode of a file that all sandboxes see.
 fn change_shared() -> AttackResult {
     let path = Text::new(SHARED_FILE);
     let _ = raw(libc::SYS_chmod, &[path.at(), 0o666]);
@@ -185,7 +187,7 @@ fn of_text(path: &str, wanted: &str) -> AttackResult {
     }
 }
 
-/// Reports an object of System V, and removes it.
+/// Reports a System V object and removes it.
 fn found(object: Result<usize, Errno>, call: libc::c_long, request: &[usize]) -> AttackResult {
     match object {
         Ok(id) => {

@@ -1,4 +1,4 @@
-//! Attacks on memory: shared segments and queues of the host, and use of more memory than allowed.
+//! Attacks on memory: shared segments and queues of the host, and use of more memory than the limit allows.
 
 use super::raw::{Text, peek, raw};
 use super::{AttackResult, number, word};
@@ -7,7 +7,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Attaches a shared segment by its number.
+/// Attaches a shared segment by its id.
 pub(crate) fn sysv_shm(arguments: &[String]) -> AttackResult {
     let attached = raw(libc::SYS_shmat, &[number(arguments, 0) as usize, 0, libc::SHM_RDONLY as usize]);
     match attached.and_then(|address| peek(address, 64)) {
@@ -16,7 +16,7 @@ pub(crate) fn sysv_shm(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Opens a message queue by its name and takes a message.
+/// Opens a message queue by its name and receives a message.
 pub(crate) fn queue(arguments: &[String]) -> AttackResult {
     let name = Text::new(word(arguments, 0));
     let opened = raw(libc::SYS_mq_open, &[name.at(), (libc::O_RDWR | libc::O_NONBLOCK) as usize, 0, 0]);
@@ -32,7 +32,7 @@ pub(crate) fn queue(arguments: &[String]) -> AttackResult {
 const STEP_BYTES: usize = 8 << 20;
 const STEP: Duration = Duration::from_millis(15);
 
-/// Takes at most so many MiB of memory and holds it for a while. The kind is one of `anon`, `shared`, `memfd`,
+/// Allocates up to this many MiB of memory and holds it for a while. The kind is one of `anon`, `shared`, `memfd`,
 /// `tmp` or `many`.
 pub(crate) fn hoard(arguments: &[String]) -> AttackResult {
     let steps = (number(arguments, 1).clamp(8, 1024) as usize) << 20 >> 23;
@@ -51,7 +51,7 @@ pub(crate) fn hoard(arguments: &[String]) -> AttackResult {
     AttackResult::worked(format!("held {} MiB", steps * 8))
 }
 
-/// The kind of memory.
+/// A kind of memory.
 #[derive(Clone, Copy)]
 enum Memory {
     Anonymous,
@@ -71,7 +71,7 @@ impl Memory {
     }
 }
 
-/// The memory that is held.
+/// The held memory.
 #[derive(Default)]
 struct HeldMemory {
     blocks: Vec<Vec<u8>>,
@@ -111,7 +111,7 @@ impl HeldMemory {
     }
 }
 
-/// Starts eight processes that take an eighth each.
+/// Starts eight processes that each allocate an eighth.
 fn many(steps: usize) -> AttackResult {
     let share = (steps * 8 / 8).max(8).to_string();
     let start = || {

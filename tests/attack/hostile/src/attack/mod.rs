@@ -1,6 +1,7 @@
-//! The table of attacks, by name.
+//! The table of attacks by name.
 //!
-//! An attack is a function from its arguments to [`AttackResult`]. Several rows of the table may use one attack with other arguments.
+//! An attack is a function from its arguments to an [`AttackResult`]. Several rows of the table may use the same attack
+//! with different arguments.
 
 mod credentials;
 mod files;
@@ -22,31 +23,31 @@ use raw::Errno;
 use serde::Serialize;
 use std::process::ExitCode;
 
-/// The result of an attack, as seen from inside.
+/// The result of an attack as seen from inside of the sandbox.
 #[derive(Debug, Serialize)]
 pub(crate) struct AttackResult {
-    /// The name of the attack.
+    /// Name of the attack.
     attack: &'static str,
-    /// True if it succeeded.
+    /// True if the attack succeeded.
     worked: bool,
-    /// The name of the error, or what was achieved.
+    /// Name of the error, or what the attack achieved.
     answer: String,
-    /// The data that it read; the battery searches it for canaries.
+    /// Data that the attack read. The battery searches it for canaries.
     loot: String,
 }
 
 impl AttackResult {
-    /// It succeeded.
+    /// Returns the result of an attack that succeeded.
     pub(crate) fn worked(answer: impl Into<String>) -> Self {
         Self { attack: "", worked: true, answer: answer.into(), loot: String::new() }
     }
 
-    /// It was stopped.
+    /// Returns the result of an attack that was stopped.
     pub(crate) fn stopped(answer: impl ToString) -> Self {
         Self { attack: "", worked: false, answer: answer.to_string(), loot: String::new() }
     }
 
-    /// Succeeded if the call did.
+    /// Returns success if the call succeeded.
     pub(crate) fn from_result<T>(answer: Result<T, impl Into<Errno>>) -> Self {
         match answer {
             Ok(_) => Self::worked("ok"),
@@ -54,7 +55,7 @@ impl AttackResult {
         }
     }
 
-    /// Succeeded if the kernel examined the arguments of the call.
+    /// Returns success if the kernel examined the arguments of the call.
     pub(crate) fn reached<T>(answer: Result<T, impl Into<Errno>>) -> Self {
         match answer.map_err(Into::into) {
             Ok(_) => Self::worked("ok"),
@@ -63,7 +64,7 @@ impl AttackResult {
         }
     }
 
-    /// Adds what it read.
+    /// Adds the data that the attack read.
     pub(crate) fn with(mut self, loot: impl AsRef<[u8]>) -> Self {
         let text = String::from_utf8_lossy(loot.as_ref());
         self.loot = text.chars().take(4096).collect();
@@ -138,18 +139,18 @@ pub(crate) fn report(result: &AttackResult) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Prints the name of every attack. The exit code 2 means that no such attack exists.
+/// Prints the name of every attack. Exit code 2 means that no attack has the requested name.
 fn list() -> ExitCode {
     ATTACKS.iter().for_each(|(name, _)| println!("{name}"));
     ExitCode::from(2)
 }
 
-/// An argument, or an empty text.
+/// Returns an argument, or an empty text.
 pub(crate) fn word(arguments: &[String], index: usize) -> &str {
     arguments.get(index).map_or("", String::as_str)
 }
 
-/// An argument as a number; 0 if it is not a number.
+/// Returns an argument as a number, or 0 if it is not a number.
 pub(crate) fn number(arguments: &[String], index: usize) -> i64 {
     let text = word(arguments, index);
     match text.strip_prefix("0x") {
@@ -158,7 +159,7 @@ pub(crate) fn number(arguments: &[String], index: usize) -> i64 {
     }
 }
 
-/// Starts this program again with another attack.
+/// Starts this program as a new process with another attack.
 pub(crate) fn again(words: &[&str]) -> std::io::Result<std::process::Child> {
     std::process::Command::new("/proc/self/exe").args(words).stdin(std::process::Stdio::null()).spawn()
 }

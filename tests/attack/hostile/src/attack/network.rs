@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_millis(400);
 
-/// Connects to each given address and sends a word.
+/// Tries to connect to each address and to send a word.
 pub(crate) fn tcp(arguments: &[String]) -> AttackResult {
     let mut last = AttackResult::stopped("no address");
     for text in arguments {
@@ -24,7 +24,7 @@ pub(crate) fn tcp(arguments: &[String]) -> AttackResult {
     last
 }
 
-/// Sends a word and waits for an answer. An accepted datagram alone proves nothing; the listener is the witness.
+/// Sends a word and waits for an answer. A datagram that was sent proves nothing. The listener is the witness.
 pub(crate) fn udp(arguments: &[String]) -> AttackResult {
     let Ok(address) = word(arguments, 0).parse::<SocketAddr>() else { return AttackResult::stopped("no address") };
     let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
@@ -38,12 +38,12 @@ pub(crate) fn udp(arguments: &[String]) -> AttackResult {
     AttackResult::from_result(ask().map_err(errno))
 }
 
-/// A timeout has no error number.
+/// Returns the number of an error, or `ETIMEDOUT` if it has none.
 fn errno(error: io::Error) -> Errno {
     Errno(error.raw_os_error().unwrap_or(libc::ETIMEDOUT))
 }
 
-/// Connects to each given path.
+/// Tries to connect to each path.
 pub(crate) fn unix(arguments: &[String]) -> AttackResult {
     let mut last = AttackResult::stopped("no path");
     for path in arguments {
@@ -61,7 +61,7 @@ pub(crate) fn unix_datagram(arguments: &[String]) -> AttackResult {
     AttackResult::from_result(sent)
 }
 
-/// Connects one end of a socket pair to a path.
+/// Sends a datagram from one end of a socket pair to a path.
 pub(crate) fn pair(arguments: &[String]) -> AttackResult {
     let sent = UnixDatagram::pair().and_then(|(end, _other)| end.send_to(b"hostile", word(arguments, 0)));
     AttackResult::from_result(sent)
@@ -74,7 +74,7 @@ pub(crate) fn abstract_socket(arguments: &[String]) -> AttackResult {
     AttackResult::from_result(connected.and_then(|mut stream| stream.write_all(b"hostile")))
 }
 
-/// Makes a socket: family, kind, protocol.
+/// Creates a socket. Arguments: family, type, protocol.
 pub(crate) fn socket(arguments: &[String]) -> AttackResult {
     let at = |index| number(arguments, index) as usize;
     match raw(libc::SYS_socket, &[at(0), at(1), at(2)]) {
@@ -83,7 +83,7 @@ pub(crate) fn socket(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Listens on a port until the host has tried to connect. The host observes whether it could.
+/// Listens on a port until the host has tried to connect. The host checks whether the connection succeeded.
 pub(crate) fn listen(arguments: &[String]) -> AttackResult {
     let listener = match TcpListener::bind(format!("0.0.0.0:{}", word(arguments, 0))) {
         Ok(listener) => listener,

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
 
-/// Creates a symbolic link to the first path at the second, and writes through it.
+/// Creates a symbolic link to the first path at the second, and writes through the link.
 pub(crate) fn symlink_write(arguments: &[String]) -> AttackResult {
     let (target, link) = (word(arguments, 0), word(arguments, 1));
     let _older = fs::remove_file(link);
@@ -21,7 +21,7 @@ pub(crate) fn symlink_write(arguments: &[String]) -> AttackResult {
     AttackResult::from_result(file.and_then(|mut file| file.write_all(b"hostile was here\n")))
 }
 
-/// Creates a symbolic link to the first path at the second, and reads through it.
+/// Creates a symbolic link to the first path at the second, and reads through the link.
 pub(crate) fn symlink_read(arguments: &[String]) -> AttackResult {
     let (target, link) = (word(arguments, 0), word(arguments, 1));
     let _older = fs::remove_file(link);
@@ -31,7 +31,7 @@ pub(crate) fn symlink_read(arguments: &[String]) -> AttackResult {
     files::read(&[link.to_owned()])
 }
 
-/// Creates a hard link, and writes through it if the third argument is `write`.
+/// Creates a hard link, and writes through the link if the third argument is `write`.
 pub(crate) fn hardlink(arguments: &[String]) -> AttackResult {
     let (target, link) = (word(arguments, 0), word(arguments, 1));
     match fs::hard_link(target, link) {
@@ -58,7 +58,7 @@ pub(crate) fn replace(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Makes a device: path, `char` or `block`, its number.
+/// Creates a device. Arguments: path, `char` or `block`, device number.
 pub(crate) fn mknod(arguments: &[String]) -> AttackResult {
     let kind = if word(arguments, 1) == "block" { libc::S_IFBLK } else { libc::S_IFCHR };
     let device = usize::try_from(number(arguments, 2)).unwrap_or(0);
@@ -69,7 +69,7 @@ fn node(path: &Path, kind: u32, device: usize) -> Result<usize, Errno> {
     raw(libc::SYS_mknodat, &[AT_CWD, Text::of_path(path).at(), (kind | 0o666) as usize, device])
 }
 
-/// Creates a program with set-id bits in its initial mode, without a call of chmod.
+/// Creates a program with set-id bits in its initial mode, without calling chmod.
 pub(crate) fn create_mode(arguments: &[String]) -> AttackResult {
     let path = Path::new(word(arguments, 0));
     let mode = u32::from_str_radix(word(arguments, 1), 8).unwrap_or(0o4755);
@@ -85,8 +85,8 @@ pub(crate) fn create_mode(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Creates a file with a name that could deceive a reader or break a parser: `newline`, `escape`, `bytes`, `option`, `bidi`, `c1`,
-/// `zero-width`, `separator`, `tag`, or the longest one.
+/// Creates a file with a name that could deceive a reader or break a parser: `newline`, `escape`, `bytes`, `option`,
+/// `bidi`, `c1`, `zero-width`, `separator`, `tag`, or otherwise the longest possible name.
 pub(crate) fn odd_name(arguments: &[String]) -> AttackResult {
     let long = "n".repeat(255);
     let name: &[u8] = match word(arguments, 1) {
@@ -117,7 +117,7 @@ pub(crate) fn deep(arguments: &[String]) -> AttackResult {
     AttackResult::from_result(result)
 }
 
-/// Makes many empty files.
+/// Creates many empty files.
 pub(crate) fn many(arguments: &[String]) -> AttackResult {
     for index in 0..number(arguments, 1) {
         if let Err(error) = fs::write(format!("{}/many-{index}", word(arguments, 0)), "") {
@@ -127,13 +127,13 @@ pub(crate) fn many(arguments: &[String]) -> AttackResult {
     AttackResult::worked("all of them")
 }
 
-/// Creates a sparse file with a length of a terabyte.
+/// Creates a sparse file of one terabyte.
 pub(crate) fn sparse(arguments: &[String]) -> AttackResult {
     let file = fs::File::create(word(arguments, 0));
     AttackResult::from_result(file.and_then(|file| file.write_all_at(b"end", 1 << 40)))
 }
 
-/// Writes files of 16 MiB until the disk is full, at most so many MiB in total.
+/// Writes files of 16 MiB until the disk is full, but at most this many MiB in total.
 pub(crate) fn fill(arguments: &[String]) -> AttackResult {
     let (folder, most) = (word(arguments, 0), number(arguments, 1));
     let block = vec![0x5a_u8; 1 << 20];
@@ -148,7 +148,8 @@ pub(crate) fn fill(arguments: &[String]) -> AttackResult {
     AttackResult::worked(format!("{most} MiB"))
 }
 
-/// Moves the parent of a protected file aside, changes the file, and moves the parent back: parent, file below it.
+/// Moves the parent of a protected file aside, changes the file, and moves the parent back. Arguments: parent, path of
+/// the file below it.
 pub(crate) fn rename_ancestor(arguments: &[String]) -> AttackResult {
     let (parent, inside) = (word(arguments, 0), word(arguments, 1));
     let aside = format!("{parent}-aside");
@@ -156,7 +157,7 @@ pub(crate) fn rename_ancestor(arguments: &[String]) -> AttackResult {
     AttackResult::from_result(moved.and_then(|()| fs::rename(&aside, parent)))
 }
 
-/// Puts a program in a folder that a search for programs may contain.
+/// Creates a program in a folder that may be in a search path for programs.
 pub(crate) fn plant_program(arguments: &[String]) -> AttackResult {
     let path = word(arguments, 0);
     let wrote = fs::write(path, "#!/bin/sh\necho hijacked\n");

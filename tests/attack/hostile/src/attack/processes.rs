@@ -18,7 +18,7 @@ pub(crate) fn ptrace(arguments: &[String]) -> AttackResult {
     AttackResult::from_result(raw(libc::SYS_ptrace, &[libc::PTRACE_SEIZE as usize, process(arguments)]))
 }
 
-/// Reads another process's memory: process, address, length.
+/// Reads the memory of another process. Arguments: process, address, length.
 pub(crate) fn vm_read(arguments: &[String]) -> AttackResult {
     let bytes = number(arguments, 2).clamp(1, 4096) as usize;
     let mut buffer = vec![0_u8; bytes];
@@ -30,7 +30,7 @@ pub(crate) fn vm_read(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Writes another process's memory: process, address.
+/// Writes to the memory of another process. Arguments: process, address.
 pub(crate) fn vm_write(arguments: &[String]) -> AttackResult {
     let bytes = *b"hostile";
     let (here, there) = ([bytes.as_ptr() as usize, bytes.len()], [number(arguments, 1) as usize, bytes.len()]);
@@ -38,7 +38,7 @@ pub(crate) fn vm_write(arguments: &[String]) -> AttackResult {
     AttackResult::from_result(raw(libc::SYS_process_vm_writev, &vectors))
 }
 
-/// Takes a descriptor from another process: process, the descriptor's number there.
+/// Duplicates a descriptor of another process. Arguments: process, number of the descriptor there.
 pub(crate) fn pidfd_getfd(arguments: &[String]) -> AttackResult {
     let taken = raw(libc::SYS_pidfd_open, &[process(arguments), 0])
         .and_then(|pidfd| raw(libc::SYS_pidfd_getfd, &[pidfd, number(arguments, 1) as usize, 0]));
@@ -58,7 +58,7 @@ pub(crate) fn kcmp(arguments: &[String]) -> AttackResult {
     AttackResult::from_result(raw(libc::SYS_kcmp, &[own, process(arguments), 1, 0, 0]))
 }
 
-/// Sends a signal: process (negative for a group, -1 for all processes), signal.
+/// Sends a signal. Arguments: process (negative for a group, -1 for all processes), signal.
 pub(crate) fn kill(arguments: &[String]) -> AttackResult {
     AttackResult::from_result(raw(libc::SYS_kill, &[process(arguments), number(arguments, 1) as usize]))
 }
@@ -86,8 +86,8 @@ pub(crate) fn sigqueue(arguments: &[String]) -> AttackResult {
     AttackResult::from_result(raw(libc::SYS_rt_sigqueueinfo, &vectors))
 }
 
-/// Makes the kernel send the signal: a process becomes the owner of a pipe that becomes readable. Only the victim knows if it
-/// arrived.
+/// Makes the kernel send a signal: the other process becomes the owner of a pipe that then becomes readable. Only the
+/// victim knows whether the signal arrived.
 pub(crate) fn owner_signal(arguments: &[String]) -> AttackResult {
     let send = || -> Result<usize, Errno> {
         let (reader, writer) = pipe()?;
@@ -100,7 +100,8 @@ pub(crate) fn owner_signal(arguments: &[String]) -> AttackResult {
     AttackResult::from_result(send())
 }
 
-/// Without a sandbox, the first process is the machine's own. Setting the values that it already has does not disturb it.
+/// Returns true for process 1. Without a sandbox it belongs to the machine, so attacks set only values that it already
+/// has.
 fn is_first(arguments: &[String]) -> bool {
     process(arguments) == 1
 }
@@ -148,7 +149,7 @@ pub(crate) fn affinity(arguments: &[String]) -> AttackResult {
     AttackResult::from_result(raw(libc::SYS_sched_setaffinity, &[process(arguments), 128, mask.as_ptr() as usize]))
 }
 
-/// Searches the visible processes for one.
+/// Searches all visible processes for one whose command line contains a text.
 pub(crate) fn processes(arguments: &[String]) -> AttackResult {
     let wanted = word(arguments, 0);
     let Ok(entries) = fs::read_dir("/proc") else { return AttackResult::stopped("no /proc") };
@@ -175,7 +176,7 @@ pub(crate) fn priority(_: &[String]) -> AttackResult {
     AttackResult::from_result(raw(libc::SYS_setpriority, &[0, 0, (-10_isize) as usize]))
 }
 
-/// Asks for real-time priority.
+/// Requests real-time priority.
 pub(crate) fn realtime(_: &[String]) -> AttackResult {
     let priority = [1_i32];
     AttackResult::from_result(raw(

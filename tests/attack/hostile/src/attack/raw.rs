@@ -1,7 +1,7 @@
 //! System calls by number, and the names of their errors.
 //!
-//! The only unsafe code of the hostile program. It makes any call with any numbers on purpose: the sandbox must withstand all of them.
-//! A wrong call can only damage this short-lived process.
+//! This is the only unsafe code of the hostile program. It makes any call with any arguments on purpose, because the
+//! sandbox must withstand all of them. A wrong call can only damage this short-lived process.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The number of an error, shown by its name.
+/// The number of an error. It is displayed as the error's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Errno(pub(crate) i32);
 
@@ -17,7 +17,7 @@ impl Errno {
     pub(crate) const PERM: Self = Self(libc::EPERM);
     pub(crate) const NOSYS: Self = Self(libc::ENOSYS);
 
-    /// True if the call was refused or does not exist, so that it reached nothing.
+    /// Returns true if the call was refused or does not exist, so that it had no effect.
     pub(crate) fn is_refusal(self) -> bool {
         matches!(self.0, libc::EPERM | libc::EACCES | libc::ENOSYS)
     }
@@ -65,7 +65,7 @@ pub(crate) fn raw(number: libc::c_long, arguments: &[usize]) -> Result<usize, Er
     usize::try_from(answer).map_err(|_| Errno::from(io::Error::last_os_error()))
 }
 
-/// A text for the kernel: its bytes and a NUL.
+/// A text for the kernel: the bytes of the text and a NUL.
 pub(crate) struct Text(Vec<u8>);
 
 impl Text {
@@ -77,7 +77,7 @@ impl Text {
         Self(path.as_os_str().as_bytes().iter().copied().chain([0]).collect())
     }
 
-    /// The address, as an argument.
+    /// Returns the address of the text, as an argument.
     pub(crate) fn at(&self) -> usize {
         self.0.as_ptr() as usize
     }
@@ -91,7 +91,7 @@ impl Deref for Text {
     }
 }
 
-/// Copies bytes from an address of this process's own memory, through a pipe.
+/// Copies bytes from an address in the memory of this process, through a pipe.
 pub(crate) fn peek(address: usize, bytes: usize) -> Result<Vec<u8>, Errno> {
     let (reader, writer) = pipe()?;
     let length = raw(libc::SYS_write, &[writer, address, bytes])?;
@@ -101,7 +101,7 @@ pub(crate) fn peek(address: usize, bytes: usize) -> Result<Vec<u8>, Errno> {
     found
 }
 
-/// Copies bytes to an address of this process's own memory, through a pipe.
+/// Copies bytes to an address in the memory of this process, through a pipe.
 pub(crate) fn poke(address: usize, bytes: &[u8]) -> Result<(), Errno> {
     let (reader, writer) = pipe()?;
     raw(libc::SYS_write, &[writer, bytes.as_ptr() as usize, bytes.len()])?;
@@ -111,7 +111,7 @@ pub(crate) fn poke(address: usize, bytes: &[u8]) -> Result<(), Errno> {
     done.map(|_| ())
 }
 
-/// Reads at most so many bytes from a descriptor.
+/// Reads at most `bytes_max` bytes from a descriptor.
 pub(crate) fn read(descriptor: usize, bytes_max: usize) -> Result<Vec<u8>, Errno> {
     let mut buffer = vec![0_u8; bytes_max];
     let got = raw(libc::SYS_read, &[descriptor, buffer.as_mut_ptr() as usize, bytes_max])?;
@@ -119,7 +119,7 @@ pub(crate) fn read(descriptor: usize, bytes_max: usize) -> Result<Vec<u8>, Errno
     Ok(buffer)
 }
 
-/// Makes a pipe: its reading and its writing end.
+/// Creates a pipe. Returns its reading and its writing end.
 pub(crate) fn pipe() -> Result<(usize, usize), Errno> {
     let mut ends = [0_i32; 2];
     raw(libc::SYS_pipe2, &[ends.as_mut_ptr() as usize, 0])?;

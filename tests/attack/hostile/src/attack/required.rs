@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Command, Stdio};
 
-/// Runs a server and its client on the loopback.
+/// Runs a server and its client on the loopback address.
 pub(crate) fn loopback(_: &[String]) -> AttackResult {
     let talk = || -> io::Result<String> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -46,7 +46,7 @@ fn spoken(said: io::Result<String>) -> AttackResult {
     }
 }
 
-/// The given folder, or the folder for temporary files.
+/// Returns the folder of the first argument, or the folder for temporary files.
 fn folder(arguments: &[String]) -> String {
     match word(arguments, 0) {
         "" => std::env::var("TMPDIR").unwrap_or_else(|_| "/tmp".to_owned()),
@@ -54,7 +54,7 @@ fn folder(arguments: &[String]) -> String {
     }
 }
 
-/// Opens a pseudo-terminal, writes to its leader and reads from its terminal.
+/// Opens a pseudo terminal, writes to its leader and reads from the terminal.
 pub(crate) fn pty(_: &[String]) -> AttackResult {
     let talk = || -> Result<Vec<u8>, Errno> {
         let (leader, terminal) = terminal::pair()?;
@@ -69,7 +69,7 @@ pub(crate) fn pty(_: &[String]) -> AttackResult {
     }
 }
 
-/// Starts sixteen threads that each count.
+/// Starts sixteen threads that each return a number.
 pub(crate) fn threads(_: &[String]) -> AttackResult {
     let threads: Vec<_> = (0..16_u64).map(|index| std::thread::Builder::new().spawn(move || index)).collect();
     let sum: Option<u64> = threads.into_iter().map(|thread| thread.ok().and_then(|thread| thread.join().ok())).sum();
@@ -85,7 +85,7 @@ pub(crate) fn fork(_: &[String]) -> AttackResult {
     }
 }
 
-/// Writes a file beside another and replaces that by a rename, as editors do.
+/// Writes a new file in the same folder and renames it over the old one, as editors do.
 pub(crate) fn replace_file(arguments: &[String]) -> AttackResult {
     let (path, beside) = (word(arguments, 0), format!("{}.new", word(arguments, 0)));
     let done = fs::write(&beside, "replaced\n").and_then(|()| fs::rename(&beside, path)).and_then(|()| fs::read(path));
@@ -96,7 +96,7 @@ pub(crate) fn replace_file(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Creates a file that must not exist.
+/// Creates a file with `O_EXCL`, which fails if the file exists.
 pub(crate) fn create_new(arguments: &[String]) -> AttackResult {
     let file = OpenOptions::new().write(true).create_new(true).open(word(arguments, 0));
     AttackResult::from_result(file.and_then(|mut file| file.write_all(b"created\n")))
@@ -123,7 +123,7 @@ pub(crate) fn remove_file(arguments: &[String]) -> AttackResult {
     AttackResult::from_result(fs::remove_file(word(arguments, 0)))
 }
 
-/// Creates a file and removes it at once.
+/// Creates a file and removes it immediately.
 pub(crate) fn temp_file(arguments: &[String]) -> AttackResult {
     let path = format!("{}/passing-{}", folder(arguments), number(arguments, 1));
     let done = fs::write(&path, "x").and_then(|()| fs::remove_file(&path));
@@ -148,7 +148,7 @@ pub(crate) fn devices(_: &[String]) -> AttackResult {
     AttackResult::from_result(try_all())
 }
 
-/// Reads facts about the machine: processors, memory, load, versions, settings.
+/// Reads information about the machine: processors, memory, load, versions, settings.
 pub(crate) fn machine(_: &[String]) -> AttackResult {
     const ASKED: [&str; 11] = [
         "cpuinfo",
@@ -170,7 +170,7 @@ pub(crate) fn machine(_: &[String]) -> AttackResult {
     }
 }
 
-/// Reads a process's facts about itself.
+/// Reads information of the process about itself.
 pub(crate) fn proc_self(_: &[String]) -> AttackResult {
     AttackResult::from_result(fs::read_to_string("/proc/self/maps").and_then(|_| fs::read_link("/proc/self/exe")))
 }

@@ -1,6 +1,6 @@
-//! Attacks by processes: too many, endless, ones that ignore signals, ones that leave their parent.
+//! Attacks by processes: too many processes, endless ones, ones that ignore signals, and ones that leave their parent.
 //!
-//! Each attack ends by itself, so that a hole in the sandbox costs seconds and not the machine.
+//! Each attack ends without intervention after some seconds, so that a hole in the sandbox does not block the machine.
 
 use super::raw::{Errno, raw};
 use super::{AttackResult, again, number};
@@ -8,10 +8,10 @@ use std::io::Write;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longest life of a process that stays.
+/// Maximum lifetime of a process that the attack leaves behind.
 const LIFE: Duration = Duration::from_secs(20);
 
-/// Forks so many children, which only wait.
+/// Forks this many children, which only sleep.
 pub(crate) fn forks(arguments: &[String]) -> AttackResult {
     let wanted = number(arguments, 0).clamp(1, 600);
     for made in 0..wanted {
@@ -31,7 +31,7 @@ pub(crate) fn forks(arguments: &[String]) -> AttackResult {
     AttackResult::worked(format!("{wanted} processes"))
 }
 
-/// Uses the processor in so many threads.
+/// Uses the processor in this many threads.
 pub(crate) fn spin(arguments: &[String]) -> AttackResult {
     let end = Instant::now() + LIFE;
     let turn = move || {
@@ -47,13 +47,13 @@ pub(crate) fn spin(arguments: &[String]) -> AttackResult {
     AttackResult::worked("spun to the end")
 }
 
-/// Sleeps past every time limit.
+/// Sleeps longer than every time limit.
 pub(crate) fn sleep(_: &[String]) -> AttackResult {
     std::thread::sleep(LIFE);
     AttackResult::worked("slept to the end")
 }
 
-/// Writes so many MiB to its own output: lines, or one endless line.
+/// Writes this many MiB to standard output, as lines or as one endless line.
 pub(crate) fn flood(arguments: &[String]) -> AttackResult {
     let mut block = vec![b'x'; 1 << 20];
     if super::word(arguments, 1) == "lines" {
@@ -72,7 +72,7 @@ pub(crate) fn flood(arguments: &[String]) -> AttackResult {
     AttackResult::worked("all written")
 }
 
-/// Closes its own output and keeps running.
+/// Closes standard output and standard error and keeps running.
 pub(crate) fn close_output(_: &[String]) -> AttackResult {
     super::raw::close(1);
     super::raw::close(2);
@@ -80,7 +80,7 @@ pub(crate) fn close_output(_: &[String]) -> AttackResult {
     AttackResult::worked("went on to the end")
 }
 
-/// Leaves a process behind by two forks and a new session. The witness searches for the argument.
+/// Leaves a process behind by two forks and a new session. The witness searches for the argument in the process list.
 pub(crate) fn daemon(arguments: &[String]) -> AttackResult {
     let left = Command::new("/proc/self/exe")
         .args(["linger", super::word(arguments, 0), "twice"])
@@ -93,7 +93,7 @@ pub(crate) fn daemon(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Forks in a new session, ends the parent, and keeps running. It keeps the output open.
+/// Forks twice, each time into a new session, ends the parents, and keeps running with open output.
 pub(crate) fn linger(arguments: &[String]) -> AttackResult {
     for _ in 0..2 {
         match raw(libc::SYS_clone, &[libc::SIGCHLD as usize, 0, 0, 0, 0]) {
@@ -116,7 +116,7 @@ pub(crate) fn stubborn(_: &[String]) -> AttackResult {
     AttackResult::worked("stayed to the end")
 }
 
-/// Starts processes that constantly replace themselves by a fork, so that no list of them is complete.
+/// Starts processes that continuously replace themselves by a fork, so that no list of them is complete.
 pub(crate) fn racers(arguments: &[String]) -> AttackResult {
     for _ in 0..number(arguments, 0).clamp(1, 64) {
         if let Err(error) = again(&["race", super::word(arguments, 1)]) {
@@ -127,7 +127,7 @@ pub(crate) fn racers(arguments: &[String]) -> AttackResult {
     AttackResult::worked("running")
 }
 
-/// One such process: forks and ends, repeatedly, for at most a few seconds.
+/// Forks and exits repeatedly for some seconds, as one of the processes of [`racers`].
 pub(crate) fn race() -> ExitCode {
     let end = Instant::now() + Duration::from_secs(8);
     ignore_signals();

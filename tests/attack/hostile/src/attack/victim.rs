@@ -1,7 +1,8 @@
-//! The victim: a process outside the sandbox that holds canaries and reports whether they changed.
+//! The victim: a process outside of the sandbox that holds canaries and reports whether they have changed.
 //!
-//! It holds a canary in its memory, its arguments, an open file, a shared segment and a message queue. It answers each line on its
-//! standard input with a line on its output. It ends when its input closes, and leaves nothing behind.
+//! It holds a canary in its memory, its arguments, an open file, a shared segment and a message queue. It answers each
+//! line on its standard input with a line on its standard output. It ends when its input is closed, and leaves nothing
+//! behind.
 
 use super::raw::{Text, poke, raw};
 use super::word;
@@ -10,7 +11,7 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The places of the victim's canaries.
+/// Where the victim holds its canaries.
 #[derive(Serialize)]
 struct VictimReport<'q> {
     process: u32,
@@ -21,13 +22,14 @@ struct VictimReport<'q> {
     queue: Option<&'q str>,
 }
 
-/// Holds the canary of the first argument, and the file of the second open, until the standard input ends.
+/// Holds the canary of the first argument, and an open descriptor of the file in the second argument, until standard
+/// input is closed.
 pub(crate) fn victim(arguments: &[String]) -> ExitCode {
     let kill = libc::SIGKILL as usize;
     let _dies_with_us = raw(libc::SYS_prctl, &[libc::PR_SET_PDEATHSIG as usize, kill, 0, 0, 0]);
-    // Every process of the same user may inspect this one, as far as the host allows.
+    // Every process of the same user may trace this one, as far as the host allows.
     let _any_tracer = raw(libc::SYS_prctl, &[0x5961_6d61, usize::MAX, 0, 0, 0]);
-    // A harmless signal: it stays pending, where the witness sees it.
+    // A harmless signal that stays pending, so that the witness can see it.
     let (block, urgent) = (libc::SIG_BLOCK as usize, [1_u64 << (libc::SIGURG - 1)]);
     let _noted = raw(libc::SYS_rt_sigprocmask, &[block, urgent.as_ptr() as usize, 0, 8]);
     let canary = word(arguments, 0).as_bytes().to_vec();
@@ -58,7 +60,7 @@ fn print_line(line: &str) -> bool {
     writeln!(out, "{line}").and_then(|()| out.flush()).is_ok()
 }
 
-/// A shared segment that holds the canary. It is marked for removal at once and lives as long as this process.
+/// Creates a shared segment with the canary. It is marked for removal immediately and exists as long as this process.
 fn shared(canary: &[u8]) -> Option<usize> {
     let segment = raw(libc::SYS_shmget, &[0, 4096, 0o666 | libc::IPC_CREAT as usize]).ok()?;
     let address = raw(libc::SYS_shmat, &[segment, 0, 0]).ok()?;
@@ -67,7 +69,7 @@ fn shared(canary: &[u8]) -> Option<usize> {
     Some(segment)
 }
 
-/// A queue with the canary as its only message.
+/// Creates a queue with the canary as its only message.
 fn post(name: &str, canary: &[u8]) -> bool {
     let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR;
     let queue = raw(libc::SYS_mq_open, &[Text::new(name).at(), flags as usize, 0o666, 0]);

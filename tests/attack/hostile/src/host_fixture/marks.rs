@@ -1,8 +1,9 @@
-//! The random texts of one fixture: the canary, which must not leak, and the mark, by which the host finds processes and files.
+//! The random texts of one fixture: the canary, which must not leak, and the mark, by which the host finds processes
+//! and files.
 
 use std::io;
 
-/// A secret text. Wherever it appears inside a sandbox or in an output, a secret has leaked.
+/// A secret text. If it appears inside a sandbox or in an output, a secret has leaked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Canary(String);
 
@@ -32,7 +33,7 @@ impl Mark {
         Ok(Self(format!("glovebox-attack-{}", random()?)))
     }
 
-    /// Takes the mark that another process printed.
+    /// Creates the mark that another process printed.
     pub fn from_text(text: String) -> Self {
         Self(text)
     }
@@ -42,7 +43,7 @@ impl Mark {
         &self.0
     }
 
-    /// The name of files that attacks plant outside.
+    /// Returns the name of files that attacks plant outside of the sandbox.
     pub(super) fn planted(&self) -> String {
         format!("planted-{}", self.0)
     }

@@ -1,7 +1,9 @@
-//! Attacks by a component on files outside its scope, by every kind of path and operation, and on grants it does not have.
+//! Attacks by a component on files outside of its scope, by every kind of path and operation, and on grants that it
+//! does not have.
 //!
-//! In its tree everything is readable. `out/`, `src/main.rs` and `go.mod` (which does not exist) are writable, `scenarios/holdout` is
-//! hidden. The tree has prepared symbolic and hard links. Its absolute path is `/home/me/proj`.
+//! The component may read its whole tree except for `scenarios/holdout`, which is hidden. It may write `out/`,
+//! `src/main.rs` and `go.mod`, which does not exist. The tree has prepared symbolic and hard links. Its absolute path
+//! is `/home/me/proj`.
 
 use crate::row::{Payload, Proof, Row, Source};
 

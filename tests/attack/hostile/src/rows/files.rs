@@ -1,4 +1,4 @@
-//! Attacks on files outside the workspace, on `/proc`, and on open descriptors.
+//! Attacks on files outside of the workspace, on `/proc`, and on open descriptors.
 
 use crate::row::{Limits, Payload, Proof, Row, Source};
 

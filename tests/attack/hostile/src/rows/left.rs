@@ -1,11 +1,12 @@
-//! Attacks across sandboxes: what one leaves for the next from the same template, and the template itself.
+//! Attacks across sandboxes: what one sandbox leaves for the next one from the same template, and attacks on the
+//! template.
 
 use crate::row::{Limits, Payload, Row, Source};
 
 const HOSTS_NETWORK: &str = "the figures are the host's; commands have no sockets to change them";
 const HOSTS_NAMESPACES: &str = "commands are in the host's namespaces";
 
-/// The limits of a row whose first part leaves something in a sandbox that has ended before.
+/// The limits of a row with a preparation that runs these arguments in another sandbox, which has ended before.
 const fn after(words: &'static [&'static str]) -> Limits {
     Limits { before: words, ..Limits::SHARED }
 }

@@ -1,7 +1,7 @@
-//! The table. One file per collection of attacks; the order is that of the output.
+//! The table, with one file per collection of attacks. The order of the rows is that of the output.
 //!
-//! `sandbox N` is an attack on host programs, `pipeline N` one from a pipeline's side, `component` one by a component on its files, `review N` a finding of a
-//! review.
+//! `sandbox N` is an attack by a host program, `pipeline N` one by a pipeline, `component` one by a component on its
+//! files, and `review N` a finding of a review.
 
 mod components;
 mod files;
@@ -19,7 +19,7 @@ mod workspace;
 
 use crate::row::Row;
 
-/// Every row.
+/// Returns all rows.
 pub fn all() -> Vec<Row> {
     let tables: [&[Row]; 13] = [
         files::ROWS,

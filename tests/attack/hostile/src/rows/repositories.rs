@@ -1,9 +1,9 @@
-//! Attacks by folders that git takes for a repository by what lies in them, whatever their names are.
+//! Attacks by folders that git takes for a repository because of their content, whatever their names are.
 
 use crate::row::{Payload, Proof, Row, Source};
 
 const STOPPED_BY: &str = "commit";
-/// Writes the settings of a repository whose file monitor is a program.
+/// Writes git settings of a repository whose file monitor is a program.
 macro_rules! settings {
     ($folder:literal) => {
         concat!(

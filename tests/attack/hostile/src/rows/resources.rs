@@ -1,10 +1,10 @@
-//! Attacks by using too much of a resource or running too long. Each runs in its own sandbox with its own limit.
+//! Attacks that use too much of a resource or run too long. Each has its own sandbox with its own limits.
 
 use crate::row::{Limits, Payload, Proof, Row, Source};
 
 const SMALL: Limits =
     Limits { command_memory_bytes: 96 << 20, timeout_ms: 8_000, tmp_bytes: 512 << 20, ..Limits::ALONE };
-/// The sandbox measures held memory and disk only after a moment.
+/// Longer timeout, because the sandbox measures held memory and disk space only after a delay.
 const HOLDING: Limits = Limits { timeout_ms: 20_000, ..SMALL };
 const FULL_DISK: Limits = Limits { disk_bytes: 24 << 20, timeout_ms: 20_000, ..Limits::ALONE };
 const NO_USER: &str =

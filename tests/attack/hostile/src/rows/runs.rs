@@ -1,4 +1,5 @@
-//! Attacks on what Glovebox keeps for its user: the key that signs runs, and the folders of other runs with their hold-outs.
+//! Attacks on files that Glovebox keeps for its user: the key that signs runs, and the folders of other runs with their
+//! hold-outs.
 
 use crate::row::{Payload, Row, Source};
 

@@ -1,4 +1,5 @@
-//! Attacks by shell text, as a pipeline's commands contain it. No layer of the sandbox reads the text. Only the state outside counts.
+//! Attacks by shell text, as it occurs in commands of a pipeline. No layer of the sandbox parses the text, so only the
+//! state outside of the sandbox counts.
 
 use crate::row::{Payload, Proof, Row, Source};
 

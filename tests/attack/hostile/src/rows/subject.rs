@@ -1,6 +1,7 @@
 //! Attacks by the program under test on its verifier: the verifier's files, processes, memory and verdict.
 //!
-//! Each runs by the command `subject`. The verifier has the hold-out, copies of it in its own folders, and a victim process.
+//! Each attack is started by the command `subject`. The verifier has the hold-out, copies of it in its own folders, and
+//! a victim process.
 
 use crate::row::{Limits, Payload, Proof, Row, Source};
 

@@ -1,4 +1,4 @@
-//! Attacks by files that a stage leaves in the workspace, and on what is committed of them.
+//! Attacks by files that a stage leaves in the workspace, and attacks on what is committed of its changes.
 
 use crate::row::{Limits, Payload, Proof, Row, Source};
 
