@@ -1,13 +1,13 @@
-//! The events of an answer in each wire format, as the providers document them.
+//! The events of a streamed answer in each wire format, as documented by the providers.
 
 use super::script::{Call, Turn};
 use glovebox_models::family::Family;
 use serde_json::{Value, json};
 
-/// Bytes of a piece of text.
+/// Maximum length of a piece of text, in characters.
 const PIECE: usize = 4096;
 
-/// Every event of an answer, in order.
+/// Returns all events of an answer in order.
 pub(super) fn events(family: Family, said: &Answer<'_>) -> Vec<String> {
     match family {
         Family::Openai => said.openai(),
@@ -18,17 +18,17 @@ pub(super) fn events(family: Family, said: &Answer<'_>) -> Vec<String> {
     }
 }
 
-/// An event with JSON data.
+/// Returns an event with JSON data.
 pub(super) fn json_event(data: &Value) -> String {
     format!("data: {data}")
 }
 
-/// An event with a name and JSON data, whose `type` is the name.
+/// Returns an event with JSON data. The event's name is the `type` of the data.
 fn named(data: &Value) -> String {
     format!("event: {}\ndata: {data}", data["type"].as_str().unwrap_or_default())
 }
 
-/// An event with more text.
+/// Returns an event with additional text.
 pub(super) fn more_text(family: Family, text: &str, model: &str) -> String {
     let data = match family {
         Family::Openai => json!({ "type": "response.output_text.delta", "output_index": 0, "delta": text }),
@@ -46,7 +46,7 @@ pub(super) fn more_text(family: Family, text: &str, model: &str) -> String {
     json_event(&data)
 }
 
-/// An answer with its model.
+/// An answer and the name of its model.
 pub(super) struct Answer<'a> {
     pub(super) turn: &'a Turn,
     pub(super) model: &'a str,
@@ -55,7 +55,8 @@ pub(super) struct Answer<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// The answer of a turn to a request of this length. Ids of calls contain the length, so no two turns of a conversation share an id.
+    /// Creates the answer of a turn to a request of this length. The ids of calls contain the length, so no two turns
+    /// of a conversation share an id.
     pub(super) fn new(turn: &'a Turn, model: &'a str, asked_bytes: usize) -> Self {
         let mut text = turn.text.to_owned();
         text.extend(std::iter::repeat_n('x', turn.fill_bytes));
@@ -69,7 +70,7 @@ impl Answer<'_> {
         characters.chunks(PIECE).map(String::from_iter).collect()
     }
 
-    /// The calls, each with an id.
+    /// Returns the calls, each with its id.
     pub(super) fn calls(&self) -> impl Iterator<Item = (String, &Call)> {
         self.turn.tool.iter().enumerate().map(|(at, call)| (format!("call_{}_{at}", self.asked_bytes), call))
     }
@@ -96,7 +97,7 @@ impl Answer<'_> {
         frames
     }
 
-    /// The response as it is when it has ended.
+    /// Returns the complete response, as it is at the end of the stream.
     pub(super) fn openai_response(&self) -> Value {
         let mut items = Vec::new();
         if let Some(thought) = &self.turn.thinking {
@@ -149,7 +150,7 @@ impl Answer<'_> {
         frames
     }
 
-    /// The message as it is when it begins.
+    /// Returns the message as it is at the beginning of the stream.
     pub(super) fn anthropic_message(&self) -> Value {
         let usage = self.turn.usage;
         let fresh = usage.input.saturating_sub(usage.cache_read).saturating_sub(usage.cache_write);
@@ -185,7 +186,7 @@ impl Answer<'_> {
         })
     }
 
-    /// The end, without a part.
+    /// Returns the last event, without content.
     pub(super) fn gemini_last(&self) -> Value {
         let usage = self.turn.usage;
         let mut last = self.gemini_chunk(Vec::new());
@@ -244,7 +245,7 @@ impl Answer<'_> {
         frames
     }
 
-    /// The end, without a text.
+    /// Returns the last event, without text.
     pub(super) fn ollama_last(&self) -> Value {
         let usage = self.turn.usage;
         let reason = if self.turn.length { "length" } else { "stop" };
@@ -252,7 +253,7 @@ impl Answer<'_> {
             "done": true, "done_reason": reason, "prompt_eval_count": usage.input, "eval_count": usage.output })
     }
 
-    /// The reason to finish: the first word with calls, the other one without.
+    /// Returns the finish reason: `with_calls` if the answer has calls, and `without` otherwise.
     fn word<'w>(&self, with_calls: &'w str, without: &'w str) -> &'w str {
         if self.turn.tool.is_empty() { without } else { with_calls }
     }

@@ -1,7 +1,8 @@
-//! A model provider whose answers are written in a file: for tests of pipelines, of agent programs, and of `glovebox-models`.
+//! A fake model provider whose answers are written in a file, for tests of pipelines, of agent programs, and of
+//! `glovebox-models`.
 //!
-//! It speaks every wire format on one port and knows the format by the path. It also does what providers do on bad days: refuse,
-//! stall, cut an answer off, answer as another model, never stop.
+//! It supports every wire format on one port and selects the format by the path. It can also fail like a real provider:
+//! refuse a request, stall, cut an answer off, answer as another model, or never stop.
 
 #![forbid(unsafe_code)]
 
@@ -25,13 +26,13 @@ use std::time::Duration;
 
 /// Time for which a stalled answer keeps its connection open.
 const STALL: Duration = Duration::from_secs(3600);
-/// Bytes of a piece of an answer that is filled up.
+/// Bytes per piece of an endless answer.
 const FILL_PIECE: usize = 64 << 10;
 
 /// The log of requests.
 pub type Log = Box<dyn Write + Send>;
 
-/// The provider.
+/// A fake provider.
 pub struct Fake {
     listener: TcpListener,
     shared: Arc<ServerState>,
@@ -44,25 +45,25 @@ struct ServerState {
 }
 
 impl Fake {
-    /// Listens at an address of this machine.
+    /// Listens at a local address.
     pub fn bind(address: SocketAddr, script: FakeScript, log: Log) -> io::Result<Self> {
         let used = Mutex::new(vec![0; script.turns.len()]);
         let shared = ServerState { script, used, log: Mutex::new(log) };
         Ok(Self { listener: TcpListener::bind(address)?, shared: Arc::new(shared) })
     }
 
-    /// Its address.
+    /// Returns the address of the provider.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Answers until the process ends.
+    /// Answers requests until the process ends.
     pub fn serve(&self) -> io::Result<()> {
         loop {
             let (stream, _) = self.listener.accept()?;
             let shared = Arc::clone(&self.shared);
             std::thread::spawn(move || {
-                // A caller that went away is no matter of the others.
+                // A failed connection does not affect the others.
                 let _ = shared.answer(stream);
             });
         }
@@ -106,7 +107,7 @@ impl ServerState {
         }
     }
 
-    /// The first turn that fits and is not used up.
+    /// Returns the first turn that fits the request and has not been used, or may be repeated.
     fn next_turn(&self, asking: &Request) -> Option<&Turn> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let turns = self.script.turns.iter().zip(used.iter_mut());
@@ -155,7 +156,7 @@ impl ServerState {
     }
 }
 
-/// Sends an answer that is not streamed, as well or as badly as the turn says.
+/// Sends an answer that is not streamed, with the stall, the endless text or the cut of the turn.
 fn say_whole(sending: &mut ResponseStream, turn: &Turn, body: &str) -> io::Result<()> {
     let (first, rest) = body.split_at(body.floor_char_boundary(body.len() / 2));
     sending.begin("application/json")?;
@@ -175,7 +176,7 @@ fn say_whole(sending: &mut ResponseStream, turn: &Turn, body: &str) -> io::Resul
     }
 }
 
-/// The wire format that a path belongs to.
+/// Returns the wire format that belongs to the path of a request.
 fn family(asking: &Request) -> Option<Family> {
     let path = asking.path.split('?').next().unwrap_or_default();
     let ends = [
@@ -189,7 +190,7 @@ fn family(asking: &Request) -> Option<Family> {
     ends.into_iter().find(|(end, _)| path.ends_with(end)).map(|(_, family)| family)
 }
 
-/// A request as JSON.
+/// Parses a request body as JSON.
 fn parsed(body: &[u8]) -> Value {
     serde_json::from_slice(body).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The server's side of HTTP/1.1: one request, one answer, in chunks where it is streamed.
+//! The server side of HTTP/1.1: one request and one answer per connection. A streamed answer is sent in chunks.
 
 use super::parsed;
 use glovebox_models::family::Family;
@@ -6,9 +6,9 @@ use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 
-/// Longest request, bytes.
+/// Maximum length of a request body, in bytes.
 const BODY_BYTES_MAX: u64 = 64 << 20;
-/// Longest head of a request, bytes.
+/// Maximum length of a request head, in bytes.
 const HEAD_BYTES_MAX: u64 = 64 << 10;
 
 /// A request.
@@ -19,7 +19,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Reads a request; none from a caller that sends nothing.
+    /// Reads a request. Returns `None` if the caller sends nothing.
     pub(super) fn read(stream: &TcpStream) -> io::Result<Option<Self>> {
         let mut reader = BufReader::new(stream);
         let mut head = String::new();
@@ -36,7 +36,7 @@ impl Request {
         Ok(Some(Self { path, body, head }))
     }
 
-    /// True if its head has this key in any of the headers that providers use.
+    /// Returns true if a header that providers use contains this key.
     pub(super) fn carries(&self, key: &str) -> bool {
         self.head
             .lines()
@@ -44,7 +44,7 @@ impl Request {
             .any(|(_, value)| value.strip_prefix("Bearer ").unwrap_or(value) == key)
     }
 
-    /// The model that is asked.
+    /// Returns the requested model.
     pub(super) fn model(&self) -> Option<&str> {
         let in_path = self.path.split_once("/models/").and_then(|(_, rest)| rest.split_once(':'));
         in_path.map(|(model, _)| model).or_else(|| {
@@ -54,7 +54,8 @@ impl Request {
         })
     }
 
-    /// True if the answer comes in pieces: always, or on request, as with the real provider.
+    /// Returns true if the answer must be streamed. As with the real provider, this depends on the path or on a field
+    /// of the request.
     pub(super) fn wants_stream(&self, family: Family) -> bool {
         match family {
             Family::Gemini => self.path.contains(":streamGenerateContent"),
@@ -63,13 +64,13 @@ impl Request {
         }
     }
 
-    /// Its body.
+    /// Returns the body as JSON.
     pub(super) fn json(&self) -> Value {
         parsed(&self.body)
     }
 }
 
-/// An answer on its way.
+/// The connection on which an answer is sent.
 pub(super) struct ResponseStream(TcpStream);
 
 impl ResponseStream {
@@ -77,7 +78,7 @@ impl ResponseStream {
         Self(stream)
     }
 
-    /// Sends a whole answer.
+    /// Sends a complete answer.
     pub(super) fn whole(&mut self, status: u16, retry_after: Option<u64>, body: &Value) -> io::Result<()> {
         let body = body.to_string();
         let retry_after = retry_after.map(|seconds| format!("retry-after: {seconds}\r\n")).unwrap_or_default();
@@ -88,7 +89,7 @@ impl ResponseStream {
         )
     }
 
-    /// Begins an answer in pieces.
+    /// Begins a chunked answer.
     pub(super) fn begin(&mut self, kind: &str) -> io::Result<()> {
         write!(
             self.0,
@@ -96,7 +97,7 @@ impl ResponseStream {
         )
     }
 
-    /// Sends an event in a piece of its own.
+    /// Sends an event as a chunk.
     pub(super) fn event(&mut self, family: Family, frame: &str) -> io::Result<()> {
         let frame = match family {
             Family::Ollama => format!("{}\n", frame.strip_prefix("data: ").unwrap_or(frame).trim_end()),
@@ -105,17 +106,17 @@ impl ResponseStream {
         self.piece(&frame)
     }
 
-    /// Sends a piece.
+    /// Sends a chunk.
     pub(super) fn piece(&mut self, text: &str) -> io::Result<()> {
         write!(self.0, "{:x}\r\n{text}\r\n", text.len())
     }
 
-    /// Ends an answer in pieces.
+    /// Ends a chunked answer.
     pub(super) fn end(&mut self) -> io::Result<()> {
         self.0.write_all(b"0\r\n\r\n")
     }
 
-    /// Promises a chunk and closes the connection.
+    /// Announces a chunk, sends only its beginning, and closes the connection.
     pub(super) fn break_off(&mut self) -> io::Result<()> {
         self.0.write_all(b"400\r\ndata: {\"")?;
         self.0.shutdown(Shutdown::Both)

@@ -1,23 +1,23 @@
-//! The answer of each provider for each kind of error: status and body, or the event of a stream.
+//! The error responses of each provider for each kind of error: status and body, or an event of the stream.
 
 use super::script::Turn;
 use glovebox_models::error::{ERRORS, ErrorKind};
 use glovebox_models::family::Family;
 use serde_json::{Value, json};
 
-/// The kind of a turn's error.
+/// Returns the kind of a turn's error.
 fn kind(turn: &Turn) -> ErrorKind {
     let name = turn.error.as_deref().unwrap_or_default();
     ERRORS.iter().find(|row| row.name == name).map_or(ErrorKind::Server, |row| row.kind)
 }
 
-/// Status and body.
+/// Returns the status and the body of the response.
 pub(super) fn body(family: Family, turn: &Turn) -> (u16, Value) {
     let said = ErrorBody::for_turn(family, turn);
     (said.status, said.error)
 }
 
-/// The event.
+/// Returns the event that reports the error in a stream.
 pub(super) fn event(family: Family, turn: &Turn) -> Value {
     let ErrorBody { error, code, message, .. } = ErrorBody::for_turn(family, turn);
     match family {
@@ -56,7 +56,7 @@ impl ErrorBody {
     }
 }
 
-/// The text of an error whose code says too little.
+/// Returns the error message, from which some kinds are recognised because their code is ambiguous.
 fn words(family: Family, kind: ErrorKind) -> String {
     match (family, kind) {
         (Family::Anthropic, ErrorKind::ContextLength) => {

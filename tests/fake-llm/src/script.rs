@@ -1,6 +1,7 @@
 //! The file with the answers: `[[answer]]` tables in the order in which they are used.
 //!
-//! An answer with `when` is for requests that contain this text. Any unknown field or value is an error with its line.
+//! An answer with `when` is used only for requests that contain this text. An unknown field or value is an error with
+//! its line number.
 
 use glovebox_models::chat::Usage;
 use glovebox_models::error::ERRORS;
@@ -11,7 +12,7 @@ use serde_json::{Map, Value};
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FakeScript {
-    /// The key that a request must carry, if one must.
+    /// Key that requests must carry, if any.
     pub(super) key: Option<String>,
     #[serde(default, rename = "answer")]
     pub(super) turns: Vec<Turn>,
@@ -21,9 +22,9 @@ pub struct FakeScript {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct FakeScriptError {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// The problem there.
+    /// Description of the problem.
     pub problem: String,
 }
 
@@ -31,55 +32,55 @@ pub struct FakeScriptError {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Turn {
-    /// Only for requests that contain this text.
+    /// Text that the request must contain, if any.
     pub(super) when: Option<String>,
-    /// May be given more than once.
+    /// True if the answer may be used more than once.
     pub(super) repeat: bool,
     pub(super) text: String,
     pub(super) tool: Vec<Call>,
-    /// Thoughts in front of it, with a signature where the format has one.
+    /// Thoughts before the answer, with a signature if the wire format has one.
     pub(super) thinking: Option<String>,
     pub(super) usage: Usage,
-    /// The model it names, if not the one that was asked.
+    /// Model that the answer names, if not the requested one.
     pub(super) model: Option<String>,
-    /// True if it reached its most tokens.
+    /// True if the answer ends because it reached the maximum number of tokens.
     pub(super) length: bool,
-    /// This many bytes of text behind the text.
+    /// Number of bytes of filler after the text.
     pub(super) fill_bytes: usize,
-    /// Text without an end.
+    /// True if the text never ends.
     pub(super) endless: bool,
-    /// Waits before it answers.
+    /// Delay before the answer, in milliseconds.
     pub(super) delay_ms: u64,
-    /// Sends the first piece and then nothing.
+    /// True if only the first piece is sent and the connection then stays open.
     pub(super) stall: bool,
-    /// Ends it in the middle.
+    /// How the answer is cut off in the middle, if at all.
     pub(super) cut: Option<Cut>,
-    /// An error instead, by its name in the table of errors.
+    /// Error that is sent instead, by its name in the table of errors.
     pub(super) error: Option<String>,
-    /// Its status, if not the usual one.
+    /// HTTP status of the error, if not the usual one.
     pub(super) status: Option<u16>,
-    /// The error is an event of the answer.
+    /// True if the error is sent as an event of a streamed answer.
     pub(super) in_stream: bool,
-    /// When to ask again, seconds.
+    /// Seconds after which the caller may repeat the request.
     pub(super) retry_after: Option<u64>,
-    /// The text of the error.
+    /// Message of the error.
     pub(super) message: Option<String>,
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Call {
     pub(super) name: String,
     #[serde(default)]
     pub(super) arguments: Map<String, Value>,
-    /// Arguments as they are written, which need not be JSON.
+    /// Arguments as raw text, which need not be valid JSON.
     #[serde(default)]
     pub(super) raw_arguments: Option<String>,
 }
 
 impl Call {
-    /// The arguments as a model writes them.
+    /// Returns the arguments as the model writes them.
     pub(super) fn written(&self) -> String {
         match &self.raw_arguments {
             Some(raw) => raw.to_owned(),
@@ -87,24 +88,24 @@ impl Call {
         }
     }
 
-    /// The arguments as JSON. Null if they are not valid JSON.
+    /// Returns the arguments as JSON, or null if they are not valid JSON.
     pub(super) fn arguments(&self) -> Value {
         serde_json::from_str(&self.written()).unwrap_or_default()
     }
 }
 
-/// The way in which an answer is cut off.
+/// How an answer is cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Cut {
-    /// The body ends as if it were complete.
+    /// The body ends early as if it were complete.
     Body,
-    /// The connection is lost.
+    /// The connection is closed early.
     Connection,
 }
 
 impl FakeScript {
-    /// Reads a script; the first thing that is not understood is the error.
+    /// Parses a script. The error describes the first problem.
     pub fn parse(text: &str) -> Result<Self, FakeScriptError> {
         let script: Self = toml::from_str(text).map_err(|error| FakeScriptError {
             line: error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count()),
@@ -124,15 +125,15 @@ impl FakeScript {
 }
 
 impl Turn {
-    /// An answer that is an error.
+    /// Creates an answer that is an error.
     pub(super) fn refusing(kind: &'static str) -> Self {
         Self { error: Some(kind.to_owned()), ..Self::default() }
     }
 
-    /// True if it is for this request.
+    /// Returns true if the answer may be used for this request.
     pub(super) fn fits(&self, body: &[u8]) -> bool {
         let Some(when) = &self.when else { return true };
-        // As it stands in a JSON string.
+        // The text is compared in its JSON encoding.
         let written = Value::from(when.as_str()).to_string();
         let inside = &written.as_bytes()[1..written.len() - 1];
         body.windows(inside.len().max(1)).any(|window| window == inside)

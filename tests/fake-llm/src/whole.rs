@@ -1,10 +1,10 @@
-//! An answer that is not streamed, in each wire format: one JSON object.
+//! Answers that are not streamed, in each wire format: one JSON object.
 
 use super::frames::Answer;
 use glovebox_models::family::Family;
 use serde_json::{Value, json};
 
-/// The whole answer.
+/// Returns the complete answer.
 pub(super) fn body(family: Family, said: &Answer<'_>) -> Value {
     match family {
         Family::Openai => openai(said),
