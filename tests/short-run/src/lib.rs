@@ -1,8 +1,10 @@
-//! A short run of a fuzz target, for tests: every input of its kept corpus, then a bounded number of mutations of them.
+//! Runs a fuzz target for a short time, for tests: with every input of its corpus, and then with a bounded number of
+//! mutations.
 //!
-//! A fuzzer needs a nightly compiler; this needs none, so `cargo test` runs every target of `fuzz/` for up to two seconds. The inputs are
-//! the same in every run. An input that breaks a target is printed: keep it as a file of `fuzz/corpus/TARGET/`, and every later run begins
-//! with it. `cargo +nightly fuzz run TARGET` begins with the same files, and goes on as long as it may.
+//! A fuzzer needs a nightly compiler. This crate does not, so `cargo test` runs every target of `fuzz/` for up to two
+//! seconds. The inputs are the same in every run. An input that breaks a target is printed. Save it as a file in
+//! `fuzz/corpus/TARGET/`, so that every later run begins with it. `cargo +nightly fuzz run TARGET` begins with the same
+//! files and has no time limit.
 
 mod memory;
 mod mutation;
@@ -16,19 +18,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Most mutations of a run.
+/// Maximum number of mutations in a run.
 const MUTATIONS_MAX: usize = 10_000;
-/// Longest time for mutations. A corpus is always run to its end.
+/// Maximum time for mutations. All files of a corpus are always used.
 const TIME_MAX: Duration = Duration::from_secs(2);
-/// Fewest files of a corpus.
+/// Minimum number of files in a corpus.
 const CORPUS_FILES_MIN: usize = 4;
-/// Most bytes of an input that are printed.
+/// Maximum number of printed bytes of an input.
 const PRINTED_BYTES_MAX: usize = 4 << 10;
 
-/// Runs a target over its corpus and mutations of it.
+/// Runs a target with its corpus and with mutations of it.
 ///
 /// # Panics
-/// Where the target does, after printing the input.
+/// Panics if the target does, after printing the input.
 pub fn run(target: &str, read: impl Fn(&[u8])) {
     let files = corpus(target);
     each_input(&files, |origin, input| {
@@ -36,11 +38,11 @@ pub fn run(target: &str, read: impl Fn(&[u8])) {
     });
 }
 
-/// Runs a target as [`run`] does. For an input of so many bytes, the target may hold at most `bytes_max` of memory at a time.
-/// The test's program has [`Counting`] as its global allocator.
+/// Runs a target as [`run`] does, and checks that the target never holds more than `bytes_max` bytes of memory for an
+/// input of the given length. The test's program must have [`Counting`] as its global allocator.
 ///
 /// # Panics
-/// Where the target does, or holds more.
+/// Panics if the target does, or if it holds more memory.
 pub fn run_within(target: &str, bytes_max: impl Fn(usize) -> usize, read: impl Fn(&[u8])) {
     let (counted, ()) = memory::peak(|| drop(black_box(vec![1_u8; 4096])));
     assert!(counted >= 4096, "expected `#[global_allocator] static COUNTING: Counting = Counting;` in this program");
@@ -54,18 +56,18 @@ pub fn run_within(target: &str, bytes_max: impl Fn(usize) -> usize, read: impl F
     });
 }
 
-/// The text that a target for texts reads: up to the first byte that is not UTF-8, as libFuzzer's does.
+/// Returns the text that a target for texts reads: the input up to the first byte that is not UTF-8, as with libFuzzer.
 pub fn text(input: &[u8]) -> &str {
     input.utf8_chunks().next().map_or("", |chunk| chunk.valid())
 }
 
-/// An input that is kept, and the name of its file.
+/// An input of the corpus, and the name of its file.
 struct Kept {
     name: String,
     bytes: Vec<u8>,
 }
 
-/// The folder of the corpora, one folder for each target.
+/// Returns the folder of the corpora, which has one folder for each target.
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus")
 }
@@ -86,7 +88,7 @@ fn corpus(target: &str) -> Vec<Kept> {
     files
 }
 
-/// Calls `read` with each file, then with mutations of them, until the count or the time is used up.
+/// Calls `read` with each file, then with mutations, until the maximum number or the maximum time is reached.
 fn each_input(files: &[Kept], mut read: impl FnMut(&str, &[u8])) {
     for file in files {
         read(&file.name, &file.bytes);
@@ -120,12 +122,12 @@ mod tests {
     #[global_allocator]
     static COUNTING: Counting = Counting;
 
-    /// A message of a length and so many bytes.
+    /// Creates an input with a name.
     fn kept(name: &str, bytes: &[u8]) -> Kept {
         Kept { name: name.to_owned(), bytes: bytes.to_vec() }
     }
 
-    /// True if some input of a run makes this reader panic.
+    /// Returns true if some input of a run makes this reader panic.
     fn breaks(read: impl Fn(&[u8])) -> bool {
         let files = [kept("one", b"\x00\x03abc length: 12\r\n"), kept("two", b"\x00\x01x {\"a\": [1, 2]}")];
         catch_unwind(AssertUnwindSafe(|| each_input(&files, |_, input| read(input)))).is_err()

@@ -1,21 +1,22 @@
 //! The memory that a thread holds, counted by the program's allocator.
 //!
-//! Other tests of the program run on other threads, and what they hold does not count.
+//! Memory of other threads, such as those of other tests, does not count.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 thread_local! {
-    /// What this thread has allocated more than it has freed, and the most of it so far. Freed elsewhere, it stays counted.
+    /// The bytes that this thread has allocated minus those that it has freed, and the maximum of this value so far.
+    /// Memory that another thread frees still counts.
     static HELD: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
 }
 
-/// The system's allocator, which counts.
+/// The system's allocator with counting.
 #[derive(Debug)]
 pub struct Counting;
 
 fn count(bytes: isize) {
-    // A thread that ends may free after its locals are gone.
+    // A thread may free memory at its end, after its thread-local values are gone.
     let _ = HELD.try_with(|held| {
         let (now, peak) = held.get();
         let now = now.saturating_add(bytes);
@@ -27,7 +28,8 @@ fn signed(bytes: usize) -> isize {
     isize::try_from(bytes).unwrap_or(isize::MAX)
 }
 
-// SAFETY: every call goes to `System` as it came. Counting allocates nothing: the local is constant and has no destructor.
+// SAFETY: every call is passed to `System` unchanged. Counting allocates nothing: the thread-local value is constant
+// and has no destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(signed(layout.size()));
@@ -54,7 +56,8 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Calls `work`; also returns the most bytes that this thread held during the call, beyond those that it held before.
+/// Calls `work` and returns its result, with the maximum number of bytes that this thread held during the call in
+/// addition to those that it held before.
 pub(crate) fn peak<T>(work: impl FnOnce() -> T) -> (usize, T) {
     HELD.set((0, 0));
     let done = work();

@@ -1,17 +1,19 @@
-//! Mutations of inputs: bits, lengths, numbers, tokens, cuts, repetitions, and two inputs in one.
+//! Mutations of inputs: bits, lengths, numbers, tokens, cuts, repetitions, and combinations of two inputs.
 //!
-//! Pure, and the same in every run: the generator begins with a constant. Nothing here knows what an input means.
+//! The sequence is the same in every run, because the generator starts with a constant seed. The mutations do not
+//! depend on the format of an input.
 
-/// Longest input, bytes: beyond every bound on a head or a message that a reader has, but for those of whole bodies.
+/// Maximum length of an input in bytes. It exceeds every limit that a reader has for a head or a message, except for
+/// limits on whole bodies.
 const INPUT_BYTES_MAX: usize = 72 << 10;
-/// One input of so many is stretched: it takes the most time to read.
+/// One in this many inputs is stretched, because stretched inputs take the most time to read.
 const STRETCHED: usize = 32;
 
-/// Bytes that mean something to some reader.
+/// Bytes with a special meaning for some reader.
 const BYTES: &[u8] = b"\0\x01\x7f\x80\xff\r\n\t \"'\\{}[](),:;=/?#&%+-.0";
-/// Lengths that overflow, wrap, or point one too far.
+/// Lengths that overflow, wrap, or are off by one.
 const LENGTHS: [u64; 10] = [0, 1, 2, 0x7f, 0xff, 0x100, 0x3fff, 0x4000, 0xffff, u64::MAX];
-/// Numbers as text, round the bounds that readers have.
+/// Numbers as text, near the limits of readers.
 const NUMBERS: [&str; 14] = [
     "0",
     "1",
@@ -28,7 +30,8 @@ const NUMBERS: [&str; 14] = [
     "ffffffffffffffff",
     "1e400",
 ];
-/// What is inserted: ends of lines, odd encodings, texts that hide or turn, empty and nested values.
+/// Inserted texts: line ends, invalid encodings, texts that hide or change the direction of text, empty and nested
+/// values.
 const TOKENS: [&[u8]; 18] = [
     b"\r\n",
     b"\r\n\r\n",
@@ -49,7 +52,7 @@ const TOKENS: [&[u8]; 18] = [
     b"{\"\":",
     b"Content-Length: 1\r\n",
 ];
-/// What is repeated: nested values, lines and fields without end.
+/// Repeated texts: nested values, lines and fields.
 const REPEATED: [&[u8]; 6] = [b"[", b"{", b"{\"\":", b"(", b"\r\n", b"a: b\r\n"];
 
 /// A generator of mutations.
@@ -59,7 +62,7 @@ pub(crate) struct Mutator {
 }
 
 impl Mutator {
-    /// The next number of the sequence (splitmix64).
+    /// Returns the next number of the sequence (splitmix64).
     fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -67,25 +70,25 @@ impl Mutator {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`; 0 if there is none.
+    /// Returns a number below `end`, or 0 if `end` is 0.
     fn below(&mut self, end: usize) -> usize {
         let end = end.max(1) as u64;
         (self.next() % end) as usize
     }
 
-    /// An item of a list that is not empty.
+    /// Returns an item of a non-empty list.
     pub(crate) fn one_of<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len())]
     }
 
-    /// A range of up to `most` bytes inside of so many.
+    /// Returns a range of at most `most` bytes within `length` bytes.
     fn range(&mut self, length: usize, most: usize) -> std::ops::Range<usize> {
         let start = self.below(length);
         let end = start + self.below(most.min(length - start) + 1);
         start..end
     }
 
-    /// One to four mutations of an input; `other` may become a part of it.
+    /// Applies one to four mutations to an input. A mutation may copy a part of `other`.
     pub(crate) fn mutated(&mut self, input: &[u8], other: &[u8]) -> Vec<u8> {
         let mut bytes = input.to_vec();
         for _ in 0..=self.below(4) {
@@ -133,13 +136,13 @@ impl Mutator {
         bytes.splice(at..at, token.iter().copied());
     }
 
-    /// The beginning of one input and the end of another.
+    /// Combines the beginning of one input with the end of another.
     fn splice(&mut self, bytes: &mut Vec<u8>, other: &[u8]) {
         bytes.truncate(self.below(bytes.len() + 1));
         bytes.extend_from_slice(&other[self.below(other.len())..]);
     }
 
-    /// Takes one to three bytes for a length, and makes it another: one of the list, or one more or less than it is.
+    /// Interprets one to three bytes as a length and replaces it by a length of the list, or by one more or one less.
     fn change_length(&mut self, bytes: &mut [u8]) {
         let (at, width) = (self.below(bytes.len()), 1 + self.below(3));
         let Some(field) = bytes.get_mut(at..at + width) else { return };
@@ -166,7 +169,7 @@ impl Mutator {
         bytes.splice(start..end, number.bytes());
     }
 
-    /// Repeats a few bytes, of the input or of the list, until the input is longer than what readers accept.
+    /// Repeats some bytes, of the input or of the list, until the input is longer than readers accept.
     fn stretch(&mut self, bytes: &mut Vec<u8>) {
         let range = self.range(bytes.len(), 24);
         let unit = if self.below(2) == 0 { bytes[range.clone()].to_vec() } else { self.one_of(&REPEATED).to_vec() };

@@ -1,4 +1,4 @@
-//! Each target of `fuzz/` is declared, has a corpus, and is run by a test; and there is no corpus of another one.
+//! Each target of `fuzz/` is declared, has a corpus, and is run by a test. There is no corpus without a target.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -15,7 +15,7 @@ fn names(folder: &str) -> BTreeSet<String> {
     entries.map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned()).collect()
 }
 
-/// The Rust files below a folder, joined without their white space.
+/// Appends the text of all Rust files below a folder, without white space.
 fn sources(folder: &Path, joined: &mut String) {
     for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         if path.is_dir() {
