@@ -1,14 +1,15 @@
-//! The processor time of the whole machine: what a thing costs that leaves processes behind which nobody here reaps.
+//! The processor time of the whole machine, to measure work that includes processes which the benchmark cannot wait
+//! for.
 //!
-//! In steps of 10 ms, so only long runs are measured with it, and only on a machine that does nothing else.
+//! Its resolution is 10 ms, so it is used only for long runs, on a machine that does nothing else.
 
 use std::fs;
 use std::time::Duration;
 
-/// The kernel's clock ticks in a second, in `/proc`.
+/// Clock ticks per second in `/proc`.
 const TICKS: u64 = 100;
 
-/// What the processors of the machine worked so far: for programs, the kernel and interrupts.
+/// Returns the processor time of the machine since its start: of programs, the kernel and interrupts.
 pub(crate) fn machine_cpu() -> Duration {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
     let fields = text.lines().next().unwrap_or_default().split_whitespace();

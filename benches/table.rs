@@ -1,11 +1,12 @@
-//! The table the benchmarks print: the median of a thing, of its baseline done in turn with it, and their ratio; and the ratio of
-//! the two least times, which other work on the machine moves least.
+//! The table that the benchmarks print: the median of a measurement, the median of its baseline, and their ratio. Also
+//! the ratio of the two minima, on which other work of the machine has the least influence.
 //!
-//! In turn (A B A B …), so that a machine whose speed drifts moves both. Nothing here passes or fails.
+//! Measurement and baseline alternate (A B A B …), so that a change in the speed of the machine affects both. No
+//! benchmark passes or fails.
 
 use std::time::{Duration, Instant};
 
-/// Prints the head of the table.
+/// Prints the header of the table.
 pub(crate) fn head() {
     println!(
         "{:<48} {:>10} {:>10} {:>8} {:>10} {:>8}  baseline",
@@ -13,8 +14,8 @@ pub(crate) fn head() {
     );
 }
 
-/// Measures two things in turn, once each without counting, and prints a row.
-#[allow(dead_code)] // Not every benchmark measures in turn.
+/// Alternates a measurement with its baseline, after one run of each that does not count, and prints a row.
+#[allow(dead_code)] // Not every benchmark alternates with a baseline.
 pub(crate) fn row(
     name: &str,
     samples: usize,
@@ -30,14 +31,14 @@ pub(crate) fn row(
     line(name, median(ours), median(theirs), &least, of);
 }
 
-/// Prints a row of what was measured elsewhere.
-#[allow(dead_code)] // Not every benchmark has one.
+/// Prints a row with times that were measured elsewhere.
+#[allow(dead_code)] // Not every benchmark has such a row.
 pub(crate) fn print(name: &str, ours: Duration, theirs: Duration, of: &str) {
     line(name, ours, theirs, &format!("{:>10} {:>8}", "-", "-"), of);
 }
 
 /// Prints a count or a size, which has no baseline.
-#[allow(dead_code)] // Not every benchmark has one.
+#[allow(dead_code)] // Not every benchmark has a count.
 pub(crate) fn count(name: &str, counted: f64, unit: &str) {
     println!("{name:<48} {counted:>10.2} {:>10} {:>8} {:>10} {:>8}  {unit}", "-", "-", "-", "-");
 }
@@ -54,20 +55,20 @@ fn ratio(ours: Duration, theirs: Duration) -> f64 {
     ours.as_secs_f64() / theirs.as_secs_f64()
 }
 
-#[allow(dead_code)] // Not every benchmark measures in turn.
+#[allow(dead_code)] // Not every benchmark alternates with a baseline.
 fn least(times: &[Duration]) -> Duration {
     times.iter().min().copied().unwrap_or_default()
 }
 
-/// The middle one.
+/// Returns the median.
 #[allow(dead_code)] // Not every benchmark has samples of its own.
 pub(crate) fn median(mut times: Vec<Duration>) -> Duration {
     times.sort();
     times[times.len() / 2]
 }
 
-/// Time of one act.
-#[allow(dead_code)] // Processes are timed around their spawn.
+/// Returns the time that `act` takes.
+#[allow(dead_code)] // Benchmarks of processes measure from the start of the process.
 pub(crate) fn timed(act: impl FnOnce()) -> Duration {
     let start = Instant::now();
     act();
