@@ -1,7 +1,8 @@
-//! The agent handler from outside: what its tools make of paths and of text that comes back, and how a stage ends by its answer.
+//! Tests of the agent handler with the real binary: how its tools treat paths and returned text, and how the model's
+//! last answer decides the status of the stage.
 //!
-//! The model is a script, so every case is one that a real model has produced. The witness is the user's tree after `apply`, and
-//! the refusals of the summary.
+//! The model is a script. Each case is one that a real model has produced. The witnesses are the project after `apply`
+//! and the refusals in the summary.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -17,7 +18,7 @@ fn stage(attributes: &str) -> Workbench {
     ))
 }
 
-/// Runs it with a script and applies what it made.
+/// Runs the pipeline with `script` as the script of its model and checks the exit code.
 fn scripted(bench: &Workbench, script: &str, exit: i32) -> Answer {
     bench.write("model.toml", script);
     let answer = bench.glovebox(&["run", "pipeline.dot", "--script", "model.toml", "--run-id", "r"]);
@@ -71,7 +72,7 @@ fn no_folder_is_made_where_a_file_is_granted() {
     scripted(&bench, &script, 0).says("make directory go.mod");
     bench.glovebox(&["apply", "r"]).ends(0);
     assert!(!bench.has("go.mod"));
-    // The grant itself still works, and a command that makes the folder is stopped by the commit.
+    // The granted file can be written. If a command creates a folder with its name, the commit rejects the folder.
     let script = call("write_file", &[("path", "go.mod"), ("content", "module x\n")]) + END;
     bench.write("model.toml", &script);
     bench.glovebox(&["run", "pipeline.dot", "--script", "model.toml", "--run-id", "s"]).ends(0);
@@ -115,7 +116,7 @@ fn success_is_simulated_only_when_it_is_asked_for_and_the_summary_says_so() {
     run(&[]).ends(0).never_says("no model");
 }
 
-/// Several calls of one answer are answered in one turn, each with its own result, in the order of the calls.
+/// All tool calls of one answer are answered in one turn, in the order of the calls, each with its own result.
 #[test]
 fn all_calls_of_an_answer_are_answered_at_once_and_in_order() {
     let bench = stage("allowed_write_paths=\"src/\"");
@@ -143,7 +144,7 @@ fn all_calls_of_an_answer_are_answered_at_once_and_in_order() {
     assert_eq!((results.len(), field(&results[2], "is-error").as_str()), (6, "true"));
 }
 
-/// A field of a part of a message.
+/// Returns the field `name` of a message part, or an empty string.
 fn field(part: &serde_json::Value, name: &str) -> String {
     let fields = part["fields"].as_array().into_iter().flatten();
     let found = fields.filter(|pair| pair[0] == name).find_map(|pair| pair[1].as_str());

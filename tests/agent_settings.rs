@@ -1,4 +1,5 @@
-//! An agent program obeys the stage, and neither what the project sets for it nor its own sandbox.
+//! An agent program follows the settings of its stage. Settings files of the project and the program's own sandbox do
+//! not override them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
 
@@ -74,7 +75,7 @@ sys.exit(subprocess.run("git add -A && git commit -m done", shell=True).returnco
     bench.with_key(&["run", "pipeline.dot", "--run-id", "other"]).ends(1).says("agent program failed: exit code 127");
 }
 
-/// A program whose own sandbox refuses every call has done nothing.
+/// A program whose own sandbox refused every command has done no work, so its stage fails.
 #[test]
 fn a_program_that_could_run_nothing_is_no_success() {
     let codex = r#"#!/usr/bin/env python3

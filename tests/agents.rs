@@ -1,6 +1,8 @@
-//! Agent programs through the binary: stand-ins in Python that ask the gateway of their stage, as the real programs do.
+//! Agent programs with the real binary. The programs are stand-ins in Python that send requests to the gateway of their
+//! stage, as the real programs do.
 //!
-//! The witnesses are the log of the fake provider behind the gateway, a socket of the host, and what the program itself could see.
+//! The witnesses are the log of the fake provider behind the gateway, a socket of the host, and what the program itself
+//! could see.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
 
@@ -107,7 +109,7 @@ print("OUTCOME: SUCCESS")
     bench.has_no_key();
 }
 
-/// An answer that the program does not wait for costs what another one costs, and is one of the stage's turns.
+/// An answer that breaks off and cannot be used costs the same as a complete one, and counts as one turn of the stage.
 #[test]
 fn an_answer_that_counts_for_nothing_is_a_turn() {
     let program = r#"
@@ -120,7 +122,8 @@ print("OUTCOME: SUCCESS")
     assert_eq!(bench.requests().len(), 3);
 }
 
-/// A program begins anew after a kill, so no answer is kept for it: only what they cost.
+/// A program is restarted from the beginning after a kill, so its answers are not stored for reuse. Only their cost is
+/// recorded.
 #[test]
 fn no_answer_is_promised_to_a_program_that_was_killed() {
     let program = "ask('one')\nask('two')\nprint('OUTCOME: SUCCESS')\n";
@@ -155,7 +158,7 @@ print("OUTCOME: SUCCESS")
 #[test]
 fn a_hold_out_in_a_request_of_a_program_ends_the_stage() {
     let secret = "the overdraft of account 4471 must be refused at 03:12";
-    // Written backwards: what the project shows anyway is no secret.
+    // The secret is written backwards, because text that the project contains anyway is not a secret.
     let backwards: String = secret.chars().rev().collect();
     let program =
         format!("status, text = ask({backwards:?}[::-1])\nprint('told', status)\nprint('OUTCOME: SUCCESS')\n");
@@ -163,7 +166,7 @@ fn a_hold_out_in_a_request_of_a_program_ends_the_stage() {
     bench.write("scripts/scenarios/one.txt", &format!("{secret}\n"));
     bench.run().ends(6).says("holdout");
     assert!(bench.requests().is_empty(), "the provider never got it");
-    // In pieces that are each too short to be found.
+    // The secret is sent in pieces, each too short to be recognised.
     let program = format!(
         "text = {backwards:?}[::-1]\nparts = [{{'type': 'text', 'text': text[at:at + 12]}} for at in range(0, len(text), 12)]\n\
          print('told', ask(parts)[0])\nprint('OUTCOME: SUCCESS')\n"
@@ -195,11 +198,12 @@ fn a_program_that_fails_or_hangs_says_why() {
     failing.run().ends(1).says("agent program failed: exit code 3: oh");
     let hanging = bench(", timeout=\"2s\"", "import time\ntime.sleep(600)\n", &[]);
     hanging.run().ends(5).says("limit `wall_ms`");
-    // What it had asked by then is paid, and its start is on the record.
+    // Requests before the timeout are paid for, and the record shows that the program was started.
     let slow = bench(", timeout=\"3s\"", "ask('x')\nimport time\ntime.sleep(600)\n", &[Turn::text("a").usage(100, 10)]);
     slow.run().ends(5).says("limit `wall_ms`").says("python3 tools/agent.py");
     assert_eq!(slow.show()["tokens"], json!({ "input": 100, "output": 10 }));
-    // An answer that nobody waits for holds nothing up.
+    // A request in a background thread, for whose answer the program does not wait, does not delay the end of the
+    // stage.
     let hasty = "import threading, time\nthreading.Thread(target=ask, args=('x',), daemon=True).start()\ntime.sleep(1)\nprint('OUTCOME: SUCCESS')\nsys.stdout.flush()\nos._exit(0)\n";
     let begun = std::time::Instant::now();
     bench("", hasty, &[Turn::text("a").after(600_000)]).run().ends(0);
@@ -226,7 +230,8 @@ fn no_credit_pauses_and_another_models_answer_is_refused() {
     other.has_no_key();
 }
 
-/// An attempt that is cut off begins anew: its program has no memory of it. What it had paid counts all the same.
+/// After a kill, the attempt restarts its program from the beginning, because the program has no memory of its
+/// requests. Tokens that were spent before the kill still count.
 #[test]
 fn a_killed_run_begins_its_program_anew_and_loses_no_cost() {
     let program = r#"
@@ -292,7 +297,7 @@ fn a_plan_shows_the_program_and_what_it_may_read_of_the_machine() {
     bench.with_key(&["plan", "pipeline.dot"]).ends(3).says("names no agent program");
 }
 
-/// A stand-in that speaks Codex's events, as a program of the workspace (`codex.path`, decision codex-options).
+/// A stand-in for Codex, in the workspace, that writes Codex's events (`codex.path`, decision codex-options).
 #[test]
 fn codex_is_started_with_its_options_and_its_events_are_read() {
     let codex = r#"#!/usr/bin/env python3
@@ -339,7 +344,7 @@ say(type="turn.completed", usage={"input_tokens": 1})
     assert!(!KEY.is_empty());
 }
 
-/// A program of the kind that npm installs, at a version: only its package says which.
+/// Creates an agent program as npm installs it. Only the `package.json` of its package states the version.
 fn installed(version: &str) -> tempfile::TempDir {
     let place = tempfile::tempdir().unwrap();
     let package = place.path().join("node_modules/@anthropic-ai/claude-code");
@@ -376,7 +381,7 @@ fn a_version_that_nobody_drove_is_said_before_the_first_stage() {
     }
 }
 
-/// The table of versions is in the program, in what drives them and on the page.
+/// The versions on the page, in `programs.rs` and in `xtask/src/agents.rs` are the same.
 #[test]
 fn the_driven_versions_are_those_of_the_page_and_of_the_driver() {
     let read = |path: &str| std::fs::read_to_string(workbench::root().join(path)).unwrap();

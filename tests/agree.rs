@@ -1,4 +1,4 @@
-//! `check` and `run` agree: what a run refuses is an error of `check` with the same exit code, told once in both.
+//! `check` and `run` agree: what `run` refuses, `check` reports as an error, once and with the same exit code.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -6,7 +6,7 @@ mod workbench;
 
 use workbench::{Answer, Workbench};
 
-/// A pipeline with one stage `n` and what follows it.
+/// Creates a pipeline `start -> n -> done`, where `stage` is the declaration of node `n`.
 fn with(stage: &str) -> Workbench {
     Workbench::with_pipeline(&format!(
         "digraph g {{\n  start [shape=Mdiamond]; done [shape=Msquare]\n  {stage}\n  start -> n -> done\n}}\n"
@@ -102,7 +102,7 @@ fn a_plugin_that_may_not_run_is_exit_7_in_both() {
     let found = bench.glovebox(&["check", "--format", "json", "pipeline.dot"]).ends(7).json();
     assert_eq!((&found[0]["rule"], &found[0]["node"]), (&"plugin_refused".into(), &"n".into()));
     bench.glovebox(&["check", "--for", "lint", "pipeline.dot"]).ends(0);
-    // An error of the file comes first, as in a run.
+    // Errors in the pipeline file are reported before refused plugins, as `run` does.
     bench.write(
         "pipeline.dot",
         &bench
@@ -241,7 +241,7 @@ fn a_script_for_a_stage_without_a_model_is_an_error() {
     assert!(told.contains("the tools are read_file, write_file, edit_file"), "{told}");
 }
 
-/// Everything that a run kept of its stages.
+/// Returns the text of all artifacts of run `r`.
 fn transcript(bench: &Workbench) -> String {
     let mut text = String::new();
     let mut folders = vec![bench.run_folder("r").join("artifacts")];

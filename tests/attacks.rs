@@ -1,4 +1,5 @@
-//! `glovebox doctor`: what this machine can enforce, and every attack of the battery by the real binary, as whoever runs the tests.
+//! `glovebox doctor`: what this machine can enforce, and every attack of the battery with the real binary, as the user
+//! who runs the tests.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -7,7 +8,7 @@ mod workbench;
 use serde_json::Value;
 use workbench::Workbench;
 
-/// The rows of a report, as id and result.
+/// Returns the id and result of each row of a report.
 fn rows(report: &Value) -> Vec<(String, String)> {
     let text = |row: &Value, name: &str| row[name].as_str().unwrap().to_owned();
     report["rows"].as_array().unwrap().iter().map(|row| (text(row, "id"), text(row, "result"))).collect()
@@ -77,7 +78,7 @@ fn a_tier_without_attacks_is_refused() {
     bench.glovebox(&["doctor", "--tier", "full"]).ends(2).says("--attack");
 }
 
-/// Text that only the battery holds: the id of a row.
+/// Text that only the battery contains: the id of a row.
 const ROW_ID: &[u8] = b"chmod-outside";
 
 #[test]
@@ -101,7 +102,7 @@ fn without_the_program_that_attacks_doctor_says_how_to_get_it() {
     assert!(printed.contains("glovebox-attack") && printed.contains("cargo build --package glovebox"), "{printed}");
 }
 
-/// What was found while namespaces could be made counts for nothing when none can be made any more.
+/// A cached tier is not used if namespaces can no longer be created.
 #[test]
 fn a_tier_that_was_found_does_not_outlive_what_it_is_made_of() {
     let bench = Workbench::with_pipeline(

@@ -1,4 +1,5 @@
-//! Attestations: they hold where the run is what was attested, without the author's other keys, and nowhere else.
+//! An attestation is accepted if the run or tree is the attested one, without any other key of the author, and rejected
+//! otherwise.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -11,7 +12,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use workbench::{Answer, Workbench};
 
-/// Changes one byte of a file, and puts it back afterwards.
+/// Flips one bit of a file while `look` is called, and restores the file afterwards.
 fn with_flipped(file: &Path, at: usize, look: impl FnOnce()) {
     let bytes = fs::read(file).unwrap();
     let mut changed = bytes.clone();
@@ -98,7 +99,7 @@ fn what_is_missing_added_or_moved_is_found_by_name() {
     fs::remove_file(&final_file).unwrap();
     fs::rename(attested.key("final.json"), &final_file).unwrap();
     attested.verify(&[]).ends(0);
-    // Another run under the same name has another journal.
+    // Another run with the same id has another journal.
     fs::rename(attested.bench.run_folder("r"), attested.bench.outside().join("first")).unwrap();
     attested.bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0);
     attested.verify(&[]).ends(11).says("is another: it ends with");
@@ -140,7 +141,7 @@ fn a_tree_is_compared_with_what_the_run_left() {
     attested.verify(&words).ends(11).says("`out/link` in `.` is not as the run left it");
     fs::remove_file(&link).unwrap();
     symlink("text", &link).unwrap();
-    // A file as long as a disk is not read.
+    // The file is now 1 TiB long. Its content must not be read.
     fs::OpenOptions::new().write(true).open(&text).unwrap().set_len(1 << 40).unwrap();
     attested.verify(&words).ends(11).says("`out/text` in `.` is not as the run left it");
     bench.write("out/text", "Made\n");

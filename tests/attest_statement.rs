@@ -1,4 +1,5 @@
-//! What an attestation must say, where it is written, and what of a record and of a tree is looked at beside bytes.
+//! What an attestation must contain, where it may be written, and which properties other than content are checked in a
+//! record and in a tree.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -30,7 +31,7 @@ fn an_attestation_is_never_written_through_a_link() {
     fs::create_dir(&file).unwrap();
     attested.attest(&words).ends(2).says("is not a file: nothing was written");
     fs::remove_dir(&file).unwrap();
-    // A second name of a file is replaced, and the file stays.
+    // If the output path is a hard link to the key, the link is replaced and the key file stays as it is.
     fs::hard_link(&key, &file).unwrap();
     let before = fs::read_dir(attested.bench.outside()).unwrap().count();
     attested.attest(&words).ends(0);
@@ -64,7 +65,7 @@ fn an_attestation_is_written_into_no_folder_that_is_a_link() {
         assert_eq!(fs::read_dir(&target).unwrap().count(), 1, "{file}");
         assert_eq!(fs::read_dir(target.join("deep")).unwrap().count(), 0, "{file}");
     }
-    // A folder above the project may be a link.
+    // A folder above the project may be a symbolic link.
     symlink(project.parent().unwrap(), attested.bench.outside().join("home")).unwrap();
     let home = attested.bench.outside().join("home").join(project.file_name().unwrap());
     let through = home.join("plain/c.json").display().to_string();
@@ -75,7 +76,7 @@ fn an_attestation_is_written_into_no_folder_that_is_a_link() {
     }
 }
 
-/// The fields that a schema requires, as pointers into a statement.
+/// Returns the required fields of a schema, as JSON pointers into a statement.
 fn required(schema: &Value, kind: &str, place: &str) -> Vec<String> {
     let of_kind = if kind.is_empty() { schema } else { &schema["$defs"][kind] };
     let names = of_kind["required"].as_array().unwrap().iter();
@@ -86,7 +87,7 @@ fn required(schema: &Value, kind: &str, place: &str) -> Vec<String> {
 fn a_signed_statement_without_a_required_field_does_not_hold() {
     let attested = Attested::new();
     let bench = &attested.bench;
-    // A run with something in every list.
+    // A run that leaves no list of the statement empty.
     bench.write(
         "script.toml",
         "[[node.say]]\ntool = [{ name = \"write_file\", arguments = { path = \"kept\", content = \"x\" } }]\n[[node.say]]\ntext = \"x\"\n",
@@ -143,7 +144,7 @@ fn a_signed_statement_without_a_required_field_does_not_hold() {
         &attested.file(),
     );
     attested.verify(&[]).ends(11).says("missing field");
-    // What a later version adds is not refused by the signature alone.
+    // With `--signature-only`, a field that a later version adds is accepted.
     let mut more = whole.clone();
     more["predicate"]["run"]["new"] = json!(1);
     sign(&more, &attested.file());
@@ -165,7 +166,7 @@ fn modes_are_compared_and_second_names_are_told() {
     fs::hard_link(&record, attested.key("again")).unwrap();
     attested.verify(&[]).ends(0).says("1 file with a second name (a hard link)");
     fs::remove_file(attested.key("again")).unwrap();
-    // The same of a tree.
+    // The same checks for the files of a tree.
     let bench = &attested.bench;
     bench.glovebox(&["apply", "r"]).ends(0);
     let (text, words) = (bench.project().join("out/text"), ["--signature-only", "--tree", "."]);
@@ -183,7 +184,8 @@ fn modes_are_compared_and_second_names_are_told() {
     attested.verify(&words).ends(0).says("1 file with a second name (a hard link)");
 }
 
-/// Another folder has what the run left in this one, or does not have what it removed. A link to it is not this one.
+/// A folder of the tree that is replaced by a symbolic link to another folder is not followed, even if the other folder
+/// has the expected content.
 #[test]
 fn a_tree_is_not_looked_at_through_a_linked_folder() {
     let attested = Attested::new();
@@ -206,7 +208,7 @@ fn a_tree_is_not_looked_at_through_a_linked_folder() {
         let words = ["verify-run", file, "--key", public, "--signature-only", "--tree", "."];
         bench.glovebox(&["apply", "r"]).ends(0);
         bench.glovebox(&words).ends(0).says("as the run left them");
-        // A link that the run made itself is in no way.
+        // A link that the run itself created is accepted.
         if left.is_empty() {
             continue;
         }
@@ -218,7 +220,7 @@ fn a_tree_is_not_looked_at_through_a_linked_folder() {
         bench.glovebox(&words).ends(11).says("`out/x/");
         fs::write(other.join("f"), "f\n").unwrap();
         bench.glovebox(&words).ends(11).says("`out/x/");
-        // The folder itself, with the same in it.
+        // The original folder, back in its place, is accepted.
         fs::remove_file(&x).unwrap();
         fs::rename(bench.outside().join("x"), &x).unwrap();
         bench.glovebox(&words).ends(0);

@@ -1,4 +1,5 @@
-//! Files that a builder leaves for the tools of a stage with hold-outs: the table of docs/holdouts.md, tried.
+//! Files that a builder leaves for the tools of a stage with hold-outs: a test for each row of the table in
+//! docs/holdouts.md.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -6,13 +7,13 @@ mod workbench;
 
 use workbench::{Answer, Workbench, is_on_this_machine, not_run};
 
-/// A line of the hold-outs that code of a builder prints if it can read it.
+/// A line of the hold-outs, which a builder's code prints if it can read the file.
 const SECRET: &str = "the riddle is about forty-two apples in a wicker basket";
 const TELLS: &str = "grep -h riddle scripts/scenarios/answer.txt";
 const OPEN: &str = "label=open";
 const ISOLATED: &str = "read_paths=\"scripts/scenarios/\"";
 
-/// A run whose builder writes a file, and whose judge runs a line beside the hold-outs.
+/// Runs a pipeline whose builder writes the file and whose judge runs `line` in a stage with hold-outs.
 fn run((path, content): (&str, &str), line: &str, judge: &str) -> (Answer, Workbench) {
     let bench = Workbench::with_pipeline(&format!(
         "digraph h {{ graph [goal=g, max_steps=8] start [shape=Mdiamond] done [shape=Msquare]\n\
@@ -28,7 +29,8 @@ fn run((path, content): (&str, &str), line: &str, judge: &str) -> (Answer, Workb
     (bench.glovebox(&["run", "pipeline.dot", "--script", "../script.toml", "--run-id", "r"]), bench)
 }
 
-/// What acts beside hold-outs is named with its author, and an isolated verdict has none of it.
+/// Checks that the summary names the file and its author if the judge is not isolated, and that an isolated judge does
+/// not have the file.
 fn check(file: (&str, &str), line: &str, reader: &str) {
     let named = format!("`{}` was written by `build`, and {reader} reads it beside hold-outs", file.0);
     let (answer, bench) = run(file, line, OPEN);

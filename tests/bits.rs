@@ -1,9 +1,9 @@
-//! How much can a program under test tell the builders? Measured with the real binary: a hostile subject has the verifier's jail
-//! to itself, its write scope and its cache; it moves many secrets over every channel it has, and everything that builders get on
-//! their next visit is compared.
+//! Measures how much information a program under test can pass to the builders. A hostile program has the verifier's
+//! jail, write scope and cache, and sends many secrets over every channel that it has. The test compares everything
+//! that builders get on their next visit.
 //!
-//! Allowed are the verdict and the set of public hints, so `1 + hints` bits per visit. Two visits with the same verdict and the
-//! same hints must look the same, to the byte.
+//! The verdict and the set of public hints are allowed, so at most `1 + hints` bits per visit. After two visits with
+//! the same verdict and the same hints, builders must observe exactly the same bytes.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use subject::{Act, HINTS};
 use workbench::Workbench;
 
-/// The judge: it runs the builder's program with nothing between the two, and gives two hints.
+/// Returns the script of the judge. It runs the builder's program without isolation and prints two hints.
 fn scenario() -> String {
     let [fruit, count] = HINTS.map(|hint| hint.replace('"', "\\\""));
     format!(
@@ -29,7 +29,8 @@ fn scenario() -> String {
     )
 }
 
-/// A loop in which two builders follow the judge: a plugin that keeps all it is told, and an agent with a shell.
+/// Creates a loop in which two builders follow the judge: a plugin that stores all its inputs, and an agent with a
+/// shell.
 fn bench(feedback: &str, acts: &[Act]) -> Workbench {
     let bench = Workbench::with_pipeline(&format!(
         "digraph h {{\n  graph [goal=\"solve the riddle\", max_steps=2000, default_max_retries=1]\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
@@ -46,14 +47,15 @@ fn bench(feedback: &str, acts: &[Act]) -> Workbench {
     );
     std::fs::write(bench.project().join("guest.wasm"), guests::build("observes")).unwrap();
     bench.glovebox(&["plugin", "lock"]).ends(0);
-    // After the last visit nothing is left of the script, and the run ends.
+    // The script has no answer for the visit after the last one, so the run ends there.
     let visits = acts.iter().map(Some).chain([None]).enumerate();
     let script: String = visits.map(|(index, act)| turns(index + 1, act)).collect();
     std::fs::write(bench.outside().join("script.toml"), script).unwrap();
     bench
 }
 
-/// One visit of the agent: it notes what it finds, then writes the program that is judged next.
+/// Returns the agent's turns of one visit: it stores what it observes, then writes the program that the judge runs
+/// next.
 fn turns(visit: usize, act: Option<&Act>) -> String {
     let look = format!(
         "mkdir -p seen; {{ find . -path ./seen -prune -o -path ./src -prune -o -printf '%y %m %p %l\\n' | sort; \
@@ -72,7 +74,7 @@ fn turns(visit: usize, act: Option<&Act>) -> String {
 /// A verdict and a set of hints.
 type Class = (String, BTreeSet<usize>);
 
-/// What was found of all visits.
+/// The observations of all visits.
 struct Measured {
     /// Distinct observations, each with the channel that showed it first.
     by_class: BTreeMap<Class, Vec<(&'static str, Observation)>>,
@@ -105,7 +107,7 @@ impl Measured {
     }
 }
 
-/// Two verdicts, and each public hint told or not.
+/// Returns the number of allowed bits per visit: one for the verdict, one for each public hint.
 fn allowed() -> f64 {
     1.0 + HINTS.len() as f64
 }
@@ -132,7 +134,7 @@ fn a_hostile_subject_moves_no_more_than_the_verdict_and_the_public_hints() {
     assert_eq!(measured.distinct, 1 + (1 << HINTS.len()), "builders get the verdict and each set of hints");
 }
 
-/// The measure itself: where the author opted out, the same subject moves what it likes.
+/// A check of the measurement itself: with an opt-out of the author, the same program can pass additional information.
 #[test]
 fn the_measure_sees_what_an_opt_out_lets_through() {
     for (opt_out, channels) in [("scenario_feedback=full", "output"), ("scenario_writes=commit", "in the write scope")]

@@ -1,7 +1,7 @@
-//! What branches of a fork say reaches the fan-in and the stages behind it, whatever the fidelity, and a branch that failed has a name in
-//! every report.
+//! The answers of branches reach the fan-in and the stages behind it with every fidelity, and every report names a
+//! failed branch.
 //!
-//! The witnesses are the prompts that were asked, the checkpoint, the text that a tool read, and the reports.
+//! The witnesses are the prompts, the checkpoint, the text that a tool read, and the reports.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -12,7 +12,8 @@ use workbench::{Answer, Workbench};
 
 const MODES: [&str; 6] = ["truncate", "compact", "summary:low", "summary:medium", "summary:high", "full"];
 
-/// A fork with two reviewers, of whom the second one fails at its turn limit, and two stages behind it.
+/// Creates a parallel node with two reviewers and two stages behind the fan-in. The second reviewer fails at its turn
+/// limit.
 fn bench(settings: &str, join: &str, next: &str) -> Workbench {
     let bench = Workbench::with_pipeline(&format!(
         "digraph j {{ start [shape=Mdiamond]; done [shape=Msquare]\n\
@@ -26,7 +27,7 @@ fn bench(settings: &str, join: &str, next: &str) -> Workbench {
     bench
 }
 
-/// A review of more than 200 characters over several lines.
+/// Returns a review of more than 200 characters over several lines.
 fn review(name: &str) -> String {
     let lines: Vec<String> = (1..=20).map(|line| format!("{name}: line {line} is wrong")).collect();
     lines.join("\n")
@@ -53,7 +54,7 @@ fn the_stages_behind_a_fan_in_read_every_review_in_every_fidelity() {
         run(&bench, &script_with_a_failure()).ends(0);
         for stage in ["next", "last"] {
             let asked = match (mode, stage) {
-                // The conversation that it continues has the reviews.
+                // Here the reviews are in the conversation that the stage continues.
                 ("full", "last") => bench.glovebox(&["transcript", "r", "last", "--full"]).ends(0).stdout.clone(),
                 _ => bench.run_text("r", &format!("{stage}/prompt.md")),
             };
@@ -73,7 +74,7 @@ fn the_stages_behind_a_fan_in_read_every_review_in_every_fidelity() {
 fn a_branch_that_failed_is_named_wherever_the_run_is_reported() {
     for settings in ["", ", join_policy=first_success", ", join_policy=k_of_n, k=1", ", error_policy=ignore"] {
         let bench = bench(settings, "", "");
-        // The slow one succeeds, so no policy is satisfied before the other has failed.
+        // The branch that succeeds is the slow one, so no join policy is satisfied before the other branch has failed.
         let slow = "slow [shape=parallelogram, tool_command=\"sleep 2\", allowed_write_paths=\"\"]; fork -> slow -> b1 -> join";
         let pipeline = bench.read("pipeline.dot").replace("fork -> b1 -> join", slow);
         bench.write("pipeline.dot", &pipeline);
@@ -205,7 +206,7 @@ fn results_hold_whole_answers_and_long_ones_have_a_key_that_the_tool_reads() {
     assert_eq!(results[0]["whole"], serde_json::json!(["parallel.results.fork-b1.last_response"]));
     assert!(context["parallel.results.fork-b1.last_response"]["artifact"].is_string(), "{context}");
     assert!(results.to_string().len() < 64 * 1024);
-    // An answer of some kilobytes is in the list as it was said.
+    // An answer of some kilobytes is in the list unchanged.
     let bench = self::bench("", "", "");
     let middle = review("one").repeat(10);
     run(&bench, &(answers("b1", &middle) + &answers("b2", "two") + &answers("next", "ok") + &answers("last", "ok")))

@@ -1,5 +1,6 @@
-//! Branches against each other: a hostile command looks for the files, the journal and the caches of another branch; a hostile stage
-//! forges the results of its fork; a judge from outside names whom it must not.
+//! Attacks between branches: a hostile command looks for the files, the journal and the caches of another branch, a
+//! hostile stage forges the results of its parallel node, and a plugin as judge chooses a branch that it must not
+//! choose.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -19,12 +20,12 @@ fn run(bench: &Workbench) -> Answer {
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"])
 }
 
-/// What a stage printed.
+/// Returns what a stage printed.
 fn printed(bench: &Workbench, node: &str) -> String {
     bench.glovebox(&["show", "r", node]).ends(0).stdout.clone()
 }
 
-/// Writes what nobody else may learn, waits until others have looked for it, and tells what became of it.
+/// Commands that write a secret to the workspace and to the cache of a branch.
 const VICTIM: &str = "mkdir -p victim target
 head -c 12 /dev/urandom | od -An -tx1 | tr -d ' \\n' > victim/secret
 cp victim/secret target/secret
@@ -32,7 +33,7 @@ cp victim/secret target/secret
 
 const WAITS: &str = "sleep 2; cat victim/secret\n";
 
-/// Looks everywhere for what the other branch wrote.
+/// Returns commands that search the whole file system for the secret of the other branch.
 fn reader(run_folder: &str) -> String {
     format!(
         "R='{run_folder}'
@@ -51,7 +52,7 @@ echo attack ended
     )
 }
 
-/// Writes where files, caches and journal of the run are, and kills what it can.
+/// Returns commands that write to the files, caches and journal of the run and kill every process that they can.
 fn writer(run_folder: &str) -> String {
     format!(
         "R='{run_folder}'
@@ -151,7 +152,7 @@ fn a_stage_cannot_forge_the_results_of_its_fork() {
     assert_eq!(ids, ["f-liar", "f-honest"]);
 }
 
-/// A judge from outside that prefers this label.
+/// Builds a judge component that chooses this label.
 fn judge(label: &str) -> Vec<u8> {
     guests::component(&format!(
         "(data (i32.const 1024) \"{label}\")\n(func $execute (i32.store8 (i32.const 20) (i32.const 1)) (i32.store (i32.const 24) \

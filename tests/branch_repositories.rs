@@ -1,5 +1,6 @@
-//! Whose repository gets a branch from `apply --branch`: that of the project's own work tree, also of a linked one and a submodule. A
-//! project whose `.git` leads to another repository writes nothing there. The files of that repository are the witness.
+//! `apply --branch` creates the branch in the repository of the project's own work tree, including a linked work tree
+//! and a submodule. If the project's `.git` leads to another repository, nothing is written there. The files of the
+//! other repository are the witness.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -28,7 +29,7 @@ fn git(folder: &Path, words: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Everything in a folder: contents of files and targets of links.
+/// Returns the contents of all files and the targets of all links in a folder.
 fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut pending = vec![folder.to_owned()];
@@ -48,7 +49,7 @@ fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// A project, the repository `other` beside it that it is a clone of, and the run `r` in the project.
+/// Creates the repository `other`, the project as a clone of it, and the run `r` in the project.
 fn cloned() -> (Workbench, PathBuf) {
     let bench = Workbench::new();
     let other = bench.outside().canonicalize().unwrap().join("other");
@@ -80,7 +81,7 @@ fn branch(folder: &Path, more: &[&str]) -> Answer {
 fn the_repository_of_the_project_gets_the_branch_and_is_named() {
     let (bench, other) = cloned();
     let project = bench.project().canonicalize().unwrap();
-    // A linked work tree, also with links relative to each other, and a submodule, also with settings of its own.
+    // Linked work trees with absolute and with relative links, and submodules with and without settings of their own.
     git(&other, &["worktree", "add", "-q", "-b", "linked", "../linked"]);
     git(&other, &["worktree", "add", "-q", "-b", "related", "../related"]);
     let linked = other.with_file_name("linked");
@@ -135,7 +136,7 @@ fn a_repository_that_a_stranger_named_is_refused_and_stays_as_it_is() {
     run(&bench, &project);
     git(&other, &["worktree", "add", "-q", "-b", "linked", "../linked"]);
     let (at, away) = (project.join(".git"), other.with_file_name("away"));
-    // Git cannot even be started on it: what refuses it has not asked git.
+    // Git itself fails in this repository, so the refusal cannot come from git.
     let settings = fs::read(other.join(".git/config")).unwrap();
     fs::write(other.join(".git/config"), [&settings[..], b"[broken\n"].concat()).unwrap();
     let before = tree(&other);
@@ -151,7 +152,7 @@ fn a_repository_that_a_stranger_named_is_refused_and_stays_as_it_is() {
     refused("a file that names it", "other/.git`, which does not name this folder");
     names(&victim.join("worktrees/linked"));
     refused("a file that names one of its work trees", "worktree repair");
-    // A folder of the stranger's own between the two, which does name the project.
+    // A folder of the attacker between the two. It names the project.
     let between = project.join("between");
     fs::create_dir(&between).unwrap();
     fs::write(between.join("HEAD"), "ref: refs/heads/main\n").unwrap();
@@ -209,7 +210,7 @@ fn a_separate_folder_of_git_counts_when_it_names_the_work_tree() {
     branch(&project, &[]).ends(0).says("it's apart");
 }
 
-/// A symbolic ref leads git to the names of other files, which may be links to anywhere.
+/// A symbolic ref makes git write to files of other names, which may be links to any place.
 #[test]
 fn a_symbolic_ref_at_the_name_of_the_branch_leads_nowhere() {
     let (bench, _other) = cloned();
@@ -240,7 +241,7 @@ fn a_symbolic_ref_at_the_name_of_the_branch_leads_nowhere() {
     fs::remove_file(&left).unwrap();
     fs::write(&left, "").unwrap();
     branch(&project, &[]).ends(FOREIGN).says("is a file in which git finds no branch");
-    // Git leaves an empty folder where a branch below this name was deleted.
+    // Git leaves an empty folder if a branch below this name was deleted.
     fs::remove_file(&left).unwrap();
     fs::create_dir(&left).unwrap();
     branch(&project, &[]).ends(0);

@@ -1,5 +1,5 @@
-//! What a branch of a fork may not do to the rest of its run: prove something of files that were not taken, lose work to a bound, ask on
-//! when it has ended, fill the context, or hide what builders left.
+//! A branch must not harm the rest of its run: prove something about files that were not taken, lose work at a budget,
+//! ask a question after its end, fill the context, or hide files that builders left.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -11,7 +11,7 @@ use workbench::Workbench;
 const PAUSED: i32 = 10;
 const LIMIT: i32 = 5;
 
-/// A pipeline with a fork `f` and its fan-in `j`, around these lines.
+/// Creates a pipeline with a parallel node `f`, its fan-in `j`, and the lines of `lines`.
 fn fork(graph: &str, settings: (&str, &str), lines: &str) -> Workbench {
     let (fork, join) = settings;
     let bench = Workbench::with_pipeline(&format!(
@@ -38,7 +38,7 @@ fn a_goal_gate_counts_only_with_the_files_that_it_judged() {
     assert_eq!(bench.run_text("r", "workspace/src/x"), "bad\n");
     run.says("not taken    test: sh -c 'grep good src/x' exit 0").never_says("verified     test");
     run.ends(4).says("goal gate `test` was visited only in a branch whose changes were not taken");
-    // The gate is met in the branch whose files are taken.
+    // Now the goal gate is visited in the branch whose files are taken.
     let taken = lines.replace("sleep 20", "true").replace("sleep 1; echo bad", "sleep 20; echo bad");
     let bench = fork("", (", join_policy=first_success", ""), &taken);
     bench

@@ -1,5 +1,5 @@
-//! A folder of a run that came with a project, or that another process changed: whatever is in it, a command ends, believes nothing, and
-//! writes nowhere.
+//! A run folder that came with a project, or that another process changed. Whatever the folder contains, every command
+//! ends, trusts nothing in it, and writes to no other place.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -13,15 +13,15 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use workbench::{Answer, LINEAR, Workbench};
 
-/// Far longer than any of these commands takes, and shorter than forever.
+/// Time after which a command counts as hanging. Each of these commands takes far less.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Bytes of a file that is a blob of its own, and not a row of the journal.
+/// Bytes of a file that is stored as a file below `blobs/`, not as a row of the journal.
 const LARGE: usize = 100_000;
 
-/// An attack: its name, and what does it.
+/// An attack: its name and the function that carries it out.
 type Case<'c, T> = (&'c str, &'c dyn Fn(&T));
 
-/// A bench with a run `x` that wrote a small and a large file.
+/// Creates a workbench with a run `x` that wrote a small and a large file.
 fn bench() -> Workbench {
     let bench = Workbench::with_pipeline(LINEAR);
     let turn = |path: &str, content: &str| {
@@ -36,7 +36,7 @@ fn bench() -> Workbench {
     bench
 }
 
-/// Runs a command that must end soon, whatever it finds.
+/// Runs a command and panics if it does not end within [`PATIENCE`].
 #[track_caller]
 fn soon(bench: &Workbench, words: &[&str]) -> Answer {
     let mut child = bench.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -66,7 +66,7 @@ fn pipe(at: &Path) {
     assert!(Command::new("mkfifo").arg(at).status().unwrap().success());
 }
 
-/// A file with this name beside the journal.
+/// Returns the path of a file with this name next to the journal.
 fn beside(bench: &Workbench, name: &str) -> PathBuf {
     bench.run_folder("x").join(name)
 }
@@ -164,13 +164,13 @@ fn a_resume_believes_no_workspace_that_was_changed() {
     bench.glovebox(&["resume", "x", "--quiet"]).ends(1);
     assert_eq!(fs::read_to_string(&file).unwrap(), "exit 1\n");
     assert!(!file.with_file_name("off").exists());
-    // The project has another version now, so nobody has what the run began with.
+    // The project has changed since the start of the run, so the original content exists nowhere.
     fs::write(&file, "exit 0\n").unwrap();
     bench.write("src/check.sh", "exit 0 # repaired\n");
     bench.glovebox(&["resume", "x", "--quiet"]).ends(11).says("src/check.sh").says("cannot be restored");
 }
 
-/// The one file below `blobs/` of this length.
+/// Returns the one file of this length below `blobs/`.
 fn large_blob(bench: &Workbench) -> PathBuf {
     let folders = fs::read_dir(bench.run_folder("x").join("blobs")).unwrap().map(|entry| entry.unwrap().path());
     let files = folders.flat_map(|folder| fs::read_dir(folder).unwrap()).map(|entry| entry.unwrap().path());

@@ -1,4 +1,5 @@
-//! What a run may spend on model calls: tokens and money, for a run and for a node, over branches, kills and resumes.
+//! Limits on what a run may spend on model calls: tokens and money, for a run and for a node, across branches, kills
+//! and resumes.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -8,7 +9,8 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use workbench::Workbench;
 
-/// Stages in a row, each with one turn of 100 tokens; `graph` and `node` are attributes.
+/// Creates a pipeline with stages in a row, each with one turn of 100 tokens. `graph` and `node` are additional
+/// attributes.
 fn bench(stages: usize, graph: &str, node: &str) -> Workbench {
     let mut text =
         format!("digraph g {{\n graph [goal=\"spend\"{graph}]\n start [shape=Mdiamond]\n done [shape=Msquare]\n");
@@ -33,7 +35,7 @@ fn shown(bench: &Workbench) -> Value {
     bench.glovebox(&["show", "x", "--json"]).ends(0).json()
 }
 
-/// Tokens of all attempts in the journal.
+/// Returns the sum of the tokens of all attempts in the journal.
 fn spent(bench: &Workbench) -> u64 {
     let text = bench.run_text("x", "progress.ndjson");
     let records = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -51,7 +53,8 @@ fn a_bound_on_tokens_names_itself_and_a_higher_one_lets_the_run_go_on() {
     let reason = "Pipeline exceeded maximum tokens (250): 200 are spent, and the next call may take 100. Use --max-tokens to increase.";
     assert_eq!(failure["reason"], reason);
     assert_eq!(spent(&bench), 200);
-    // The same bound would end it at once, and so would one that only the first two stages fit into.
+    // A resume with the same limit ends at once, and so does one whose limit leaves fewer tokens than the next call may
+    // take.
     bench.glovebox(&["resume", "x", "-q"]).ends(5).says("maximum tokens (250)");
     bench.glovebox(&["resume", "x", "-q", "--max-tokens", "299"]).ends(5).says("(299): 200 are spent");
     assert_eq!(spent(&bench), 200);
@@ -99,7 +102,7 @@ fn a_node_has_a_bound_over_all_its_visits_and_its_failure_can_be_routed() {
 
 #[test]
 fn money_is_counted_by_price_or_by_what_the_provider_says() {
-    // 90 tokens at 1000 dollars for a million, and 10 at 10000: 19 cents.
+    // 90 tokens at 1,000 dollars per million and 10 at 10,000 dollars per million cost 19 cents.
     let prices = "[models.scripted]\nprice = { input = 1000, output = \"10000.0\" }\n";
     let priced = bench(3, ", max_budget_usd=0.40", "");
     priced.write("glovebox.toml", prices);
@@ -150,7 +153,7 @@ fn branches_at_the_same_time_never_cross_the_bound_together() {
     bench.write("script.toml", &script);
     bench.glovebox(&run(&[])).ends(5).says("maximum tokens (550)");
     assert_eq!(spent(&bench), 500, "five of eight fit");
-    // With a higher bound the branches go on at the stages that the bound stopped.
+    // With a higher limit, the branches continue at the stages that the limit stopped.
     bench.glovebox(&["resume", "x", "-q", "--max-tokens", "800"]).ends(0);
     assert_eq!(spent(&bench), 800);
 }
@@ -171,7 +174,8 @@ fn what_was_spent_before_a_kill_counts() {
     assert_eq!(spent(&bench), 300);
 }
 
-/// A stage that is visited again and again while it succeeds, with these attributes.
+/// Creates a pipeline with a node `work` that is visited again as long as it succeeds. `work` are its additional
+/// attributes.
 fn looping(work: &str, script: &str) -> Workbench {
     let bench = Workbench::with_pipeline(&format!(
         "digraph g {{\n graph [max_steps=60]\n start [shape=Mdiamond]\n done [shape=Msquare]\n work [shape=parallelogram, allowed_write_paths=\"\", {work}]\n \
@@ -181,7 +185,7 @@ fn looping(work: &str, script: &str) -> Workbench {
     bench
 }
 
-/// Attempts of a node in the journal, by how they ended.
+/// Returns the `stage.finished` events of a node.
 fn attempts(bench: &Workbench, node: &str) -> Vec<Value> {
     let text = bench.run_text("x", "progress.ndjson");
     let records = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -201,7 +205,7 @@ fn steps_of_a_node_count_visits_retries_and_branches_and_the_bound_names_itself(
         (attempts(&bench, "work").len(), &shown(&bench)["failure"]["code"]),
         (3, &json!("limit/node_max_steps"))
     );
-    // Retries count: with three attempts of one visit nothing is left, and the stage's own reason stays.
+    // Retries count: three attempts of one visit use up the limit. The failure keeps the reason of the stage itself.
     let bench = looping("tool_command=\"exit 7\", max_retries=9, max_steps=3, retry_policy=none", "");
     bench.glovebox(&run(&[])).ends(0);
     assert_eq!(attempts(&bench, "work").len(), 3);
@@ -210,7 +214,7 @@ fn steps_of_a_node_count_visits_retries_and_branches_and_the_bound_names_itself(
         .ends(0)
         .says("not repeated: node `work` exceeded `max_steps` (3)")
         .says("tool_exit_code_7");
-    // Branches count together: two branches lead through the same stage.
+    // Visits in different branches count together: two branches lead through the same stage.
     let forked = Workbench::with_pipeline(
         "digraph g {\n start [shape=Mdiamond]\n done [shape=Msquare]\n f [shape=component, max_parallel=1]\n j [shape=tripleoctagon]\n \
          a [shape=parallelogram, tool_command=true, allowed_write_paths=\"\"]\n b [shape=parallelogram, tool_command=true, allowed_write_paths=\"\"]\n \
@@ -227,7 +231,7 @@ fn steps_of_a_node_count_visits_retries_and_branches_and_the_bound_names_itself(
 fn a_resume_keeps_the_steps_of_a_node() {
     let bench = looping("tool_command=\"test $(cat n 2>/dev/null || echo 0) -lt 99\", max_steps=4", "");
     bench.write("pipeline.dot", &bench.read("pipeline.dot").replace("max_steps=60", "max_steps=3"));
-    // The start node is a step of the run, too.
+    // The visit of the start node is also a step of the run.
     bench.glovebox(&run(&[])).ends(5).says("maximum step count (3)");
     assert_eq!(attempts(&bench, "work").len(), 2);
     bench.glovebox(&["resume", "x", "-q", "--max-steps", "60"]).ends(5).says("node `work` exceeded `max_steps` (4)");
@@ -236,7 +240,8 @@ fn a_resume_keeps_the_steps_of_a_node() {
 
 #[test]
 fn the_time_of_a_node_cuts_its_attempt_over_all_visits_and_the_failure_is_routed() {
-    // The first attempt leaves 1.9 s, however long it waits for the processor: less than the second one needs.
+    // After the first attempt at most 1.9 s are left, however long it waits for a processor. The second attempt needs 2
+    // s.
     let bench = looping("tool_command=\"sleep 2\", max_wall_time=\"3900ms\"", "");
     bench.glovebox(&run(&[])).ends(0);
     let ended = attempts(&bench, "work");
@@ -244,7 +249,7 @@ fn the_time_of_a_node_cuts_its_attempt_over_all_visits_and_the_failure_is_routed
     let failure = &ended.last().unwrap()["outcome"]["failure"];
     assert_eq!((&failure["code"], &failure["class"]), (&json!("limit/node_max_wall_time"), &json!("budget")));
     assert_eq!(failure["reason"], "node `work` exceeded `max_wall_time` (3900 ms)");
-    // Nothing is left for another visit, also after a resume.
+    // No time is left for another visit, not even after a resume.
     let again = looping("tool_command=\"sleep 9\", max_wall_time=\"300ms\"", "");
     again.write(
         "pipeline.dot",
@@ -277,7 +282,7 @@ fn bounds_of_nodes_that_make_no_attempt_are_refused() {
 
 #[test]
 fn a_visit_that_a_bound_of_the_run_ended_does_not_count_for_max_visits() {
-    // On the line that the run began with.
+    // A stage outside of a parallel node.
     let late = Workbench::with_pipeline(
         "digraph g { graph [max_wall_time=\"800ms\"]\n start [shape=Mdiamond]; done [shape=Msquare]\n \
          a [shape=parallelogram, tool_command=\"sleep 2; echo a > a\", allowed_write_paths=a, max_visits=1]\n start -> a -> done }\n",
@@ -286,7 +291,7 @@ fn a_visit_that_a_bound_of_the_run_ended_does_not_count_for_max_visits() {
     late.glovebox(&run(&[])).ends(5).says("maximum wall time");
     late.glovebox(&["resume", "x", "-q", "--max-wall-time", "1h"]).ends(0);
     assert_eq!(late.run_text("x", "workspace/a"), "a\n");
-    // In a branch: its work is not lost.
+    // A stage in a branch: the work of the branch is not lost.
     let forked = Workbench::with_pipeline(
         "digraph g { graph [max_tokens=100]\n start [shape=Mdiamond]; done [shape=Msquare]\n \
          f [shape=component]; j [shape=tripleoctagon, merge=all]\n \
@@ -317,7 +322,7 @@ fn the_operators_bound_wins_over_the_flag_of_a_resume_which_is_refused_before_it
         resumed.ends(5).says("maximum tokens (150)").says("`[run]` in glovebox.toml wins over the flag");
     }
     assert_eq!(bench.run_text("x", "progress.ndjson"), before, "a resume was recorded");
-    // A higher bound of the operator alone is not the run's; with the flag it is.
+    // A higher limit in glovebox.toml does not raise the limit of an existing run. The resume needs the flag as well.
     bench.write("glovebox.toml", "[run]\nmax_tokens = 500\n");
     bench.glovebox(&["resume", "x", "-q"]).ends(5).says("maximum tokens (150)");
     bench.glovebox(&["resume", "x", "-q", "--max-tokens", "300"]).ends(0);

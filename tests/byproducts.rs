@@ -1,5 +1,5 @@
-//! What builds leave in a project: files that git ignores are scratch, and hide nothing. Each attack has a witness in what `diff` and
-//! `apply` show, or in a verdict that was not forged.
+//! Build output in a project: files that git ignores are scratch and cannot hide changes. The witness of each attack is
+//! the output of `diff` and `apply`, or a verdict that was not forged.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -12,7 +12,8 @@ use workbench::{Answer, Workbench};
 
 const IGNORES: &str = "target/\n__pycache__/\n*.log\nlocal.cfg\n";
 
-/// A project with rules of git, and stages in a row; with `many`, so large that stages work on overlays.
+/// Creates a project with a `.gitignore` and stages in a row. With `many`, the project is so large that stages work on
+/// overlays.
 fn bench(stages: &[(&str, &str)], many: bool) -> Workbench {
     let nodes: String = stages.iter().map(|(id, attributes)| format!("  {id} [{attributes}]\n")).collect();
     let row: Vec<&str> = stages.iter().map(|(id, _)| *id).collect();
@@ -32,7 +33,7 @@ fn tool(command: &str, writes: &str) -> String {
     format!("shape=parallelogram, tool_command=\"{command}\", allowed_write_paths=\"{writes}\"")
 }
 
-/// A builder with a shell, and what its script lets it run.
+/// Attributes of a builder with a shell. Its script contains the commands.
 const BUILDER: &str = "prompt=\"build\", allowed_commands=\"*\", allowed_write_paths=\"src/\"";
 
 fn script(bench: &Workbench, node: &str, commands: &[&str]) {
@@ -74,7 +75,7 @@ fn what_git_ignores_is_scratch_and_stays_for_the_next_stage() {
     }
 }
 
-/// Ends a run that does not end by itself within a minute.
+/// Runs the pipeline and panics if the run does not end within a minute.
 fn run_soon(bench: &Workbench) -> Answer {
     let words = ["run", "pipeline.dot", "--run-id", "r"];
     let mut child = bench.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -100,7 +101,7 @@ fn a_run_in_a_repository_ends_however_many_files_git_ignores() {
         let bench = bench(&[("build", &build), ("check", &check), ("again", &check)], many);
         let made = Command::new("git").args(["init", "-q"]).current_dir(bench.project()).status().unwrap();
         assert!(made.success());
-        // Files that git ignores stay behind, too.
+        // Ignored files of the project are left out, too.
         (0..500).for_each(|number| bench.write(&format!("target/old/{number}.o"), "x"));
         run_soon(&bench).ends(0).says("left out 2301 files that git ignores");
         bench.glovebox(&["diff", "r"]).ends(0).says("src/main.txt").never_says("target/");
@@ -141,7 +142,7 @@ fn a_file_that_git_tracks_is_ordinary_though_a_rule_matches_it() {
         let diff = bench.glovebox(&["diff", "r"]);
         diff.ends(0).says("target/kept.txt").says("+evil").never_says("target/out");
         diff.never_says("target/stale").never_says("sub.log").never_says("local.cfg");
-        // Outside of its scope it fails the stage, like any other file.
+        // If the file is outside of the stage's scope, the stage fails, as with any other file.
         let text = bench.read("pipeline.dot").replace("allowed_write_paths=\"./\"", "allowed_write_paths=\"src/\"");
         bench.write("pipeline.dot", &text);
         let refused = bench.glovebox(&["run", "pipeline.dot", "--run-id", "s"]);
@@ -195,7 +196,7 @@ fn protected_names_stay_protected() {
         bench.write(".gitignore", "*\n!src/\n");
         run(&bench).ends(6).says(said);
     }
-    // Within an ignored folder such a name is dropped, and no later stage finds it.
+    // In an ignored folder, a file with a protected name is dropped, and later stages do not see it.
     let write = tool(
         "mkdir -p target/.git/hooks target/pkg; echo x > target/.envrc; echo x > target/pkg/.npmrc; echo y > target/pkg/a",
         "",
@@ -211,7 +212,8 @@ fn protected_names_stay_protected() {
 #[test]
 fn what_lies_in_an_ignored_folder_never_replaces_a_file_of_the_workspace() {
     for many in [false, true] {
-        // The first stage leaves an ignored file; the second makes it an ordinary one, which is what all later stages must see.
+        // The first stage leaves an ignored file. The second one writes the file within its scope. All later stages
+        // must see the file of the second stage.
         let first = tool("mkdir -p target; echo forged > target/result", "");
         let second = tool("mkdir -p target; echo honest > target/result", "target/result");
         let third = tool("grep -q honest target/result", "");
@@ -247,7 +249,7 @@ fn what_is_refused_is_told_once_for_its_folder() {
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "s"]).ends(0);
 }
 
-/// Blocks below a folder, in bytes.
+/// Returns the disk space that the files below a folder take, in bytes.
 fn taken(folder: &std::path::Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let of = |entry: DirEntry| match entry.file_type().unwrap().is_dir() {
@@ -267,7 +269,7 @@ fn a_file_without_content_takes_no_disk_whatever_the_stage_writes_on_it() {
     let bounds = ", limits.disk_bytes=\"20MiB\", limits.write_bytes=\"10MiB\"";
     for many in [false, true] {
         let first = tool("python3 fill.py && truncate -s 400M target/hole", "") + bounds;
-        // What the kernel copies up gets an attribute of its own.
+        // When the kernel copies a file to the upper layer, it sets an extended attribute of its own.
         let again = tool("echo x >> target/hole && test $(stat -c %s target/0) = 419430400", "") + bounds;
         let last = tool("test $(stat -c %s target/hole) = 419430402 && tail -c 2 target/hole | grep -q x", "") + bounds;
         let bench = bench(&[("first", &first), ("again", &again), ("last", &last)], many);
@@ -278,7 +280,7 @@ fn a_file_without_content_takes_no_disk_whatever_the_stage_writes_on_it() {
     }
 }
 
-/// Runs as a user without any right over files but its own.
+/// Runs a command as a user that has no rights to files of other users.
 fn as_ordinary_user(bench: &Workbench, words: &[&str]) -> Option<Answer> {
     let behind = |program: &std::ffi::OsStr| {
         let mut command = Command::new("unshare");

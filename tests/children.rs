@@ -1,4 +1,5 @@
-//! Child pipelines through the binary: a node that runs another file, and a supervisor that looks at it while it runs (spec §4.11, §9.4).
+//! Child pipelines with the real binary: a node that runs another pipeline file, and a supervisor that observes its
+//! child while the child runs (spec §4.11, §9.4).
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use workbench::journal::{copy_prefix, end};
 use workbench::{Answer, Workbench};
 
-/// A pipeline with a start `start`, an exit `done` and this body.
+/// Returns a pipeline with a start node `start`, an exit `done` and this body.
 fn graph(attributes: &str, body: &str) -> String {
     format!("digraph g {{\ngraph [{attributes}]\nstart [shape=Mdiamond]; done [shape=Msquare]\n{body}\n}}\n")
 }
@@ -18,12 +19,12 @@ fn tool(name: &str, command: &str, writes: &str) -> String {
     format!("{name} [shape=parallelogram, tool_command=\"{command}\", allowed_write_paths=\"{writes}\"]\n")
 }
 
-/// A node `build` that runs `children/build.dot`.
+/// Returns the declaration of a node `build` that runs `children/build.dot`.
 fn node(attributes: &str) -> String {
     format!("build [type=subpipeline, \"stack.child_dotfile\"=\"children/build.dot\"{attributes}]\n")
 }
 
-/// A project whose pipeline is `start -> build -> check -> done`, and the child of `build`.
+/// Creates a project with the pipeline `start -> build -> check -> done` and the child pipeline of `build`.
 fn project(setting: &str, child: &str) -> Workbench {
     let check = tool("check", "cat out/*", "");
     let bench = Workbench::with_pipeline(&graph(
@@ -48,7 +49,7 @@ fn events(bench: &Workbench, kind: &str) -> Vec<Value> {
     records.filter(|event| event["kind"] == kind).collect()
 }
 
-/// The nodes whose attempts ended, in order, each with its outcome.
+/// Returns the nodes of all finished attempts in order, each with its status.
 fn ended(bench: &Workbench) -> Vec<String> {
     let ended = events(bench, "stage.finished");
     ended
@@ -95,7 +96,7 @@ fn a_child_that_fails_fails_the_node_and_its_changes_are_not_taken() {
     let bench = project("", &child);
     run(&bench).ends(1).says("build__b");
     assert!(!bench.run_folder("r").join("workspace/out").exists());
-    // An edge for the failure is taken.
+    // An edge for the failure is followed.
     let repair = tool("repair", "mkdir -p out; echo repaired > out/repaired", "out/");
     let body = node("")
         + &repair
@@ -149,7 +150,7 @@ fn context_goes_in_and_out_by_name_and_not_else() {
     assert!(bench.run_text("r", "branches/build/build__inner/prompt.md").contains("goal bricks"));
 }
 
-/// Stops a run at a pause in its middle, as a kill does; then it goes on.
+/// Kills a run at several moments and resumes it.
 #[test]
 fn a_run_killed_in_a_child_goes_on_to_the_same_end() {
     let slow = |name: &str| tool(name, &format!("mkdir -p out; echo {name} >> out/log; sleep 0.2"), "out/");
@@ -161,7 +162,7 @@ fn a_run_killed_in_a_child_goes_on_to_the_same_end() {
         std::thread::sleep(Duration::from_millis(kill_after));
         running.kill().unwrap();
         running.wait().unwrap();
-        // The run keeps what its child was.
+        // The run stored the child pipeline at its start.
         bench.write("children/build.dot", "no pipeline");
         bench.glovebox(&["resume", "r"]).ends(0);
         assert_eq!(bench.run_text("r", "workspace/out/log"), "a\nb\nc\n", "killed after {kill_after} ms");
@@ -215,7 +216,7 @@ fn files_that_multiply_their_children_are_refused_before_they_fill_the_memory() 
     let refused = "with its child pipelines it has more than 10000 stages";
     bench.glovebox(&["check", "0.dot"]).ends(3).says(refused);
     bench.glovebox(&["plan", "0.dot"]).ends(3).says("the child pipeline `1.dot` cannot run");
-    // What fits is checked whole.
+    // A tree of child pipelines within the limit is checked completely.
     bench.glovebox(&["check", &format!("{}.dot", FILES - 2)]).ends(0).never_says(refused);
 }
 
@@ -310,7 +311,7 @@ fn canceling_the_run_ends_the_child() {
     assert!(!is_left);
 }
 
-/// A supervisor `boss` of a child with three slow stages, which two edges leave.
+/// Creates a supervisor `boss` of a child with three slow stages. Two edges leave `boss`.
 fn supervised(attributes: &str) -> Workbench {
     let boss =
         format!("boss [shape=house, \"manager.poll_interval\"=\"200ms\", allowed_write_paths=\"out/\"{attributes}]\n");
@@ -382,7 +383,8 @@ fn a_run_killed_while_a_supervisor_looks_goes_on_counting() {
     assert_eq!(cycles, [1, 2, 3, 4]);
 }
 
-/// A child pipeline with a goal gate that is met in its second round, and a fork with a child in one branch.
+/// A pipeline with a child whose goal gate succeeds in the second round, and with a parallel node that has a child in
+/// one branch.
 const PARENT: &str = r#"digraph g {
     graph [goal="whole"]
     start [shape=Mdiamond]

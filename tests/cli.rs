@@ -1,4 +1,5 @@
-//! Every command from outside: what it prints, how it ends, and that bad input names its place and its remedy.
+//! Every command with the real binary: its output, its exit code, and that an error names the place in the input and
+//! the remedy.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -159,7 +160,7 @@ tool = [{ name = \"write_file\", arguments = { path = \"src/new.txt\", content =
 text = \"done \\u001b[31mred\\u001b[0m\"
 ";
 
-/// A project with a finished run `first`.
+/// Creates a project with a finished run `first`.
 fn with_run() -> Workbench {
     let bench = Workbench::with_pipeline(LINEAR);
     bench.write("script.toml", SCRIPT);

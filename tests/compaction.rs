@@ -1,6 +1,8 @@
-//! Conversations that become too long: old turns give way to a list, on the way to the bound and when a provider says that it was crossed.
+//! Conversations that become too long: old turns are replaced by a list of their calls, before the limit is reached and
+//! after a provider has rejected a request as too long.
 //!
-//! The witness is the log of the fake provider: what each request still has, and that every result in it has its call.
+//! The witness is the log of the fake provider: which turns each request still contains, and that each result in it has
+//! its call.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
 
@@ -18,12 +20,12 @@ const PIPELINE: &str = "digraph ship {
 }
 ";
 
-/// A turn that reads file `number`, in a conversation of so many tokens.
+/// Returns a turn that reads file `number`, in a conversation of `tokens` tokens.
 fn read(number: usize, tokens: u64) -> Turn {
     Turn::tool("read_file", json!({ "path": format!("f{number}.txt") })).usage(tokens, 10)
 }
 
-/// A project whose files have long lines that are found again, with a model of 10,000 tokens.
+/// Creates a project whose files have long, recognisable lines, and a model with a context of 10,000 tokens.
 fn bench(family: &str, turns: &[Turn]) -> Bench {
     let bench = Bench::new(PIPELINE, family, turns);
     let table = bench.project_text("glovebox.toml");
@@ -52,7 +54,7 @@ fn a_full_conversation_keeps_its_last_turns_and_a_list_of_the_others() {
         assert!(asked[3].contains("f1.txt") && asked[3].contains("f2.txt"), "{family}: the calls are in the list");
         let removed = bench.read_in_run("build/compacted-1.md");
         assert!(has(&removed, 1) && has(&removed, 2) && !has(&removed, 3), "{family}: what goes is kept whole");
-        // A provider refuses a result without its call: the fake one counts them.
+        // A provider refuses a result without its call, so calls and results must be equally many.
         let calls = |text: &str| (asked[3].matches(text).count()) as u64;
         match family {
             "openai" => assert_eq!((calls("\"function_call\""), calls("\"function_call_output\"")), (1, 1)),
@@ -63,7 +65,7 @@ fn a_full_conversation_keeps_its_last_turns_and_a_list_of_the_others() {
     }
 }
 
-/// `context-length`: one try with a shorter conversation, and then the stage fails.
+/// After the error `context-length` there is one try with a shorter conversation. If it fails too, the stage fails.
 #[test]
 fn a_conversation_that_is_too_long_is_made_shorter_once() {
     for family in FAMILIES {
@@ -83,7 +85,7 @@ fn a_conversation_that_is_too_long_is_made_shorter_once() {
     assert_eq!(first.requests().len(), 1, "a first question has nothing to spare");
 }
 
-/// An attempt that is made again makes its conversation shorter at the same places, also where a provider had refused it.
+/// A repeated attempt shortens its conversation at the same places, including the place where a provider refused it.
 #[test]
 fn a_killed_attempt_asks_nothing_twice() {
     let mut turns = vec![read(1, 3000), read(2, 8500), read(3, 4000), Turn::error("context-length"), read(4, 8500)];
@@ -91,13 +93,14 @@ fn a_killed_attempt_asks_nothing_twice() {
     let bench = bench("anthropic", &turns);
     bench.kill_run_after(6);
     bench.resume().ends(0);
-    // The sixth question had no answer when the run was killed, so it is asked again; the fake provider has the next answer for it.
+    // The sixth request had no answer when the run was killed, so it is sent again. The fake provider has the next
+    // answer for it.
     assert_eq!(bench.requests().len(), 7);
     let asked = bench.requests();
     assert_eq!(asked[5], asked[6], "the same question as before the kill");
 }
 
-/// A model that reports a full context in every turn makes the conversation shorter a bounded number of times.
+/// A model that reports a full context in every turn causes a bounded number of compactions.
 #[test]
 fn a_conversation_is_made_shorter_a_bounded_number_of_times() {
     let mut turns: Vec<Turn> = (1..=12).map(|number| read(number, 9_999)).collect();

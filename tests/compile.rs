@@ -1,4 +1,5 @@
-//! Components that explode in the compiler, over the binary: refused or stopped within a bound, by every command that reads one.
+//! Components that are extremely expensive to compile. Every command that loads one refuses it, or stops the
+//! compilation at a limit.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -13,7 +14,7 @@ use workbench::{Answer, Workbench};
 const PIPELINE: &str = "digraph g {\n  graph [goal=\"g\"]\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
     \x20 work [type=\"acme.bomb\", allowed_write_paths=\"\"]\n  start -> work -> done\n}\n";
 
-/// A core module of one function with so many locals and so many nested loops, in which every local is read.
+/// Returns a core module with one function that has `locals` locals and `loops` nested loops. Every local is read.
 fn module(locals: usize, loops: usize) -> Vec<u8> {
     let mut body = [&[1][..], &number(locals), &[0x7f]].concat();
     let mut unread = 0..locals;
@@ -44,17 +45,18 @@ fn number(mut value: usize) -> Vec<u8> {
     bytes
 }
 
-/// A component with a core module beside its own, which nothing instantiates and the compiler compiles all the same.
+/// Returns the component with an additional core module that is never instantiated. The compiler still compiles it.
 fn with_module(component: &[u8], module: &[u8]) -> Vec<u8> {
     [component, &section(1, module)].concat()
 }
 
-/// The component of the review: 400 KB, for which the compiler took 9.4 GB.
+/// A component of 400 KB for which the compiler would take 9.4 GB.
 fn too_complex(component: &[u8]) -> Vec<u8> {
     with_module(component, &module(50_000, 20_000))
 }
 
-/// Just within the bound on complexity; some hundred MB and minutes of an unoptimised compiler.
+/// A component just below the limit on complexity. It takes a few hundred MB and, with an unoptimised compiler,
+/// minutes.
 fn explosive(component: &[u8]) -> Vec<u8> {
     with_module(component, &module(200, 40_000))
 }
@@ -66,14 +68,15 @@ fn bench(component: &[u8], table: &str) -> Workbench {
     bench
 }
 
-/// A command with a cache of its own, so that nothing has been compiled, and settings of the user's.
+/// Returns a command with an empty cache, so that nothing is compiled yet, and with these environment variables.
 fn fresh(bench: &Workbench, words: &[&str], settings: &[(&str, &str)]) -> std::process::Command {
     let mut command = bench.command(words);
     command.env("GLOVEBOX_CACHE_DIR", bench.outside().join("cache")).envs(settings.iter().copied());
     command
 }
 
-/// Runs a command to its end. What it came to, and the most memory that it and its children had at any time, in MB.
+/// Runs a command to its end. Returns its answer, and the peak memory of the command and its descendants together, in
+/// MB.
 fn watched(command: &mut std::process::Command) -> (Answer, u64) {
     use std::process::Stdio;
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -96,7 +99,7 @@ fn family(parent: u32) -> Vec<u32> {
     children.filter(is_child).chain([parent]).collect()
 }
 
-/// The most memory that a process ever had; nothing when it is gone.
+/// Returns the peak memory of a process in kB, or 0 if the process has ended.
 fn peak_kilobytes(pid: u32) -> u64 {
     let status = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -133,12 +136,12 @@ fn what_explodes_all_the_same_is_stopped_by_memory_and_by_time() {
     for (bound, value, told) in tries {
         let (answer, megabytes) = watched(&mut fresh(&bench, &["plan", "pipeline.dot"], &[(bound, value)]));
         answer.ends(7).says("`acme.bomb` cannot be loaded: compiling the component").says(told).says("help: ");
-        // The command itself, and what its child may take.
+        // This includes the memory of the command itself and that of its compiling child process.
         assert!(megabytes < 1024, "{bound}: {megabytes} MB");
     }
     let kept = std::fs::read_dir(bench.outside().join("cache/aot")).unwrap();
     let kept: Vec<String> = kept.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
-    // The host's own component, which is small, is the only one.
+    // Only the host's own small component may be in the cache.
     assert!(kept.iter().filter(|name| name.ends_with(".cwasm")).count() <= 1, "nothing of it is kept: {kept:?}");
 }
 
@@ -172,7 +175,7 @@ fn a_bound_that_is_no_amount_stops_the_command() {
     }
 }
 
-/// With no time to compile, only what needs no compiler works.
+/// With no memory for the compiler, only components from the cache can be used.
 #[test]
 fn what_is_kept_needs_no_compiler() {
     let bench = Workbench::with_pipeline(workbench::LINEAR);
@@ -186,7 +189,7 @@ fn what_is_kept_needs_no_compiler() {
 #[test]
 fn the_hidden_command_confines_itself_or_does_nothing() {
     let bench = Workbench::new();
-    // Of another parent, and without bounds.
+    // Started by another parent process, and without limits.
     for argument in ["4294967296,10,1000000,1", "4294967296,10", "nothing"] {
         let answer = bench.glovebox(&["compile-component", argument]);
         assert_ne!(answer.code, 0);

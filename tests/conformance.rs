@@ -1,6 +1,8 @@
-//! The specification's definition of done as data: a graph, a command, the exit code, the visited nodes, and facts in files.
+//! The specification's definition of done as a table: each case has a graph, a command, the exit code, the visited
+//! nodes and the expected content of files.
 //!
-//! Rows are named after the specification's parity matrix (§11.12) or the decision they pin down. The smoke test is §11.13.
+//! Cases are named after the specification's parity matrix (§11.12) or after the decision that they test. The smoke
+//! test is §11.13.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 

@@ -1,4 +1,5 @@
-//! `cancel`, `pause`, `wait` and `attach`: a run that another process drives, or that nobody drives, from a second terminal.
+//! `cancel`, `pause`, `wait` and `attach` from a second terminal, for a run that another process drives and for a run
+//! without a process.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -12,12 +13,12 @@ use workbench::{Answer, LINEAR, Workbench};
 
 const CANCELED: i32 = 130;
 
-/// A length of a sleep that no other process has.
+/// Returns a sleep duration that no other process uses.
 fn length(tag: u32) -> String {
     format!("300.{}{tag}", std::process::id())
 }
 
-/// A pipeline with these nodes and edges between `start` and `done`.
+/// Creates a pipeline with the nodes `start` and `done` and this body.
 fn pipeline(body: &str) -> Workbench {
     Workbench::with_pipeline(&format!("digraph g {{ start [shape=Mdiamond]; done [shape=Msquare]\n{body} }}"))
 }
@@ -26,7 +27,7 @@ fn tool(name: &str, command: &str) -> String {
     format!("{name} [shape=parallelogram, allowed_write_paths=\"src/\", tool_command=\"{command}\"]\n")
 }
 
-/// A bench whose stage `one` writes and ends, and whose stage `two` writes and sleeps.
+/// Creates a workbench with a stage `one` that writes a file and ends, and a stage `two` that writes a file and sleeps.
 fn two_stages(sleep: &str) -> Workbench {
     let one = tool("one", "mkdir -p src && echo 1 > src/one");
     let two = tool("two", &format!("mkdir -p src && echo 2 > src/two && sleep {sleep}"));
@@ -45,21 +46,21 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Starts run `r`, and waits until these commands sleep.
+/// Starts run `r` and waits until `sleep` commands with these durations run.
 fn asleep(bench: &Workbench, lengths: &[&str]) -> Child {
     let child = start(bench, "r");
     until("the command begins", || lengths.iter().all(|length| sleeps(length)));
     child
 }
 
-/// True when somebody sleeps for just so long.
+/// Returns true if a process `sleep length` exists.
 fn sleeps(length: &str) -> bool {
     let words = format!("sleep\0{length}\0");
     let mut processes = std::fs::read_dir("/proc").unwrap().flatten();
     processes.any(|process| std::fs::read(process.path().join("cmdline")).is_ok_and(|line| line == words.as_bytes()))
 }
 
-/// The events that are written so far; the last line may not be whole yet.
+/// Returns the events that are written so far. An incomplete last line is ignored.
 fn events(bench: &Workbench, run: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(bench.run_folder(run).join("progress.ndjson")).unwrap_or_default();
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
@@ -80,7 +81,7 @@ fn kill(mut child: Child) {
     child.wait().unwrap();
 }
 
-/// A run that a person canceled stays so: its record is whole, and no command brings it back.
+/// Checks that a run that a person canceled cannot be continued and that its record is complete.
 fn is_canceled_for_good(bench: &Workbench, by: &str) {
     let last = bench.run_json("r", "final.json");
     assert_eq!((&last["status"], &last["failure_class"]), (&"fail".into(), &"canceled".into()));
@@ -211,7 +212,7 @@ fn two_who_cancel_at_once_are_both_told_and_one_is_recorded() {
         }
         let both: Vec<Child> = ["ann", "bob"].iter().map(|name| bench.start(&["cancel", "r", "--as", name])).collect();
         let codes: Vec<i32> = both.into_iter().map(|child| Answer::from_child(child).code).collect();
-        // Of a run without a process the second may come when all is over.
+        // If the run has no process, it may have ended before the second command.
         assert!(codes.contains(&0) && codes.iter().all(|code| [0, 2].contains(code)), "{codes:?}");
         assert!(is_killed || codes == [0, 0], "{codes:?}");
         if let Some(child) = child {
@@ -255,7 +256,7 @@ fn a_request_to_a_process_that_was_killed_is_not_heard_by_the_next() {
         let bench = two_stages("1");
         let child = start(&bench, "r");
         until("a stage begins", || count(&events(&bench, "r"), "stage.started", "") > 0);
-        // It drives the run, and listens no more.
+        // The process still has the run's lease but does not read requests.
         send(&child, "STOP");
         let mut asking = bench.start(&[request, "r"]);
         until("it is asked", || bench.run_folder("r").join(format!("inbox/{request}.json")).exists());
@@ -331,14 +332,14 @@ fn a_run_of_another_user_is_left_alone() {
         command.env("GLOVEBOX_STATE_DIR", bench.outside().join("other"));
         Answer::of(&mut command).ends(6).says("is not trusted");
     }
-    // Who can write there, and has no key, is not heard.
+    // A request of a person without a key is ignored, even if the person can write to the inbox.
     let inbox = bench.run_folder("r").join("inbox");
     std::fs::create_dir_all(&inbox).unwrap();
     let forged = format!("{}\n{{\"kind\":\"cancel\",\"by\":\"eve\"}}\n", "0".repeat(64));
     std::fs::write(inbox.join("cancel.json"), forged).unwrap();
     std::thread::sleep(Duration::from_secs(1));
     assert!(sleeps(&length(9)), "it goes on");
-    // And what eve left there does not keep others from being heard.
+    // The forged request does not prevent other requests.
     bench.glovebox(&["cancel", "r", "--as", "ann"]).ends(0);
     Answer::from_child(child).ends(CANCELED).says("canceled by ann");
 }
@@ -389,7 +390,7 @@ fn an_attempt_that_was_killed_is_not_made_behind_the_node_that_a_resume_names() 
     }
 }
 
-/// Starts run `r`, and stops its process in the middle of a stage.
+/// Starts run `r` and stops its process with SIGSTOP in the middle of a stage.
 fn stopped(bench: &Workbench, length: &str) -> Child {
     let child = asleep(bench, &[length]);
     send(&child, "STOP");
@@ -408,7 +409,7 @@ fn a_run_is_taken_over_from_a_process_that_is_stopped_past_its_lease() {
     assert!(began.elapsed() >= Duration::from_secs(30), "it had its lease");
     let whole = bench.run_text("r", "progress.ndjson");
     assert_eq!(of_one(), before, "nothing was lost");
-    // Continued, the first one is not there any more, and writes nothing.
+    // The first process is killed and not continued, so it writes nothing more.
     let _no_such_process = Command::new("kill").args(["-CONT", &first.id().to_string()]).output();
     assert_eq!(first.wait().unwrap().code(), None, "a signal ended it");
     std::thread::sleep(Duration::from_millis(500));

@@ -1,4 +1,4 @@
-//! `glovebox transcript`: what every kind of model was told and answered, of every attempt, for people and as JSON.
+//! `glovebox transcript` shows the conversation with every kind of model, for every attempt, as text and as JSON.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
 
@@ -19,13 +19,13 @@ const STAGE: &str = "digraph ship {
 }
 ";
 
-/// A file of many lines, with a text in the last one.
+/// Returns the text of a file with many lines, of which `last` is the last one.
 fn long_text(last: &str) -> String {
     (0..30).map(|at| format!("line {at}\n")).collect::<String>() + last + "\n"
 }
 
 fn scripted(bench: &Workbench, script: &str, exit: i32) {
-    // Not in the project: what a builder can read there is no secret.
+    // The script is outside of the project, because text that a builder can read in the project is not a secret.
     std::fs::write(bench.outside().join("model.toml"), script).unwrap();
     bench.glovebox(&["run", "pipeline.dot", "--script", "../model.toml", "--run-id", "r"]).ends(exit);
 }
@@ -123,7 +123,8 @@ fn what_a_resume_went_back_from_is_marked() {
     }
 }
 
-/// One page for every wire format, with what is kept beside it: the exact model, tokens and cost of each turn.
+/// The transcript has the same format for every provider, and shows the exact model, the tokens and the cost of each
+/// turn.
 #[test]
 fn a_live_stage_tells_the_same_in_every_wire_format() {
     for family in FAMILIES {
@@ -162,7 +163,7 @@ fn a_stage_that_was_killed_tells_what_was_answered_so_far() {
     assert_eq!(shown.stdout.matches("turn 1").count(), 1, "{}", shown.stdout);
 }
 
-/// The model reads the key in a file of the project, and says it. The record of what was said has it nowhere.
+/// The model reads the key in a file of the project and repeats it. No transcript contains the key.
 #[test]
 fn no_transcript_has_the_key() {
     for family in FAMILIES {
@@ -203,7 +204,7 @@ fn no_transcript_has_a_holdout() {
     assert!(bench.glovebox(&["transcript", "r", "build", "--json"]).ends(0).stdout.is_empty());
 }
 
-/// Whoever is asked: the summary, the list, the file, and the attempts of the node added up.
+/// The summary, the list of runs, the file and the sum of the node's attempts show the same cost.
 #[test]
 fn what_a_run_cost_is_the_same_everywhere() {
     let read = Turn::tool("read_file", json!({ "path": "pipeline.dot" })).usage(1200, 40);

@@ -1,7 +1,8 @@
-//! What a run costs, counted and not timed: flushes, appends, bytes written, changes of threads and looks at the workspace for each stage.
-//! A busy machine changes none of these.
+//! The cost of a run, counted and not timed: flushes, appends, written bytes, thread switches and system calls on the
+//! workspace for each stage. The load of the machine does not change these numbers.
 //!
-//! System calls are counted with `strace`. A stage is the difference of a long and a short run, so that start and end are not part of it.
+//! System calls are counted with `strace`. The cost of a stage is the difference between a long and a short run, so
+//! that start and end of the run do not count.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
 
@@ -18,30 +19,30 @@ const FLUSHES: [&str; 5] = ["fsync", "fdatasync", "syncfs", "msync", "sync_file_
 const WRITES: [&str; 8] =
     ["write", "writev", "pwrite64", "pwritev", "pwritev2", "sendfile", "copy_file_range", "splice"];
 
-/// Calls that look at a file or a folder.
+/// System calls that look up, open or list a file or a folder.
 const LOOKS: [&str; 6] = ["newfstatat", "statx", "openat2", "openat", "open", "getdents64"];
-/// Files in the project.
+/// Number of files in the project.
 const FILES: u64 = 20;
 
-/// Files of bounded size that are written again ten times a second at most, so that a slow run writes them more often.
+/// Files of bounded size that are rewritten at most ten times a second, so a slow run rewrites them more often.
 const REWRITTEN: [&str; 2] = ["checkpoint.json", "live.json"];
 
-/// System calls of a run.
+/// Numbers of system calls of a run.
 #[derive(Debug, Default)]
 struct Calls {
-    /// Calls that make something durable.
+    /// Calls that make data durable.
     flushes: u64,
-    /// Those of the journal's log.
+    /// Calls that make the journal's write-ahead log durable.
     flushes_of_log: u64,
-    /// Bytes written to files of the run, [`REWRITTEN`] ones left out.
+    /// Bytes written to files of the run, except for those in [`REWRITTEN`].
     written: u64,
     /// Calls with which a thread wakes another one or waits for it.
     handed_over: u64,
-    /// Calls that look at the workspace.
+    /// Calls in [`LOOKS`] on the workspace.
     looks: u64,
 }
 
-/// A pipeline of component stages in a row.
+/// Returns a pipeline of component stages in a row.
 fn in_a_row(stages: usize) -> String {
     let mut text =
         "digraph row {\n graph [max_steps=100000]\n start [shape=Mdiamond] done [shape=Msquare]\n".to_owned();
@@ -53,7 +54,7 @@ fn in_a_row(stages: usize) -> String {
     text + "}\n"
 }
 
-/// Runs so many stages under `strace`.
+/// Runs a pipeline with this many stages under `strace`.
 fn calls(stages: usize) -> Calls {
     let bench = Workbench::with_pipeline(&in_a_row(stages));
     (0..FILES).for_each(|file| bench.write(&format!("file{file}.txt"), "text\n"));
@@ -62,7 +63,8 @@ fn calls(stages: usize) -> Calls {
     let run = bench.command(&["run", "pipeline.dot", "--quiet", "--run-id", "r"]);
     let mut strace = Command::new("strace");
     let traced = [&FLUSHES[..], &WRITES[..], &LOOKS[..], &["futex"]].concat().join(",");
-    // A file for each thread: in one file a call that another thread interrupts is two lines, and neither says how much of what it wrote.
+    // One file for each thread: in a shared file, an interrupted call takes two lines, and neither has both its
+    // arguments and its result.
     strace.args(["-ff", "-qq", "-y", "-s", "0", "-e", &format!("trace={traced}"), "-o"]).arg(logs.join("of"));
     strace.arg(run.get_program()).args(run.get_args()).current_dir(bench.project()).env_clear();
     strace.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
@@ -76,7 +78,7 @@ fn calls(stages: usize) -> Calls {
 }
 
 impl Calls {
-    /// Counts a line.
+    /// Counts the call in a line of the trace.
     fn take(&mut self, line: &str) {
         let name = line.split('(').next().unwrap_or_default();
         self.handed_over += u64::from(name == "futex" || (name == "write" && line.contains("[eventfd]")));
@@ -92,7 +94,8 @@ impl Calls {
         }
     }
 
-    /// What each stage between two runs cost.
+    /// Returns flushes, appends and written bytes per stage, from the difference to a run that is shorter by `stages`
+    /// stages.
     fn each(&self, shorter: &Self, stages: u64) -> (f64, f64, f64) {
         let each = |more: u64, less: u64| (more - less) as f64 / stages as f64;
         let flushes = each(self.flushes, shorter.flushes);
@@ -101,19 +104,19 @@ impl Calls {
     }
 }
 
-/// What each of 500 later stages cost.
+/// Returns the count per stage in the last 500 stages of the long run.
 fn later(long: &Calls, middle: &Calls, count: impl Fn(&Calls) -> u64) -> f64 {
     count(long).saturating_sub(count(middle)) as f64 / 500.0
 }
 
-/// A stage's record, the claim of the next one and its small files are one append, and an append is one flush. Above one are flushes of
-/// the log's checkpoints, a few in a hundred stages.
+/// The record of a stage, the claim of the next one and the stage's small files are one append, and an append is one
+/// flush. The flushes above one per stage are checkpoints of the write-ahead log, a few in a hundred stages.
 #[test]
 fn a_stage_costs_one_flush_and_writes_the_same_in_a_long_run() {
     if !workbench::is_on_this_machine("strace") {
         return workbench::not_run("what a stage costs", "`strace` is not on this machine");
     }
-    // The first stages write less: the tables of the journal have fewer levels of pages yet.
+    // The first stages write less, because the tables of the journal still have fewer levels of pages.
     let (short, middle, long) = (calls(60), calls(160), calls(660));
     let (flushes, appends, written) = middle.each(&short, 100);
     assert!((1.0..=1.08).contains(&flushes), "{flushes} flushes for each stage");
@@ -124,11 +127,12 @@ fn a_stage_costs_one_flush_and_writes_the_same_in_a_long_run() {
     println!(
         "each stage: {flushes} flushes, {written} bytes; of a long run: {later_flushes} flushes, {later_written} bytes"
     );
-    // The driver makes the attempts of such stages itself. What is left is the ticker, which a slow machine lets go to sleep: two calls. With a
-    // thread for each attempt it was seven.
+    // The driver executes the attempts of such stages in its own thread. The remaining two calls come from the ticker,
+    // which goes to sleep on a slow machine. With a thread for each attempt there were seven calls.
     let handed_over = later(&long, &middle, |calls| calls.handed_over);
     assert!(handed_over < 3.0, "{handed_over} changes of threads for each stage");
-    // The component lists its folder once. Its C library asks for the number of each file, which the listing told.
+    // The component lists its folder once. Its C library then asks for the inode number of each file, which is answered
+    // from the listing.
     let looks = later(&long, &middle, |calls| calls.looks);
     assert!(looks < 8.0, "{looks} looks at the workspace for each stage");
     println!("each stage of a long run: {handed_over} changes of threads, {looks} looks at the workspace");
@@ -137,7 +141,7 @@ fn a_stage_costs_one_flush_and_writes_the_same_in_a_long_run() {
     assert!(written < 48.0 * 1024.0, "{written} bytes for each stage");
 }
 
-/// Every thread of a process and of all that descend from it, with how often it went to sleep so far.
+/// Returns how often each thread of a process and of its descendants has gone to sleep so far.
 fn waits(root: u32) -> BTreeMap<(u32, u32), u64> {
     let number = |name: &std::ffi::OsStr| name.to_str()?.parse::<u32>().ok();
     let names = |folder: String| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
@@ -163,7 +167,8 @@ fn waits(root: u32) -> BTreeMap<(u32, u32), u64> {
     threads.filter_map(|thread| Some((thread, slept(thread)?))).collect()
 }
 
-/// What can only be found by looking is looked at once a second while a command does nothing. Everything else wakes by itself.
+/// While a command runs and does nothing, the host polls once a second what it can only learn by polling. All other
+/// waits are for events.
 #[test]
 fn a_run_whose_command_waits_hardly_wakes() {
     let text = "digraph g {\n start [shape=Mdiamond] done [shape=Msquare]\n \
@@ -181,7 +186,7 @@ fn a_run_whose_command_waits_hardly_wakes() {
         std::thread::sleep(Duration::from_millis(20));
     };
     let is_grouped = file(&sleeping, "cgroup").contains("/glovebox-");
-    // By then looks have become rare. A busy machine can only make them rarer.
+    // After some seconds the host polls less often. On a busy machine it polls even less often.
     std::thread::sleep(Duration::from_secs(5));
     let before = waits(run.id());
     std::thread::sleep(Duration::from_secs(5));
@@ -191,7 +196,7 @@ fn a_run_whose_command_waits_hardly_wakes() {
     run.kill().unwrap();
     run.wait().unwrap();
     println!("{wakes} wakes in five seconds of a command that waits");
-    // Without a control group the host must look at the memory of the command ten times a second.
+    // Without a control group, the host must poll the memory of the command ten times a second.
     let bound = if is_grouped { 30 } else { 80 };
     assert!(wakes <= bound, "{wakes} wakes in five seconds");
 }

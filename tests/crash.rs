@@ -1,7 +1,9 @@
-//! Killed anywhere, nothing is lost and nothing is told twice: a run that is resumed ends as if nobody had killed it.
+//! A run may be killed at any moment. After a resume it ends as if it had not been killed, with no fact lost or
+//! recorded twice.
 //!
-//! SIGKILL after each journal line, SIGKILL at moments spread over the run, and every prefix of a finished journal. The
-//! witness is an undisturbed run of the same pipeline: same `final.json` but for its time, same visits, same workspace.
+//! The run is killed with SIGKILL after each journal line and at moments spread over the run, and every prefix of a
+//! finished journal is resumed. The witness is an undisturbed run of the same pipeline: the same `final.json` except
+//! for times, the same visits and the same workspace.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -60,7 +62,7 @@ fn bench() -> Workbench {
     bench
 }
 
-/// An undisturbed run: how it ends and how many records it writes.
+/// Runs the pipeline undisturbed. Returns how the run ended and how many records it wrote.
 fn undisturbed() -> (Workbench, End, usize) {
     let bench = bench();
     let lines = bench.glovebox(RUN).ends(0).json_lines().len() - 1;
@@ -75,14 +77,15 @@ fn kill(mut child: Child) {
     child.wait().unwrap();
 }
 
-/// Resumes a killed run and demands the same end, every fact of it told once.
+/// Resumes a killed run. Checks that it ends as `expected` and that the journal has every fact once.
 fn resume_and_compare(bench: &Workbench, expected: &End, what: &str) {
     if resume_to_the_same_end(bench, expected, what) {
         tells_every_fact_once(&bench.run_folder("r"), what);
     }
 }
 
-/// Resumes a run and demands the same end; false for a run that was killed before its first record, which never was.
+/// Resumes a run and checks that it ends as `expected`. Returns false if the run was killed before its first record, so
+/// that there is nothing to resume.
 fn resume_to_the_same_end(bench: &Workbench, expected: &End, what: &str) -> bool {
     let answer = bench.glovebox(&["resume", "r", "--quiet"]);
     if answer.code == 2 {
@@ -94,7 +97,8 @@ fn resume_to_the_same_end(bench: &Workbench, expected: &End, what: &str) -> bool
     true
 }
 
-/// `progress.ndjson` is the journal: sequence numbers without gaps, every attempt finished once, one beginning, one end.
+/// Checks that `progress.ndjson` equals the journal: sequence numbers without gaps, one end of every attempt, one start
+/// and one end of the run.
 fn tells_every_fact_once(run: &Path, what: &str) {
     let text = std::fs::read_to_string(run.join("progress.ndjson")).unwrap();
     let records: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -161,11 +165,11 @@ fn killed_again_while_it_resumes_it_ends_the_same() {
     resume_and_compare(&bench, &expected, "killed five times");
 }
 
-/// Stops a run by a signal and waits until it is gone; the code says which signal it was, unless the run was over before or had not
-/// begun to listen.
+/// Stops a run by a signal and waits until its process has ended. Checks that the exit code is that of the signal,
+/// unless the run ended before or did not handle signals yet.
 fn stop(child: Child, output: Option<BufReader<ChildStdout>>, signal: &str) {
     send(&child, signal);
-    // A run that cannot print ends for that.
+    // The output must be read, because a run that cannot print ends.
     output.into_iter().flat_map(BufRead::lines).for_each(|line| drop(line.unwrap()));
     let code = Answer::from_child(child).code;
     let expected = if signal == "INT" { 130 } else { 143 };
@@ -237,7 +241,7 @@ fn every_prefix_of_a_journal_leads_to_the_same_end() {
     }
 }
 
-/// Two generations, each with a fork of three branches, one of which fails once.
+/// A pipeline with two generations. Each has a parallel node with three branches, of which one fails once.
 const GENERATIONS: &str = r#"digraph g {
     graph [goal="again", loop_restart_persist_keys="round"]
     start [shape=Mdiamond]
@@ -296,7 +300,7 @@ fn every_prefix_of_a_journal_with_branches_and_generations_leads_to_the_same_end
         copy_prefix(&bench, &run, kept as i64);
         bench.glovebox(&["resume", "r", "--runs-dir", &runs, "--quiet"]).ends(0);
         let found = end(&run);
-        // Branches end in another order when they are begun again.
+        // After a resume, branches may end in another order.
         assert_eq!(
             (&found.last, &found.workspace),
             (&expected.last, &expected.workspace),
@@ -306,7 +310,7 @@ fn every_prefix_of_a_journal_with_branches_and_generations_leads_to_the_same_end
     }
 }
 
-/// The graph of a pipeline as a transform answers it: what it is given, less what is drawn or derived.
+/// Returns the graph of a pipeline in the form in which a transform returns it: without the layout.
 fn answered(bench: &Workbench) -> String {
     let mut graph = bench.glovebox(&["graph", "pipeline.dot", "--format", "json"]).ends(0).json();
     graph.as_object_mut().unwrap().remove("layout");
@@ -370,7 +374,7 @@ fn the_first_signal_cancels_cleanly_and_the_code_says_which() {
 
 #[test]
 fn the_second_signal_ends_the_process_at_once_and_the_run_can_be_resumed_or_read() {
-    // A length that no other command has, by which it is found when it has come so far.
+    // A sleep duration that no other process uses, to find the command.
     let length = format!("60.{}", std::process::id());
     let stubborn = PIPELINE.replace("sleep 0.05; grep", &format!("trap '' TERM; sleep {length}; grep"));
     let bench = Workbench::with_pipeline(&stubborn);
@@ -391,11 +395,11 @@ fn the_second_signal_ends_the_process_at_once_and_the_run_can_be_resumed_or_read
     std::thread::sleep(Duration::from_millis(200));
     send(&child, "INT");
     Answer::from_child(child).ends(130);
-    // Had it waited for the command, the run would have an end.
+    // If the process had waited for the command, the run would have ended.
     bench.glovebox(&["show", "r"]).says("glovebox resume r");
 }
 
-/// True when somebody sleeps for just so long.
+/// Returns true if a process `sleep length` exists.
 fn sleeps(length: &str) -> bool {
     let words = format!("sleep\0{length}\0");
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
@@ -447,7 +451,7 @@ fn a_run_that_came_with_a_project_has_nobodys_consent() {
     let glovebox = |words: &[&str]| Answer::of(glovebox_in(&victim).args(words));
     glovebox(&["apply", "full"]).ends(6).says("was started for").says("--workdir");
     assert_eq!(bench.snapshot(), before, "nothing was written where the runs say");
-    // Its record says that commands may do without walls. Nothing runs on that word alone.
+    // The record says that commands may run without a sandbox. A resume needs the user's confirmation.
     glovebox(&["resume", "r"]).ends(6).says("glovebox resume r --dangerously-no-sandbox");
     bench.glovebox(&["apply", "full"]).ends(0);
 }
@@ -473,7 +477,7 @@ fn a_journal_that_was_changed_is_not_believed() {
     for words in [&["show", "r"][..], &["resume", "r"], &["diff", "r"], &["apply", "r"]] {
         bench.glovebox(words).ends(11).says("corrupt");
     }
-    // A list of runs verifies no journal. It still tells a journal from another file.
+    // `ls` verifies no journal, but it distinguishes a journal from another file.
     bench.glovebox(&["ls"]).ends(0).says("success").never_says("unreadable");
     std::fs::write(bench.run_folder("r").join("journal.sqlite"), "no database ".repeat(1000)).unwrap();
     bench.glovebox(&["ls"]).ends(0).says("unreadable");

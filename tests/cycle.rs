@@ -1,4 +1,4 @@
-//! A loop in which a stage fails again and again in the same way ends, and one that makes progress does not.
+//! A loop in which a stage fails again and again in the same way is ended. A loop that makes progress is not.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -7,7 +7,8 @@ mod workbench;
 use serde_json::json;
 use workbench::Workbench;
 
-/// A check that fails until it was visited `passes` times; `printed` is what it prints meanwhile, and `$n` the visit.
+/// Creates a pipeline with a check that succeeds on visit `passes` and fails before. On a failure it runs `printed`, in
+/// which `$n` is the number of the visit.
 fn bench(graph: &str, passes: u32, printed: &str) -> Workbench {
     let command = format!(
         "mkdir -p out; n=$(cat out/n 2>/dev/null || echo 0); n=$((n+1)); echo $n > out/n; \
@@ -32,7 +33,7 @@ const RUN: [&str; 6] = ["run", "pipeline.dot", "--simulate", "--run-id", "x", "-
 
 #[test]
 fn the_third_failure_of_the_same_kind_ends_the_run_and_names_the_bound() {
-    // Numbers, hashes and space differ each time, and say nothing.
+    // Failures that differ only in numbers, hashes and white space count as the same failure.
     let bench = bench("", 50, "echo \"FAILED  in 0.${n}s at commit 1a2b3c${n}d4e\" >&2");
     bench.glovebox(&RUN).ends(1);
     assert_eq!(visits(&bench), 3);
@@ -40,7 +41,7 @@ fn the_third_failure_of_the_same_kind_ends_the_run_and_names_the_bound() {
     assert_eq!((&failure["class"], &failure["code"]), (&json!("deterministic"), &json!("loop/signature_limit")));
     let reason = "node `check` failed 3 times in the same way, `loop_restart_signature_limit` is 3: tool_exit_code_1";
     assert_eq!(failure["reason"], reason);
-    // A resume begins again at the stage, and keeps the count.
+    // A resume repeats the stage and keeps the count of failures.
     bench.glovebox(&["resume", "x", "-q"]).ends(1).says("failed 4 times in the same way");
     assert_eq!(visits(&bench), 4);
 }

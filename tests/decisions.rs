@@ -1,5 +1,6 @@
-//! What the specification leaves open and `docs/decisions.md` decides, as data: gates on all four levels, retries, bounds, diamonds, hints,
-//! commands of agents, feedback, and what a summary may call verified.
+//! What the specification leaves open and `docs/decisions.md` decides, as tables of cases: goal gates on all four
+//! levels, retries, limits, conditional nodes, hints, commands of agents, feedback, and what a summary may show as
+//! verified.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -10,7 +11,8 @@ use case::Fact::{Holds, Is, Says};
 use case::{Case, PLAIN, check_all};
 use workbench::Workbench;
 
-/// Two stages, the second a gate that fails first; how the run comes back is each case's attribute.
+/// A case with two stages, of which the second is a goal gate that fails first. The attributes in `graph` say where the
+/// run continues.
 const fn gate(name: &'static str, graph: &'static str) -> Case {
     Case { name, graph, visited: "imp t imp t", ..PLAIN }
 }
@@ -177,7 +179,7 @@ fn bounds_are_the_lower_of_flag_and_attribute() {
     assert_eq!((&plan["steps_max"], &plan["wall_max_ms"]), (&300.into(), &90_000.into()));
 }
 
-/// `A B` again and again, 202 in all.
+/// `A B` repeated, 202 visits in all.
 const LOOP_202: &str = match std::str::from_utf8(&LOOP_BYTES) {
     Ok(text) => text,
     Err(_) => "",

@@ -1,4 +1,5 @@
-//! Installed dependencies: commands see them read-only where they are, with what they link to, and nothing else comes along.
+//! Installed dependencies: commands see them read-only at their place in the project, with the package stores to which
+//! they link, and nothing else of the machine becomes visible.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -12,7 +13,8 @@ use workbench::{Answer, Workbench};
 
 const NODE: &str = "{ \"dependencies\": { \"a\": \"1\" } }";
 
-/// A project with one command, its rules of git, and in the second case so many files that stages work on overlays.
+/// Creates a project with one command and a `.gitignore`. With `many`, the project has so many files that stages work
+/// on overlays.
 fn bench(command: &str, attributes: &str, many: bool) -> Workbench {
     let command = serde_json::Value::from(command);
     let bench = Workbench::with_pipeline(&format!(
@@ -140,7 +142,7 @@ fn a_shared_store_of_packages_comes_along_and_nothing_of_the_user() {
         told.says("help: only stores of package managers and interpreters are shown");
         told.says(&link_to).never_says("more\n");
     }
-    // Another link is another plan.
+    // A link to another folder changes the plan.
     link(&bench, &outside.join("yarn/global/c"), "node_modules/c");
     fs::create_dir_all(outside.join("yarn/global/c")).unwrap();
     let other = glovebox(&["plan", "--json"]).ends(0).json();
@@ -169,7 +171,7 @@ fn hold_outs_are_not_reached_through_a_dependency() {
     fs::write(bench.outside().join("script.toml"), script).unwrap();
     bench.glovebox(&["run", "pipeline.dot", "--script", "../script.toml", "--run-id", "r"]).ends(0);
     bench.glovebox(&["diff", "r"]).says("+clean");
-    // A folder that holds hold-outs is no dependency, whoever names it.
+    // A folder with hold-outs is not accepted as a dependency, even if glovebox.toml names it.
     bench.write("glovebox.toml", "[workspace]\ndependencies = [\"scripts/\"]\n");
     bench.glovebox(&["run", "pipeline.dot", "--script", "../script.toml", "--run-id", "s"]).says("overlaps hold-outs");
 }
@@ -198,7 +200,7 @@ fn a_copy_of_a_hold_out_in_a_dependency_is_shown_to_no_stage() {
         .says("`node_modules/` is not shown to commands: `node_modules/own/deep/er/scen/check.sh` is byte for byte");
     let plan = bench.glovebox(&["plan", "pipeline.dot", "--json"]).ends(0).json();
     assert_eq!(plan["dependencies"].to_string(), "[\".tox/py/\",\"venv/\"]");
-    // The witness that the command finds what is shown.
+    // With other content the file is not a copy of a hold-out, so the command sees the folder and finds the text.
     fs::write(bench.project().join("node_modules/own/deep/er/scen/check.sh"), secret.replace("exit 0", "exit 1"))
         .unwrap();
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "s"]).ends(1);
@@ -255,13 +257,13 @@ fn the_toolchain_keeps_compiled_modules_out_of_the_project() {
     bench.write("src/m.py", "x = 1\n");
     bench.write("glovebox.toml", "[exec]\ntoolchains = [\"python\"]\n");
     let answer = bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]);
-    // A machine without Python says so.
+    // Without Python on this machine, the run exits with 3.
     if answer.code != 3 {
         answer.ends(0).never_says("that git ignores");
     }
 }
 
-/// Ends a command that takes longer than any of them may.
+/// Runs a command and panics if it takes longer than a minute.
 fn ends_soon(bench: &Workbench, words: &[&str]) -> Answer {
     let mut command = bench.command(words);
     let mut child =
@@ -297,7 +299,7 @@ fn devices_pipes_and_links_of_a_project_are_not_read() {
             bench.write("pyproject.toml", "");
             bench.write("node_modules/a/index.js", "a");
             fs::create_dir_all(at.parent().unwrap()).unwrap();
-            // Only one of its kind may be where the file is to be.
+            // Only a marker file of the same kind can already be there.
             let _ = fs::remove_file(&at);
             put(&at);
             for words in [&["check", "pipeline.dot"][..], &["plan", "pipeline.dot"], &["run", "pipeline.dot"]] {

@@ -1,4 +1,4 @@
-//! The verifier `diff-limits`: what counts as a change, and what no stage can hide from it.
+//! The verifier `diff-limits`: what counts as a change, and that no stage can hide a change from it.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -6,12 +6,12 @@ mod workbench;
 
 use workbench::{Answer, Workbench};
 
-/// A stage that runs a command and may write everything.
+/// Returns the attributes of a stage that runs a command and may write everywhere.
 fn stage(command: &str) -> String {
     format!("shape=parallelogram, allowed_write_paths=\"./\", tool_command=\"{}\"", command.replace('"', "\\\""))
 }
 
-/// Runs stages one after the other, then a `diff-limits` stage with these attributes.
+/// Runs the commands as stages one after the other, then a `diff-limits` stage with these attributes.
 fn run(commands: &[&str], limits: &str) -> Answer {
     let mut nodes: Vec<String> = commands.iter().map(|command| stage(command)).collect();
     nodes.push(format!("type=\"diff-limits\", {limits}"));
@@ -81,7 +81,8 @@ fn stages_can_be_named_and_each_file_counts_from_their_first_change() {
     run(&stages, "max_files=1, max_lines=2, since=\"n2\"").ends(0);
     run(&stages, "max_lines=2, since=\"n2,n3\"").ends(1).says("3 lines changed (2 added, 1 removed)");
     run(&stages, "max_lines=51").ends(1).says("52 lines changed");
-    // Further work of others on such a file counts too: it cannot be told apart.
+    // A later change of another stage to the same file counts too, because the lines of two stages cannot be told
+    // apart.
     run(&["echo x > a.txt", "seq 9 > a.txt"], "max_lines=9, since=\"n1\"").ends(1).says("12 lines changed");
 }
 

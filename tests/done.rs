@@ -1,7 +1,8 @@
-//! The specification's definition of done (§11): every box has a row in `docs/conformance.md`, and every row names tests that exist.
+//! The specification's definition of done (§11): every item has a row in `docs/conformance.md`, and every row names
+//! tests that exist.
 //!
-//! Besides, the cases of boxes that no other suite shows from outside: findings, shapes, handlers,
-//! conditions, delays between attempts, fan-ins.
+//! This file also has tests for items that no other suite tests with the real binary: findings, shapes, handlers,
+//! conditions, delays between attempts, and fan-ins.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -15,7 +16,7 @@ use serde_json::Value;
 use std::fs;
 use workbench::{Workbench, root};
 
-/// The sections with their number of boxes, or of rows of a table.
+/// The sections, each with its number of items or of table rows.
 const SECTIONS: [(&str, usize); 13] = [
     ("11.1", 10),
     ("11.2", 10),
@@ -32,7 +33,7 @@ const SECTIONS: [(&str, usize); 13] = [
     ("11.13", 6),
 ];
 
-/// The rows of a section of the page: what is required, and what shows it.
+/// Returns the rows of a section of the page: each requirement, and the tests or the reason that it is open.
 fn rows<'p>(page: &'p str, section: &str) -> Vec<(&'p str, &'p str)> {
     let begin = page.find(&format!("\n## §{section} ")).unwrap_or_else(|| panic!("no section {section}"));
     let body = &page[begin + 4..];
@@ -41,7 +42,7 @@ fn rows<'p>(page: &'p str, section: &str) -> Vec<(&'p str, &'p str)> {
     table.map(|line| line.trim_matches('|').split_once(" | ").unwrap_or_else(|| panic!("{line}"))).collect()
 }
 
-/// True for `suite::name` if the suite has that test and is built.
+/// Returns true if the suite of `suite::name` contains that test and is part of the build.
 fn exists(test: &str) -> bool {
     let Some((suite, name)) = test.split_once("::") else { return false };
     let module = |file: &str| format!("mod {file};");
@@ -99,7 +100,7 @@ fn a_finding_has_rule_severity_place_and_message() {
             ["rule", "severity", "message"].iter().all(|key| one[key].as_str().is_some_and(|text| !text.is_empty()));
         assert!(is_said && one["line"].is_u64(), "{one}");
     }
-    // Errors stop a run before anything begins; a warning alone does not.
+    // Errors stop a run before it starts. A warning does not.
     bench.glovebox(&["run", "pipeline.dot", "--simulate"]).ends(3);
     let bench = Workbench::with_pipeline(
         "digraph g { start [shape=Mdiamond]; done [shape=Msquare]; a [allowed_write_paths=\"\"]; start -> a -> done }",
@@ -129,7 +130,7 @@ fn each_shape_runs_its_handler() {
         .collect();
     handlers.sort();
     assert_eq!(handlers, ["agent codergen", "l tool", "r codergen", "test verify", "tool tool"]);
-    // What the engine does by itself leaves facts of its own.
+    // Nodes that the engine executes itself have events of their own.
     for kind in ["question.answered", "parallel.joined", "fan_in.finished"] {
         assert!(!of(kind).is_empty(), "{kind}");
     }
@@ -141,7 +142,7 @@ fn each_shape_runs_its_handler() {
     }
 }
 
-/// A stage `A` as given, then an edge to `yes` if the condition holds, else one to `no`.
+/// A case with the stage `A`, from which an edge leads to `yes` if the condition holds, and another one to `no`.
 const fn routed(name: &'static str, graph: &'static str, visited: &'static str) -> Case {
     Case { name, graph, visited, ..PLAIN }
 }
@@ -192,14 +193,15 @@ fn conditions_compare_outcome_label_and_context() {
     ]);
 }
 
-/// The records of a run: when each was written, and what it says.
+/// Returns the time and the event of each record of a run.
 fn records(bench: &Workbench) -> Vec<(String, Value)> {
     let lines = bench.run_text("r", "progress.ndjson");
     let records = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     records.map(|mut record| (record["at"].as_str().unwrap().to_owned(), record["event"].take())).collect()
 }
 
-/// The delays of a stage that asks for a retry until its attempts are used up, milliseconds. Each was waited for.
+/// Runs a stage that asks for a retry until its attempts are used up. Returns the delays in milliseconds, and checks
+/// that each attempt began after its delay.
 fn delays(settings: &str) -> Vec<u64> {
     let bench = Workbench::with_pipeline(&format!(
         "digraph g {{ start [shape=Mdiamond]; done [shape=Msquare]; A [prompt=x, allowed_write_paths=\"\", {settings}, \
@@ -213,7 +215,7 @@ fn delays(settings: &str) -> Vec<u64> {
                 delays.push(event["delay_ms"].as_u64().unwrap());
                 due = event["due_at"].as_str().map(str::to_owned);
             }
-            // Times of one length sort as text.
+            // Times of equal length sort as text.
             "stage.started" => {
                 assert!(due.take().is_none_or(|due| due <= at), "{settings}: started at {at}, too early")
             }
@@ -226,7 +228,7 @@ fn delays(settings: &str) -> Vec<u64> {
 
 #[test]
 fn delays_between_attempts_are_constant_or_grow_and_have_jitter() {
-    // preset, delays before jitter; fewer attempts where all of them would take long
+    // Columns: attributes, delays before jitter. Some rows allow fewer attempts so that the test does not take long.
     const PRESETS: [(&str, &[u64]); 5] = [
         ("retry_policy=none", &[]),
         ("retry_policy=linear", &[500, 500]),
@@ -243,7 +245,7 @@ fn delays_between_attempts_are_constant_or_grow_and_have_jitter() {
             exact &= delay == base;
         }
     }
-    // Nine delays that are all equal to their base would need a jitter of exactly 1 each time.
+    // Nine delays are all equal to their base only if the jitter is exactly 1 each time.
     assert!(!exact, "no jitter: {found:?}");
 }
 
@@ -287,7 +289,7 @@ fn a_handler_is_told_node_context_and_graph_and_its_outcome_counts() {
     );
     bench.glovebox(&["plugin", "lock"]).ends(0);
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "r", "--script", "script.toml"]).ends(0);
-    // The plugin keeps all of its memory, and says `skipped`.
+    // The plugin stores its memory as an artifact and returns `skipped`.
     let told = fs::read(bench.run_folder("r").join("artifacts/look.1.1/input.bin")).unwrap();
     for part in ["the-goal-1", "the-label-2", "for the-goal-1", "the-edge-3", "colour", "the-value-4"] {
         assert!(told.windows(part.len()).any(|bytes| bytes == part.as_bytes()), "it is not told {part}");

@@ -1,4 +1,4 @@
-//! Loops of nodes that do no work: the operator's bounds and signals reach them, and a kill changes nothing.
+//! Loops of nodes that do no work: the operator's limits and signals end them, and a kill loses nothing.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 use workbench::journal::{copy_prefix, end};
 use workbench::{Answer, Workbench};
 
-/// Far above what a busy machine needs beyond a bound of seconds, far below the length of the loops.
+/// Time within which a run must end after a limit of seconds. It is far above what a busy machine needs and far below
+/// the duration of the loops.
 const SOON: Duration = Duration::from_secs(30);
 
 const WALL_TIME: &str = "limit/max_wall_time";
 
-/// A pipeline of these nodes and edges whose file allows `steps` steps.
+/// Creates a pipeline with this body and `max_steps=steps`.
 fn bench(steps: u32, body: &str) -> Workbench {
     Workbench::with_pipeline(&format!(
         "digraph g {{\n graph [max_steps={steps}]\n start [shape=Mdiamond]\n done [shape=Msquare]\n {body}\n}}\n"
@@ -36,7 +37,7 @@ fn records(bench: &Workbench) -> i64 {
     journal.query_row("SELECT count(*) FROM record", [], |row| row.get(0)).unwrap_or(0)
 }
 
-/// Waits until a run has appended more than the first of its loop.
+/// Waits until the journal has at least 1,000 records, so that the loop is running.
 fn until_it_goes_round(bench: &Workbench) {
     let end = Instant::now() + SOON;
     while !bench.run_folder("r").join("journal.sqlite").exists() || records(bench) < 1_000 {

@@ -1,4 +1,4 @@
-//! `glovebox evidence`: every command with its receipt, and every claim without one.
+//! `glovebox evidence`: every command with its receipt, and every claim without a receipt.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -18,7 +18,7 @@ const PIPELINE: &str = r#"digraph ship {
 }
 "#;
 
-/// Run `r`, whose last stage has failed.
+/// Creates a run `r` whose last stage has failed.
 fn bench() -> Workbench {
     let bench = Workbench::with_pipeline(PIPELINE);
     let script = "[[node.build]]\ntool = [{ name = \"shell\", arguments = { command = \"uname\" } }]\n\
@@ -44,11 +44,11 @@ fn every_command_has_its_receipt_and_what_it_proves() {
     assert_eq!(shell["program"]["digest"], blake3_of("/bin/sh"), "{shell}");
     assert_eq!(commands[1]["layers"][0], "namespaces");
     assert_eq!((&shell["code"], &shell["verified"], &shell["stdout_bytes"]), (&json!(0), &json!(true), &json!(2006)));
-    // The tree is the one that the run began with until a stage changes it.
+    // The tree is that of the start of the run until a stage changes it.
     let tree = |at: usize| &commands[at]["tree"];
     assert_eq!((tree(0), tree(1), tree(2)), (&found["base_digest"], &found["base_digest"], &found["base_digest"]));
     assert_ne!(tree(3), tree(2));
-    // Beginning and end of an output that the stage kept.
+    // The stage stored the beginning and the end of the output.
     let (head, tail) =
         (commands[1]["stdout"]["head"].as_str().unwrap(), commands[1]["stdout"]["tail"].as_str().unwrap());
     assert!(head.starts_with("a\u{1b}[2J0") && head.len() == 512 && tail.ends_with("07\n") && tail.len() == 512);
@@ -61,7 +61,7 @@ fn every_command_has_its_receipt_and_what_it_proves() {
     assert!(journal.lines().nth(record - 1).unwrap().contains("\"node\":\"first\""), "the record with the receipt");
 }
 
-/// The digest of a file as records write it: that of the output of a command that prints it.
+/// Returns the BLAKE3 digest of a file as records write it: the digest of the output of a command that prints the file.
 fn blake3_of(file: &str) -> String {
     let bench = Workbench::with_pipeline(
         "digraph g { start [shape=Mdiamond]; done [shape=Msquare]\n\
@@ -103,7 +103,7 @@ fn what_a_resume_left_is_marked_and_a_repeated_tree_has_the_same_digest() {
     bench.glovebox(&["evidence", "r", "write"]).ends(0).says("write visit 1, left by `resume --from`");
 }
 
-/// What a branch proved whose changes nobody took is no evidence of the result.
+/// A command in a branch whose changes were not taken is not evidence of the result.
 #[test]
 fn commands_of_a_branch_that_was_not_taken_prove_nothing() {
     let bench = Workbench::with_pipeline(
@@ -121,7 +121,7 @@ fn commands_of_a_branch_that_was_not_taken_prove_nothing() {
     bench.glovebox(&["evidence", "r"]).ends(0).says("2 receipts, 1 verified");
 }
 
-/// Also when the fork was visited again, and another branch was taken.
+/// This also holds if the parallel node is visited again and another branch is taken.
 #[test]
 fn an_earlier_visit_of_a_fork_keeps_what_was_not_taken() {
     let bench = Workbench::with_pipeline(

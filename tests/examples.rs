@@ -1,4 +1,4 @@
-//! Every folder in `examples/` is run by the command its README names, and ends as it says.
+//! Every folder in `examples/` is run by the commands in its README, and ends as the README says.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -7,7 +7,7 @@ mod workbench;
 use std::path::PathBuf;
 use workbench::{Answer, Workbench, copy_tree, root};
 
-/// A folder with a copy of an example where the README expects it, its plugins' components included.
+/// Copies an example, including the built components of its plugins, to the folder that the README expects.
 fn place(example: &str, component: &str) -> Workbench {
     let bench = Workbench::new();
     let (from, to) = (root().join("examples").join(example), bench.project().join("examples").join(example));
@@ -20,7 +20,7 @@ fn place(example: &str, component: &str) -> Workbench {
     bench
 }
 
-/// The `glovebox` commands of an example's README, in order.
+/// Returns the `glovebox` commands of an example's README, in order.
 fn commands(example: &str) -> Vec<String> {
     let page = std::fs::read_to_string(root().join("examples").join(example).join("README.md")).unwrap();
     let spans = page.split('`').skip(1).step_by(2);
@@ -200,7 +200,7 @@ fn release_notes_are_published_after_a_person_agrees() {
     bench.line(answer).ends(0).says("success").says("public/notes.md");
     bench.line(why).ends(0).says("publish");
     bench.glovebox(&["show", "notes", "--json"]).ends(0).says("publish");
-    // Without a person nothing is published.
+    // Without a person's approval nothing is published.
     bench.write("answers", "approve: S\n");
     let alone = bench.glovebox(&["run", "pipeline.dot", "--answers", "answers"]);
     alone.ends(0).never_says("public/notes.md");
@@ -258,14 +258,15 @@ fn rules_of_a_house_change_the_graph_and_judge_it() {
     inspected.ends(0).says("wants     nothing").never_says("wasi:");
 }
 
-/// The first output that a README shows, line by line.
+/// Returns the lines of the first output block of a README.
 fn printed(example: &str) -> Vec<String> {
     let page = std::fs::read_to_string(root().join("examples").join(example).join("README.md")).unwrap();
     let shown = page.split("```").nth(1).unwrap();
     shown.lines().skip(1).filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
 }
 
-/// A copy of an attack where its README expects it, and that README's `run` command under the id `attack`.
+/// Copies an attack to the folder that its README expects. Returns the workbench and the README's `run` command with
+/// the run id `attack`.
 fn attack(example: &str) -> (Workbench, String) {
     let bench = Workbench::new();
     copy_tree(&root().join("examples").join(example), &bench.project().join("examples").join(example));
@@ -273,14 +274,14 @@ fn attack(example: &str) -> (Workbench, String) {
     (bench, format!("{run} --run-id attack"))
 }
 
-/// The same run with another script: somebody who does the work, which shows that the check can be passed.
+/// Runs the attack's pipeline with the script of an honest model, to show that the check can be passed.
 fn honestly(example: &str, script: &str) {
     let (bench, run) = attack(example);
     std::fs::write(in_example(&bench, example, "script.toml"), script).unwrap();
     bench.line(&run).ends(0).says("success");
 }
 
-/// One turn that writes the result, and the end of the stage.
+/// Returns one turn that writes the result, and one that ends the stage.
 fn work(content: &str) -> String {
     format!(
         "[[node.build]]\ntool = [{{ name = \"write_file\", arguments = {{ path = \"agent/result.txt\", content = \"{content}\" }} }}]\n\

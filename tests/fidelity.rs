@@ -1,6 +1,7 @@
-//! What a stage's model gets of what went before: the six modes, where they are written, threads, and what never crosses.
+//! What the model of a stage gets from earlier stages: the six fidelity modes, the places where they can be set,
+//! threads, and what is never passed on.
 //!
-//! The witnesses are the prompt that was asked, the conversation that was kept, and the session in the record.
+//! The witnesses are the prompt, the recorded conversation, and the session in the record.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -15,7 +16,7 @@ fn bench(graph: &str) -> Workbench {
     Workbench::with_pipeline(&format!("digraph g {{\n{ENDS}\n{graph}\n}}\n"))
 }
 
-/// Three agent stages, of which the first says something and sets a value.
+/// Three agent stages. The first one gives an answer and sets a context value.
 const SCRIPT: &str = r#"
 [[node.a]]
 text = "alpha was here"
@@ -28,7 +29,7 @@ text = "beta was here"
 text = "gamma was here"
 "#;
 
-/// Runs the pipeline with the script.
+/// Runs the pipeline with [`SCRIPT`].
 fn ran(graph: &str) -> Workbench {
     let bench = bench(graph);
     let script = if graph.contains("c [") { SCRIPT } else { SCRIPT.split("[[node.c]]").next().unwrap() };
@@ -37,7 +38,7 @@ fn ran(graph: &str) -> Workbench {
     bench
 }
 
-/// The sessions of a node's attempts, in order.
+/// Returns the sessions of a node's attempts, in order.
 fn sessions(bench: &Workbench, node: &str) -> Vec<Value> {
     let records = bench.glovebox(&["show", "r", node, "--json"]).ends(0).json();
     let events = records.as_array().unwrap().iter();
@@ -50,7 +51,7 @@ fn session(bench: &Workbench, node: &str) -> Value {
 
 #[test]
 fn each_mode_tells_what_it_promises() {
-    // mode, what the prompt of `b` has, what it has not
+    // Columns: mode, texts that the prompt of `b` contains, texts that it does not contain.
     let table: [(&str, &[&str], &[&str]); 5] = [
         ("truncate", &["goal: ship it\n", "run: r\n", "Your task:\nSecond"], &["a: success", "green", "first note"]),
         ("compact", &["goal: ship it\n", "- a: success\n", "- colour: green"], &["run: r", "first note"]),
@@ -98,7 +99,7 @@ fn a_defaults_block_reaches_every_node_and_edge() {
     assert_eq!(session(&bench, "b")["fidelity"], "summary:low", "the edge's default wins");
 }
 
-/// Whether `c` got the conversation of `a` and of `b`.
+/// Returns whether `c` got the conversation of `a`, and whether it got that of `b`.
 fn heard(bench: &Workbench) -> [bool; 2] {
     let text = bench.run_text("r", "c/conversation.json");
     ["Say A\"", "Say B\""].map(|asked| text.contains(asked))
@@ -107,7 +108,7 @@ fn heard(bench: &Workbench) -> [bool; 2] {
 #[test]
 fn stages_of_a_thread_share_a_conversation() {
     let all = "graph [default_fidelity=full]; a [prompt=\"Say A\"]; b [prompt=\"Say B\"]; c [prompt=\"Say C\"];";
-    // what it shows, the graph, the thread of `c`, whose conversation `c` gets
+    // Columns: description, graph, thread of `c`, whether `c` gets the conversations of `a` and `b`.
     let table = [
         (
             "the node names it",
@@ -177,7 +178,8 @@ fn a_conversation_keeps_its_order_and_its_tools() {
     assert_eq!(talk["messages"][4]["parts"][0]["text"], "Say B");
 }
 
-/// `a` reads, `b` in its thread and `c` in another thread write what `a` was shown. The witnesses are the files in the project.
+/// `a` reads files. `b` in the same thread and `c` in another thread write text with the line numbers that `a` was
+/// shown. The witnesses are the files in the project.
 #[test]
 fn line_numbers_that_were_served_in_a_thread_are_taken_off_in_its_later_stages() {
     let bench = bench(

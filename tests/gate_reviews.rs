@@ -1,4 +1,5 @@
-//! What a person sees of what an answer approves: changes, checks, cost, and what comes next. No stage can write a row of its own there.
+//! What a person sees before approving: changes, checks, cost, and what the run does next. No stage can add a line to
+//! this text.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -9,7 +10,7 @@ use workbench::Workbench;
 
 const PAUSED: i32 = 10;
 
-/// Two stages with a gate behind each; the second stage runs after the check.
+/// Creates a pipeline with two stages and a human gate behind each. The second stage runs after the check.
 fn bench() -> Workbench {
     let bench = Workbench::with_pipeline(
         r#"digraph release {
@@ -71,7 +72,7 @@ fn a_question_shows_what_an_answer_approves() {
     assert_eq!(review["choices"][0]["could"]["write"], serde_json::json!(["src/new.txt"]));
     assert_eq!(review["choices"][1]["may_end"], true);
 
-    // The next question is about what came after the answer alone.
+    // The next question shows only changes since the answer.
     bench.glovebox(&["answer", "r", "look", "M"]).ends(0);
     bench.glovebox(&["resume", "r"]).ends(PAUSED);
     let shown = bench.glovebox(&["gates", "r"]);
@@ -81,7 +82,7 @@ fn a_question_shows_what_an_answer_approves() {
         .says("src/new.txt +1 -0\n")
         .never_says("src/old.txt")
         .says("verified, before the last changes test: ")
-        // A way back through a retry target counts.
+        // A path back through a retry target counts as well.
         .says("runs make, test, fix; then asks look\n")
         .says("otherwise    if the gate fails or nobody answers in time\n")
         .says("default      Fix first\n")

@@ -1,6 +1,7 @@
 //! Human gates that a person answers in the terminal of `run` or `resume`.
 //!
-//! Each test has a pseudo terminal, and types as a person does. A question that is left stays open.
+//! Each test has a pseudo terminal and types like a person. A question that the person leaves without an answer stays
+//! open.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -14,7 +15,8 @@ use workbench::Workbench;
 const PAUSED: i32 = 10;
 const PROMPT: &str = "Ctrl-C leaves it open: ";
 
-/// A gate behind a stage, with these attributes.
+/// Creates a pipeline with a stage and a human gate. `gate` are the attributes of the gate, `before` is the command of
+/// the stage.
 fn bench(gate: &str, before: &str) -> Workbench {
     Workbench::with_pipeline(&format!(
         "digraph release {{ start; exit
@@ -35,7 +37,7 @@ fn run(bench: &Workbench, more: &[&str]) -> Session {
     Session::start(command)
 }
 
-/// How the first question was answered: how, by whom, and with what.
+/// Returns the answers to questions: how, by whom, and with which choice or text.
 fn answered(bench: &Workbench) -> String {
     let lines = bench.run_text("r", "progress.ndjson");
     let events = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["event"].clone());
@@ -80,7 +82,7 @@ fn enter_takes_the_default_on_a_screen_without_colours() {
 
 #[test]
 fn a_question_that_is_left_stays_open() {
-    // Neither the default nor the time that is soon over answers in the place of a person who left.
+    // If a person leaves the terminal, neither the default choice nor a timeout that is about to expire answers.
     for gate in ["x=y", "\"human.default_choice\"=ship", "\"human.default_choice\"=ship, timeout=\"9s\""] {
         for by_signal in [true, false] {
             let bench = bench(gate, "true");
@@ -111,13 +113,13 @@ fn who_must_not_be_asked_is_not_asked() {
         let code = if flags[0] == "--no-input" { PAUSED } else { 0 };
         assert!(!run(&bench, flags).ends(code).contains(PROMPT), "{flags:?}");
     }
-    // A file that has no answer left leaves the question to the person.
+    // If the file has no answer left, the person is asked.
     let short = bench("x=y", "true");
     short.write("answers", "nonsense\n");
     let session = run(&short, &["--answers", "answers"]);
     session.waits_for(PROMPT, 1).types("s\n");
     session.ends(0);
-    // A resume asks too.
+    // A resume asks the person, too.
     let later = bench("x=y", "true");
     run(&later, &["--no-input"]).ends(PAUSED);
     let session = Session::start(later.command(&["resume", "r"]));

@@ -1,6 +1,7 @@
-//! Human gates: a run asks, waits without a process, and goes on with the first valid answer.
+//! Human gates: a run asks a question, waits without a process, and continues with the first valid answer.
 //!
-//! Answers come from a file, by a command, from the gate's default, or by `--auto-approve`. What nobody answered fails closed.
+//! Answers come from a file, from a command, from the gate's default or from `--auto-approve`. A question without an
+//! answer fails closed.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -12,7 +13,7 @@ use workbench::{Answer, Workbench};
 
 const PAUSED: i32 = 10;
 
-/// A gate with two choices, and a stage behind each.
+/// Creates a human gate with two choices, and a stage behind each.
 fn bench(gate: &str) -> Workbench {
     Workbench::with_pipeline(&format!(
         "digraph release {{
@@ -39,7 +40,7 @@ fn visited(bench: &Workbench) -> Vec<String> {
     shown["visited"].as_array().unwrap().iter().map(|visit| visit["node"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The records of one kind.
+/// Returns the events of one kind.
 fn events(bench: &Workbench, kind: &str) -> Vec<Value> {
     let lines = bench.run_text("r", "progress.ndjson");
     let records = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -55,12 +56,12 @@ fn a_run_waits_without_a_process_and_goes_on_with_the_answer() {
     let open = bench.glovebox(&["gates", "--json"]).ends(0).json();
     assert_eq!(open["gates"][0]["question"], "gate#1");
     assert_eq!(open["gates"][0]["choices"][1]["key"], "F");
-    // A resume alone answers nothing.
+    // A resume does not answer the question.
     bench.glovebox(&["resume", "r"]).ends(PAUSED);
     let wrong = bench.glovebox(&["answer", "r", "gate", "maybe"]);
     wrong.ends(2).says("`S` (Ship it)").says("`F` (Fix first)");
     bench.glovebox(&["answer", "r", "gate", "f", "--as", "ann", "--text", "tests first"]).ends(0).says("resume");
-    // The first answer counts.
+    // Only the first answer counts.
     bench
         .glovebox(&["answer", "r", "gate#1", "S", "--as", "bob"])
         .ends(6)
@@ -155,7 +156,7 @@ fn questions_have_four_types() {
 
 #[test]
 fn edges_for_success_and_failure_are_choices_where_nothing_else_is() {
-    // As other engines write it: an answer that declines must not count as success.
+    // Written as in other engines: a negative answer must not count as success.
     let edges = "gate -> ship [label=\"[Y] Approve\", condition=\"outcome=success\", weight=2]
       gate -> fix [label=\"[N] Revise\", condition=\"outcome=fail\"]";
     let bench = |kind: &str, more: &str| {
@@ -171,7 +172,7 @@ fn edges_for_success_and_failure_are_choices_where_nothing_else_is() {
     run(&declined, &[]).ends(PAUSED).says("`Y` (Approve), `N` (Revise)");
     declined.glovebox(&["answer", "r", "gate", "no"]).ends(0);
     declined.glovebox(&["resume", "r"]).ends(PAUSED);
-    // A person may decline more often than a stage may fail in the same way.
+    // A person may decline more often than `loop_restart_signature_limit` allows failures.
     for question in ["gate#2", "gate#3", "gate#4"] {
         declined.glovebox(&["answer", "r", question, "N"]).ends(0);
         declined.glovebox(&["resume", "r"]).ends(PAUSED);
@@ -182,7 +183,7 @@ fn edges_for_success_and_failure_are_choices_where_nothing_else_is() {
     let approved = bench("yes_no", "");
     run(&approved, &["--auto-approve"]).ends(0);
     assert_eq!(visited(&approved), ["gate", "ship"]);
-    // With a choice of its own the edge for failures is for failures only.
+    // If the gate has an ordinary choice, the edge for failures is not a choice.
     run(&bench("multiple_choice", "gate -> ship [label=\"Ship\"];"), &[])
         .ends(PAUSED)
         .says("`S` (Ship)")
@@ -191,7 +192,7 @@ fn edges_for_success_and_failure_are_choices_where_nothing_else_is() {
 
 #[test]
 fn a_process_that_waits_takes_an_answer_and_loses_none_when_it_is_killed() {
-    // A question that is soon too late keeps its process.
+    // If its timeout is close, the process waits for the answer.
     let bench = bench("timeout=\"9s\"");
     let child = bench.start(&["run", "pipeline.dot", "--run-id", "r"]);
     let began = Instant::now();
@@ -243,7 +244,7 @@ fn an_answer_that_waits_for_the_resume_is_not_an_open_question() {
     assert_eq!(bench.glovebox(&["gates", "r", "--json"]).ends(0).json()["answered"], serde_json::json!([]));
 }
 
-/// Two gates with the same choices, and a stage between them.
+/// Creates a pipeline with two human gates with the same choices and a stage between them.
 fn two_gates(between: &str) -> Workbench {
     Workbench::with_pipeline(&format!(
         "digraph g {{ start; exit; one [shape=hexagon]; two [shape=hexagon]
@@ -263,7 +264,7 @@ fn a_line_of_a_file_of_answers_is_used_once_in_a_run() {
     let bench = two_gates("true");
     bench.write("answers", "A\n");
     run(&bench, &["--answers", "answers"]).ends(PAUSED);
-    // The line for the first gate does not answer the second one.
+    // The line that answered the first gate does not answer the second one.
     bench.glovebox(&["resume", "r", "--answers", "answers"]).ends(PAUSED);
     assert_eq!(values(&bench), ["one A"]);
     bench.write("answers", "A\nB\n");
@@ -350,7 +351,7 @@ fn no_stage_answers_its_own_gate() {
         ),
     );
     run(&bench, &[]).ends(PAUSED);
-    // Also who could write there is not heard without the user's key.
+    // An answer written by a process that can write to the inbox but does not have the user's key is ignored.
     std::fs::create_dir_all(&inbox).unwrap();
     std::fs::write(inbox.join(&name), format!("{}\n{}\n", "0".repeat(64), text.replace('\\', ""))).unwrap();
     bench.glovebox(&["resume", "r"]).ends(PAUSED);

@@ -1,6 +1,6 @@
-//! What a program may make the host's process hold through the gateway of its stage.
+//! How much memory of the host process an agent program can use through the gateway of its stage.
 //!
-//! The witness is the peak of the host's resident memory, as the kernel counts it while the run goes on.
+//! The witness is the peak of the host's resident memory, as the kernel counts it during the run.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
 
@@ -19,7 +19,8 @@ const PIPELINE: &str = r#"digraph ship {
 }
 "#;
 
-/// Sixteen requests at once, each as long as a body may be; then one with a large image, as programs send it.
+/// Sends sixteen requests at once, each as long as a body may be, and then one with a large image, as agent programs
+/// send it.
 const PROGRAM: &str = r#"
 import http.client, json, os, sys, threading, time, urllib.parse
 URL, TOKEN, MODEL = (os.environ["MODEL_" + name] for name in ("GATEWAY_URL", "GATEWAY_TOKEN", "NAME"))
@@ -61,10 +62,10 @@ if status != 200:
 print("OUTCOME: SUCCESS")
 "#;
 
-/// The most that the bodies and their JSON may take beside the host's own: see docs/agents.md.
+/// Maximum peak in bytes. It covers the request bodies, their JSON and the host itself. See docs/agents.md.
 const PEAK_BYTES_MAX: u64 = 640 << 20;
 
-/// The peak of a process's resident memory; none once it has ended.
+/// Returns the peak resident memory of a process in bytes, or `None` if it has ended.
 fn peak_bytes(process: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

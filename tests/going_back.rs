@@ -1,4 +1,5 @@
-//! `glovebox resume RUN --from NODE@VISIT`: a run goes back to before an earlier visit, and what it did since counts no more.
+//! `glovebox resume RUN --from NODE@VISIT`: a run returns to the state before an earlier visit, and later visits no
+//! longer count.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -9,7 +10,7 @@ use std::path::Path;
 use workbench::Workbench;
 use workbench::journal::{copy_prefix, end};
 
-/// Three rounds of a stage that adds a line and one that looks at it; then a stage fails.
+/// A pipeline with three rounds of a stage that adds a line and a stage that reads it. Then a stage fails.
 const PIPELINE: &str = r#"digraph g {
   graph [goal="count"]
   start [shape=Mdiamond]
@@ -24,7 +25,7 @@ const PIPELINE: &str = r#"digraph g {
 }
 "#;
 
-/// Run `r` has failed.
+/// Creates run `r`, which has failed.
 fn bench() -> Workbench {
     let bench = Workbench::with_pipeline(PIPELINE);
     let mut script = String::new();
@@ -70,7 +71,8 @@ fn a_run_goes_back_with_state_context_and_files_and_keeps_what_it_spent() {
         .never_says("workspace restored");
     let whole = bench.run_text("r", "progress.ndjson");
     assert!(whole.starts_with(&before), "no record is lost");
-    // The numbers of visits go on, so that no attempt gets the name of another; only those that count are bound.
+    // Visit numbers continue, so that no two attempts have the same name. Limits count only the visits that still
+    // count.
     assert_eq!(visited(&bench, "r"), ["add@1", "look@1", "add@2", "look@4", "add@4", "look@5", "last@2"]);
     assert_eq!(file(&bench, "r", "out/log").as_deref(), Some("x\nx\nx\n"));
     assert!(steps(&bench) > spent + 3, "{spent}");
@@ -102,7 +104,7 @@ fn a_run_goes_back_with_state_context_and_files_and_keeps_what_it_spent() {
 fn files_are_those_of_then_while_the_visit_goes_on() {
     let bench = bench();
     assert_eq!(file(&bench, "r", "out/last").as_deref(), Some("x\nx\nx\n"));
-    // It stands still right behind the visit.
+    // The limit on steps ends the run right after the repeated visit.
     let spent = bench.run_json("r", "final.json")["steps"].as_u64().unwrap();
     let steps = |more: u64| (spent + more).to_string();
     bench.glovebox(&["resume", "r", "--from", "look@2", "--max-steps", &steps(1)]).ends(5);
@@ -111,11 +113,11 @@ fn files_are_those_of_then_while_the_visit_goes_on() {
     assert_eq!(file(&bench, "r", "keep.txt").as_deref(), Some("keep\n"));
     assert_eq!(visited(&bench, "r"), ["add@1", "look@1", "add@2", "look@4"]);
     bench.glovebox(&["diff", "r"]).ends(0).says("out/log").never_says("out/last");
-    // Back to the very beginning, a file that a stage removed is there again, and no visit counts.
+    // Back at the first stage, a file that a stage removed exists again, and no visit counts.
     bench.glovebox(&["resume", "r", "--from", "add@1", "--max-steps", &steps(2), "-q"]).ends(5);
     assert_eq!(file(&bench, "r", "out/old").as_deref(), Some("old\n"));
     assert_eq!((file(&bench, "r", "out/log").as_deref(), file(&bench, "r", "out/seen")), (Some("x\n"), None));
-    // Back to a visit of what was left before.
+    // Back to a visit that an earlier `--from` removed from the count.
     bench.glovebox(&["resume", "r", "--from", "last@1", "--max-steps", "100", "-q"]).ends(1);
     assert_eq!(visited(&bench, "r"), ["add@1", "look@1", "add@2", "look@2", "add@3", "look@3", "last@2"]);
     assert_eq!(file(&bench, "r", "out/last").as_deref(), Some("x\nx\nx\n"));
@@ -183,7 +185,7 @@ fn a_generation_that_was_left_can_be_gone_back_to() {
     let way = visited(&bench, "r");
     assert_eq!(way, ["first@1", "count@1", "review@1", "count@1", "review@1", "last@1"]);
     bench.glovebox(&["resume", "r", "--from", "first@1", "-q"]).ends(1);
-    // Generations count on too: the visits are those of the second one.
+    // Generations continue to count: these visits are those of generation 2.
     assert_eq!(visited(&bench, "r"), ["first@1", "count@2", "review@2", "count@1", "review@1", "last@1"]);
     assert_eq!(bench.run_json("r", "final.json")["run_generation"], 2);
     assert_eq!(file(&bench, "r", "out/log").as_deref(), Some("first\nagain\nagain\n"));
@@ -208,7 +210,7 @@ fn what_cannot_be_gone_back_to_is_refused_with_the_visits() {
     bench.glovebox(&["fork", "r", "lok"]).ends(2).says("its visits: start@1, add@1, look@1, add@2");
     bench.glovebox(&["resume", "r", "--from", "look@2", "--max-steps", "3"]).ends(5).says("maximum step count");
     assert_eq!(bench.run_text("r", "progress.ndjson"), before);
-    // A run that succeeded stays as it is.
+    // A run that succeeded cannot be resumed.
     let simple = Workbench::with_pipeline(
         "digraph g { start [shape=Mdiamond]; done [shape=Msquare]\n a [shape=parallelogram, tool_command=\"true\", \
          allowed_write_paths=\"\"]\n start -> a -> done }",

@@ -1,7 +1,8 @@
-//! What a stage may not do, from outside: grants of third-party plugins, the lock, scopes, commands, limits.
+//! What a stage must not do, tested with the real binary: grants of third-party plugins, the lock file, scopes,
+//! commands, limits.
 //!
-//! Each wall has a witness that the stage cannot reach: a canary file beside the project, the user's own tree, a process that
-//! must be gone. A refusal must be seen by the user, with the grant that would allow it.
+//! Each protection has a witness that the stage cannot reach: a canary file next to the project, the project itself, or
+//! a process that must have ended. The user must see each refusal, with the grant that would allow it.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -11,7 +12,7 @@ mod workbench;
 use std::path::Path;
 use workbench::{Answer, Workbench};
 
-/// A project whose only stage is a third-party plugin made of the given bytes.
+/// Creates a project whose only stage is a third-party plugin with these bytes as its component.
 fn plugin_bench(bytes: &[u8], config: &str) -> Workbench {
     let bench = Workbench::with_pipeline(
         "digraph g {\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
@@ -22,7 +23,7 @@ fn plugin_bench(bytes: &[u8], config: &str) -> Workbench {
     bench
 }
 
-/// The same, locked.
+/// Creates a project as [`plugin_bench`] does, with the component built from the guest `guest`, and locks the plugin.
 fn locked_bench(guest: &str, config: &str) -> Workbench {
     let bench = plugin_bench(&guests::build(guest), config);
     bench.glovebox(&["plugin", "lock"]).ends(0).says("evil.guest");
@@ -113,7 +114,7 @@ fn an_answer_nested_too_deep_to_be_read_back_fails_the_stage_and_not_the_run() {
     bench.glovebox(&["show", "r"]).ends(0).says("outcome/malformed");
 }
 
-/// A pipeline of one tool that may write `out/`, with the command given.
+/// Creates a pipeline with one command that may write to `scope`.
 fn tool(command: &str, scope: &str) -> Workbench {
     let command = command.replace('\\', "\\\\").replace('"', "\\\"");
     let bench = Workbench::with_pipeline(&format!(
@@ -172,7 +173,7 @@ fn thousands_of_disallowed_files_do_not_flood_the_terminal() {
     assert!(answer.stdout.len() + answer.stderr.len() < 32 << 10, "{}", answer.stdout.len() + answer.stderr.len());
 }
 
-/// A command that writes half a file and then passes a bound, whatever it says of itself afterwards.
+/// Creates a stage whose command writes half a file and then exceeds a limit, whatever exit code it has.
 fn passes(limit: &str, bound: &str, act: &str) -> Workbench {
     let bench = acting(act);
     let bounded = format!("\"limits.{limit}\"=\"{bound}\", allowed_write_paths=");
@@ -180,7 +181,7 @@ fn passes(limit: &str, bound: &str, act: &str) -> Workbench {
     bench
 }
 
-/// A command in a file, where it may name devices.
+/// Creates a stage whose command is in a file, so that it may name devices.
 fn acting(act: &str) -> Workbench {
     let bench = tool("sh act.sh", "out/");
     bench.write("act.sh", &format!("mkdir -p out; echo half > out/half; {act}\n"));
@@ -349,7 +350,7 @@ fn a_conflict_is_refused_as_a_whole_and_a_repeated_apply_does_nothing() {
     bench.glovebox(&["apply", "r"]).ends(0).says("nothing to apply");
 }
 
-/// A client of the proxy inside: one request, whose answer is printed.
+/// Returns a command that sends one request to the proxy and prints the answer.
 fn asks(host: &str) -> String {
     format!("exec 3<>/dev/tcp/127.0.0.1/3128\nprintf 'CONNECT {host}:443 HTTP/1.1\\r\\n\\r\\n' >&3\ncat <&3\n")
 }
@@ -377,7 +378,7 @@ fn what_a_command_asked_of_the_network_is_in_the_record_with_the_grant_that_is_m
     let stage = &finished.unwrap()["event"];
     assert_eq!(stage["network"]["hosts"]["evil.example"]["refused"], 1, "{stage}");
     assert_eq!(stage["refusals_total"], 2, "{stage}");
-    // The line is one to paste.
+    // The suggested line can be pasted into glovebox.toml.
     let config = format!("[sandbox]\n{}\n", line.split('`').nth(1).unwrap().trim_start_matches("[sandbox] "));
     bench.write("glovebox.toml", &config);
     bench.glovebox(&["check", "pipeline.dot"]).ends(0);

@@ -1,5 +1,5 @@
-//! Hold-outs over the binary: a builder has no name for them, a run proves afterwards which they were, and whoever opts out is on
-//! the record.
+//! Hold-outs with the real binary: a builder cannot find them, a run can prove afterwards which hold-outs it used, and
+//! every opt-out is recorded.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -10,11 +10,11 @@ mod workbench;
 use std::path::{Path, PathBuf};
 use workbench::Workbench;
 
-/// A line no builder can think of.
+/// A line that no builder can guess.
 const SECRET: &str = "grep -q 'forty-two apples in a wicker basket' answer.txt";
 const SCENARIO: &str = "scripts/scenarios/answer.sh";
 
-/// A builder between start and exit; `graph` and `node` are attributes, `turns` its script.
+/// Creates a pipeline with one builder. `graph` and `node` are attributes, `turns` is the script of its model.
 fn bench(graph: &str, node: &str, turns: &str) -> Workbench {
     let bench = Workbench::with_pipeline(&format!(
         "digraph g {{\n  graph [{graph}]\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
@@ -23,7 +23,7 @@ fn bench(graph: &str, node: &str, turns: &str) -> Workbench {
     ));
     bench.write(SCENARIO, &format!("#!/bin/sh\n{SECRET}\n"));
     bench.write("scripts/build.sh", "true\n");
-    // Beside the project: what lies in it is public to every stage, its own script as well.
+    // The script is outside of the project, because every stage can read the files of the project.
     std::fs::write(bench.outside().join("script.toml"), turns).unwrap();
     bench
 }
@@ -38,8 +38,8 @@ fn run(bench: &Workbench) -> workbench::Answer {
     bench.glovebox(&["run", "pipeline.dot", "--script", "../script.toml", "--run-id", "r"])
 }
 
-/// Files of the run that contain a text, hold-outs and blobs aside: the sealed copy has it, and so has the model's script. Of the journal
-/// its records count.
+/// Returns the files of the run that contain `text`. The sealed copy and the blobs are not searched, because the
+/// hold-outs and the model's script are in them. Of the journal only the events are searched.
 fn files_with(bench: &Workbench, text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![bench.run_folder("r")];
@@ -205,7 +205,8 @@ fn commands_without_a_sandbox_are_refused_where_hold_outs_are_sealed() {
     bench.glovebox(&unconfined).ends(6).says("the run has hold-outs").says("`test`");
 }
 
-/// A loop of builder and verifier over the scenario; `turns` is the builder's script, `tool` are attributes of the verifier.
+/// Creates a loop of a builder and a verifier that runs the scenario. `turns` is the builder's script, `tool` are
+/// attributes of the verifier.
 fn judged(scenario: &str, tool: &str, turns: &str) -> Workbench {
     let bench = Workbench::with_pipeline(&format!(
         "digraph g {{\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
@@ -265,7 +266,8 @@ fn scenario_feedback_full_tells_everything_on_the_record() {
     bench.glovebox(&["holdout", "status", "r"]).ends(0).says("opt-out      builders can read what `test` prints");
 }
 
-/// The demonstration that defeats hold-outs which are only renamed away: whoever writes at their place is judged by itself.
+/// The attack that defeats hold-outs which are only renamed: the builder writes a validator of its own at the place of
+/// the hold-out.
 #[test]
 fn a_swapped_validator_is_never_what_runs() {
     let swap = format!("mkdir -p scripts/scenarios && echo 'exit 0' > {SCENARIO}; find . -name '*.sh'; git log; true");
@@ -317,7 +319,8 @@ fn a_builder_that_opted_out_reads_them_and_writes_none() {
     assert!(!builder.run_folder("r").join("workspace").join(SCENARIO).exists());
 }
 
-/// A hostile subject names a file after what it read, and the stage fails for the file's size.
+/// A hostile program under test names a file after text of the hold-out, and the stage fails because the file is too
+/// large.
 #[test]
 fn the_path_of_a_limit_tells_builders_nothing() {
     let scenario = "# the riddle's answer is forty-two apples\nsh answer.txt\n";
@@ -331,7 +334,7 @@ fn the_path_of_a_limit_tells_builders_nothing() {
     assert!(!told.contains("forty-two") && !status.contains("forty-two"), "{told}{status}");
 }
 
-/// An agent that may read hold-outs answers with them in keys, numbers and texts.
+/// An agent that may read hold-outs returns their text in keys, numbers and texts.
 #[test]
 fn a_builder_that_may_read_hold_outs_tells_others_its_verdict_alone() {
     let keys =
@@ -360,7 +363,8 @@ fn a_builder_that_may_read_hold_outs_tells_others_its_verdict_alone() {
     }
 }
 
-/// The alarm looks at all of a file that such an agent writes, and at names and targets of links.
+/// The leak check searches whole files that a builder with access to hold-outs writes, their names, and the targets of
+/// links.
 #[test]
 fn parts_of_a_hold_out_in_files_names_and_links_raise_the_alarm() {
     let part = "apples in a wicker basket";

@@ -1,4 +1,5 @@
-//! Hold-outs reach only the stages that run them: a stage beside them searches every place it can see, and tells builders all it found.
+//! Only stages that run hold-outs can read them. Another verifier searches every place that it can see and passes
+//! everything that it found to the builders.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -6,14 +7,14 @@ mod workbench;
 
 use workbench::Workbench;
 
-/// A line that no stage can think of.
+/// A line that no stage can guess.
 const SECRET: &str = "forty-two apples in a wicker basket";
 const SCENARIO: &str = "scripts/scenarios/answer";
 const SCRIPT: &str = "[[node.build]]\ntext = \"done\"\n[[node.build]]\ntext = \"done\"\n\
                       [[node.build]]\ntool = [{ name = \"write_file\", arguments = { path = \"src/ok\", content = \"1\" } }]\n\
                       [[node.build]]\ntext = \"done\"\n";
 
-/// A loop of a builder, unit tests and a judge. `test` and `judge` are their attributes.
+/// Creates a loop of a builder, unit tests and a judge. `test` and `judge` are attributes of these stages.
 fn bench(test: &str, judge: &str) -> Workbench {
     let bench = Workbench::with_pipeline(&format!(
         "digraph g {{\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
@@ -58,7 +59,7 @@ fn unit_tests_beside_a_judge_tell_their_whole_failure() {
     assert!(!told.contains("wicker"), "{told}");
 }
 
-/// Looks for hold-outs in every place that a stage can see.
+/// Commands that search for hold-outs in every place that a stage can see.
 const SEARCH: &str = "ls -laR .; ls scripts/scenarios; cat scripts/*/*; grep -r wicker .; git log -p --all\n\
                       git show HEAD:scripts/scenarios/answer; find / -name answer -not -path '/proc/*'\n\
                       cat c/* /tmp/* $HOME/*; tr '\\0' ' ' </proc/1/environ; cat /proc/*/cmdline; cat /proc/self/mountinfo\n\
@@ -67,7 +68,8 @@ const SEARCH: &str = "ls -laR .; ls scripts/scenarios; cat scripts/*/*; grep -r 
 #[test]
 fn a_stage_that_does_not_name_hold_outs_finds_none_wherever_it_looks() {
     let judge = format!("command=\"sh {SCENARIO}\", allowed_write_paths=\"\", cache=\"c/\"");
-    // A script may name them. An empty list and a read scope hide them even if the command does.
+    // The script `tests/search` names the hold-outs, but that does not count. `holdouts=""` and a read scope hide them
+    // even if the command names them.
     for test in [
         "tool_command=\"sh tests/search\"",
         "tool_command=\"cat scripts/scenarios/answer; sh tests/search\", holdouts=\"\"",
@@ -114,7 +116,7 @@ fn without_a_name_no_verifier_has_them_and_builders_get_whole_failures() {
     assert!(told.contains("case 1 ok") && !told.contains("output withheld") && !told.contains("wicker"), "{told}");
 }
 
-/// The same loop, whose stages look for hold-outs and name none.
+/// Creates the loop with stages that search for hold-outs without naming them.
 fn bench_without_names() -> Workbench {
     bench(
         "tool_command=\"cat */scenarios/answer; sh tests/unit\", allowed_write_paths=\"\"",

@@ -1,4 +1,4 @@
-//! Images in the results of tools: what each provider is sent, what the run keeps, and which images are never sent.
+//! Images in tool results: what each provider is sent, what the run records, and which images are never sent.
 //!
 //! The witnesses are the log of the fake provider and the files of the run.
 
@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use providers::{Bench, FAMILIES, Turn};
 use serde_json::json;
 
-/// A file with the chunks of a PNG image of 32 times 16 pixels. No provider of these tests looks at the pixels.
+/// Returns a file with the chunks of a PNG image of 32 x 16 pixels. No provider in these tests decodes the pixels.
 fn picture(last: u8) -> Vec<u8> {
     let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x20\0\0\0\x10\x08\x02\0\0\0....".to_vec();
     bytes.extend(b"\0\0\x01\x6fIDAT");
@@ -55,7 +55,7 @@ fn a_model_sees_an_image_that_it_reads() {
         assert_eq!(times, [0, 1, 2], "{family}");
         let told = bench.requests()[1].contains("`docs/shot.png`: image/png, 424 bytes, 32 x 16");
         assert!(told, "{family}: {}", bench.requests()[1]);
-        // The run keeps a digest in the place of the bytes.
+        // The run records a digest instead of the bytes.
         let digest = glovebox_record::Digest::hash(&bytes).to_string();
         bench.glovebox(&["transcript", "r", "look"]).ends(0).says(&format!("image/png, 424 bytes, {digest}"));
         let kept = bench.read_in_run("look/transcript.ndjson");
@@ -116,7 +116,8 @@ fn bytes_that_are_no_image_are_never_sent_as_one() {
     assert!(!last.contains("input_image"));
 }
 
-/// A provider refuses the whole conversation for such an image, and so would every later question.
+/// A provider would refuse the whole conversation because of such an image, and would refuse every later request as
+/// well. The model gets a sentence instead.
 #[test]
 fn an_image_that_a_provider_would_refuse_is_a_sentence() {
     let bench = bench(ONE, "anthropic", &[reads("cut.png"), reads("wide.png"), done()]);
@@ -130,7 +131,7 @@ fn an_image_that_a_provider_would_refuse_is_a_sentence() {
     assert!(last.contains("4294967295 x 16, and only sides of 1 to 8000") && !last.contains("\"image\""), "{last}");
 }
 
-/// The sentence about the bound comes before any limit of the component, so the stage goes on.
+/// The sentence about the limit on images comes before any limit of the component is reached, so the stage continues.
 #[test]
 fn more_bytes_of_images_than_a_conversation_shows_end_no_stage() {
     let reads =
@@ -160,7 +161,8 @@ fn a_conversation_has_at_most_twenty_images() {
     assert!(last.contains("this conversation has 20 pictures"), "{last}");
 }
 
-/// A stage that guessed an image of the hold-outs cannot have its model look at it. What the project shows is no secret.
+/// A stage that guessed an image of the hold-outs cannot have its model look at it. An image that the project contains
+/// elsewhere is not secret.
 #[test]
 fn an_image_of_the_hold_outs_is_never_sent() {
     let pipeline = "digraph g { scenarios=\"scripts/scenarios/\" scenario_copies=\"allow\" start [shape=Mdiamond]

@@ -1,6 +1,8 @@
-//! `glovebox init` in real projects of each kind: what it writes passes the checks, and `glovebox run` succeeds without another edit.
+//! `glovebox init` in real projects of each kind: the files that it writes pass the checks, and `glovebox run` succeeds
+//! without another edit.
 //!
-//! A test whose tool is not on this machine prints `not run:`, which `cargo xtask test` counts and lists in its summary.
+//! A test whose tool is not on this machine prints `not run:`. `cargo xtask test` counts these and lists them in its
+//! summary.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -11,33 +13,33 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use workbench::{Answer, Workbench, copy_tree, is_on_this_machine, root};
 
-/// A project of one kind, and what is true of its first run.
+/// A project of one kind, and the expected results of its first run.
 struct Project {
-    /// Its folder in `tests/projects/`.
+    /// Folder of the project in `tests/projects/`.
     kind: &'static str,
-    /// The program that must be on this machine.
+    /// Program that must be on this machine.
     program: &'static str,
-    /// How its dependencies are installed, as its user would.
+    /// Installs the dependencies of the project as its user would.
     install: fn(&Path) -> Result<(), String>,
-    /// The command of the stage `test`.
+    /// Expected command of the stage `test`.
     command: &'static str,
-    /// What `init` says that it found.
+    /// Line of `init` that says what it found.
     found: &'static str,
 }
 
-/// A copy of a project in a repository with one commit.
+/// Copies a project of this kind.
 fn place(kind: &str) -> Workbench {
     let bench = Workbench::new();
     copy_tree(&root().join("tests/projects").join(kind), &bench.project());
     bench
 }
 
-/// A command as it stands here: without `--simulate`, which other suites add.
+/// Runs a command without `--simulate`, which other suites add.
 fn bare(bench: &Workbench, words: &[&str]) -> Answer {
     Answer::of(&mut bench.bare(words))
 }
 
-/// Makes the project a repository with one commit, in which everything that is not ignored is known to git.
+/// Makes the project a repository with one commit of all files that are not ignored.
 fn commit(bench: &Workbench) {
     let identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
     for words in [&["init", "-q"][..], &["add", "-A"], &["commit", "-q", "-m", "start"]] {
@@ -46,7 +48,7 @@ fn commit(bench: &Workbench) {
     }
 }
 
-/// Runs a command of the user in a folder. The error is what it printed.
+/// Runs a command in a folder outside of the sandbox. The error is the output of the command.
 fn user(folder: &Path, words: &[&str]) -> Result<(), String> {
     let ended =
         Command::new(words[0]).args(&words[1..]).current_dir(folder).output().map_err(|error| error.to_string())?;
@@ -94,7 +96,8 @@ fn check(project: &Project) {
     fails_without_a_model(&bench, kind);
 }
 
-/// The same project with a wrong result: the run reaches the stage of the model, says that no model was asked, and fails.
+/// Makes the result of the project's code wrong. The run must reach the stage of the model, say that no model was
+/// asked, and fail.
 fn fails_without_a_model(bench: &Workbench, kind: &str) {
     let is_test = |path: &str| path.to_lowercase().contains("test") || path.contains(".glovebox");
     let sources: Vec<String> = bench.snapshot().into_iter().map(|(path, _)| path).collect();
@@ -121,7 +124,7 @@ fn a_rust_project_with_a_crate_succeeds() {
     check(&Project {
         kind: "rust",
         program: "cargo",
-        // A crate that this repository needs too, so that it is here without a network.
+        // A crate that this repository needs too, so it is available without a network.
         install: |folder| user(folder, &["cargo", "generate-lockfile", "--offline"]),
         command: "cargo test --offline",
         found: "found    Rust project: Cargo.toml",
@@ -183,7 +186,8 @@ fn a_workspace_of_pnpm_whose_script_calls_pnpm_succeeds() {
         .says("packages/user test: Done");
 }
 
-/// `cargo xtask pytest` has pytest; a user's pip would bring the same files.
+/// Creates a virtual environment with the pytest of `cargo xtask pytest`, which has the same files as one installed
+/// with pip.
 fn environment(folder: &Path) -> Result<(), String> {
     user(folder, &["python3", "-m", "venv", "--without-pip", ".venv"])?;
     let packages = |folder: PathBuf| {
@@ -224,14 +228,15 @@ fn a_maven_project_with_junit_succeeds() {
     check(&Project {
         kind: "maven",
         program: "mvn",
-        // Maven's plugins and junit are in `~/.m2` afterwards. Only the first time it needs a network.
+        // The command downloads Maven's plugins and JUnit to `~/.m2`. It needs a network only the first time.
         install: |folder| user(folder, &["mvn", "--quiet", "--batch-mode", "test"]),
         command: "mvn --offline --batch-mode test",
         found: "found    Maven project: pom.xml",
     });
 }
 
-/// Needs no plugin, so it runs wherever Maven is: the JDK, its configuration in `/etc`, and Maven itself work in the sandbox.
+/// This test needs no plugin, so it runs on every machine with Maven. The JDK, its configuration in `/etc`, and Maven
+/// itself work in the sandbox.
 #[test]
 fn maven_starts_in_the_sandbox() {
     if !is_on_this_machine("mvn") {
@@ -296,7 +301,8 @@ fn an_existing_file_is_never_replaced() {
     assert!(!bench.has("pipeline.dot"), "a link that leads nowhere is a file of the user too");
 }
 
-/// A file that the user has stays as it is; without one the rules are those of the kinds that were found, and git takes them.
+/// `init` keeps an existing `.gitignore`. Otherwise it writes one with the rules for the kinds that it found, and git
+/// accepts the file.
 #[test]
 fn a_project_without_rules_for_git_gets_them() {
     let bench = Workbench::new();
@@ -330,7 +336,7 @@ fn a_folder_that_cannot_be_written_is_left_as_it_was() {
     mode(0o555);
     let is_root = std::fs::write(bench.project().join("probe"), "").is_ok();
     if is_root {
-        // Root may write everywhere but into a folder that is none.
+        // Root may write everywhere, so a path that is not a directory is used instead.
         mode(0o755);
         bench.glovebox(&["init", "--workdir", "Makefile"]).ends(2).says("is not a directory");
         return;
@@ -393,7 +399,7 @@ fn a_folder_of_a_repository_is_a_project_of_its_own() {
     assert!(!bench.has("pipeline.dot") && bench.has("tools/clock/pipeline.dot"));
 }
 
-/// What the files of a project say is not part of any command, in whatever quotes it comes.
+/// No text in the files of a project becomes part of a command, with any kind of quotes.
 #[test]
 fn a_hostile_project_writes_no_command() {
     let bench = Workbench::new();
@@ -446,7 +452,8 @@ fn run_and_plan_take_the_only_pipeline_of_the_project() {
     bench.glovebox(&["plan"]).ends(0).says("plan of usual");
 }
 
-/// A program that is on this machine, but not in the sandbox: the advice names the line, and the line helps.
+/// A program that is on this machine but not in the sandbox: the message names the line to add, and that line fixes the
+/// problem.
 #[test]
 fn a_program_of_a_toolchain_that_is_not_named_is_named() {
     if ["/usr/bin/go", "/usr/local/bin/go", "/bin/go"].iter().any(|file| Path::new(file).exists()) {

@@ -1,4 +1,4 @@
-//! What is no file where a file is expected: pipes, devices and sockets are refused at once, by every command and for every input.
+//! Pipes, devices and sockets in the place of input files are refused at once, by every command and for every input.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -15,7 +15,7 @@ fn pipe(at: &Path) {
     assert!(Command::new("mkfifo").arg(at).status().unwrap().success());
 }
 
-/// Inputs of every kind, each a command and the file that is to be something else.
+/// Commands, each with the input file that is replaced.
 const INPUTS: [(&[&str], &str); 13] = [
     (&["check", "pipeline.dot"], "pipeline.dot"),
     (&["check", "--fix", "pipeline.dot"], "pipeline.dot"),
@@ -46,7 +46,7 @@ fn no_input_is_a_pipe_a_device_or_a_socket() {
     for (words, file) in INPUTS {
         let bench = bench();
         let at = bench.project().join(file);
-        // Nobody ever writes to the pipe: who waits for it never ends.
+        // No process writes to the pipe, so a command that reads it would never end.
         pipe(&at);
         let answer = bench.glovebox(words);
         assert!(matches!(answer.code, 2 | 7), "{words:?} {file}: {}", answer.code);

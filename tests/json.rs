@@ -1,6 +1,6 @@
-//! Every JSON output conforms to its published schema, and spells digests and times in one way.
+//! Every JSON output conforms to its published schema and writes digests and times in one format.
 //!
-//! The validator knows the keywords that our schemas use, and fails on any other, so that no rule is passed over.
+//! The validator implements the keywords that these schemas use and fails on any other keyword, so no rule is skipped.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use std::process::Command;
 use workbench::{Workbench, root};
 
-/// Keywords that say nothing about a value.
+/// Keywords that do not restrict a value.
 const NOTES: [&str; 8] = ["$schema", "title", "description", "$defs", "default", "format", "examples", "deprecated"];
 
 struct Schema(Value);
@@ -22,7 +22,7 @@ impl Schema {
         Self(serde_json::from_str(&text).unwrap())
     }
 
-    /// What is wrong with a value, or nothing.
+    /// Returns how a value violates the schema, or `None`.
     fn fault(&self, schema: &Value, value: &Value, at: &str) -> Option<String> {
         let rules = match schema {
             Value::Bool(true) => return None,
@@ -117,7 +117,7 @@ fn is_hex(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }
 
-/// A digest has its prefix, and a time three decimals.
+/// Returns the first digest without a prefix or time without three decimals, or `None`.
 fn spelled_wrong(value: &Value, at: &str) -> Option<String> {
     let is_time = |text: &str| {
         text.ends_with('Z') && text.get(..11).is_some_and(|day| day.ends_with('T') && day.matches('-').count() == 2)
@@ -139,18 +139,18 @@ fn conforms(name: &str, value: &Value) {
     let schema = Schema::published(name);
     assert_eq!(schema.fault(&schema.0, value, name), None, "{value:#}");
     assert_eq!(spelled_wrong(value, name), None);
-    // A version is in every document; lists of records and findings have it in what they list.
+    // Every document has a version. In lists of records and findings, each item has it.
     assert!(
         value.is_array()
             || value.get("schema_version").is_some()
             || matches!(name, "record" | "plugin-inspect" | "doctor" | "graph"),
         "{name}"
     );
-    // The witness that the schema says something.
+    // Checks that the schema restricts values at all.
     assert!(schema.fault(&schema.0, &Value::Bool(true), name).is_some(), "{name} allows anything");
 }
 
-/// A repository with a run `good` with hold-outs, a scripted model and a refused write, and a run `bad`.
+/// Creates a repository with two runs: `good`, with hold-outs, a scripted model and a refused write, and `bad`.
 fn bench() -> Workbench {
     let bench = Workbench::with_pipeline(
         "digraph g { start [shape=Mdiamond]; done [shape=Msquare]\n\

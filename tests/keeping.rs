@@ -1,4 +1,4 @@
-//! Keeping runs: the list of them, runs that are under way, and removing runs without touching anything else.
+//! Keeping runs: listing runs, runs in progress, and removing runs without touching anything else.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -10,7 +10,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 use workbench::{LINEAR, Workbench};
 
-/// A bench on which run `slow` is in the middle of a command.
+/// Creates a workbench whose run `slow` is executing a command.
 fn under_way() -> (Workbench, Child) {
     let bench = Workbench::with_pipeline(
         "digraph slow { start [shape=Mdiamond]; done [shape=Msquare]\n\
@@ -101,7 +101,7 @@ fn the_cache_of_a_list_is_believed_only_where_this_user_wrote_it_and_the_journal
     let whole = listed(&bench, &[]);
     assert_eq!(listed(&bench, &[]), whole);
     let cached = std::fs::read_to_string(&index).unwrap();
-    // The witness that the cache is used: signed rows with another name are shown.
+    // Rows with another name and a valid signature are shown, which proves that the cache is used.
     let forged = cached.replace("\"pipeline\":\"ship\"", "\"pipeline\":\"evil\"");
     assert_ne!(forged, cached);
     for spoilt in [forged.as_str(), "", "x\n{}", "\n", &cached[..cached.len() / 2]] {
@@ -109,7 +109,7 @@ fn the_cache_of_a_list_is_believed_only_where_this_user_wrote_it_and_the_journal
         assert_eq!(listed(&bench, &[]), whole, "{spoilt:?}");
     }
     let key = glovebox_workspace::user_key::UserKey::read(&workbench::state_dir()).unwrap().unwrap();
-    // As it was left by the last list, which the forgeries made read the journals again.
+    // The file as the last `ls` left it. The forgeries above made `ls` read the journals again.
     let forged = std::fs::read_to_string(&index).unwrap().replace("\"pipeline\":\"ship\"", "\"pipeline\":\"evil\"");
     let rows = forged.split_once('\n').unwrap().1;
     let signed = format!("{}\n{rows}", key.mac("glovebox 2026 index of runs v2", rows.as_bytes()).to_hex());
@@ -120,7 +120,7 @@ fn the_cache_of_a_list_is_believed_only_where_this_user_wrote_it_and_the_journal
     let pipelines = listed(&bench, &[]).iter().map(|run| run["pipeline"].clone()).collect::<Vec<_>>();
     assert!(pipelines.contains(&"ship".into()), "a journal that was written is read again");
     std::fs::remove_file(&index).unwrap();
-    // A link is not written through, and not read.
+    // If the cache file is a link, it is neither followed nor read.
     symlink(bench.outside().join("elsewhere"), &index).unwrap();
     assert_eq!(listed(&bench, &[])[0]["pipeline"], "ship");
     assert!(!bench.outside().join("elsewhere").exists());
@@ -168,7 +168,7 @@ fn removing_a_run_follows_no_link_and_touches_no_other_folder() {
     for name in ["other", "b"] {
         bench.glovebox(&["rm", name]).ends(6).says("is not a run of glovebox: it was not removed");
     }
-    // What a killed removal and a run that never began leave; a folder that is neither stays.
+    // The remains of a killed removal and of a run that never began are removed. Any other folder stays.
     for (folder, file) in [(".removed-x", "journal.sqlite"), ("killed", "owner.sqlite"), ("notes", "text")] {
         std::fs::create_dir(runs.join(folder)).unwrap();
         std::fs::write(runs.join(folder).join(file), "").unwrap();
@@ -183,7 +183,7 @@ fn removing_a_run_follows_no_link_and_touches_no_other_folder() {
     assert_eq!(std::fs::read_to_string(precious.join("file")).unwrap(), "kept");
     assert!(bench.outside().join("b/journal.sqlite").exists() && runs.join("other/journal.sqlite").exists());
     assert!(runs.join("notes/text").exists() && !runs.join("killed").exists() && !runs.join(".removed-x").exists());
-    // A folder that glovebox did not mark loses nothing but runs.
+    // In a folder without the `.gitignore` by which Glovebox marks it, only runs are removed, and no remains of runs.
     std::fs::remove_file(runs.join(".gitignore")).unwrap();
     std::fs::create_dir(runs.join("killed")).unwrap();
     std::fs::write(runs.join("killed/owner.sqlite"), "").unwrap();

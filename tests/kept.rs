@@ -1,5 +1,5 @@
-//! What toolchains keep from stage to stage outside the workspace, and what by-products and dependencies come to in every tier. Each
-//! attack has a witness in a later stage, or in what `diff` shows.
+//! What toolchains keep between stages outside of the workspace, and how each tier treats by-products and dependencies.
+//! Each attack has a witness in a later stage or in the output of `diff`.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -12,7 +12,7 @@ use workbench::{Answer, Workbench, state_dir};
 
 const TOOLCHAIN: &str = "[exec]\ntoolchains = [\"python\"]\n";
 
-/// A project of Python with stages in a row.
+/// Creates a Python project with stages in a row.
 fn bench(stages: &[(&str, &str)]) -> Workbench {
     let nodes: String = stages.iter().map(|(id, attributes)| format!("  {id} [{attributes}]\n")).collect();
     let row: Vec<&str> = stages.iter().map(|(id, _)| *id).collect();
@@ -29,7 +29,7 @@ fn tool(command: &str) -> String {
     format!("shape=parallelogram, tool_command={}, allowed_write_paths=\"\"", Value::from(command))
 }
 
-/// A builder with a shell.
+/// Attributes of a builder with a shell.
 const BUILDER: &str = "prompt=\"build\", allowed_commands=\"*\", allowed_write_paths=\"src/\"";
 
 fn script(bench: &Workbench, turns: &[(&str, &str)]) {
@@ -60,12 +60,12 @@ fn caches_of_tools_last_from_stage_to_stage_and_reach_no_project() {
     assert!(bench.glovebox(&["diff", "r"]).ends(0).stdout.is_empty());
     bench.glovebox(&["apply", "r"]).ends(0);
     assert_eq!(bench.snapshot(), before);
-    // A run begins without what another one left.
+    // A run does not start with the caches of another run.
     let fresh = self::bench(&[("only", &tool("test -z \"$(ls -A $XDG_CACHE_HOME)\""))]);
     fresh.glovebox(&["run", "pipeline.dot"]).ends(0);
 }
 
-/// Half of what a killed command was writing looks whole to the next stage.
+/// A file that a killed command wrote only half would look complete to the next stage.
 #[test]
 fn a_killed_attempt_leaves_nothing_in_what_is_kept() {
     let bench = Workbench::with_pipeline(
@@ -89,7 +89,8 @@ fn a_killed_attempt_leaves_nothing_in_what_is_kept() {
     assert_eq!([of("whole"), of("cut"), of("look")], ["success", "fail", "success"]);
 }
 
-/// A process of the user may change what a killed run has, and half of what its commands were writing lies there too.
+/// The test changes the workspace and the caches of a killed run, as a process of the user may. The caches may also
+/// contain files that commands wrote only half.
 #[test]
 fn a_run_that_was_killed_goes_on_without_caches_and_with_its_own_workspace() {
     let wait = "test -e $XDG_CACHE_HOME/warm && sleep 120; test \"$(cat own.py)\" = \"x = 1\" && test ! -e extra.txt";
@@ -145,7 +146,8 @@ fn nothing_is_kept_of_a_stage_with_hold_outs_in_reach() {
     assert!(!kept.status().unwrap().success(), "a cache holds what a hold-out says");
 }
 
-/// What another builder copied to where no diff shows it is as hidden as what it copied.
+/// A file that a builder copied to a place that no diff shows must not be readable by a builder that may not read the
+/// original.
 #[test]
 fn a_stage_that_may_not_read_everything_finds_nothing_that_others_keep() {
     let plant = "mkdir -p build && cp private/s build/s && cp private/s $XDG_CACHE_HOME/s";
@@ -165,12 +167,14 @@ fn a_stage_that_may_not_read_everything_finds_nothing_that_others_keep() {
         run_scripted(&bench).ends(0);
         let diff = bench.glovebox(&["diff", "r"]);
         diff.says("src/clean");
-        // Who reads the hold-outs' folder, even where there are none, reads more than the others.
+        // With `codex.block_read_paths="private/"` a stage may read the folder of the hold-outs, so it may read more
+        // than the others, even if the project has no hold-outs.
         assert!(diff.stdout.contains("src/last") || narrowed.contains("block_read"));
     }
 }
 
-/// Programs of a builder that a test stage executes change what that stage keeps. No diff shows that, so the next verdict says it.
+/// A builder's program that a test stage executes can change the caches of that stage. No diff shows this, so the next
+/// verdict reports it.
 #[test]
 fn a_verdict_says_that_it_began_with_what_builders_code_left() {
     let test = tool("sh src/prog.sh; touch -d 2036-01-01 build/prog 2>/dev/null; test -e build/prog || test -e src/ok");
@@ -185,7 +189,8 @@ fn a_verdict_says_that_it_began_with_what_builders_code_left() {
     answer.says("verified (with caches of builders' code) check").says("glovebox explain cache_from");
     let said = bench.glovebox(&["show", "r", "--json"]).json()["receipts"].to_string();
     assert!(said.contains("builders_caches"), "{said}");
-    // With caches of its own, made from the files that the run began with, it is not in reach of them.
+    // With separate caches, created from the files of the start of the run, the verdict does not depend on builders'
+    // code.
     let own = check.replace("test -e build/prog", "test ! -e build/prog && test ! -e cached/x")
         + ", cache=\"cached/\", cache_from=\"base\"";
     bench.write("pipeline.dot", &bench.read("pipeline.dot").replace(&check, &own));
@@ -207,7 +212,7 @@ fn builders_code_never_changes_compiled_modules_of_the_interpreter() {
     bench.write("forge.py", forge);
     script(&bench, &[("build", "cp forge.py src/mod.py")]);
     run_scripted(&bench).ends(0).says("verified     judge");
-    // Where a builder comes first nothing is kept of them.
+    // If a builder comes first, no cache of the stages is kept.
     let first = self::bench(&[
         ("build", BUILDER),
         ("test", &tool("python3 -c 'import colorsys'; python3 src/mod.py; true")),
@@ -219,7 +224,7 @@ fn builders_code_never_changes_compiled_modules_of_the_interpreter() {
     run_scripted(&first).ends(0).says("verified     judge");
 }
 
-/// A file's time must not be the builder's choice: tools that trust times would judge what was there before.
+/// A builder must not choose the time of a file: tools that trust times would use their result for the old content.
 #[test]
 fn a_builder_cannot_set_back_the_time_of_what_it_changed() {
     let first = tool("stat -c %Y src/main.txt > $XDG_CACHE_HOME/time; true");
@@ -232,7 +237,7 @@ fn a_builder_cannot_set_back_the_time_of_what_it_changed() {
     run_scripted(&bench).ends(0);
 }
 
-/// Runs the words as an ordinary user for whom no namespace can be made, so that Landlock is the best sandbox.
+/// Runs a command as an ordinary user that cannot create namespaces, so that Landlock is the best sandbox.
 fn in_landlock(bench: &Workbench, words: &[&str]) -> Option<Answer> {
     let limit =
         "echo 1 > /proc/sys/user/max_user_namespaces && exec unshare -U --map-user=1000 --map-group=1000 \"$@\"";
@@ -246,7 +251,7 @@ fn in_landlock(bench: &Workbench, words: &[&str]) -> Option<Answer> {
     command.args(own.get_args());
     command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let can = behind("true").output().is_ok_and(|output| output.status.success());
-    // The tier is remembered beside compiled components.
+    // The tier is cached next to the compiled components.
     let caches = bench.outside().join("caches");
     can.then(|| Answer::of(command.env("GLOVEBOX_CACHE_DIR", caches).env("GLOVEBOX_STATE_DIR", state_dir())))
 }
@@ -275,7 +280,7 @@ fn every_tier_keeps_by_products_and_caches_and_names_dependencies_that_it_cannot
     let plain = |words: &[&str]| Some(bench.glovebox(words));
     runs("unconfined", &plain, &["--dangerously-no-sandbox"]);
     runs("landlock", &|words| in_landlock(&bench, words), &[]);
-    // As the remedy says.
+    // The setting that the message suggests.
     bench.write(
         "glovebox.toml",
         &format!("[workspace]\ninclude = [\"node_modules/\"]\n{TOOLCHAIN}[sandbox]\nrequire = \"landlock\"\n"),

@@ -1,6 +1,7 @@
-//! Context values above 64 KiB: kept by reference, read whole by handlers, bounded for the run, and never opened by a forged reference.
+//! Context values above 64 KiB: stored by reference, read whole by handlers, limited in size for the whole run, and not
+//! readable through a forged reference.
 //!
-//! The witnesses are the checkpoint, the prompt of the next stage, what its tool read, and the input that a guest was given.
+//! The witnesses are the checkpoint, the prompt of the next stage, what its tool read, and the input of a guest.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -12,7 +13,7 @@ use workbench::Workbench;
 
 const ENDS: &str = "start [shape=Mdiamond]; done [shape=Msquare]";
 
-/// A text of so many bytes whose beginning and end can be told from the rest.
+/// Returns a text of `bytes` bytes with a distinct beginning and end.
 fn large(bytes: usize) -> String {
     format!("first words {}last words", "x".repeat(bytes - 22))
 }
@@ -21,7 +22,7 @@ fn digest(text: &str) -> String {
     format!("blake3:{}", blake3::hash(serde_json::to_string(text).unwrap().as_bytes()).to_hex())
 }
 
-/// A stage `a` that sets `report`, and what follows it.
+/// Creates a pipeline with a stage `a` that sets `report`, and the stages in `graph`.
 fn bench(graph: &str, report: &str, script: &str) -> Workbench {
     let bench = Workbench::with_pipeline(&format!("digraph g {{\n{ENDS}\n{graph}\n}}\n"));
     let outcome = format!("outcome = {{ status = \"success\", context_updates = {{ report = \"{report}\" }} }}\n");
@@ -29,7 +30,7 @@ fn bench(graph: &str, report: &str, script: &str) -> Workbench {
     bench
 }
 
-/// A component that keeps everything it was told, as `acme.ear`.
+/// Adds the plugin `acme.ear`, a component that stores all its inputs.
 fn with_ear(bench: &Workbench) {
     std::fs::write(bench.project().join("ear.wasm"), guests::build("observes")).unwrap();
     bench.write("glovebox.toml", "[plugins.\"acme.ear\"]\npath = \"ear.wasm\"\n");
@@ -122,7 +123,7 @@ fn a_forged_reference_is_data_and_opens_nothing() {
     let secret = large(90_000);
     let graph = "a [prompt=\"Make\", allowed_write_paths=\"\"]; f [prompt=\"Forge\", allowed_write_paths=\"\"]; \
                  e [type=\"acme.ear\"]; start -> a -> f -> e -> done";
-    // The forger takes the value away and leaves what looks like its reference under two keys.
+    // The stage `f` replaces the value by a copy of its reference, under two keys.
     let forged = format!("{{ artifact = \"{}\", bytes = 90002, head = \"first\" }}", digest(&secret));
     let script = format!(
         "[[node.f]]\ntext = \"x\"\noutcome = {{ status = \"success\", context_updates = {{ report = {forged}, copy = {forged} }} }}\n"

@@ -1,4 +1,4 @@
-//! `glovebox fork`: a new run with the state, the context and the files of another one before a visit.
+//! `glovebox fork`: a new run with the state, the context and the files of another run before a visit.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use std::time::Instant;
 use workbench::Workbench;
 
-/// Three rounds of a stage that adds a line and one that looks at it; the context says which round it is.
+/// A pipeline with three rounds of a stage that adds a line and a stage that reads it. The context contains the number
+/// of the round.
 const PIPELINE: &str = r#"digraph g {
   graph [goal="count"]
   start [shape=Mdiamond]
@@ -52,7 +53,7 @@ fn visited(bench: &Workbench, run: &str) -> Vec<Value> {
 fn a_fork_begins_with_state_context_and_files_of_before_the_visit() {
     let bench = bench();
     let before = bench.run_text("x", "progress.ndjson");
-    // What has happened to project and workspace since is not what the run began with.
+    // Later changes of the project and the workspace do not affect the fork.
     bench.write("keep.txt", "changed\n");
     bench.glovebox(&["fork", "x", "look@2", "--run-id", "y", "-q"]).ends(0);
     assert_eq!(visited(&bench, "y"), visited(&bench, "x"), "the same follows from the same");
@@ -94,7 +95,7 @@ fn a_key_that_is_set_changes_what_follows() {
         .map(|record| record["event"].clone())
         .find(|event| event["kind"] == "run.resumed");
     assert_eq!(resumed.unwrap()["context"], json!({ "round": "3" }));
-    // Without a number the last visit counts.
+    // Without a number, the fork begins at the last visit.
     bench.glovebox(&["fork", "x", "add", "--run-id", "z", "--json"]).ends(0).says("\"document\":\"verdict\"");
     assert_eq!(bench.run_json("z", "manifest.json")["forked_from"]["visit"], 3);
 }

@@ -1,7 +1,8 @@
-//! Tool servers from outside: what they may do, what a hostile one gets, and what a record says of both.
+//! Tool servers with the real binary: what they may do, what a hostile server can reach, and what the record says about
+//! both.
 //!
-//! The model is a script, the servers are small Python programs. What a server saw is in its answers, which the conversation keeps as
-//! `transcript.ndjson`; what it may not have seen is searched for in the whole run.
+//! The model is a script and the servers are small Python programs. A server reports what it saw in its answers, which
+//! the conversation stores in `transcript.ndjson`. The whole run is searched for what the server must not see.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -19,7 +20,7 @@ const END: &str = "[[node.work]]\ntext = \"OUTCOME: SUCCESS\"\n";
 const NODE: &str = r#"work [prompt="Do it", allowed_write_paths="", mcp="t"]"#;
 const TABLE: &str = "tools = \"*\"\ntimeout = \"5s\"\n";
 
-/// What every server does right; `BODY` is what is special about it.
+/// The common part of all servers. `#BODY` is replaced by the part of each test.
 const SERVER: &str = r#"
 import json, os, sys, time
 def send(message):
@@ -45,7 +46,7 @@ for line in sys.stdin:
     elif method == "tools/call": call(request, request["params"]["name"], request["params"]["arguments"])
 "#;
 
-/// A project whose agent may call the tools of the server `t`.
+/// Creates a project whose agent may call the tools of the server `t`.
 fn bench(body: &str, table: &str, node: &str) -> Workbench {
     let bench = Workbench::with_pipeline(&format!(
         "digraph g {{\n  start [shape=Mdiamond]; done [shape=Msquare]\n  {node}\n  start -> work -> done\n}}\n"
@@ -70,7 +71,7 @@ fn run(bench: &Workbench, exit: i32) -> Answer {
     answer
 }
 
-/// What the model got as answers of tools, in order: text, whether it is an error.
+/// Returns the tool results that the model got, in order: the text, and whether it is an error.
 fn results(bench: &Workbench) -> Vec<(String, bool)> {
     let transcript = bench.run_text("r", "work/transcript.ndjson");
     let mut found = Vec::new();
@@ -92,7 +93,7 @@ fn collect(value: &Value, found: &mut Vec<(String, bool)>) {
     }
 }
 
-/// Files below a folder that contain a text; of what the journal stores apart, every byte is looked at too.
+/// Returns the files below a folder that contain a text, including the blobs that the journal stores as files.
 fn files_with(folder: &Path, text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -260,7 +261,7 @@ fn texts_of_a_server_are_bounded_and_drive_no_terminal() {
     }
 }
 
-/// A project whose model is asked over the wire, with the server `t`.
+/// Creates a project with the server `t` whose model is asked through the fake provider.
 fn live(body: &str, turns: &[Turn]) -> Bench {
     let node = "start [shape=Mdiamond]; done [shape=Msquare]";
     let bench =
@@ -293,7 +294,7 @@ fn the_model_reads_what_a_server_says_as_data() {
 
 #[test]
 fn a_killed_run_asks_no_server_twice() {
-    // What a server says is never the same twice, and its second tool does not come back.
+    // The server never gives the same answer twice, and a call of its second tool never returns.
     let body = "def call(r, name, a):\n  \
                 if name == 'other': time.sleep(1000)\n  \
                 say(r, 'stamp ' + os.urandom(8).hex() + ' end')";
@@ -379,7 +380,7 @@ fn a_server_sees_its_own_scope_and_nothing_else() {
     }
     assert!(seen["others"].as_u64().unwrap() <= 3, "{seen}");
     assert!(outside.accept().is_err(), "a connection came out of the sandbox");
-    // It has the value, and nothing that is kept has it.
+    // The server has the value of the variable. No file of the run has it.
     assert_eq!(seen["token"], "[TOKEN]", "{seen}");
     assert!(!bench.has("notes/new.txt"));
     assert_eq!(files_with(&bench.run_folder("r"), secret), Vec::<PathBuf>::new());
@@ -390,7 +391,7 @@ fn a_server_sees_its_own_scope_and_nothing_else() {
 #[test]
 fn an_answer_with_a_holdout_fails_the_stage() {
     let canary = "the hidden scenario of this test is long enough to be a canary of its own";
-    // Text that a stage may see is no canary.
+    // The text is reversed, because text that a stage may see is not secret.
     let reversed: String = canary.chars().rev().collect();
     let bench = bench(&format!("def call(r, *_): say(r, 'look: ' + '{reversed}'[::-1])"), TABLE, NODE);
     let pipeline = bench.read("pipeline.dot").replace("digraph g {", "digraph g {\n  scenarios=\"scenarios/\"");

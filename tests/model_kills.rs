@@ -1,8 +1,8 @@
-//! A run of forty turns is killed at each of its records, and while it waits for the answer of each turn: it ends the same, and no answer is
-//! paid for twice.
+//! A run of forty turns is killed after each of its records, and while it waits for the answer of each turn. After a
+//! resume it ends as an undisturbed run does, and no answer is paid for twice.
 //!
-//! The witness is the log of the provider. Its answers go by what a request says and not by how many came before, so a question that is
-//! asked twice gets the same answer twice, and is found in the log.
+//! The witness is the log of the provider. It chooses its answers by the content of a request, not by its number, so a
+//! repeated request gets the same answer again and is found in the log.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -24,22 +24,22 @@ const PIPELINE: &str = "digraph ship {
   start -> build -> check -> review -> exit
 }
 ";
-/// Turns of the first stage and of the second.
+/// Number of turns of the first and of the second stage.
 const TURNS: [usize; 2] = [36, 4];
 const ALL: usize = TURNS[0] + TURNS[1];
 
-/// The file that is written in each turn but the last.
+/// Returns the path of the file that the turn writes. The last turn of a stage writes none.
 fn file(stage: usize, turn: usize) -> String {
     format!("{}/{turn}.txt", ["src", "notes"][stage])
 }
 
-/// What the request of a turn says that none before it did.
+/// Returns a text that the request of this turn contains and no earlier request does.
 fn mark(stage: usize, turn: usize) -> String {
     let prompt = ["Build it", "Look at the work"][stage];
     turn.checked_sub(1).map_or_else(|| prompt.to_owned(), |before| file(stage, before))
 }
 
-/// The answers, those to the latest requests first: a request has the marks of all before it.
+/// Returns the answers, in reverse order of the turns, because a request also contains the texts of all earlier turns.
 fn answers() -> Vec<Turn> {
     let order = (0..2).rev().flat_map(|stage| (0..TURNS[stage]).rev().map(move |turn| (stage, turn)));
     let answer = |(stage, turn): (usize, usize)| {
@@ -50,7 +50,7 @@ fn answers() -> Vec<Turn> {
     order.map(answer).collect()
 }
 
-/// An undisturbed run: how it ends, and how many records it has.
+/// Runs the pipeline undisturbed. Returns how the run ended and how many records it has.
 fn undisturbed() -> (End, usize) {
     let bench = Bench::new(PIPELINE, "openai", &answers());
     bench.run().ends(0);
@@ -60,14 +60,15 @@ fn undisturbed() -> (End, usize) {
     (end, bench.read_in_run("progress.ndjson").lines().count())
 }
 
-/// How a run ended. Its settings name the provider, which is another one each time.
+/// Returns how a run ended, without glovebox.toml, in which the address of the provider differs.
 fn ended(bench: &Bench) -> End {
     let mut end = end(&bench.run_folder());
     end.workspace.remove("glovebox.toml");
     end
 }
 
-/// Resumes a killed run, and demands the same end. Only a question whose answer had not arrived is asked twice.
+/// Resumes a killed run and checks that it ends as `expected`. Only a request whose answer had not arrived may be
+/// repeated.
 fn resume_and_compare(bench: &Bench, expected: &End, what: &str) {
     bench.resume().ends(0);
     assert_eq!(&ended(bench), expected, "{what}");
@@ -79,7 +80,7 @@ fn resume_and_compare(bench: &Bench, expected: &End, what: &str) {
     assert!(!bench.run_folder().join("exchanges").exists(), "{what}");
 }
 
-/// Takes the numbers below `count` in turn, on two threads.
+/// Calls `check` for each number below `count`, on two threads.
 fn each(count: usize, check: impl Fn(usize) + Sync) {
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {

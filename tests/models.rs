@@ -1,6 +1,8 @@
-//! Real model calls through the binary: `glovebox run` asks `glovebox fake-llm` in every wire format, on good days and bad ones.
+//! Model calls with the real binary: `glovebox run` asks `glovebox fake-llm` in every wire format, with and without
+//! errors.
 //!
-//! The witness is the log of the fake provider: what it was asked, and how often. The key is looked for in every byte of a run.
+//! The witness is the log of the fake provider: which requests it got, and how many. The API key is searched for in
+//! every byte of a run.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
 
@@ -19,7 +21,7 @@ const STAGE: &str = "digraph ship {
 }
 ";
 
-/// A turn that writes a file, and one that ends the stage.
+/// Returns a turn that writes a file and a turn that ends the stage.
 fn write_and_end() -> [Turn; 2] {
     let write = Turn::tool("write_file", json!({ "path": "src/a.txt", "content": "hello\n" }));
     [write.usage(1200, 40), Turn::text("OUTCOME: SUCCESS").usage(1300, 20)]
@@ -45,7 +47,7 @@ fn a_stage_asks_its_model_in_every_wire_format() {
     }
 }
 
-/// The model's name on the wire, in the answer, and in the record are one.
+/// The name of the model must be the same in the request, in the answer and in the record.
 #[test]
 fn an_answer_of_another_model_counts_for_nothing() {
     for family in FAMILIES {
@@ -54,7 +56,7 @@ fn an_answer_of_another_model_counts_for_nothing() {
         assert_eq!(bench.show()["failure"]["class"], "scope", "{family}");
         assert_eq!(bench.requests().len(), 1, "{family}: it is not asked again");
     }
-    // What the stage did before that is not kept either.
+    // Changes that the stage made before are not committed either.
     let [write, end] = write_and_end();
     let bench = Bench::new(STAGE, "anthropic", &[write, end.of("another-model")]);
     bench.run().ends(6).says("provider/pin-violation").never_says("changed  ");
@@ -65,7 +67,7 @@ fn an_answer_of_another_model_counts_for_nothing() {
     bench.glovebox(&["show", "r", "build"]).says("answered as exact-model-2026-01-31");
 }
 
-/// An answer without a word is no end of a stage: the model is told so, and the second one in a row fails it.
+/// An empty answer does not end a stage: the model is told so, and the second empty answer in a row fails the stage.
 #[test]
 fn an_empty_answer_is_no_success() {
     for family in FAMILIES {
@@ -81,7 +83,7 @@ fn an_empty_answer_is_no_success() {
     }
 }
 
-/// Each error of the table: how often it is asked, the class and the exit.
+/// Columns: error, number of requests, failure class, exit code.
 #[test]
 fn each_error_has_its_class_its_retries_and_its_exit() {
     let table = [
@@ -106,7 +108,7 @@ fn each_error_has_its_class_its_retries_and_its_exit() {
     }
 }
 
-/// A node's own retries repeat what may pass, and nothing that a provider refused for good.
+/// The retries of a node repeat failures that may be temporary, and not a refusal that is permanent.
 #[test]
 fn retries_of_a_node_repeat_only_what_may_pass() {
     let pipeline = STAGE.replace("allowed_write_paths", "max_retries=1, retry_policy=none, allowed_write_paths");
@@ -138,7 +140,7 @@ fn a_stream_that_is_cut_off_is_asked_again_and_what_it_cost_is_estimated() {
 fn a_run_without_credit_pauses_and_goes_on_where_it_was() {
     let [write, end] = write_and_end();
     let turns = [write, Turn::error("quota-exceeded"), end];
-    // Ollama asks for no money.
+    // Ollama charges no money, so it is left out.
     for family in &FAMILIES[..4] {
         let bench = Bench::new(STAGE, family, &turns);
         bench.run().ends(10).says("paused").says("provider/quota-exceeded").says("add credit").says("resume r");
@@ -154,7 +156,8 @@ fn a_run_without_credit_pauses_and_goes_on_where_it_was() {
     }
 }
 
-/// Killed while it waits for the answer of each turn in turn: what was answered before is not asked, or paid for, again.
+/// The run is killed while it waits for the answer of each turn. No answer that arrived before is requested or paid for
+/// again.
 #[test]
 fn a_run_that_is_killed_asks_nothing_twice() {
     let pipeline = STAGE.replace("allowed_write_paths", "allowed_commands=\"*\", allowed_write_paths");
@@ -217,7 +220,8 @@ fn an_interrupted_run_goes_on_with_its_answers_and_counts_them_once() {
     assert_eq!(output(&bench.show()), output(&before) + 10, "only the last answer is new");
 }
 
-/// The tools of the model's maker, and the project's notes, which the run's stages may have written.
+/// An agent gets the edit tool of its model's maker, and the project's notes, including notes that stages of the run
+/// have written.
 #[test]
 fn an_agent_gets_the_notes_of_the_project_and_the_patches_its_model_knows() {
     let patch =
@@ -239,7 +243,7 @@ fn an_agent_gets_the_notes_of_the_project_and_the_patches_its_model_knows() {
     }
 }
 
-/// What a stage may not read does not exist for it, and looking for notes is no refused request.
+/// Files that a stage may not read do not exist for it, and the search for notes counts as no refusal.
 #[test]
 fn notes_outside_of_the_read_scope_stay_there() {
     for bound in ["read_paths=\"src/\"", "codex.strict_read_scope=true", "codex.block_read_paths=\"AGENTS.md\""] {
@@ -251,7 +255,7 @@ fn notes_outside_of_the_read_scope_stay_there() {
     }
 }
 
-/// The same call for ever ends long before the limit on turns. So does a cycle of three.
+/// A model that repeats the same call, or a cycle of three calls, is stopped long before the limit on turns.
 #[test]
 fn a_model_in_a_circle_is_told_and_then_stopped() {
     let read = |path: &str| Turn::tool("read_file", json!({ "path": path }));
@@ -278,7 +282,7 @@ fn a_long_output_is_kept_whole() {
     assert!(bench.read_in_run("build/tool-1.txt").contains("\n9999\n"));
 }
 
-/// Arguments that cannot be read, tools that do not exist, a name of 10 MB: none of it gets a model anywhere.
+/// Invalid arguments, unknown tools and a tool name of 10 MB have no effect.
 #[test]
 fn a_hostile_model_gets_nowhere() {
     let broken = || Turn::raw("write_file", "{\"path\": ");
@@ -308,7 +312,8 @@ fn a_hostile_model_gets_nowhere() {
     bench.run().ends(8).says("answer-too-large");
 }
 
-/// What `init` writes works with a model and without one.
+/// The attributes `test.*` answer only if there is no model, so a pipeline that `init` writes works with a model and
+/// without one.
 #[test]
 fn test_attributes_answer_only_where_there_is_no_model() {
     let pipeline = STAGE.replace("allowed_write_paths", "test.outcome=fail, allowed_write_paths");
@@ -323,7 +328,7 @@ fn test_attributes_answer_only_where_there_is_no_model() {
     assert_eq!(bench.requests().len(), 0);
 }
 
-/// Attempts at the same time never cross a bound together: what each call may cost is reserved first.
+/// Parallel attempts never exceed a budget together, because the maximum cost of each call is reserved first.
 #[test]
 fn a_budget_holds_over_branches() {
     let pipeline = "digraph fan {
@@ -337,12 +342,12 @@ fn a_budget_holds_over_branches() {
     let bench = Bench::new(pipeline, "anthropic", &[slow]);
     let answer = bench.run();
     assert_ne!(answer.code, 0);
-    // A call costs 24 cents, and may cost at most 25: two fit, whichever branches they are of.
+    // A call costs 24 cents and reserves 25, so two calls fit, of whichever branches.
     assert_eq!(bench.requests().len(), 2, "{}", answer.stderr);
     assert!(bench.show()["cost"].as_u64().unwrap() <= 600_000);
 }
 
-/// Before the first stage, and never with a simulated answer in its place.
+/// The run ends before the first stage, and no simulated answer replaces the model.
 #[test]
 fn a_model_that_cannot_be_asked_ends_the_run_before_it_begins() {
     let turns = [Turn::text("OUTCOME: SUCCESS").repeat()];
@@ -360,7 +365,7 @@ fn a_model_that_cannot_be_asked_ends_the_run_before_it_begins() {
     let bench = Bench::new(STAGE, "anthropic", &turns);
     bench.without_key().ends(8).says("the environment variable `FAKE_KEY` is not set");
     assert!(!bench.has_run() && bench.requests().is_empty());
-    // The same model by table and by name, with provider and effort, from node, style sheet or graph.
+    // The model can be chosen by table or by name, with provider and effort, in a node, a style sheet or the graph.
     for attributes in ["llm_model=it", "llm_model=exact-model", "llm_provider=anthropic", "reasoning_effort=high"] {
         let bench = Bench::new(&with(attributes), "anthropic", &turns);
         bench.run().ends(0);
@@ -387,7 +392,7 @@ fn a_budget_is_held_before_a_provider_is_asked() {
     bench.run().ends(3).says("nothing says what the model `it` costs");
 }
 
-/// A hold-out never leaves the machine, whatever brings it into a request: here a command that decodes it.
+/// No request contains hold-outs, however their text got into it. Here a command decodes it.
 #[test]
 fn no_request_contains_a_holdout() {
     const SECRET: &str = "grep -q 'forty-two apples in a wicker basket' answer.txt";
@@ -411,7 +416,7 @@ fn no_request_contains_a_holdout() {
     assert!(!bench.run_folder().join("build/transcript.ndjson").exists());
 }
 
-/// The model asks for the key in every way that a stage has.
+/// The model searches for the key in every way that a stage has.
 #[test]
 fn no_stage_finds_the_key() {
     let pipeline = STAGE.replace("allowed_write_paths", "allowed_commands=\"*\", allowed_write_paths");
@@ -431,7 +436,7 @@ fn no_stage_finds_the_key() {
     bench.has_no_key();
 }
 
-/// A provider that sends the key back finds it in no file and no message.
+/// If a provider returns the key in an answer, no file and no message contains it.
 #[test]
 fn a_key_that_comes_back_is_kept_nowhere() {
     for family in FAMILIES {
@@ -450,7 +455,7 @@ fn a_key_that_comes_back_is_kept_nowhere() {
     }
 }
 
-/// A conversation that fills the model's context says so once, and goes on.
+/// If a conversation nears the limit of the model's context, this is logged once, and the stage continues.
 #[test]
 fn a_conversation_that_fills_its_context_says_so_once() {
     let write = |tokens| Turn::tool("write_file", json!({ "path": "src/a.txt", "content": "x" })).usage(tokens, 10);

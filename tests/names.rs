@@ -1,4 +1,5 @@
-//! Names and texts of strangers over the binary: node ids that the run directory uses itself, and characters that would drive a terminal.
+//! Names and texts of strangers with the real binary: node ids that the run directory itself uses, and characters that
+//! control a terminal.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -15,7 +16,8 @@ fn entries(folder: &Path) -> BTreeSet<String> {
     entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// A pipeline of tool stages in a row with these ids, each with a cache; next to a hold-out a cache is not kept.
+/// Creates a pipeline of tool stages in a row with these ids, each with a cache. With a hold-out, the caches are not
+/// kept.
 fn stages(ids: &[&str], with_holdout: bool) -> Workbench {
     let nodes = ids.iter().map(|id| {
         format!(
@@ -67,7 +69,7 @@ fn check_folders(ids: &[&str], with_holdout: bool) {
         assert!(run.join(format!("node-{id}/status.json")).is_file(), "{id} in {:?}", entries(&run));
         assert!(id.chars().any(char::is_uppercase) <= !run.join(id).exists(), "{id}: no folder in another case");
     }
-    // Whoever writes here is the run itself.
+    // Only the run itself writes to these folders.
     assert!(with_holdout || run.join("cache").is_dir());
     let caches = if run.join("cache").exists() { entries(&run.join("cache")) } else { BTreeSet::new() };
     assert!(
@@ -85,10 +87,11 @@ fn check_folders(ids: &[&str], with_holdout: bool) {
     }
 }
 
-/// What a terminal obeys or a reader is deceived by, one of each kind.
+/// One character of each kind that controls a terminal or deceives a reader.
 const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}\u{200b}\u{2028}\u{ad}\u{7f}\u{e0041}";
 
-/// Every command over a pipeline whose texts are hostile, and over its run; what they print for people and for programs.
+/// Runs every command on a pipeline with hostile texts and on its run, and checks the output for people and for
+/// programs.
 #[test]
 fn no_command_prints_what_a_terminal_obeys() {
     let hostile = format!("a{HOSTILE}b");
@@ -136,7 +139,7 @@ fn no_command_prints_what_a_terminal_obeys() {
         assert_eq!(strange, None, "{words:?}: {printed:?}");
         assert!(!printed.is_empty(), "{words:?}");
     }
-    // What Graphviz and programs get is still whole: letters, not holes.
+    // The output for Graphviz and programs still contains the texts, with escaped characters.
     let dot = bench.glovebox(&["graph", "pipeline.dot", "--format", "dot"]).ends(0).stdout.clone();
     assert!(dot.contains("a\\\\x1b[2J"), "{dot}");
     let json = bench.glovebox(&["graph", "pipeline.dot", "--format", "json"]).json();

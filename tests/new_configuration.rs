@@ -1,4 +1,4 @@
-//! New files from which programs take settings or code are named where a person looks at a run: summary, `diff` and `apply`.
+//! New files from which programs read settings or code are named in the summary, in `diff` and in `apply`.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -13,7 +13,7 @@ const UNKNOWN: &str = "new configuration: out/.hidden/ (programs look for names 
 const LINKED: &str = "new configuration: out/ansible.cfg (Ansible takes settings or code from it)";
 const BESIDE: &str = "new configuration: .kept/more (programs look for names that begin with a dot)";
 
-/// A project with a dot folder and a makefile, and a run `r` that changes both and brings more.
+/// Creates a project with a dot folder and a makefile, and a run `r` that changes both and adds files.
 fn bench() -> Workbench {
     let bench = Workbench::with_pipeline(
         "digraph g { start [shape=Mdiamond]; done [shape=Msquare]; start -> t -> done
@@ -32,7 +32,7 @@ fn bench() -> Workbench {
     bench
 }
 
-/// Demands the four new places, and nothing of what was there before, is harmless or is gone.
+/// Checks that the answer names the four new files, and no file that existed before, is harmless or was removed.
 #[track_caller]
 fn names_all(answer: &Answer) {
     answer.ends(0).says(KNOWN).says(UNKNOWN).says(LINKED).says(BESIDE);
@@ -68,7 +68,7 @@ fn the_summary_of_a_run_names_new_configuration() {
     assert_eq!(bench.glovebox(&["show", "r", "--json"]).ends(0).json()["new_configuration"], expected());
     let lines = bench.glovebox(&["run", "pipeline.dot", "--run-id", "s", "--json"]).ends(0).json_lines();
     assert_eq!(lines.last().unwrap()["new_configuration"], expected());
-    // A run that brings none says nothing of it.
+    // A run without such files prints nothing about them.
     bench.write("change.sh", "echo x > out/plain");
     bench.write("out/old", "");
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "t"]).ends(0).never_says("new configuration");
@@ -105,7 +105,7 @@ fn apply_names_new_configuration_that_it_writes() {
     let some = bench.glovebox(&["apply", "r", "--", "out/.proverc"]);
     some.ends(0).says(KNOWN).never_says(UNKNOWN);
     assert_eq!(bench.read("out/.proverc"), "--exec=touch\n");
-    // The rest; what is there already is not written again.
+    // The remaining files. A file that was applied before is not written again.
     bench.glovebox(&["apply", "r"]).ends(0).says(UNKNOWN).says(LINKED).says(BESIDE).never_says(KNOWN);
     bench.glovebox(&["apply", "r"]).ends(0).says("nothing to apply").never_says("new configuration");
     let other = Workbench::new();

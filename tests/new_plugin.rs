@@ -1,6 +1,6 @@
-//! The way of a plugin's author, outside of the repository: a new crate, its own test, a component, a run.
+//! A plugin's author outside of the repository: a new crate, its test, its component, and a run.
 //!
-//! The crate is built with the packages that the example's plugin was built with, so nothing is downloaded.
+//! The crate is built with the packages with which the example's plugin was built, so nothing is downloaded.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -11,10 +11,10 @@ use std::path::Path;
 use std::process::Command;
 use workbench::{Answer, Workbench, root, wasm_sysroot};
 
-/// The example that `cargo xtask components` builds; its packages are here already.
+/// Target folder of the example that `cargo xtask components` builds. It has the packages.
 const BUILT: &str = "examples/quickstart/review-plugin/target";
 
-/// Runs cargo in a crate to its end.
+/// Runs cargo in a crate.
 fn cargo(folder: &Path, words: &[&str]) -> Answer {
     let mut cargo = Command::new("cargo");
     cargo.current_dir(folder).args(words).arg("--locked");

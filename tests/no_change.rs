@@ -1,7 +1,7 @@
-//! An agent that changes nothing (decision no-change-is-a-failure): its work is repeated with a hint and then fails, or its verification
-//! confirms it.
+//! An agent that changes nothing (decision no-change-is-a-failure): its attempt is repeated with a hint and then fails,
+//! unless its verification confirms the work.
 //!
-//! Only what the host saw change counts, whatever an agent says.
+//! Only changes that the host saw count, whatever the agent's answer says.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
 
@@ -15,7 +15,7 @@ use workbench::{Answer, Workbench};
 const HINT: &str = "No changes detected. Make changes required to meet the task goal.";
 const CODE: &str = "[no_actionable_changes]";
 
-/// A turn that ends the stage with a lie.
+/// A turn that ends the stage with a false claim.
 const CLAIMS: &str = "[[node.build]]\ntext = \"I wrote src/new.txt.\\nOUTCOME: SUCCESS\"\n";
 const WRITES: &str =
     "[[node.build]]\ntool = [{ name = \"write_file\", arguments = { path = \"src/new.txt\", content = \"new\" } }]\n";
@@ -27,7 +27,7 @@ fn pipeline(attributes: &str) -> String {
     )
 }
 
-/// A project whose node `build` has these attributes, and whose model answers so.
+/// Creates a project whose node `build` has these attributes and whose model gives these answers.
 fn project(attributes: &str, config: &str, turns: &[&str]) -> Workbench {
     let bench = Workbench::with_pipeline(&pipeline(attributes));
     bench.write("README", "read me\n");
@@ -50,7 +50,7 @@ fn run(bench: &Workbench) -> Answer {
 const SOURCES: &str = "allowed_write_paths=\"src/\"";
 const TWICE: &str = "[verify.worker]\nno_change_recovery_attempts = 2\n";
 
-/// What `why` says of the attempts at `build`: whether each changed nothing, and was repeated.
+/// Returns what `why` shows for each attempt of `build`: whether it changed nothing, and whether it was repeated.
 fn attempts(bench: &Workbench) -> Vec<(bool, bool)> {
     let why = bench.glovebox(&["why", "r", "build", "--json"]).json();
     let steps = why["steps"].as_array().unwrap().iter().filter_map(|step| step.get("attempt"));
@@ -80,7 +80,7 @@ fn a_repetition_that_changes_something_is_a_success() {
     assert_eq!(bench.run_json("r", "build/status.json")["outcome"], "success");
 }
 
-/// The bytes decide: writing a file as it is changes nothing, and neither does a file that git ignores.
+/// Only bytes count: writing a file with its old content is no change, and neither is writing a file that git ignores.
 #[test]
 fn a_file_written_as_it_is_is_no_change() {
     let config = "[verify.worker]\nno_change_recovery_attempts = 0\n";
@@ -147,7 +147,7 @@ fn a_change_that_is_verified_is_no_no_op() {
     assert_eq!(attempts(&bench), [(false, false), (false, false)]);
 }
 
-/// A node that only reviews has nothing to change, and a node whose scope is empty cannot.
+/// The rule does not apply to a node that only reviews or whose scope is empty.
 #[test]
 fn a_node_that_may_write_nothing_is_not_meant() {
     let bench = project("allowed_write_paths=\"\"", TWICE, &[CLAIMS]);
@@ -162,7 +162,7 @@ fn a_node_that_may_write_nothing_is_not_meant() {
     assert_eq!(plan["no_change"], expected);
 }
 
-/// The failure goes where failures go, and other repetitions of the node keep their own count.
+/// The failure is routed like any other, and does not count for other limits on repetitions of the node.
 #[test]
 fn it_is_routed_as_a_failure_and_counts_for_no_other_bound() {
     let bench = project(SOURCES, TWICE, &[CLAIMS, CLAIMS, CLAIMS]);
@@ -178,7 +178,7 @@ fn it_is_routed_as_a_failure_and_counts_for_no_other_bound() {
     assert_eq!(attempts(&bench), [(true, true), (false, true), (true, true), (false, false)]);
 }
 
-/// Killed within the repetition: the count goes on where it was.
+/// A run that is killed during the repetition keeps the count of repetitions.
 #[test]
 fn a_killed_run_repeats_no_more_than_it_may() {
     let says = || Turn::text("All done.\nOUTCOME: SUCCESS");
@@ -191,14 +191,14 @@ fn a_killed_run_repeats_no_more_than_it_may() {
     assert_eq!(bench.requests().len(), 4, "three attempts, and the question that was cut off");
 }
 
-/// An agent program is held to the same, by the same set of changes.
+/// The rule applies to an agent program too, with the set of changes that the host saw.
 #[test]
 fn an_agent_program_that_changes_nothing_is_repeated() {
     let attributes = format!("{SOURCES}, agent.backend=\"exec\", agent.command=\"sh tools/agent.sh\"");
     let bench = Bench::new(&pipeline(&attributes), "anthropic", &[Turn::text("never asked")]);
     let models = bench.project_text("glovebox.toml");
     bench.write("glovebox.toml", &format!("{models}\n{TWICE}"));
-    // It does its work only when it is told that nothing has changed.
+    // The program does its work only if its task contains the hint that nothing has changed.
     let program =
         "if [ \"$(grep -c 'No changes detected')\" != 0 ]; then echo new > src/new.txt; fi\necho 'OUTCOME: SUCCESS'\n";
     bench.write("tools/agent.sh", program);

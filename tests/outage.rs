@@ -1,8 +1,9 @@
-//! The power goes at any moment, and nothing that was acknowledged is lost.
+//! The power fails at any moment, and no acknowledged record is lost.
 //!
-//! A run is recorded with `strace`: every write, name and flush of its folder, and every record that it printed. For each moment the disk is
-//! made again as a power cut leaves it: what was flushed, and nothing or any part of the rest. `resume` must find every record that was
-//! printed by then, and end as the run ended that nobody disturbed. A recording in which flushes do nothing must fail this.
+//! A run is recorded with `strace`: every write, rename and flush in its folder, and every record that it printed. For
+//! each moment the disk is rebuilt as a power failure may leave it: with everything that was flushed, and with none,
+//! some or all of the rest. `resume` must find every record that was printed by then, and must end as an undisturbed
+//! run does. A recording in which flushes have no effect must fail this test.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub, reason = "a test that is surprised stops there")]
 
@@ -31,7 +32,7 @@ const PIPELINE: &str = r#"digraph loss {
 }
 "#;
 
-/// Answers with files around the size up to which blobs are kept in the journal.
+/// Returns answers with files around the size up to which blobs are stored in the journal.
 fn script() -> String {
     let write = |node: &str, path: &str, content: &str| {
         format!(
@@ -53,14 +54,14 @@ fn script() -> String {
     .concat()
 }
 
-/// A run that was recorded, and what it came to.
+/// A recorded run, and how it ended.
 struct Recorded {
     bench: Workbench,
     calls: Vec<Call>,
     end: End,
 }
 
-/// What a run came to.
+/// How a run ended.
 #[derive(Debug, PartialEq)]
 struct End {
     last: Value,
@@ -94,7 +95,7 @@ const CALLS: &str = "open,creat,openat,openat2,close,write,pwrite64,writev,pwrit
     fsync,fdatasync,syncfs,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir,link,linkat,symlink,symlinkat,\
     copy_file_range,sendfile,splice,ioctl";
 
-/// None where `strace` is not installed.
+/// Records a run. Returns `None` if `strace` is not installed.
 fn record() -> Option<Recorded> {
     if !workbench::is_on_this_machine("strace") {
         workbench::not_run("what a power cut leaves", "`strace` is not on this machine");
@@ -120,23 +121,23 @@ fn record() -> Option<Recorded> {
     Some(Recorded { bench, calls, end })
 }
 
-/// Sequence number and hash of the records in lines of JSON.
+/// Returns sequence number and hash of each record in lines of JSON.
 fn records(lines: &[u8]) -> BTreeMap<u64, String> {
     let lines = lines.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
     lines.filter_map(|line| Some((line["seq"].as_u64()?, line["hash"].as_str()?.to_owned()))).collect()
 }
 
-/// A moment at which the power goes.
+/// A moment at which the power fails.
 struct Cut<'d> {
     disk: &'d Disk,
     loss: Loss,
-    /// What the run had printed by then.
+    /// Output of the run until that moment.
     said: &'d [u8],
 }
 
 impl Recorded {
-    /// Goes through the recording and cuts the power before each flush and after each line that was printed.
-    /// Flushes of a file may do nothing from some printed byte on.
+    /// Replays the recording and cuts the power before each flush and after each printed line. With `broken`, flushes
+    /// of that file have no effect after that number of printed bytes.
     fn cut_everywhere(
         &self,
         broken: Option<(&'static str, usize)>,
@@ -160,7 +161,7 @@ impl Recorded {
         }
     }
 
-    /// What is wrong after a power cut; none if nothing is lost.
+    /// Returns what is wrong after a power failure, or `None` if nothing is lost.
     fn fault(&self, cut: &Cut<'_>) -> Option<String> {
         let run = self.bench.run_folder("r");
         let _ = std::fs::remove_dir_all(&run);
@@ -204,7 +205,7 @@ fn whenever_the_power_goes_nothing_acknowledged_is_lost() {
     assert!(cuts > 40, "{cuts} cuts are too few to say anything");
 }
 
-/// The suite finds what it is there to find: a log, a blob or an end that is not flushed.
+/// The suite detects a log, a blob or an end that is not flushed.
 #[test]
 fn flushes_that_do_nothing_are_found() {
     let Some(recorded) = record() else { return };

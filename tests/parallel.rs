@@ -1,4 +1,5 @@
-//! Branches through the binary: side by side, each with its own files, joined by every policy, canceled, killed and resumed.
+//! Branches with the real binary: in parallel, each with its own files, joined by every policy, canceled, killed and
+//! resumed.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -15,7 +16,7 @@ fn tool(name: &str, command: &str, writes: &str) -> String {
     format!("{name} [shape=parallelogram, tool_command=\"{command}\", allowed_write_paths=\"{writes}\"]\n")
 }
 
-/// A fork `f` and its join `j`, with one stage in each branch.
+/// Creates a pipeline with a parallel node `f` and its fan-in `j`, and one stage in each branch.
 fn fork(setting: &str, join: &str, stages: &[(&str, &str, &str)]) -> Workbench {
     let mut graph = format!(
         "digraph g {{\nstart [shape=Mdiamond]; done [shape=Msquare]\nf [shape=component{setting}]\nj [shape=tripleoctagon{join}]\n"
@@ -151,7 +152,7 @@ fn no_more_stages_run_at_once_than_the_fork_and_the_operator_allow() {
     }
 }
 
-/// The most attempts under way at once, by the journal.
+/// Returns the maximum number of attempts in progress at the same time, from the journal.
 fn most_at_once(bench: &Workbench) -> usize {
     let (mut under_way, mut most) = (0_usize, 0);
     for line in bench.run_text("r", "progress.ndjson").lines() {

@@ -1,6 +1,6 @@
-//! What `diff` prints is what `apply` does: `git apply` makes the same tree of it, whatever a run did to files.
+//! `git apply` of the output of `diff` gives the same tree as `apply`, whatever a run changed.
 //!
-//! Git itself is the witness. Each case is a project of its own, so that one kind of change cannot hide behind another.
+//! Git itself is the witness. Each case is a separate project, so that one kind of change cannot hide another.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use workbench::Workbench;
 
-/// Path, mode and content of everything but folders; what glovebox keeps there is left out.
+/// Returns path, mode and content of everything except folders. The folder of Glovebox is left out.
 fn tree(folder: &Path) -> BTreeMap<String, (u32, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut pending = vec![folder.to_owned()];
@@ -56,7 +56,7 @@ fn git(folder: &Path, words: &[&str], input: &[u8]) -> (bool, String) {
     (output.status.success(), String::from_utf8_lossy(&said).into_owned())
 }
 
-/// A project in which a stage runs `script`.
+/// Creates a project in which a stage runs `script`.
 fn project(script: &str, prepare: &dyn Fn(&Workbench)) -> Workbench {
     let bench = Workbench::with_pipeline(
         "digraph g { start [shape=Mdiamond]; done [shape=Msquare]\n\
@@ -84,18 +84,19 @@ fn check(name: &str, script: &str, prepare: &dyn Fn(&Workbench), parts: &[&str])
     bench.glovebox(&["apply", "r", "--workdir", by_apply.to_str().unwrap()]).ends(0);
     assert_eq!(tree(&by_git), tree(&by_apply), "{name}:\n{patch}");
     assert_ne!(tree(&by_apply), tree(&bench.project()), "{name}: the run changed something");
-    // Git 2.47 makes a file of a link that a reversed patch brings back, also of its own patches.
+    // When git 2.47 reverses a patch that removed a symbolic link, it creates a regular file, also for patches that git
+    // itself made.
     if !patch.contains("deleted file mode 120000") {
         let (passed, said) = git(&by_git, &["apply", "-R", "--whitespace=nowarn", "-"], &output.stdout);
         assert!(passed, "{name}: git apply -R: {said}\n{patch}");
         assert_eq!(tree(&by_git), tree(&bench.project()), "{name}: and back");
     }
-    // The patch does not depend on the project, which has moved on.
+    // The patch stays the same if the project changes.
     bench.glovebox(&["apply", "r"]).ends(0);
     assert_eq!(bench.command(&["diff", "r"]).output().unwrap().stdout, output.stdout, "{name}");
 }
 
-/// Writes a file of the project.
+/// Returns a function that writes a file of the project.
 fn write(path: &'static str, text: &'static str) -> impl Fn(&Workbench) {
     move |bench: &Workbench| bench.write(path, text)
 }
@@ -245,7 +246,7 @@ fn an_old_version_that_is_nowhere_left_is_an_error_and_not_a_shorter_patch() {
     let removed = journal.execute("DELETE FROM blob WHERE bytes = ?1", [b"1\n"]).unwrap();
     assert_eq!(removed, 1, "one copy of the old bytes was kept");
     drop(journal);
-    // Both have the same old bytes: the project still has them, so nothing is missing yet.
+    // `f` and `g` have the same old content. The project still has it in `g`, so nothing is missing yet.
     bench.write("g", "1\n");
     bench.glovebox(&["diff", "r", "--", "f"]).ends(0).says("+2");
     bench.write("f", "other\n");
@@ -269,8 +270,8 @@ fn apply_brings_only_what_is_named() {
     assert!(patch.contains("d/g") && !patch.contains("a/f"));
 }
 
-/// A repository with a commit, in which a stage `one` and a stage `two` change files; every hook and setting that could start a program
-/// leaves a mark.
+/// Creates a repository with one commit, in which the stages `one` and `two` change files. Every hook and setting that
+/// could start a program leaves a mark.
 fn repository() -> Workbench {
     let bench = Workbench::with_pipeline(
         "digraph g { start [shape=Mdiamond]; done [shape=Msquare]\n\
@@ -306,7 +307,7 @@ fn repository() -> Workbench {
     bench
 }
 
-/// `apply r --branch NAME`, by a user whom git knows.
+/// Runs `apply r --branch NAME` with an identity that git accepts.
 fn branch(bench: &Workbench, name: &str, further: &[&str]) -> workbench::Answer {
     let mut command = bench.command(&[&["apply", "r", "--branch", name], further].concat());
     command
@@ -331,7 +332,7 @@ fn a_branch_has_one_commit_for_each_stage_and_nothing_else_changes() {
             .1;
     assert_eq!(log, "A U Thor|two: success|r\nA U Thor|one: success|r\n");
     assert_eq!(git(&folder, &["rev-parse", "gb/r~2"], b"").1, head);
-    // The tree of the branch is what apply makes of the project.
+    // The tree of the branch equals the project after `apply`.
     let (by_git, by_apply) = (bench.outside().join("by-git"), bench.outside().join("by-apply"));
     let clone = ["-c", "core.hooksPath=/dev/null", "clone", "-q", "-b", "gb/r", "project", "by-git"];
     assert!(git(bench.outside(), &clone, b"").0);
@@ -355,13 +356,13 @@ fn a_branch_is_refused_where_it_would_not_be_what_the_run_made() {
         workbench::Answer::of(&mut command).ends(2).says("not a valid name");
     }
     branch(&bench, "main", &[]).ends(2).says("exists already");
-    // HEAD moved on, and had something else at a path that the run touched.
+    // HEAD has a new commit that changed a path that the run changed.
     bench.write("f", "other\n");
     let plain = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "filter.evil.clean=cat"];
     let commit = [&plain[..], &["commit", "-q", "--no-gpg-sign", "-a", "-m", "later"]].concat();
     assert!(git(&folder, &commit, b"").0);
     branch(&bench, "b", &[]).ends(6).says("conflict: f: HEAD has another version").says("nothing was written");
-    // Of what HEAD has as the run found it, a branch can be made.
+    // A branch can be made of the paths that HEAD has not changed.
     branch(&bench, "b", &["--", "gone", "x.sh"]).ends(0);
     assert!(git(&folder, &["rev-parse", "--verify", "refs/heads/b"], b"").0);
     let none = Workbench::with_pipeline(workbench::LINEAR);

@@ -1,4 +1,5 @@
-//! `glovebox graph` from outside: every format of a pipeline and of a run, to stdout and to a file, and what it refuses.
+//! `glovebox graph` with the real binary: every format of a pipeline and of a run, to stdout and to a file, and refused
+//! input.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -83,7 +84,7 @@ fn a_run_is_drawn_over_its_own_pipeline() {
     let bench = Workbench::with_pipeline(PIPELINE);
     bench.write("script.toml", SCRIPT);
     bench.glovebox(&["run", "pipeline.dot", "--script", "script.toml", "--run-id", "first"]).ends(0);
-    // The picture is of what ran, not of what the file says now.
+    // The picture shows the pipeline that ran, not the current file.
     bench.write("pipeline.dot", "digraph other { }");
     let svg = bench.glovebox(&["graph", "latest", "--format", "svg"]).ends(0).stdout.clone();
     assert!(svg.contains("class=\"node kind-agent status-success\""), "{svg}");

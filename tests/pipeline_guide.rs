@@ -1,5 +1,5 @@
-//! The templates of the pipeline guide of dark-factory and its wrapper example, with and without a folder of scenarios: the same files at
-//! end. Hold-outs exist only for a stage that names them.
+//! The templates of the pipeline guide of dark-factory and its wrapper example, with and without a folder of scenarios:
+//! both runs end with the same files. Only a stage that names the hold-outs has them.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -14,9 +14,9 @@ use std::path::Path;
 use workbench::{Answer, Workbench, is_on_this_machine, not_run};
 
 const SCENARIO: &str = "scripts/scenarios/check.sh";
-/// A line that no stage can think of.
+/// A line that no stage can guess.
 const SECRET: &str = "forty-two apples in a wicker basket";
-/// Stands in for `go`: it builds what has no mistake.
+/// A stand-in for `go` that builds only a file without the mistake.
 const GO: &str = "#!/bin/sh\ncd \"${2:-.}\" && grep -q 'func main' main.go || { echo 'main.go:1: undefined: man' >&2; exit 1; }\n\
                   cp main.go app\n";
 
@@ -95,7 +95,7 @@ implement [
 }
 "#;
 
-/// The guide's step "add a scenario lint gate before runtime validators", with a build whose files stay.
+/// The guide's step "add a scenario lint gate before runtime validators", with a build stage whose files are committed.
 const LINT_GATE: &str = r#"digraph Gate {
   start [shape=Mdiamond]; exit [shape=Msquare];
   generate [shape=box, allowed_write_paths="main.go", prompt="Create code.\n"];
@@ -106,7 +106,7 @@ const LINT_GATE: &str = r#"digraph Gate {
 }
 "#;
 
-/// The files of a folder, by path.
+/// Returns the text of each file in a folder, by path.
 fn files(folder: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut open = vec![folder.to_owned()];
@@ -124,13 +124,13 @@ fn files(folder: &Path) -> BTreeMap<String, String> {
     found
 }
 
-/// One turn of a node that writes a file, and the turn that ends its visit with this text.
+/// Returns two turns of a node: one writes a file, and one ends the visit with this text.
 fn writes(node: &str, (path, content): (&str, &str), last: &str) -> String {
     let call = format!("{{ name = \"write_file\", arguments = {{ path = \"{path}\", content = '''{content}''' }} }}");
     format!("[[node.{node}]]\ntool = [{call}]\n[[node.{node}]]\ntext = '''{last}'''\n")
 }
 
-/// A project with these scenarios or none, and a stand-in for Go outside of it.
+/// Creates a project with or without scenarios, and a stand-in for Go outside of the project.
 fn bench(pipeline: &str, script: &str, has_scenarios: bool) -> Workbench {
     let bench = Workbench::with_pipeline(pipeline);
     if has_scenarios {
@@ -150,7 +150,8 @@ fn run(bench: &Workbench) -> Answer {
     bench.glovebox(&["run", "pipeline.dot", "--script", "../script.toml", "--run-id", "r"])
 }
 
-/// What a run leaves in its workspace is the same with and without scenarios, and has these files.
+/// Runs the pipeline without and with scenarios. Checks that both runs leave the same files in the workspace, including
+/// the expected ones.
 fn same(pipeline: &str, script: &str, expected: &[&str]) -> Workbench {
     let [without, with] = [false, true].map(|has_scenarios| {
         let bench = bench(pipeline, script, has_scenarios);
@@ -159,7 +160,7 @@ fn same(pipeline: &str, script: &str, expected: &[&str]) -> Workbench {
     });
     let [left, right] = [&without, &with].map(|bench| {
         let mut found = files(&bench.run_folder("r").join("workspace"));
-        // It names a folder of this machine.
+        // This file differs, because it names a folder of this machine.
         found.remove("glovebox.toml");
         found
     });
@@ -237,7 +238,7 @@ fn a_gate_over_scenarios_hides_its_own_answer_alone() {
     assert!(bench.run_folder("r").join("artifacts/lint.1.1/withheld.json").exists());
 }
 
-/// A pipeline with one verifying stage behind an agent that plans a scenario.
+/// Creates a pipeline with a verification stage behind an agent whose plan contains the scenario.
 fn planned(attributes: &str) -> Workbench {
     let pipeline = format!(
         "digraph g {{ start [shape=Mdiamond]; exit [shape=Msquare]\n generate [prompt=\"Implement it.\"]\n \
@@ -273,7 +274,7 @@ fn a_contract_that_names_a_scenario_gives_it_to_the_plans_stage() {
     run(&bench).ends(0).says(&format!("verify: sh {SCENARIO} exit 0"));
 }
 
-/// A pipeline with one tool stage.
+/// Creates a pipeline with one tool stage.
 fn tool(attributes: &str) -> Workbench {
     let pipeline = format!(
         "digraph g {{ start [shape=Mdiamond]; exit [shape=Msquare]\n judge [shape=parallelogram, {attributes}]\n \

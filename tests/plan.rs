@@ -1,4 +1,4 @@
-//! `glovebox plan --against` and `--deny`: what a pipeline could do beyond another, and refusing it.
+//! `glovebox plan --against` and `--deny`: the capabilities that a pipeline has and another has not, and refusing them.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -6,7 +6,7 @@ mod workbench;
 
 use workbench::{LINEAR, Workbench};
 
-/// A pipeline whose one stage runs this, writes there and has these attributes as well.
+/// Returns a pipeline with one stage that runs this command and has these additional attributes.
 fn one_tool(command: &str, more: &str) -> String {
     format!(
         "digraph g {{\n  start [shape=Mdiamond]; done [shape=Msquare]\n  t [shape=parallelogram, tool_command=\"{command}\"{more}]\n  \
@@ -113,7 +113,7 @@ fn plan_against_sees_changes_of_human_gates() {
         .says("human.default_choice");
     bench.write("none.dot", "digraph g { start; exit; start -> exit }");
     against("none.dot", "old.dot", &[]).ends(0).says("gate (gone)").says("  - offer the choice [S] Ship -> exit\n");
-    // A gate where nothing was asked before allows nothing more.
+    // Adding a gate to an edge that had none does not widen the plan.
     against("pipeline.dot", "none.dot", &["--deny", "widened"]).ends(0);
 }
 

@@ -1,5 +1,5 @@
-//! Questions for a plan (decision plan-questions): what an agent is asked again, how often, how long it has for an answer, and what a
-//! resume asks again.
+//! Questions for a plan (decision plan-questions): what an agent is asked again, how often, how long it may take to
+//! answer, and which questions a resume repeats.
 //!
 //! The witness is the log of the fake provider.
 
@@ -22,7 +22,7 @@ const PIPELINE: &str = "digraph ship {
 const MISSING: &str = "Your answer has no verification plan.";
 const WRONG: &str = "Your verification plan cannot be used:";
 
-/// A project with `[verify]`, whose model answers so.
+/// Creates a project with this `[verify]` configuration whose model gives these answers.
 fn bench(verify: &str, turns: &[Turn]) -> Bench {
     of_pipeline(PIPELINE, verify, turns)
 }
@@ -39,7 +39,7 @@ fn done() -> Turn {
     Turn::text("Done.")
 }
 
-/// An answer with a plan of these commands, as JSON.
+/// Returns an answer with a plan of these commands, as JSON.
 fn plan(commands: &str) -> Turn {
     Turn::text(&format!("```json\n{{\"verification_plan\": {{\"commands\": [{commands}]}}}}\n```"))
 }
@@ -107,7 +107,7 @@ fn only_an_agent_that_was_asked_for_a_plan_is_asked_again() {
     let off = "[verify.planner]\nmode = \"off\"\n";
     for verify in ["", off] {
         let bench = bench(verify, &[wrong(), good()]);
-        // A plan that it made all the same runs in every mode.
+        // A plan that the agent makes without being asked runs in every mode.
         bench.run().ends(1).says("verification command not allowed: rm README");
         assert_eq!(bench.requests().len(), 1, "{verify}");
     }
@@ -117,7 +117,7 @@ fn only_an_agent_that_was_asked_for_a_plan_is_asked_again() {
     assert_eq!(bench.requests().len(), 1, "no plan may have commands");
 }
 
-/// An answer that stalls for ever, with each setting that bounds it.
+/// A provider that never answers, with each setting that limits the wait.
 #[test]
 fn an_answer_that_comes_too_late_counts_as_none() {
     let check = |first: Turn, verify: &str, variable: Option<(&str, &str)>| {
@@ -140,7 +140,8 @@ fn an_answer_that_comes_too_late_counts_as_none() {
     check(wrong(), "[verify]\n", Some(("WORKER_VERIFY_RECONCILE_TIMEOUT_SECONDS", "1")));
 }
 
-/// Killed while it waits for the last answer: neither the answered questions nor the late one are asked again.
+/// The run is killed while it waits for the last answer. Neither the answered questions nor the one that timed out are
+/// repeated.
 #[test]
 fn a_resume_asks_no_question_twice() {
     let verify = "[verify]\n[verify.planner]\nplan_timeout_seconds = 1\n[verify.worker]\nplan_parse_retries = 3\n";
@@ -181,7 +182,7 @@ fn an_agent_may_give_up_but_does_no_more_work() {
     assert_eq!(gives_up.requests().len(), 2);
 }
 
-/// The object that a node must answer with stays its answer.
+/// The stage's answer stays the object that its `output_schema` requires.
 #[test]
 fn a_question_leaves_the_object_of_the_stage_alone() {
     let pipeline = PIPELINE.replace("prompt=", "output_schema=\"@answer.json\", prompt=");

@@ -1,4 +1,4 @@
-//! Plugins from outside: what is inspected, what is locked, what runs only as it was locked, and what is refused with a remedy.
+//! Plugins with the real binary: inspecting and locking them, running only what was locked, and refusals with a remedy.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -7,7 +7,7 @@ mod workbench;
 
 use workbench::{Answer, Workbench};
 
-/// A project whose only stage is a third-party plugin made of the given bytes.
+/// Creates a project whose only stage is a third-party plugin with these bytes as its component.
 fn plugin_bench(bytes: &[u8], config: &str) -> Workbench {
     let bench = Workbench::with_pipeline(
         "digraph g {\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
@@ -81,7 +81,8 @@ fn a_component_with_ungranted_imports_is_refused_before_it_is_locked_or_runs() {
     let lock = bench.glovebox(&["plugin", "lock"]);
     lock.ends(7).says("wasi:sockets").says("components have no network").says("componentize-py").says("std::net");
     assert!(!bench.has("glovebox.lock"));
-    // A lock of an earlier version, or one that was written by hand, does not help it.
+    // A lock file with the component's digest, from an earlier version or written by hand, does not allow the component
+    // to run.
     std::fs::write(bench.project().join("guest.wasm"), harmless()).unwrap();
     bench.glovebox(&["plugin", "lock"]).ends(0);
     let digest = |bytes: &[u8]| format!("blake3:{}", blake3::hash(bytes).to_hex());
@@ -163,7 +164,7 @@ fn a_plan_shows_an_unlocked_plugin_and_compiles_nothing_of_it() {
     assert!(!bench.has(".glovebox"), "what is refused leaves no run behind");
     bench.glovebox(&["plugin", "lock"]).ends(0);
     assert!(plan(&["--json"]).ends(0).json().get("unlocked").is_none());
-    // More than was agreed to is shown too, and is still refused.
+    // A plan shows a grant that exceeds the lock file, and still refuses it.
     bench.write("glovebox.toml", &bench.read("glovebox.toml").replace("\"src/\"", "\"./\""));
     plan(&[]).ends(7).says("is granted `read ./`").says("  read     ./, out/\n");
     plan(&["--deny", "write=out/"]).ends(6).says("is granted `read ./`").says("denied by `write=out/`");

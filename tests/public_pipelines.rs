@@ -1,7 +1,8 @@
-//! Pipelines of other projects, unchanged: `check` agrees with `run` about each, and this test counts those that run.
+//! Pipelines of other projects, unchanged: `check` agrees with `run` about each of them, and the test counts those that
+//! run.
 //!
-//! The pipelines are not in this repository. `GLOVEBOX_CORPUS=<folder>` names copies of them; without it nothing is tested.
-//! `runtime/pipeline/tests/corpus/README.md` says which.
+//! The pipelines are not in this repository. `GLOVEBOX_CORPUS=<folder>` names copies of them. Without this variable the
+//! test checks nothing. `runtime/pipeline/tests/corpus/README.md` lists the pipelines.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -23,7 +24,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The rules of the errors that `check` reports, once each.
+/// Returns the exit code of `check`, and the rules of the errors that it reports, without repetitions.
 fn reasons(bench: &Workbench) -> (i32, Vec<String>) {
     let answer = Answer::of(&mut bench.bare(&["check", "pipeline.dot", "--format", "json"]));
     let found = answer.json();
@@ -45,7 +46,7 @@ fn what_check_accepts_runs_and_what_it_refuses_has_a_name() {
         let bench = Workbench::new();
         std::fs::copy(path, bench.project().join("pipeline.dot")).unwrap();
         for entry in std::fs::read_dir(path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path()) {
-            // Prompts lie beside the pipeline.
+            // Prompt files are in the folder of the pipeline.
             if entry.is_file() && entry != *path {
                 std::fs::copy(&entry, bench.project().join(entry.file_name().unwrap())).unwrap();
             }

@@ -1,6 +1,8 @@
-//! Write recovery: a person may allow or discard what a stage wrote outside of its write scope. Nobody else may, and by default nobody is asked.
+//! Write recovery: a person may allow or discard what a stage wrote outside of its write scope. No stage may do so, and
+//! by default no question is asked.
 //!
-//! What is committed is what the question named by digest. The witnesses are the run's workspace, the quarantine and the user's tree.
+//! Only files with the digests that the question named are committed. The witnesses are the workspace of the run, the
+//! quarantine and the project.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -16,7 +18,7 @@ const PAUSED: i32 = 10;
 const ASK: &str = "[recovery]\nmode = \"ask\"\npaths = [\"notes.txt\"]\ndiscard = [\"coverage/\", \"*.log\"]\ndeny = [\"secret.log\"]\n";
 const GUARDRAIL: &str = "guardrail_violation: wrote disallowed files: ";
 
-/// Builders with a shell: each stage with the command that its script runs.
+/// Creates a pipeline of builders with a shell. Each stage has the command that its script runs.
 fn bench(stages: &[(&str, &str)]) -> Workbench {
     let nodes: String = stages
         .iter()
@@ -52,7 +54,7 @@ fn answer(bench: &Workbench, word: &str) -> Answer {
     bench.glovebox(&["answer", "r", "work", word, "--resume"])
 }
 
-/// The records of one kind.
+/// Returns the events of one kind.
 fn events(bench: &Workbench, kind: &str) -> Vec<Value> {
     let lines = bench.run_text("r", "progress.ndjson");
     let records = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -63,7 +65,7 @@ fn in_workspace(bench: &Workbench, path: &str) -> bool {
     bench.run_folder("r").join("workspace").join(path).symlink_metadata().is_ok()
 }
 
-/// Runs a stage about which nobody may be asked: it fails as it does without write recovery.
+/// Runs a stage for which no question may be asked. The stage fails as it does without write recovery.
 fn fails_as_without(bench: &Workbench, paths: &[&str]) {
     run(bench, &[]).ends(6).says(GUARDRAIL);
     assert!(events(bench, "question.asked").is_empty(), "nobody is asked");
@@ -97,7 +99,7 @@ fn what_is_allowed_is_committed_and_stays_granted() {
     assert!(asked["text"].as_str().unwrap().contains("- coverage/c (1 file)"), "{asked}");
     let gates = bench.glovebox(&["gates", "r"]);
     gates.ends(0).says("[discard]    discard\n").says("then the run ends").never_says("no exit follows");
-    // An answer that names something else is no answer.
+    // An answer that is not a choice is refused.
     answer(&bench, "Cargo.lock").ends(2);
     answer(&bench, "a").ends(2);
     answer(&bench, "yes").ends(2);
@@ -132,7 +134,7 @@ fn what_passed_before_an_allowed_write_is_named() {
     answer(&bench, "allow").ends(0).says("`work` changed files after these passed: first. Check them again after it");
 }
 
-/// A stage that is visited twice, and writes the same file each time.
+/// Creates a stage that is visited twice and writes the same file each time.
 fn twice() -> Workbench {
     let bench = bench(&[("work", "echo 1 > Cargo.lock")]);
     bench.write(
@@ -182,7 +184,7 @@ fn discarding_keeps_the_quarantine_and_denying_fails_as_before() {
     run(&bench, &[]).ends(PAUSED);
     answer(&bench, "deny").ends(6).says(GUARDRAIL);
     assert!(!in_workspace(&bench, "Cargo.lock") && in_workspace(&bench, "src/a"));
-    // What is only discardable cannot be allowed.
+    // A file that may only be discarded cannot be allowed.
     let bench = self::bench(&[("work", "echo 1 > x.log")]);
     run(&bench, &[]).ends(PAUSED).never_says("allow commits");
     answer(&bench, "allow").ends(2).says("is not an answer");
@@ -247,7 +249,7 @@ fn rights_that_a_file_takes_over_are_not_committed() {
 fn what_is_committed_is_what_the_question_named() {
     let bench = bench(&[("work", "echo good > Cargo.lock")]);
     run(&bench, &[]).ends(PAUSED);
-    // Whoever can write the quarantine changes nothing of it.
+    // Changing a file in the quarantine does not change what is committed.
     let quarantine = bench.run_folder("r").join("quarantine");
     let folder = std::fs::read_dir(quarantine).unwrap().next().unwrap().unwrap().path();
     for file in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -331,7 +333,7 @@ fn every_prefix_of_a_run_with_a_decision_leads_to_the_same_end() {
         let run = run(&bench, &["--answers", "answers", "--json"]);
         let lines = run.json_lines().len() - 1;
         let expected = end(&bench.run_folder("r"));
-        // A run that has failed begins again at the stage that failed.
+        // A resume of a failed run repeats the failed stage, so the last prefix is left out.
         let last = if word == "deny" { lines - 1 } else { lines };
         for kept in 1..=last {
             let runs = format!(".glovebox/prefix-{kept}");

@@ -1,4 +1,5 @@
-//! Files that a pipeline refers to: prompts that are read, kept and never fetched from elsewhere, children that are checked too.
+//! Files to which a pipeline refers: prompt files are read, recorded and never fetched from another place, and child
+//! pipelines are checked too.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -59,7 +60,7 @@ fn a_resume_reads_what_the_run_began_with() {
     let journal = bench.run_folder("r").join("journal.sqlite");
     let prompt = || bench.run_text("r", "build/prompt.md");
     assert!(prompt().contains("First text: open the door."), "{}", prompt());
-    // As if it had been killed before its first stage began.
+    // The run looks as if it had been killed before its first stage began.
     let connection = Connection::open(&journal).unwrap();
     connection.execute("DELETE FROM record WHERE seq > 1", []).unwrap();
     drop(connection);
@@ -100,7 +101,7 @@ fn no_prompt_comes_from_elsewhere() {
     refused("it has more than 1048576 bytes");
 }
 
-/// A pipeline with a child, and a slip of its own where wanted.
+/// Returns a pipeline with a child, and with `slip` as an additional mistake.
 fn parent(path: &str, slip: &str) -> String {
     format!(
         "digraph p {{ graph [\"stack.child_dotfile\"=\"{path}\", max_steps=9]\n start -> a -> exit\n start; exit\n a [prompt=x, allowed_write_paths=\"\"{slip}] }}\n"

@@ -1,6 +1,8 @@
-//! A list of commands whose order was wrong is tried again in another order: with the files that the first order began with.
+//! If the order of a list of commands was wrong, the list is executed again in another order, with the files from
+//! before the first order.
 //!
-//! The witness is a file that the first order leaves behind, in the workspace or beside it: the second order must not see it.
+//! The witness is a file that the first order leaves in the workspace or outside of it. The second order must not see
+//! this file.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -13,7 +15,7 @@ const PLACES: [&str; 3] = ["seen", "$HOME/seen", "${TMPDIR:-/tmp}/seen"];
 const IN_EVERY_SANDBOX: [&[&str]; 2] = [&[], &["--dangerously-no-sandbox"]];
 const LIST: [&str; 3] = ["sh build.sh", "rm -rf dist", "test -f dist/app"];
 
-/// A project whose contract has these commands.
+/// Creates a project whose verify contract has these commands.
 fn bench(commands: &[&str], build: &str) -> Workbench {
     let bench = Workbench::with_pipeline(
         "digraph g {
@@ -51,7 +53,7 @@ fn what_the_first_order_left_makes_no_second_order_fail() {
             assert_eq!(ran(&bench), [build, clean, test, build, test, clean], "{place}");
             assert_eq!(results(&bench)["adjustments"][0]["recoveryRule"], "reorder_clean_and_artifact_check");
             assert_eq!(bench.run_json("r", "check/status.json")["notes"], "verification passed: 3 of 3 commands");
-            // What is committed is what the second order made.
+            // The files of the second order are committed.
             bench.glovebox(&["apply", "r"]).ends(0);
             assert_eq!((bench.read("count").as_str(), bench.has("dist/app")), ("x\n", false), "{place}");
         }
@@ -72,7 +74,7 @@ fn what_the_first_order_left_makes_no_second_order_pass() {
     }
 }
 
-/// The check comes first then, and finds the file of the project that the cleanup removed.
+/// The check now runs first. It finds the file of the project that the cleanup removed in the first order.
 #[test]
 fn what_the_first_order_removed_is_there_again() {
     for flags in IN_EVERY_SANDBOX {
@@ -84,7 +86,8 @@ fn what_the_first_order_removed_is_there_again() {
     }
 }
 
-/// Each order begins anew, however often the list is changed. A command that is dropped changes no order, and what ran before it stays.
+/// Each order begins with the original files, however often the order changes. Skipping a command does not change the
+/// order, and the results of the commands before it are kept.
 #[test]
 fn every_order_begins_anew() {
     let commands = ["sh build.sh", "rm -rf dist", "test -f dist/app", "test -s dist/app"];

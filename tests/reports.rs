@@ -1,4 +1,5 @@
-//! Reports of a run for other programs: JUnit, SARIF and the Markdown of a job's page. A text of a stage never becomes markup in them.
+//! Reports of a run for other programs: JUnit, SARIF, and Markdown for the page of a CI job. A stage's text never
+//! becomes markup in a report.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -7,7 +8,7 @@ mod workbench;
 use serde_json::{Value, json};
 use workbench::{Workbench, is_on_this_machine, not_run};
 
-/// A stage on its own word, one with a verified command, one that fails with a hostile text, behind a write that is set aside.
+/// An agent stage without a receipt, a stage with a verified command, and a stage that fails with a hostile text.
 const PIPELINE: &str = r#"digraph ship {
   start [shape=Mdiamond]; done [shape=Msquare]
   build [prompt="build", allowed_write_paths="src/"]
@@ -85,7 +86,7 @@ fn a_page_of_a_job_is_appended_to_and_has_no_markup_of_a_stage() {
     assert_eq!(report(&bench, "page.md").matches("### ").count(), 2);
 }
 
-/// A verdict that builders' code could have forged is never shown without its reservation.
+/// A verdict that builders' code could have forged is always shown with its reservation.
 #[test]
 fn a_verdict_with_a_reservation_keeps_it() {
     let bench = Workbench::with_pipeline(
@@ -111,7 +112,7 @@ fn show_gives_the_same_reports_later() {
     assert_eq!((report(&bench, "again.xml"), report(&bench, "again.sarif")), (xml, sarif));
 }
 
-/// What a loop repaired has passed; what a resume repaired too.
+/// A stage that failed first and passed in a later visit, in a loop or after a resume, has passed.
 #[test]
 fn the_last_visit_of_a_stage_stands_for_it() {
     let bench = run(
@@ -160,7 +161,7 @@ fn a_place_that_cannot_be_written_is_refused_before_the_run() {
     assert!(!bench.has(".glovebox"));
 }
 
-/// A check of the operator that the project never had is no clean pass in any report.
+/// If a command of the verify contract could not run in this project, no report shows the stage as passed.
 #[test]
 fn a_stage_that_passed_in_part_is_not_passed() {
     if !is_on_this_machine("make") {
@@ -184,7 +185,7 @@ fn a_stage_that_passed_in_part_is_not_passed() {
     assert!(page.contains("not verified, dropped: make lint |"), "{page}");
 }
 
-/// Receipts of a branch are those of its stages also when the fork has ended.
+/// The receipts of a branch belong to its stages, even after the fan-in has ended.
 #[test]
 fn a_stage_of_a_branch_passes_only_with_a_receipt_that_counts() {
     let bench = Workbench::with_pipeline(

@@ -1,4 +1,5 @@
-//! Folders that git takes for a repository by what lies in them: refused in the merged result, whoever brought which half.
+//! Folders that git would take for a repository because of their content. They are refused in the merged result, even
+//! if different stages or branches wrote the parts.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -10,13 +11,13 @@ use std::process::Command;
 use workbench::{Answer, Workbench};
 
 const ENDS: &str = "start [shape=Mdiamond]; done [shape=Msquare]";
-/// Settings whose file monitor is the witness of an attack that got through.
+/// Git settings whose file monitor leaves a mark if an attack succeeds.
 const CONFIG: &str = "printf '[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n\\tworktree = wt\\n\\tfsmonitor = \"touch PWNED; false\"\\n' > config; mkdir -p wt; echo x > wt/k";
 const HEAD: &str = "echo ref: refs/heads/m > HEAD";
 const HALVES: &str = "mkdir -p objects refs; echo x > objects/k; echo x > refs/k";
 const REFUSED: &str = "the shape of a git repository";
 
-/// A project in which each of these stages runs its script, one after the other.
+/// Creates a project in which these stages run their scripts one after the other.
 fn stages(scripts: &[(&str, &str)]) -> Workbench {
     let nodes: String = scripts.iter().map(|(name, _)| tool(name)).collect();
     let names: Vec<&str> = scripts.iter().map(|(name, _)| *name).collect();
@@ -34,7 +35,8 @@ fn run(bench: &Workbench) -> Answer {
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"])
 }
 
-/// Asks git about a folder as a shell prompt does. True if that ran the program that the folder's settings name.
+/// Runs `git status` in a folder, as a shell prompt does. Returns true if this ran the program that the settings of the
+/// folder name.
 fn runs_a_program(folder: &Path) -> bool {
     let mut git = Command::new("git");
     git.arg("status").current_dir(folder).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
@@ -42,7 +44,7 @@ fn runs_a_program(folder: &Path) -> bool {
     ["PWNED", "wt/PWNED"].iter().any(|path| folder.join(path).exists())
 }
 
-/// Takes the result of a run as a user does who ignores that it failed.
+/// Copies the workspace of a run, as a user does who ignores that the run failed.
 fn forced(bench: &Workbench, folder: &str) -> std::path::PathBuf {
     let copy = bench.outside().join("forced");
     assert!(
@@ -90,7 +92,7 @@ fn the_stage_that_brings_the_second_half_fails() {
     assert!(workspace.join("HEAD").exists() && !workspace.join("refs").exists());
 }
 
-/// A fork whose branches run these scripts, and a fan-in that takes over what all of them changed.
+/// Creates a parallel node whose branches run these scripts, and a fan-in that merges the changes of both.
 fn branches(one: &str, two: &str) -> Workbench {
     let bench = Workbench::with_pipeline(&format!(
         "digraph g {{ {ENDS}\nf [shape=component]; j [shape=tripleoctagon, merge=all]\n{}{}start -> f; f -> one -> j; f -> two -> j; \
@@ -163,7 +165,7 @@ fn a_branch_is_not_made_if_a_commit_of_it_would_have_a_repository() {
     git(&bench, "init -q");
     git(&bench, "add -A");
     git(&bench, "commit -qm all");
-    // The run's copy does not have it, HEAD does.
+    // The file is missing in the run's copy of the project but exists in HEAD.
     fs::remove_file(bench.project().join("sub/docs/HEAD")).unwrap();
     run(&bench).ends(0);
     let refused = bench.glovebox(&["apply", "r", "--branch", "b"]);

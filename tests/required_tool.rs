@@ -1,5 +1,5 @@
-//! `requires_tool_success` (decision required-tool-success): a stage works only after another one's command has passed, as the run itself
-//! knows.
+//! `requires_tool_success` (decision required-tool-success): a stage runs only after the command of another stage has
+//! passed. Only the journal decides whether it has.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -9,7 +9,7 @@ use workbench::{Answer, Workbench};
 
 const REQUIRED: &str = "required tool node not successful: test";
 
-/// A pipeline whose `publish` requires `test`, with these further statements.
+/// Creates a pipeline whose stage `publish` requires `test`, with these additional statements.
 fn project(statements: &str) -> Workbench {
     let bench = Workbench::with_pipeline(&format!(
         "digraph g {{\n  start [shape=Mdiamond]; exit [shape=Msquare]\n  \
@@ -96,7 +96,7 @@ fn a_branch_has_what_passed_before_its_fork_and_nothing_of_another_branch() {
     );
 }
 
-/// The attack: files and context of a builder say that the tool has passed.
+/// An attack: a builder's files and context values claim that the tool has passed.
 #[test]
 fn what_a_builder_claims_does_not_count() {
     let bench = project(

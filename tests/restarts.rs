@@ -1,4 +1,4 @@
-//! Edges with `loop_restart`: what a new generation begins with, what its files and commands show, and what may not restart.
+//! Edges with `loop_restart`: the context of a new generation, its files and commands, and which edges may not restart.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -7,7 +7,8 @@ mod workbench;
 use serde_json::{Value, json};
 use workbench::Workbench;
 
-/// A review that asks for another generation until it is content; `attributes` are the graph's.
+/// Creates a pipeline with a review that starts new generations until it is satisfied. `attributes` are graph
+/// attributes.
 fn bench(attributes: &str, rounds: usize) -> Workbench {
     let bench = Workbench::with_pipeline(&format!(
         "digraph g {{\n graph [goal=\"polish\"{attributes}]\n start [shape=Mdiamond]\n done [shape=Msquare]\n \
@@ -59,7 +60,8 @@ fn a_generation_begins_afresh_with_the_files_as_they_are() {
         (&json!(2), &json!(["count", "review"]))
     );
     assert_eq!(bench.run_json("x", "final.json")["run_generation"], 2);
-    // What a generation began with is in the trace: the kept key, the goal, and where it comes from.
+    // The trace has the context at the start of each generation: the kept key, the goal, and the node that the restart
+    // came from.
     let trace = bench.run_text("x", "trace.jsonl");
     let begun: Vec<Value> = trace.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let begun: Vec<&Value> =
@@ -131,7 +133,7 @@ fn a_key_of_the_engine_is_not_a_stages_to_write() {
     bench.glovebox(&["show", "x", "review"]).ends(0).says("loop_restart.iteration_count");
 }
 
-/// A stage whose failure leads back to it by a restart.
+/// Creates a stage that is restarted after a failure.
 fn failing(stage: &str, condition: &str) -> Workbench {
     Workbench::with_pipeline(&format!(
         "digraph g {{\n start [shape=Mdiamond]\n done [shape=Msquare]\n work [{stage}, allowed_write_paths=\"out/\"]\n start -> work\n \
@@ -203,7 +205,7 @@ fn a_branch_cannot_restart_the_run() {
     bench.glovebox(&["check", "pipeline.dot"]).ends(3).says("loop_restart_in_branch").says("`a -> a` restarts the run");
 }
 
-/// Forks in two generations: their branches have names and folders of their own.
+/// A parallel node in two generations: its branches have different names and folders in each.
 #[test]
 fn a_fork_begins_again_in_each_generation() {
     let bench = Workbench::with_pipeline(

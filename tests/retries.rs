@@ -1,4 +1,5 @@
-//! Retries and timeouts from outside: presets on node and graph, a silent stage, and the time of every kind of stage.
+//! Retries and timeouts with the real binary: presets on nodes and the graph, a stage that prints nothing, and the
+//! timeout of every kind of stage.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 

@@ -1,4 +1,5 @@
-//! Custom rules from outside: what they say is merged and escaped, what they do is bounded, what they import is refused.
+//! Rule plugins with the real binary: their findings are merged and escaped, their execution is limited, and their
+//! imports are refused.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -16,7 +17,8 @@ const PIPELINE: &str = "digraph g {
 }
 ";
 
-/// A component that finds this of `build` in every graph it was given as JSON, and wants nothing changed.
+/// Returns the functions of a component that gets each graph as JSON, reports this finding about `build`, and changes
+/// nothing.
 fn finds(severity: &str, message: &str) -> String {
     let quoted: String = message.bytes().map(|byte| format!("\\{byte:02x}")).collect();
     format!(
@@ -36,12 +38,13 @@ fn finds(severity: &str, message: &str) -> String {
     )
 }
 
-/// A project with these bytes as `acme.house`, which may change the graph, locked.
+/// Creates a project with these bytes as the component of the locked rule plugin `acme.house`, which may change the
+/// graph.
 fn bench(component: &[u8], more: &str) -> Workbench {
     granted(component, more, "true")
 }
 
-/// The same with this grant, as it stands behind `transform =`.
+/// As [`bench`], but `transform` is the value of the key `transform` in glovebox.toml.
 fn granted(component: &[u8], more: &str, transform: &str) -> Workbench {
     let bench = unlocked(component, more);
     grant(&bench, more, transform);
@@ -119,13 +122,13 @@ fn a_component_that_imports_anything_is_no_rules() {
 fn a_component_whose_parts_call_each_other_runs() {
     let bench = bench(&guests::build("nested"), "");
     bench.glovebox(&["check", "pipeline.dot"]).ends(0).never_says("acme.house");
-    // The same without what the inner part expects of the graph.
+    // The same component with another byte, so that the inner part does not accept the graph.
     let wat = std::fs::read_to_string(guests::folder().join("nested/component.wat")).unwrap();
     let broken = wat::parse_str(wat.replace("(i32.const 0x7b)", "(i32.const 0x7c)")).unwrap();
     std::fs::write(bench.project().join("house.wasm"), broken).unwrap();
     bench.glovebox(&["plugin", "lock"]).ends(0);
     bench.glovebox(&["check", "pipeline.dot"]).ends(3).says("unreachable");
-    // The memories of all parts count together: each alone is within this bound.
+    // The memories of all parts count together. Each part alone is within this limit.
     bench.write("glovebox.toml", &format!("[limits]\nmemory_bytes = 300000\n{}", bench.read("glovebox.toml")));
     bench.glovebox(&["check", "pipeline.dot"]).ends(3).says("limit `memory_bytes`");
 }
@@ -172,14 +175,15 @@ fn what_rules_say_cannot_drive_the_terminal_or_flood_it() {
         let all = format!("{}{}", answer.stdout, answer.stderr);
         assert!(!all.contains(['\u{1b}', '\u{7}', '\r', '\u{202e}']), "{format}: {all:?}");
         let plain = short.glovebox(&["check", "pipeline.dot", "--format", format]);
-        // A report for programs has the table of all rules in it.
+        // A report for programs also contains the table of all rules.
         let more = all.len() - plain.stdout.len() - plain.stderr.len();
         assert!(more < 12_000, "{format}: {more} bytes more than a short message");
         answer.ends(3).says("owned");
     }
 }
 
-/// A finding of a rule with this name about a node with that, both as they are.
+/// Returns the functions of a component that reports a finding with this rule name about this node, without escaping
+/// either.
 fn about(rule: &str, node: &str) -> String {
     let quoted = |text: &str| -> String { text.bytes().map(|byte| format!("\\{byte:02x}")).collect() };
     format!(
@@ -238,7 +242,8 @@ fn rules_and_plugins_share_no_name_and_unknown_fields_are_told() {
     bench.glovebox(&["check", "pipeline.dot"]).ends(3).says("has the name of a plugin").says("grants");
 }
 
-/// The graph of [`PIPELINE`] as it is answered, with these attributes of `build` and these further nodes and edges.
+/// Returns the graph of [`PIPELINE`] as a transform returns it, with these attributes of `build` and these additional
+/// nodes and edges.
 fn graph(build: &str, nodes: &str, edges: &str) -> String {
     format!(
         r#"{{"name":"g","attributes":{{"goal":"x"}},"nodes":[{{"id":"start","shape":"Mdiamond"}},
@@ -247,7 +252,7 @@ fn graph(build: &str, nodes: &str, edges: &str) -> String {
     )
 }
 
-/// The first record of a run.
+/// Returns the event `run.started` of a run.
 fn beginning(bench: &Workbench, run: &str) -> serde_json::Value {
     let lines = bench.run_text(run, "progress.ndjson");
     let record: serde_json::Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
@@ -405,7 +410,7 @@ fn a_tampered_transformed_pipeline_is_not_gone_on_with() {
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "one"]).ends(0);
     assert!(beginning(&bench, "one")["transformed_digest"].as_str().is_some());
     let journal = rusqlite::Connection::open(bench.run_folder("one").join("journal.sqlite")).unwrap();
-    // The pipeline as the rules changed it is the one text with their scope and a start node.
+    // The pipeline as the transforms changed it is the only blob that contains their scope and a start node.
     let widen = "UPDATE blob SET bytes = CAST(replace(CAST(bytes AS TEXT), 'src/a.rs', 'src/') AS BLOB)
                  WHERE instr(CAST(bytes AS TEXT), 'src/a.rs') AND instr(CAST(bytes AS TEXT), 'Mdiamond')";
     assert_eq!(journal.execute(widen, []).unwrap(), 1, "the changed pipeline is kept");

@@ -1,5 +1,5 @@
-//! What `glovebox check` prints: for the example of every rule, for every mistake the reader knows, and for hold-out scripts; and
-//! what it and `fmt` do to files.
+//! The output of `glovebox check` for the examples of every rule, for every mistake that the parser detects, and for
+//! hold-out scripts, and what `check` and `fmt` do to files.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -13,7 +13,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use workbench::{Answer, Workbench, root};
 
-/// What is printed about a file, with a line that says what it is about before it.
+/// Returns the output of `check` for a file, with a title line.
 fn printed(bench: &Workbench, title: &str, source: &str, arguments: &[&str]) -> String {
     bench.write("pipeline.dot", source);
     let answer = bench.glovebox(&[&["check", "--for", "lint", "pipeline.dot"], arguments].concat());
@@ -73,7 +73,8 @@ fn project_code_beside_hold_outs_is_found_in_the_folder_and_in_its_scripts() {
     bench.glovebox(&["check", "pipeline.dot"]).ends(0).says("0 errors, 0 warnings");
 }
 
-/// Mistakes of the reader, by what they are: everything conformance refuses, and every message it has.
+/// Mistakes that the parser detects, with a title each: everything that conformance refuses, and every message of the
+/// parser.
 const MISTAKES: &[(&str, &str)] = &[
     ("an empty file", ""),
     ("no graph at all", "start -> exit"),
@@ -142,7 +143,7 @@ fn explain_prints_the_page_of_every_rule() {
     insta::assert_snapshot!("page", page);
 }
 
-/// Every name that the engine's sources give a diagnostic.
+/// Adds the name of every diagnostic in the source files of a folder.
 fn names_in(folder: &Path, names: &mut BTreeSet<String>) {
     for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         if path.is_dir() {
@@ -154,7 +155,7 @@ fn names_in(folder: &Path, names: &mut BTreeSet<String>) {
         }
         let source = fs::read_to_string(&path).unwrap();
         let source = source.split("#[cfg(test)]").next().unwrap();
-        // A problem of the configuration gets its name from a table.
+        // The names of configuration problems are in a table.
         let table = source.split('"').skip(1).step_by(2).filter(|quoted| quoted.starts_with("config_"));
         names.extend(table.map(str::to_owned));
         for begin in ["Diagnostic::error(", "Diagnostic::warning("] {
@@ -177,7 +178,7 @@ fn explain_knows_what_is_told_where_a_pipeline_meets_its_configuration() {
     }
 }
 
-/// Mistakes that are each mended in a round of its own.
+/// Returns a pipeline with this many mistakes. `check --fix` fixes each in a round of its own.
 fn slips(count: usize) -> String {
     let nodes: String =
         (0..count).map(|at| format!("n{at} [promt=p, timeout={}]; start -> n{at} -> exit\n", at + 1)).collect();
@@ -208,7 +209,7 @@ fn a_file_that_may_not_be_written_is_left_alone() {
     let file = bench.project().join("pipeline.dot");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o444)).unwrap();
     if fs::OpenOptions::new().write(true).open(&file).is_ok() {
-        return; // Whoever may write everything is refused nothing.
+        return; // Root may write every file.
     }
     for words in [&["check", "--fix", "pipeline.dot"], &["fmt", "pipeline.dot", "pipeline.dot"]] {
         bench.glovebox(words).ends(2).says("write `pipeline.dot`");

@@ -1,7 +1,7 @@
-//! A run's folder from outside: what it says of itself counts only where this user's key signed it, and walls that the command line
-//! took down are up again on every resume.
+//! The folder of a run is trusted only if the user's key signed its records, and a protection that the command line
+//! disabled is enabled again on every resume.
 //!
-//! Each forgery is shown to be whole first: nothing but the key stands between it and the user's files.
+//! Each forgery is shown to be complete: only the missing signature prevents it from changing the user's files.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::Command;
 use workbench::{Answer, LINEAR, Workbench, state_dir};
 
-/// A bench with a run `x` that wrote `src/hello.txt`.
+/// Creates a workbench with a run `x` that wrote `src/hello.txt`.
 fn bench() -> Workbench {
     let bench = Workbench::with_pipeline(LINEAR);
     bench.write(
@@ -32,7 +32,7 @@ fn journal(bench: &Workbench, run: &str) -> Connection {
     Connection::open(bench.run_folder(run).join("journal.sqlite")).unwrap()
 }
 
-/// Changes the text of records and hashes the whole chain anew, as whoever ships a run folder can.
+/// Changes the events of a run and recomputes the hash chain, as the author of a forged run folder can.
 fn forge(bench: &Workbench, run: &str, change: impl Fn(&str) -> String) {
     let journal = journal(bench, run);
     let mut rows = journal.prepare("SELECT seq, at, event FROM record ORDER BY seq").unwrap();
@@ -48,7 +48,7 @@ fn forge(bench: &Workbench, run: &str, change: impl Fn(&str) -> String) {
     }
 }
 
-/// Signs every record with the key that these benches use: what only the user's own program can do.
+/// Signs every record with the key of these tests, which only the user's own process can do.
 fn sign(bench: &Workbench, run: &str) {
     let key = UserKey::read(&state_dir()).unwrap().unwrap();
     let journal = journal(bench, run);
@@ -60,7 +60,7 @@ fn sign(bench: &Workbench, run: &str) {
     }
 }
 
-/// Replaces the project in the record by the folder above it, and the file by one that no project should bring.
+/// Replaces the project folder in an event by its parent folder, and the changed file by a sensitive one.
 fn climb(bench: &Workbench, event: &str) -> String {
     let project = bench.project().canonicalize().unwrap();
     let source = |path: &str| format!("\"source_dir\":\"{path}\"");
@@ -76,11 +76,11 @@ fn a_forged_project_folder_lets_apply_write_nowhere() {
     forge(&bench, "x", |event| climb(&bench, event));
     bench.glovebox(&["apply", "x"]).ends(6).says("record 1 is not signed with your key").says("--foreign --workdir D");
     bench.glovebox(&["resume", "x"]).ends(6).says("its record is not trusted");
-    // Signed it would still be a path that leads out of where the user stands.
+    // Even if signed, the path leads out of the user's current folder.
     sign(&bench, "x");
     bench.glovebox(&["apply", "x"]).ends(6).says("not the current folder or below it");
     assert!(!planted.exists() && bench.snapshot() == before, "nothing was written");
-    // The witness that the forgery is whole: where the user says so, it is brought.
+    // The forgery works if the user accepts it explicitly.
     forge(&bench, "x", str::to_owned);
     bench.glovebox(&["apply", "x", "--foreign", "--workdir", ".."]).ends(0).says("wrote   .ssh/authorized_keys");
     assert!(planted.exists());
@@ -132,7 +132,7 @@ fn a_run_that_is_not_ones_own_is_read_and_said_so() {
     bench.glovebox(&["apply", "x", "--foreign", "--workdir", "."]).ends(0).says("wrote   src/hello.txt");
 }
 
-/// How often a command says that it did something, in the runtime's own log.
+/// Runs a command and returns how often its debug log contains `what`.
 fn logged(bench: &Workbench, words: &[&str], what: &str) -> usize {
     let answer = Answer::of(bench.command(words).env("GLOVEBOX_LOG", "debug"));
     answer.ends(0).stderr.matches(what).count()
@@ -157,7 +157,7 @@ fn a_command_verifies_a_journal_once_and_a_list_of_runs_verifies_none() {
 #[test]
 fn records_that_are_added_to_a_run_of_ones_own_are_not_acted_on() {
     let bench = bench();
-    // What was published of a run, such as in a bug report, with a further change behind its own.
+    // A run that its owner published, for example in a bug report, returns with a changed record.
     forge(&bench, "x", |event| match event.contains("\"kind\":\"run.started\"") {
         true => event.to_owned(),
         false => event.replace("src/hello.txt", "src/other.txt"),
@@ -166,7 +166,8 @@ fn records_that_are_added_to_a_run_of_ones_own_are_not_acted_on() {
     assert!(!bench.has("src/other.txt"));
 }
 
-/// A run `u` without walls, killed while its command sleeps; the command leaves a mark outside of the project when it ends.
+/// Creates a run `u` without a sandbox that was killed while its command slept. A completed command leaves a mark
+/// outside of the project.
 fn killed_unconfined() -> Workbench {
     let bench = Workbench::with_pipeline(
         "digraph g { start [shape=Mdiamond]; done [shape=Msquare]; \
@@ -187,7 +188,7 @@ fn killed_unconfined() -> Workbench {
     bench
 }
 
-/// A command by a user with another key.
+/// Runs a command as a user with another key.
 fn stranger(bench: &Workbench, words: &[&str]) -> Answer {
     let state = bench.outside().join("another-user");
     UserKey::read_or_make(&state).unwrap();
@@ -278,11 +279,11 @@ fn no_command_is_shown_the_key_or_the_runs() {
         assert_ne!(answer.code, 0, "{}", read.display());
         answer.says("commands cannot see");
     }
-    // The witness: beside what may be read, neither of the two exists for the command.
+    // The probe works: next to the folders that may be read, neither of the two places exists for the command.
     run(&open).ends(1).says("47");
 }
 
-/// A pipeline whose builder lists what it sees, and whose verifier has hold-outs.
+/// A pipeline whose command lists all files that it sees, except for the hold-outs.
 const SEES: &str = "digraph g { start [shape=Mdiamond]; done [shape=Msquare]; \
     look [shape=parallelogram, tool_command=\"find . -type f\", \"codex.block_read_paths\"=\"scripts/scenarios/\", allowed_write_paths=\"\"]; \
     start -> look -> done }";
@@ -300,7 +301,7 @@ fn runs_of_any_folder_are_in_no_later_run() {
     let first = sees(&["--runs-dir", "ci-runs", "--run-id", "one"], &bench.project().join("ci-runs/one"));
     assert!(first.contains("./pipeline.dot") && !first.contains("ci-runs"), "{first}");
     assert_eq!(bench.read("ci-runs/.gitignore").lines().last(), Some("*"));
-    // As a version before this one left it, and as a person may have kept it.
+    // A runs folder without `.gitignore`, as an older version left it, and a copy of a run in another folder.
     std::fs::remove_file(bench.project().join("ci-runs/.gitignore")).unwrap();
     workbench::copy_tree(&bench.project().join("ci-runs/one"), &bench.project().join("kept/elsewhere"));
     let run = bench.glovebox(&["run", "pipeline.dot", "--run-id", "two"]);
@@ -319,7 +320,7 @@ fn runs_of_any_folder_are_in_no_later_run() {
     }
     let third = bench.run_text("three", "look/tool.stdout.txt");
     assert!(!third.contains("one/"), "{third}");
-    // The witness that the folder would be found: without its journal it is a folder like any other, and has a copy of a hold-out.
+    // The probe works: without a journal the folder is an ordinary one, so its copy of a hold-out is found.
     std::fs::remove_file(bench.project().join("glovebox.toml")).unwrap();
     std::fs::rename(bench.project().join("kept/elsewhere/holdouts"), bench.project().join("kept/holdouts")).unwrap();
     let copied = bench.glovebox(&["run", "pipeline.dot", "--run-id", "four"]);
@@ -339,7 +340,8 @@ fn other_users_of_the_machine_read_no_run() {
     let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o7777;
     let (runs, x) = (bench.project().join(".glovebox/runs"), bench.run_folder("x"));
     assert_eq!((mode(&runs), mode(&x)), (0o700, 0o700));
-    // Opened by somebody, or by a version before this one: the next command that writes there closes it.
+    // Folders that an older version or the user opened to other users are closed by the next command that writes to
+    // them.
     [&bench.project().join(".glovebox"), &runs, &x].into_iter().for_each(|path| open(path));
     bench.glovebox(&[&run[..], &["y"]].concat()).ends(0).says("was open to other users");
     bench.glovebox(&["resume", "x", "--quiet"]).ends(0);
@@ -347,7 +349,7 @@ fn other_users_of_the_machine_read_no_run() {
     if !is_root() {
         return;
     }
-    // As root a second user is at hand, who reads the project and nothing of the run.
+    // As root, the test can also read the files as a second user, who may read the project but nothing of the run.
     let reads = |path: &Path| {
         let mut command = Command::new("cat");
         command.arg(path).uid(65534).gid(65534).output().unwrap().status.success()
@@ -376,7 +378,7 @@ fn a_folder_with_other_things_takes_no_runs() {
     assert!(!bench.has(".gitignore"), "nothing was changed");
 }
 
-/// Six stages that each leave two million bytes behind: as a blob, and the like of it in quarantine.
+/// Creates a pipeline with six stages that each write a file of two million random bytes, which is stored as a blob.
 fn growing() -> Workbench {
     let names = ["a", "b", "c", "d", "e", "f"];
     let nodes = names.map(|name| {
@@ -479,7 +481,7 @@ fn a_journal_without_its_last_records_is_found_by_a_hash_from_outside() {
     assert_ne!(short, whole);
     bench.glovebox(&["verify", "r"]).ends(0).says("unfinished");
     bench.glovebox(&["verify", "r", "--head", &whole]).ends(11).says("no record of the journal has the hash");
-    // What came later is no loss.
+    // Records that are added later do not invalidate the check.
     bench.glovebox(&["resume", "r"]).ends(0);
     bench.glovebox(&["verify", "r", "--head", &short]).ends(0).says("yes up to `--head`, record ").says(" since");
     journal.execute("UPDATE record SET event = replace(event, 'success', 'skipped') WHERE seq > 3", []).unwrap();

@@ -1,6 +1,8 @@
-//! Hold-out suites in three styles, each against a builder that does the work and one whose program looks the answers up.
+//! Hold-out suites in three styles. Each runs against a builder that does the work and against one whose program looks
+//! up the answers.
 //!
-//! The control is the same suite without `subject`: there the look-up passes, so that it fails with `subject` means something.
+//! As a control, each suite also runs without `subject`. There the look-up succeeds, so its failure with `subject` is
+//! significant.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -8,8 +10,8 @@ mod workbench;
 
 use workbench::{Answer, Workbench, copy_tree, root};
 
-/// Prints what hold-outs expect for `$1`, found in whatever a process can see of others, and says in which ways it was found.
-/// BEGIN and END are the halves of a text that only the hold-outs have, this program aside.
+/// Prints the answer of the hold-outs for `$1` if a process can find it anywhere, and the ways by which it was found.
+/// `BEGIN` and `END` are replaced by the two halves of a text that only the hold-outs contain.
 const THIEF: &str = r#"
 begin='BEGIN' end='END'
 look() {
@@ -32,13 +34,13 @@ look socket sh -c 'cat /run/glovebox/*'
 printf '%s\n' "$found" | sed -n "s/^\(plain \|marks \)\{0,1\}$1\( = \| \)//p" | head -n 1
 "#;
 
-/// One style: the example, what a thief writes, and how the same suite is without `subject`.
+/// One style: the example, the program of the thief, and the changes that remove `subject` from the suite.
 struct Style {
     example: &'static str,
     mark: &'static str,
-    /// The file of the program under test, and a program in it that runs a script of the shell.
+    /// File of the program under test, and a program for it that runs `THIEF` in a shell.
     program: (&'static str, &'static str),
-    /// File, text, and what it is without `subject`.
+    /// File, text in it, and replacement of the text for a suite without `subject`.
     without: &'static [(&'static str, &'static str, &'static str)],
 }
 
@@ -83,7 +85,7 @@ const CARGO: Style = Style {
     ],
 };
 
-/// A copy of an example where its README expects it, with the pytest that `cargo xtask pytest` made.
+/// Copies an example to the folder that its README expects, with the pytest of `cargo xtask pytest`.
 fn place(example: &str) -> Workbench {
     let bench = Workbench::new();
     copy_tree(&root().join("examples").join(example), &bench.project().join("examples").join(example));
@@ -97,14 +99,14 @@ fn place(example: &str) -> Workbench {
     bench
 }
 
-/// The `run` command of an example's README, with an id.
+/// Runs the `run` command of an example's README with a run id.
 fn run(bench: &Workbench, example: &str, id: &str) -> Answer {
     let page = std::fs::read_to_string(root().join("examples").join(example).join("README.md")).unwrap();
     let line = page.split('`').find_map(|span| span.strip_prefix("glovebox run ")).unwrap();
     bench.line(&format!("run {line} --run-id {id}"))
 }
 
-/// Changes a file of the example, in which the text must stand.
+/// Replaces a text in a file of the example. The text must exist.
 fn change(bench: &Workbench, style: &Style, file: &str, text: &str, other: &str) {
     let path = format!("examples/{}/{file}", style.example);
     let written = bench.read(&path);
@@ -112,7 +114,7 @@ fn change(bench: &Workbench, style: &Style, file: &str, text: &str, other: &str)
     bench.write(&path, &written.replace(text, other));
 }
 
-/// A builder whose program looks the answers up.
+/// Creates the script of a builder whose program looks up the answers.
 fn steals(bench: &Workbench, style: &Style) {
     let (file, program) = style.program;
     let (begin, end) = style.mark.split_at(style.mark.len() / 2);
@@ -159,7 +161,7 @@ fn a_suite_in_cargo_passes_honest_work_and_fails_what_looks_the_answers_up() {
     check(&CARGO);
 }
 
-/// The verifier is careless: it has the answers in its environment, in arguments, in temporary files and in an open descriptor.
+/// A careless verifier has the answers in its environment, in arguments, in temporary files and in an open descriptor.
 #[test]
 fn nothing_that_a_careless_suite_holds_is_found_by_the_program_under_test() {
     const CARELESS: &str = "#!/bin/sh\nANSWERS=$(cat scripts/scenarios/*.txt)\nexport ANSWERS\n\
@@ -185,7 +187,7 @@ fn nothing_that_a_careless_suite_holds_is_found_by_the_program_under_test() {
     assert_eq!(ways(false), all, "beside the hold-outs every way leads to them");
 }
 
-/// A build leaves hundreds of files: they are one line, and those that are refused have theirs.
+/// The summary shows hundreds of files of a build as one line, without the files that a refusal already shows.
 #[test]
 fn what_the_program_under_test_leaves_is_one_line() {
     let bench = place(SHELL.example);

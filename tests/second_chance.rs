@@ -1,5 +1,5 @@
-//! Second chances: a run that failed begins again where it failed, one that hit a limit continues with a higher one, and a run may
-//! begin at a node in its middle. The witness is the journal: what ran again, and what did not.
+//! A failed run is resumed at the failed stage, a run that reached a limit continues with a higher limit, and a run can
+//! start at a node in the middle. The witness is the journal, which shows which stages were executed again.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -9,7 +9,8 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use workbench::{Answer, Workbench};
 
-/// Two stages; the second passes only if a file exists outside the project, which commands may read.
+/// Creates a pipeline with two stages. The second one passes only if a file outside of the project exists, which
+/// commands may read.
 fn flaky() -> Workbench {
     let bench = Workbench::with_pipeline(
         "digraph flaky { start [shape=Mdiamond]; done [shape=Msquare]
@@ -119,7 +120,7 @@ fn a_second_chance_that_is_killed_is_resumed_where_it_was() {
     let bench = flaky();
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1);
     let child = bench.start(&["resume", "r", "--json"]);
-    // Somewhere in it; wherever that is, the run is not lost.
+    // Killed at any point of the resume, the run must still be resumable.
     std::thread::sleep(std::time::Duration::from_millis(60));
     let mut child = child;
     child.kill().unwrap();
@@ -272,7 +273,7 @@ fn checks_of_an_earlier_generation_prove_nothing() {
     assert_eq!(bench.run_text("r", "workspace/src"), "bad");
 }
 
-/// A stage that passes once its flag is up; whatever it does, it changes nothing.
+/// Returns a stage that passes if its flag file exists and that changes nothing.
 fn flagged(name: &str) -> String {
     format!(" {name} [shape=parallelogram, tool_command=\"test -e $FLAG.{name}\", allowed_write_paths=\"\"]\n")
 }
@@ -281,7 +282,8 @@ fn raise(bench: &Workbench, name: &str) {
     std::fs::write(bench.outside().join(format!("flags/up.{name}")), "up").unwrap();
 }
 
-/// Stages with flags, and one that reports that they failed and fails; `edges` connect them.
+/// Creates a pipeline with flagged stages and a stage `abort` that reports their failure and fails itself. `edges`
+/// connect them.
 fn reported(stages: &[&str], edges: &str) -> Workbench {
     let bench = flaky();
     let stages: String = stages.iter().map(|name| flagged(name)).collect();
@@ -375,7 +377,7 @@ fn a_resume_that_was_told_where_to_begin_is_no_reason_to_stay_there() {
     bench.glovebox(&["resume", "r"]).ends(0).says("resumed from fix");
 }
 
-/// An agent that says what failed mends nothing, and neither does one that then fails.
+/// An agent that only reports a failure does not fix it. A resume still begins at the stage that failed.
 #[test]
 fn a_reporter_that_passes_does_not_hide_what_failed() {
     let bench = reported(
@@ -389,7 +391,8 @@ fn a_reporter_that_passes_does_not_hide_what_failed() {
     assert_eq!(visits(&bench, "r"), named(&[("fix", 1), ("note", 1), ("abort", 1), ("fix", 2)]));
 }
 
-/// The author says that the run goes on without it: where success would have led, at once or after a stage that takes note of it.
+/// The author tolerates a failure if its edge leads to the stage that follows a success, directly or through a stage
+/// that only reports it.
 #[test]
 fn a_failure_that_was_tolerated_is_none_to_go_back_to() {
     for way in [
@@ -415,7 +418,7 @@ fn a_failure_that_was_tolerated_is_none_to_go_back_to() {
     }
 }
 
-/// What mends it leaves no change in the workspace: a by-product that git ignores.
+/// The fix changes nothing in the workspace: it is a by-product that git ignores.
 #[test]
 fn a_stage_that_has_passed_since_is_none_to_go_back_to() {
     let bench = reported(

@@ -1,5 +1,5 @@
-//! Files that programs load by themselves, one test for each language: a builder leaves one, a red check turns green, and the verdict says
-//! so and names the file.
+//! Files that interpreters load automatically, one test per language: a builder leaves such a file, so that a failing
+//! check passes. The verdict reports this and names the file.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -10,7 +10,7 @@ use workbench::{Answer, Workbench, is_on_this_machine, not_run};
 const RESERVED: &str = "verified (with start-up files of builders) judge";
 const CLEAN: &str = "verified     judge";
 
-/// A project with these files, whose builder writes one more and whose judge runs a command.
+/// Creates a project with these files. The builder writes one more, and the judge runs a command.
 fn bench(files: &[(&str, &str)], written: (&str, &str), judge: &str) -> Workbench {
     let bench = Workbench::with_pipeline(&format!(
         "digraph h {{ graph [goal=g, max_steps=8] start [shape=Mdiamond] done [shape=Msquare]\n\
@@ -29,12 +29,13 @@ fn run(bench: &Workbench) -> Answer {
     bench.glovebox(&["run", "pipeline.dot", "--script", "../script.toml", "--run-id", "r"])
 }
 
-/// A judge that writes nothing.
+/// Returns the attributes of a judge that writes nothing.
 fn judge(command: &str) -> String {
     format!("tool_command={}, allowed_write_paths=\"\"", serde_json::Value::from(command))
 }
 
-/// A check that fails over work that changes nothing else passes with this file, and the verdict names it and its author.
+/// Checks that the command fails after unrelated work and passes with the file `written`, and that the verdict names
+/// the file and its author.
 fn turns_green(files: &[(&str, &str)], written: (&str, &str), command: &str, reader: &str) -> Workbench {
     run(&bench(files, ("notes.md", "honest"), &judge(command))).ends(1).says("not verified judge");
     let bench = bench(files, written, &judge(command));
@@ -60,7 +61,7 @@ fn python_runs_modules_of_its_search_path_first() {
     }
     let exits = "import os, sys\nif 'unittest' in str(sys.orig_argv):\n    os._exit(0)\n";
     let bench = turns_green(PYTHON, ("src/sitecustomize.py", exits), UNITTEST, "Python");
-    // The same words in every form of the result.
+    // Every form of the result has the reservation.
     bench.glovebox(&["show", "r"]).ends(0).says(RESERVED);
     bench.glovebox(&["evidence", "r"]).ends(0).says("with start-up files of builders").says("1 with a reservation");
     let shown = bench.glovebox(&["show", "r", "--json"]).ends(0).json();

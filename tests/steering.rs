@@ -1,4 +1,4 @@
-//! `glovebox steer`: what a person tells an agent that is at work, on the wire of its provider and in the record.
+//! `glovebox steer`: messages of a person to an agent at work, in the requests to its provider and in the record.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
 
@@ -38,7 +38,7 @@ fn steered(bench: &Bench) -> Vec<Value> {
     events.filter(|event| event["kind"] == "stage.steered").collect()
 }
 
-/// Where each word stands in a text, in which it stands once.
+/// Returns the position of each word in a text. Each word must occur exactly once.
 fn places(text: &str, words: &[&str]) -> Vec<usize> {
     let place = |word: &&str| {
         assert_eq!(text.matches(*word).count(), 1, "{word} in {text}");
@@ -79,7 +79,7 @@ fn an_agent_hears_what_a_person_says_with_its_next_question() {
     }
 }
 
-/// A message stands at the same place in the attempt that is made again, so nothing is paid for twice.
+/// In a repeated attempt, a message has the same position in the conversation, so no answer is paid for twice.
 #[test]
 fn an_attempt_that_is_made_again_hears_the_same_at_the_same_place() {
     for how in ["kill", "interrupt"] {
@@ -136,7 +136,7 @@ fn what_no_agent_would_hear_is_refused() {
     assert_eq!(steered(&bench).len(), 1);
 }
 
-/// A message in the folder that is not signed, or that was signed for another run, is not heard.
+/// A message in the inbox that is not signed, or that was signed for another run, is ignored.
 #[test]
 fn a_forged_message_is_not_heard() {
     let bench = Bench::new(STAGE, "openai", &[write("one").after(3000), end()]);

@@ -1,6 +1,7 @@
-//! Answers that must match a schema: `output_schema` on a node, from the file to the edge that reads the object.
+//! Answers that must match a schema: `output_schema` on a node, from the schema file to the edge that reads the object.
 //!
-//! The witnesses are the log of the fake provider, which says what it was told, and the context and artifacts of the run.
+//! The witnesses are the log of the fake provider, which shows the schema that was sent, and the context and artifacts
+//! of the run.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
 
@@ -43,7 +44,7 @@ fn bench(family: &str, turns: &[Turn]) -> Bench {
     bench
 }
 
-/// Where a wire format has the schema; none in a request without schema mode.
+/// Returns the schema in a request of this wire format, or null if the request has none.
 fn told(family: &str, body: &Value) -> Value {
     let at = match family {
         "openai" => "/text/format/schema",
@@ -80,7 +81,7 @@ fn the_checked_object_reaches_the_context_and_the_edges() {
     }
 }
 
-/// An answer that does not match goes back with what is wrong, and the provider is told the schema at the latest then.
+/// If an answer does not match, the model is asked again with the errors, and this request contains the schema.
 #[test]
 fn a_wrong_answer_is_asked_for_again() {
     for family in FAMILIES {
@@ -98,13 +99,13 @@ fn a_wrong_answer_is_asked_for_again() {
         assert!(bodies[1].to_string().contains("at `/verdict`: expected one of"), "{family}: {}", bodies[1]);
         let schema = told(family, &bodies[1]);
         assert_eq!(schema["properties"]["verdict"], json!({ "enum": ["good", "bad"] }), "{family}");
-        // Each provider is told no more than it takes; the host checks the rest.
+        // Each provider gets only the keywords that it supports. The host checks all of them.
         let has_lengths = schema["properties"]["reasons"]["items"].get("maxLength").is_some();
         assert_eq!(has_lengths, ["openai", "openai-compatible", "ollama"].contains(&family), "{family}");
     }
 }
 
-/// `no-object-generated`: the class says whether the provider was told the schema.
+/// `no-object-generated`: the failure class depends on whether the provider was given the schema.
 #[test]
 fn answers_that_never_match_fail_the_stage() {
     for family in FAMILIES {
@@ -125,7 +126,7 @@ fn a_model_that_gives_up_fails_without_an_object() {
     assert_eq!(bench.requests().len(), 1);
 }
 
-/// An attempt that is made again sees the same exchanges, and asks nothing twice.
+/// A repeated attempt has the same exchanges and sends no request twice.
 #[test]
 fn a_killed_attempt_goes_on_with_the_same_exchanges() {
     let turns = [Turn::text("It is good."), Turn::text("It is still good.").after(3000), Turn::text(GOOD)];
@@ -152,7 +153,7 @@ fn without_a_model_the_answer_is_an_example() {
     bench.glovebox(&["run", "pipeline.dot", "--script", "model.toml", "--run-id", "t"]).ends(0);
 }
 
-/// A child pipeline reads the object under the names of its own file, and the schema from its own folder.
+/// A child pipeline uses the object under the names of its own file and reads the schema from its own folder.
 #[test]
 fn a_child_reads_its_own_objects() {
     let child = PIPELINE.replace("tool_command=\"echo repaired\"", "tool_command=\"false\"");
@@ -166,7 +167,7 @@ fn a_child_reads_its_own_objects() {
     assert_eq!(bench.run_json("r", "checkpoint.json")["context"]["review.output"]["verdict"], "good");
 }
 
-/// The plan has the digest of the schema, so another schema is another plan.
+/// The plan contains the digest of the schema, so another schema changes the plan.
 #[test]
 fn a_schema_is_part_of_the_plan_and_is_refused_before_the_first_stage() {
     let bench = Workbench::with_pipeline(PIPELINE);

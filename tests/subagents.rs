@@ -1,6 +1,6 @@
-//! Subagents: what they know, what they may do, and what the run keeps of them.
+//! Subagents: what they know, what they may do, and what the run records of them.
 //!
-//! The witnesses are the log of the fake provider, the user's tree after `apply`, and the files of the run.
+//! The witnesses are the log of the fake provider, the project after `apply`, and the files of the run.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -67,7 +67,7 @@ fn a_subagent_has_a_conversation_of_its_own_and_its_answer_is_a_result() {
         }
         assert!(has(8, "subagent 1 is closed") && has(8, "there is no subagent; spawn_agent begins one"), "{family}");
         assert_eq!(asked[8].matches("Still four.").count(), 2, "{family}");
-        // Each line of the transcript has what was new in its conversation alone.
+        // Each line of the transcript has only the messages that were new in its conversation.
         let kept = bench.read_in_run("work/transcript.ndjson");
         let lines: Vec<Value> = kept.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let agents: Vec<bool> = lines.iter().map(|line| line["agent"] == "1").collect();
@@ -110,7 +110,8 @@ fn a_subagent_writes_only_what_it_is_given() {
     assert!(asked[9].contains("this subagent may write nothing"), "{}", asked[9]);
 }
 
-/// The pipeline asks for more than the operator grants to the plugin: the real agent handler, under the name of a plugin.
+/// The pipeline asks for more than the operator grants. The component is the real agent handler under the name of a
+/// plugin.
 #[test]
 fn a_stage_is_told_the_scope_that_the_grants_narrowed_and_not_the_one_of_its_attribute() {
     let turns = [
@@ -200,7 +201,7 @@ fn a_subagent_runs_commands_where_it_may_write_what_they_can() {
     assert!(refused.contains("no tool `shell` was offered"), "{refused}");
 }
 
-/// The turns of subagents are turns of the stage.
+/// Turns of subagents count as turns of the stage.
 #[test]
 fn subagents_spend_what_the_stage_may() {
     let mut turns = vec![spawn(json!({ "task": "t" }))];
@@ -227,7 +228,7 @@ fn a_subagent_can_have_turns_of_its_own() {
     assert!(asked[5].contains("subagent 1, 1 turn: answered"), "{}", asked[5]);
 }
 
-/// `output_schema` is for the stage's own answer, whatever a subagent says.
+/// `output_schema` applies only to the stage's own answer, not to that of a subagent.
 #[test]
 fn only_the_answer_of_the_stage_is_its_object() {
     for family in FAMILIES {
@@ -242,7 +243,7 @@ fn only_the_answer_of_the_stage_is_its_object() {
     }
 }
 
-/// What ends a stage ends it wherever it happens: the agent of the stage cannot go on as if nothing had been.
+/// A failure that ends the stage also does so in a subagent. The agent of the stage cannot continue.
 #[test]
 fn a_failure_of_a_subagent_that_ends_the_stage_ends_it() {
     let check = |turns: &[Turn], asked: usize, (exit, code): (i32, &str)| {
@@ -261,7 +262,8 @@ fn a_failure_of_a_subagent_that_ends_the_stage_ends_it() {
     check(&vec![Turn::raw("read_file", "{x"); 3], 5, (8, "provider/invalid-tool-call"));
 }
 
-/// A subagent's conversation is made shorter like that of the stage, and what goes is kept under its name.
+/// The conversation of a subagent is compacted like that of the stage, and the removed part is stored under the
+/// subagent's name.
 #[test]
 fn a_long_conversation_of_a_subagent_is_made_shorter() {
     let read = |path: &str, tokens| tool("read_file", path).usage(tokens, 10);
@@ -296,7 +298,7 @@ fn a_killed_attempt_asks_no_subagent_twice() {
     assert_eq!(asked[3], asked[4]);
 }
 
-/// Each call has its hooks, those of subagents and the one that begins them.
+/// Each tool call has its hooks, including the calls of subagents and the call that starts one.
 #[test]
 fn hooks_are_around_the_calls_of_subagents_too() {
     let turns = [spawn(json!({ "task": "t" })), tool("read_file", "a.txt"), Turn::text("read"), done()];

@@ -1,6 +1,8 @@
-//! The program under test over the binary: it is apart from the hold-outs that judge it, from the verifier's files and from its caches.
+//! The program under test with the real binary: it is isolated from the hold-outs that judge it, from the verifier's
+//! files and from the verifier's caches.
 //!
-//! The builder is hostile: each of its programs does what a review of the product did to get at the hold-outs or to forge a verdict.
+//! The builder is hostile. Each of its programs repeats an attack from a review of the product that read the hold-outs
+//! or forged a verdict.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -9,12 +11,14 @@ mod workbench;
 use std::path::Path;
 use workbench::{Answer, Workbench};
 
-/// What the hold-out expects, in words that no builder can guess.
+/// The output that the hold-out expects. No builder can guess it.
 const SECRET: &str = "forty-two apples in a wicker basket";
-/// Prints the same, and quotes no part of the hold-out: its author knows the answer from elsewhere.
+/// Prints the expected output without quoting any part of the hold-out, as if its author knew the answer from
+/// elsewhere.
 const HONEST: &str = "what='apples in'; where='a wicker basket'; echo forty-two $what $where";
 
-/// A builder that writes `src/prog.sh` and is asked again after each failure, and a judge with these attributes. `check` is the hold-out.
+/// Creates a builder that writes `src/prog.sh` and is visited again after each failure, and a judge with these
+/// attributes. `check` is the hold-out.
 fn bench(judge: &str, check: &str, program: &str) -> Workbench {
     let bench = Workbench::with_pipeline(&format!(
         "digraph h {{ graph [goal=g, max_steps=12] start [shape=Mdiamond] done [shape=Msquare]\n\
@@ -28,7 +32,7 @@ fn bench(judge: &str, check: &str, program: &str) -> Workbench {
     bench
 }
 
-/// Has the builder write these programs, one a visit, and then give up.
+/// Writes a script in which the builder writes one of these programs per visit and then gives up.
 fn script(bench: &Workbench, programs: &[&str]) {
     let turn = |program: &&str| {
         format!(
@@ -47,7 +51,7 @@ fn run(bench: &Workbench) -> Answer {
 const ISOLATED: &str = "read_paths=\"scripts/scenarios/\", tool_command=\"sh scripts/scenarios/check.sh\"";
 const OPEN: &str = "tool_command=\"sh scripts/scenarios/check.sh\"";
 
-/// The hold-out of these tests: the program under test says the answer.
+/// Returns the hold-out of these tests: it checks the output of the program under test.
 fn asks(subject: &str) -> String {
     format!("test \"$({subject} sh src/prog.sh)\" = \"{SECRET}\"")
 }
@@ -134,7 +138,7 @@ fn a_cache_can_begin_with_what_the_base_made() {
 
 #[test]
 fn a_verdict_beside_a_scratch_folder_of_the_project_is_not_isolated() {
-    // The folder is shown to the stage's own commands, with what a builder wrote there.
+    // The stage's own commands see the scratch folder with the files that a builder wrote.
     let bench = bench(&format!("{ISOLATED}, scratch=\"src/\""), ". ./src/prog.sh", "exit 0");
     run(&bench).ends(0).says("verified (subject not isolated)");
 }
@@ -168,7 +172,7 @@ fn a_server_under_test_is_reached_at_its_port() {
 
 #[test]
 fn a_server_under_test_reaches_no_port_but_its_own() {
-    // A witness on the machine, and a listener of the verifier that tells the answer to whoever connects.
+    // The witness is a socket of the machine. The verifier also has a socket that sends the answer to every client.
     let machine = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     machine.set_nonblocking(true).unwrap();
     let port = machine.local_addr().unwrap().port();
@@ -187,7 +191,7 @@ fn a_server_under_test_reaches_no_port_but_its_own() {
         "perl -MIO::Socket::INET -e 'my $l = IO::Socket::INET->new(Listen => 5, LocalAddr => q(127.0.0.1:9876)); \
          while (my $c = $l->accept) {{ print $c q({SECRET}); close $c }}' & listener=$!"
     );
-    // The verifier itself gets the answer there, so its listener works; the server must not get it.
+    // The verifier can read the answer from its own socket, so the socket works. The server must not get the answer.
     let check = format!(
         "{listens}; own=$({}); got=$({}); kill $listener; test \"$own\" = '{SECRET}' && test \"$got\" = ''",
         ask(9876),
@@ -199,7 +203,7 @@ fn a_server_under_test_reaches_no_port_but_its_own() {
     assert_eq!(machine.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "nobody reached the machine");
 }
 
-/// True when something of that name lies below a folder.
+/// Returns true if a file or folder with this name exists below `folder`.
 fn has_below(folder: &Path, name: &str) -> bool {
     let Ok(entries) = std::fs::read_dir(folder) else { return false };
     entries

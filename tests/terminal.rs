@@ -1,4 +1,5 @@
-//! What glovebox does for people at a terminal: help, completions, man pages.
+//! The output of glovebox for a person at a terminal: help, completions, man pages, colours, the pager, logs and the
+//! live view.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -64,7 +65,7 @@ fn man_pages_cover_every_command() {
     bench.glovebox(&["man", "file/below"]).ends(2).says("write man pages to `file/below`");
 }
 
-/// A pseudo terminal of this size, and the end that a program gets.
+/// Opens a pseudo terminal of this size. Returns the controlling end, and the stdout and stderr for a program.
 fn terminal(rows: u16, columns: u16) -> (File, Stdio, Stdio) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
@@ -77,12 +78,12 @@ fn terminal(rows: u16, columns: u16) -> (File, Stdio, Stdio) {
     (File::from(main), Stdio::from(program.try_clone().unwrap()), Stdio::from(program))
 }
 
-/// What a command writes to a terminal of this size.
+/// Returns what a command writes to a terminal of this size.
 fn on_terminal(command: Command, rows: u16, columns: u16) -> String {
     with_user(command, rows, columns, |_, _| {})
 }
 
-/// What a command writes to a terminal where a person acts on its keyboard and its process.
+/// Returns what a command writes to a terminal. `act` types on the keyboard and may signal the process.
 fn with_user(mut command: Command, rows: u16, columns: u16, act: impl FnOnce(&mut File, u32)) -> String {
     let (mut main, stdout, stderr) = terminal(rows, columns);
     let mut child = command.env("TERM", "xterm").stdout(stdout).stderr(stderr).spawn().unwrap();
@@ -90,7 +91,7 @@ fn with_user(mut command: Command, rows: u16, columns: u16, act: impl FnOnce(&mu
     let mut keyboard = main.try_clone().unwrap();
     let reader = std::thread::spawn(move || {
         let (mut text, mut part) = (Vec::new(), [0; 4096]);
-        // The end of a terminal is an error.
+        // At the end of the output, reading from the terminal fails.
         while let Ok(count @ 1..) = main.read(&mut part) {
             text.extend_from_slice(&part[..count]);
         }
@@ -170,14 +171,14 @@ fn check_fits_the_terminal() {
     assert_eq!(lines[marks].find("^^^^"), lines[marks - 1].find("blob"), "{plain}");
 }
 
-/// The text without `ESC [ … m`.
+/// Returns the text without the sequences `ESC [ … m`.
 fn without_colours(text: &str) -> String {
     let mut parts = text.split("\u{1b}[");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |plain, part| plain + part.split_once('m').map_or(part, |(_, rest)| rest))
 }
 
-/// A bench with a run `r` that changed a file.
+/// Creates a workbench with a run `r` that changed a file.
 fn with_change() -> Workbench {
     let bench = Workbench::with_pipeline(
         "digraph g { start [shape=Mdiamond]; done [shape=Msquare]\n\
@@ -250,7 +251,8 @@ fn a_pager_shows_results_on_a_terminal_only() {
     workbench::Answer::of(piped.env("GLOVEBOX_PAGER", "echo began").env("TERM", "xterm")).ends(0).never_says("began");
 }
 
-/// What a person sees on an endless screen after a program wrote this: text, line feeds, and the moves of a live view.
+/// Returns the lines that an endless screen shows after this output. It handles text, line feeds and the cursor
+/// movements of the live view.
 fn seen(text: &str, columns: usize) -> Vec<String> {
     let mut screen: Vec<Vec<char>> = vec![Vec::new()];
     let (mut row, mut column) = (0usize, 0usize);
@@ -297,7 +299,7 @@ fn seen(text: &str, columns: usize) -> Vec<String> {
     screen.into_iter().map(|line| line.into_iter().collect::<String>().trim_end().to_owned()).collect()
 }
 
-/// A run of this many stages, the last of which fails to end for a while.
+/// Returns a pipeline with this many stages. The last one runs `last`.
 fn long_pipeline(stages: usize, last: &str) -> String {
     let stage = |index: usize| {
         let command = if index + 1 == stages { last } else { "true" };
@@ -332,7 +334,8 @@ fn ctrl_c_leaves_a_clean_view() {
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
         std::thread::sleep(std::time::Duration::from_millis(700));
-        // The terminal echoes `^C`. It is not the process's own, so the signal comes from here.
+        // The terminal only echoes `^C`, because it is not the controlling terminal of the process. So the signal is
+        // sent here.
         keyboard.write_all(b"\x03").unwrap();
         std::thread::sleep(std::time::Duration::from_millis(50));
         Command::new("kill").args(["-INT", &process.to_string()]).status().unwrap();

@@ -1,5 +1,6 @@
-//! Holds the repository to its own rules: who may depend on what, which authority lives where, the glossary, citations, sizes, and that
-//! every example, guest and command in the documentation is real. A finding names file and line. There is no list of exceptions.
+//! Checks the rules of this repository: which crate may depend on which, where ambient authority is allowed, the
+//! glossary, citations, sizes, and that every example, guest and command in the documentation is real. A finding names
+//! file and line. There is no list of exceptions.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -24,15 +25,16 @@ use std::process::Command;
 const LINES_PER_FILE_MAX: usize = 600;
 const LINES_PER_FUNCTION_MAX: usize = 70;
 
-/// The store of compiled components: opens the one folder it is handed, and hands verified machine code to wasmtime. The only
-/// file outside the sandbox and the command line that may do either.
+/// The store of compiled components. It opens a single folder and gives verified machine code to wasmtime. No other
+/// file outside of the sandbox and the command line may do either.
 const COMPILED_STORE: &str = "runtime/host/src/aot.rs";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// A Rust file: its path from the root, its text, and its code with comments, strings and test modules blanked.
+/// A Rust file: its path from the root, its text, and its code with comments, strings and test modules replaced by
+/// spaces.
 struct Source {
     path: String,
     text: String,
@@ -44,7 +46,7 @@ impl Source {
         folders.iter().any(|folder| self.path.starts_with(folder))
     }
 
-    /// Test code: suites, guests, benches, and examples (which are projects of their own).
+    /// Returns true for test code: suites, guests, benches, and examples (which are separate projects).
     fn is_test(&self) -> bool {
         self.is_under(&["tests/", "examples/"])
             || self.path.contains("/tests/")
@@ -56,7 +58,7 @@ impl Source {
 }
 
 impl Source {
-    /// True when the module that declares this file does so under `#[cfg(test)]`.
+    /// Returns true if the module that declares this file does so under `#[cfg(test)]`.
     fn is_declared_test(&self) -> bool {
         let path = root().join(&self.path);
         let (Some(folder), Some(stem)) = (path.parent(), path.file_stem()) else { return false };
@@ -103,7 +105,7 @@ fn sources() -> Vec<Source> {
         .collect()
 }
 
-/// Words of code with the line they stand on, from 1.
+/// Returns the words of code, each with its line number from 1.
 fn words(code: &str) -> Vec<(usize, &str)> {
     let is_word = |character: char| character.is_alphanumeric() || character == '_';
     code.lines()
@@ -117,7 +119,7 @@ fn none(findings: &[String]) {
     assert!(findings.is_empty(), "{} findings:\n{}", findings.len(), findings.join("\n"));
 }
 
-/// The names under `[dependencies]` of a manifest.
+/// Returns the names under `[dependencies]` of a manifest.
 fn dependencies(manifest: &str) -> BTreeSet<String> {
     let text = fs::read_to_string(root().join(manifest)).unwrap();
     text.lines()
@@ -130,7 +132,7 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The crates of this workspace, and those that each may use.
+/// The crates of this workspace, each with the crates that it may use.
 const MAY_USE: [(&str, &str); 24] = [
     ("runtime/names", ""),
     ("runtime/schema", ""),
@@ -230,7 +232,8 @@ fn ambient_authority_stays_outside() {
         "runtime/state/src/",
         "plugin-sdk/src/",
     ];
-    // What the SDK's users test with is not part of a component. Preparing a plan reads the user's project and environment.
+    // The testing module of the SDK is not part of a component. Preparing a plan reads the user's project and
+    // environment.
     let may_reach =
         |path: &str| path.starts_with("plugin-sdk/src/testing") || path.starts_with("runtime/plan/src/prepare");
     for source in sources().iter().filter(|source| source.is_under(&held) && !source.is_test()) {
@@ -239,7 +242,7 @@ fn ambient_authority_stays_outside() {
         }
         for (index, line) in source.code.lines().enumerate() {
             let dense: String = line.chars().filter(|character| !character.is_whitespace()).collect();
-            // A handle's type and a number for file names are no authority.
+            // The type of a file handle and a process id for file names give no authority.
             let dense = ["cap_std::", "std::fs::File", "std::process::id"]
                 .iter()
                 .fold(dense, |text, name| text.replace(name, ""));
@@ -298,7 +301,7 @@ fn unsafe_code_lives_in_the_sandbox_only_and_says_why() {
 fn files_of_strangers_are_read_up_to_a_bound() {
     let roots = files("rs").into_iter().filter(|file| file.starts_with("runtime/") && !file.contains("/tests/"));
     let roots = roots.filter(|file| ["/src/lib.rs", "/src/main.rs"].iter().any(|root| file.ends_with(root)));
-    // A program that attacks reads what it likes.
+    // The attack programs may read files without a limit.
     let roots: Vec<String> = roots.filter(|file| !file.contains("/hostile/") && !file.contains("/attack/")).collect();
     assert!(roots.len() > 10, "{roots:?}");
     let lint = "deny(clippy::disallowed_methods)";
@@ -321,7 +324,7 @@ fn every_file_says_what_it_is_and_fits() {
     none(&findings);
 }
 
-/// Every function with a body: its name, first line and number of lines.
+/// Returns every function with a body: its name, its first line and its number of lines.
 fn functions(code: &str) -> Vec<(String, usize, usize)> {
     let mut found = Vec::new();
     let mut at = 0;

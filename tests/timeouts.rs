@@ -1,4 +1,4 @@
-//! `timeout` on every kind of node, and what `auto_status` never does.
+//! `timeout` on every kind of node, and what `auto_status` must never do.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -9,10 +9,12 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use workbench::Workbench;
 
-/// Far below the length of what the stages would do, far above a busy machine's start.
+/// Time within which a run must end. It is far below the duration of the stages and far above the start time on a busy
+/// machine.
 const SOON: Duration = Duration::from_secs(25);
 
-/// Runs a pipeline of these nodes and edges, which must end soon. Returns its failure, null without one.
+/// Runs a pipeline of these nodes and edges, which must end within [`SOON`]. Returns the workbench and the failure,
+/// which is null if there is none.
 fn runs(nodes: &str, code: i32) -> (Workbench, Value) {
     let bench = Workbench::with_pipeline(&format!(
         "digraph g {{\n start [shape=Mdiamond]\n done [shape=Msquare]\n {nodes}\n}}\n"
@@ -52,7 +54,7 @@ fn a_fork_ends_its_branches_with_its_time() {
     let journal = bench.run_text("x", "progress.ndjson");
     assert_eq!(journal.matches("\"kind\":\"parallel.expired\"").count(), 1);
     assert!(!bench.run_folder("x").join("workspace/out").exists(), "nothing of a fork that failed is taken");
-    // The same fork in time.
+    // The same branches end before the timeout.
     let text = branches.replace("sleep 60", "true").replace("\"1s\"", "\"60s\"");
     let (bench, _) = runs(&text, 0);
     assert!(!bench.run_text("x", "progress.ndjson").contains("parallel.expired"));
@@ -102,7 +104,7 @@ fn auto_status_never_makes_a_success_of_a_failure() {
     }
 }
 
-/// Runs a pipeline whose model is this script; it must end soon. Returns its failure.
+/// Runs a pipeline with this script as its model, which must end within [`SOON`]. Returns its failure.
 fn asks(nodes: &str, script: &str) -> Value {
     let bench = Workbench::with_pipeline(&format!(
         "digraph g {{\n start [shape=Mdiamond]\n done [shape=Msquare]\n {nodes}\n}}\n"

@@ -1,6 +1,8 @@
-//! Tool hooks from outside (spec §9.7): which calls they let pass, what they are told, what they can reach, and what they prove.
+//! Tool hooks with the real binary (spec §9.7): which calls they allow, what input they get, what they can reach, and
+//! what they prove.
 //!
-//! The model is a script. The witness of a refused call is the user's tree after `apply`; that of a hook is its receipt.
+//! The model is a script. The witness of a refused call is the project after `apply`. The witness of a hook is its
+//! receipt.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -19,7 +21,7 @@ fn pipeline(graph: &str, nodes: &str) -> String {
     )
 }
 
-/// A project with one agent stage, hooks as given, and a model that writes `a.txt`, then `b.txt`.
+/// Creates a project with one agent stage and these hooks. The model writes `a.txt`, then `b.txt`.
 fn bench(graph: &str, work: &str) -> Workbench {
     let scope = if work.contains("allowed_write_paths") { "" } else { "allowed_write_paths=\"./\"," };
     let node = format!("work [prompt=\"Do it\", {scope} {work}]");
@@ -40,7 +42,7 @@ fn run(bench: &Workbench, exit: i32) -> Answer {
     answer
 }
 
-/// The receipts of the stage's hooks: kind, tool, exit code.
+/// Returns the receipts of the stage's hooks: kind, tool, exit code.
 fn hooks(bench: &Workbench) -> Vec<(String, String, Value)> {
     let file = bench.run_json("r", "work/receipts.json");
     let receipts = file["receipts"].as_array().unwrap().iter().filter(|receipt| !receipt["hook"].is_null());
@@ -63,7 +65,7 @@ fn a_pre_hook_refuses_a_call_and_lets_another_pass() {
     let pre = |code| ("pre".to_owned(), "write_file".to_owned(), Some(code));
     assert_eq!(kinds, [pre(0), pre(3)]);
     assert!(log(&bench).contains("exited with code 3: keep out"), "{}", log(&bench));
-    // The stage goes on: the model was told, and declared its end.
+    // The stage continues: the model was told about the refusal and ended the stage.
     let shown = bench.glovebox(&["show", "r", "work"]);
     shown.ends(0).says("hook").says("pre write_file: sh -c").says("exit 3").says("keep out");
     bench.glovebox(&["apply", "r"]).ends(0);
@@ -130,7 +132,7 @@ fn a_pre_hook_that_cannot_run_or_is_killed_refuses() {
         bench.glovebox(&["apply", "r"]);
         assert!(!bench.has("a.txt") && !bench.has("b.txt"), "{hook}");
     }
-    // Each hook counts as a command, and without one no call passes.
+    // Each hook counts as a command. When the limit is reached, no tool call is allowed.
     let bench = bench("", "limits.commands=1, tool_hooks.pre=\"true\"");
     run(&bench, 0).says("limit `commands` (1) reached");
     bench.glovebox(&["apply", "r"]);
@@ -154,7 +156,7 @@ fn hooks_keep_nothing_reach_no_network_and_see_no_hold_outs() {
 
 #[test]
 fn commands_of_the_stage_reach_no_hook() {
-    // The agent's own command looks for the hook's processes and files, and leaves a process that waits for them.
+    // A command of the agent looks for the processes and files of hooks, and leaves a background process that does so.
     let bench =
         bench("", "allowed_commands=\"*\", tool_hooks.pre=\"sleep 0.3; test ! -e /tmp/mine && test ! -e mine\"");
     let shell = "[[node.work]]\ntool = [{ name = \"shell\", arguments = { command = \"touch /tmp/mine mine; (while :; do \
@@ -215,7 +217,7 @@ fn a_hook_where_no_tool_is_called_is_refused() {
     };
     refused("shape=parallelogram, tool_command=\"true\", tool_hooks.pre=\"true\"", "a `tool` node makes no tool calls");
     refused("shape=diamond, tool_hooks.post=\"true\"", "a `conditional` node makes no tool calls");
-    // A default for agents is no mistake on the other nodes.
+    // A default for agents is accepted, although other nodes do not use it.
     let nodes = "node [tool_hooks.pre=\"true\", prompt=\"p\"]; work";
     let bench = Workbench::with_pipeline(&pipeline("", nodes));
     bench.glovebox(&["check", "pipeline.dot"]).ends(0);

@@ -1,9 +1,11 @@
-//! Pages whose examples are executed: files are written, commands are run, and what is printed must be what the page shows.
+//! Executes the examples on documentation pages: files are written, commands are run, and their output must be what the
+//! page shows.
 //!
-//! A fence `LANGUAGE PATH` is a file of the project. In a fence `console`, a line `$ …` is a command, and the lines below it must be
-//! printed in this order; `…` stands for any text. `# exit N` after a command is its exit code, else 0. A fence
-//! `console needs=PROGRAM,…` is left out where a program is not installed. Each page is one project. `cd` and `export` hold for the
-//! commands below them. A model of a `glovebox.toml` is asked at a `glovebox fake-llm`, whatever its endpoint is on the page.
+//! A fence `LANGUAGE PATH` is a file of the project. In a fence `console`, a line `$ …` is a command, and its output
+//! must contain the lines below it in this order. In these lines, `…` matches any text. `# exit N` after a command is
+//! its exit code, by default 0. A fence `console needs=PROGRAM,…` is skipped if a program is not installed. Each page
+//! is one project. `cd` and `export` apply to all later commands of the page. For the models of a `glovebox.toml`, the
+//! endpoint is replaced by that of a `glovebox fake-llm`.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -14,7 +16,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use workbench::{Workbench, root};
 
-/// The example whose packages `cargo xtask components` fetched and built: crates of a page are built with them.
+/// Target folder of the example whose packages `cargo xtask components` fetched and built. The crates of a page are
+/// built with these packages.
 const BUILT: &str = "examples/quickstart/review-plugin/target";
 
 /// One step of a page.
@@ -49,7 +52,7 @@ fn docs_operators() {
     transcript("docs/operators.md");
 }
 
-/// Executes a page from its first line to its last.
+/// Executes all steps of a page.
 fn transcript(page: &str) {
     let text = std::fs::read_to_string(root().join(page)).unwrap();
     let bench = Workbench::new();
@@ -87,10 +90,10 @@ fn transcript(page: &str) {
     assert!(count > 0, "{page} has no command");
 }
 
-/// What a page exports.
+/// The API key that pages export.
 const KEY: &str = "sk-7f3a9c51e2d84b06";
 
-/// Answers to `glovebox models test`, and to a stage that writes a greeting.
+/// Answers for `glovebox models test` and for a stage that writes a greeting.
 const ANSWERS: &str = r#"
 [[answer]]
 when = "Answer with the word ok"
@@ -107,7 +110,7 @@ text = "OUTCOME: SUCCESS"
 usage = { input = 1300, output = 20 }
 "#;
 
-/// A provider on this machine.
+/// A fake provider on this machine.
 struct Provider {
     url: String,
     process: Child,
@@ -123,7 +126,7 @@ impl Provider {
         Self { url: url.trim().to_owned(), process }
     }
 
-    /// A `glovebox.toml` whose models are asked here.
+    /// Returns a `glovebox.toml` in which the endpoint of every model is this provider.
     fn in_place(&self, text: &str) -> String {
         let lines = text.lines().filter(|line| !line.starts_with("endpoint"));
         let here = |line: &str| match line.starts_with("provider") {
@@ -141,7 +144,7 @@ impl Drop for Provider {
     }
 }
 
-/// The steps of a page with their lines.
+/// Returns the steps of a page with their line numbers.
 fn steps(page: &str, is_installed: impl Fn(&str) -> bool) -> Vec<(usize, Step<'_>)> {
     let mut steps = Vec::new();
     let mut lines = page.lines().zip(1..);
@@ -165,7 +168,7 @@ fn steps(page: &str, is_installed: impl Fn(&str) -> bool) -> Vec<(usize, Step<'_
     steps
 }
 
-/// The commands of a fence, each with what is printed below it.
+/// Returns the commands of a fence, each with the expected output below it.
 fn commands<'a>(body: &[(&'a str, usize)]) -> Vec<(usize, Step<'a>)> {
     let mut steps: Vec<(usize, Step<'a>)> = Vec::new();
     for (text, number) in body {
@@ -182,7 +185,7 @@ fn commands<'a>(body: &[(&'a str, usize)]) -> Vec<(usize, Step<'a>)> {
     steps
 }
 
-/// Runs a line in a shell: its exit code, and what it printed on both streams.
+/// Runs a line in a shell. Returns its exit code and its output on both streams.
 fn run(bench: &Workbench, (folder, exported): (&Path, &[&str]), line: &str) -> (i32, String) {
     let binary = Path::new(env!("CARGO_BIN_EXE_glovebox")).parent().unwrap();
     let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
@@ -210,7 +213,7 @@ fn is_installed(program: &str) -> bool {
     std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(found))
 }
 
-/// Finds each expected line in the output, in order; the first that is not there.
+/// Searches the output for the expected lines in order. Returns the first line that is missing as an error.
 fn compare<'a>(expected: &[&'a str], output: &str) -> Result<(), &'a str> {
     let mut printed = output.lines();
     for line in expected.iter().filter(|line| !matches!(line.trim(), "" | "…")) {
@@ -221,7 +224,7 @@ fn compare<'a>(expected: &[&'a str], output: &str) -> Result<(), &'a str> {
     Ok(())
 }
 
-/// True if a line is the pattern, where each `…` is any text.
+/// Returns true if `line` matches the pattern, in which each `…` matches any text.
 fn is_like(pattern: &str, line: &str) -> bool {
     let parts: Vec<&str> = pattern.split('…').collect();
     let ([first, .., last], true) = (&parts[..], parts.len() > 1) else { return pattern == line };

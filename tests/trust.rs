@@ -1,8 +1,8 @@
-//! What is the user's own leaves only where its owner has said it may: a stranger's project names keys, variables and folders of the
-//! user, and hosts and networks of its own.
+//! Data of the user leaves the machine only if the user has confirmed it. A stranger's project names keys, variables
+//! and folders of the user, and hosts and networks of its author.
 //!
-//! The witness is such a host: a listener at an address of this machine that is not loopback. Before the user has confirmed it, nothing
-//! connects to it; afterwards something does, so it would have seen a key.
+//! The witness is such a host: a listening socket at an address of this machine that is not a loopback address. Before
+//! the user confirms, no process connects to it. Afterwards one does, so the socket would have received a key.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
 
@@ -34,9 +34,9 @@ struct Witness {
 }
 
 impl Witness {
-    /// None where this machine has no address but loopback.
+    /// Returns `None` if this machine has only loopback addresses.
     fn start() -> Option<Self> {
-        // A socket for datagrams is told its address, and sends nothing.
+        // Connecting a datagram socket selects its local address and sends nothing.
         let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
         let address =
             socket.connect("192.0.2.1:9").ok().and_then(|()| socket.local_addr().ok()).map(|found| found.ip());
@@ -72,7 +72,7 @@ impl Witness {
     }
 }
 
-/// A project whose author wants a key.
+/// A project whose author wants a key of the user.
 struct Bench {
     work: Workbench,
 }
@@ -113,7 +113,8 @@ fn a_key_goes_nowhere_before_its_owner_said_so() {
     let elsewhere = format!("endpoint = \"{}\"", witness.url);
     let bench = Bench::new(&elsewhere);
     std::fs::write(bench.work.outside().join("home/token"), KEY).unwrap();
-    // The usual key, another variable and a file: for the other host, and the latter two also for the provider's own.
+    // The usual key, another variable and a file, for the other host. The variable and the file also for the provider's
+    // own host.
     let keys = ["", "key_env = \"GITHUB_TOKEN\"", "key_file = \"~/token\""];
     let own_host = keys[1..].iter().map(|key| (*key).to_owned());
     for fields in keys.iter().map(|key| format!("{elsewhere}\n{key}")).chain(own_host) {
@@ -130,7 +131,7 @@ fn a_key_goes_nowhere_before_its_owner_said_so() {
         witness.has_seen_nothing();
     }
     assert!(!bench.work.run_folder("r").exists());
-    // Certificates of the project's author would let others stand in for the provider.
+    // With certificates of the project's author, another host could impersonate the provider.
     bench.work.write("ca.pem", "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n");
     bench.asks_for("ca_file = \"ca.pem\"");
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(6).says(REFUSED).says("by the certificates");
@@ -149,7 +150,7 @@ fn what_was_confirmed_holds_for_one_project_source_and_sink() {
     assert_eq!(listed["trusted"][0]["sink"], witness.url.as_str());
     assert_eq!(listed["trusted"][0]["source"], "env ANTHROPIC_API_KEY");
     witness.has_seen_nothing();
-    // The witness: now something connects to it, and what it sends is the beginning of TLS.
+    // The witness works: a process connects to it and sends the beginning of a TLS handshake.
     bench.glovebox(&["models", "test", "it"]).ends(8).never_says(REFUSED).never_says(KEY);
     let seen = witness.has_seen();
     assert!(!seen.is_empty() && seen.iter().all(|bytes| bytes.first() == Some(&0x16)), "{seen:?}");
@@ -161,12 +162,12 @@ fn what_was_confirmed_holds_for_one_project_source_and_sink() {
         bench.glovebox(&["models", "test", "it"]).ends(8).says(REFUSED);
     }
     bench.asks_for(&elsewhere);
-    // The same file in another folder is another project.
+    // A copy of the file in another folder is another project.
     let copy = bench.work.outside().join("copy");
     workbench::copy_tree(&bench.work.project(), &copy);
     let other = Answer::of(bench.command(&["models", "test", "it", "--workdir"]).arg(&copy));
     other.ends(8).says(REFUSED);
-    // What another user, or a project, has written counts for nothing.
+    // Entries that another user or a project has written are ignored.
     let folder = bench.work.outside().join("state/trusted");
     let file = folder.read_dir().unwrap().next().unwrap().unwrap().path();
     let text = std::fs::read_to_string(&file).unwrap();
@@ -265,7 +266,7 @@ fn a_folder_of_the_machine_reaches_no_foreign_model_unasked() {
     bench.glovebox(&["plan", "pipeline.dot"]).ends(0).says("; model `m`): confirmed");
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "r", "--no-input"]).ends(9).never_says(REFUSED);
     assert!(!witness.has_seen().is_empty());
-    // Without something of the user's, the host of a model needs no word; its network is told all the same.
+    // Without data of the user, a model's host needs no confirmation, but the network is still reported.
     bench.work.write("glovebox.toml", &model);
     let plan = bench.glovebox(&["plan", "pipeline.dot"]);
     plan.ends(0).never_says("leaves ").says("for models, none for commands").never_says("network none");
@@ -299,7 +300,7 @@ fn a_variable_reaches_no_network_of_a_server_unasked() {
     }
     witness.has_seen_nothing();
     assert!(!bench.work.run_folder("r").exists());
-    // The server alone reaches nothing; a stage beside it does.
+    // The server itself reaches no host, but a stage of the same run does.
     let open = "[sandbox]\nnetwork = \"full\"\n";
     bench.work.write("glovebox.toml", &(server("\"none\"", variable) + open));
     let beside = "side [shape=parallelogram, tool_command=\"true\", allowed_write_paths=\"\"]\n start -> side -> build";
@@ -307,7 +308,7 @@ fn a_variable_reaches_no_network_of_a_server_unasked() {
     bench.work.write("open.dot", &text);
     let refused = bench.glovebox(&["run", "open.dot", "--simulate", "--no-input"]);
     refused.ends(6).says("`env GITHUB_TOKEN` goes to network full ([mcp.t] env; commands of `side`)");
-    // Told of, and not asked: a network without anything of the user's.
+    // A network without data of the user is reported, but needs no confirmation.
     bench.work.write("glovebox.toml", &server("\"full\"", ""));
     let told = bench.glovebox(&["run", "pipeline.dot", "--simulate", "--no-input", "--run-id", "told"]);
     told.never_says(REFUSED).says("warning: network `full`: tool server `t` can reach every host");
@@ -338,7 +339,7 @@ fn a_key_reaches_no_open_loopback_unasked() {
         run.says(&format!("goes to {url}, where a process with network `full` could listen"));
         witness.has_seen_nothing();
     }
-    // A model of this machine is the user's own as long as no stage can listen there.
+    // A model on this machine needs no confirmation as long as no stage can listen at its address.
     bench.asks_for(&format!("endpoint = \"{url}\"\nkey_env = \"GITHUB_TOKEN\""));
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "r", "--no-input"]).never_says(REFUSED);
     assert!(!witness.has_seen().is_empty());
@@ -360,17 +361,17 @@ fn ordinary_projects_are_not_asked() {
     let usual = "[models.it]\nprovider = \"anthropic\"\nmodel = \"m\"\n";
     let home = bench.work.outside().join("home").display().to_string();
     check(usual, "network api.anthropic.com for models, none for commands");
-    // What goes to the user's own account stays the user's.
+    // Data that goes to the user's own account needs no confirmation.
     check(&format!("{usual}[sandbox]\nread = [\"{home}\"]\n"), "api.anthropic.com");
     check("[models.it]\nprovider = \"ollama\"\nmodel = \"m\"\n", "network none");
     check("[sandbox]\nnetwork = \"full\"\n", "network full");
-    // Folders of the system and of the project.
+    // Folders of the system and of the project are not data of the user.
     let read = format!(
         "[sandbox]\nnetwork = \"full\"\nread = [\"/usr/share\", \"{own}\"]\n[exec]\npath = [\"/usr/local/bin\"]\n"
     );
     check(&read, "network full");
     check(&format!("[sandbox]\nread = [\"{home}\"]\n"), "network none");
-    // A host of a model that is not asked gets nothing.
+    // A model that is not asked gets nothing, so its host needs no confirmation.
     let foreign = "[models.it]\nprovider = \"openai-compatible\"\nendpoint = \"https://host.invalid\"\nkey_env = \"GITHUB_TOKEN\"\n";
     bench.work.write("glovebox.toml", foreign);
     bench.work.write("model.toml", "[[node.build]]\ntext = \"x\"\n");
@@ -387,7 +388,7 @@ fn the_usual_key_needs_no_question() {
     bench.glovebox(&["models", "ls"]).ends(0).never_says(REFUSED);
     bench.asks_for("endpoint = \"http://localhost:1\"\nkey_env = \"GITHUB_TOKEN\"");
     bench.glovebox(&["models", "ls"]).ends(0).never_says(REFUSED);
-    // Hosts that only look like it.
+    // Hosts whose names only resemble allowed ones.
     for host in ["api.anthropic.com.example.org", "api.openai.com/v1", "localhost.example.org", "127.0.0.1.example.org"]
     {
         bench.asks_for(&format!("endpoint = \"https://{host}\""));

@@ -1,5 +1,5 @@
-//! `type=verification` (decision verification-plan): a model plans the checks, the author says which commands a plan may contain, the host
-//! runs them.
+//! `type=verification` (decision verification-plan): a model plans the checks, the author says which commands a plan
+//! may contain, and the host runs them.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -10,7 +10,7 @@ use workbench::{Answer, Workbench};
 
 const ALLOWED: &str = "\"verification.allowed_commands\"=\"test -f,sh tests/check.sh,grep\"";
 
-/// Run `r` of a template for plans: an agent returns this plan, a verification stage with these attributes runs it.
+/// Runs `r`, in which an agent returns this plan and a verification stage with these attributes executes it.
 fn verified(plan: &Value, attributes: &str) -> (Workbench, Answer) {
     let plan = plan.to_string().replace('\\', "\\\\").replace('"', "\\\"");
     let bench = Workbench::with_pipeline(&format!(
@@ -75,7 +75,7 @@ fn each_mistake_has_its_message() {
         let attributes = format!("{ALLOWED}, \"verification.workdir\"=\"{folder}\"");
         check(commands("grep x"), &attributes, says);
     }
-    // A command that is wrong keeps the ones before it from running.
+    // If one command is not allowed, none of the commands runs.
     check(json!({ "commands": ["test -f tests/check.sh", "rm x"] }), ALLOWED, "verification command not allowed: rm x");
 }
 
@@ -108,7 +108,7 @@ fn no_trick_reaches_another_program() {
         let evidence = bench.glovebox(&["evidence", "r", "--json"]).ends(0).json();
         assert_eq!(evidence["commands"], json!([]), "{line}");
     }
-    // Quoting that changes nothing is no trick, and a folder of the project is not on the path of programs.
+    // Quotes that change nothing are allowed. A folder of the project is not in the search path for programs.
     let (_, answer) = verified(
         &json!({ "commands": ["'sh' \"tests/check.sh\" good"] }),
         &format!("{ALLOWED}, \"verification.workdir\"=\"./\""),

@@ -1,6 +1,7 @@
-//! A third-party component as a verifier: only by the operator's word, and only if its imports let it do nothing but verify.
+//! A third-party component as a verifier: only if the operator gives it this role, and only if its imports allow it
+//! nothing but verification.
 //!
-//! The guest runs a script that exists among the hold-outs alone, so that its verdict shows whether it had them in reach.
+//! The guest runs a script that exists only in the hold-outs, so its verdict shows whether it had access to them.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -12,7 +13,7 @@ use workbench::Workbench;
 const PIPELINE: &str = "digraph g {\n  start [shape=Mdiamond]; done [shape=Msquare]\n  \
      check [type=\"acme.check\", allowed_commands=\"sh scripts/scenarios/check.sh\"]\n  start -> check -> done\n}\n";
 
-/// A project with hold-outs, whose only stage is a guest with this role.
+/// Creates a project with hold-outs whose only stage is a guest with this role.
 fn bench(guest: &str, role: &str) -> Workbench {
     let bench = Workbench::with_pipeline(PIPELINE);
     std::fs::write(bench.project().join("guest.wasm"), guests::build(guest)).unwrap();

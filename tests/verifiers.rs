@@ -1,5 +1,5 @@
-//! The first-party verifiers `json-schema`, `junit` and `tree-assert`: what they judge, and what no stage before them can make them
-//! believe. `diff-limits` has a file of its own.
+//! The built-in verifiers `json-schema`, `junit` and `tree-assert`: what they judge, and that no earlier stage can
+//! deceive them. The tests of `diff-limits` are in another file.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -12,7 +12,7 @@ const PASSED: &str = "<testsuite><testcase name=\"a\"/></testsuite>";
 const FAILED: &str =
     "<testsuite><testcase classname=\"math\" name=\"adds\"><failure>1 is not 2</failure></testcase></testsuite>";
 
-/// A pipeline with stages between start and exit, one after the other.
+/// Creates a pipeline with stages in a row.
 fn bench(stages: &[&str]) -> Workbench {
     let names: Vec<String> = (1..=stages.len()).map(|number| format!("n{number}")).collect();
     let nodes: String = names.iter().zip(stages).map(|(name, stage)| format!("  {name} [{stage}]\n")).collect();
@@ -125,7 +125,7 @@ fn a_tree_assertion_sees_hold_outs_only_where_the_node_names_them() {
     check("label=\"check\"", 1);
 }
 
-/// The schema of a port, where a stage may say it.
+/// The schema of a configuration with a port.
 const PORT: &str = r#"{"type":"object","required":["port"],"properties":{"port":{"type":"integer"}}}"#;
 const WRITES_SCHEMA: &str =
     "shape=parallelogram, tool_command=\"mkdir -p DIR && echo '{}' > DIR/s.json; true\", allowed_write_paths=\"./\"";

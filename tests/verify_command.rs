@@ -1,5 +1,5 @@
-//! `verify_command` and `verify_plugin` (decision verify-command): a check after a node's work, whose verdict counts more than the node's
-//! own word.
+//! `verify_command` and `verify_plugin` (decision verify-command): a check after a node's work, whose verdict overrides
+//! the node's own status.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -9,7 +9,7 @@ mod workbench;
 use serde_json::{Value, json};
 use workbench::{Answer, Workbench};
 
-/// A project whose agent `build` does what the script says.
+/// Creates a project whose agent `build` follows this script.
 fn bench(graph: &str, script: &str) -> Workbench {
     let bench = Workbench::with_pipeline(&format!(
         "digraph g {{\n  graph [max_steps=20]\n  start [shape=Mdiamond]; done [shape=Msquare]\n{graph}\n}}\n"
@@ -22,7 +22,7 @@ fn run(bench: &Workbench) -> Answer {
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "r", "--script", "../model.toml"])
 }
 
-/// A turn of `build` that writes a file, and one that says that all is well.
+/// Returns a turn of `build` that writes a file, and one that claims success.
 fn writes(path: &str, content: &str) -> String {
     format!(
         "[[node.build]]\ntool = [{{ name = \"write_file\", arguments = {{ path = \"{path}\", content = \"{content}\" }} }}]\n\
@@ -166,7 +166,7 @@ fn a_diamond_and_a_fan_in_are_verified_too() {
         .says("verified     gate: sh -c 'test -f a'");
     assert_eq!(bench.run_json("r", "join/status.json")["outcome"], "success");
     let bench = self::bench(&graph("test -f a", "echo merged wrong; exit 2"), "");
-    // The diamond passes the failure on, and has nothing to verify.
+    // The conditional node only passes the failure on, and has nothing to verify.
     run(&bench).ends(0).says("not verified join").says("bad").never_says("gate:");
     let status = bench.run_json("r", "join/status.json");
     assert_eq!(status["outcome"], "fail");
@@ -237,7 +237,7 @@ fn what_could_not_be_enforced_is_refused() {
         let bench = bench(&format!("{graph}\n start -> t -> done"), "");
         bench.glovebox(&["check", "pipeline.dot"]).ends(3).says(rule).says(says);
     }
-    // A default is for the nodes that take it.
+    // A default applies only to nodes that support the attribute.
     let bench = bench(
         "node [verify_command=true, verify_timeout=\"9s\"]\n t [shape=parallelogram, tool_command=true, allowed_write_paths=\"\"]\n start -> t -> done",
         "",
@@ -245,7 +245,7 @@ fn what_could_not_be_enforced_is_refused() {
     bench.glovebox(&["check", "pipeline.dot"]).ends(0);
 }
 
-/// A project whose agent is verified by this guest.
+/// Creates a project whose agent is verified by this guest.
 fn verified_by(guest: &str, graph: &str, role: &str) -> Workbench {
     let bench = bench(graph, "[[node.build]]\ntext = \"OUTCOME: SUCCESS\"\n");
     std::fs::write(bench.project().join("guest.wasm"), guests::build(guest)).unwrap();
@@ -284,7 +284,7 @@ fn a_builder_may_not_verify() {
 fn a_verifier_that_lies_satisfies_no_gate_that_asks_for_a_receipt() {
     let bench = verified_by("lies", GATE, "role = \"verifier\"");
     run(&bench).ends(7).says("claim/unproven");
-    // One that only says that all is well.
+    // A verifier without receipts that claims success.
     let bench = verified_by("log-flood", GATE, "role = \"verifier\"");
     run(&bench).ends(4).says("goal gate `build` ended with `success` but without a receipt");
     let bench = verified_by("log-flood", BY_PLUGIN, "role = \"verifier\"");

@@ -1,5 +1,5 @@
-//! `[verify]` and contract files (decision verify-contract): what a verification stage runs beside a plan, and what becomes of a list that
-//! cannot pass.
+//! `[verify]` and contract files (decision verify-contract): which commands a verification stage runs in addition to a
+//! plan, and how it handles a list of commands that cannot pass.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -17,7 +17,7 @@ const CONTRACT: &str = r#"{
   ]
 }"#;
 
-/// A project whose agent writes `path`, and whose verification stage has these attributes.
+/// Creates a project whose agent writes `path` and whose verification stage has these attributes.
 fn project(path: &str, attributes: &str, config: &str) -> Workbench {
     let bench = Workbench::with_pipeline(&format!(
         "digraph g {{\n  start [shape=Mdiamond]; exit [shape=Msquare]\n  \
@@ -34,7 +34,7 @@ fn project(path: &str, attributes: &str, config: &str) -> Workbench {
     bench
 }
 
-/// The agent's answers: it writes these files, then says this.
+/// Writes a script in which the agent writes these files and then answers `says`.
 fn script(bench: &Workbench, files: &[(&str, &str)], says: &str) {
     let tools: Vec<String> = files
         .iter()
@@ -55,7 +55,7 @@ fn run(bench: &Workbench) -> Answer {
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "r", "--script", script.to_str().unwrap()])
 }
 
-/// The commands that ran.
+/// Returns the commands that ran.
 fn ran(bench: &Workbench) -> Vec<String> {
     let results = bench.run_json("r", "check/verification.results.json");
     let commands = results["commands"].as_array().unwrap();
@@ -163,7 +163,8 @@ fn modes_and_variables_decide_what_is_added() {
     check("[verify.worker]\nmodes = \"x\"\n", &[], Err("unknown field `verify.worker.modes`"));
 }
 
-/// The mode of the planner says whether an agent is asked for a plan. A plan that it makes unasked runs all the same.
+/// The mode of the planner decides whether an agent is asked for a plan. A plan that the agent makes without being
+/// asked runs in every mode.
 #[test]
 fn an_explicit_plan_runs_in_every_mode() {
     for planner in ["off", "fallback", "contract", "llm", "hybrid"] {
@@ -182,7 +183,8 @@ fn an_explicit_plan_runs_in_every_mode() {
     }
 }
 
-/// A shortened list is `partial_success`. Where no edge is for it, `check` warns, and the failure says what was dropped.
+/// A list with skipped commands ends with `partial_success`. If no edge handles this status, `check` warns, and the
+/// failure names the skipped commands.
 #[test]
 fn a_shortened_list_needs_a_route() {
     let bench =
@@ -209,7 +211,8 @@ fn a_contract_that_needs_a_shell_is_refused_before_the_first_stage() {
     bench.glovebox(&["check", "pipeline.dot"]).ends(3).says("`commands[0]`");
 }
 
-/// An agent that removes what its check needs has not passed it: neither a command of its own plan nor one of the contract is dropped.
+/// An agent that removes a file that its check needs does not pass: neither a command of the plan nor one of the
+/// contract is skipped for this reason.
 #[test]
 fn what_the_run_removed_is_a_failure() {
     let check = |program: &str, command: &str, (file, before, after): (&str, &str, &str), removed: &str| {
@@ -244,8 +247,8 @@ fn what_the_run_removed_is_a_failure() {
     check("npm", "npm run check", ("package.json", script, r#"{"name":"x","scripts":{}}"#), removed);
 }
 
-/// A command that the project never had is dropped, and what stands in for it proves nothing. The operator asked for it, so the run does not
-/// succeed without it, and every report says so.
+/// A command that the project never had is skipped, and its replacement proves nothing. The operator asked for the
+/// command, so the run does not succeed without it, and every report says so.
 #[test]
 fn a_dropped_check_of_the_operator_is_no_success() {
     if !is_on_this_machine("make") || !is_on_this_machine("node") {
@@ -284,7 +287,8 @@ fn a_dropped_check_of_the_operator_is_no_success() {
     bench.glovebox(&["why", "r"]).ends(0).says("`check` dropped checks of the verify contract: `make lint`");
 }
 
-/// The reproduction of a builder that makes a contract's only check disappear while `node --test`, which has no test, would stand in.
+/// Reproduces an attack: a builder removes the script of a contract's only check, so that `node --test`, which finds no
+/// tests, would replace it.
 #[test]
 fn a_removed_check_is_not_replaced_by_one_that_tests_nothing() {
     if !is_on_this_machine("npm") {
@@ -305,7 +309,7 @@ fn a_removed_check_is_not_replaced_by_one_that_tests_nothing() {
     }
 }
 
-/// A test command that ran no test proves nothing, in each kind of stage that runs one.
+/// A test command that ran no test proves nothing, in each kind of stage that can run one.
 #[test]
 fn a_test_command_without_a_test_is_not_verified() {
     if !is_on_this_machine("node") {
@@ -340,7 +344,7 @@ fn a_test_command_without_a_test_is_not_verified() {
         check(&gate, None).0.ends(4).says("without a receipt");
         let test = "require('node:test')('a', () => {});\n";
         check(&gate, Some(test)).0.ends(0).says("verified     check");
-        // What a program prints makes no failure a success.
+        // The output of a program does not turn its failure into a success.
         let lies = "console.log('# tests 3\\n# pass 3'); require('node:test')('a', () => { throw new Error('x'); });\n";
         check(stage, Some(lies)).0.ends(1);
     }
@@ -356,7 +360,8 @@ fn a_failure_says_what_failed_and_why() {
     assert_eq!(results["error_meta"]["failedCommandSource"], "explicit");
 }
 
-/// A plan with a command of its own takes the room of the contract's commands; what has no room is not verified.
+/// If a command of the plan takes the place of a contract's command under `max_commands`, the contract's command counts
+/// as not verified.
 #[test]
 fn a_plan_cannot_push_a_command_of_the_contract_out_unseen() {
     let attributes = "\"verification.allowed_commands\"=\"test -f\", goal_gate=true, gate_requires=\"receipt\"";
@@ -373,7 +378,7 @@ fn a_plan_cannot_push_a_command_of_the_contract_out_unseen() {
     assert!(xml.contains("<skipped message=\"passed in part: not verified: sh tests/check.sh bad\"/>"), "{xml}");
 }
 
-/// The failure of a test in a workspace is none of a script that the root does not have.
+/// A failing test in a workspace of npm is not mistaken for a script that the root does not have.
 #[test]
 fn a_failure_elsewhere_is_no_missing_script() {
     if !is_on_this_machine("npm") {

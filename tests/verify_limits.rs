@@ -1,5 +1,5 @@
-//! How often work is repeated after a failure of its verification (decision repetitions-by-category): by category, by signature, and not
-//! before its time.
+//! How often work is repeated after a failed verification (decision repetitions-by-category): limits by category and by
+//! signature, and the wait before a repetition.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use workbench::{Answer, Workbench};
 
-/// A loop over a verification stage. What `fix` does leaves the check as it is; the stage runs `sh tests/check.sh`.
+/// A loop with a verification stage that runs `sh tests/check.sh`. The stage `fix` does not change the result of the
+/// check.
 const LOOP: &str = "graph [loop_restart_signature_limit=20]
   check [type=verification, allowed_write_paths=\"\", \"verification.allowed_commands\"=\"\"]
   fix [shape=parallelogram, tool_command=\"echo fixed >> log\", allowed_write_paths=\"log\"]
@@ -17,7 +18,7 @@ const LOOP: &str = "graph [loop_restart_signature_limit=20]
   check -> exit [condition=\"outcome=success\"]
   check -> fix [condition=\"outcome=fail\"]
   fix -> check";
-/// The same check as a part of a node.
+/// The same check as `verify_command` of a node.
 const OWN: &str = "graph [loop_restart_signature_limit=20]
   build [prompt=\"Build it.\", allowed_write_paths=\"\", verify_command=\"sh tests/check.sh\", max_retries=5]
   start -> build -> exit";
@@ -36,14 +37,14 @@ fn run(bench: &Workbench) -> Answer {
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"])
 }
 
-/// Every attempt of a verification, as `why` tells it.
+/// Returns every attempt of a verification, as `why` shows it.
 fn verifications(bench: &Workbench, node: &str) -> Vec<Value> {
     let why = bench.glovebox(&["why", "r", node, "--json"]).ends(0).json();
     let steps = why["steps"].as_array().unwrap().iter().map(|step| step["attempt"].clone());
     steps.filter(|attempt| attempt.is_object() && (node != "build" || attempt["is_verification"] == true)).collect()
 }
 
-/// Fails and says another thing each time, as long as nothing is the same.
+/// Fails with different output each time.
 const OTHER: &str = "head -c 9 /dev/urandom | od -An -tx1 | tr 0-9 g-p; exit 1\n";
 
 #[test]
@@ -57,7 +58,7 @@ fn a_test_that_fails_is_tried_four_times() {
     assert_eq!(verifications(&bench, "build").len(), 4, "the first, and three repetitions of five");
 }
 
-/// What verifies in a stage of its own is bounded like a verification stage.
+/// Stages that only run a check have the same limits as a verification stage.
 #[test]
 fn octagon_and_tool_stages_have_the_limits_of_their_category() {
     let stages = [
@@ -173,7 +174,8 @@ fn what_failed_is_told_where_people_look() {
     assert_eq!(meta["failedCommand"], "sh tests/check.sh");
 }
 
-/// What a verifier with hold-outs in reach learned stays with people, and the command that failed is not in the facts at all.
+/// What a verifier with hold-outs learned is shown only to people. The facts for agents do not contain the failed
+/// command.
 #[test]
 fn hold_outs_keep_the_failed_command_out_of_the_facts() {
     let bench = project(
@@ -200,7 +202,8 @@ fn hold_outs_keep_the_failed_command_out_of_the_facts() {
     }
 }
 
-/// A run that is killed while a repetition waits goes on after the rest of the wait, and counts what was before.
+/// A run that is killed while it waits for a repetition continues after the rest of the wait and keeps the count of
+/// repetitions.
 #[test]
 fn a_killed_run_waits_for_the_rest_and_keeps_its_count() {
     let body = OWN.replace("max_retries=5", "max_retries=5, verify_timeout=\"1s\"");

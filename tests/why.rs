@@ -1,4 +1,5 @@
-//! `glovebox why`: each edge with its line and the values that it read, and the way from a command's exit to the process's.
+//! `glovebox why`: each edge with its line and the values that its condition read, and how the exit code of a command
+//! led to that of the run.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -20,7 +21,7 @@ const LOOP: &str = r#"digraph g {
 }
 "#;
 
-/// Builds nothing, and creates the file that the check wants in `fix`.
+/// `build` writes nothing. `fix` creates the file that the check requires.
 const SCRIPT: &str = "[[node.build]]\ntext = \"done\"\n\
     [[node.fix]]\ntool = [{ name = \"write_file\", arguments = { path = \"src/ready\", content = \"yes\" } }]\n\
     [[node.fix]]\ntext = \"done\"\n";

@@ -1,4 +1,5 @@
-//! What a component of rules makes wider: refused unless `transform = "widen"` accepts it, and told of the component that did it.
+//! A rule plugin that widens a pipeline is refused unless `transform = "widen"` allows it. The refusal names the
+//! plugin.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -7,7 +8,8 @@ mod workbench;
 
 use workbench::Workbench;
 
-/// Names `house.wasm` as `acme.house` with this grant, as it stands behind `transform =`.
+/// Writes a glovebox.toml in which `house.wasm` is the rule plugin `acme.house`. `transform` is the value of its key
+/// `transform`.
 fn grant(bench: &Workbench, more: &str, transform: &str) {
     let table = "[rules.\"acme.house\"]\npath = \"house.wasm\"\n";
     bench.write("glovebox.toml", &format!("{more}{table}transform = {transform}\n"));
@@ -26,7 +28,7 @@ const JUDGED: &str = "digraph g {
 }
 ";
 
-/// [`JUDGED`] as it is answered with one text in it replaced.
+/// Returns [`JUDGED`] as a transform returns it, with one text replaced.
 fn answered(bench: &Workbench, from: &str, to: &str) -> String {
     let mut graph = bench.glovebox(&["graph", "pipeline.dot", "--format", "json"]).ends(0).json();
     graph.as_object_mut().unwrap().remove("layout");

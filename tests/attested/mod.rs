@@ -1,4 +1,4 @@
-//! A run that was attested, and its keys: what the suites about attestations work with.
+//! An attested run and its keys, for the suites about attestations.
 
 #![allow(dead_code, unreachable_pub, reason = "each suite includes this file and uses its part of it")]
 
@@ -30,7 +30,8 @@ const PIPELINE: &str = r#"digraph ship {
 }
 "#;
 
-/// A run `r` that has ended, keys `key`, `key.pub`, `other` and `other.pub` outside of its project, and its attestation.
+/// A run `r` that has ended, the keys `key`, `key.pub`, `other` and `other.pub` outside of its project, and its
+/// attestation.
 pub struct Attested {
     pub bench: Workbench,
 }
@@ -67,7 +68,7 @@ impl Attested {
         self.bench.glovebox(&[&["attest", "r", "--key", key.to_str().unwrap()], more].concat())
     }
 
-    /// Verifies as a user of another machine would: with none of the author's keys but the public one.
+    /// Verifies the attestation as a user of another machine does, who has only the author's public key.
     pub fn verify(&self, more: &[&str]) -> Answer {
         let (file, key) = (self.file(), self.key("key.pub"));
         let words = [&["verify-run", file.to_str().unwrap(), "--key", key.to_str().unwrap()], more].concat();
@@ -85,7 +86,7 @@ impl Attested {
     }
 }
 
-/// Signs a statement as the author's key does, without Glovebox.
+/// Signs a statement with the author's key, without Glovebox.
 pub fn sign(statement: &Value, file: &Path) {
     const TYPE: &str = "application/vnd.in-toto+json";
     let payload = statement.to_string();

@@ -1,10 +1,11 @@
-//! What builders get after a visit of the judge: everything the plugin was told, the agent's prompt, and all it found around it.
+//! What builders get after a visit of the judge: the inputs of the plugin, the agent's prompt, and the files and
+//! variables that the agent found.
 //!
-//! Left out is what says only which visit it is: the attempt's id and the number of the visit.
+//! The attempt id and the number of the visit are left out, because they only identify the visit.
 
 use crate::workbench::Workbench;
 
-/// Everything builders get, as text.
+/// Everything that builders get, as text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Observation {
     input: String,
@@ -13,7 +14,7 @@ pub(crate) struct Observation {
 }
 
 impl Observation {
-    /// The first lines in which two observations differ.
+    /// Returns the first lines in which two observations differ.
     pub(crate) fn difference(&self, other: &Self) -> (String, String) {
         let lines = |of: &Self| format!("{}\n{}\n{}", of.input, of.prompt, of.found);
         let (here, there) = (lines(self), lines(other));
@@ -22,7 +23,7 @@ impl Observation {
     }
 }
 
-/// Collects what builders got after the judge's visit.
+/// Collects what builders got after a visit of the judge.
 pub(crate) fn of_visit(bench: &Workbench, visit: usize) -> Observation {
     let kept = |name: &str| bench.run_folder("r").join("artifacts").join(name);
     let memory = std::fs::read(kept(&format!("look.{visit}.1/input.bin"))).unwrap();
@@ -34,7 +35,7 @@ pub(crate) fn of_visit(bench: &Workbench, visit: usize) -> Observation {
     }
 }
 
-/// How each visit of a node ended, in order; repeated attempts are one visit.
+/// Returns how each visit of a node ended, in order. Repeated attempts belong to one visit.
 pub(crate) fn statuses(bench: &Workbench, node: &str) -> Vec<String> {
     let lines = bench.run_text("r", "progress.ndjson");
     let events = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["event"].take());
@@ -43,11 +44,11 @@ pub(crate) fn statuses(bench: &Workbench, node: &str) -> Vec<String> {
     ends.map(|event| event["outcome"]["status"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The memory of the plugin `observes`, laid out by the canonical ABI.
+/// The memory of the plugin `observes`, in the layout of the canonical ABI.
 struct Memory<'m>(&'m [u8]);
 
 impl Memory<'_> {
-    /// `stage-input` of `wit/types.wit`, field by field.
+    /// Returns the fields of `stage-input` of `wit/types.wit` as text.
     fn input(&self) -> String {
         let at = self.number(1040);
         let mut text = format!("run {} {} {}\n", self.text(at), self.number(at + 8), self.text(at + 12));

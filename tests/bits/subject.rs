@@ -1,22 +1,22 @@
-//! The hostile subject: what it does on each visit to tell a number, one channel after the other.
+//! The hostile program under test: what it does on each visit to pass on a number, one channel after the other.
 
-/// The texts that the scenario calls public.
+/// The texts of the public hints in the scenario.
 pub(crate) const HINTS: [&str; 2] = ["the answer is a fruit", "count the apples, it's \"many\""];
 
-/// How many numbers are told over each channel.
+/// Number of secrets that are sent over each channel.
 const SECRETS: usize = 4;
 
-/// What the subject does on one visit.
+/// The actions of the program under test on one visit.
 pub(crate) struct Act {
-    /// What it tells by.
+    /// Name of the channel that carries the secret.
     pub(crate) channel: &'static str,
-    /// A program for `sh`.
+    /// Program text for `sh`.
     pub(crate) script: String,
-    /// The public hints that it prints whole, each on a line of its own.
+    /// Indices of the public hints that the program prints unchanged, each on a line.
     pub(crate) hints: Vec<usize>,
 }
 
-/// Every channel with several secrets.
+/// Returns one act for every channel and each of several secrets.
 pub(crate) fn acts() -> Vec<Act> {
     let told = (1..=SECRETS).flat_map(|secret| channels(secret).map(|(channel, script)| act(channel, &script, &[])));
     told.chain(of_hints()).chain(of_bounds()).collect()
@@ -26,7 +26,7 @@ fn act(channel: &'static str, script: &str, hints: &[usize]) -> Act {
     Act { channel, script: script.to_owned(), hints: hints.to_vec() }
 }
 
-/// Channels that take any number. None of them prints a public hint.
+/// Returns the channels that can carry any number. No program prints a public hint.
 fn channels(secret: usize) -> [(&'static str, String); 20] {
     let word = ["apples", "pears", "plums", "figs", "limes", "kiwis"][secret % SECRETS];
     let signal = [9, 15, 11, 6, 1, 3][secret % SECRETS];
@@ -55,7 +55,7 @@ fn channels(secret: usize) -> [(&'static str, String); 20] {
     ]
 }
 
-/// What can be done with lines that are public: order, repetition, spacing, stream.
+/// Returns acts that vary public hints: their order, repetition, spacing and stream.
 fn of_hints() -> Vec<Act> {
     let [a, b] = HINTS.map(|hint| format!("hint: {hint}\n"));
     let say = |text: &str| format!("cat <<'EOF'\n{text}EOF\nexit 1");
@@ -77,7 +77,7 @@ fn of_hints() -> Vec<Act> {
     ]
 }
 
-/// Which bound it hits.
+/// Returns acts that exceed different limits.
 fn of_bounds() -> Vec<Act> {
     let deep = "d=.; for n in $(seq 140); do d=$d/d; done; mkdir -p $d; exit 0";
     let many = "mkdir m; cd m; seq 10100 | xargs touch; exit 0";

@@ -1,42 +1,43 @@
-//! A pipeline, a command and what must be true afterwards, as data: what the conformance suites are tables of.
+//! Test cases as data: a pipeline, a command, and the expected result. The conformance suites are tables of such cases.
 
 #![allow(dead_code, unreachable_pub, reason = "each suite includes this file and uses its part of it")]
 
 use crate::workbench::Workbench;
 use serde_json::Value;
 
-/// A pipeline, how it is run, and what must be true afterwards.
+/// A pipeline, the command that runs it, and the expected result.
 pub struct Case {
-    /// What it shows.
+    /// Name of the case, which says what the case shows.
     pub name: &'static str,
-    /// What stands between the braces, after a start `start` and before an exit `done`.
+    /// Body of the graph. A node `start` and a node `done` are added before it, unless it has a start and an exit of
+    /// its own.
     pub graph: &'static str,
-    /// The model script; empty for the simulated model.
+    /// Script of the model. Empty for simulated answers.
     pub script: &'static str,
-    /// More words of the command.
+    /// Additional arguments of the command.
     pub flags: &'static [&'static str],
-    /// How the command ends.
+    /// Expected exit code.
     pub exit: i32,
     /// `completed_nodes` without `start`, separated by spaces.
     pub visited: &'static str,
-    /// What else is true.
+    /// Additional expectations.
     pub facts: &'static [Fact],
 }
 
-/// Something in a file of the run, or in what was printed.
+/// An expectation about a file of the run or about the output.
 pub enum Fact {
-    /// A text file of the run holds these words.
+    /// A text file of the run contains this text.
     Holds(&'static str, &'static str),
-    /// A JSON file of the run has this text at this pointer.
+    /// A JSON file of the run has this text at this JSON pointer.
     Is(&'static str, &'static str, &'static str),
-    /// Stdout or stderr has these words.
+    /// Stdout or stderr contains this text.
     Says(&'static str),
 }
 
-/// The simplest case: an empty graph that ends well.
+/// The simplest case: an empty graph that succeeds.
 pub const PLAIN: Case = Case { name: "", graph: "", script: "", flags: &[], exit: 0, visited: "", facts: &[] };
 
-/// Runs a case and holds it to its word.
+/// Runs a case and checks its expectations.
 pub fn check(case: &Case) {
     let declared = if case.graph.contains("Mdiamond") { "" } else { "start [shape=Mdiamond]\n" };
     let ends = if case.graph.contains("Msquare") { "" } else { "done [shape=Msquare]\n" };
@@ -78,7 +79,7 @@ pub fn check(case: &Case) {
     }
 }
 
-/// Checks one case after the other.
+/// Checks all cases in order.
 pub fn check_all(cases: &[Case]) {
     cases.iter().for_each(check);
 }

@@ -1,30 +1,32 @@
-//! Misbehaving components, built from text: loops, hogs, traps, lies, floods.
+//! Misbehaving components, built from text: endless loops, excessive use of resources, traps, false claims and floods
+//! of output.
 //!
-//! A folder here is a behaviour. `guest.wat` holds the fields of a core module that are put before `prelude.wat` and made a
-//! component of `world.wit`; `component.wat` is a whole component. No compiler for another target is needed.
+//! Each folder in this folder is a behaviour. `guest.wat` contains fields of a core module. They are combined with
+//! `prelude.wat` to a component of `world.wit`. `component.wat` is a complete component. No compiler for another target
+//! is needed.
 
-#![allow(dead_code, unreachable_pub)] // Every suite that includes this file uses another part of it.
+#![allow(dead_code, unreachable_pub)] // Each suite that includes this file uses a different part of it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-/// The world every guest is built for; what a guest does not use is not imported by its component.
+/// The world that all guests are built for. A component imports only what its guest uses.
 const WORLD: &str = include_str!("world.wit");
 
-/// What every guest has: memory, an allocator, an empty successful outcome.
+/// The part that all guests share: memory, an allocator, and an empty successful outcome.
 const PRELUDE: &str = include_str!("prelude.wat");
 
-/// What every component of rules has: memory, an allocator, and nothing to say.
+/// The part that all rule plugins share: memory, an allocator, and no findings.
 const RULES_PRELUDE: &str = include_str!("rules.wat");
 
-/// The folder this file is in.
+/// Returns the folder of this file.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/guests")
 }
 
-/// Every behaviour, in name order.
+/// Returns the names of all behaviours in alphabetical order.
 pub fn names() -> Vec<String> {
     let entries = fs::read_dir(folder()).unwrap().map(Result::unwrap).filter(|entry| entry.path().is_dir());
     let mut names: Vec<String> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
@@ -48,12 +50,12 @@ pub fn component(fields: &str) -> Vec<u8> {
     encode(&format!("(module\n{fields}\n{PRELUDE})"), "guest")
 }
 
-/// Builds a component of rules from the functions `$lint` and `$transform` and whatever else they need.
+/// Builds a rule plugin from the functions `$lint` and `$transform` and the other fields that they need.
 pub fn rules(fields: &str) -> Vec<u8> {
     encode(&format!("(module\n{fields}\n{RULES_PRELUDE})"), "rules")
 }
 
-/// Fields of a component of rules without findings that answers this graph to every other.
+/// Returns the fields of a rule plugin without findings that transforms every graph to this one.
 pub fn answering(graph: &str) -> String {
     let quoted: String = graph.bytes().map(|byte| format!("\\{byte:02x}")).collect();
     format!(

@@ -1,14 +1,14 @@
-//! Just enough of Rust's lexical structure to tell code from comments, strings and character literals.
+//! The part of Rust's lexical structure that distinguishes code from comments, strings and character literals.
 
 #![allow(unreachable_pub, reason = "a module of one test suite")]
 
-/// Where a file's own test module begins.
+/// Returns where a file's test module begins, or `None`.
 pub fn test_module(code: &str) -> Option<usize> {
     let marked = code.match_indices("#[cfg(test)]\nmod ").map(|(at, _)| at);
     marked.into_iter().find(|at| code[*at..].find('{') < code[*at..].find(';'))
 }
 
-/// Replaces comments, strings and character literals by spaces; line breaks stay.
+/// Replaces comments, strings and character literals by spaces. Line breaks are kept.
 pub fn blank(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut code = bytes.to_vec();
@@ -25,7 +25,7 @@ pub fn blank(text: &str) -> String {
     String::from_utf8(code).unwrap()
 }
 
-/// Where the comment, string or character literal that begins at `at` ends; `at` itself when none begins there.
+/// Returns the end of the comment, string or character literal that begins at `at`, or `at` if none begins there.
 fn literal_end(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at..];
     let after_word = at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');

@@ -1,19 +1,19 @@
-//! System calls as `strace -f -y -x` writes them: name, arguments, result, and the paths behind file descriptors.
+//! Parses system calls as `strace -f -y -x` prints them: name, arguments, result, and the paths of file descriptors.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// A call that ended.
+/// A call that has returned.
 #[derive(Debug)]
 pub struct Call {
     pub name: String,
     pub arguments: Vec<String>,
     pub result: i64,
-    /// The path of the descriptor that the call made.
+    /// Path of the descriptor that the call returned.
     pub made: Option<PathBuf>,
 }
 
-/// Every call in the order in which they ended.
+/// Returns all calls in the order in which they returned.
 pub fn read(log: &str) -> Vec<Call> {
     let mut begun: HashMap<&str, String> = HashMap::new();
     let mut calls = Vec::new();
@@ -44,7 +44,8 @@ fn parse(text: &str) -> Option<Call> {
     Some(Call { name: name.to_owned(), arguments, result: number.parse().ok()?, made })
 }
 
-/// The arguments up to the closing bracket, and what follows it. Texts, structures and paths of descriptors stay whole.
+/// Splits the arguments up to the closing bracket and returns them with the text after it. Strings, structures and
+/// paths of descriptors are not split.
 fn split(text: &str) -> Option<(Vec<String>, &str)> {
     let (mut arguments, mut from, mut depth, mut in_text, mut is_escaped) = (Vec::new(), 0, 0, false, false);
     for (at, byte) in text.bytes().enumerate() {
@@ -70,32 +71,33 @@ fn split(text: &str) -> Option<(Vec<String>, &str)> {
 }
 
 impl Call {
-    /// The number of an argument that is a descriptor.
+    /// Returns the number of an argument that is a descriptor.
     pub fn descriptor(&self, index: usize) -> Option<i32> {
         let argument = self.arguments.get(index)?;
         argument.split('<').next()?.parse().ok()
     }
 
-    /// The path behind an argument that is a descriptor.
+    /// Returns the path of an argument that is a descriptor.
     pub fn behind(&self, index: usize) -> Option<PathBuf> {
         let argument = self.arguments.get(index)?;
         let path = argument.split_once('<')?.1.strip_suffix('>')?;
         Some(PathBuf::from(path))
     }
 
-    /// The bytes of an argument that is a text.
+    /// Returns the bytes of an argument that is a string.
     pub fn text(&self, index: usize) -> Option<Vec<u8>> {
         let quoted = self.arguments.get(index)?.strip_prefix('"')?;
         let quoted = quoted.strip_suffix('"').expect("strace wrote the text to its end");
         Some(unescape(quoted.as_bytes()))
     }
 
-    /// The number of an argument.
+    /// Returns an argument that is a number.
     pub fn number(&self, index: usize) -> Option<u64> {
         self.arguments.get(index)?.parse().ok()
     }
 
-    /// The path of an argument; with a folder before it, relative to that.
+    /// Returns the path in an argument. If the argument before it is a descriptor of a folder, the path is relative to
+    /// this folder.
     pub fn path(&self, index: usize) -> Option<PathBuf> {
         let path = PathBuf::from(String::from_utf8(self.text(index)?).ok()?);
         let folder = index.checked_sub(1).and_then(|before| self.behind(before));

@@ -1,8 +1,9 @@
-//! A disk that forgets: which bytes and names of a folder survive when the power goes.
+//! A simulated disk: which bytes and names of a folder survive a power failure.
 //!
-//! A file keeps what was flushed. Of later writes nothing survives, or any subset, the last torn at a sector. Names are ordered, as in every
-//! journaling file system: a flush of a folder, or of a file that grew, makes all names before it durable; later ones may survive in their
-//! order. A flush in place makes no name durable.
+//! The flushed content of a file survives. Of later writes, none or any subset survives, and the last one may be torn
+//! at a sector. Names are ordered, as in every journaling file system: a flush of a folder, or of a file that grew,
+//! makes all earlier names durable. Later names may survive in their order. A flush of a file that did not grow makes
+//! no name durable.
 
 use super::calls::Call;
 use std::collections::{BTreeMap, HashMap};
@@ -11,12 +12,12 @@ use std::path::{Path, PathBuf};
 
 const SECTOR: usize = 512;
 
-/// What becomes of what was not flushed.
+/// What happens to data that was not flushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
-    /// It is gone.
+    /// All of it is lost.
     Everything,
-    /// Some of it survives, chosen by this number.
+    /// A part of it survives, chosen by this seed.
     Some(u64),
 }
 
@@ -51,11 +52,11 @@ enum Rename {
 
 type Names = BTreeMap<PathBuf, Entry>;
 
-/// The folder, as a process left it and as the disk has it.
+/// The folder, as the processes see it and as it is durable on the disk.
 #[derive(Debug, Clone)]
 pub struct Disk {
     root: PathBuf,
-    /// A file whose flushes do nothing from some moment on, to show that this is found.
+    /// A file whose flushes have no effect, to show that the test detects this.
     pub broken: Option<&'static str>,
     names: Names,
     durable: Names,
@@ -105,13 +106,13 @@ impl Disk {
         Self { root: root.to_owned(), broken: None, names, durable, later, files, descriptors }
     }
 
-    /// True for a call after which more is durable.
+    /// Returns true for a call that makes data of this folder durable.
     pub fn is_flush(&self, call: &Call) -> bool {
         matches!(call.name.as_str(), "fsync" | "fdatasync" | "syncfs")
             && call.behind(0).is_some_and(|path| self.has(&path))
     }
 
-    /// Does what a call did.
+    /// Applies the effect of a call.
     pub fn follow(&mut self, call: &Call) {
         if call.result < 0 {
             return;
@@ -260,7 +261,7 @@ impl Disk {
         self.later.push(change);
     }
 
-    /// Makes the folder at `to` as it is after the power went.
+    /// Writes the folder to `to` in the state after a power failure.
     pub fn lose_power(&self, loss: Loss, to: &Path) {
         let mut dice = Dice(match loss {
             Loss::Everything => 0,
@@ -277,7 +278,7 @@ impl Disk {
                     std::fs::create_dir_all(&path).unwrap();
                     std::fs::set_permissions(&path, PermissionsExt::from_mode(*mode)).unwrap();
                 }
-                // Shared memory of processes that are gone.
+                // Shared memory does not survive the end of its processes.
                 Entry::File(_) if path.to_str().unwrap().ends_with("-shm") => {}
                 Entry::File(file) => {
                     std::fs::write(&path, &files[*file]).unwrap();
@@ -314,7 +315,7 @@ impl File {
     }
 }
 
-/// Numbers that look random and are the same each time (xorshift).
+/// A deterministic generator of pseudo-random numbers (xorshift).
 struct Dice(u64);
 
 impl Dice {

@@ -1,4 +1,4 @@
-//! A project whose model is `glovebox fake-llm`: its answers, what it was asked, and the search for its key.
+//! A project whose model is `glovebox fake-llm`: its answers, the requests that it got, and the search for its key.
 
 #![allow(dead_code, unreachable_pub, reason = "each suite includes this file and uses its part of it")]
 
@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 /// The key of the fake provider.
 pub const KEY: &str = "sk-7f3a9c51e2d84b06";
 
-/// Every wire format, as `glovebox.toml` names it.
+/// Every wire format, by its name in `glovebox.toml`.
 pub const FAMILIES: [&str; 5] = ["openai", "anthropic", "gemini", "openai-compatible", "ollama"];
 
-/// One written answer.
+/// One scripted answer.
 #[derive(Clone)]
 pub struct Turn(Value);
 
@@ -30,12 +30,12 @@ impl Turn {
         Self(json!({ "tool": [{ "name": name, "arguments": arguments }] }))
     }
 
-    /// Several calls in one answer, each with `name` and `arguments`.
+    /// Returns an answer with several calls, each with `name` and `arguments`.
     pub fn tools(calls: &[Value]) -> Self {
         Self(json!({ "tool": calls }))
     }
 
-    /// A call whose arguments stand as they are.
+    /// Returns a call whose arguments are sent unchanged, even if they are not valid JSON.
     pub fn raw(name: &str, arguments: &str) -> Self {
         Self(json!({ "tool": [{ "name": name, "raw_arguments": arguments }] }))
     }
@@ -48,7 +48,7 @@ impl Turn {
         self.with("endless", json!(true))
     }
 
-    /// Waits so many milliseconds first.
+    /// Delays the answer by this many milliseconds.
     pub fn after(self, delay_ms: u64) -> Self {
         self.with("delay_ms", json!(delay_ms))
     }
@@ -73,7 +73,7 @@ impl Turn {
         self.with("message", json!(message))
     }
 
-    /// Sends its first piece and then nothing.
+    /// Sends the first piece of the answer and then nothing.
     pub fn stall(self) -> Self {
         self.with("stall", json!(true))
     }
@@ -82,12 +82,12 @@ impl Turn {
         self.with("repeat", json!(true))
     }
 
-    /// Only for requests that contain this.
+    /// Uses the answer only for requests that contain this text.
     pub fn when(self, text: &str) -> Self {
         self.with("when", json!(text))
     }
 
-    /// May be asked again at once.
+    /// Allows the caller to repeat the request at once.
     pub fn at_once(self) -> Self {
         self.with("retry_after", json!(0))
     }
@@ -98,7 +98,7 @@ impl Turn {
     }
 }
 
-/// A project and its provider.
+/// A project and the process of its provider.
 pub struct Bench {
     work: Workbench,
     provider: Child,
@@ -136,7 +136,7 @@ impl Bench {
         self.work.write(path, text);
     }
 
-    /// Writes a file of the project that is no text.
+    /// Writes a binary file of the project.
     pub fn write_bytes(&self, path: &str, bytes: &[u8]) {
         let file = self.work.project().join(path);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -147,12 +147,12 @@ impl Bench {
         self.work.project()
     }
 
-    /// A file of the project.
+    /// Reads a file of the project.
     pub fn project_text(&self, path: &str) -> String {
         std::fs::read_to_string(self.work.project().join(path)).unwrap()
     }
 
-    /// Makes a file of the project a program.
+    /// Makes a file of the project executable.
     pub fn make_program(&self, path: &str) {
         use std::os::unix::fs::PermissionsExt;
         let file = self.work.project().join(path);
@@ -171,19 +171,19 @@ impl Bench {
         self.with_variables(words, &[("FAKE_KEY", KEY)])
     }
 
-    /// Runs a command with these variables in its environment.
+    /// Runs a command with these environment variables.
     pub fn with_variables(&self, words: &[&str], variables: &[(&str, &str)]) -> Answer {
         Answer::of(self.work.bare(words).envs(variables.iter().copied()))
     }
 
-    /// Starts a run, waits until the provider was asked so often, and kills it.
+    /// Starts a run, waits until the provider has got this many requests, and kills the run.
     pub fn kill_run_after(&self, requests: usize) {
         let mut run = self.start_run(requests);
         run.kill().unwrap();
         run.wait().unwrap();
     }
 
-    /// Starts a run, waits until it has written so many records, and kills it.
+    /// Starts a run, waits until it has written this many records, and kills it.
     pub fn kill_run_at_record(&self, records: usize) {
         let mut run = self.work.bare(&["run", "pipeline.dot", "--run-id", "r", "--json"]);
         let mut run = run.env("FAKE_KEY", KEY).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -193,19 +193,19 @@ impl Bench {
         run.wait().unwrap();
     }
 
-    /// The same with a Ctrl-C.
+    /// As [`Self::kill_run_after`], but interrupts the run with SIGINT.
     pub fn interrupt_run_after(&self, requests: usize) {
         self.interrupt(self.start_run(requests));
     }
 
-    /// Ends a run with a Ctrl-C.
+    /// Interrupts a run with SIGINT and waits for its end.
     pub fn interrupt(&self, mut run: Child) {
         let sent = Command::new("kill").args(["-INT", &run.id().to_string()]).status();
         assert!(sent.unwrap().success());
         assert_eq!(run.wait().unwrap().code(), Some(130));
     }
 
-    /// Starts a run, and waits until the provider was asked so often.
+    /// Starts a run and waits until the provider has got this many requests.
     pub fn start_run(&self, requests: usize) -> Child {
         let mut run = self.work.bare(&["run", "pipeline.dot", "--run-id", "r", "-q"]);
         let run = run.env("FAKE_KEY", KEY).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -213,7 +213,7 @@ impl Bench {
         run
     }
 
-    /// Waits until the provider was asked so often.
+    /// Waits until the provider has got this many requests.
     pub fn asked(&self, requests: usize) {
         let began = Instant::now();
         while self.times_asked() < requests {
@@ -250,21 +250,21 @@ impl Bench {
         self.work.run_json("r", path)
     }
 
-    /// How many requests there were so far.
+    /// Returns the number of requests so far.
     fn times_asked(&self) -> usize {
         let log = std::fs::read(self.work.outside().join("log.ndjson")).unwrap();
         log.iter().filter(|byte| **byte == b'\n').count()
     }
 
-    /// The bodies of all requests so far.
+    /// Returns the bodies of all requests so far.
     pub fn requests(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.work.outside().join("log.ndjson")).unwrap();
         let body = |line: &str| serde_json::from_str::<Value>(line).unwrap()["body"].to_string();
-        // The last line may not be whole yet.
+        // The last line may be incomplete.
         log.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(body).collect()
     }
 
-    /// Demands that the key is nowhere in the project, the run and what was asked of the model.
+    /// Checks that the key is neither in the project, nor in the run, nor in the body of a request.
     #[track_caller]
     pub fn has_no_key(&self) {
         let found = holding_key(&self.work.project());
@@ -280,7 +280,7 @@ impl Drop for Bench {
     }
 }
 
-/// Every file below a folder that has the key in its bytes or its name.
+/// Returns every file below a folder with the key in its content or name.
 fn holding_key(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {

@@ -1,8 +1,8 @@
-//! Stand-ins for agent programs, in Python: they ask the gateway of their stage, as the real programs do.
+//! Stand-ins for agent programs, in Python. They send requests to the gateway of their stage, as the real programs do.
 
 use super::{Bench, Turn};
 
-/// A pipeline whose one stage is a program in Python; further attributes of the node.
+/// Returns a pipeline whose only stage is a Python program. `more` are additional attributes of the node.
 pub fn pipeline(more: &str) -> String {
     format!(
         "digraph ship {{
@@ -16,7 +16,7 @@ pub fn pipeline(more: &str) -> String {
     )
 }
 
-/// What every stand-in begins with.
+/// The first part of every stand-in.
 pub const PRELUDE: &str = r#"
 import json, os, sys, urllib.request, urllib.error
 URL, TOKEN, MODEL = (os.environ["MODEL_" + name] for name in ("GATEWAY_URL", "GATEWAY_TOKEN", "NAME"))
@@ -34,7 +34,7 @@ def ask(text, path="/v1/messages", token=TOKEN, **more):
     return send(path, body, token)
 "#;
 
-/// A bench with a stand-in as its program, and a provider with these answers.
+/// Creates a workbench with this stand-in as its agent program, and a provider with these answers.
 pub fn bench(more: &str, program: &str, turns: &[Turn]) -> Bench {
     let bench = Bench::new(&pipeline(more), "anthropic", turns);
     bench.write("tools/agent.py", &format!("{PRELUDE}{program}"));

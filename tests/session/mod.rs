@@ -1,4 +1,4 @@
-//! A program on a pseudo terminal, and a person who reads and types.
+//! A program on a pseudo terminal, and a person who reads the screen and types.
 
 #![allow(dead_code, unreachable_pub, reason = "each suite includes this file and uses its part of it")]
 
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// A program on a terminal of its own.
+/// A program on a pseudo terminal.
 pub struct Session {
     keyboard: File,
     child: Child,
@@ -34,7 +34,7 @@ impl Session {
         let text = Arc::clone(&shown);
         std::thread::spawn(move || {
             let mut part = [0; 4096];
-            // The end of a terminal is an error.
+            // At the end of the output, reading from the terminal fails.
             while let Ok(count @ 1..) = screen.read(&mut part) {
                 text.lock().unwrap().push_str(&String::from_utf8_lossy(&part[..count]).replace('\r', ""));
             }
@@ -46,7 +46,7 @@ impl Session {
         self.shown.lock().unwrap().clone()
     }
 
-    /// Waits until the screen has shown this so often.
+    /// Waits until the output contains `words` at least `times` times.
     pub fn waits_for(&self, words: &str, times: usize) -> &Self {
         let began = Instant::now();
         while self.shown().matches(words).count() < times {

@@ -1,4 +1,5 @@
-//! Holds `ARCHITECTURE.md` to the repository: a row for each crate with the crates that it uses, paths that exist, and a size that is read.
+//! Compares `ARCHITECTURE.md` with the repository: each crate has a row with the crates that it uses, all paths exist,
+//! and the page is short enough to be read.
 
 use crate::{dependencies, files, none, root};
 use std::collections::BTreeSet;
@@ -6,25 +7,25 @@ use std::fs;
 
 const PAGE: &str = "ARCHITECTURE.md";
 const BYTES_MAX: usize = 7_000;
-/// The folders with crates of the workspace.
+/// The folders that contain the crates of the workspace.
 const CRATES: [&str; 6] = ["runtime/", "plugins/", "plugin-sdk/", "tests/attack/", "tests/fake-llm/", "xtask/"];
 
 fn read(page: &str) -> String {
     fs::read_to_string(root().join(page)).unwrap()
 }
 
-/// The code in the sentences and tables of a text.
+/// Returns the code spans of a text, without fenced blocks.
 fn spans(text: &str) -> impl Iterator<Item = &str> {
     text.split("```").step_by(2).flat_map(|prose| prose.split('`').skip(1).step_by(2))
 }
 
-/// The text below a heading, up to the next one.
+/// Returns the text below a heading, up to the next heading.
 fn section<'a>(page: &'a str, heading: &str) -> &'a str {
     let (_, text) = page.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("no heading `{heading}`"));
     text.split("\n## ").next().unwrap()
 }
 
-/// A row of the table of crates: their folders, and the names of the crates that they use.
+/// A row of the table of crates: the folders of its crates, and the names of the crates that they use.
 struct Row {
     folders: Vec<String>,
     uses: BTreeSet<String>,

@@ -1,8 +1,9 @@
-//! Import circles: files that need each other can only be understood together, so a circle has at most four, and the top-level modules of
-//! a crate form none. Held for the crates of [`HELD`].
+//! Import circles. Files that import each other can only be understood together, so at most four files may form a
+//! circle, and the top-level modules of a crate may form none. This is checked for the crates in [`HELD`].
 //!
-//! An import is a path of a `use` declaration, or one that begins with `crate`, `self` or `super`. It leads to the file that defines the
-//! name, through re-exports. A module and the modules inside it are one thing here: how they name each other does not count.
+//! An import is a path in a `use` declaration, or a path that begins with `crate`, `self` or `super`. It leads to the
+//! file that defines the name, through re-exports. A module and its submodules count as one: imports between them are
+//! ignored.
 
 use crate::{Source, none, sources};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +11,7 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, ItemMod, ItemUse, Path, UseTree};
 
 const FILES_MAX: usize = 4;
-/// The crates that are held to it. The others still have circles.
+/// The checked crates. The other crates still have circles.
 const HELD: &[&str] = &[
     "plugin-sdk/src/",
     "plugins/codergen/src/",
@@ -41,18 +42,18 @@ const HELD: &[&str] = &[
     "tests/fake-llm/src/",
     "xtask/src/",
 ];
-/// Re-exports of re-exports that are followed.
+/// Maximum number of re-exports that are followed.
 const HOPS_MAX: usize = 8;
 
-/// The names from the root of the crate down to a module.
+/// The names from the root of the crate to a module.
 type Module = Vec<String>;
 
-/// The paths of one file.
+/// The import paths of one file.
 struct Paths {
     here: Module,
-    /// Paths as they are written, absolute in the crate.
+    /// All paths, absolute in the crate.
     found: BTreeSet<Module>,
-    /// Names that `use` declarations bring in, with their paths.
+    /// Names that `use` declarations import, with their paths.
     brought: BTreeMap<String, Module>,
 }
 
@@ -64,7 +65,7 @@ fn is_test(attributes: &[Attribute]) -> bool {
 }
 
 impl Paths {
-    /// A path that begins in this crate, from its root.
+    /// Returns the path from the root of the crate, or `None` if it does not begin with `crate`, `self` or `super`.
     fn absolute(&self, names: &[String]) -> Option<Module> {
         let (first, rest) = names.split_first()?;
         let mut path = match first.as_str() {
@@ -85,7 +86,7 @@ impl Paths {
     }
 
     fn take(&mut self, names: &[String], alias: Option<&str>) {
-        // A `use` of a module inside this one may leave out `self`.
+        // A `use` of a submodule may omit `self`.
         let inside = || Some([&self.here[..], names].concat());
         let Some(path) = self.absolute(names).or_else(inside) else { return };
         if let Some(name) = alias {
@@ -133,7 +134,7 @@ impl<'ast> Visit<'ast> for Paths {
     }
 }
 
-/// The modules of a crate, each with its paths.
+/// The modules of a crate, each with its import paths.
 struct Crate(BTreeMap<Module, Paths>);
 
 impl Crate {
@@ -150,7 +151,7 @@ impl Crate {
         Self(modules)
     }
 
-    /// The module that defines what a path names.
+    /// Returns the module that defines the name at the end of a path.
     fn home(&self, path: &Module) -> Module {
         let mut path = path.clone();
         for _ in 0..HOPS_MAX {
@@ -165,7 +166,7 @@ impl Crate {
         path
     }
 
-    /// Which module imports which.
+    /// Returns the modules that each module imports.
     fn imports(&self) -> BTreeMap<Module, BTreeSet<Module>> {
         let is_one = |a: &Module, b: &Module| a.starts_with(b) || b.starts_with(a);
         let of = |(here, paths): (&Module, &Paths)| {
@@ -176,7 +177,7 @@ impl Crate {
     }
 }
 
-/// The groups of two and more that reach each other.
+/// Returns the groups of two or more nodes that can reach each other.
 fn circles<N: Ord + Clone>(arrows: &BTreeMap<N, BTreeSet<N>>) -> BTreeSet<BTreeSet<N>> {
     let reached = |from: &N| {
         let (mut seen, mut open) = (BTreeSet::new(), vec![from.clone()]);

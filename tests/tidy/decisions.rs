@@ -1,14 +1,15 @@
-//! Holds citations to `docs/decisions.md`: every rule that is cited stands there, every rule there is cited, and its tests exist.
+//! Checks citations of `docs/decisions.md`: every cited rule exists on the page, every rule on the page is cited, and
+//! its tests exist.
 //!
-//! A comment cites a rule by the word for it and the name of its heading, a page by a link. A citation that a reader of the repository
-//! cannot open is a finding.
+//! A comment cites a rule by the word for it and the name of its heading, a page by a link. A citation that a reader of
+//! the repository cannot open is a finding.
 
 use crate::{files, none, root};
 use std::collections::BTreeSet;
 use std::fs;
 
 const PAGE: &str = "docs/decisions.md";
-/// Marks a rule that no comment names.
+/// Marks a rule that no comment cites.
 const UNCITED: &str = "Cited by no code.";
 const EXTENSIONS: [&str; 7] = ["rs", "md", "toml", "wit", "dot", "json", "snap"];
 
@@ -16,25 +17,25 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_default()
 }
 
-/// The rules of the page: the name of each, and the text below its heading.
+/// Returns the rules of the page: the name of each, and the text below its heading.
 fn rules(page: &str) -> Vec<(&str, &str)> {
     page.split("\n### ").skip(1).filter_map(|section| section.split_once('\n')).collect()
 }
 
-/// The name at the start of `text`, if it has the form of one: words with a `-` between them.
+/// Returns the name of a rule at the start of `text`, or `None`. A name consists of words with a `-` between them.
 fn name(text: &str) -> Option<&str> {
     let end = text.find(|c: char| !matches!(c, 'a'..='z' | '0'..='9' | '-')).unwrap_or(text.len());
     let name = text[..end].trim_end_matches('-');
     name.contains('-').then_some(name)
 }
 
-/// The rules that a line cites.
+/// Returns the names of the rules that a line cites.
 fn cited(line: &str) -> Vec<&str> {
     let places = ["decision ", "decisions.md#"].into_iter().flat_map(|mark| line.split(mark).skip(1));
     places.filter_map(name).collect()
 }
 
-/// True for a source that no reader of the repository has: a numbered document, or a design beside the repository.
+/// Returns true if a line cites a document that is not in the repository: a numbered document, or the design.
 fn is_out_of_reach(line: &str) -> bool {
     let line = line.to_lowercase();
     let numbered = ["seed ", "seeds "].into_iter().flat_map(|mark| line.split(mark).skip(1));
@@ -70,7 +71,8 @@ fn citations_name_what_a_reader_can_open() {
     none(&findings);
 }
 
-/// True for `suite::name` of a black-box suite, or `path/of/file::name`.
+/// Returns true if the test exists and is part of the build: `suite::name` of a black-box suite, or
+/// `path/of/file::name`.
 fn exists(test: &str) -> bool {
     let Some((file, name)) = test.split_once("::") else { return false };
     let path = if file.contains('/') { format!("{file}.rs") } else { format!("tests/{file}.rs") };

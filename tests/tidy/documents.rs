@@ -1,11 +1,13 @@
-//! The documentation: every `glovebox` command and flag, every `cargo xtask` task, and the target of every link must exist.
+//! Checks that every `glovebox` command and flag, every `cargo xtask` task, and the target of every link in the
+//! documentation exists.
 
 use crate::{files, none, root};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The commands of a page: lines of its fenced blocks, `$ ` and comments removed, and code in its sentences.
+/// Returns the commands of a page: lines of its fenced blocks without `$ ` and comments, and code spans in its
+/// sentences.
 fn commands(page: &str) -> Vec<String> {
     let mut fenced = false;
     let mut commands = Vec::new();
@@ -31,7 +33,7 @@ fn knows(help: &str, word: &str) -> bool {
     help.split(|character: char| !character.is_alphanumeric() && character != '-').any(|found| found == word)
 }
 
-/// Commands whose flags are those of their subcommands.
+/// Commands whose flags are defined by their subcommands.
 const GROUPS: [&str; 2] = ["plugin", "trust"];
 
 #[test]
@@ -72,7 +74,7 @@ fn commands_in_the_documentation_are_real() {
     none(&findings);
 }
 
-/// The lines of a page outside of fenced blocks.
+/// Returns the lines of a page outside of fenced blocks.
 fn prose(page: &str) -> Vec<&str> {
     let mut fenced = false;
     let is_prose = |line: &&str| {
@@ -83,7 +85,7 @@ fn prose(page: &str) -> Vec<&str> {
     page.lines().filter(is_prose).collect()
 }
 
-/// The anchors that GitHub gives to the headings of a page.
+/// Returns the anchors that GitHub generates for the headings of a page.
 fn anchors(page: &str) -> Vec<String> {
     let headings = prose(page).into_iter().filter(|line| line.starts_with('#'));
     let kept = |character: &char| character.is_alphanumeric() || matches!(character, ' ' | '-' | '_');
@@ -93,10 +95,10 @@ fn anchors(page: &str) -> Vec<String> {
         .collect()
 }
 
-/// The targets of the links of a page that lead to files of the repository.
+/// Returns the targets of all links of a page to files of the repository.
 fn targets(page: &str) -> Vec<String> {
     let text = prose(page).join("\n");
-    // In code, brackets are no link.
+    // Brackets in code are not links.
     let plain: Vec<&str> = text.split('`').step_by(2).collect();
     let plain = plain.join("");
     let links = plain.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
@@ -124,7 +126,7 @@ fn links_lead_somewhere() {
     none(&findings);
 }
 
-/// A path that a page names from its own folder.
+/// Returns the path of a link target that is relative to the folder of the page.
 fn beside(page: &str, path: &str) -> PathBuf {
     root().join(page).parent().unwrap_or(Path::new("")).join(path)
 }

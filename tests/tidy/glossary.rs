@@ -1,7 +1,8 @@
-//! Holds names and pages to `docs/glossary.md`.
+//! Checks names and pages against `docs/glossary.md`.
 //!
-//! The types that it names must exist, the types of `runtime/record` must use its words, and neither a name in the code nor a
-//! page may use a word that it refuses. To refuse a word, add a row to the table in its last section.
+//! All types that the glossary names must exist, the types of `runtime/record` must use its words, and neither a name
+//! in the code nor a page may use a word that it refuses. To refuse a word, add a row to the table in the last section
+//! of the glossary.
 
 use crate::{Source, files, none, root, sources, words};
 use std::collections::BTreeSet;
@@ -11,7 +12,7 @@ use std::path::Path;
 const PAGE: &str = "docs/glossary.md";
 const SENTENCES_MAX: usize = 4;
 
-/// A line `**term**: text`, whose last sentence may be "In code: `Type`."
+/// A line `**term**: text`. Its last sentence may be "In code: `Type`."
 struct Entry {
     term: String,
     text: String,
@@ -24,18 +25,18 @@ impl Entry {
     }
 }
 
-/// Where the glossary refuses a word.
+/// The places where the glossary refuses a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Where {
-    /// A part of any name: of types, modules and functions.
+    /// A part of any name of a type, module or function.
     Names,
-    /// The same, but not of a private function.
+    /// As [`Where::Names`], except for the names of private functions.
     PublicNames,
-    /// A part of the name of a type or a module.
+    /// A part of the name of a type or module.
     Types,
-    /// A whole name of a type or a module.
+    /// The whole name of a type or module.
     WholeTypes,
-    /// A whole name of a public function.
+    /// The whole name of a public function.
     WholeFunctions,
     /// The first of several words in the name of a function.
     FunctionStarts,
@@ -85,7 +86,7 @@ fn refused(page: &str) -> Vec<Refused> {
     found
 }
 
-/// `ReadOnlyView`, `read_only_view` and `READ_ONLY` as lower-case words.
+/// Splits a name such as `ReadOnlyView`, `read_only_view` or `READ_ONLY` into lower-case words.
 fn segments(name: &str) -> Vec<String> {
     let characters: Vec<char> = name.chars().collect();
     let mut parts = vec![String::new()];
@@ -110,7 +111,7 @@ enum Kind {
     Function,
 }
 
-/// A name that a file declares, with its line.
+/// A name that a file declares, with its line number.
 struct Declared<'a> {
     line: usize,
     kind: Kind,
@@ -124,7 +125,7 @@ fn declared(source: &Source) -> Vec<Declared<'_>> {
     let all = words(&source.code);
     for at in 1..all.len() {
         let kind = match all[at - 1].1 {
-            // In a macro the name is a variable of it.
+            // In a macro, the name is a variable of the macro.
             "struct" | "enum" | "trait" if all[at].1.starts_with(char::is_uppercase) => Kind::Type,
             "mod" => Kind::Module,
             "fn" => Kind::Function,
@@ -195,7 +196,7 @@ fn types_of_the_glossary_exist() {
     none(&findings);
 }
 
-/// The crate that holds the words which all others share: each of its types has a word of the glossary in its name.
+/// Each type of the crate whose types all other crates share must have a word of the glossary in its name.
 #[test]
 fn types_of_the_record_use_words_of_the_glossary() {
     let terms = entries(&page()).into_iter().map(|entry| entry.term);
@@ -233,7 +234,7 @@ fn no_name_uses_a_refused_word() {
     none(&findings);
 }
 
-/// Sentences of a page with their line: no code, neither in blocks nor in a line.
+/// Returns the lines of a page with their line numbers, without fenced blocks and code spans.
 fn sentences(page: &str) -> Vec<(usize, String)> {
     let mut is_code = false;
     let mut found = Vec::new();

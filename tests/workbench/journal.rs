@@ -1,4 +1,4 @@
-//! What a run came to, and the same run as a crash after some record could have left it.
+//! How a run ended, and a copy of a run in the state in which a crash after some record could have left it.
 
 use super::{Workbench, copy_tree};
 use rusqlite::Connection;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What a run came to, whoever drove it how often.
+/// How a run ended. It does not depend on how often the run was resumed.
 #[derive(Debug, PartialEq)]
 pub struct End {
     pub last: Value,
@@ -28,7 +28,8 @@ pub fn end(run: &Path) -> End {
     End { last, visited: checkpoint["completed_nodes"].clone(), context: context(&checkpoint), workspace }
 }
 
-/// The pipeline's own keys: the engine's may name an attempt, which differs between runs.
+/// Returns the context value that the pipeline sets. Values of the engine may name an attempt, which differs between
+/// runs.
 fn context(checkpoint: &Value) -> Value {
     checkpoint["context"]["round"].clone()
 }
@@ -45,13 +46,13 @@ fn read_tree(folder: &Path, prefix: &str, found: &mut BTreeMap<String, String>) 
     }
 }
 
-/// The queue's key of the task that an event is about.
+/// Returns the key in the claim queue for the task of an event.
 pub fn task_of(event: &Value) -> String {
     let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
     format!("{}/{}/{}#{}", event["generation"], text("branch"), text("node"), event["visit"])
 }
 
-/// A run whose journal was cut after `kept` records: nothing but those, blobs, and the workspace it began with.
+/// Copies a run with only the first `kept` records of its journal, its blobs, and the project as its workspace.
 pub fn copy_prefix(bench: &Workbench, run: &PathBuf, kept: i64) {
     let original = bench.run_folder("r");
     std::fs::create_dir_all(run).unwrap();

@@ -1,7 +1,8 @@
-//! A temporary project and the real `glovebox` binary over it: what every black-box suite works with.
+//! A temporary project and the real `glovebox` binary, for all black-box suites.
 //!
-//! The environment of a command is made here from nothing but PATH, HOME and what the toolchain needs, so that no test depends
-//! on who runs it. The component cache is shared by all suites of one build, since compiling a component takes a second.
+//! The environment of a command contains only PATH, HOME and variables of the toolchain, so that no test depends on the
+//! user who runs it. All suites of one build share the cache of compiled components, because compiling a component
+//! takes a second.
 
 #![allow(dead_code, unreachable_pub, unused_imports, reason = "each suite includes this file and uses its part of it")]
 
@@ -23,12 +24,12 @@ pub const LINEAR: &str = "digraph ship {
 }
 ";
 
-/// A project folder and a runs folder that are gone after the test.
+/// A project folder and a folder next to it, both removed after the test.
 pub struct Workbench {
     folder: tempfile::TempDir,
 }
 
-/// How a command ended and what it printed.
+/// The exit code and output of a command.
 pub struct Answer {
     pub code: i32,
     pub stdout: String,
@@ -36,18 +37,19 @@ pub struct Answer {
     said: String,
 }
 
-/// True if a program is on the search path.
+/// Returns true if a program is on the search path.
 pub fn is_on_this_machine(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// The repository's root.
+/// Returns the root of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The standard library for components that `cargo xtask components` built, where the toolchain has none.
+/// Returns the folder of the standard library for components that `cargo xtask components` built, or `None` if the
+/// toolchain has one.
 pub fn wasm_sysroot() -> Option<PathBuf> {
     let printed = |words: &[&str]| {
         let output = Command::new("rustc").current_dir(root()).args(words).output().unwrap();
@@ -65,12 +67,12 @@ pub fn wasm_sysroot() -> Option<PathBuf> {
     Some(built.into_iter().find(|sysroot| sysroot.join("complete").is_file()).unwrap())
 }
 
-/// Where the commands of every bench keep the key of their user.
+/// Returns the folder in which the commands of all workbenches store the user's key.
 pub fn state_dir() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("state")
 }
 
-/// A `glovebox` command with the bench's environment, in a folder.
+/// Returns a `glovebox` command in this folder, with the environment of the workbenches.
 pub fn glovebox_in(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_glovebox"));
     command.current_dir(folder).env_clear().stdin(Stdio::null());
@@ -86,33 +88,33 @@ pub fn glovebox_in(folder: &Path) -> Command {
 }
 
 impl Workbench {
-    /// An empty project.
+    /// Creates an empty project.
     pub fn new() -> Self {
         let bench = Self { folder: tempfile::tempdir().unwrap() };
         std::fs::create_dir(bench.project()).unwrap();
         bench
     }
 
-    /// A project with a pipeline in `pipeline.dot`.
+    /// Creates a project with this text as `pipeline.dot`.
     pub fn with_pipeline(text: &str) -> Self {
         let bench = Self::new();
         bench.write("pipeline.dot", text);
         bench
     }
 
-    /// A project that is a copy of a folder of the repository, build results left out.
+    /// Creates a project as a copy of a folder of the repository, without build output.
     pub fn copy_of(folder: &str) -> Self {
         let bench = Self::new();
         copy_tree(&root().join(folder), &bench.project());
         bench
     }
 
-    /// The user's project.
+    /// Returns the folder of the project.
     pub fn project(&self) -> PathBuf {
         self.folder.path().join("project")
     }
 
-    /// A folder beside the project that no stage has anything to do with.
+    /// Returns the folder that contains the project. No stage can see its other content.
     pub fn outside(&self) -> &Path {
         self.folder.path()
     }
@@ -130,12 +132,13 @@ impl Workbench {
         std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
     }
 
-    /// True when the project has something of that name.
+    /// Returns true if the project has a file, folder or link with this path.
     pub fn has(&self, path: &str) -> bool {
         self.project().join(path).symlink_metadata().is_ok()
     }
 
-    /// A command in the project. A run without a script gets simulated answers, since most suites are not about models.
+    /// Returns a command in the project. A run without a script gets simulated answers, since most suites are not about
+    /// models.
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = self.bare(words);
         let is_run = words.first() == Some(&"run");
@@ -146,45 +149,45 @@ impl Workbench {
         command
     }
 
-    /// A command in the project with these words and no other.
+    /// Returns a command in the project with exactly these arguments.
     pub fn bare(&self, words: &[&str]) -> Command {
         let mut command = glovebox_in(&self.project());
         command.args(words);
         command
     }
 
-    /// Runs a command in the project to its end.
+    /// Runs a command in the project and waits for its end.
     pub fn glovebox(&self, words: &[&str]) -> Answer {
         Answer::of(&mut self.command(words))
     }
 
-    /// Runs a command line as it stands in a README, without its `glovebox`.
+    /// Runs a command line of a README, given without its `glovebox`.
     pub fn line(&self, line: &str) -> Answer {
         Answer::of(&mut self.bare(&line.split_whitespace().collect::<Vec<_>>()))
     }
 
-    /// Starts a command in the project; its output is piped.
+    /// Starts a command in the project with piped output.
     pub fn start(&self, words: &[&str]) -> Child {
         self.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// A run's folder.
+    /// Returns the folder of a run.
     pub fn run_folder(&self, run: &str) -> PathBuf {
         self.project().join(".glovebox/runs").join(run)
     }
 
-    /// A JSON file of a run.
+    /// Reads a JSON file of a run.
     pub fn run_json(&self, run: &str, path: &str) -> Value {
         serde_json::from_str(&self.run_text(run, path)).unwrap()
     }
 
-    /// A text file of a run.
+    /// Reads a text file of a run.
     pub fn run_text(&self, run: &str, path: &str) -> String {
         let file = self.run_folder(run).join(path);
         std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
     }
 
-    /// Every file of the project with its bytes, runs left out: a witness that nothing was touched.
+    /// Returns every file of the project with its content, except for runs, to show that nothing was changed.
     pub fn snapshot(&self) -> Vec<(String, Vec<u8>)> {
         let mut files = Vec::new();
         collect(&self.project(), &self.project(), &mut files);
@@ -193,14 +196,14 @@ impl Workbench {
 }
 
 impl Answer {
-    /// Runs a command to its end.
+    /// Runs a command and waits for its end.
     pub fn of(command: &mut Command) -> Self {
         let said = format!("{command:?}");
         let output = command.output().unwrap();
         Self::from_output(said, &output)
     }
 
-    /// Takes what a started command came to.
+    /// Waits for the end of a started command.
     pub fn from_child(child: Child) -> Self {
         Self::from_output("started command".to_owned(), &child.wait_with_output().unwrap())
     }
@@ -211,14 +214,14 @@ impl Answer {
         Self { code, stdout: text(&output.stdout), stderr: text(&output.stderr), said }
     }
 
-    /// Demands an exit code.
+    /// Checks the exit code.
     #[track_caller]
     pub fn ends(&self, code: i32) -> &Self {
         assert_eq!(self.code, code, "{}", self.transcript());
         self
     }
 
-    /// Demands words on either stream.
+    /// Checks that stdout or stderr contains `words`.
     #[track_caller]
     pub fn says(&self, words: &str) -> &Self {
         let found = self.stdout.contains(words) || self.stderr.contains(words);
@@ -226,7 +229,7 @@ impl Answer {
         self
     }
 
-    /// Demands that words are on neither stream.
+    /// Checks that neither stdout nor stderr contains `words`.
     #[track_caller]
     pub fn never_says(&self, words: &str) -> &Self {
         let found = self.stdout.contains(words) || self.stderr.contains(words);
@@ -234,13 +237,13 @@ impl Answer {
         self
     }
 
-    /// Stdout as one JSON document.
+    /// Parses stdout as one JSON document.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {}", self.transcript()))
     }
 
-    /// Stdout as JSON lines.
+    /// Parses each line of stdout as JSON.
     #[track_caller]
     pub fn json_lines(&self) -> Vec<Value> {
         self.stdout
@@ -254,7 +257,7 @@ impl Answer {
     }
 }
 
-/// Copies a folder; build results and runs are left out.
+/// Copies a folder without build output and runs.
 pub fn copy_tree(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {

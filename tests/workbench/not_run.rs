@@ -1,9 +1,10 @@
-//! The line of a test that could not run here. Suites of other crates include this file alone.
+//! Reports a test that could not run on this machine. Suites of other crates include only this file.
 
 use std::io::Write as _;
 
-/// Says that a test could not run here, and why: `cargo xtask test` counts these lines and lists them in its summary. Written past the
-/// capture of the test harness, so that it is in the log of a test that passes.
+/// Prints that a test could not run, and why. `cargo xtask test` counts these lines and lists them in its summary. The
+/// text is written directly to stdout, so that the test harness does not capture it and the log of a passing test
+/// contains it.
 pub fn not_run(what: &str, why: &str) {
     let first: String =
         why.lines().next().unwrap_or_default().chars().filter(|one| !one.is_control()).take(200).collect();
