@@ -72,7 +72,7 @@ fn no_folder_is_made_where_a_file_is_granted() {
     scripted(&bench, &script, 0).says("make directory go.mod");
     bench.glovebox(&["apply", "r"]).ends(0);
     assert!(!bench.has("go.mod"));
-    // The granted file can be written. If a command creates a folder with its name, the commit rejects the folder.
+    // The granted file can be written. If a command creates a folder with this name, the commit rejects the folder.
     let script = call("write_file", &[("path", "go.mod"), ("content", "module x\n")]) + END;
     bench.write("model.toml", &script);
     bench.glovebox(&["run", "pipeline.dot", "--script", "model.toml", "--run-id", "s"]).ends(0);

@@ -102,7 +102,7 @@ fn a_plugin_that_may_not_run_is_exit_7_in_both() {
     let found = bench.glovebox(&["check", "--format", "json", "pipeline.dot"]).ends(7).json();
     assert_eq!((&found[0]["rule"], &found[0]["node"]), (&"plugin_refused".into(), &"n".into()));
     bench.glovebox(&["check", "--for", "lint", "pipeline.dot"]).ends(0);
-    // Errors in the pipeline file are reported before refused plugins, as `run` does.
+    // Errors in the pipeline file are reported before refused plugins, as in `run`.
     bench.write(
         "pipeline.dot",
         &bench

@@ -12,7 +12,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use workbench::{Answer, Workbench};
 
-/// Flips one bit of a file while `look` is called, and restores the file afterwards.
+/// Flips one bit of a file, calls `look`, and restores the file.
 fn with_flipped(file: &Path, at: usize, look: impl FnOnce()) {
     let bytes = fs::read(file).unwrap();
     let mut changed = bytes.clone();

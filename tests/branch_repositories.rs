@@ -152,7 +152,7 @@ fn a_repository_that_a_stranger_named_is_refused_and_stays_as_it_is() {
     refused("a file that names it", "other/.git`, which does not name this folder");
     names(&victim.join("worktrees/linked"));
     refused("a file that names one of its work trees", "worktree repair");
-    // A folder of the attacker between the two. It names the project.
+    // A folder of the attacker that names the project and shares the branches of the other repository.
     let between = project.join("between");
     fs::create_dir(&between).unwrap();
     fs::write(between.join("HEAD"), "ref: refs/heads/main\n").unwrap();

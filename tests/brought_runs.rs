@@ -15,7 +15,7 @@ use workbench::{Answer, LINEAR, Workbench};
 
 /// Time after which a command counts as hanging. Each of these commands takes far less.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Bytes of a file that is stored as a file below `blobs/`, not as a row of the journal.
+/// Size in bytes of a file that is large enough to be stored below `blobs/` instead of in the journal.
 const LARGE: usize = 100_000;
 
 /// An attack: its name and the function that carries it out.

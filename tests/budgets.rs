@@ -174,7 +174,7 @@ fn what_was_spent_before_a_kill_counts() {
     assert_eq!(spent(&bench), 300);
 }
 
-/// Creates a pipeline with a node `work` that is visited again as long as it succeeds. `work` are its additional
+/// Creates a pipeline with a node `work` that is visited again as long as it succeeds. `work` contains its additional
 /// attributes.
 fn looping(work: &str, script: &str) -> Workbench {
     let bench = Workbench::with_pipeline(&format!(
@@ -240,8 +240,7 @@ fn a_resume_keeps_the_steps_of_a_node() {
 
 #[test]
 fn the_time_of_a_node_cuts_its_attempt_over_all_visits_and_the_failure_is_routed() {
-    // After the first attempt at most 1.9 s are left, however long it waits for a processor. The second attempt needs 2
-    // s.
+    // The first attempt takes at least 2 s, so at most 1.9 s are left. The second attempt needs 2 s.
     let bench = looping("tool_command=\"sleep 2\", max_wall_time=\"3900ms\"", "");
     bench.glovebox(&run(&[])).ends(0);
     let ended = attempts(&bench, "work");

@@ -189,7 +189,7 @@ fn what_is_kept_needs_no_compiler() {
 #[test]
 fn the_hidden_command_confines_itself_or_does_nothing() {
     let bench = Workbench::new();
-    // Started by another parent process, and without limits.
+    // Here the parent process of the hidden command is not Glovebox, and the command has no limits.
     for argument in ["4294967296,10,1000000,1", "4294967296,10", "nothing"] {
         let answer = bench.glovebox(&["compile-component", argument]);
         assert_ne!(answer.code, 0);

@@ -409,7 +409,7 @@ fn a_run_is_taken_over_from_a_process_that_is_stopped_past_its_lease() {
     assert!(began.elapsed() >= Duration::from_secs(30), "it had its lease");
     let whole = bench.run_text("r", "progress.ndjson");
     assert_eq!(of_one(), before, "nothing was lost");
-    // The first process is killed and not continued, so it writes nothing more.
+    // The first process has been killed, so SIGCONT has no effect and the process writes nothing.
     let _no_such_process = Command::new("kill").args(["-CONT", &first.id().to_string()]).output();
     assert_eq!(first.wait().unwrap().code(), None, "a signal ended it");
     std::thread::sleep(Duration::from_millis(500));

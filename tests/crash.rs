@@ -97,8 +97,8 @@ fn resume_to_the_same_end(bench: &Workbench, expected: &End, what: &str) -> bool
     true
 }
 
-/// Checks that `progress.ndjson` equals the journal: sequence numbers without gaps, one end of every attempt, one start
-/// and one end of the run.
+/// Checks `progress.ndjson`, which contains the journal: sequence numbers without gaps, one end of every attempt, one
+/// start and one end of the run.
 fn tells_every_fact_once(run: &Path, what: &str) {
     let text = std::fs::read_to_string(run.join("progress.ndjson")).unwrap();
     let records: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

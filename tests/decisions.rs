@@ -11,8 +11,8 @@ use case::Fact::{Holds, Is, Says};
 use case::{Case, PLAIN, check_all};
 use workbench::Workbench;
 
-/// A case with two stages, of which the second is a goal gate that fails first. The attributes in `graph` say where the
-/// run continues.
+/// A case with two stages, of which the second is a goal gate that fails first. The attributes in `graph` determine the
+/// stage at which the run continues.
 const fn gate(name: &'static str, graph: &'static str) -> Case {
     Case { name, graph, visited: "imp t imp t", ..PLAIN }
 }

@@ -299,7 +299,7 @@ fn devices_pipes_and_links_of_a_project_are_not_read() {
             bench.write("pyproject.toml", "");
             bench.write("node_modules/a/index.js", "a");
             fs::create_dir_all(at.parent().unwrap()).unwrap();
-            // Only a marker file of the same kind can already be there.
+            // Removes a file that may already be at this path.
             let _ = fs::remove_file(&at);
             put(&at);
             for words in [&["check", "pipeline.dot"][..], &["plan", "pipeline.dot"], &["run", "pipeline.dot"]] {

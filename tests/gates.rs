@@ -156,7 +156,7 @@ fn questions_have_four_types() {
 
 #[test]
 fn edges_for_success_and_failure_are_choices_where_nothing_else_is() {
-    // Written as in other engines: a negative answer must not count as success.
+    // The edges are written as for other engines. A negative answer must not count as success.
     let edges = "gate -> ship [label=\"[Y] Approve\", condition=\"outcome=success\", weight=2]
       gate -> fix [label=\"[N] Revise\", condition=\"outcome=fail\"]";
     let bench = |kind: &str, more: &str| {
@@ -192,7 +192,7 @@ fn edges_for_success_and_failure_are_choices_where_nothing_else_is() {
 
 #[test]
 fn a_process_that_waits_takes_an_answer_and_loses_none_when_it_is_killed() {
-    // If its timeout is close, the process waits for the answer.
+    // If the timeout of the gate is close, the process waits for the answer.
     let bench = bench("timeout=\"9s\"");
     let child = bench.start(&["run", "pipeline.dot", "--run-id", "r"]);
     let began = Instant::now();

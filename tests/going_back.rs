@@ -117,7 +117,7 @@ fn files_are_those_of_then_while_the_visit_goes_on() {
     bench.glovebox(&["resume", "r", "--from", "add@1", "--max-steps", &steps(2), "-q"]).ends(5);
     assert_eq!(file(&bench, "r", "out/old").as_deref(), Some("old\n"));
     assert_eq!((file(&bench, "r", "out/log").as_deref(), file(&bench, "r", "out/seen")), (Some("x\n"), None));
-    // Back to a visit that an earlier `--from` removed from the count.
+    // Back to a visit that the `resume --from` commands above have excluded.
     bench.glovebox(&["resume", "r", "--from", "last@1", "--max-steps", "100", "-q"]).ends(1);
     assert_eq!(visited(&bench, "r"), ["add@1", "look@1", "add@2", "look@2", "add@3", "look@3", "last@2"]);
     assert_eq!(file(&bench, "r", "out/last").as_deref(), Some("x\nx\nx\n"));

@@ -114,7 +114,7 @@ fn a_command_reaches_nothing_but_what_the_proxy_was_granted() {
     );
     let port = witness.port();
     let refused = refused_requests(port);
-    // These targets are granted: a name without an address, alone and with a second request after it, and a name for
+    // These targets are granted: a name that cannot be resolved, alone and followed by a second request, and a name for
     // the machine itself.
     let granted = [
         "CONNECT a.invalid:443 HTTP/1.1\r\n\r\n".to_owned(),

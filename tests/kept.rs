@@ -212,7 +212,7 @@ fn builders_code_never_changes_compiled_modules_of_the_interpreter() {
     bench.write("forge.py", forge);
     script(&bench, &[("build", "cp forge.py src/mod.py")]);
     run_scripted(&bench).ends(0).says("verified     judge");
-    // If a builder comes first, no cache of the stages is kept.
+    // If a builder has already changed a file, new compiled modules of the interpreter are discarded at the end of the stage.
     let first = self::bench(&[
         ("build", BUILDER),
         ("test", &tool("python3 -c 'import colorsys'; python3 src/mod.py; true")),

@@ -1,8 +1,8 @@
 //! A run of forty turns is killed after each of its records, and while it waits for the answer of each turn. After a
 //! resume it ends as an undisturbed run does, and no answer is paid for twice.
 //!
-//! The witness is the log of the provider. It chooses its answers by the content of a request, not by its number, so a
-//! repeated request gets the same answer again and is found in the log.
+//! The witness is the log of the provider. The provider chooses an answer by the content of the request, not by its
+//! number, so a repeated request gets the same answer again and is found in the log.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 

@@ -139,7 +139,8 @@ fn no_command_prints_what_a_terminal_obeys() {
         assert_eq!(strange, None, "{words:?}: {printed:?}");
         assert!(!printed.is_empty(), "{words:?}");
     }
-    // The output for Graphviz and programs still contains the texts, with escaped characters.
+    // The output for Graphviz and for programs still contains the complete texts. In DOT, control characters are
+    // escaped.
     let dot = bench.glovebox(&["graph", "pipeline.dot", "--format", "dot"]).ends(0).stdout.clone();
     assert!(dot.contains("a\\\\x1b[2J"), "{dot}");
     let json = bench.glovebox(&["graph", "pipeline.dot", "--format", "json"]).json();

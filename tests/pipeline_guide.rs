@@ -16,7 +16,7 @@ use workbench::{Answer, Workbench, is_on_this_machine, not_run};
 const SCENARIO: &str = "scripts/scenarios/check.sh";
 /// A line that no stage can guess.
 const SECRET: &str = "forty-two apples in a wicker basket";
-/// A stand-in for `go` that builds only a file without the mistake.
+/// A stand-in for `go`. It builds `main.go` only if the file contains `func main`.
 const GO: &str = "#!/bin/sh\ncd \"${2:-.}\" && grep -q 'func main' main.go || { echo 'main.go:1: undefined: man' >&2; exit 1; }\n\
                   cp main.go app\n";
 

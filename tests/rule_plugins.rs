@@ -122,7 +122,7 @@ fn a_component_that_imports_anything_is_no_rules() {
 fn a_component_whose_parts_call_each_other_runs() {
     let bench = bench(&guests::build("nested"), "");
     bench.glovebox(&["check", "pipeline.dot"]).ends(0).never_says("acme.house");
-    // The same component with another byte, so that the inner part does not accept the graph.
+    // A changed component, whose inner part expects another first byte of the graph.
     let wat = std::fs::read_to_string(guests::folder().join("nested/component.wat")).unwrap();
     let broken = wat::parse_str(wat.replace("(i32.const 0x7b)", "(i32.const 0x7c)")).unwrap();
     std::fs::write(bench.project().join("house.wasm"), broken).unwrap();

@@ -157,7 +157,8 @@ fn a_command_verifies_a_journal_once_and_a_list_of_runs_verifies_none() {
 #[test]
 fn records_that_are_added_to_a_run_of_ones_own_are_not_acted_on() {
     let bench = bench();
-    // A run that its owner published, for example in a bug report, returns with a changed record.
+    // An attacker changes records of a run that its owner published, for example in a bug report. Record 1 stays as it
+    // is.
     forge(&bench, "x", |event| match event.contains("\"kind\":\"run.started\"") {
         true => event.to_owned(),
         false => event.replace("src/hello.txt", "src/other.txt"),
@@ -279,7 +280,8 @@ fn no_command_is_shown_the_key_or_the_runs() {
         assert_ne!(answer.code, 0, "{}", read.display());
         answer.says("commands cannot see");
     }
-    // The probe works: next to the folders that may be read, neither of the two places exists for the command.
+    // Exit code 47 shows that the command could read the granted folder, and that neither the key nor the hold-out
+    // exists for the command.
     run(&open).ends(1).says("47");
 }
 
@@ -320,7 +322,7 @@ fn runs_of_any_folder_are_in_no_later_run() {
     }
     let third = bench.run_text("three", "look/tool.stdout.txt");
     assert!(!third.contains("one/"), "{third}");
-    // The probe works: without a journal the folder is an ordinary one, so its copy of a hold-out is found.
+    // A control: without a journal the folder is an ordinary one, so its copy of a hold-out is found.
     std::fs::remove_file(bench.project().join("glovebox.toml")).unwrap();
     std::fs::rename(bench.project().join("kept/elsewhere/holdouts"), bench.project().join("kept/holdouts")).unwrap();
     let copied = bench.glovebox(&["run", "pipeline.dot", "--run-id", "four"]);

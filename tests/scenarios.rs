@@ -34,7 +34,8 @@ look socket sh -c 'cat /run/glovebox/*'
 printf '%s\n' "$found" | sed -n "s/^\(plain \|marks \)\{0,1\}$1\( = \| \)//p" | head -n 1
 "#;
 
-/// One style: the example, the program of the thief, and the changes that remove `subject` from the suite.
+/// One style: the example, a text that only its hold-outs contain, the program that looks up the answers, and the
+/// changes that remove `subject` from the suite.
 struct Style {
     example: &'static str,
     mark: &'static str,
@@ -187,7 +188,7 @@ fn nothing_that_a_careless_suite_holds_is_found_by_the_program_under_test() {
     assert_eq!(ways(false), all, "beside the hold-outs every way leads to them");
 }
 
-/// The summary shows hundreds of files of a build as one line, without the files that a refusal already shows.
+/// Files that the program under test leaves are one line in the summary, however many there are.
 #[test]
 fn what_the_program_under_test_leaves_is_one_line() {
     let bench = place(SHELL.example);

@@ -26,7 +26,7 @@ fn act(channel: &'static str, script: &str, hints: &[usize]) -> Act {
     Act { channel, script: script.to_owned(), hints: hints.to_vec() }
 }
 
-/// Returns the channels that can carry any number. No program prints a public hint.
+/// Returns the channels that can carry any number, each with its program. None of the programs prints a public hint.
 fn channels(secret: usize) -> [(&'static str, String); 20] {
     let word = ["apples", "pears", "plums", "figs", "limes", "kiwis"][secret % SECRETS];
     let signal = [9, 15, 11, 6, 1, 3][secret % SECRETS];

@@ -1,9 +1,9 @@
 //! Misbehaving components, built from text: endless loops, excessive use of resources, traps, false claims and floods
 //! of output.
 //!
-//! Each folder in this folder is a behaviour. `guest.wat` contains fields of a core module. They are combined with
-//! `prelude.wat` to a component of `world.wit`. `component.wat` is a complete component. No compiler for another target
-//! is needed.
+//! Each folder next to this file defines one behaviour. `guest.wat` contains fields of a core module. They are combined
+//! with `prelude.wat` into a component of the world in `world.wit`. `component.wat` is a complete component. No
+//! compiler for another target is needed.
 
 #![allow(dead_code, unreachable_pub)] // Each suite that includes this file uses a different part of it.
 
