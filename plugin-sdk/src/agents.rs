@@ -9,10 +9,10 @@ use crate::bindings::glovebox::plugin::agents::Task;
 
 /// Longest wait for an event, in milliseconds.
 const WAIT_MS: u32 = 500;
-/// Most events at a time.
+/// Maximum number of events at a time.
 const EVENTS_MAX: u32 = 64;
 
-/// The programs that this stage may start: the one that its node names, if a model of a provider answers in this run.
+/// Returns the programs that this stage may start: the one that its node names, if a model of a provider answers in this run.
 pub fn backends() -> Vec<String> {
     agents::backends()
 }

@@ -2,7 +2,7 @@
 //!
 //! Matching takes time linear in pattern times path, so no pattern that a model writes can stall a stage.
 
-/// Most alternatives of a pattern with `{…}`.
+/// Maximum number of alternatives of a pattern with `{…}`.
 const ALTERNATIVES_MAX: usize = 64;
 
 /// A compiled pattern.

@@ -17,7 +17,7 @@ pub fn is_searched(name: &str) -> bool {
     !name.starts_with('.') && name != "node_modules"
 }
 
-/// True for `test_a.py`, `a.spec.ts`, `__tests__`.
+/// Returns true for `test_a.py`, `a.spec.ts`, `__tests__`.
 fn is_of_tests(name: &str) -> bool {
     name.split(|character: char| !character.is_alphanumeric()).any(|part| TESTS.contains(&part))
 }

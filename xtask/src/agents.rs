@@ -162,7 +162,7 @@ impl<'a> Drive<'a> {
         ])
     }
 
-    /// A run whose model calls these tools, one after the other.
+    /// Returns a run whose model calls these tools, one after the other.
     fn run(&self, id: &str, calls: &[String]) -> Step<Output> {
         let project = self.folder.join("project");
         let root = project.display().to_string();

@@ -55,7 +55,7 @@ fn run_in(folder: &Path) -> Step<()> {
     Ok(())
 }
 
-/// The folder where cargo puts its builds.
+/// Returns the folder where cargo puts its builds.
 fn target_directory() -> Step<PathBuf> {
     let metadata = capture(cargo(&repository()).args(["metadata", "--format-version", "1", "--no-deps", "--offline"]))?;
     let folder = metadata.split("\"target_directory\":\"").nth(1).and_then(|rest| rest.split('"').next());

@@ -14,7 +14,7 @@ const PROGRAM: &str = "/usr/bin/bwrap";
 /// Lays the folder of the package over the system's, and becomes the rest.
 const MOUNT: &str = r#"mount -t overlay overlay -o "ro,lowerdir=$1:/usr/bin" /usr/bin && shift && exec "$@""#;
 
-/// The command, so that it finds [`PROGRAM`]; unchanged where the system has it. Without it the command runs all the same, and each test
+/// Returns the command, so that it finds [`PROGRAM`]; unchanged where the system has it. Without it the command runs all the same, and each test
 /// of the tier says that it was not run.
 pub(crate) fn beside(command: Command) -> Command {
     if Path::new(PROGRAM).exists() {
@@ -29,7 +29,7 @@ pub(crate) fn beside(command: Command) -> Command {
     }
 }
 
-/// The folder with the program, unpacked once.
+/// Returns the folder with the program, unpacked once.
 fn unpacked() -> Step<PathBuf> {
     let folder = repository().join("target/bubblewrap");
     let programs = folder.join("usr/bin");
@@ -40,7 +40,7 @@ fn unpacked() -> Step<PathBuf> {
     Ok(programs)
 }
 
-/// The name of this machine's release, whose libraries the program fits.
+/// Returns the name of this machine's release, whose libraries the program fits.
 fn release() -> Step<String> {
     let file = Path::new("/etc/os-release");
     let text = at(file, fs::read_to_string(file))?;
@@ -48,7 +48,7 @@ fn release() -> Step<String> {
     name.map(|name| name.trim_matches('"').to_owned()).ok_or_else(|| "this is no Debian machine".to_owned())
 }
 
-/// True if a mount namespace of this kind can be made and the program starts in it.
+/// Returns true if a mount namespace of this kind can be made and the program starts in it.
 fn tried(folder: &Path) -> Step<()> {
     let own = Path::new("/proc/self");
     if at(own, fs::metadata(own))?.uid() != 0 {
@@ -60,7 +60,7 @@ fn tried(folder: &Path) -> Step<()> {
     if ended.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&ended.stderr).trim().to_owned()) }
 }
 
-/// The command in a mount namespace with the folder over the system's.
+/// Returns the command in a mount namespace with the folder over the system's.
 fn behind(folder: &Path, command: &Command) -> Command {
     let mut outer = Command::new("unshare");
     outer.args(["--mount", "--propagation", "private", "sh", "-c", MOUNT, "sh"]).arg(folder);

@@ -66,7 +66,7 @@ fn build_first_party(names: &[&str], std_flags: &[String], target_folder: &Path)
     demand(&mut cargo)
 }
 
-/// The registry's folder, whose path would otherwise be in panic messages of the components.
+/// Returns the registry's folder, whose path would otherwise be in panic messages of the components.
 fn cargo_home() -> Option<String> {
     let given = std::env::var("CARGO_HOME").ok();
     given.or_else(|| std::env::var("HOME").ok().map(|home| format!("{home}/.cargo")))

@@ -99,7 +99,7 @@ fn build_components(arguments: &[String]) -> Step {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The repository's root folder.
+/// Returns the repository's root folder.
 fn repository() -> PathBuf {
     let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     manifest.parent().map_or(manifest.clone(), PathBuf::from)

@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 /// The installed release, whose options this file uses.
 const VERSION: &str = "^27";
 
-/// The folder that the tool is installed in.
+/// Returns the folder that the tool is installed in.
 fn folder() -> PathBuf {
     repository().join("target/mutants")
 }

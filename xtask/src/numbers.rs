@@ -84,7 +84,7 @@ impl Count {
     }
 }
 
-/// True for `&str`, `String`, references to these, and an `Option` of one.
+/// Returns true for `&str`, `String`, references to these, and an `Option` of one.
 fn is_string(kind: &syn::Type) -> bool {
     match kind {
         syn::Type::Reference(reference) => is_string(&reference.elem),
@@ -193,7 +193,7 @@ fn count(text: &str) -> Result<Count, syn::Error> {
     Ok(found)
 }
 
-/// True for files that hold no production code.
+/// Returns true for files that hold no production code.
 fn is_test_file(path: &Path) -> bool {
     path.iter().any(|part| {
         let part = part.to_string_lossy();
@@ -214,7 +214,7 @@ fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) -> Step<()> {
     Ok(())
 }
 
-/// The crate a file belongs to: the folder above its last `src`.
+/// Returns the crate a file belongs to: the folder above its last `src`.
 fn crate_of(path: &Path) -> String {
     let text = path.to_string_lossy();
     text.rsplit_once("/src/").map_or(text.as_ref(), |(folder, _)| folder).to_owned()

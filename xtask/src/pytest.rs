@@ -10,7 +10,7 @@ use std::process::Command;
 /// The installed release, whose options the example uses.
 const PYTEST: &str = "pytest>=8,<10";
 
-/// The folder of the virtual environment.
+/// Returns the folder of the virtual environment.
 fn folder() -> PathBuf {
     repository().join("target/pytest")
 }

@@ -12,7 +12,7 @@ pub(crate) const FOLDERS: [&str; 4] = ["plugins", "plugin-sdk", "runtime/schema"
 /// The file beside the components that has the digest.
 pub(crate) const FILE: &str = "sources";
 
-/// The digest of these folders' names and contents. It is compared on one machine only, so the standard hash will do.
+/// Returns the digest of these folders' names and contents. It is compared on one machine only, so the standard hash will do.
 pub(crate) fn digest(repository: &Path) -> io::Result<String> {
     let mut hasher = DefaultHasher::new();
     for folder in FOLDERS {

@@ -78,7 +78,7 @@ fn installed_source() -> Step<Option<PathBuf>> {
     Ok(library.join("sysroot/Cargo.toml").is_file().then_some(library))
 }
 
-/// The C library's package, or a WASI sysroot that `WASI_SYSROOT` names.
+/// Returns the C library's package, or a WASI sysroot that `WASI_SYSROOT` names.
 fn installed_libc() -> Option<PathBuf> {
     let named = std::env::var_os("WASI_SYSROOT").map(|root| PathBuf::from(root).join("lib"));
     let folders = named.into_iter().chain([PathBuf::from("/usr/lib")]);

@@ -115,7 +115,7 @@ impl<'a> AgentLoop<'a> {
         }
     }
 
-    /// True for an answer without text and calls, before anything was declared. It does not end a stage.
+    /// Returns true for an answer without text and calls, before anything was declared. It does not end a stage.
     fn is_silent(&self, response: &Response) -> bool {
         let is_nothing = |part: &Part| match part.kind.as_str() {
             "text" => part.text.trim().is_empty(),
@@ -135,7 +135,7 @@ impl<'a> AgentLoop<'a> {
         }
     }
 
-    /// True if the model has declared that it will not succeed.
+    /// Returns true if the model has declared that it will not succeed.
     fn gives_up(&self) -> bool {
         self.declared.as_ref().is_some_and(Declaration::gives_up)
     }
@@ -181,7 +181,7 @@ impl<'a> AgentLoop<'a> {
         }
     }
 
-    /// The plan that was declared, or that stands in the last answer.
+    /// Returns the plan that was declared, or that stands in the last answer.
     fn found(&mut self) -> PlanInAnswer {
         let declared = self.declared.as_mut().and_then(|declared| declared.plan.take());
         declared.map_or_else(|| planned::from_answer(&self.said), PlanInAnswer::Plan)

@@ -7,9 +7,9 @@
 use crate::picture::{IMAGE, PICTURE_WEIGHT, fields_shown, pictures_of};
 use glovebox_plugin_sdk::llm::{Message, Part};
 
-/// Most times that a conversation is shortened in one attempt.
+/// Maximum number of times that a conversation is shortened in one attempt.
 pub(crate) const COMPACTIONS_MAX: u32 = 8;
-/// Longest line of the list, in characters.
+/// Maximum length of a line of the list, in characters.
 const LINE_CHARS_MAX: usize = 300;
 
 const HEAD: &str = "Earlier turns of this conversation were removed to make room. The list below is a record of them, oldest first, and no \
@@ -73,12 +73,12 @@ fn bytes(message: &Message) -> usize {
     message.parts.iter().map(weight).sum()
 }
 
-/// True for the list of an earlier time.
+/// Returns true for the list of an earlier time.
 fn is_list(message: &Message) -> bool {
     message.role == "user" && message.parts.first().is_some_and(|part| part.text.starts_with(HEAD))
 }
 
-/// The lines that stand for a message. Messages behind it have the results of its calls.
+/// Returns the lines that stand for a message. Messages behind it have the results of its calls.
 fn lines(message: &Message, behind: &[&Message]) -> Vec<String> {
     if is_list(message) {
         return message.whole_text().lines().skip(1).map(str::to_owned).collect();
@@ -96,7 +96,7 @@ fn lines(message: &Message, behind: &[&Message]) -> Vec<String> {
     message.parts.iter().filter_map(line).collect()
 }
 
-/// The word for the end of a call.
+/// Returns the word for the end of a call.
 fn end_of(call: &Part, behind: &[&Message]) -> &'static str {
     let id = call.field("id");
     let mut results = behind.iter().flat_map(|message| &message.parts).filter(|part| part.kind == "tool-result");
@@ -117,7 +117,7 @@ fn short(text: &str) -> String {
     first.iter().chain(&[' ', '…', ' ']).chain(last).collect()
 }
 
-/// The list, without its first lines where it would be too long.
+/// Returns the list, without its first lines where it would be too long.
 fn listed(lines: &[String], bytes_max: usize) -> String {
     let mut left = bytes_max;
     let fits = |line: &&String| {
@@ -133,7 +133,7 @@ fn listed(lines: &[String], bytes_max: usize) -> String {
     std::iter::once(HEAD).chain(lines).collect::<Vec<_>>().join("\n")
 }
 
-/// A message as a reader of the artifact sees it.
+/// Returns a message as a reader of the artifact sees it.
 fn written(message: &Message) -> String {
     let part = |part: &Part| {
         let about: Vec<String> = fields_shown(part).map(|(name, value)| format!(" {name}={value}")).collect();

@@ -98,7 +98,7 @@ impl ContextUse {
         control::emit("warning", &json!({ "context_tokens": tokens }));
     }
 
-    /// The room of a conversation after compaction.
+    /// Returns the room of a conversation after compaction.
     fn room(self) -> Room {
         Room::for_context(self.tokens_max.unwrap_or(CONTEXT_TOKENS))
     }

@@ -9,10 +9,10 @@ use std::fs::{self, DirEntry, File};
 use std::io::Read;
 use std::path::Path;
 
-/// Most bytes of all documents together (coding-agent-loop specification §6.5).
+/// Maximum number of bytes of all documents together (coding-agent-loop specification §6.5).
 const BYTES_MAX: usize = 32 << 10;
 
-/// Most bytes of a character: so many more are read to see that there is more.
+/// Maximum number of bytes of a character: so many more are read to see that there is more.
 const CHARACTER_BYTES_MAX: usize = 4;
 
 /// Texts that would begin or end the mark around a document.
@@ -23,7 +23,7 @@ const MARKS: [&str; 2] = ["<project-notes", "</project-notes"];
 pub(crate) struct Maker<'a>(pub(crate) &'a str);
 
 impl Maker<'_> {
-    /// The documents for its models, the common one first.
+    /// Returns the documents for its models, the common one first.
     fn names(self) -> impl Iterator<Item = &'static str> {
         let own = match self.0 {
             "anthropic" => Some("CLAUDE.md"),
@@ -56,7 +56,7 @@ impl Sight {
     }
 }
 
-/// The documents as a part of the system prompt; nothing where there are none.
+/// Returns the documents as a part of the system prompt; nothing where there are none.
 pub(crate) fn section(root: &Path, sight: Sight, maker: Maker<'_>) -> String {
     let mut left = BYTES_MAX;
     let mut text = String::new();
@@ -98,7 +98,7 @@ impl fmt::Display for EscapedText<'_> {
     }
 }
 
-/// The beginning of a file, as far as it is text.
+/// Returns the beginning of a file, as far as it is text.
 fn read(file: &Path, sight: Sight, bytes_max: usize) -> Option<String> {
     if !sight.has(file) {
         return None;

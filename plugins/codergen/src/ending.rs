@@ -6,9 +6,9 @@
 use glovebox_plugin_sdk::llm::{Message, Part};
 use glovebox_plugin_sdk::{Outcome, Stage, Status, Value};
 
-/// Most characters of the answer in the context (spec §4.5). The fan-in gets the whole answer of a branch.
+/// Maximum number of characters of the answer in the context (spec §4.5). The fan-in gets the whole answer of a branch.
 const RESPONSE_CHARS_MAX: usize = 200;
-/// Most characters of the answer in the notes of a branch that failed.
+/// Maximum number of characters of the answer in the notes of a branch that failed.
 const NOTES_CHARS_MAX: usize = 2000;
 /// The key of the answer in the context.
 const LAST_RESPONSE: &str = "last_response";
@@ -50,7 +50,7 @@ pub(crate) fn declared(message: &Message) -> Result<Option<Declaration>, String>
     }
 }
 
-/// True for an answer with an `outcome` part, which is meant as a declaration whatever else the answer asks for.
+/// Returns true for an answer with an `outcome` part, which is meant as a declaration whatever else the answer asks for.
 pub(crate) fn is_explicit(message: &Message) -> bool {
     message.parts.iter().any(|part| part.kind == "outcome")
 }
@@ -62,13 +62,13 @@ pub(crate) struct StageAnswer<'a> {
 }
 
 impl StageAnswer<'_> {
-    /// The part of it for the context.
+    /// Returns the part of it for the context.
     fn told(&self) -> String {
         let chars_max = if is_of_branch(self.stage) { usize::MAX } else { RESPONSE_CHARS_MAX };
         self.response.chars().take(chars_max).collect()
     }
 
-    /// The branch that a judge at a fan-in chose: the only candidate in the last line of its answer.
+    /// Returns the branch that a judge at a fan-in chose: the only candidate in the last line of its answer.
     fn choice(&self) -> Option<&str> {
         let is_part = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
         let line =
@@ -93,7 +93,7 @@ fn is_of_branch(stage: &Stage) -> bool {
 }
 
 impl Declaration {
-    /// True if it says that the stage does not succeed.
+    /// Returns true if it says that the stage does not succeed.
     pub(crate) fn gives_up(&self) -> bool {
         matches!(self.status, Status::Fail | Status::Retry)
     }

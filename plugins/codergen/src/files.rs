@@ -82,7 +82,7 @@ impl Workspace {
         })
     }
 
-    /// The path relative to the workspace; none if it is absolute and not below one of the workspace's own paths.
+    /// Returns the path relative to the workspace; none if it is absolute and not below one of the workspace's own paths.
     fn within<'p>(&self, NamedPath(path): NamedPath<'p>) -> Option<WorkspacePath<'p>> {
         if !path.starts_with('/') {
             return Some(WorkspacePath(path));
@@ -162,7 +162,7 @@ impl Workspace {
         Ok(format!("replaced {count} in `{path}`"))
     }
 
-    /// A whole file.
+    /// Returns a whole file.
     pub(crate) fn text(&self, path: WorkspacePath<'_>) -> Result<String, String> {
         utf8(path, self.bytes(path)?)
     }

@@ -7,7 +7,7 @@
 use crate::path::WorkspacePath;
 use std::collections::{HashSet, VecDeque};
 
-/// Most bytes of served text that count; the oldest reads are forgotten first. A context of a million tokens has about as many.
+/// Maximum number of bytes of served text that count; the oldest reads are forgotten first. A context of a million tokens has about as many.
 const SERVED_BYTES_MAX: usize = 4 << 20;
 
 /// The text that the model got of a file: numbered, and cut where it was too long.
@@ -143,7 +143,7 @@ impl ReadAnswer {
         self.path.len() + self.shown.len()
     }
 
-    /// The lines that have a number. The line behind a mark such as `[12 characters left out]` has lost its beginning.
+    /// Returns the lines that have a number. The line behind a mark such as `[12 characters left out]` has lost its beginning.
     fn lines(&self) -> impl Iterator<Item = NumberedLine<'_>> {
         let mut is_cut = false;
         let whole = self.shown.split('\n').filter(move |line| {
@@ -157,7 +157,7 @@ impl ReadAnswer {
 }
 
 impl<'a> Content<'a> {
-    /// True when every non-empty line carries a number.
+    /// Returns true when every non-empty line carries a number.
     pub(crate) fn looks_numbered(self) -> bool {
         let mut lines = self.0.lines().filter(|line| !line.trim().is_empty()).peekable();
         lines.peek().is_some() && lines.all(|line| Content(line).numbered().is_some())

@@ -180,7 +180,7 @@ impl<'a> Hunk<'a> {
     }
 }
 
-/// The text with every hunk applied, in order.
+/// Returns the text with every hunk applied, in order.
 fn changed(text: &str, hunks: &[Hunk<'_>]) -> Result<String, String> {
     let mut lines: Vec<&str> = text.lines().collect();
     let mut from = 0;

@@ -7,10 +7,10 @@ use base64::engine::general_purpose::STANDARD;
 use glovebox_plugin_sdk::llm::{Message, Part};
 use std::fmt::Display;
 
-/// Most bytes of one picture, and of all pictures of a conversation. The host has the same bounds.
+/// Maximum number of bytes of one picture, and of all pictures of a conversation. The host has the same bounds.
 pub(crate) const PICTURE_BYTES_MAX: usize = 3_932_160;
 const ALL_BYTES_MAX: usize = 10 << 20;
-/// Most pictures of a conversation.
+/// Maximum number of pictures of a conversation.
 const PICTURES_MAX: usize = 20;
 /// Largest width and height: the strictest provider refuses the whole conversation for a larger one.
 const SIDE_MAX: u32 = 8_000;
@@ -66,7 +66,7 @@ impl Picture {
         Ok(format!("`{path}`: {media_type}, {bytes} bytes{size}"))
     }
 
-    /// True if it reaches to its end. What stands behind that is not looked at.
+    /// Returns true if it reaches to its end. What stands behind that is not looked at.
     fn is_whole(&self) -> bool {
         match (self.media_type, &*self.bytes) {
             ("image/png", bytes) => ends_with_iend(bytes),
@@ -80,7 +80,7 @@ impl Picture {
         }
     }
 
-    /// True if a conversation has room for it.
+    /// Returns true if a conversation has room for it.
     ///
     /// # Errors
     /// A sentence for the model.
@@ -97,24 +97,24 @@ impl Picture {
         ))
     }
 
-    /// The part that shows it to the model, beside the result of a call.
+    /// Returns the part that shows it to the model, beside the result of a call.
     pub(crate) fn part(&self, call_id: &str) -> Part {
         let part = Part::new(IMAGE, "").with("call-id", call_id).with("media-type", self.media_type);
         part.with(DATA, STANDARD.encode(&self.bytes))
     }
 }
 
-/// Bytes of the picture of a part.
+/// Returns bytes of the picture of a part.
 fn length(part: &Part) -> usize {
     part.field(DATA).map_or(0, |data| data.len() / 4 * 3)
 }
 
-/// The fields of a part that people read: all but a picture's bytes.
+/// Returns the fields of a part that people read: all but a picture's bytes.
 pub(crate) fn fields_shown(part: &Part) -> impl Iterator<Item = &(String, String)> {
     part.fields.iter().filter(|(name, _)| part.kind != IMAGE || name != DATA)
 }
 
-/// The pictures that a message has for a call.
+/// Returns the pictures that a message has for a call.
 pub(crate) fn pictures_of(messages: &[&Message], call_id: Option<&str>) -> usize {
     let parts = messages.iter().flat_map(|message| &message.parts);
     parts.filter(|part| part.kind == IMAGE && part.field("call-id") == call_id).count()
@@ -134,7 +134,7 @@ fn is_side(side: &u32) -> bool {
     (1..=SIDE_MAX).contains(side)
 }
 
-/// True if the chunks of a PNG lead to its last one.
+/// Returns true if the chunks of a PNG lead to its last one.
 fn ends_with_iend(bytes: &[u8]) -> bool {
     let mut rest = bytes.get(8..).unwrap_or_default();
     while let [a, b, c, d, kind @ ..] = rest {

@@ -10,7 +10,7 @@ const KEYS: &str = "verification-keys";
 /// The name of a plan in an answer.
 const PLAN: &str = "verification_plan";
 
-/// The part of the prompt about the plan.
+/// Returns the part of the prompt about the plan.
 pub(crate) fn request(allowed: &str) -> String {
     let list: String = allowed.lines().map(|prefix| format!("- {prefix}\n")).collect();
     format!(
@@ -43,13 +43,13 @@ pub(crate) enum PlanInAnswer {
 }
 
 impl PlanInAnswer {
-    /// The plan, if there is one.
+    /// Returns the plan, if there is one.
     pub(crate) fn into_plan(self) -> Option<Value> {
         if let Self::Plan(plan) = self { Some(plan) } else { None }
     }
 }
 
-/// The last plan of an answer: a JSON object with `verification_plan`, as the whole answer or as a code block.
+/// Returns the last plan of an answer: a JSON object with `verification_plan`, as the whole answer or as a code block.
 pub(crate) fn from_answer(text: &str) -> PlanInAnswer {
     let blocks = text.split("```").skip(1).step_by(2).map(|block| match block.split_once('\n') {
         Some((language, rest)) if !language.trim_start().starts_with('{') => rest,

@@ -10,7 +10,7 @@ use glovebox_plugin_sdk::{Outcome, Stage, agents, control, json};
 /// The end of every program's prompt.
 const ENDING: &str = "End your last message with a line `OUTCOME: SUCCESS`, or `OUTCOME: FAIL` and the reason when the task is not done.";
 
-/// The program that the node names, where it is started in this run.
+/// Returns the program that the node names, where it is started in this run.
 pub(crate) fn for_stage(stage: &Stage) -> Option<String> {
     let named = stage.attribute("agent.backend")?;
     agents::backends().into_iter().find(|program| program == named.trim())
@@ -39,7 +39,7 @@ pub(crate) fn run(stage: &Stage, program: &str) -> Outcome {
     }
 }
 
-/// The rules for the program: its write scope, git, and how to end.
+/// Returns the rules for the program: its write scope, git, and how to end.
 fn rules(stage: &Stage) -> String {
     let scope =
         prompt::write_rule(stage).map(|rule| format!("{rule}. Other changes are set aside and fail the stage.\n"));

@@ -4,7 +4,7 @@ use crate::planned;
 use glovebox_plugin_sdk::{Failure, Stage, WriteScope};
 use std::fmt;
 
-/// Most characters of an earlier failure's reason.
+/// Maximum number of characters of an earlier failure's reason.
 const FEEDBACK_CHARS_MAX: usize = 2200;
 
 const STAGE: &str = "\
@@ -62,7 +62,7 @@ pub(crate) fn system(stage: &Stage, schema: Option<&str>) -> String {
     text
 }
 
-/// The rule about the stage's write scope; none if the stage may write the whole workspace.
+/// Returns the rule about the stage's write scope; none if the stage may write the whole workspace.
 pub(crate) fn write_rule(stage: &Stage) -> Option<String> {
     let scope = stage.write_scope();
     (!scope.is_whole()).then(|| format!("You may write {scope}"))

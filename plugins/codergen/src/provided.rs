@@ -25,7 +25,7 @@ impl ProvidedTools {
         &self.0
     }
 
-    /// True for the name of such a tool, offered or not.
+    /// Returns true for the name of such a tool, offered or not.
     pub(crate) fn has(name: &str) -> bool {
         name.starts_with(PREFIX)
     }

@@ -49,7 +49,7 @@ impl Questions {
         })
     }
 
-    /// The question about the plan in an answer; none if a verification stage could run that plan.
+    /// Returns the question about the plan in an answer; none if a verification stage could run that plan.
     pub(crate) fn about(&self, found: &PlanInAnswer) -> Option<Question> {
         let problems = match found {
             PlanInAnswer::Nothing => {

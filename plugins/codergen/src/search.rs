@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Most files and folders that one walk visits.
+/// Maximum number of files and folders that one walk visits.
 const ENTRIES_MAX: usize = 50_000;
 
 /// The arguments of `grep`.
@@ -70,7 +70,7 @@ fn walk(root: &Path, below: WorkspacePath<'_>) -> Result<BTreeSet<String>, Strin
     Ok(files)
 }
 
-/// The text before every path below a folder: empty for the root, else ending in `/`.
+/// Returns the text before every path below a folder: empty for the root, else ending in `/`.
 fn prefix(below: WorkspacePath<'_>) -> String {
     below.names().map(|part| format!("{part}/")).collect()
 }

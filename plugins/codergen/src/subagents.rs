@@ -13,7 +13,7 @@ use crate::truncate;
 use glovebox_plugin_sdk::llm::{Message, Part, Request, Response, ToolDef};
 use glovebox_plugin_sdk::{WriteScope, control};
 
-/// Most subagents of one attempt.
+/// Maximum number of subagents of one attempt.
 const AGENTS_MAX: usize = 16;
 
 const SPAWN: &str = "spawn_agent";
@@ -62,7 +62,7 @@ impl Subagents {
         Self { stage, notes, context, count: 0, open: Vec::new() }
     }
 
-    /// True for a call of one of these tools.
+    /// Returns true for a call of one of these tools.
     pub(crate) fn has(call: &Part) -> bool {
         TOOLS.iter().any(|(name, ..)| call.field("name") == Some(name))
     }
@@ -197,7 +197,7 @@ impl Subagent {
     }
 }
 
-/// The text of a last answer. A truncated answer is an error.
+/// Returns the text of a last answer. A truncated answer is an error.
 fn answer(response: &Response) -> Result<String, String> {
     match response.finish.as_str() {
         "length" => Err("its answer was cut off at its length limit".to_owned()),

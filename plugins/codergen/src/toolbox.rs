@@ -193,12 +193,12 @@ impl Toolbox {
         }
     }
 
-    /// True if the stage runs commands.
+    /// Returns true if the stage runs commands.
     pub(crate) fn has_commands(&self) -> bool {
         self.shell.is_some()
     }
 
-    /// The folder a search is for; the root when none is named.
+    /// Returns the folder a search is for; the root when none is named.
     fn folder<'a>(&self, arguments: &'a Arguments) -> Result<WorkspacePath<'a>, String> {
         let named = NamedPath(arguments.optional_text(Argument::Path)?.unwrap_or_default());
         self.workspace.locate(FileUse::List, named)

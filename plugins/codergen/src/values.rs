@@ -10,7 +10,7 @@ const RESULTS: &str = "parallel.results";
 const RESULTS_BYTES_MIN: usize = 1024;
 /// Characters of one answer where the model names no number.
 const CHARS_DEFAULT: usize = 10_000;
-/// Most characters of one answer.
+/// Maximum number of characters of one answer.
 const CHARS_MAX: usize = 50_000;
 
 /// Keys and texts: of a JSON string the string, else the JSON.

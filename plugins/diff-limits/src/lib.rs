@@ -11,7 +11,7 @@ use limits::{ChangeList, Limits, Totals};
 
 /// The entry of the stage's input with the host's list.
 const ENTRY: &str = "changes";
-/// Most files that a reason names.
+/// Maximum number of files that a reason names.
 const NAMED_MAX: usize = 5;
 
 struct DiffLimits;

@@ -147,7 +147,7 @@ impl Place {
     }
 }
 
-/// The first of some files.
+/// Returns the first of some files.
 fn named(files: &[&ChangedFile]) -> String {
     let one = |file: &&ChangedFile| match file {
         ChangedFile { path, uncounted: Some(_), .. } => format!("`{path}` (not counted)"),

@@ -6,7 +6,7 @@ use std::fs::{self, FileTimes, OpenOptions};
 use std::io::{Read, Write};
 use std::time::{Duration, SystemTime};
 
-/// Most bytes that are tried to be written, and most entries.
+/// Maximum number of bytes that are tried to be written, and most entries.
 const BOMB_BYTES: usize = 8 << 20;
 const BOMB_ENTRIES: usize = 2_000;
 

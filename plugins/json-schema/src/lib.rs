@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// Longest file that is checked.
 const FILE_BYTES_MAX: usize = 4 << 20;
-/// Longest reason, in characters: a message may quote a whole `enum` of the schema.
+/// Maximum length of a reason, in characters: a message may quote a whole `enum` of the schema.
 const REASON_CHARS_MAX: usize = 2000;
 
 struct JsonSchema;

@@ -57,7 +57,7 @@ impl<'a> Check<'a> {
         Ok(Self { report, tests_min, command: text("command") })
     }
 
-    /// The verdict; a failure on either side.
+    /// Returns the verdict; a failure on either side.
     fn run(&self, stage: &Stage) -> Result<Outcome, Outcome> {
         let Some(command) = self.command else { return self.judge(&self.read()?) };
         let before = files::read_text(self.report, REPORT_BYTES_MAX);

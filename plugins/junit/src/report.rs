@@ -8,9 +8,9 @@ use quick_xml::events::{BytesStart, Event};
 
 /// Deepest nesting of elements.
 const DEPTH_MAX: usize = 64;
-/// Most failed tests that are kept by name.
+/// Maximum number of failed tests that are kept by name.
 const NAMED_MAX: usize = 10;
-/// Longest name of a test, in characters.
+/// Maximum length of a name of a test, in characters.
 const NAME_CHARS_MAX: usize = 200;
 
 /// The sums of a report.
@@ -114,7 +114,7 @@ fn begin(element: &BytesStart<'_>, has_root: &mut bool, depth: usize) -> Result<
     Ok(())
 }
 
-/// The name of a test with that of its class, as one bounded line.
+/// Returns the name of a test with that of its class, as one bounded line.
 fn name(element: &BytesStart<'_>) -> Result<String, String> {
     let (mut class, mut name) = (String::new(), String::new());
     for attribute in element.attributes() {

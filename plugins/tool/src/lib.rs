@@ -7,7 +7,7 @@
 use glovebox_plugin_sdk::exec::{self, Exit};
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, artifact, export, log};
 
-/// Most bytes of the output in the pipeline's context.
+/// Maximum number of bytes of the output in the pipeline's context.
 const CONTEXT_BYTES_MAX: usize = 10 * 1024;
 
 struct Tool;
@@ -81,7 +81,7 @@ impl CommandEnd<'_> {
         }
     }
 
-    /// The beginning of what the command printed, cut at a character's border.
+    /// Returns the beginning of what the command printed, cut at a character's border.
     fn output_head(&self) -> String {
         let mut text = self.exit.stdout.text();
         text.truncate(text.floor_char_boundary(CONTEXT_BYTES_MAX));

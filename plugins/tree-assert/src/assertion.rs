@@ -8,7 +8,7 @@ use regex_lite::Regex;
 
 /// Longest file that `matches` reads.
 pub(crate) const FILE_BYTES_MAX: usize = 4 << 20;
-/// Most files and folders of a tree in which a pattern is looked for.
+/// Maximum number of files and folders of a tree in which a pattern is looked for.
 const ENTRIES_MAX: usize = 50_000;
 
 /// A statement about the tree.
@@ -112,7 +112,7 @@ impl Place {
     }
 }
 
-/// The node at a path; none if nothing is there. A path that the host refuses is an error, never an absent file.
+/// Returns the node at a path; none if nothing is there. A path that the host refuses is an error, never an absent file.
 fn kind(path: &str) -> Result<Option<String>, String> {
     match files::stat(path.trim_end_matches('/')) {
         Ok(node) => Ok(Some(node.kind)),
@@ -123,7 +123,7 @@ fn kind(path: &str) -> Result<Option<String>, String> {
 }
 
 impl Tree {
-    /// The first path that a pattern matches, in the order of the walk.
+    /// Returns the first path that a pattern matches, in the order of the walk.
     fn first(&mut self, pattern: &Pattern) -> Result<Option<&str>, String> {
         let paths = self.walked.get_or_insert_with(walk).as_ref().map_err(|reason| reason.to_owned())?;
         let matched = paths.iter().find(|path| pattern.matches(path.trim_end_matches('/')));

@@ -9,7 +9,7 @@ mod assertion;
 use assertion::{Assertion, Tree};
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, export};
 
-/// Most failures that a reason names.
+/// Maximum number of failures that a reason names.
 const NAMED_MAX: usize = 10;
 
 struct TreeAssert;

@@ -38,17 +38,17 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// A command of the plan; without words if only a shell could run it.
+    /// Creates a command of the plan; without words if only a shell could run it.
     pub(crate) fn planned(line: &str, words: Vec<String>) -> Self {
         Self { line: line.trim().to_owned(), words, source: Source::Plan, is_operators: false, stands_in: false }
     }
 
-    /// A command of the operator, whose form the host has checked.
+    /// Creates a command of the operator, whose form the host has checked.
     fn added(line: &str, source: Source) -> Self {
         Self { source, ..Self::planned(line, exec::words(line).unwrap_or_default()) }
     }
 
-    /// The reason why it cannot start at all.
+    /// Returns the reason why it cannot start at all.
     pub(crate) fn fault(&self) -> Option<Code> {
         self.words.is_empty().then_some(Code::UnsupportedFormat)
     }
@@ -155,7 +155,7 @@ const DOCS_PROGRAMS: [&str; 8] =
 /// Names of scripts and targets that check; also as the first part of a name such as `lint:docs`.
 const CHECKS: [&str; 6] = ["check", "docs", "format", "lint", "spell", "typecheck"];
 
-/// True for a command that checks and builds nothing: `pnpm run check`, `make lint`, `cargo doc`.
+/// Returns true for a command that checks and builds nothing: `pnpm run check`, `make lint`, `cargo doc`.
 fn is_of_docs(words: &[String]) -> bool {
     let mut words = words.iter().map(String::as_str);
     let (program, mut first) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());

@@ -35,7 +35,7 @@ impl Code {
         }
     }
 
-    /// True if the command could not have passed, whatever the code under test does.
+    /// Returns true if the command could not have passed, whatever the code under test does.
     pub(crate) fn is_invalid(self) -> bool {
         !matches!(self, Self::Failed | Self::SequenceIssue)
     }
@@ -69,7 +69,7 @@ impl Cause {
     }
 }
 
-/// The cause of a failure, in a project as it was before the first command. What the run removed leaves the failure what it is.
+/// Returns the cause of a failure, in a project as it was before the first command. What the run removed leaves the failure what it is.
 pub(crate) fn cause(ended: &CommandEnd<'_>, project: &Project) -> Cause {
     let script = || {
         let Script(name) = script_of(ended)?;
@@ -87,7 +87,7 @@ pub(crate) fn cause(ended: &CommandEnd<'_>, project: &Project) -> Cause {
     script().or_else(target).or_else(tests).unwrap_or(Cause { code: Code::Failed, removed: None })
 }
 
-/// The reason why a command that exited with 0 did nothing: its script or all its tests were removed, or never existed.
+/// Returns the reason why a command that exited with 0 did nothing: its script or all its tests were removed, or never existed.
 pub(crate) fn vacuous(ended: &CommandEnd<'_>, ran_no_test: bool, project: &Project) -> Option<Cause> {
     let script = || {
         let Script(name) = if_present(ended.words)?;
@@ -98,7 +98,7 @@ pub(crate) fn vacuous(ended: &CommandEnd<'_>, ran_no_test: bool, project: &Proje
     script().or_else(|| is_removed.then(|| Cause { code: Code::Failed, removed: Some("all test files".to_owned()) }))
 }
 
-/// The script of `npm run lint --if-present`, which ends with 0 without it.
+/// Returns the script of `npm run lint --if-present`, which ends with 0 without it.
 fn if_present(words: &[String]) -> Option<Script<'_>> {
     let words: Vec<&str> = words.iter().map(String::as_str).take_while(|word| *word != "--").collect();
     let [program, rest @ ..] = words.as_slice() else { return None };
@@ -114,7 +114,7 @@ fn if_present(words: &[String]) -> Option<Script<'_>> {
 /// Scripts that npm runs although the project does not define them.
 const DEFAULT_SCRIPTS: [&str; 4] = ["env", "install", "restart", "start"];
 
-/// The script that cannot have run if the project lacks it. An option may choose another folder, so it leaves the question open.
+/// Returns the script that cannot have run if the project lacks it. An option may choose another folder, so it leaves the question open.
 fn script_of<'a>(ended: &CommandEnd<'a>) -> Option<Script<'a>> {
     let words: Vec<&str> = ended.words.iter().map(String::as_str).collect();
     let (manager, script, rest) = match words.as_slice() {
@@ -133,7 +133,7 @@ fn script_of<'a>(ended: &CommandEnd<'a>) -> Option<Script<'a>> {
     (!is_open).then_some(Script(script))
 }
 
-/// The target that make says it has no rule for, if the command asked for it. An option or a variable may choose another makefile, so it
+/// Returns the target that make says it has no rule for, if the command asked for it. An option or a variable may choose another makefile, so it
 /// leaves the question open.
 fn target_of<'a>(ended: &CommandEnd<'a>) -> Option<Target<'a>> {
     let (program, targets) = ended.words.split_first()?;
@@ -143,7 +143,7 @@ fn target_of<'a>(ended: &CommandEnd<'a>) -> Option<Target<'a>> {
     found.map(|target| Target(target))
 }
 
-/// True if a test runner says that there was nothing to run. Pytest says so with its exit code.
+/// Returns true if a test runner says that there was nothing to run. Pytest says so with its exit code.
 fn found_no_tests(ended: &CommandEnd<'_>) -> bool {
     let words: Vec<&str> = ended.words.iter().map(String::as_str).collect();
     let is_pytest =

@@ -43,7 +43,7 @@ export!(
     )
 );
 
-/// The checks of the plan, in a fixed order (decision verification-plan).
+/// Returns the checks of the plan, in a fixed order (decision verification-plan).
 fn verify(stage: &Stage) -> Result<Outcome, Problem> {
     let written = |name: &str| stage.attribute(name).map(str::trim).filter(|text| !text.is_empty());
     let settings = Settings::for_stage(stage);
@@ -81,7 +81,7 @@ fn required(file: &str) -> Result<(), Problem> {
     files::stat(file).map(drop).map_err(missing)
 }
 
-/// A folder of the workspace, as the start of commands.
+/// Returns a folder of the workspace, as the start of commands.
 fn workdir(folder: &str) -> Result<String, Problem> {
     let problem = |what: String| Problem::new("verification/workdir", format!("verification.workdir {what}"));
     let inside = plan::relative(folder).map_err(|what| problem(what.to_owned()))?;

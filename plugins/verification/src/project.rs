@@ -91,7 +91,7 @@ impl Project {
         Self { now: Files::read(now, has_tests), base: Files::read(before, had_tests), is_root }
     }
 
-    /// A project whose `package.json` and makefile are these texts, and were the others when the run began.
+    /// Creates a project whose `package.json` and makefile are these texts, and were the others when the run began.
     #[cfg(test)]
     pub(crate) fn from_texts(now: [&str; 2], base: [&str; 2], [has_tests, had_tests]: [bool; 2]) -> Self {
         let read = |[package, makefile]: [&str; 2], has_tests| {
@@ -101,7 +101,7 @@ impl Project {
         Self { now: read(now, has_tests), base: read(base, had_tests), is_root: true }
     }
 
-    /// The absence of a name in `scripts` of `package.json`. A command of the operator is dropped only for a `package.json` that never had
+    /// Returns the absence of a name in `scripts` of `package.json`. A command of the operator is dropped only for a `package.json` that never had
     /// the name: without such a file, the one that the run wrote would decide.
     pub(crate) fn script(&self, script: Script<'_>, is_operators: bool) -> Lack {
         let before = match &self.base.package {
@@ -111,12 +111,12 @@ impl Project {
         Lack::new(self.now.package.lacks_script(script), before)
     }
 
-    /// The absence of a rule that can make a target, now and in the base. A project without a makefile has no rule.
+    /// Returns the absence of a rule that can make a target, now and in the base. A project without a makefile has no rule.
     pub(crate) fn target(&self, target: Target<'_>) -> Lack {
         Lack::new(self.now.makefile.lacks_target(target), self.base.makefile.lacks_target(target))
     }
 
-    /// The absence of files with the name of a test.
+    /// Returns the absence of files with the name of a test.
     pub(crate) fn tests(&self) -> Lack {
         Lack::new(!self.now.has_tests, !self.base.has_tests)
     }
@@ -150,14 +150,14 @@ impl Files {
 }
 
 impl FileLookup<Value> {
-    /// True if it can be read and its `scripts` do not have this name.
+    /// Returns true if it can be read and its `scripts` do not have this name.
     fn lacks_script(&self, Script(name): Script<'_>) -> bool {
         matches!(self, Self::Read(package) if package["scripts"].get(name).is_none())
     }
 }
 
 impl FileLookup<Makefile> {
-    /// True if no rule can make this target.
+    /// Returns true if no rule can make this target.
     fn lacks_target(&self, target: Target<'_>) -> bool {
         match self {
             Self::Absent => true,
@@ -168,7 +168,7 @@ impl FileLookup<Makefile> {
 }
 
 impl Target<'_> {
-    /// True if a makefile names the target, or may name any: by a pattern, a variable, another file.
+    /// Returns true if a makefile names the target, or may name any: by a pattern, a variable, another file.
     fn is_in(self, Makefile(text): &Makefile) -> bool {
         text.replace("\\\n", " ").lines().filter(|line| !line.starts_with(['\t', '#'])).any(|line| {
             let first = line.split_whitespace().next().unwrap_or_default();
@@ -181,7 +181,7 @@ impl Target<'_> {
     }
 }
 
-/// True if a folder has a file with the name of a test, or more files than are looked at.
+/// Returns true if a folder has a file with the name of a test, or more files than are looked at.
 fn has_tests(root: &str) -> bool {
     let (mut folders, mut seen) = (vec![String::new()], 0);
     while let Some(folder) = folders.pop() {

@@ -19,7 +19,7 @@ pub(crate) struct Adjustment {
 }
 
 impl Adjustment {
-    /// The payload of openTiger's requeue event (decision command-list-adjustments).
+    /// Returns the payload of openTiger's requeue event (decision command-list-adjustments).
     pub(crate) fn to_json(&self) -> Value {
         let next: Vec<&str> = self.next.iter().map(|command| command.line.as_str()).collect();
         json!({
@@ -36,13 +36,13 @@ pub(crate) const DROP: &str = "drop_failed_command";
 /// The rule that moves a check before the cleanup that removes its file.
 pub(crate) const REORDER: &str = "reorder_clean_and_artifact_check";
 
-/// The list without the command at `failed`.
+/// Returns the list without the command at `failed`.
 pub(crate) fn without(list: &[Command], failed: usize, reason: Code) -> Adjustment {
     let kept = list.iter().enumerate().filter(|(at, _)| *at != failed).map(|(_, command)| command.clone());
     Adjustment { reason, rule: DROP, previous: lines(list), next: kept.collect() }
 }
 
-/// The list with the check at `failed` before the cleanup that removed its file; none if nothing removed its file.
+/// Returns the list with the check at `failed` before the cleanup that removed its file; none if nothing removed its file.
 pub(crate) fn reordered(list: &[Command], failed: usize) -> Option<Adjustment> {
     let check = list.get(failed).filter(|command| is_artifact_check(&command.words))?;
     let cleanup = list[..failed].iter().position(|command| is_cleanup(&command.words))?;
@@ -82,7 +82,7 @@ fn is_artifact_check(words: &[String]) -> bool {
     program == "test" && matches!(flag, "-f" | "-s") && folders.any(|folder| GENERATED.contains(&folder))
 }
 
-/// A command that removes what builds make.
+/// Returns a command that removes what builds make.
 fn is_cleanup(words: &[String]) -> bool {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let is_clean = |name: &str| name == "clean" || name.starts_with("clean:");

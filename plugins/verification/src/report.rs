@@ -105,7 +105,7 @@ fn keep_text(name: &str, text: &str) {
     }
 }
 
-/// The last bytes of a text, from the start of a character on.
+/// Returns the last bytes of a text, from the start of a character on.
 pub(crate) fn end_of(text: &str, bytes_max: usize) -> &str {
     let mut from = text.len().saturating_sub(bytes_max);
     while !text.is_char_boundary(from) {

@@ -76,7 +76,7 @@ pub(crate) fn run(commands: Commands, report: Report, bounds: Bounds<'_>) -> Res
     ended
 }
 
-/// The folder where commands start without a `verification.workdir`.
+/// Returns the folder where commands start without a `verification.workdir`.
 fn working_dir(stage: &Stage) -> Option<String> {
     let written = stage.attribute("working_dir")?;
     Some(written.split('/').filter(|name| !matches!(*name, "" | ".")).collect::<Vec<_>>().join("/"))
@@ -114,7 +114,7 @@ impl CommandRun<'_> {
         }
     }
 
-    /// The outcome of the commands that ran. Dropped commands and those that were left out prove nothing.
+    /// Returns the outcome of the commands that ran. Dropped commands and those that were left out prove nothing.
     fn outcome(&self) -> Outcome {
         let total = self.passed.len() + self.dropped.len();
         let mut notes = format!("verification passed: {} of {total} commands", self.passed.len());

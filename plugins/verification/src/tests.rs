@@ -4,7 +4,7 @@ use crate::Verification;
 use glovebox_plugin_sdk::testing::{Host, StageBuilder, exited, stage};
 use glovebox_plugin_sdk::{Outcome, Status, Value, json};
 
-/// A stage with `[verify]`, whose worker adds these commands.
+/// Returns a stage with `[verify]`, whose worker adds these commands.
 fn with_settings(worker: &[&str], change: impl FnOnce(&mut Value)) -> StageBuilder {
     let mut told = json!({
         "needs_plan": false,

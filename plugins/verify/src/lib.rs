@@ -8,7 +8,7 @@
 use glovebox_plugin_sdk::exec::{self, Exit};
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, artifact, export, log};
 
-/// Most bytes of the output that a reason quotes.
+/// Maximum number of bytes of the output that a reason quotes.
 const QUOTE_BYTES_MAX: usize = 2 * 1024;
 
 struct Verify;
@@ -75,7 +75,7 @@ impl Check<'_> {
         }
     }
 
-    /// The command as messages name it.
+    /// Returns the command as messages name it.
     fn title(&self) -> &'static str {
         match self.verifies {
             None => "verify command",

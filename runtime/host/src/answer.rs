@@ -18,15 +18,15 @@ use glovebox_workspace::view::View;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Longest key, label or node id in characters.
+/// Maximum length of a key, label or node id, in characters.
 const NAME_CHARS_MAX: usize = 256;
-/// Most suggested next ids.
+/// Maximum number of suggested next ids.
 const SUGGESTIONS_MAX: usize = 64;
-/// Most claims of one answer.
+/// Maximum number of claims of one answer.
 const CLAIMS_MAX: usize = 1000;
 /// Deepest context value. A record adds some levels, and the JSON parser stops at 128.
 const VALUE_LEVELS_MAX: usize = 64;
-/// Longest notes and failure reason in bytes; the rest is cut.
+/// Maximum length of a notes and failure reason, in bytes; the rest is cut.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 /// Converts the input of a handler.
 pub(crate) fn input_of(input: StageInput, tier: FileTier, view: Option<&View>) -> types::StageInput {
@@ -97,7 +97,7 @@ pub(crate) fn check(mut answer: types::Outcome, attempt: &mut Attempt) -> CallEn
     }
 }
 
-/// The failure of an answer that is not read at all.
+/// Returns the failure of an answer that is not read at all.
 fn failure_by_host(attempt: &Attempt, bytes: u64) -> Option<Failure> {
     if let Some(side) = attempt.llm.access.leaked {
         // Drops the notes too: any text of the handler may quote a hold-out.
@@ -132,7 +132,7 @@ fn checked(outcome: Outcome, attempt: &Attempt) -> Outcome {
     outcome
 }
 
-/// The host's failure in place of the handler's status; notes stay, hints and updates do not.
+/// Returns the host's failure in place of the handler's status; notes stay, hints and updates do not.
 fn put_failure(outcome: Outcome, failure: Failure) -> Outcome {
     Outcome { notes: outcome.notes, ..Outcome::failed(failure) }
 }
@@ -235,7 +235,7 @@ fn failure_of(status: Status, failure: Option<types::Failure>, notes: &str) -> O
     Some(Failure::new(class, code, reason_of(&cut(failure.reason))))
 }
 
-/// Bytes of all texts of an answer.
+/// Returns bytes of all texts of an answer.
 pub(crate) fn bytes_of(answer: &types::Outcome) -> u64 {
     let pairs = |list: &[(String, String)]| list.iter().map(|(a, b)| a.len() + b.len()).sum::<usize>();
     let context: usize = answer.context_updates.iter().map(|entry| entry.key.len() + entry.value.len()).sum();

@@ -23,7 +23,7 @@ use wasmtime::component::Component;
 const KEY_FILE: &str = "mac.key";
 const KEY_BYTES: usize = 32;
 
-/// Most bytes that are kept by default.
+/// Maximum number of bytes that are kept by default.
 pub const BYTES_MAX: u64 = 1 << 30;
 
 /// Counts of the store's hits, misses and writes, for reports and tests.
@@ -85,7 +85,7 @@ impl AotStore {
         }
     }
 
-    /// The compiled component, if it is there and can be trusted.
+    /// Returns the compiled component, if it is there and can be trusted.
     pub(crate) fn load(&self, engine: &Engine, digest: Digest) -> Option<Component> {
         let found = self.find(engine, digest);
         let counter = match &found {
@@ -177,7 +177,7 @@ impl ArtefactName {
         Path::new(&self.0)
     }
 
-    /// The file that keeps its MAC.
+    /// Returns the file that keeps its MAC.
     fn mac_path(&self) -> PathBuf {
         format!("{}.mac", self.0).into()
     }
@@ -196,7 +196,7 @@ impl VerifiedBytes {
 pub(crate) struct TrustedCode<'a>(&'a [u8]);
 
 impl<'a> TrustedCode<'a> {
-    /// The answer of the compiler.
+    /// Creates the answer of the compiler.
     pub(crate) fn fresh(compiled: &'a CompiledCode) -> Self {
         TrustedCode(compiled.bytes())
     }
@@ -229,7 +229,7 @@ impl From<BadFile> for io::Error {
     }
 }
 
-/// A name no other process and no other thread uses.
+/// Returns a name no other process and no other thread uses.
 fn unique() -> io::Result<String> {
     Ok(random::<8>()?.map(|byte| format!("{byte:02x}")).concat())
 }
@@ -318,7 +318,7 @@ fn make_key(dir: &Dir) -> io::Result<[u8; KEY_BYTES]> {
     }
 }
 
-/// The part of an artefact's name that depends on the engine: an engine loads only artefacts of its own version and configuration. It
+/// Returns the part of an artefact's name that depends on the engine: an engine loads only artefacts of its own version and configuration. It
 /// includes the rules of inspection, because the bytes of a stored artefact are not validated again.
 fn compatibility(engine: &Engine) -> String {
     struct Sink(blake3::Hasher);

@@ -40,12 +40,12 @@ pub struct Account {
 }
 
 impl Budget {
-    /// A budget with these purses. Nodes without one are bounded by the run's alone.
+    /// Creates a budget with these purses. Nodes without one are bounded by the run's alone.
     pub fn new(price: Option<Price>, run: Purse, nodes: BTreeMap<NodeId, Purse>) -> Self {
         Self { price, purses: Mutex::new(Purses { run, nodes }) }
     }
 
-    /// The account of a node.
+    /// Returns the account of a node.
     pub fn account(self: &Arc<Self>, node: &NodeId) -> Account {
         Account { budget: Arc::clone(self), node: node.clone(), price: self.price }
     }
@@ -57,7 +57,7 @@ impl Account {
         Self { price, ..self }
     }
 
-    /// The cost of an exchange: the provider's statement, else the price of its tokens.
+    /// Returns the cost of an exchange: the provider's statement, else the price of its tokens.
     pub(crate) fn cost(&self, usage: Usage) -> Money {
         let cached = CachedTokens { read: usage.cache_read, write: usage.cache_write };
         let by_price = || self.price.map(|price| price.cost_cached(usage.tokens(), cached)).unwrap_or_default();
@@ -93,7 +93,7 @@ enum ExceededBound {
 }
 
 impl Purse {
-    /// The amount spent after one more call, unless it crosses a bound.
+    /// Returns the amount spent after one more call, unless it crosses a bound.
     fn with(&self, wanted: Spend) -> Result<Spend, ExceededBound> {
         let Self { most, spent } = *self;
         let sum = spent.plus(wanted);

@@ -29,7 +29,7 @@ const OUT_OF_MEMORY: i32 = 5;
 /// The error if there is no memory for the compiler's stack.
 const NO_THREAD: &str = "the compiler's thread cannot start";
 
-/// Most of a reason that is shown, bytes.
+/// Maximum number of a reason that is shown, bytes.
 const REASON_BYTES_MAX: usize = 2 << 10;
 
 /// Stack of the compiling thread, as the main thread's.
@@ -155,7 +155,7 @@ fn compiled(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, String> {
     })
 }
 
-/// A bug of the compiler, in one line with its own words.
+/// Returns a bug of the compiler, in one line with its own words.
 fn panicked(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref().copied());
     format!("the compiler has a bug: {}", text.unwrap_or("it panicked without a text"))

@@ -28,12 +28,12 @@ impl Component {
         self.inspection.digest
     }
 
-    /// The count that the limit `instances` bounds: its instances, or its memories or tables if there are more of those.
+    /// Returns the count that the limit `instances` bounds: its instances, or its memories or tables if there are more of those.
     pub(crate) fn instances(&self) -> u64 {
         self.inspection.core_instances.max(self.needs.memories).max(self.needs.tables)
     }
 
-    /// The result of inspecting its bytes.
+    /// Returns the result of inspecting its bytes.
     pub fn inspection(&self) -> &Inspection {
         &self.inspection
     }

@@ -9,10 +9,10 @@ use std::fmt::Display;
 use wasmtime::{Error, PoolConcurrencyLimitError, Trap, WasmBacktrace};
 use wasmtime_wasi::{I32Exit, ResourceTableError};
 
-/// Most frames of a trap that are reported.
+/// Maximum number of frames of a trap that are reported.
 const FRAMES_MAX: usize = 8;
 
-/// Longest name of a function in a trap's report, bytes.
+/// Maximum length of a name of a function in a trap's report, in bytes.
 const FRAME_BYTES_MAX: usize = 256;
 
 /// The ending of a call and the outcome the host puts in place of the handler's.
@@ -23,7 +23,7 @@ pub(crate) struct CallEnd {
 }
 
 impl CallEnd {
-    /// An end that the handler did not bring about: the host fails the call in its place.
+    /// Creates an end that the handler did not bring about: the host fails the call in its place.
     fn by_host(ending: Ending, failure: Failure) -> Self {
         Self { ending, outcome: Outcome::failed(failure), claims: Vec::new() }
     }
@@ -75,7 +75,7 @@ pub(crate) fn limit_hit(name: LimitName, limits: &Limits) -> CallEnd {
     )
 }
 
-/// The failure of a call that was asked to stop.
+/// Returns the failure of a call that was asked to stop.
 pub(crate) fn cancellation() -> Failure {
     Failure::new(FailureClass::Canceled, FailureCode::CANCELED, "the run was asked to stop")
 }

@@ -35,7 +35,7 @@ pub(crate) struct HostEngine {
 }
 
 impl HostEngine {
-    /// The engine's ticker. No guest runs without it.
+    /// Returns the engine's ticker. No guest runs without it.
     pub(crate) fn ticker(&self) -> io::Result<&Ticker> {
         if let Some(ticker) = self.ticker.get() {
             return Ok(ticker);
@@ -84,7 +84,7 @@ fn try_out(
     Ok((HostEngine { engine, pooled, hostcall_size_error, ticker: Arc::default() }, store))
 }
 
-/// An engine that only compiles, for the engines that [`prepare`] makes: same code, no pool, which would take terabytes of address space.
+/// Returns an engine that only compiles, for the engines that [`prepare`] makes: same code, no pool, which would take terabytes of address space.
 pub(crate) fn compiler() -> Result<Engine> {
     Engine::new(&config())
 }

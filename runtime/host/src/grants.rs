@@ -23,7 +23,7 @@ pub enum FileTier {
 }
 
 impl FileTier {
-    /// The word in `glovebox.toml`, in plans and in locks.
+    /// Returns the word in `glovebox.toml`, in plans and in locks.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -115,7 +115,7 @@ impl Grants {
         Ok(())
     }
 
-    /// The intersection of both sides: the lower tier, the narrower paths, the longer commands, the lower limits.
+    /// Returns the intersection of both sides: the lower tier, the narrower paths, the longer commands, the lower limits.
     pub fn intersect(&self, other: &Grants) -> Grants {
         let filesystem = self.filesystem.min(other.filesystem);
         let paths = |a: &[Entry], b: &[Entry]| match filesystem {
@@ -133,7 +133,7 @@ impl Grants {
     }
 }
 
-/// The commands that both lists allow, each in the narrower form.
+/// Returns the commands that both lists allow, each in the narrower form.
 pub fn shared_commands(left: &[String], right: &[String]) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
     for a in left {

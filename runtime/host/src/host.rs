@@ -157,7 +157,7 @@ impl Host {
         AssertUnwindSafe(called).catch_unwind().await.unwrap_or_else(|_| run::fault(&limits, LOST))
     }
 
-    /// True when instances come from a pool; false when this machine does not let one be made.
+    /// Returns true when instances come from a pool; false when this machine does not let one be made.
     pub fn is_pooled(&self) -> bool {
         self.prepared.pooled
     }
@@ -188,7 +188,7 @@ impl Host {
         Ok((inspection, stored))
     }
 
-    /// The stored code, or else the output of the compiler.
+    /// Returns the stored code, or else the output of the compiler.
     pub(crate) fn code(&self, inspection: &Inspection, bytes: &[u8], stored: Option<Code>) -> Result<Code, LoadError> {
         if let Some(code) = stored {
             return Ok(code);

@@ -20,10 +20,10 @@ use wasmparser::{ComponentTypeRef, FromReader, Parser, Payload, SectionLimited, 
 /// Name of the custom section a plugin's own description is kept in.
 pub const MANIFEST_SECTION: &str = "glovebox:manifest";
 
-/// Longest section that is read as a description, bytes.
+/// Maximum length of a section that is read as a description, in bytes.
 const MANIFEST_BYTES_MAX: usize = 64 << 10;
 
-/// Longest version and longest description, bytes.
+/// Maximum length of a version and longest description, in bytes.
 const TEXT_BYTES_MAX: usize = 1 << 10;
 
 /// A plugin's own description, written by the SDK into the custom section [`MANIFEST_SECTION`].
@@ -192,7 +192,7 @@ pub fn inspect(bytes: &[u8]) -> Result<Inspection, InspectError> {
     read_validated(bytes)
 }
 
-/// The rules of [`inspect`]. Bytes that passed them under an equal value are not validated again.
+/// Returns the rules of [`inspect`]. Bytes that passed them under an equal value are not validated again.
 pub(crate) fn rules() -> impl Hash {
     (env!("CARGO_PKG_VERSION"), features(), complexity::FUNCTION_BYTES_MAX, complexity::COMPLEXITY_MAX)
 }
@@ -202,7 +202,7 @@ pub fn read_validated(bytes: &[u8]) -> Result<Inspection, InspectError> {
     read_as(Digest::hash(bytes), bytes)
 }
 
-/// The same of bytes with this digest.
+/// Returns the same of bytes with this digest.
 pub(crate) fn read_as(digest: Digest, bytes: &[u8]) -> Result<Inspection, InspectError> {
     let (mut found, mut instances) = (ComponentNames::default(), InstanceCount::default());
     let mut depth = 0_u32;
@@ -251,13 +251,13 @@ fn add_length(bytes: &mut Vec<u8>, mut length: usize) {
     bytes.push(length as u8);
 }
 
-/// The WebAssembly features that a component may use. The engine disables the others too, except several memories in one module, which
+/// Returns the WebAssembly features that a component may use. The engine disables the others too, except several memories in one module, which
 /// it needs itself where one nested component calls another.
 pub(crate) fn features() -> WasmFeatures {
     WasmFeatures::WASM2 | WasmFeatures::TAIL_CALL | WasmFeatures::EXTENDED_CONST | WasmFeatures::COMPONENT_MODEL
 }
 
-/// The items of a section, from its beginning.
+/// Returns the items of a section, from its beginning.
 pub(crate) fn items<'a, T: FromReader<'a>>(
     section: &SectionLimited<'a, T>,
 ) -> impl Iterator<Item = wasmparser::Result<T>> + use<'a, T> {

@@ -59,7 +59,7 @@ const DENIED: &[(&str, &str)] = &[
     ("glovebox:plugin/human", "questions to a person are not provided in this version"),
 ];
 
-/// The availability of an import with that name.
+/// Returns the availability of an import with that name.
 pub fn state_of(import: &str) -> ImportState {
     let (path, version) = import.split_once('@').unwrap_or((import, ""));
     let package = path.split('/').next().unwrap_or(path);
@@ -75,7 +75,7 @@ pub fn state_of(import: &str) -> ImportState {
     }
 }
 
-/// The part of a version that must agree: the major, or `0.minor`, or `0.0.patch`; none for pre-releases.
+/// Returns the part of a version that must agree: the major, or `0.minor`, or `0.0.patch`; none for pre-releases.
 fn track(version: &str) -> Option<&str> {
     if version.contains(['-', '+']) {
         return None;

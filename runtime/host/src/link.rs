@@ -21,7 +21,7 @@ impl HasData for Handles {
     type Data<'a> = &'a mut ResourceTable;
 }
 
-/// The linker of every component.
+/// Returns the linker of every component.
 pub(crate) fn linker(engine: &Engine) -> Result<Linker<Attempt>> {
     let mut linker = Linker::new(engine);
     contract(&mut linker)?;

@@ -17,7 +17,7 @@ const PROBE: &[u8] = include_bytes!("probe.wasm");
 pub(crate) struct HostcallSizeError(String);
 
 impl HostcallSizeError {
-    /// True when this is that error.
+    /// Returns true when this is that error.
     pub(crate) fn is(&self, error: &Error) -> bool {
         error.root_cause().to_string() == self.0
     }
@@ -33,7 +33,7 @@ pub(crate) fn run(engine: &Engine, store: Option<&AotStore>) -> Result<HostcallS
     }
 }
 
-/// The stored code, or else the compiler's output, made in this process: the bytes are our own.
+/// Returns the stored code, or else the compiler's output, made in this process: the bytes are our own.
 fn code(engine: &Engine, store: Option<&AotStore>) -> Result<Component> {
     let digest = Digest::hash(PROBE);
     if let Some(Ok(Some(code))) = store.map(|store| store.find(engine, digest)) {

@@ -9,7 +9,7 @@ use glovebox_record::{FailureClass, LimitName, LimitUse, Limits, Outcome, Tokens
 use glovebox_workspace::view::View;
 use std::time::Duration;
 
-/// The report of a call whose guest was started.
+/// Returns the report of a call whose guest was started.
 pub(crate) fn for_call(component: &Component, mut attempt: Attempt, ended: CallEnd, duration: Duration) -> Report {
     attempt.wasi.count_handles();
     attempt.llm.access.close();
@@ -47,7 +47,7 @@ pub(crate) fn for_call(component: &Component, mut attempt: Attempt, ended: CallE
     }
 }
 
-/// The report of a call whose guest was never started; the component is known unless the host itself failed.
+/// Returns the report of a call whose guest was never started; the component is known unless the host itself failed.
 pub(crate) fn without_guest(component: Option<&Component>, limits: &Limits, ended: CallEnd) -> Report {
     let used = |name| match (name, component) {
         (LimitName::ComponentBytes, Some(component)) => Some(component.inspection.bytes),
@@ -93,7 +93,7 @@ fn used(name: LimitName, component: &Component, attempt: &Attempt, outcome: &Out
     }
 }
 
-/// The measured usage; a limit on commands has none before the first command.
+/// Returns the measured usage; a limit on commands has none before the first command.
 fn measured(name: LimitName, component: &Component, attempt: &Attempt, duration_ms: u64) -> Option<u64> {
     let (meter, view) = (&attempt.call.meter, attempt.files.view.as_deref());
     let of_commands = &attempt.exec.usage;

@@ -87,7 +87,7 @@ pub fn check(inspection: &Inspection) -> Result<(), LoadError> {
 }
 
 impl RuleComponent {
-    /// The result of inspecting its bytes.
+    /// Returns the result of inspecting its bytes.
     pub fn inspection(&self) -> &Inspection {
         &self.inspection
     }

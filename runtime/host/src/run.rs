@@ -82,7 +82,7 @@ pub(crate) async fn run(component: &Component, call: Call, prepared: &HostEngine
     report::for_call(component, attempt, ended, started.elapsed())
 }
 
-/// The report of a call that could not even be tried.
+/// Returns the report of a call that could not even be tried.
 pub(crate) fn fault(limits: &Limits, problem: impl std::fmt::Display) -> Report {
     report::without_guest(None, limits, ending::host_fault(problem))
 }
@@ -117,7 +117,7 @@ fn stop_of(deadline: &Deadline, canceled: &AtomicBool) -> Option<Stop> {
     }
 }
 
-/// The static limit that the binary exceeds, if any.
+/// Returns the static limit that the binary exceeds, if any.
 fn over_static(component: &Component, limits: &Limits) -> Option<LimitName> {
     if component.inspection.bytes > limits.component_bytes {
         return Some(LimitName::ComponentBytes);

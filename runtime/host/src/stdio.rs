@@ -11,7 +11,7 @@ use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
-/// Most a guest may write in one call.
+/// Maximum number of a guest may write in one call.
 const CHUNK_BYTES_MAX: usize = 64 << 10;
 
 /// One captured stream.
@@ -32,12 +32,12 @@ impl GuestOutput {
         GuestOutput { kept_max: usize::try_from(kept_bytes_max).unwrap_or(usize::MAX), inner: Arc::default() }
     }
 
-    /// All bytes the guest wrote, the dropped ones too.
+    /// Returns all bytes the guest wrote, the dropped ones too.
     pub(crate) fn total_bytes(&self) -> u64 {
         self.lock().total
     }
 
-    /// The stored output, with a marker if bytes were dropped.
+    /// Returns the stored output, with a marker if bytes were dropped.
     pub(crate) fn kept(&self) -> Vec<u8> {
         let kept = self.lock();
         let mut bytes = kept.bytes.clone();
@@ -48,7 +48,7 @@ impl GuestOutput {
         bytes
     }
 
-    /// The last kept bytes as text, for a trap's report.
+    /// Returns the last kept bytes as text, for a trap's report.
     pub(crate) fn tail(&self, bytes_max: usize) -> String {
         let kept = self.lock();
         let from = kept.bytes.len().saturating_sub(bytes_max);

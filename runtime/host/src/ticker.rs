@@ -124,7 +124,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
     use std::time::Instant;
 
-    /// A ticker that only counts.
+    /// Returns a ticker that only counts.
     fn counting() -> (Ticker, Arc<AtomicU32>, std::thread::JoinHandle<()>) {
         let (shared, ticks) = (Arc::new(Shared::default()), Arc::new(AtomicU32::new(0)));
         let (ticking, counted) = (Arc::clone(&shared), Arc::clone(&ticks));

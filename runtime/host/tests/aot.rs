@@ -24,7 +24,7 @@ fn load(cache: &Path, name: &str) -> AotCounts {
     host.aot_counts().unwrap()
 }
 
-/// The artefacts of what tests load; the host's own component is not one of them.
+/// Returns the artefacts of what tests load; the host's own component is not one of them.
 fn artefacts(cache: &Path) -> Vec<PathBuf> {
     let own = own_artefact(cache);
     all_artefacts(cache).into_iter().filter(|path| *path != own).collect()
@@ -37,7 +37,7 @@ fn all_artefacts(cache: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The artefact of the component that a host tries its engine out with; an empty path without one.
+/// Returns the artefact of the component that a host tries its engine out with; an empty path without one.
 fn own_artefact(cache: &Path) -> PathBuf {
     let own = Digest::hash(include_bytes!("../src/probe.wasm")).hex();
     let is_own = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with(&own);
@@ -179,7 +179,7 @@ fn a_folder_of_another_user_is_not_used() {
     }
 }
 
-/// A host whose store has a bound, loading a guest.
+/// Returns a host whose store has a bound, loading a guest.
 fn load_within(cache: &Path, name: &str, cache_bytes_max: u64) -> AotCounts {
     let config = HostConfig { cache_bytes_max, ..HostConfig::in_process(Some(cache.to_owned()), 1) };
     let host = Host::new(config).unwrap();

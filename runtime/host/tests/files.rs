@@ -62,7 +62,7 @@ fn world() -> &'static World {
     })
 }
 
-/// The scope the table is written for.
+/// Returns the scope the table is written for.
 fn rules() -> Scope {
     scope(&["./"], &["out/", "src/main.rs"], &["scenarios/holdout/"])
 }
@@ -111,7 +111,7 @@ fn call(fixture: &Fixture, tier: FileTier, scope: Scope, limits: &[(LimitName, u
     }
 }
 
-/// The same call with a layer over the tree, which must stay as it is.
+/// Returns the same call with a layer over the tree, which must stay as it is.
 fn on_layer(fixture: &Fixture, call: Call) -> Call {
     let files = call.files.map(|files| {
         let layer = fixture.layer(&files.scope);
@@ -125,7 +125,7 @@ fn execute(call: Call) -> Report {
     world.runtime.block_on(world.host.execute(&world.escapes, call))
 }
 
-/// The answer to each step: `ok`, `ok:` and the bytes read, or an error code.
+/// Returns the answer to each step: `ok`, `ok:` and the bytes read, or an error code.
 fn answers(report: &Report) -> Vec<String> {
     assert_eq!(report.ending, Ending::Returned, "{report:?}");
     report.outcome.notes.lines().map(answer).collect()
@@ -151,7 +151,7 @@ fn posix(fixture: &Fixture, steps: &[Step<'_>]) -> Vec<String> {
     answers(&execute(call(fixture, FileTier::Posix, rules(), &[], steps)))
 }
 
-/// The raw calls a C library would make; open flags are create 1, directory 2, exclusive 4, truncate 8.
+/// Returns the raw calls a C library would make; open flags are create 1, directory 2, exclusive 4, truncate 8.
 fn posix_steps(attempt: Try) -> Vec<Step<'static>> {
     match attempt {
         Try::Read(path) => vec![("o01", path), ("r", "")],
@@ -202,7 +202,7 @@ fn every_attack_is_refused_by_the_posix_tier() {
     }
 }
 
-/// The same attempt through `glovebox:plugin/files`, where it can be expressed.
+/// Returns the same attempt through `glovebox:plugin/files`, where it can be expressed.
 fn files_steps(attempt: Try) -> Option<Vec<Step<'static>>> {
     Some(match attempt {
         Try::Read(path) => vec![("Fr", path)],

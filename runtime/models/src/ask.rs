@@ -16,13 +16,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub const RETRIES_MAX: u32 = 2;
 /// Wait before the first retry; twice as long before the next.
 const RETRY_BASE: Duration = Duration::from_secs(1);
-/// Most bytes that are received for one answer. A stream is many times longer than the text it carries.
+/// Maximum number of bytes that are received for one answer. A stream is many times longer than the text it carries.
 const WIRE_BYTES_MAX: usize = 32 << 20;
-/// Most bytes of a refusal that are read.
+/// Maximum number of bytes of a refusal that are read.
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
 /// Fewest bytes of a stream that carry one token.
 const EVENT_BYTES_PER_TOKEN: u64 = 16;
-/// Most bytes of an exchange that are kept as they were received.
+/// Maximum number of bytes of an exchange that are kept as they were received.
 const KEPT_BYTES_MAX: usize = 8 << 20;
 
 /// The bytes of one try.
@@ -49,7 +49,7 @@ pub struct AskResult {
     pub answered: Result<Answer, ModelError>,
 }
 
-/// The JSON that a request is sent as.
+/// Returns the JSON that a request is sent as.
 pub fn body(target: &Target, request: &Request) -> Vec<u8> {
     target.family.provider().body(target, request).to_string().into_bytes()
 }
@@ -90,7 +90,7 @@ pub(crate) fn is_lost(sent: u64, received: usize, output_tokens_max: u64) -> Usa
     Usage { input: sent, output, ..Usage::default() }
 }
 
-/// The wait before a retry, half of it by chance, so that many callers do not come back at once.
+/// Returns the wait before a retry, half of it by chance, so that many callers do not come back at once.
 fn pause(tries: u32) -> Duration {
     let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.subsec_nanos());
     let chance = f64::from(nanos % 1_000_000) / 1e6;
@@ -211,7 +211,7 @@ impl AnswerReader<'_> {
     }
 }
 
-/// The answer, if its model is the one that was asked; every call has an id, and no part the key.
+/// Returns the answer, if its model is the one that was asked; every call has an id, and no part the key.
 fn checked(mut answer: Answer, target: &Target, request: &Request) -> Result<Answer, ModelError> {
     target.check_answered(answer.model.as_ref())?;
     let turn = request.messages.len();
@@ -236,17 +236,17 @@ fn checked(mut answer: Answer, target: &Target, request: &Request) -> Result<Ans
 /// Bytes that a token has at least, on average: most texts have four.
 const TOKEN_BYTES: u64 = 3;
 
-/// The tokens of a text of so many bytes, rather more than fewer.
+/// Returns the tokens of a text of so many bytes, rather more than fewer.
 pub fn estimated_tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(TOKEN_BYTES)
 }
 
-/// The tokens of a question: its texts by their bytes, and [`IMAGE_TOKENS`] for each image.
+/// Returns the tokens of a question: its texts by their bytes, and [`IMAGE_TOKENS`] for each image.
 pub fn estimated_input(request: &Request) -> u64 {
     estimated_tokens(request.bytes()).saturating_add(request.images().saturating_mul(IMAGE_TOKENS))
 }
 
-/// The tokens of an exchange whose provider does not count them.
+/// Returns the tokens of an exchange whose provider does not count them.
 fn estimate(request: &Request, answer: &Answer) -> Usage {
     let answered = answer.parts.iter().map(|part| part.text.len()).sum();
     Usage { input: estimated_input(request), output: estimated_tokens(answered), ..answer.usage }
@@ -259,7 +259,7 @@ pub(crate) fn without_key(error: ModelError, target: &Target) -> ModelError {
     }
 }
 
-/// The bytes without the key. A provider that is not honest, or only careless, can send it back.
+/// Returns the bytes without the key. A provider that is not honest, or only careless, can send it back.
 pub(crate) fn cleaned(received: Vec<u8>, target: &Target) -> Vec<u8> {
     let Some(key) = &target.key else { return received };
     match String::from_utf8(received) {

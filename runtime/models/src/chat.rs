@@ -19,19 +19,19 @@ use std::time::Duration;
 pub struct ModelId(String);
 
 impl ModelId {
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// True if an answer by `answered` is one of this model: the same name, or the name with a date behind it.
+    /// Returns true if an answer by `answered` is one of this model: the same name, or the name with a date behind it.
     pub fn is_answered_by(&self, answered: &ModelId) -> bool {
         let rest = answered.0.strip_prefix("models/").unwrap_or(&answered.0).strip_prefix(&self.0);
         rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('-').is_some_and(is_date))
     }
 }
 
-/// True for `20250929` and `2025-09-29`.
+/// Returns true for `20250929` and `2025-09-29`.
 fn is_date(text: &str) -> bool {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     let dashes = text.bytes().enumerate().filter(|(_, byte)| *byte == b'-').map(|(at, _)| at);
@@ -66,7 +66,7 @@ impl Effort {
     /// Every effort, least first.
     pub const ALL: [Self; 3] = [Self::Low, Self::Medium, Self::High];
 
-    /// The word in pipelines and requests.
+    /// Returns the word in pipelines and requests.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -122,7 +122,7 @@ pub struct Request {
 pub struct AgentId(String);
 
 impl AgentId {
-    /// Most characters of a name.
+    /// Maximum number of characters of a name.
     const CHARACTERS_MAX: usize = 32;
 
     /// Reads a name: letters, digits and `-`; none for any other text.
@@ -131,14 +131,14 @@ impl AgentId {
         (is_plain && (1..=Self::CHARACTERS_MAX).contains(&text.len())).then(|| Self(text.to_owned()))
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl Request {
-    /// Bytes of all text that a provider reads. An image is no text: [`Request::images`] counts those.
+    /// Returns bytes of all text that a provider reads. An image is no text: [`Request::images`] counts those.
     pub fn bytes(&self) -> usize {
         let parts = self.messages.iter().flat_map(|message| &message.parts).filter(|part| part.kind != IMAGE);
         let texts = parts.map(|part| part.text.len() + part.fields.iter().map(|(_, value)| value.len()).sum::<usize>());
@@ -147,7 +147,7 @@ impl Request {
         texts.chain(tools).chain(schema).sum()
     }
 
-    /// The number of its images.
+    /// Returns the number of its images.
     pub fn images(&self) -> u64 {
         let parts = self.messages.iter().flat_map(|message| &message.parts);
         parts.filter(|part| part.kind == IMAGE).count() as u64
@@ -172,7 +172,7 @@ pub enum Finish {
 }
 
 impl Finish {
-    /// The word that a guest gets.
+    /// Returns the word that a guest gets.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Stop => "stop",
@@ -228,7 +228,7 @@ fn in_dollars<S: Serializer>(cost: &Option<Money>, serializer: S) -> Result<S::O
     serializer.collect_str(&cost.unwrap_or_default())
 }
 
-/// An amount of money as a number or a text.
+/// Returns an amount of money as a number or a text.
 fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Money>, D::Error> {
     let text = match Value::deserialize(deserializer)? {
         Value::String(text) => text,
@@ -254,12 +254,12 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// All of its text.
+    /// Returns all of its text.
     pub fn text(&self) -> String {
         self.parts.iter().filter(|part| part.kind == TEXT).map(|part| part.text.as_str()).collect()
     }
 
-    /// The calls of tools in it.
+    /// Returns the calls of tools in it.
     pub fn tool_calls(&self) -> impl Iterator<Item = &MessagePart> {
         self.parts.iter().filter(|part| part.kind == TOOL_CALL)
     }
@@ -288,7 +288,7 @@ pub enum FieldName {
 }
 
 impl FieldName {
-    /// The name in the record.
+    /// Returns the name in the record.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Id => "id",
@@ -298,19 +298,19 @@ impl FieldName {
         }
     }
 
-    /// The value of this field in a part, empty if it is not there.
+    /// Returns the value of this field in a part, empty if it is not there.
     pub fn value_in(self, part: &MessagePart) -> &str {
         let found = part.fields.iter().find(|(name, _)| name == self.as_str());
         found.map_or("", |(_, value)| value.as_str())
     }
 }
 
-/// A part with text.
+/// Returns a part with text.
 pub fn text_part(text: impl Into<String>) -> MessagePart {
     MessagePart { kind: TEXT.to_owned(), text: text.into(), fields: Vec::new() }
 }
 
-/// A part that calls a tool; `arguments` is JSON.
+/// Returns a part that calls a tool; `arguments` is JSON.
 pub fn call_part(id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> MessagePart {
     let fields = [(FieldName::Id, id.into()), (FieldName::Name, name.into())];
     let fields = fields.map(|(name, value)| (name.as_str().to_owned(), value)).to_vec();

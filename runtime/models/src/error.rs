@@ -123,7 +123,7 @@ impl ErrorKind {
         self.row().name
     }
 
-    /// The kind that a status stands for where the provider says nothing more.
+    /// Creates the kind that a status stands for where the provider says nothing more.
     pub fn of_status(status: u16) -> Self {
         match status {
             401 => Self::Authentication,
@@ -161,12 +161,12 @@ pub struct ModelError {
 }
 
 impl ModelError {
-    /// An error without a time to wait.
+    /// Creates an error without a time to wait.
     pub fn new(kind: ErrorKind, message: impl fmt::Display) -> Self {
         Self { kind, message: message.to_string(), retry_after: None }
     }
 
-    /// True if the host may ask again.
+    /// Returns true if the host may ask again.
     pub fn is_retried(&self) -> bool {
         self.kind.row().retry != Retry::Never && self.retry_after.is_none_or(|wait| wait <= RETRY_AFTER_MAX)
     }

@@ -24,7 +24,7 @@ impl Family {
     /// Every format.
     pub const ALL: [Self; 5] = [Self::Openai, Self::Anthropic, Self::Gemini, Self::OpenaiCompatible, Self::Ollama];
 
-    /// The word in glovebox.toml and records.
+    /// Returns the word in glovebox.toml and records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Openai => "openai",
@@ -46,7 +46,7 @@ impl Family {
         }
     }
 
-    /// The environment variable that its provider's own tools read the key from; none where no key is the rule.
+    /// Returns the environment variable that its provider's own tools read the key from; none where no key is the rule.
     pub fn key_variable(self) -> Option<&'static str> {
         match self {
             Self::Openai => Some("OPENAI_API_KEY"),
@@ -56,27 +56,27 @@ impl Family {
         }
     }
 
-    /// True if it has a schema mode in which tools may be called.
+    /// Returns true if it has a schema mode in which tools may be called.
     pub fn has_schema_beside_tools(self) -> bool {
         matches!(self, Self::Openai | Self::Anthropic)
     }
 
-    /// True if its schema mode is on unless the operator says otherwise: many servers with chat completions have none.
+    /// Returns true if its schema mode is on unless the operator says otherwise: many servers with chat completions have none.
     pub fn has_schema_mode(self) -> bool {
         self != Self::OpenaiCompatible
     }
 
-    /// True if its models take images unless the operator says otherwise: of other servers' models only some do.
+    /// Returns true if its models take images unless the operator says otherwise: of other servers' models only some do.
     pub fn takes_images(self) -> bool {
         matches!(self, Self::Openai | Self::Anthropic | Self::Gemini)
     }
 
-    /// True if its schema mode supports this schema.
+    /// Returns true if its schema mode supports this schema.
     pub fn takes(self, schema: &Schema) -> bool {
         self != Self::Anthropic || schema.closed_form().is_some()
     }
 
-    /// The kind of the parts that belong to it, and go back to it alone.
+    /// Returns the kind of the parts that belong to it, and go back to it alone.
     pub(crate) fn opaque_kind(self) -> String {
         format!("opaque:{self}")
     }

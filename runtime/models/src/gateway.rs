@@ -30,7 +30,7 @@ use glovebox_record::session::Message;
 use glovebox_schema::document::{self, DocumentError};
 use serde_json::{Value, json};
 
-/// Most bytes of a name of an API feature that is passed on.
+/// Maximum number of bytes of a name of an API feature that is passed on.
 const FEATURES_BYTES_MAX: usize = 4 << 10;
 /// Features of Anthropic's API that are forwarded, by the beginning of their names. The fields they allow in a body are checked separately.
 /// Other features are removed from the request, so that the provider uses its default behavior.
@@ -84,17 +84,17 @@ pub struct Question {
 }
 
 impl Question {
-    /// The JSON that is sent.
+    /// Returns the JSON that is sent.
     pub fn body(&self) -> Vec<u8> {
         self.json.to_string().into_bytes()
     }
 
-    /// The number of messages that the program had sent before, as far as the request shows it.
+    /// Returns the number of messages that the program had sent before, as far as the request shows it.
     pub fn repeated(&self) -> usize {
         self.messages().len().saturating_sub(1)
     }
 
-    /// The last message in the record's words: the texts of it.
+    /// Returns the last message in the record's words: the texts of it.
     pub fn last(&self) -> Vec<Message> {
         let Some(last) = self.messages().last() else { return Vec::new() };
         let role = last["role"].as_str().unwrap_or("tool");
@@ -108,7 +108,7 @@ impl Question {
         lists.filter_map(Value::as_array).map(Vec::as_slice).next().unwrap_or_default()
     }
 
-    /// Every text of the request: what its messages say, one after the other, and then all.
+    /// Returns every text of the request: what its messages say, one after the other, and then all.
     pub fn texts(&self) -> Vec<&str> {
         let mut texts = Vec::new();
         conversation_texts(&self.json, &mut texts);
@@ -197,7 +197,7 @@ fn gemini(
     Ok(CheckedRequest::Answer(Box::new(Question { path, headers: Vec::new(), json, is_streamed, output_tokens_max })))
 }
 
-/// The list with the one model, in the shape that the family's programs read.
+/// Returns the list with the one model, in the shape that the family's programs read.
 pub fn models(target: &Target) -> Value {
     let model = &target.model;
     match target.family {
@@ -208,7 +208,7 @@ pub fn models(target: &Target) -> Value {
     }
 }
 
-/// The path without the version of the API, which the endpoint in glovebox.toml has.
+/// Returns the path without the version of the API, which the endpoint in glovebox.toml has.
 fn unversioned(path: &str) -> &str {
     ["/v1beta", "/v1alpha", "/v1"].iter().find_map(|version| path.strip_prefix(version)).unwrap_or(path)
 }
@@ -238,7 +238,7 @@ fn pinned(target: &Target, asked: Option<&str>) -> Result<(), ModelError> {
     }
 }
 
-/// Names of API features that a program asks for and may have.
+/// Returns names of API features that a program asks for and may have.
 fn features(family: Family, incoming: &IncomingRequest) -> Result<Vec<Header>, ModelError> {
     if family != Family::Anthropic || incoming.features.is_empty() {
         return Ok(Vec::new());

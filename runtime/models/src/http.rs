@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 
 /// Longest wait for a connection.
 const CONNECT: Duration = Duration::from_secs(30);
-/// Longest head of an answer, bytes.
+/// Maximum length of a head of an answer, in bytes.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// Most headers of an answer.
+/// Maximum number of headers of an answer.
 const HEADERS_MAX: usize = 128;
 
 /// A request with a JSON body.
@@ -197,12 +197,12 @@ fn bounded_seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds.min(86_400.0))
 }
 
-/// True for an error that only says that nothing happened for a tick.
+/// Returns true for an error that only says that nothing happened for a tick.
 fn is_pause(error: &std::io::Error) -> bool {
     matches!(error.kind(), IoKind::WouldBlock | IoKind::TimedOut | IoKind::Interrupted)
 }
 
-/// True for an error of a connection that the other side closed.
+/// Returns true for an error of a connection that the other side closed.
 fn is_closed(error: &std::io::Error) -> bool {
     matches!(error.kind(), IoKind::UnexpectedEof | IoKind::ConnectionReset | IoKind::BrokenPipe)
 }

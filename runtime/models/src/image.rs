@@ -10,11 +10,11 @@ use glovebox_record::Digest;
 use glovebox_record::session::{Message, MessagePart};
 use std::borrow::Cow;
 
-/// Most bytes of one image. In base64 they are 5 MiB, the smallest limit of all providers.
+/// Maximum number of bytes of one image. In base64 they are 5 MiB, the smallest limit of all providers.
 pub const IMAGE_BYTES_MAX: usize = 3_932_160;
-/// Most images of one conversation.
+/// Maximum number of images of one conversation.
 pub const IMAGES_MAX: usize = 20;
-/// Most bytes of all images of one conversation. In base64 they are 13.4 MiB. That leaves space for text within the 16 MiB that a component
+/// Maximum number of bytes of all images of one conversation. In base64 they are 13.4 MiB. That leaves space for text within the 16 MiB that a component
 /// may pass in one call, and within the 20 MB limit of providers.
 pub const IMAGES_BYTES_MAX: usize = 10 << 20;
 /// Estimated tokens of an image. Providers count its pixels, which are not decoded here.
@@ -54,7 +54,7 @@ impl MediaType {
         }
     }
 
-    /// The kind of an image by its first bytes; none if they are those of no image.
+    /// Creates the kind of an image by its first bytes; none if they are those of no image.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         match bytes {
             [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Self::Png),
@@ -76,7 +76,7 @@ pub struct Image<'p> {
 }
 
 impl<'p> Image<'p> {
-    /// The image of a part; none if it is a part of another kind, or its kind of image is not known.
+    /// Creates the image of a part; none if it is a part of another kind, or its kind of image is not known.
     pub fn from_part(part: &'p MessagePart) -> Option<Self> {
         let field = |wanted| part.fields.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
         let media_type = field(MEDIA_TYPE)?;
@@ -84,7 +84,7 @@ impl<'p> Image<'p> {
         (part.kind == IMAGE).then_some(Self { media_type, data: field(DATA)? })
     }
 
-    /// The same as a URL.
+    /// Returns the same as a URL.
     pub fn data_url(self) -> String {
         format!("data:{};base64,{}", self.media_type.as_str(), self.data)
     }
@@ -116,7 +116,7 @@ fn too_large(bytes: usize) -> String {
     format!("it has {bytes} bytes, more than the {IMAGE_BYTES_MAX} that an image may have")
 }
 
-/// A part as records have it: an image by its size and digest, without its bytes.
+/// Returns a part as records have it: an image by its size and digest, without its bytes.
 pub fn described(part: &MessagePart) -> MessagePart {
     if part.kind != IMAGE {
         return part.to_owned();
@@ -128,7 +128,7 @@ pub fn described(part: &MessagePart) -> MessagePart {
     MessagePart { kind: part.kind.to_owned(), text: part.text.to_owned(), fields }
 }
 
-/// The JSON of a request as records have it: a digest in the place of each image's bytes.
+/// Returns the JSON of a request as records have it: a digest in the place of each image's bytes.
 pub fn without_data<'s>(sent: &'s [u8], messages: &[Message]) -> Cow<'s, [u8]> {
     let parts = messages.iter().flat_map(|message| &message.parts);
     let images = parts.filter_map(|part| Some((Image::from_part(part)?, part)));
@@ -139,7 +139,7 @@ pub fn without_data<'s>(sent: &'s [u8], messages: &[Message]) -> Cow<'s, [u8]> {
     })
 }
 
-/// A message as a conversation has it that later stages continue: its results say that they had an image.
+/// Returns a message as a conversation has it that later stages continue: its results say that they had an image.
 pub fn without_images(mut message: Message) -> Message {
     let (images, mut rest): (Vec<_>, Vec<_>) = message.parts.into_iter().partition(|part| part.kind == IMAGE);
     for image in images {
@@ -158,7 +158,7 @@ pub fn without_images(mut message: Message) -> Message {
 const NOT_KEPT: &str =
     "\n[The image was shown to the stage that read it, and is not kept. Read the file again to see it.]";
 
-/// The images of a result: those behind it in its message that name the same call.
+/// Returns the images of a result: those behind it in its message that name the same call.
 pub(crate) fn images_of<'m>(message: &'m Message, result: &MessagePart) -> impl Iterator<Item = Image<'m>> {
     let id = FieldName::CallId.value_in(result).to_owned();
     message.parts.iter().filter(move |part| FieldName::CallId.value_in(part) == id).filter_map(Image::from_part)

@@ -33,7 +33,7 @@ impl Key {
         }
     }
 
-    /// The secret itself, for the head of a request.
+    /// Returns the secret itself, for the head of a request.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }

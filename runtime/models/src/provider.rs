@@ -53,21 +53,21 @@ pub enum Step {
 
 /// Wire format of one kind of provider.
 pub trait Provider: Sync {
-    /// The path behind the endpoint's path.
+    /// Returns the path behind the endpoint's path.
     fn path(&self, model: &ModelId) -> String;
 
     /// Headers beside those that every request has.
     fn headers(&self, key: Option<&Key>) -> Vec<Header>;
 
-    /// The request as JSON, for a streamed answer.
+    /// Returns the request as JSON, for a streamed answer.
     fn body(&self, target: &Target, request: &Request) -> Value;
 
-    /// The rule that separates events.
+    /// Returns the rule that separates events.
     fn framing(&self) -> EventFraming {
         EventFraming::ServerSentEvents
     }
 
-    /// A reader for one answer.
+    /// Returns a reader for one answer.
     fn reader(&self) -> Box<dyn Reader>;
 }
 
@@ -76,7 +76,7 @@ pub trait Reader {
     /// Takes an event into the draft.
     fn read(&mut self, event: &Value, draft: &mut Draft) -> Result<Step, ModelError>;
 
-    /// True if the answer may end with the body, once its reason to finish is known: there is no last event.
+    /// Returns true if the answer may end with the body, once its reason to finish is known: there is no last event.
     fn ends_with_body(&self) -> bool {
         false
     }

@@ -71,7 +71,7 @@ impl FromStr for Endpoint {
 }
 
 impl Endpoint {
-    /// True for an endpoint on this machine.
+    /// Returns true for an endpoint on this machine.
     pub fn is_local(&self) -> bool {
         self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
@@ -137,13 +137,13 @@ pub struct Target {
     pub images: bool,
 }
 
-/// Most tokens of an answer, unless the operator says otherwise.
+/// Maximum number of tokens of an answer, unless the operator says otherwise.
 pub const OUTPUT_TOKENS_MAX: u64 = 16_384;
-/// Most tokens of a conversation, unless the operator says otherwise.
+/// Maximum number of tokens of a conversation, unless the operator says otherwise.
 pub const CONTEXT_TOKENS: u64 = 131_072;
 
 impl Target {
-    /// Most tokens of the answer to a request.
+    /// Returns most tokens of the answer to a request.
     pub fn output_tokens(&self, settings: &Settings) -> u64 {
         settings.output_tokens_max.unwrap_or(u64::MAX).min(self.output_tokens_max)
     }

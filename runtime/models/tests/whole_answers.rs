@@ -69,7 +69,7 @@ fn post(address: SocketAddr, path: &str, body: &Value) -> (u16, String) {
     (status, body)
 }
 
-/// The paths of all formats, with what asks each for a whole answer.
+/// Returns the paths of all formats, with what asks each for a whole answer.
 fn requests(text: &str) -> Vec<(&'static str, Value)> {
     let messages = json!([{ "role": "user", "content": text }]);
     vec![

@@ -49,7 +49,7 @@ pub(super) fn trim(dir: &Dir, bytes_max: u64, added: &ArtefactName) -> io::Resul
     Ok(())
 }
 
-/// Every artefact by its name, with the bytes of its MAC; unfinished files that were left behind are removed on the way.
+/// Returns every artefact by its name, with the bytes of its MAC; unfinished files that were left behind are removed on the way.
 fn artefacts(dir: &Dir) -> io::Result<BTreeMap<ArtefactName, StoredArtefact>> {
     let mut kept: BTreeMap<ArtefactName, StoredArtefact> = BTreeMap::new();
     for entry in dir.entries()? {

@@ -164,7 +164,7 @@ fn failed(class: FailureClass, code: &'static str, reason: String) -> Failure {
     Failure::new(class, FailureCode::from(code), reason)
 }
 
-/// A failure as a guest gets it.
+/// Returns a failure as a guest gets it.
 fn to_guest(failure: &Failure) -> types::Failure {
     types::Failure {
         class: failure.class.as_str().to_owned(),

@@ -59,7 +59,7 @@ impl CallContext {
         self.deadline.left()
     }
 
-    /// True once the run was canceled.
+    /// Returns true once the run was canceled.
     pub(crate) fn is_canceled(&self) -> bool {
         self.canceled.load(Ordering::Relaxed)
     }

@@ -24,7 +24,7 @@ const ARTIFACT_BYTES_MIN: u64 = 4 << 10;
 /// Longest kept text of one log line, event or media type; the rest is cut.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 
-/// Most pairs kept of one log line.
+/// Maximum number of pairs kept of one log line.
 const FIELDS_MAX: usize = 32;
 
 /// The state of `control`.

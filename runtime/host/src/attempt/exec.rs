@@ -24,7 +24,7 @@ use std::time::Duration;
 use usage::CommandUsage;
 use wasmtime::Result;
 
-/// Most bytes of one command's words and environment: every receipt keeps them.
+/// Maximum number of bytes of one command's words and environment: every receipt keeps them.
 const WORDS_BYTES_MAX: usize = 64 << 10;
 /// Key by which host and guest exchange the reason why a command that passed proves nothing.
 const NO_PROOF: &str = "no-proof";
@@ -325,7 +325,7 @@ const STARTERS: [&str; 16] = [
     "unshare", "busybox", "exec", "command",
 ];
 
-/// The command that a command starts in the end: without leading starters, their options, variables and numbers.
+/// Returns the command that a command starts in the end: without leading starters, their options, variables and numbers.
 fn started(argv: &[String]) -> &[String] {
     let Some(first) = argv.first() else { return argv };
     let name = first.rsplit('/').next().unwrap_or(first);

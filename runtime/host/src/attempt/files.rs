@@ -18,7 +18,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Most bytes one `read` returns; asking for more of a longer file is an error, never a short answer.
+/// Maximum number of bytes one `read` returns; asking for more of a longer file is an error, never a short answer.
 pub const READ_BYTES_MAX: u32 = 16 << 20;
 
 /// A path as a guest wrote it: neither checked nor resolved.
@@ -122,7 +122,7 @@ impl Host for Attempt {
 }
 
 impl Attempt {
-    /// The files of a call in the `posix` tier; no files in any other tier.
+    /// Returns the files of a call in the `posix` tier; no files in any other tier.
     pub(crate) fn posix_files(&mut self) -> FilesView<'_> {
         let view = if self.files.tier == FileTier::Posix { self.files.view.as_ref() } else { None };
         FilesView { table: &mut self.wasi.table, view }

@@ -234,7 +234,7 @@ impl Attempt {
         self.llm.access.check_found(model.guard(), Side::Prompt, find, |refusal| refusals.record(refusal))
     }
 
-    /// The same for requests to a tool server and its answers; true once a hold-out was found anywhere.
+    /// Returns the same for requests to a tool server and its answers; true once a hold-out was found anywhere.
     pub(crate) fn has_leaked(&mut self, side: Side, texts: Vec<&str>) -> bool {
         let guard = self.llm.access.model.as_ref().and_then(Model::guard).cloned();
         let refusals = std::sync::Arc::clone(&self.call.refusals);
@@ -248,7 +248,7 @@ impl Attempt {
         guest_error(&ModelError::new(ErrorKind::NotGranted, message))
     }
 
-    /// The error of a question beyond a limit. The stage ran into the limit, unless it could do without the answer.
+    /// Returns the error of a question beyond a limit. The stage ran into the limit, unless it could do without the answer.
     fn over(&mut self, name: LimitName, within: Option<Duration>) -> ModelError {
         if within.is_none() {
             self.llm.access.limit_hit.get_or_insert(name);

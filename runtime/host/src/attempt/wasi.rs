@@ -8,7 +8,7 @@ use glovebox_record::Limits;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
-/// Most random bytes a guest gets in one call.
+/// Maximum number of random bytes a guest gets in one call.
 const RANDOM_BYTES_MAX: u64 = 1 << 20;
 
 /// The state of `wasi:*`, but for the file system.

@@ -80,13 +80,13 @@ impl Listing {
         Some(entry)
     }
 
-    /// The entry that was read last.
+    /// Returns the entry that was read last.
     fn latest(&mut self) -> Option<&mut DirectoryEntry> {
         self.entries.get_mut(self.read.checked_sub(1)?)
     }
 }
 
-/// Most entries in all listings of a call at once; a single one may have more.
+/// Maximum number of entries in all listings of a call at once; a single one may have more.
 const LISTED_MAX: usize = 1 << 18;
 
 impl FilesView<'_> {
@@ -116,7 +116,7 @@ impl FilesView<'_> {
         Ok(Resource::new_own(pushed.rep()))
     }
 
-    /// The identity of the entry that the last listing of this descriptor returned, if it has this name and the directory knew it. It is
+    /// Returns the identity of the entry that the last listing of this descriptor returned, if it has this name and the directory knew it. It is
     /// returned once: a C library asks for the identity of each entry right after reading it, and later the name may refer to another object.
     fn take_listed_identity(&mut self, fd: &Resource<types::Descriptor>, name: &str) -> Option<Identity> {
         let Ok(OpenNode::Directory(Folder { listing: Some(listing), .. })) = self.node(fd) else { return None };

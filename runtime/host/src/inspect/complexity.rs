@@ -10,7 +10,7 @@ use wasmparser::{
     Validator, ValidatorResources, WasmFeatures,
 };
 
-/// Longest function, bytes of its body.
+/// Maximum length of a function, in bytes of its body.
 pub(crate) const FUNCTION_BYTES_MAX: u64 = 1 << 20;
 
 /// Largest complexity of a function: `branches × (locals + values on the stack) + calls × the widest signature`. The compiler takes

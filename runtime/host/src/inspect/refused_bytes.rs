@@ -108,7 +108,7 @@ pub(crate) fn explain(bytes: &[u8], error: BinaryReaderError) -> InspectError {
     if needed.is_empty() { InspectError::Invalid(error) } else { InspectError::Features(needed) }
 }
 
-/// True if the last section is longer than the file.
+/// Returns true if the last section is longer than the file.
 fn is_cut_off(bytes: &[u8]) -> bool {
     let mut reader = BinaryReader::new(bytes, 0);
     if reader.read_bytes(COMPONENT.len()).is_err() {
@@ -124,7 +124,7 @@ fn is_cut_off(bytes: &[u8]) -> bool {
     false
 }
 
-/// The features without which the component does not validate; none if it does not even with all of them.
+/// Returns the features without which the component does not validate; none if it does not even with all of them.
 fn needed(bytes: &[u8]) -> Vec<Feature> {
     let all = OFF.iter().fold(features(), |all, (feature, _)| all | *feature);
     if validate(bytes, all).is_err() {

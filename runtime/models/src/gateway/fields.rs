@@ -189,7 +189,7 @@ fn gemini_choice(config: &Value) -> Result<(), ModelError> {
     }
 }
 
-/// A text of a program in a message, cut.
+/// Returns a text of a program in a message, cut.
 pub(super) fn shortened(text: &str) -> String {
     text.chars().take(80).collect()
 }
@@ -237,7 +237,7 @@ fn tool_of(family: Family, tool: &Value) -> Result<(), ModelError> {
     tools_of(family, &tool["tools"])
 }
 
-/// True if a tool that can run on either side is marked as running in the program.
+/// Returns true if a tool that can run on either side is marked as running in the program.
 pub(super) fn says_own(kind: &str, tool: &Value) -> bool {
     match kind {
         "shell" => {

@@ -14,7 +14,7 @@ use crate::target::Target;
 use glovebox_schema::document;
 use std::time::Duration;
 
-/// Most bytes of an answer.
+/// Maximum number of bytes of an answer.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
 
 /// The result of a forwarded request.
@@ -102,7 +102,7 @@ fn read_whole(target: &Target, reply: &mut Reply<'_>, received: &mut Vec<u8>) ->
     Ok(())
 }
 
-/// The tokens of an exchange whose provider does not count them.
+/// Returns the tokens of an exchange whose provider does not count them.
 fn estimated(answer: Answer, exchange: &Exchange) -> Answer {
     let output = answer.parts.iter().map(|part| part.text.len()).sum();
     let usage =

@@ -9,9 +9,9 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Most bytes of bodies at the same time: two of the longest.
+/// Maximum number of bytes of bodies at the same time: two of the longest.
 pub const BODIES_BYTES_MAX: usize = 64 << 20;
-/// Most units of JSON at the same time: two of the largest documents.
+/// Maximum number of units of JSON at the same time: two of the largest documents.
 const UNITS_MAX: usize = 2 * glovebox_schema::document::UNITS_MAX;
 /// Longest wait for room.
 const WAIT_MAX: Duration = Duration::from_secs(30);

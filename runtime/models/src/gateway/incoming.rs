@@ -4,13 +4,13 @@ use super::in_flight::{InFlight, Reservation};
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
-/// Longest head, bytes.
+/// Maximum length of a head, in bytes.
 pub(super) const HEAD_BYTES_MAX: usize = 64 << 10;
-/// Most bytes that are read at a time.
+/// Maximum number of bytes that are read at a time.
 const PIECE_BYTES: usize = 16 << 10;
-/// Most headers.
+/// Maximum number of headers.
 const HEADERS_MAX: usize = 128;
-/// Longest body, bytes: a conversation with pictures.
+/// Maximum length of a body, in bytes: a conversation with pictures.
 const BODY_BYTES_MAX: usize = 32 << 20;
 /// Longest time for a whole body: it holds room that other requests wait for.
 const BODY_TIME_MAX: Duration = Duration::from_secs(60);
@@ -102,7 +102,7 @@ impl IncomingRequest {
         Ok((incoming, room))
     }
 
-    /// True if it has this credential, compared in a time that does not depend on where they differ.
+    /// Returns true if it has this credential, compared in a time that does not depend on where they differ.
     pub fn has_credential(&self, expected: &str) -> bool {
         let same = |given: &String| {
             let differing = given.bytes().zip(expected.bytes()).fold(0, |all, (one, other)| all | (one ^ other));
@@ -162,7 +162,7 @@ fn grow(body: &mut Vec<u8>, count: usize, body_max: usize) {
     }
 }
 
-/// The head and its length; none if there is more of it to come.
+/// Returns the head and its length; none if there is more of it to come.
 fn parse(bytes: &[u8]) -> Result<Option<(usize, RequestHead)>, ReadError> {
     let malformed = || ReadError::Malformed("the request is not HTTP/1.1");
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
@@ -221,7 +221,7 @@ fn bounded(length: &str) -> Result<usize, ReadError> {
     if length > BODY_BYTES_MAX { Err(TOO_LONG) } else { Ok(length) }
 }
 
-/// A number of digits only (RFC 9112 §6.3, §7.1). `from_str_radix` alone accepts a sign, which another parser may refuse or read
+/// Returns a number of digits only (RFC 9112 §6.3, §7.1). `from_str_radix` alone accepts a sign, which another parser may refuse or read
 /// differently.
 fn number(digits: &str, radix: u32) -> Option<usize> {
     let is_number = digits.chars().all(|digit| digit.is_digit(radix));
@@ -230,7 +230,7 @@ fn number(digits: &str, radix: u32) -> Option<usize> {
 
 const TOO_LONG: ReadError = ReadError::Malformed("the body of the request is longer than 32 MiB");
 
-/// A body in chunks, of which some bytes are there already.
+/// Returns a body in chunks, of which some bytes are there already.
 fn chunks(timed: &mut TimedConnection<'_, impl Read>, mut bytes: Vec<u8>) -> Result<Vec<u8>, ReadError> {
     let malformed = ReadError::Malformed("the chunks of the request are malformed");
     let mut body = Vec::new();

@@ -3,7 +3,7 @@
 use crate::error::{ErrorKind, ModelError};
 use serde_json::{Value, json};
 
-/// The status and the body of a refusal.
+/// Returns the status and the body of a refusal.
 pub fn refusal(error: &ModelError) -> (u16, Value) {
     let (status, kind, gemini) = match error.kind {
         ErrorKind::Authentication => (401, "authentication_error", "UNAUTHENTICATED"),

@@ -42,7 +42,7 @@ fn path_of(family: Family) -> &'static str {
     }
 }
 
-/// A request with further fields, checked.
+/// Returns a request with further fields, checked.
 fn asked(family: Family, more: Value) -> Result<Box<Question>, ModelError> {
     let mut body = match family {
         Family::Openai => json!({ "model": "m-1", "input": "x", "stream": true }),

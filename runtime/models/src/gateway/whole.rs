@@ -3,7 +3,7 @@
 use crate::family::Family;
 use serde_json::{Value, json};
 
-/// The events of a whole answer.
+/// Returns the events of a whole answer.
 pub(super) fn events(family: Family, mut answer: Value) -> Vec<Value> {
     match family {
         Family::Openai => {

@@ -86,7 +86,7 @@ impl<'a> Body<'a> {
         self.read(into)
     }
 
-    /// A line without its end.
+    /// Returns a line without its end.
     fn line(&mut self) -> Result<Vec<u8>, ModelError> {
         loop {
             if let Some(at) = self.stream.unread().iter().position(|byte| *byte == b'\n') {

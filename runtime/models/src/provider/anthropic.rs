@@ -77,7 +77,7 @@ fn thinking(effort: Effort, tokens_max: u64) -> Option<u64> {
     Some(wanted.min(tokens_max / 2)).filter(|tokens| *tokens >= THINKING_MIN)
 }
 
-/// The conversation; consecutive messages of one side become one message.
+/// Returns the conversation; consecutive messages of one side become one message.
 fn messages(request: &Request) -> Vec<Value> {
     let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in wire::talk(request) {
@@ -111,7 +111,7 @@ fn blocks(message: &Message) -> Vec<Value> {
     message.parts.iter().filter_map(block).collect()
 }
 
-/// The result of a tool: a text, or blocks if it has images.
+/// Returns the result of a tool: a text, or blocks if it has images.
 fn tool_result(message: &Message, result: &MessagePart) -> Value {
     let image = |image: Image<'_>| {
         let source = json!({ "type": "base64", "media_type": image.media_type.as_str(), "data": image.data });
@@ -125,7 +125,7 @@ fn tool_result(message: &Message, result: &MessagePart) -> Value {
     text.into_iter().chain(images).collect()
 }
 
-/// A block of thinking with the fields that go back.
+/// Returns a block of thinking with the fields that go back.
 fn thought(block: &Value) -> Option<Value> {
     wire::taken(block, &["thinking", "redacted_thinking"], &["type", "thinking", "signature", "data"])
 }
@@ -225,7 +225,7 @@ fn finish(reason: &str) -> Finish {
     }
 }
 
-/// The tokens so far. The provider counts cached tokens separately; this count is the sum.
+/// Returns the tokens so far. The provider counts cached tokens separately; this count is the sum.
 fn usage(usage: &Value, before: Option<Usage>) -> Option<Usage> {
     if !usage.is_object() {
         return before;

@@ -49,7 +49,7 @@ impl Provider for Compatible {
     }
 }
 
-/// A tool, as chat completions and Ollama have it.
+/// Returns a tool, as chat completions and Ollama have it.
 pub(super) fn tool(tool: &crate::chat::Tool) -> Value {
     let parameters = wire::schema(tool);
     json!({ "type": "function",
@@ -102,7 +102,7 @@ fn results(message: &Message) -> Vec<Value> {
     results.map(result).chain(pictures).collect()
 }
 
-/// The images of a message of tools, each with the words in front of it. A result holds no images here, so they follow as messages of the
+/// Returns the images of a message of tools, each with the words in front of it. A result holds no images here, so they follow as messages of the
 /// user; the text says that they are not.
 pub(super) fn pictures(message: &Message) -> impl Iterator<Item = (String, Image<'_>)> {
     let results = message.parts.iter().filter(|part| part.kind == TOOL_RESULT);

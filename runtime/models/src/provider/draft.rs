@@ -8,9 +8,9 @@ use crate::family::Family;
 use glovebox_record::session::MessagePart;
 use serde_json::Value;
 
-/// Most bytes of text, arguments and opaque parts of an answer.
+/// Maximum number of bytes of text, arguments and opaque parts of an answer.
 pub(crate) const ANSWER_BYTES_MAX: usize = 4 << 20;
-/// Most parts of an answer.
+/// Maximum number of parts of an answer.
 const PARTS_MAX: usize = 1024;
 
 /// An answer under construction.
@@ -71,12 +71,12 @@ impl Draft {
         self.push(MessagePart { kind: family.opaque_kind(), text: content, fields: Vec::new() })
     }
 
-    /// The part at a place.
+    /// Returns the part at a place.
     pub fn part_mut(&mut self, slot: Slot) -> Option<&mut MessagePart> {
         self.parts.get_mut(slot.0)
     }
 
-    /// True if it calls a tool.
+    /// Returns true if it calls a tool.
     pub fn calls_tools(&self) -> bool {
         self.parts.iter().any(|part| part.kind == crate::chat::TOOL_CALL)
     }
@@ -88,7 +88,7 @@ impl Draft {
         }
     }
 
-    /// The answer, if it has come to its end.
+    /// Returns the answer, if it has come to its end.
     pub(crate) fn finished(self) -> Result<Answer, ModelError> {
         let Some(finish) = self.finish else {
             return Err(ModelError::new(ErrorKind::Stream, "the answer ended without a reason to finish"));

@@ -6,7 +6,7 @@ use crate::error::{ErrorKind, ModelError};
 use glovebox_schema::document;
 use serde_json::Value;
 
-/// Longest event, bytes: some providers end with one that has the whole answer again.
+/// Maximum length of a event, in bytes: some providers end with one that has the whole answer again.
 const EVENT_BYTES_MAX: usize = 16 << 20;
 
 /// An event.
@@ -35,7 +35,7 @@ impl Splitter {
         Self { framing, pending: Vec::new(), data: Vec::new(), searched: 0 }
     }
 
-    /// The events that are complete.
+    /// Returns the events that are complete.
     pub(crate) fn events(&mut self) -> Result<Vec<Event>, ModelError> {
         let mut events = Vec::new();
         let mut taken = 0;
@@ -59,14 +59,14 @@ impl Splitter {
         Ok(events)
     }
 
-    /// The remaining events at the end of the body: the last one may have no empty line behind it.
+    /// Returns the remaining events at the end of the body: the last one may have no empty line behind it.
     pub(crate) fn rest(&mut self) -> Result<Vec<Event>, ModelError> {
         self.pending.extend_from_slice(b"\n\n");
         self.events()
     }
 }
 
-/// The data of a line of server-sent events. Comments, names and ids carry nothing that JSON data does not have.
+/// Returns the data of a line of server-sent events. Comments, names and ids carry nothing that JSON data does not have.
 fn field(line: &[u8]) -> Vec<u8> {
     let Some(value) = line.strip_prefix(b"data:") else { return Vec::new() };
     let mut value = value.strip_prefix(b" ").unwrap_or(value).to_vec();

@@ -69,7 +69,7 @@ fn thinking(effort: Effort) -> u64 {
     }
 }
 
-/// The conversation; consecutive messages of one side become one content.
+/// Returns the conversation; consecutive messages of one side become one content.
 fn contents(model: &ModelId, request: &Request) -> Vec<Value> {
     let mut contents: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in wire::talk(request) {
@@ -117,7 +117,7 @@ fn parts(model: &ModelId, request: &Request, message: &Message) -> Vec<Value> {
     parts
 }
 
-/// True for a model that takes images inside of a function's response: from Gemini 3 on, and these refuse them beside it. Models of other
+/// Returns true for a model that takes images inside of a function's response: from Gemini 3 on, and these refuse them beside it. Models of other
 /// names are taken for new ones.
 fn nests_images(model: &ModelId) -> bool {
     let rest = model.as_str().trim_start_matches("models/").strip_prefix("gemini-");

@@ -62,7 +62,7 @@ impl Provider for Openai {
     }
 }
 
-/// The items of a message.
+/// Returns the items of a message.
 fn items(message: &Message) -> Vec<Value> {
     let is_assistant = Speaker::from_message(message) == Speaker::Assistant;
     let (role, text_type) = if is_assistant { ("assistant", "output_text") } else { ("user", "input_text") };
@@ -78,7 +78,7 @@ fn items(message: &Message) -> Vec<Value> {
     message.parts.iter().filter_map(item).collect()
 }
 
-/// The result of a tool: a text, or a list if it has images.
+/// Returns the result of a tool: a text, or a list if it has images.
 fn tool_result(message: &Message, result: &MessagePart) -> Value {
     let image = |image: Image<'_>| json!({ "type": "input_image", "image_url": image.data_url() });
     let images: Vec<Value> = images_of(message, result).map(image).collect();
@@ -89,7 +89,7 @@ fn tool_result(message: &Message, result: &MessagePart) -> Value {
     text.into_iter().chain(images).collect()
 }
 
-/// A reasoning item with the fields that go back; none without its encrypted content, which nothing could be made of.
+/// Returns a reasoning item with the fields that go back; none without its encrypted content, which nothing could be made of.
 fn reasoning(item: &Value) -> Option<Value> {
     let taken = wire::taken(item, &["reasoning"], &["type", "id", "summary", "encrypted_content"])?;
     taken["encrypted_content"].is_string().then_some(taken)

@@ -8,7 +8,7 @@ use crate::target::Target;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Most bytes of a provider's message that are shown.
+/// Maximum number of bytes of a provider's message that are shown.
 const MESSAGE_BYTES_MAX: usize = 600;
 
 /// The error answer of a provider.
@@ -63,13 +63,13 @@ const WORDS: &[(&str, ErrorKind)] = &[
 ];
 
 impl ProviderRefusal {
-    /// An error that arrived as an event of an answer.
+    /// Returns an error that arrived as an event of an answer.
     pub(crate) fn in_stream(answer: &Value) -> ModelError {
         let refused = Self { status: None, retry_after: None, answer: answer.to_owned() };
         ModelError::new(refused.kind(), refused.message())
     }
 
-    /// The error of a call of this target.
+    /// Returns the error of a call of this target.
     pub(crate) fn to_error(&self, target: &Target) -> ModelError {
         let (kind, status) = (self.kind(), self.status.unwrap_or_default());
         let message = match kind {
@@ -96,7 +96,7 @@ impl ProviderRefusal {
         }
     }
 
-    /// The object with code and message.
+    /// Returns the object with code and message.
     fn error(&self) -> &Value {
         let inside = [&self.answer["error"], &self.answer["response"]["error"]];
         inside.into_iter().find(|error| !error.is_null()).unwrap_or(&self.answer)

@@ -29,35 +29,35 @@ impl Speaker {
     }
 }
 
-/// Every system text, in one.
+/// Returns every system text, in one.
 pub(super) fn system(request: &Request) -> String {
     let messages = request.messages.iter().filter(|message| Speaker::from_message(message) == Speaker::System);
     messages.map(text).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
-/// The messages that are not the system's.
+/// Returns the messages that are not the system's.
 pub(super) fn talk(request: &Request) -> impl Iterator<Item = &Message> {
     request.messages.iter().filter(|message| Speaker::from_message(message) != Speaker::System)
 }
 
-/// The text of a message.
+/// Returns the text of a message.
 pub(super) fn text(message: &Message) -> String {
     message.parts.iter().filter(|part| part.kind == TEXT).map(|part| part.text.as_str()).collect()
 }
 
-/// The schema of a tool's parameters; an object without properties if it is no JSON object.
+/// Returns the schema of a tool's parameters; an object without properties if it is no JSON object.
 pub(super) fn schema(tool: &Tool) -> Value {
     let schema = document::read(tool.parameters.as_bytes()).ok().filter(Value::is_object);
     schema.unwrap_or_else(|| json!({"type": "object", "properties": {}}))
 }
 
-/// The arguments of a call as an object. A model may have written invalid JSON; the providers accept objects only.
+/// Returns the arguments of a call as an object. A model may have written invalid JSON; the providers accept objects only.
 pub(super) fn arguments(call: &MessagePart) -> Value {
     let found = document::read(call.text.as_bytes()).ok().filter(Value::is_object);
     found.unwrap_or_else(|| Value::Object(Map::new()))
 }
 
-/// The tool that a result is of: its call has the name.
+/// Returns the tool that a result is of: its call has the name.
 pub(super) fn tool_of<'r>(request: &'r Request, result: &MessagePart) -> &'r str {
     let id = FieldName::CallId.value_in(result);
     let parts = request.messages.iter().flat_map(|message| &message.parts);
@@ -65,7 +65,7 @@ pub(super) fn tool_of<'r>(request: &'r Request, result: &MessagePart) -> &'r str
     calls.find(|call| FieldName::Id.value_in(call) == id).map_or("", |call| FieldName::Name.value_in(call))
 }
 
-/// The JSON of an opaque part of this family; none for any other part. A guest hands these parts back, so its adapter takes out of
+/// Returns the JSON of an opaque part of this family; none for any other part. A guest hands these parts back, so its adapter takes out of
 /// them only the fields it knows.
 pub(super) fn opaque(part: &MessagePart, family: Family) -> Option<Value> {
     if part.kind != family.opaque_kind() {
@@ -74,7 +74,7 @@ pub(super) fn opaque(part: &MessagePart, family: Family) -> Option<Value> {
     document::read(part.text.as_bytes()).ok()
 }
 
-/// An object of these fields of `value`; none unless its `type` is one of `types`.
+/// Returns an object of these fields of `value`; none unless its `type` is one of `types`.
 pub(super) fn taken(value: &Value, types: &[&str], fields: &[&str]) -> Option<Value> {
     let is_known = value["type"].as_str().is_some_and(|kind| types.contains(&kind));
     let present = fields.iter().filter(|field| !value[**field].is_null());
@@ -82,7 +82,7 @@ pub(super) fn taken(value: &Value, types: &[&str], fields: &[&str]) -> Option<Va
     is_known.then_some(Value::Object(object))
 }
 
-/// A number of tokens, 0 if it is not there.
+/// Returns a number of tokens, 0 if it is not there.
 pub(super) fn count(value: &Value) -> u64 {
     value.as_u64().unwrap_or_default()
 }

@@ -79,12 +79,12 @@ impl Gateway {
         Ok(Self { port: Some(port), shared })
     }
 
-    /// The secret that each request of the program must carry.
+    /// Returns the secret that each request of the program must carry.
     pub(super) fn secret(&self) -> &str {
         &self.shared.secret
     }
 
-    /// The model behind it.
+    /// Returns the model behind it.
     pub(super) fn target(&self) -> Arc<Target> {
         Arc::clone(&self.shared.target)
     }

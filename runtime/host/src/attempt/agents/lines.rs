@@ -2,9 +2,9 @@
 
 /// Longest line that is read; the rest of a longer one is dropped.
 const LINE_BYTES_MAX: usize = 1 << 20;
-/// Most bytes of a stream that are kept beside the stage: its beginning.
+/// Maximum number of bytes of a stream that are kept beside the stage: its beginning.
 const KEPT_BYTES_MAX: usize = 1 << 20;
-/// Most bytes of the end of a stream that are kept for a message.
+/// Maximum number of bytes of the end of a stream that are kept for a message.
 const TAIL_BYTES_MAX: usize = 2 << 10;
 
 /// A stream as it arrives.
@@ -39,12 +39,12 @@ impl OutputLines {
         }
     }
 
-    /// The beginning of the stream.
+    /// Returns the beginning of the stream.
     pub(super) fn kept(&self) -> &[u8] {
         &self.kept
     }
 
-    /// The end of the stream, as text.
+    /// Returns the end of the stream, as text.
     pub(super) fn tail(&self) -> String {
         String::from_utf8_lossy(&self.tail).trim().to_owned()
     }

@@ -16,10 +16,10 @@ use serde_json::Value;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Most bytes of a task that a program gets on its standard input or command line.
+/// Maximum number of bytes of a task that a program gets on its standard input or command line.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
-/// The wire formats that a program speaks.
+/// Returns the wire formats that a program speaks.
 pub fn families(program: AgentProgram) -> &'static [Family] {
     match program {
         AgentProgram::Codex => &[Family::Openai],
@@ -39,7 +39,7 @@ pub struct TestedVersion {
     pub version: &'static str,
 }
 
-/// The tested version of a program; none for a program of the operator.
+/// Returns the tested version of a program; none for a program of the operator.
 pub fn tested_version(program: AgentProgram) -> Option<TestedVersion> {
     let (package, version) = match program {
         AgentProgram::Codex => ("@openai/codex", "0.169.0"),
@@ -109,7 +109,7 @@ pub fn launch(options: &ProgramOptions, asked: &LaunchRequest<'_>) -> Launch {
 }
 
 impl Launch {
-    /// A start with these words, whose task is on its standard input.
+    /// Creates a start with these words, whose task is on its standard input.
     fn new(words: &[&str], asked: &LaunchRequest<'_>) -> Self {
         Self {
             argv: words.iter().map(|word| (*word).to_owned()).collect(),
@@ -125,7 +125,7 @@ impl Launch {
         self
     }
 
-    /// The words for the record, without the secret and with a long task cut.
+    /// Returns the words for the record, without the secret and with a long task cut.
     pub(super) fn shown_argv(&self) -> Vec<String> {
         let shown = |word: &String| {
             let mut word = word.replace(&self.secret, "[token]");
@@ -195,7 +195,7 @@ const BLOCKED: [&str; 7] =
     ["sandbox", "permission", "not enabled", "denied by", "blocked by", "hook", "requires approval"];
 
 impl ProgramOutput {
-    /// The output of a program that has printed nothing yet.
+    /// Creates the output of a program that has printed nothing yet.
     pub fn new(program: AgentProgram) -> Self {
         Self { program, message: String::new(), problem: None, unknown: 0, calls_made: 0, blocked: None }
     }
@@ -218,12 +218,12 @@ impl ProgramOutput {
         }
     }
 
-    /// The reason of the refusals, if every call of a tool was refused. Then the program did nothing, and its own claim of success is false.
+    /// Returns the reason of the refusals, if every call of a tool was refused. Then the program did nothing, and its own claim of success is false.
     pub fn blocked(&self) -> Option<&str> {
         self.blocked.as_deref().filter(|_| self.calls_made == 0)
     }
 
-    /// The program.
+    /// Returns the program.
     pub fn program(&self) -> AgentProgram {
         self.program
     }
@@ -286,7 +286,7 @@ impl ProgramOutput {
     }
 }
 
-/// A call of a tool.
+/// Returns a call of a tool.
 fn call(name: &Value, detail: &Value) -> Option<ProgramStep> {
     let detail = detail.as_str().map_or_else(|| detail.to_string(), str::to_owned);
     let short = |text: &str| text.chars().take(200).collect::<String>();

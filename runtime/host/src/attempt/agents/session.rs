@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use wasmtime::component::Resource;
 use wasmtime::{Error, Result};
 
-/// Most steps that wait for the component; further ones are dropped, for they are only progress.
+/// Maximum number of steps that wait for the component; further ones are dropped, for they are only progress.
 const STEPS_MAX: usize = 256;
 /// Interval at which a waiting call checks for cancellation.
 const LOOK: Duration = Duration::from_millis(50);
@@ -152,7 +152,7 @@ fn run(
 }
 
 impl Attempt {
-    /// Up to `max` events, waited for at most `wait_ms`.
+    /// Returns up to `max` events, waited for at most `wait_ms`.
     pub(super) fn next_events(
         &mut self,
         this: &Resource<ProgramSession>,
@@ -281,7 +281,7 @@ impl ProgramSession {
     }
 }
 
-/// A step as the component gets it.
+/// Returns a step as the component gets it.
 fn event(step: ProgramStep) -> Option<Event> {
     let (text, data) = match step {
         ProgramStep::Text(text) => (text, None),
@@ -329,7 +329,7 @@ fn answer(end: ReceiptEnd, reading: ProgramOutput, tails: [String; 2]) -> Event 
     failure(failed(FailureClass::Deterministic, "agent/failed", format!("{title} failed: {how}: {}", cut(tail))))
 }
 
-/// True if the last line of a program says that git could not write its repository. No stage can.
+/// Returns true if the last line of a program says that git could not write its repository. No stage can.
 fn is_refused_commit(tail: &str) -> bool {
     let last = tail.lines().last().unwrap_or_default();
     last.starts_with("fatal: ") && last.contains("/.git/") && last.ends_with("Read-only file system")

@@ -31,14 +31,14 @@ const NOTHING: [&str; 10] = [
     "There are no tests to run",
 ];
 
-/// True if a command that ended with 0 is one that runs tests, and ran none.
+/// Returns true if a command that ended with 0 is one that runs tests, and ran none.
 pub(super) fn ran_no_test(program: &Program, exit: &Exit) -> bool {
     let commands = simple_commands(program);
     commands.iter().any(|words| runs_tests(words))
         && (commands.iter().any(|words| only_lists(words)) || TestReport::from_exit(exit).tests_run() == Some(0))
 }
 
-/// The words of each command. The split of shell text is approximate; an unknown construct is not taken for a test command.
+/// Returns the words of each command. The split of shell text is approximate; an unknown construct is not taken for a test command.
 fn simple_commands(program: &Program) -> Vec<Vec<&str>> {
     match program {
         Program::Argv(argv) => vec![argv.iter().map(String::as_str).collect()],
@@ -98,7 +98,7 @@ impl TestReport {
         of_lines.map(Some).chain(whole).flatten().reduce(u64::saturating_add)
     }
 
-    /// The sum of the numbers after a label at the beginning of lines.
+    /// Returns the sum of the numbers after a label at the beginning of lines.
     fn sum_after(&self, labels: &[&str]) -> Option<u64> {
         let after = |line: &str| labels.iter().find_map(|label| ReportLine(line.strip_prefix(label)?).number());
         self.lines().filter_map(after).reduce(u64::saturating_add)
@@ -172,7 +172,7 @@ impl TestReport {
 struct ReportLine<'t>(&'t str);
 
 impl<'t> ReportLine<'t> {
-    /// The last name of a path.
+    /// Returns the last name of a path.
     fn name(self) -> &'t str {
         self.0.rsplit('/').next().unwrap_or(self.0)
     }
@@ -271,14 +271,14 @@ impl<'t> ReportLine<'t> {
         Some((count.parse().ok()?, rest.split(' ').next()?))
     }
 
-    /// The number that a text begins with.
+    /// Returns the number that a text begins with.
     fn number(self) -> Option<u64> {
         let Self(text) = self;
         let digits = text.len() - text.trim_start_matches(|character: char| character.is_ascii_digit()).len();
         text[..digits].parse().ok()
     }
 
-    /// The number right before a word; 0 where there is none.
+    /// Returns the number right before a word; 0 where there is none.
     fn before(self, word: &str) -> u64 {
         let Self(line) = self;
         let count = line.split_once(word).and_then(|(before, _)| before.rsplit(' ').next()?.parse().ok());
@@ -286,7 +286,7 @@ impl<'t> ReportLine<'t> {
     }
 }
 
-/// The text without escape sequences of terminals.
+/// Returns the text without escape sequences of terminals.
 fn without_colours(text: &str) -> String {
     let mut parts = text.split("\u{1b}[");
     let first = parts.next().unwrap_or_default().to_owned();

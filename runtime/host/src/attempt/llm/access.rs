@@ -62,24 +62,24 @@ impl ModelAccess {
         Self { model, conversation, ..Self::default() }
     }
 
-    /// The delivery of each steering message.
+    /// Returns the delivery of each steering message.
     pub(crate) fn deliveries(&self) -> Vec<SteeringDelivery> {
         self.conversation.deliveries(self.turns)
     }
 
-    /// The last question and its answer, if they are kept and contain no hold-out.
+    /// Returns the last question and its answer, if they are kept and contain no hold-out.
     pub(crate) fn take_messages(&mut self) -> Vec<session::Message> {
         let messages = self.conversation.take_messages();
         if self.leaked.is_some() { Vec::new() } else { messages }
     }
 
-    /// The transcript, unless it contains a hold-out.
+    /// Returns the transcript, unless it contains a hold-out.
     pub(crate) fn take_transcript(&mut self) -> Vec<u8> {
         let transcript = self.conversation.take_transcript();
         if self.leaked.is_some() { Vec::new() } else { transcript }
     }
 
-    /// The failure of the model behind an attempt that failed, or that must fail.
+    /// Returns the failure of the model behind an attempt that failed, or that must fail.
     pub(crate) fn failure_of_model(&self, has_failed: bool) -> Option<Failure> {
         let error = self.failed.as_ref()?;
         let class = match error.kind {
@@ -97,7 +97,7 @@ impl ModelAccess {
         (has_failed || is_final(error.kind)).then(|| Failure::new(class, code, error.message.as_str()))
     }
 
-    /// The failure that ends the stage, even if a later request or another agent of the stage gets an answer.
+    /// Returns the failure that ends the stage, even if a later request or another agent of the stage gets an answer.
     pub(crate) fn final_failure(&self) -> Option<&ModelError> {
         self.failed.as_ref().filter(|error| is_final(error.kind))
     }
@@ -153,7 +153,7 @@ impl ModelAccess {
         }
     }
 
-    /// The model.
+    /// Returns the model.
     pub(crate) fn model(&self) -> Option<&Model> {
         self.model.as_ref()
     }
@@ -234,7 +234,7 @@ impl ModelAccess {
     }
 }
 
-/// True for a failure after which the model is not asked again: the stage has failed.
+/// Returns true for a failure after which the model is not asked again: the stage has failed.
 pub(super) fn is_final(kind: ErrorKind) -> bool {
     matches!(
         kind,
@@ -263,7 +263,7 @@ pub(crate) enum Side {
 }
 
 impl Side {
-    /// The refused action.
+    /// Returns the refused action.
     pub(crate) fn act(self) -> &'static str {
         match self {
             Self::Prompt | Self::Response => "tell the model",
@@ -271,7 +271,7 @@ impl Side {
         }
     }
 
-    /// The reason of an attempt that ends because of a hold-out in its conversation; quotes nothing.
+    /// Returns the reason of an attempt that ends because of a hold-out in its conversation; quotes nothing.
     pub(crate) fn leak_reason(self) -> &'static str {
         match self {
             Self::Prompt => "holdout_leak: the prompt contains text of a hold-out scenario",

@@ -29,7 +29,7 @@ use transcript::{TurnSource, without_bytes};
 
 /// Bytes of a transcript of one attempt from which on the bytes of exchanges are left out.
 const EXCHANGED_BYTES_MAX: usize = 12 << 20;
-/// Most bytes of it; later turns are not part of it.
+/// Maximum number of bytes of it; later turns are not part of it.
 const TRANSCRIPT_BYTES_MAX: usize = 16 << 20;
 
 /// Storage of a conversation. By default only the transcript outlives the attempt.
@@ -99,7 +99,7 @@ impl Conversation {
         turn
     }
 
-    /// The stored exchange of an earlier attempt for this question.
+    /// Returns the stored exchange of an earlier attempt for this question.
     fn stored(&mut self, model: &Model, request: &chat::Request) -> Option<StoredExchange> {
         let (exchanges, target) = (self.exchanges.as_mut()?, model.target()?);
         exchanges.next(&ask::body(target, request))
@@ -174,7 +174,7 @@ impl Conversation {
         }
     }
 
-    /// The delivery of each steering message, given the number of answered turns.
+    /// Returns the delivery of each steering message, given the number of answered turns.
     pub(super) fn deliveries(&self, turns: u32) -> Vec<SteeringDelivery> {
         self.places.deliveries(&self.steering.all(), turns)
     }
@@ -196,19 +196,19 @@ impl Conversation {
         }
     }
 
-    /// The messages that are kept, without images.
+    /// Returns the messages that are kept, without images.
     pub(super) fn take_messages(&mut self) -> Vec<session::Message> {
         std::mem::take(&mut self.messages).into_iter().map(without_images).collect()
     }
 
-    /// The transcript.
+    /// Returns the transcript.
     pub(super) fn take_transcript(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.transcript)
     }
 }
 
 impl Turn {
-    /// The turn of an earlier attempt. A cost that is already in a record is not counted again.
+    /// Creates the turn of an earlier attempt. A cost that is already in a record is not counted again.
     fn from_stored(stored: StoredExchange) -> Self {
         let StoredExchange { answer, too_long, late, lost, transcript, is_booked, .. } = stored;
         let is_estimated = answer.is_estimated || lost != Usage::default();

@@ -11,12 +11,12 @@ use glovebox_record::session;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// An error as a guest gets it.
+/// Returns an error as a guest gets it.
 pub(super) fn guest_error(error: &ModelError) -> Error {
     Error { kind: error.kind.to_string(), message: error.to_string(), retryable: error.is_retried() }
 }
 
-/// A request in the record's words.
+/// Returns a request in the record's words.
 pub(super) fn question(request: &Request) -> chat::Request {
     let tool = |tool: &crate::bindings::chat::ToolDef| Tool {
         name: tool.name.to_owned(),
@@ -33,12 +33,12 @@ pub(super) fn question(request: &Request) -> chat::Request {
     }
 }
 
-/// The subagent that asks.
+/// Returns the subagent that asks.
 pub(super) fn agent(request: &Request) -> Option<AgentId> {
     request.options.iter().find(|(name, _)| name == AGENT).and_then(|(_, value)| AgentId::parse(value))
 }
 
-/// The time limit of an optional request. Its answer is not the stage's, and the stage continues without it.
+/// Returns the time limit of an optional request. Its answer is not the stage's, and the stage continues without it.
 pub(super) fn within(request: &Request) -> Option<Duration> {
     let named = request.options.iter().find(|(name, _)| name == ANSWER_WITHIN);
     named.and_then(|(_, value)| value.parse().ok()).map(Duration::from_secs)
@@ -46,13 +46,13 @@ pub(super) fn within(request: &Request) -> Option<Duration> {
 
 /// The option that bounds an answer, in seconds.
 const ANSWER_WITHIN: &str = "answer-within";
-/// Most seconds of it.
+/// Maximum number of seconds of it.
 const ANSWER_SECONDS_MAX: u64 = 3600;
 
 /// The option that names a subagent, which has its own conversation.
 const AGENT: &str = "agent";
 
-/// A message in the record's words.
+/// Returns a message in the record's words.
 pub(super) fn recorded(message: &Message) -> session::Message {
     let part = |part: &Part| session::MessagePart {
         kind: part.kind.to_owned(),
@@ -62,13 +62,13 @@ pub(super) fn recorded(message: &Message) -> session::Message {
     session::Message { role: message.role.to_owned(), parts: message.parts.iter().map(part).collect() }
 }
 
-/// The same without a copy.
+/// Returns the same without a copy.
 pub(super) fn into_record(message: Message) -> session::Message {
     let part = |part: Part| session::MessagePart { kind: part.kind, text: part.text, fields: part.fields };
     session::Message { role: message.role, parts: message.parts.into_iter().map(part).collect() }
 }
 
-/// The tuning of a request that was checked.
+/// Returns the tuning of a request that was checked.
 fn settings(request: &Request) -> Settings {
     let mut settings = Settings::default();
     for (name, value) in &request.options {
@@ -83,7 +83,7 @@ fn settings(request: &Request) -> Settings {
     settings
 }
 
-/// Every text of a request that a guest can choose. The texts of its parts follow each other, as the model reads them.
+/// Returns every text of a request that a guest can choose. The texts of its parts follow each other, as the model reads them.
 pub(super) fn asked_texts(request: &Request) -> Vec<&str> {
     let parts = || request.messages.iter().flat_map(|message| &message.parts);
     let fields = parts().flat_map(|part| &part.fields).flat_map(|(name, value)| [name.as_str(), value.as_str()]);
@@ -91,7 +91,7 @@ pub(super) fn asked_texts(request: &Request) -> Vec<&str> {
     parts().map(|part| part.text.as_str()).chain(fields).chain(tools).collect()
 }
 
-/// Every text of an answer. The texts of its parts follow each other.
+/// Returns every text of an answer. The texts of its parts follow each other.
 pub(crate) fn answered_texts(answer: &Answer) -> Vec<&str> {
     let fields = answer.parts.iter().flat_map(|part| &part.fields).map(|(_, value)| value.as_str());
     answer.parts.iter().map(|part| part.text.as_str()).chain(fields).collect()
@@ -100,7 +100,7 @@ pub(crate) fn answered_texts(answer: &Answer) -> Vec<&str> {
 /// The field of a call that cannot be made.
 const PROBLEM: &str = "problem";
 
-/// The problem of a tool call that cannot be made.
+/// Returns the problem of a tool call that cannot be made.
 fn problem(call: &session::MessagePart, request: &Request) -> Option<String> {
     let name = FieldName::Name.value_in(call);
     if !request.tools.iter().any(|tool| tool.name == name) {
@@ -112,7 +112,7 @@ fn problem(call: &session::MessagePart, request: &Request) -> Option<String> {
     (!is_object).then(|| format!("the arguments of `{name}` are not a JSON object"))
 }
 
-/// True if an answer calls a tool with arguments that cannot be read.
+/// Returns true if an answer calls a tool with arguments that cannot be read.
 pub(super) fn has_invalid_call(answer: &Answer) -> bool {
     let is_object = |text: &str| serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).is_ok();
     answer.tool_calls().any(|call| !is_object(&call.text))
@@ -125,7 +125,7 @@ pub(super) fn add_problem(answer: &mut Answer, problem: &str) {
     }
 }
 
-/// An answer as a guest gets it.
+/// Returns an answer as a guest gets it.
 pub(super) fn response(answer: Answer, provider: Provider, request: &Request) -> Response {
     let part = |part: session::MessagePart| {
         let has_problem = part.fields.iter().any(|(name, _)| name == PROBLEM);
@@ -151,7 +151,7 @@ pub(super) fn response(answer: Answer, provider: Provider, request: &Request) ->
     }
 }
 
-/// An answer in pieces.
+/// Returns an answer in pieces.
 pub(super) fn streamed(response: Response) -> VecDeque<Event> {
     let event = |kind: &str, text: String, part, response| Event { kind: kind.to_owned(), text, part, response };
     let mut events = VecDeque::new();
@@ -208,7 +208,7 @@ fn problem_of((name, value): &(String, String)) -> Option<&'static str> {
     (!good).then_some(expected)
 }
 
-/// Bytes of a request from a guest.
+/// Returns bytes of a request from a guest.
 pub(super) fn request_bytes(request: &Request) -> usize {
     let parts = request.messages.iter().flat_map(|message| &message.parts);
     let of_part = |part: &Part| part.text.len() + part.fields.iter().map(|(_, value)| value.len()).sum::<usize>();

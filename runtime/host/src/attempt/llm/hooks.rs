@@ -25,9 +25,9 @@ use wasmtime::{Error, Result};
 
 /// Longest time of one hook.
 const TIME_MAX: Duration = Duration::from_secs(60);
-/// Most bytes of a hook's output that the model and the stage's log get.
+/// Maximum number of bytes of a hook's output that the model and the stage's log get.
 const OUTPUT_BYTES_MAX: usize = 2 << 10;
-/// Longest name of a tool in a receipt and in a hook's environment, in characters: the component chooses it.
+/// Maximum length of a name of a tool in a receipt and in a hook's environment, in characters: the component chooses it.
 const TOOL_CHARS_MAX: usize = 64;
 
 /// The hooks around the tool calls of this attempt's model, and where they run; none of it comes from the guest.
@@ -123,7 +123,7 @@ impl Attempt {
         Ok(())
     }
 
-    /// Why a call is refused; none when its pre hook let it pass.
+    /// Returns why a call is refused; none when its pre hook let it pass.
     fn refused(&mut self, context: &Arc<HookContext>, hook: &Program, call: &OpenCall) -> Result<Option<String>> {
         let ended = self.run_hook(context, hook, call, None)?;
         let Some(problem) = self.problem_of(HookKind::Pre, &ended) else { return Ok(None) };
@@ -187,7 +187,7 @@ impl Attempt {
         }
     }
 
-    /// The message for a hook that did not end with code 0.
+    /// Returns the message for a hook that did not end with code 0.
     fn problem_of(&self, kind: HookKind, ended: &HookExit) -> Option<String> {
         let exit = match ended {
             Err(reason) => return Some(format!("`tool_hooks.{kind}` could not run: {reason}")),
@@ -206,7 +206,7 @@ impl Attempt {
     }
 }
 
-/// The bound on the time of a hook: its own, or that of every command of the stage.
+/// Returns the bound on the time of a hook: its own, or that of every command of the stage.
 fn longest(command_ms: u64) -> String {
     match Duration::from_millis(command_ms) < TIME_MAX {
         true => format!("`limits.command_ms` ({command_ms} ms)"),
@@ -255,7 +255,7 @@ impl OpenCall {
         Self { agent, id: of("id"), name: of("name"), arguments: part.text.clone() }
     }
 
-    /// The tool's name, cut and without characters that deceive.
+    /// Returns the tool's name, cut and without characters that deceive.
     fn tool(&self) -> String {
         escaped(&self.name).chars().take(TOOL_CHARS_MAX).collect()
     }
@@ -265,7 +265,7 @@ fn field<'p>(part: &'p Part, name: &str) -> Option<&'p str> {
     part.fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
 }
 
-/// The beginning of a stream's text.
+/// Returns the beginning of a stream's text.
 fn stream_text(stream: &CapturedOutput) -> String {
     let bytes: Vec<u8> = stream.head.iter().chain(&stream.tail).copied().take(OUTPUT_BYTES_MAX).collect();
     String::from_utf8_lossy(&bytes).trim().to_owned()

@@ -64,7 +64,7 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// The word in records and in `llm.info`.
+    /// Returns the word in records and in `llm.info`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Scripted => "scripted",
@@ -99,14 +99,14 @@ pub struct DeclaredOutcome {
 }
 
 impl DeclaredOutcome {
-    /// The part of an answer that declares it.
+    /// Returns the part of an answer that declares it.
     pub(crate) fn part(&self) -> MessagePart {
         let text = serde_json::to_string(self).unwrap_or_default();
         MessagePart { kind: OUTCOME.to_owned(), text, fields: Vec::new() }
     }
 }
 
-/// True for the outcome of a stage for which another model answered than the one that was asked.
+/// Returns true for the outcome of a stage for which another model answered than the one that was asked.
 pub fn is_of_another_model(outcome: &Outcome) -> bool {
     let code = format!("provider/{}", ErrorKind::PinViolation);
     outcome.failure.as_ref().is_some_and(|failure| failure.code.as_str() == code)
@@ -162,7 +162,7 @@ impl Model {
         Model { schema, ..self }
     }
 
-    /// The schema of its last answer, and the name of the object in the context.
+    /// Returns the schema of its last answer, and the name of the object in the context.
     pub(crate) fn schema(&self) -> Option<(&Schema, &str)> {
         self.schema.as_ref().map(|(schema, name)| (&**schema, name.as_str()))
     }
@@ -179,7 +179,7 @@ impl Model {
         }
     }
 
-    /// The most that the next turn may use; for a provider an estimate.
+    /// Returns the most that the next turn may use; for a provider an estimate.
     pub(crate) fn next_usage(&self, request: &Request) -> Usage {
         match &self.kind {
             ModelKind::Scripted(script) => script.usage(&self.node, self.position),
@@ -188,12 +188,12 @@ impl Model {
         }
     }
 
-    /// The guard of its texts.
+    /// Returns the guard of its texts.
     pub(crate) fn guard(&self) -> Option<&TextGuard> {
         self.guard.as_ref()
     }
 
-    /// The source of its answers.
+    /// Returns the source of its answers.
     pub fn provider(&self) -> Provider {
         match self.kind {
             ModelKind::Scripted(_) => Provider::Scripted,
@@ -203,7 +203,7 @@ impl Model {
         }
     }
 
-    /// True if it can be sent images.
+    /// Returns true if it can be sent images.
     pub(crate) fn takes_images(&self) -> bool {
         match &self.kind {
             ModelKind::Live(live) => live.target.images,
@@ -211,7 +211,7 @@ impl Model {
         }
     }
 
-    /// The pairs that `llm.info` returns to a guest.
+    /// Returns the pairs that `llm.info` returns to a guest.
     pub fn info(&self) -> Vec<(String, String)> {
         let schema = self.schema().map(|(schema, _)| schema);
         let (mut info, mode) = match &self.kind {

@@ -16,7 +16,7 @@ use serde_json::Value;
 const MISMATCHES_MAX: u32 = 3;
 /// Deepest object.
 const LEVELS_MAX: usize = 64;
-/// Most properties of the object that get a context key each.
+/// Maximum number of properties of the object that get a context key each.
 const KEYS_MAX: usize = 64;
 /// The artifact with the object.
 const FILE: &str = "output.json";
@@ -57,7 +57,7 @@ impl ObjectCheck {
         problem.map_or(Ok(()), Err)
     }
 
-    /// The result of the validation, as the component gets it.
+    /// Returns the result of the validation, as the component gets it.
     pub(super) fn field(&self) -> Option<(String, String)> {
         let (name, value) = match self.last.as_ref()? {
             Ok(_) => ("output", "valid"),
@@ -66,13 +66,13 @@ impl ObjectCheck {
         Some((name.to_owned(), value.to_owned()))
     }
 
-    /// The class of a failure without an object. A provider that got the schema would fail in the same way again.
+    /// Returns the class of a failure without an object. A provider that got the schema would fail in the same way again.
     pub(super) fn class(&self) -> FailureClass {
         if self.is_schema_mode { FailureClass::Deterministic } else { FailureClass::Contract }
     }
 }
 
-/// The object in a text: all of it, or all of one block of code.
+/// Returns the object in a text: all of it, or all of one block of code.
 fn read(schema: &Schema, text: &str, bytes_max: u64) -> Result<Value, String> {
     let text = text.trim();
     if text.len() as u64 > bytes_max {
@@ -89,7 +89,7 @@ fn read(schema: &Schema, text: &str, bytes_max: u64) -> Result<Value, String> {
 }
 
 impl ModelAccess {
-    /// The failure of a stage that succeeded without an object of its schema.
+    /// Returns the failure of a stage that succeeded without an object of its schema.
     pub(crate) fn missing_object(&self, status: Status) -> Option<Failure> {
         let has_passed = matches!(status, Status::Success | Status::PartialSuccess);
         let is_missing =
@@ -104,7 +104,7 @@ impl ModelAccess {
 }
 
 impl Attempt {
-    /// The outcome with the object in its context updates. The object is kept as an artifact too.
+    /// Returns the outcome with the object in its context updates. The object is kept as an artifact too.
     pub(crate) fn with_object(&mut self, mut outcome: Outcome) -> wasmtime::Result<Outcome> {
         let has_passed = matches!(outcome.status, Status::Success | Status::PartialSuccess);
         let object = self.llm.access.object.last.take().and_then(Result::ok).filter(|_| has_passed);
@@ -124,7 +124,7 @@ impl Attempt {
     }
 }
 
-/// The nesting depth of lists and objects; the parser has bounded it.
+/// Returns the nesting depth of lists and objects; the parser has bounded it.
 pub(crate) fn levels(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(levels).max().unwrap_or(0),
@@ -133,7 +133,7 @@ pub(crate) fn levels(value: &Value) -> usize {
     }
 }
 
-/// True for a name that the condition of an edge can read.
+/// Returns true for a name that the condition of an edge can read.
 fn is_key(name: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     name.bytes().all(is_part) && name.bytes().next().is_some_and(|first| !first.is_ascii_digit())

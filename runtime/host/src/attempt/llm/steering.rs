@@ -13,7 +13,7 @@ impl Steering {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(message));
     }
 
-    /// All of them so far.
+    /// Returns all of them so far.
     pub(crate) fn all(&self) -> Vec<Arc<SteeringMessage>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Arc::clone).collect()
     }

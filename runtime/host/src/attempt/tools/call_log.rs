@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 
-/// Most bytes of a file that are read: more than the calls of an attempt can leave.
+/// Maximum number of bytes of a file that are read: more than the calls of an attempt can leave.
 const FILE_BYTES_MAX: u64 = 512 << 20;
 /// The answer that the model gets for a call that may have taken effect.
 const UNKNOWN: &str =
@@ -43,7 +43,7 @@ pub(super) enum CallAnswer {
 }
 
 impl CallAnswer {
-    /// The text of the result, or the reason of the failure.
+    /// Returns the text of the result, or the reason of the failure.
     pub(super) fn text(&self) -> &str {
         match self {
             Self::Tool(result) => &result.text,
@@ -51,7 +51,7 @@ impl CallAnswer {
         }
     }
 
-    /// True if the tool or the server failed.
+    /// Returns true if the tool or the server failed.
     pub(super) fn is_error(&self) -> bool {
         !matches!(self, Self::Tool(result) if !result.is_error)
     }
@@ -103,7 +103,7 @@ impl ToolCallLog {
         Ok(whole)
     }
 
-    /// The logged result of this call. A call that differs from the next one in the log drops the rest of the log.
+    /// Returns the logged result of this call. A call that differs from the next one in the log drops the rest of the log.
     pub(super) fn next(&mut self, asked: Digest) -> Option<CallAnswer> {
         if self.calls.front().is_none_or(|call| call.asked != asked) {
             self.calls.clear();

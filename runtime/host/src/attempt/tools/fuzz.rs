@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// The request that is open.
 const ID: u64 = 7;
-/// Most bytes of a message to people about a server: its text is cut, and an escape takes up to ten bytes for a character.
+/// Maximum number of bytes of a message to people about a server: its text is cut, and an escape takes up to ten bytes for a character.
 const REASON_BYTES_MAX: usize = 6_000;
 
 /// Reads a line of a server, and an answer as that to each request.

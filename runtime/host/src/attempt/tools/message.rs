@@ -13,11 +13,11 @@ const VERSION: &str = "2025-06-18";
 const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", VERSION, "2025-11-25"];
 /// Longest name of a tool with its prefix: the smallest limit of all providers.
 pub(crate) const NAME_BYTES_MAX: usize = 64;
-/// Longest description, bytes.
+/// Maximum length of a description, in bytes.
 pub(crate) const DESCRIPTION_BYTES_MAX: usize = 4 << 10;
-/// Longest schema of a tool's arguments, bytes.
+/// Maximum length of a schema of a tool's arguments, in bytes.
 pub(crate) const SCHEMA_BYTES_MAX: usize = 32 << 10;
-/// Longest text of a server in a message to people, characters.
+/// Maximum length of a text of a server in a message to people, in characters.
 const ERROR_CHARS_MAX: usize = 500;
 
 /// A request to a server.
@@ -29,7 +29,7 @@ pub(crate) enum ServerRequest<'a> {
 }
 
 impl ServerRequest<'_> {
-    /// The line to send.
+    /// Returns the line to send.
     pub(crate) fn line(self, id: u64) -> String {
         let (method, params) = match self {
             ServerRequest::Initialize => {
@@ -44,7 +44,7 @@ impl ServerRequest<'_> {
     }
 }
 
-/// The notification that ends the handshake.
+/// Returns the notification that ends the handshake.
 pub(crate) fn initialized() -> String {
     json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string()
 }
@@ -226,7 +226,7 @@ fn part(part: &Value) -> String {
     }
 }
 
-/// A short text of a server on one line, safe to print.
+/// Returns a short text of a server on one line, safe to print.
 pub(crate) fn short(text: &str) -> String {
     let cut: String = text.chars().take(ERROR_CHARS_MAX).collect();
     visible::line(&cut).into_owned()

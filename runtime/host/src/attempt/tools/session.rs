@@ -11,9 +11,9 @@ use serde_json::Value;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Most messages of a server between a request and its answer.
+/// Maximum number of messages of a server between a request and its answer.
 const BETWEEN_MAX: usize = 1000;
-/// Most pages of a list.
+/// Maximum number of pages of a list.
 const PAGES_MAX: usize = 16;
 
 /// Remaining time of the attempt, and its cancellation.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use wasmtime_wasi::async_trait;
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
-/// Most bytes moved by one read or write.
+/// Maximum number of bytes moved by one read or write.
 pub(super) const CHUNK_BYTES_MAX: usize = 64 << 10;
 
 /// Reads from a position to the end.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 
-/// Most bytes of a file that are read. A longer one is not used.
+/// Maximum number of bytes of a file that are read. A longer one is not used.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
 /// The exchanges of an attempt that are on disk.
@@ -80,14 +80,14 @@ impl ExchangeLog {
         Ok(exchanges)
     }
 
-    /// The transcript of the exchanges of a file that is open for reading.
+    /// Returns the transcript of the exchanges of a file that is open for reading.
     pub fn transcript(file: File) -> io::Result<String> {
         let mut exchanges = Self::new(file);
         exchanges.read()?;
         Ok(exchanges.stored.into_iter().map(|kept| kept.transcript).collect())
     }
 
-    /// The number of answers that a file has for a repeated attempt, and their cost that is in no record yet. The file must be open for
+    /// Returns the number of answers that a file has for a repeated attempt, and their cost that is in no record yet. The file must be open for
     /// reading.
     pub fn stored_answers(file: File) -> io::Result<(u64, SpendTotals)> {
         let mut exchanges = Self::new(file);
@@ -152,7 +152,7 @@ impl ExchangeLog {
         }
     }
 
-    /// The exchange that began with this request. A request that differs from the next one in the log drops the rest of the log.
+    /// Returns the exchange that began with this request. A request that differs from the next one in the log drops the rest of the log.
     pub(crate) fn next(&mut self, sent: &[u8]) -> Option<StoredExchange> {
         if self.stored.front().is_some_and(|kept| kept.request == identity(sent)) {
             self.turn += 1;
@@ -162,7 +162,7 @@ impl ExchangeLog {
         None
     }
 
-    /// The number of steering messages in the question of the next exchange; none if no exchange is left.
+    /// Returns the number of steering messages in the question of the next exchange; none if no exchange is left.
     pub(crate) fn steered(&self) -> Option<usize> {
         self.stored.front().map(|kept| kept.steered)
     }
@@ -177,7 +177,7 @@ impl ExchangeLog {
         std::mem::take(&mut self.dropped)
     }
 
-    /// The cost of exchanges that were not asked again.
+    /// Returns the cost of exchanges that were not asked again.
     pub(crate) fn close(&mut self) -> Usage {
         self.drop_from(0);
         self.take_dropped()
@@ -193,7 +193,7 @@ impl ExchangeLog {
 }
 
 impl StoredExchange {
-    /// An exchange that was just answered.
+    /// Creates an exchange that was just answered.
     pub(crate) fn new(sent: &[u8], answer: &Answer, lost: Usage, transcript: &[u8]) -> Box<Self> {
         let transcript = String::from_utf8_lossy(transcript).into_owned();
         Box::new(Self {
@@ -209,7 +209,7 @@ impl StoredExchange {
         })
     }
 
-    /// An exchange of an agent program, stored for its cost only.
+    /// Creates an exchange of an agent program, stored for its cost only.
     pub(crate) fn for_program(sent: &[u8], answer: &Answer, transcript: &[u8]) -> Box<Self> {
         let kept = Self::new(sent, answer, Usage::default(), transcript);
         Box::new(Self { is_of_program: true, ..*kept })
@@ -217,7 +217,7 @@ impl StoredExchange {
 }
 
 impl StoredExchange {
-    /// The part of a turn that a repeated attempt needs: the answer or a final error. None if another request may succeed.
+    /// Creates the part of a turn that a repeated attempt needs: the answer or a final error. None if another request may succeed.
     pub(crate) fn from_turn(
         sent: &[u8],
         answered: &Result<Answer, ModelError>,
@@ -237,13 +237,13 @@ impl StoredExchange {
         }
     }
 
-    /// A question that was too long for its model. A repeated attempt gets the same error.
+    /// Creates a question that was too long for its model. A repeated attempt gets the same error.
     fn too_long(sent: &[u8], reason: String, lost: Usage, transcript: &[u8]) -> Box<Self> {
         let kept = Self::new(sent, &Answer::default(), lost, transcript);
         Box::new(Self { too_long: Some(reason), ..*kept })
     }
 
-    /// A question whose own time was over. An attempt that is made again does not wait for it again.
+    /// Creates a question whose own time was over. An attempt that is made again does not wait for it again.
     fn late(sent: &[u8], reason: String, lost: Usage, transcript: &[u8]) -> Box<Self> {
         let kept = Self::new(sent, &Answer::default(), lost, transcript);
         Box::new(Self { late: Some(reason), ..*kept })
@@ -258,12 +258,12 @@ fn append(file: &mut File, line: &ExchangeLine) -> io::Result<()> {
     file.sync_data()
 }
 
-/// The hash by which a request is recognized: it leaves out times only.
+/// Returns the hash by which a request is recognized: it leaves out times only.
 fn identity(sent: &[u8]) -> Digest {
     Digest::hash(&without_times(sent))
 }
 
-/// The JSON with `#` for each amount of time, such as `12 ms` or `0.03s`, and for each time of day.
+/// Returns the JSON with `#` for each amount of time, such as `12 ms` or `0.03s`, and for each time of day.
 fn without_times(json: &[u8]) -> Vec<u8> {
     let mut rest = json;
     let mut kept = Vec::with_capacity(json.len());
@@ -282,7 +282,7 @@ fn without_times(json: &[u8]) -> Vec<u8> {
     kept
 }
 
-/// The length of the time that a text begins with.
+/// Returns the length of the time that a text begins with.
 fn time_length(text: &[u8]) -> Option<usize> {
     let number = text.iter().take_while(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b':')).count();
     let (digits, rest) = text.split_at(number);

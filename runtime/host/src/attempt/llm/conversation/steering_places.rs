@@ -55,7 +55,7 @@ impl SteeringPlaces {
         self.0.len()
     }
 
-    /// The delivery of each message, given the number of answered turns.
+    /// Returns the delivery of each message, given the number of answered turns.
     pub(super) fn deliveries(&self, all: &[Arc<SteeringMessage>], turns: u32) -> Vec<SteeringDelivery> {
         let given = |at: usize| self.0.get(at).map(|given| given.turn).filter(|turn| *turn <= turns);
         all.iter()

@@ -35,14 +35,14 @@ pub(super) struct TurnSource<'a> {
 }
 
 impl<'a> TurnSource<'a> {
-    /// A model that never leaves the machine.
+    /// Creates a model that never leaves the machine.
     pub(super) fn local(provider: &'a str) -> Self {
         Self { provider, model: None, tries: None, lost: Usage::default() }
     }
 }
 
 impl NewMessages<'_> {
-    /// The line of a turn, without a line break.
+    /// Returns the line of a turn, without a line break.
     pub(super) fn line(&self, source: TurnSource<'_>, answered: &Result<Answer, ModelError>) -> Vec<u8> {
         let (answer, error) = (answered.as_ref().ok(), answered.as_ref().err());
         let usage = answer.map(|answer| answer.usage).unwrap_or_default().plus(source.lost);
@@ -71,7 +71,7 @@ impl NewMessages<'_> {
     }
 }
 
-/// A message as the record has it: an image by its digest.
+/// Returns a message as the record has it: an image by its digest.
 fn shown(message: &Message) -> Message {
     Message { role: message.role.to_owned(), parts: message.parts.iter().map(described).collect() }
 }
@@ -111,7 +111,7 @@ impl ProviderExchange<'_> {
     }
 }
 
-/// A line without the bytes of its exchange, for a transcript that has become too long for them.
+/// Returns a line without the bytes of its exchange, for a transcript that has become too long for them.
 pub(crate) fn without_bytes(line: &[u8]) -> Option<Vec<u8>> {
     let mut value: Value = serde_json::from_slice(line).ok()?;
     let fields = value.as_object_mut()?;

@@ -101,7 +101,7 @@ impl<'a> WordList<'a> {
         self.0.split(',').map(str::trim).filter(|word| !word.is_empty())
     }
 
-    /// The status of an attempt. The whole list is checked at once, so a mistake in its tail is an error before the first attempt.
+    /// Returns the status of an attempt. The whole list is checked at once, so a mistake in its tail is an error before the first attempt.
     /// The last status holds for all further attempts.
     fn status_at(self, finished_attempts: u32) -> Result<Status, TestAttributeError> {
         let name = "test.outcome_sequence";

@@ -38,7 +38,7 @@ impl TextGuard {
         (self.text)(&texts.join("\n"))
     }
 
-    /// The same for images.
+    /// Returns the same for images.
     pub fn first_of_bytes(&self, all: &[Vec<u8>]) -> Option<String> {
         all.iter().find_map(|bytes| (self.bytes)(bytes))
     }

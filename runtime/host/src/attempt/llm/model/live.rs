@@ -34,7 +34,7 @@ pub(in super::super) struct AskOptions<'a> {
 }
 
 impl Live {
-    /// The most that a turn may use: its text, counted rather too high, and the longest answer.
+    /// Returns the most that a turn may use: its text, counted rather too high, and the longest answer.
     pub(super) fn most(&self, request: &Request) -> Usage {
         let input = estimated_input(request);
         Usage { input, output: self.target.output_tokens(&request.settings), ..Usage::default() }
@@ -63,7 +63,7 @@ impl Live {
             .map(Arc::clone);
     }
 
-    /// The schema mode of the questions: `with-tools`, `without-tools` or `off`.
+    /// Returns the schema mode of the questions: `with-tools`, `without-tools` or `off`.
     pub(super) fn schema_mode(&self, schema: &Schema) -> &'static str {
         match self.target.family {
             family if !self.target.schema_mode || !family.takes(schema) => OFF,

@@ -93,17 +93,17 @@ impl Script {
         Ok(Script { nodes: written.node })
     }
 
-    /// True when the script has turns for this node.
+    /// Returns true when the script has turns for this node.
     pub fn mentions(&self, node: &NodeId) -> bool {
         self.nodes.contains_key(node)
     }
 
-    /// Every node it has turns for.
+    /// Returns every node it has turns for.
     pub fn node_ids(&self) -> impl Iterator<Item = &NodeId> {
         self.nodes.keys()
     }
 
-    /// True if every turn with a token count has a cost.
+    /// Returns true if every turn with a token count has a cost.
     pub fn names_costs(&self) -> bool {
         self.nodes.values().flatten().all(|turn| turn.usage.cost_usd.is_some() || turn.usage == Usage::default())
     }
