@@ -91,7 +91,7 @@ impl Host {
         written.unwrap_or_else(|error| panic!("write `{}`: {error}", file.display()));
     }
 
-    /// Reads a file of the workspace as text; none if there is none.
+    /// Reads a file of the workspace as text, or `None` if there is none.
     pub fn read(&self, path: impl AsRef<Path>) -> Option<String> {
         std::fs::read_to_string(self.folder.join(path)).ok()
     }

@@ -48,7 +48,7 @@ pub(crate) struct Compaction {
     pub(crate) count: usize,
 }
 
-/// Shortens a conversation; none if it has nothing to spare. `task` is the place of the message with the stage's task.
+/// Shortens a conversation, or `None` if it has nothing to spare. `task` is the place of the message with the stage's task.
 pub(crate) fn compact(messages: &[Message], task: usize, room: Room) -> Option<Compaction> {
     let turns = (task + 1..messages.len()).rev().filter(|at| messages[*at].role == "assistant");
     let fits = |at: usize| messages[at..].iter().map(bytes).sum::<usize>() <= room.turns;

@@ -23,7 +23,7 @@ pub(crate) struct Workspace {
     /// Absolute paths that mean the workspace, such as the one its commands see.
     pub(crate) known_as: Vec<String>,
     pub(crate) served: ServedLines,
-    /// The part of them that a subagent may write; none for the stage itself.
+    /// The part of them that a subagent may write; `None` for the stage itself.
     pub(crate) bounds: Option<WriteScope>,
 }
 
@@ -82,7 +82,7 @@ impl Workspace {
         })
     }
 
-    /// Returns the path relative to the workspace; none if it is absolute and not below one of the workspace's own paths.
+    /// Returns the path relative to the workspace, or `None` if it is absolute and not below one of the workspace's own paths.
     fn within<'p>(&self, NamedPath(path): NamedPath<'p>) -> Option<WorkspacePath<'p>> {
         if !path.starts_with('/') {
             return Some(WorkspacePath(path));

@@ -60,7 +60,7 @@ impl ServedLines {
         }
     }
 
-    /// Takes served numbers off a content; none when it is to be written as it is.
+    /// Takes served numbers off a content, or `None` if it is to be written as it is.
     ///
     /// Every non-empty line must carry a number, and none may be a line of a served file with its number being part of it. For a path that
     /// was not read, all lines must have been served with these very numbers. For a path that was read, half of them; or half of the texts, if

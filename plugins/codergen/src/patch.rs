@@ -148,7 +148,7 @@ impl FileEdit<'_> {
 }
 
 impl<'a> Hunk<'a> {
-    /// The next one of a file; none where another file or the end of the patch begins.
+    /// The next one of a file, or `None` if another file or the end of the patch begins.
     fn read(lines: &mut Peekable<Lines<'a>>) -> Result<Option<Self>, String> {
         if lines.peek().is_none_or(|line| line.starts_with("*** ")) {
             return Ok(None);

@@ -62,7 +62,7 @@ pub(crate) fn system(stage: &Stage, schema: Option<&str>) -> String {
     text
 }
 
-/// Returns the rule about the stage's write scope; none if the stage may write the whole workspace.
+/// Returns the rule about the stage's write scope, or `None` if the stage may write the whole workspace.
 pub(crate) fn write_rule(stage: &Stage) -> Option<String> {
     let scope = stage.write_scope();
     (!scope.is_whole()).then(|| format!("You may write {scope}"))

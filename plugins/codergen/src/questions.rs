@@ -36,7 +36,7 @@ pub(crate) struct Question {
 }
 
 impl Questions {
-    /// Those of a stage; none where the engine allows none.
+    /// Those of a stage, or `None` if the engine allows none.
     pub(crate) fn for_stage(stage: &Stage) -> Option<Self> {
         let told: Value = stage.extra(QUESTIONS)?.parse().ok()?;
         let number = |name: &str| told[name].as_u64().unwrap_or_default();
@@ -49,7 +49,7 @@ impl Questions {
         })
     }
 
-    /// Returns the question about the plan in an answer; none if a verification stage could run that plan.
+    /// Returns the question about the plan in an answer, or `None` if a verification stage could run that plan.
     pub(crate) fn about(&self, found: &PlanInAnswer) -> Option<Question> {
         let problems = match found {
             PlanInAnswer::Nothing => {

@@ -19,7 +19,7 @@ pub(crate) enum ShellGrant {
 }
 
 impl ShellGrant {
-    /// Reads `allowed_commands`; none when nothing may run.
+    /// Reads `allowed_commands`, or `None` if nothing may run.
     pub(crate) fn parse(allowed_commands: &str) -> Option<Self> {
         let mut entries = allowed_commands.split(',').map(str::trim).filter(|entry| !entry.is_empty()).peekable();
         entries.peek()?;

@@ -112,7 +112,7 @@ impl Place {
     }
 }
 
-/// Returns the node at a path; none if nothing is there. A path that the host refuses is an error, never an absent file.
+/// Returns the node at a path, or `None` if nothing is there. A path that the host refuses is an error, never an absent file.
 fn kind(path: &str) -> Result<Option<String>, String> {
     match files::stat(path.trim_end_matches('/')) {
         Ok(node) => Ok(Some(node.kind)),

@@ -42,7 +42,7 @@ pub(crate) fn without(list: &[Command], failed: usize, reason: Code) -> Adjustme
     Adjustment { reason, rule: DROP, previous: lines(list), next: kept.collect() }
 }
 
-/// Returns the list with the check at `failed` before the cleanup that removed its file; none if nothing removed its file.
+/// Returns the list with the check at `failed` before the cleanup that removed its file, or `None` if nothing removed its file.
 pub(crate) fn reordered(list: &[Command], failed: usize) -> Option<Adjustment> {
     let check = list.get(failed).filter(|command| is_artifact_check(&command.words))?;
     let cleanup = list[..failed].iter().position(|command| is_cleanup(&command.words))?;

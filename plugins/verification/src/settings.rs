@@ -53,7 +53,7 @@ pub(crate) enum BaseFile {
 }
 
 impl Settings {
-    /// Reads those of a stage; none where the operator has no `[verify]`. A field that is not there is its default, which allows nothing.
+    /// Reads those of a stage, or `None` if the operator has no `[verify]`. A field that is not there is its default, which allows nothing.
     pub(crate) fn for_stage(stage: &Stage) -> Option<Self> {
         let told: Value = stage.extra("verify")?.parse().ok()?;
         let flag = |name: &str| told[name].as_bool().unwrap_or_default();

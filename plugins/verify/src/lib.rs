@@ -50,7 +50,7 @@ struct Check<'a> {
     node: &'a str,
     command: &'a str,
     exit: Exit,
-    /// The handler of the node that it verifies; none for a verify stage.
+    /// The handler of the node that it verifies; `None` for a verify stage.
     verifies: Option<&'a str>,
 }
 

@@ -1,7 +1,7 @@
-//! Converts a handler's answer, limits it, and checks it against what the host knows of the model.
+//! Converts a handler's answer to an outcome, checks its bounds, and compares it with what the host knows of the stage's model calls.
 //!
-//! A malformed answer fails the stage; the host does not repair it. Claims are counted here and checked by the engine, which has the stage's
-//! changes.
+//! A malformed answer fails the stage; the host does not repair it. Claims are only counted here. The engine checks them, because it
+//! knows the changes of the stage.
 
 use crate::attempt::Attempt;
 use crate::attempt::llm::levels;
@@ -24,18 +24,18 @@ const NAME_CHARS_MAX: usize = 256;
 const SUGGESTIONS_MAX: usize = 64;
 /// Maximum number of claims of one answer.
 const CLAIMS_MAX: usize = 1000;
-/// Deepest context value. A record adds some levels, and the JSON parser stops at 128.
+/// Maximum nesting depth of a context value. A record adds some levels, and the JSON parser refuses more than 128.
 const VALUE_LEVELS_MAX: usize = 64;
-/// Maximum length of a notes and failure reason, in bytes; the rest is cut.
+/// Maximum length of the notes and of a failure's reason, in bytes. The rest is cut off.
 const TEXT_BYTES_MAX: usize = 64 << 10;
-/// Converts the input of a handler.
+/// Converts the input of a handler to the contract's type.
 pub(crate) fn input_of(input: StageInput, tier: FileTier, view: Option<&View>) -> types::StageInput {
     let glovebox_record::Attempt { task, ordinal, id } = input.attempt;
     let mounts = match view.filter(|_| tier != FileTier::None) {
         None => Vec::new(),
         Some(view) => {
             let access = if view.scope().may_write() { "write" } else { "read" };
-            // The path for `std::fs`, or, without a file system, the path for `files`; then its other names.
+            // The first path is the root for `std::fs`, or for `files` if there is no file system. The root's other names follow.
             let first = if tier == FileTier::Posix { "/" } else { "" };
             let paths = std::iter::once(first).chain(view.names().iter().map(String::as_str));
             paths.map(|path| types::Mount { guest_path: path.to_owned(), access: access.to_owned() }).collect()
@@ -76,7 +76,7 @@ pub(crate) fn input_of(input: StageInput, tier: FileTier, view: Option<&View>) -
     }
 }
 
-/// Checks a handler's answer: malformed ones, exhausted turns and scripts become failures.
+/// Checks a handler's answer. It becomes a failure if it is malformed or if the turns or the script of the model were used up.
 pub(crate) fn check(mut answer: types::Outcome, attempt: &mut Attempt) -> CallEnd {
     let bytes = bytes_of(&answer);
     attempt.call.meter.outcome_bytes = bytes;
@@ -97,10 +97,10 @@ pub(crate) fn check(mut answer: types::Outcome, attempt: &mut Attempt) -> CallEn
     }
 }
 
-/// Returns the failure of an answer that is not read at all.
+/// Returns the failure of an answer whose contents are not used: it is too long, or the conversation contained a hold-out.
 fn failure_by_host(attempt: &Attempt, bytes: u64) -> Option<Failure> {
     if let Some(side) = attempt.llm.access.leaked {
-        // Drops the notes too: any text of the handler may quote a hold-out.
+        // The notes are dropped too: any text of the handler may quote a hold-out.
         return Some(Failure::new(FailureClass::Scope, FailureCode::HOLDOUT_LEAK, side.leak_reason()));
     }
     if bytes > attempt.call.limits.outcome_bytes {
@@ -109,7 +109,7 @@ fn failure_by_host(attempt: &Attempt, bytes: u64) -> Option<Failure> {
     None
 }
 
-/// Replaces the handler's status if the host knows of a failure.
+/// Replaces the handler's status with a failure that the host knows of, if there is one.
 fn checked(outcome: Outcome, attempt: &Attempt) -> Outcome {
     if let Some(failure) = &attempt.llm.access.overspent {
         return put_failure(outcome, failure.clone());
@@ -132,7 +132,7 @@ fn checked(outcome: Outcome, attempt: &Attempt) -> Outcome {
     outcome
 }
 
-/// Returns the host's failure in place of the handler's status; notes stay, hints and updates do not.
+/// Returns an outcome with the host's failure and the handler's notes. Hints and context updates are dropped.
 fn put_failure(outcome: Outcome, failure: Failure) -> Outcome {
     Outcome { notes: outcome.notes, ..Outcome::failed(failure) }
 }
@@ -219,7 +219,8 @@ impl Name<'_> {
     }
 }
 
-/// The class is the host's: a handler may only say whether trying again may help. Codes the host gives cannot be borrowed.
+/// Returns the failure of an outcome. The host decides the class: a handler can only say that another attempt may succeed. A code that
+/// is reserved for the host is replaced by `stage/failed`.
 fn failure_of(status: Status, failure: Option<types::Failure>, notes: &str) -> Option<Failure> {
     if !matches!(status, Status::Fail | Status::Retry) {
         return None;
@@ -235,7 +236,7 @@ fn failure_of(status: Status, failure: Option<types::Failure>, notes: &str) -> O
     Some(Failure::new(class, code, reason_of(&cut(failure.reason))))
 }
 
-/// Returns bytes of all texts of an answer.
+/// Returns the length of all texts of an answer, in bytes.
 pub(crate) fn bytes_of(answer: &types::Outcome) -> u64 {
     let pairs = |list: &[(String, String)]| list.iter().map(|(a, b)| a.len() + b.len()).sum::<usize>();
     let context: usize = answer.context_updates.iter().map(|entry| entry.key.len() + entry.value.len()).sum();

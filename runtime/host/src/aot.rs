@@ -1,8 +1,8 @@
 //! Store of compiled components on disk, so that each component is compiled once.
 //!
-//! Loading compiled code is running it, so an artefact is used only when its keyed MAC is right. The key is created at first use and readable
-//! by its owner alone, the folder belongs to its owner alone, and the verified bytes are the loaded bytes. Any problem with a file means that
-//! the component is compiled again. `trim` keeps the folder below its size limit.
+//! Loading compiled code executes it, so an artefact is used only if its keyed MAC is right. The key is created at first use, only its
+//! owner can read it, and only the owner can use the folder. The verified bytes are the ones that are loaded. If any problem is found
+//! with a file, the component is compiled again. `trim` keeps the folder below its size limit.
 
 mod trim;
 
@@ -23,19 +23,19 @@ use wasmtime::component::Component;
 const KEY_FILE: &str = "mac.key";
 const KEY_BYTES: usize = 32;
 
-/// Maximum number of bytes that are kept by default.
+/// Default size limit of the store, in bytes.
 pub const BYTES_MAX: u64 = 1 << 30;
 
 /// Counts of the store's hits, misses and writes, for reports and tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AotCounts {
-    /// Loaded from the store.
+    /// Artefacts loaded from the store.
     pub loaded: u64,
-    /// Not there.
+    /// Loads that found no artefact.
     pub missing: u64,
-    /// There, but not to be trusted or not of this engine; compiled again.
+    /// Artefacts that could not be trusted or were compiled for another engine. Their components were compiled again.
     pub rejected: u64,
-    /// Written.
+    /// Artefacts written.
     pub stored: u64,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct AotStore {
 }
 
 impl AotStore {
-    /// Opens or makes the store below `cache_dir`. Denied: a folder or key of another user, and a key others can read.
+    /// Opens the folder `aot` in `cache_dir`, or creates it. Denied: a folder or key of another user, and a key that others can read.
     pub(crate) fn open(cache_dir: &Path, engine: &Engine, bytes_max: u64) -> io::Result<Self> {
         Dir::create_ambient_dir_all(cache_dir, ambient_authority())?;
         let cache = Dir::open_ambient_dir(cache_dir, ambient_authority())?;
@@ -85,7 +85,7 @@ impl AotStore {
         }
     }
 
-    /// Returns the compiled component, if it is there and can be trusted.
+    /// Returns the compiled component if it is in the store and can be trusted.
     pub(crate) fn load(&self, engine: &Engine, digest: Digest) -> Option<Component> {
         let found = self.find(engine, digest);
         let counter = match &found {
@@ -100,24 +100,24 @@ impl AotStore {
         found.ok().flatten()
     }
 
-    /// The same without counting: `None` is missing, an error is not to be trusted.
+    /// As [`load`](Self::load), but without counting. Returns `None` if there is no artefact, and an error if it cannot be trusted.
     pub(crate) fn find(&self, engine: &Engine, digest: Digest) -> io::Result<Option<Component>> {
         let verified = self.verified(&self.name(digest))?;
         verified.map(|bytes| revive(engine, &bytes.trusted())).transpose()
     }
 
-    /// Keeps a compiled component, whose bytes were inspected before. An error is only a warning: the next run compiles again.
+    /// Stores a compiled component whose bytes were inspected. An error is only logged as a warning: the next run compiles again.
     pub(crate) fn store(&self, digest: Digest, compiled: &CompiledCode) {
         if self.keep(digest, compiled) {
             self.stored.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// The same without counting. True if it is kept.
+    /// As [`store`](Self::store), but without counting. Returns true if the component was stored.
     pub(crate) fn keep(&self, digest: Digest, compiled: &CompiledCode) -> bool {
         let (name, code) = (self.name(digest), compiled.bytes());
         let mac = self.mac(&name, code);
-        // The MAC is replaced last: until then the pair does not match and is compiled again.
+        // The MAC is replaced last. Until then artefact and MAC do not match, and a reader compiles again.
         let written = self
             .replace(name.as_path(), code)
             .and_then(|()| self.replace(&name.mac_path(), mac.to_hex().as_bytes()))
@@ -132,7 +132,7 @@ impl AotStore {
         let Some((file, bytes)) = read_if_there(&self.dir, name.as_path(), ARTEFACT_BYTES_MAX)? else {
             return Ok(None);
         };
-        // Another process is about to write it, or has just removed both.
+        // Either another process has not written the MAC yet, or it has just removed both files.
         let Some((_, mac)) = read_if_there(&self.dir, &name.mac_path(), 64)? else {
             return Ok(None);
         };
@@ -145,7 +145,7 @@ impl AotStore {
         Ok(Some(VerifiedBytes(bytes)))
     }
 
-    /// The MAC covers the name too, so that one component's artefact cannot replace another's.
+    /// Returns the MAC of an artefact. The MAC covers the name, so that the artefact of one component cannot replace another's.
     fn mac(&self, name: &ArtefactName, bytes: &[u8]) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         hasher.update(&(name.0.len() as u64).to_le_bytes()).update(name.0.as_bytes()).update(bytes);
@@ -168,7 +168,7 @@ impl AotStore {
     }
 }
 
-/// The name of a compiled component's file in the store.
+/// File name of a compiled component in the store.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ArtefactName(String);
 
@@ -177,13 +177,13 @@ impl ArtefactName {
         Path::new(&self.0)
     }
 
-    /// Returns the file that keeps its MAC.
+    /// Returns the path of the file with the artefact's MAC.
     fn mac_path(&self) -> PathBuf {
         format!("{}.mac", self.0).into()
     }
 }
 
-/// Bytes whose MAC was right.
+/// Bytes of an artefact whose MAC was right.
 struct VerifiedBytes(Vec<u8>);
 
 impl VerifiedBytes {
@@ -192,11 +192,11 @@ impl VerifiedBytes {
     }
 }
 
-/// Machine code from the compiler: just made, or kept under a MAC that was right.
+/// Machine code that comes from the compiler: just compiled, or loaded from the store with a right MAC.
 pub(crate) struct TrustedCode<'a>(&'a [u8]);
 
 impl<'a> TrustedCode<'a> {
-    /// Creates the answer of the compiler.
+    /// Wraps the output of the compiler.
     pub(crate) fn fresh(compiled: &'a CompiledCode) -> Self {
         TrustedCode(compiled.bytes())
     }
@@ -204,9 +204,9 @@ impl<'a> TrustedCode<'a> {
 
 #[expect(unsafe_code, reason = "wasmtime cannot check machine code; where it comes from is checked here")]
 pub(crate) fn revive(engine: &Engine, code: &TrustedCode<'_>) -> io::Result<Component> {
-    // SAFETY: the bytes are what `Engine::precompile_component` made: `TrustedCode` is made in two places, of what a compiler that
-    // this process started has answered, and after a MAC under a key only this user can read matched these very bytes, which are
-    // in memory and cannot change since. Artefacts of another version or configuration are refused by wasmtime itself.
+    // SAFETY: the bytes are the output of `Engine::precompile_component`. `TrustedCode` is created in two places only: from the output
+    // of a compiler that this process started, and after a MAC matched these bytes under a key that only this user can read. The bytes
+    // are in memory and cannot change after that. Wasmtime itself refuses artefacts of another version or configuration.
     unsafe { Component::deserialize(engine, code.0) }.map_err(io::Error::other)
 }
 
@@ -229,7 +229,7 @@ impl From<BadFile> for io::Error {
     }
 }
 
-/// Returns a name no other process and no other thread uses.
+/// Returns a name that no other process or thread uses.
 fn unique() -> io::Result<String> {
     Ok(random::<8>()?.map(|byte| format!("{byte:02x}")).concat())
 }
@@ -243,7 +243,7 @@ fn random<const BYTES: usize>() -> io::Result<[u8; BYTES]> {
     Ok(bytes)
 }
 
-/// A file or folder that must belong to this user.
+/// A file or folder that must belong to the current user.
 enum PrivateFile {
     Folder,
     Key,
@@ -301,8 +301,9 @@ fn read_key(dir: &Dir) -> io::Result<[u8; KEY_BYTES]> {
     Ok(key)
 }
 
-/// Moves a new key into place without replacing another, so that two processes that start at once use the same key. A hard link would
-/// give the key two names for a moment, and another process refuses such a key; it is for file systems that cannot move like this.
+/// Creates a key and moves it into place without replacing an existing one, so that two processes that start at the same time use the
+/// same key. A hard link is used only if the file system cannot move in this way. It gives the key two names for a moment, and another
+/// process refuses such a key.
 fn make_key(dir: &Dir) -> io::Result<[u8; KEY_BYTES]> {
     let temporary = PathBuf::from(format!("{KEY_FILE}.{}", unique()?));
     write_new(dir, &temporary, &random::<KEY_BYTES>()?)?;
@@ -318,8 +319,8 @@ fn make_key(dir: &Dir) -> io::Result<[u8; KEY_BYTES]> {
     }
 }
 
-/// Returns the part of an artefact's name that depends on the engine: an engine loads only artefacts of its own version and configuration. It
-/// includes the rules of inspection, because the bytes of a stored artefact are not validated again.
+/// Returns the part of an artefact's name that depends on the engine, since an engine loads only artefacts of its own version and
+/// configuration. It includes the rules of inspection, because the bytes of a stored component are not validated again.
 fn compatibility(engine: &Engine) -> String {
     struct Sink(blake3::Hasher);
     impl Hasher for Sink {

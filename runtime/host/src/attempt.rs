@@ -1,7 +1,7 @@
-//! One call in progress: everything a guest's imports act on. It is the store's data and lives as long as one call.
+//! The state of one call in progress, on which a guest's imports act. It is the data of the wasmtime store and lives as long as the call.
 //!
-//! Each interface of the contract has one file or folder here, and one state. [`Attempt`] is the list of them; what all of them need is
-//! in `call_context`. It refuses to know wasmtime's engine and how the call ends.
+//! Each interface of the contract has one file or folder here, and one state. [`Attempt`] lists these states; `call_context` has the
+//! state that all of them need. This module knows neither wasmtime's engine nor how a call ends.
 
 pub mod agents;
 pub(crate) mod call_context;
@@ -23,11 +23,11 @@ use llm::LlmState;
 use tools::ToolState;
 use wasi::WasiState;
 
-/// The data of one store.
+/// The data of one wasmtime store.
 pub(crate) struct Attempt {
     /// Identity, bounds, time and progress of the call, for all interfaces.
     pub(crate) call: CallContext,
-    /// `wasi:*`, but for the file system.
+    /// `wasi:*`, except the file system.
     pub(crate) wasi: WasiState,
     /// `files`, and the file system of `wasi`.
     pub(crate) files: FileState,

@@ -1,6 +1,6 @@
-//! The contract in Rust: what `wit/` says, made into types and traits by wasmtime.
+//! Rust types and traits that wasmtime generates from `wit/`.
 //!
-//! Only the interfaces this version provides are here, so there is no code that could answer the others.
+//! Contains only the interfaces that this version provides, so that no code could serve any other.
 
 #![allow(unreachable_pub, clippy::all, unused_qualifications)]
 

@@ -1,7 +1,7 @@
 //! Budget for the model calls of a run, shared by all of its attempts.
 //!
-//! A call reserves its highest possible cost before it is made, under one lock, and settles its real cost after. So concurrent attempts
-//! never cross a bound together. Bounds of the run come before those of a node.
+//! A call reserves its maximum cost under one lock before it is made, and settles its real cost afterwards. Therefore concurrent
+//! attempts cannot exceed a bound together. Bounds of the run are checked before those of a node.
 
 use glovebox_models::chat::Usage;
 use glovebox_record::spend::{CachedTokens, Money, Price, Spend, SpendBounds};
@@ -9,12 +9,12 @@ use glovebox_record::{Failure, FailureClass, FailureCode, NodeId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bounds, and the amount spent.
+/// Bounds on spending, and the amount spent.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Purse {
-    /// The most.
+    /// Maximum amounts.
     pub most: SpendBounds,
-    /// Spent so far, with all reservations.
+    /// Amount spent so far, including reservations.
     pub spent: Spend,
 }
 
@@ -31,7 +31,7 @@ struct Purses {
     nodes: BTreeMap<NodeId, Purse>,
 }
 
-/// Access of one node's attempts to the budget.
+/// Access of one node's attempts to the budget of the run.
 #[derive(Debug, Clone)]
 pub struct Account {
     budget: Arc<Budget>,
@@ -40,7 +40,7 @@ pub struct Account {
 }
 
 impl Budget {
-    /// Creates a budget with these purses. Nodes without one are bounded by the run's alone.
+    /// Creates a budget with these purses. A node without a purse is bounded only by the run's.
     pub fn new(price: Option<Price>, run: Purse, nodes: BTreeMap<NodeId, Purse>) -> Self {
         Self { price, purses: Mutex::new(Purses { run, nodes }) }
     }
@@ -52,19 +52,19 @@ impl Budget {
 }
 
 impl Account {
-    /// The same account with the price of another model.
+    /// Sets the price of another model.
     pub fn priced(self, price: Option<Price>) -> Self {
         Self { price, ..self }
     }
 
-    /// Returns the cost of an exchange: the provider's statement, else the price of its tokens.
+    /// Returns the cost of an exchange: the one that the provider states, or the price of the tokens.
     pub(crate) fn cost(&self, usage: Usage) -> Money {
         let cached = CachedTokens { read: usage.cache_read, write: usage.cache_write };
         let by_price = || self.price.map(|price| price.cost_cached(usage.tokens(), cached)).unwrap_or_default();
         usage.cost_usd.unwrap_or_else(by_price)
     }
 
-    /// Reserves the cost of a call in all purses. If it would cross a bound, reserves nothing and returns the failure.
+    /// Reserves the cost of a call in the purses of run and node. If that would exceed a bound, reserves nothing and returns the failure.
     pub(crate) fn reserve(&self, usage: Usage) -> Result<Spend, Failure> {
         let wanted = Spend::new(usage.tokens(), self.cost(usage));
         let mut purses = self.budget.purses.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,7 +76,7 @@ impl Account {
         Ok(wanted)
     }
 
-    /// Releases a reservation and books the amount spent.
+    /// Replaces a reservation by the amount spent.
     pub(crate) fn settle(&self, reserved: Spend, spent: Spend) {
         let mut purses = self.budget.purses.lock().unwrap_or_else(PoisonError::into_inner);
         let Purses { run, nodes } = &mut *purses;
@@ -86,14 +86,14 @@ impl Account {
     }
 }
 
-/// A bound that a call would cross.
+/// The bound that a call would exceed.
 enum ExceededBound {
     Tokens { most: u64, spent: u64, wanted: u64 },
     Cost { most: Money, spent: Money, wanted: Money },
 }
 
 impl Purse {
-    /// Returns the amount spent after one more call, unless it crosses a bound.
+    /// Returns the amount spent after one more call, or the bound that the call would exceed.
     fn with(&self, wanted: Spend) -> Result<Spend, ExceededBound> {
         let Self { most, spent } = *self;
         let sum = spent.plus(wanted);

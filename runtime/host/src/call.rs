@@ -1,6 +1,6 @@
-//! One call of a component: what goes in, what comes out.
+//! One call of a component: its input and its report.
 //!
-//! A [`Call`] holds everything the guest can reach, nothing else exists for it. A [`Report`] holds everything the host saw.
+//! A [`Call`] contains everything that the guest can reach. A [`Report`] contains everything that the host observed.
 
 pub use crate::attempt::exec::{CommandGrant, CommandSetting};
 pub use crate::attempt::files::{FileSetting, FileSource};
@@ -15,70 +15,70 @@ use glovebox_record::{Ending, LimitUse, Limits, Outcome, Receipt, Refusal, Steer
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Everything one call needs.
+/// Everything that one call needs.
 pub struct Call {
     /// The handler's input.
     pub input: StageInput,
     /// The component's access to files.
     pub tier: FileTier,
-    /// The directory it works on and the scope over it; none means no files even if the tier allows them.
+    /// The files the component works on and their scope; `None` for no files, even if the tier would allow them.
     pub files: Option<FileSetting>,
-    /// Its commands; none means every `exec.run` answers `not-granted`.
+    /// Commands that may run; `None` if every `exec.run` is to answer `not-granted`.
     pub commands: Option<CommandSetting>,
-    /// Its agent program; none means every `agents` call answers that there is none.
+    /// The agent program; `None` if `agents` is to answer that the node names none.
     pub program: Option<crate::attempt::agents::ProgramSetting>,
-    /// The model bound to this node; none means every `llm` call answers `not-granted`.
+    /// The model that is bound to the node; `None` if every `llm` request is to answer `not-granted`.
     pub model: Option<Model>,
-    /// Storage of its conversation with the model.
+    /// How the conversation with the model is stored.
     pub conversation: ConversationSetting,
-    /// The hooks around its tool calls; none where the node has none.
+    /// The hooks around the model's tool calls; `None` if the node has none.
     pub hooks: Option<HookSetting>,
-    /// The tools of other programs that it may call.
+    /// The tools of tool servers that may be called.
     pub tools: ToolSetting,
     /// Bounds of this call.
     pub limits: Limits,
-    /// Set to ask the call to stop.
+    /// Set to `true` to cancel the call.
     pub canceled: Arc<AtomicBool>,
-    /// Receives progress; a message is dropped when the channel is full.
+    /// Receives progress. If the channel is full, progress is dropped.
     pub progress: tokio::sync::mpsc::Sender<Progress>,
 }
 
-/// Everything the host saw.
+/// Everything that the host observed during a call.
 #[derive(Debug)]
 pub struct Report {
-    /// The handler's outcome, or the one the host puts in its place for a trap, a limit, a refusal to link.
-    /// Turn exhaustion without an earlier explicit success is already a `fail` here (decision turn-limit-is-a-failure).
+    /// The handler's outcome, or the outcome with which the host replaces it after a trap, a reached limit or a failed instantiation.
+    /// If the turns were used up without an earlier declared success, the status is `fail` (decision turn-limit-is-a-failure).
     pub outcome: Outcome,
-    /// Claims of the handler, unchecked.
+    /// Claims of the handler, not yet checked.
     pub claims: Vec<Claim>,
-    /// The ending of the call itself.
+    /// How the call itself ended.
     pub ending: Ending,
-    /// Every limit, used and bound.
+    /// Usage and bound of every limit.
     pub usage: Vec<LimitUse>,
-    /// Everything refused, with operation and path; capped, see `refusals_total`.
+    /// Refused requests with operation and path. Their number is limited; `refusals_total` counts all.
     pub refusals: Vec<Refusal>,
-    /// All refusals, also those beyond the cap.
+    /// Number of all refusals, including those that `refusals` does not contain.
     pub refusals_total: u64,
-    /// One per command run.
+    /// One receipt for each command.
     pub receipts: Vec<Receipt>,
-    /// One per request to a tool server.
+    /// One record for each request to a tool server.
     pub tool_calls: Vec<ToolCall>,
-    /// Kept bytes.
+    /// Artifacts that the guest or the host stored.
     pub artifacts: Vec<Artifact>,
-    /// Lines the guest logged; those beyond `log_lines` or `output_bytes` are only counted in `usage`.
+    /// Log lines of the guest. Lines beyond `log_lines` or `output_bytes` are only counted in `usage`.
     pub log: Vec<LogLine>,
-    /// The guest's stdout, capped with a marker.
+    /// Standard output of the guest, cut with a marker at its limit.
     pub stdout: Vec<u8>,
-    /// The guest's stderr, capped with a marker.
+    /// Standard error of the guest, cut with a marker at its limit.
     pub stderr: Vec<u8>,
-    /// Answered model turns. A later visit of a scripted node skips as many.
+    /// Number of turns that the model answered. A later visit of a scripted node skips that many turns of the script.
     pub turns_used: u32,
     /// Tokens of these turns.
     pub tokens: Tokens,
-    /// Their cost.
+    /// Cost of these turns.
     pub cost: Money,
-    /// The last question to the model and its answer, if they are [kept](ConversationSetting::keeps_messages). It is the whole
-    /// conversation of a component that repeats it with each request. Empty when a hold-out was found in it.
+    /// The last question to the model and its answer, if they are [kept](ConversationSetting::keeps_messages). A component that sends
+    /// the whole conversation with each request gets all of it recorded here. Empty if a hold-out was found in it.
     pub conversation: Vec<glovebox_record::session::Message>,
     /// The transcript of the conversation, one line of JSON for each turn; empty without a model.
     pub transcript: Vec<u8>,
@@ -86,10 +86,10 @@ pub struct Report {
     pub is_estimated: bool,
     /// The delivery of each steering message.
     pub steered: Vec<SteeringDelivery>,
-    /// The model, as its provider named it last; none without a provider.
+    /// The model that answered last, as its provider names it; `None` without a provider.
     pub answered_by: Option<glovebox_models::chat::ModelId>,
     /// Wall time of the call.
     pub duration_ms: u64,
-    /// True when files may have changed in the view.
+    /// True if the call may have changed files.
     pub touched_files: bool,
 }

@@ -1,10 +1,10 @@
-//! Compiles an untrusted component in a child process of this program, within limits.
+//! Compiles a component that is not trusted in a child process of this program, within limits.
 //!
 //! The compiler's time and memory grow faster than its input, and nothing interrupts it. The kernel limits the child's address space,
-//! processor time and answer, and the child can only compute and answer. The answer is machine code, which the host must trust. A
-//! component that exploits a bug of the compiler could make it emit wrong code in any process. In the child it gains nothing else:
-//! the child sees one component and no key, so its answer is kept and executed only as that component, never at plan, check or lock.
-//! [`Compiler::InProcess`] has no such protection, and is for tests and benches only.
+//! processor time and output, and the child can only compute and write its output. That output is machine code, which the host must
+//! trust. A component that exploits a bug of the compiler could make it emit wrong code in any process. In the child it gains nothing
+//! more: the child sees one component and no key, and its output is stored and executed only as that component, and never while a
+//! plan, check or lock file is made. [`Compiler::InProcess`] has no such protection, and is for tests and benches only.
 
 pub use crate::compiled_code::ARTEFACT_BYTES_MAX;
 use crate::compiled_code::CompiledCode;
@@ -18,44 +18,44 @@ use std::thread;
 use std::time::Duration;
 use wasmtime::Engine;
 
-/// Exit code of a child that compiled.
+/// Exit code of a child that compiled the component.
 const COMPILED: i32 = 0;
-/// Exit code of a child whose compiler refused the component; the child's output is the reason.
+/// Exit code of a child whose compiler refused the component. The child's output is the reason.
 const REFUSED: i32 = 7;
 
-/// Exit code of a child that had no memory to begin with.
+/// Exit code of a child that could not allocate memory for its input or its thread.
 const OUT_OF_MEMORY: i32 = 5;
 
-/// The error if there is no memory for the compiler's stack.
+/// The error if there is not enough memory for the compiler's stack.
 const NO_THREAD: &str = "the compiler's thread cannot start";
 
-/// Maximum number of a reason that is shown, bytes.
+/// Maximum length of a reason that is shown, in bytes.
 const REASON_BYTES_MAX: usize = 2 << 10;
 
-/// Stack of the compiling thread, as the main thread's.
+/// Stack size of the compiling thread, the same as that of a main thread.
 const STACK_BYTES: usize = 8 << 20;
 
-/// The process that compiles.
+/// The process in which components are compiled.
 #[derive(Debug, Clone)]
 pub enum Compiler {
-    /// A child of this program, which calls [`serve`]; within these bounds.
+    /// A child of this program that calls [`serve`], within the bounds.
     Child(Worker, CompileBounds),
-    /// This process, without limits: for tests and benches. The binary never uses it.
+    /// This process, without limits. For tests and benches; the binary never uses it.
     InProcess,
 }
 
 /// Limits on compiling one component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompileBounds {
-    /// Address space of the child.
+    /// Maximum address space of the child.
     pub memory_bytes: u64,
-    /// Processor time, and wall time as well.
+    /// Maximum processor time. The limit on wall time is twice as high.
     pub cpu_seconds: u64,
 }
 
-/// Bound on the memory of the compiler, as the environment names it.
+/// Environment variable with the bound on the compiler's memory.
 pub const MEMORY_BOUND: &str = "GLOVEBOX_COMPILE_MEMORY";
-/// Bound on the time of the compiler, as the environment names it.
+/// Environment variable with the bound on the compiler's time.
 pub const TIME_BOUND: &str = "GLOVEBOX_COMPILE_TIME";
 
 impl Default for CompileBounds {
@@ -65,7 +65,7 @@ impl Default for CompileBounds {
 }
 
 impl Compiler {
-    /// Compiles a component that was validated, or says which bound it is over.
+    /// Compiles a validated component. If a bound is exceeded, the error names it.
     pub(crate) fn compile(&self, engine: &Engine, bytes: &[u8]) -> Result<CompiledCode, LoadError> {
         match self {
             Self::InProcess => compiled(engine, bytes).map(CompiledCode::new).map_err(LoadError::Compile),
@@ -82,7 +82,7 @@ impl CompileBounds {
         WorkerBounds {
             memory_bytes: self.memory_bytes,
             cpu_seconds: self.cpu_seconds,
-            // On a busy machine the child gets little processor time, so a limit on that alone would wait too long.
+            // On a busy machine the child gets little processor time, so a limit on processor time alone could take too long.
             wall: Duration::from_secs(self.cpu_seconds.saturating_mul(2)),
             answer_bytes: ARTEFACT_BYTES_MAX,
         }
@@ -114,20 +114,20 @@ fn parsed(answer: WorkerReply) -> Result<CompiledCode, LoadError> {
     }
 }
 
-/// The result of the child, which its exit code tells the parent.
+/// The result of the child. The parent learns it from the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompileResult {
-    /// Exit 0: it wrote machine code.
+    /// Exit code 0: the child wrote machine code.
     Compiled,
-    /// Exit 7: it wrote why the component does not compile.
+    /// Exit code 7: the child wrote why the component does not compile.
     Refused,
-    /// Exit 5: there was not even memory for its input or its thread.
+    /// Exit code 5: there was not enough memory for the input or the thread.
     OutOfMemory,
-    /// Any other exit: it could not read or write.
+    /// Any other exit code: the child could not read or write.
     Broken,
 }
 
-/// The child's part: reads a component and writes its machine code. The process must confine itself before this call.
+/// Runs in the child: reads a component and writes its machine code. The process must be confined before this call.
 pub fn serve(mut input: impl Read, mut output: impl Write) -> CompileResult {
     let mut bytes = Vec::new();
     match input.read_to_end(&mut bytes) {
@@ -145,7 +145,7 @@ pub fn serve(mut input: impl Read, mut output: impl Write) -> CompileResult {
     if output.write_all(written).and_then(|()| output.flush()).is_ok() { served } else { CompileResult::Broken }
 }
 
-/// Compiles on its own thread, so that the stack does not depend on the caller.
+/// Compiles on a separate thread, so that the stack size does not depend on the caller.
 fn compiled(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, String> {
     let compile = || engine.precompile_component(bytes).map_err(|problem| format!("{problem:#}"));
     thread::scope(|scope| {
@@ -155,7 +155,7 @@ fn compiled(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, String> {
     })
 }
 
-/// Returns a bug of the compiler, in one line with its own words.
+/// Returns the message of a panic in the compiler as one line.
 fn panicked(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref().copied());
     format!("the compiler has a bug: {}", text.unwrap_or("it panicked without a text"))
@@ -179,7 +179,7 @@ mod tests {
         assert!(crate::aot::revive(&parent.engine, &crate::aot::TrustedCode::fresh(&compiled)).is_ok());
     }
 
-    /// A call between two nested components, with a text that crosses from one memory to the other.
+    /// A component whose nested component receives a string from it, so that the string is copied from one memory to another.
     const NESTED: &str = r#"(component
       (component $inner
         (core module $m (memory (export "memory") 1)

@@ -2,10 +2,10 @@
 
 use wasmtime::Engine;
 
-/// Longest compiled component; about eight times the largest component.
+/// Maximum length of a compiled component, in bytes: about eight times the limit on a component.
 pub const ARTEFACT_BYTES_MAX: u64 = 512 << 20;
 
-/// Machine code that the compiler has just made of a component.
+/// Machine code that the compiler has produced from a component in this run of the program.
 pub(crate) struct CompiledCode(Vec<u8>);
 
 impl CompiledCode {
@@ -14,7 +14,7 @@ impl CompiledCode {
         Self(code)
     }
 
-    /// Compiles in this process, without bounds: only for bytes that are part of the program.
+    /// Compiles in this process and without limits. Only for bytes that are part of the program.
     pub(crate) fn of_own(engine: &Engine, bytes: &'static [u8]) -> wasmtime::Result<Self> {
         engine.precompile_component(bytes).map(Self)
     }

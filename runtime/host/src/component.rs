@@ -1,6 +1,6 @@
-//! A loaded component: what its bytes say, and the code made from them.
+//! A loaded component: what its bytes declare, and its compiled code.
 //!
-//! It can be called any number of times at once; every call gets a fresh instance.
+//! A component can be called any number of times concurrently. Every call gets a new instance.
 
 use crate::attempt::Attempt;
 use crate::bindings::ProvidedPre;
@@ -16,31 +16,31 @@ pub struct Component {
     pub(crate) needs: Needs,
 }
 
-/// Totals that its core modules declare.
+/// Totals that the component's core modules declare.
 pub(crate) struct Needs {
     pub(crate) memories: u64,
     pub(crate) tables: u64,
 }
 
 impl Component {
-    /// BLAKE3 of its bytes, which identifies it.
+    /// Returns the BLAKE3 hash of the bytes, which identifies the component.
     pub fn digest(&self) -> Digest {
         self.inspection.digest
     }
 
-    /// Returns the count that the limit `instances` bounds: its instances, or its memories or tables if there are more of those.
+    /// Returns the number that the limit `instances` bounds: the largest of the numbers of instances, memories and tables.
     pub(crate) fn instances(&self) -> u64 {
         self.inspection.core_instances.max(self.needs.memories).max(self.needs.tables)
     }
 
-    /// Returns the result of inspecting its bytes.
+    /// Returns the result of inspecting the bytes.
     pub fn inspection(&self) -> &Inspection {
         &self.inspection
     }
 }
 
-/// Checks from its bytes alone that a component is a handler this host can run: imports, instances and the exported stage. All
-/// missing imports are reported together.
+/// Checks that a component is a handler that this host can run: its imports, its number of instances and the exported stage. Only the
+/// bytes are used. All missing imports are reported together.
 pub fn check_handler(inspection: &Inspection) -> Result<(), LoadError> {
     let refused: Vec<_> = inspection.imports.iter().filter(|i| i.state != ImportState::Provided).cloned().collect();
     if !refused.is_empty() {

@@ -1,4 +1,4 @@
-//! The wall-time deadline of a call. Time that the host needs for itself does not count.
+//! The wall-time deadline of a call. Time that the host uses for its own work does not count.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -8,23 +8,23 @@ use std::time::{Duration, Instant};
 pub(crate) struct Deadline {
     begin: Instant,
     wall: Duration,
-    /// Time that was not the guest's, in microseconds.
+    /// Time that does not count, in microseconds.
     extra_us: AtomicU64,
 }
 
 impl Deadline {
-    /// Begins to count at `begin`.
+    /// Creates a deadline `wall_ms` after `begin`.
     pub(crate) fn new(begin: Instant, wall_ms: u64) -> Self {
         Self { begin, wall: Duration::from_millis(wall_ms), extra_us: AtomicU64::new(0) }
     }
 
-    /// Adds time that is not the guest's.
+    /// Extends the deadline by time that does not count.
     pub(crate) fn extend(&self, time: Duration) {
         let extra_us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         self.extra_us.fetch_add(extra_us, Ordering::Relaxed);
     }
 
-    /// Returns the remaining time, zero after the deadline.
+    /// Returns the remaining time, which is zero after the deadline.
     pub(crate) fn left(&self) -> Duration {
         let extra = Duration::from_micros(self.extra_us.load(Ordering::Relaxed));
         self.wall.saturating_add(extra).saturating_sub(self.begin.elapsed())

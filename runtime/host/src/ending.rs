@@ -1,4 +1,4 @@
-//! Classification of a call that did not return, by the type of its error and never by its text.
+//! Classifies a call that did not return, by the type of its error and never by the error's text.
 
 use crate::probe::HostcallSizeError;
 use crate::progress::Claim;
@@ -9,13 +9,13 @@ use std::fmt::Display;
 use wasmtime::{Error, PoolConcurrencyLimitError, Trap, WasmBacktrace};
 use wasmtime_wasi::{I32Exit, ResourceTableError};
 
-/// Maximum number of frames of a trap that are reported.
+/// Maximum number of stack frames of a trap that are reported.
 const FRAMES_MAX: usize = 8;
 
-/// Maximum length of a name of a function in a trap's report, in bytes.
+/// Maximum length of a function name in the report of a trap, in bytes.
 const FRAME_BYTES_MAX: usize = 256;
 
-/// The ending of a call and the outcome the host puts in place of the handler's.
+/// How a call ended, and its outcome.
 pub(crate) struct CallEnd {
     pub(crate) ending: Ending,
     pub(crate) outcome: Outcome,
@@ -23,7 +23,7 @@ pub(crate) struct CallEnd {
 }
 
 impl CallEnd {
-    /// Creates an end that the handler did not bring about: the host fails the call in its place.
+    /// Creates the end of a call that the host fails in place of the handler.
     fn by_host(ending: Ending, failure: Failure) -> Self {
         Self { ending, outcome: Outcome::failed(failure), claims: Vec::new() }
     }
@@ -33,13 +33,13 @@ impl CallEnd {
 pub(crate) struct ErrorContext<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) hostcall_size_error: &'a HostcallSizeError,
-    /// The end of stderr, where a panic leaves its text.
+    /// The end of standard error, which contains the message of a panic.
     pub(crate) stderr_tail: &'a str,
-    /// False while the component was still being instantiated.
+    /// False if the component could not be instantiated.
     pub(crate) started: bool,
 }
 
-/// Classifies the error a call ended with, as a failure of the host's own making.
+/// Converts the error with which a call ended to a failure that the host determines.
 pub(crate) fn to_host_failure(error: &Error, circumstances: &ErrorContext<'_>) -> CallEnd {
     if let Some(stop) = error.downcast_ref::<Stop>() {
         return match stop {
@@ -66,7 +66,7 @@ pub(crate) fn to_host_failure(error: &Error, circumstances: &ErrorContext<'_>) -
     TrapReport { kind: "host-call", text: error.root_cause().to_string() }.ended(error, circumstances)
 }
 
-/// A named limit ended the call.
+/// Returns the end of a call that reached a limit.
 pub(crate) fn limit_hit(name: LimitName, limits: &Limits) -> CallEnd {
     let reason = format!("limit `{name}` ({}) reached", limits.get(name));
     CallEnd::by_host(
@@ -75,38 +75,38 @@ pub(crate) fn limit_hit(name: LimitName, limits: &Limits) -> CallEnd {
     )
 }
 
-/// Returns the failure of a call that was asked to stop.
+/// Returns the failure of a canceled call.
 pub(crate) fn cancellation() -> Failure {
     Failure::new(FailureClass::Canceled, FailureCode::CANCELED, "the run was asked to stop")
 }
 
-/// The run was canceled.
+/// Returns the end of a canceled call.
 pub(crate) fn canceled() -> CallEnd {
     CallEnd::by_host(Ending::Canceled, cancellation())
 }
 
-/// The component could not be instantiated.
+/// Returns the end of a call whose component could not be instantiated.
 fn not_linked(error: &Error) -> CallEnd {
     let problem = error.root_cause().to_string();
     let reason = format!("the component could not be instantiated: {problem}");
     CallEnd::by_host(Ending::NotLinked(problem), Failure::new(FailureClass::Contract, FailureCode::NOT_LINKED, reason))
 }
 
-/// The host itself failed while it ran the component.
+/// Returns the end of a call during which the host itself failed.
 pub(crate) fn host_fault(problem: impl Display) -> CallEnd {
     let reason = format!("the host failed while it ran the component: {problem}");
     let failure = Failure::new(FailureClass::Internal, FailureCode::HOST_FAULT, reason.as_str());
     CallEnd::by_host(Ending::Trapped(reason), failure)
 }
 
-/// A call that did not return, and how.
+/// Kind and text of the error of a call that did not return.
 struct TrapReport {
     kind: &'static str,
     text: String,
 }
 
 impl TrapReport {
-    /// Adds the component's output and its backtrace.
+    /// Adds the end of the component's output and its backtrace, and returns the end of the call.
     fn ended(self, error: &Error, circumstances: &ErrorContext<'_>) -> CallEnd {
         let mut text = self.text;
         if !circumstances.stderr_tail.is_empty() {
@@ -122,7 +122,7 @@ impl TrapReport {
     }
 }
 
-/// A component chooses the names of its functions, and how long they are.
+/// Returns the function names of a backtrace. Their number and length are limited, because the component chooses them.
 fn frames(backtrace: &WasmBacktrace) -> Vec<String> {
     let names = backtrace.frames().iter().filter_map(|frame| frame.func_name()).take(FRAMES_MAX);
     names.map(|name| escaped(&name[..name.floor_char_boundary(FRAME_BYTES_MAX)])).collect()

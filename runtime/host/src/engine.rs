@@ -1,6 +1,7 @@
-//! The wasmtime engine: which language guests may use, how they are interrupted, where their memories come from.
+//! The wasmtime engine: the WebAssembly features that guests may use, how guests are interrupted, and how memories are allocated.
 //!
-//! One engine per host. Its memories are reused: after a call the kernel says which pages the guest wrote, and only those are reset.
+//! There is one engine for each host. Its memories are reused: after a call, only the pages that the guest wrote are reset, if the
+//! kernel can list them.
 
 use crate::aot::AotStore;
 use crate::probe::{self, HostcallSizeError};
@@ -11,51 +12,51 @@ use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Result, WasmBacktraceDetails,
 };
 
-/// Memories, tables and core instances the pool keeps ready for each slot; a component that needs more does not link.
+/// Memories, tables and core instances that the pool reserves for each slot. A component that needs more cannot be instantiated.
 const PER_SLOT_MEMORIES: u32 = 4;
 const PER_SLOT_TABLES: u32 = 16;
 const PER_SLOT_INSTANCES: u32 = 64;
-/// The most `table_elements` can be raised to where there is a pool.
+/// Maximum of `table_elements` if there is a pool.
 const PER_TABLE_ELEMENTS: usize = 100_000;
-/// Written pages of a memory that stay mapped between two calls, cleared: the next call has no page faults for them.
+/// Size of a memory's written pages that stay mapped between two calls and are cleared. The next call has no page faults for them.
 const WRITTEN_KEPT_BYTES: usize = 4 << 20;
-/// The same where all of it, written or not, is cleared after each call.
+/// As [`WRITTEN_KEPT_BYTES`], if the kernel cannot list written pages: the whole beginning of the memory is cleared.
 const BEGINNING_KEPT_BYTES: usize = 1 << 20;
 const TABLE_KEPT_BYTES: usize = 64 << 10;
 
-/// An engine that has been tried out.
+/// An engine with which a test component was run.
 #[derive(Clone)]
 pub(crate) struct HostEngine {
     pub(crate) engine: Engine,
-    /// False when the pooling allocator did not work here.
+    /// False if the pooling allocator does not work on this machine.
     pub(crate) pooled: bool,
     pub(crate) hostcall_size_error: HostcallSizeError,
-    /// Started when the first guest runs.
+    /// The ticker, which is started when the first guest runs.
     ticker: Arc<OnceLock<Ticker>>,
 }
 
 impl HostEngine {
-    /// Returns the engine's ticker. No guest runs without it.
+    /// Returns the ticker of the engine, without which no guest may run.
     pub(crate) fn ticker(&self) -> io::Result<&Ticker> {
         if let Some(ticker) = self.ticker.get() {
             return Ok(ticker);
         }
         let started = Ticker::start(&self.engine)?;
-        // The first thread wins; the ticker of the other one ends.
+        // If two threads start a ticker, the first one is used and the other one ends.
         Ok(self.ticker.get_or_init(|| started))
     }
 }
 
-/// Method to reset memories of the pool.
+/// How memories of the pool are reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MemoryReset {
-    /// The kernel lists the pages that a guest wrote (`PAGEMAP_SCAN`, Linux 6.7), and only those are cleared.
+    /// The kernel lists the pages that a guest wrote (`PAGEMAP_SCAN`, Linux 6.7), and only these are cleared.
     WrittenPages,
     /// The beginning of the memory is cleared, and the rest is unmapped.
     Beginning,
 }
 
-/// Makes an engine with a pool if one works on this machine, else without. `open` opens the store of compiled components of an engine.
+/// Creates an engine with a pool if that works on this machine, and without one otherwise. `open` opens the store of compiled components.
 pub(crate) fn prepare(
     slots: u32,
     open: &dyn Fn(&Engine) -> Option<AotStore>,
@@ -84,7 +85,8 @@ fn try_out(
     Ok((HostEngine { engine, pooled, hostcall_size_error, ticker: Arc::default() }, store))
 }
 
-/// Returns an engine that only compiles, for the engines that [`prepare`] makes: same code, no pool, which would take terabytes of address space.
+/// Returns an engine that only compiles. Its code runs on the engines that [`prepare`] creates. It has no pool, which would take
+/// terabytes of address space.
 pub(crate) fn compiler() -> Result<Engine> {
     Engine::new(&config())
 }
@@ -92,10 +94,10 @@ pub(crate) fn compiler() -> Result<Engine> {
 fn config() -> Config {
     let mut config = Config::new();
     config.epoch_interruption(true).concurrency_support(false);
-    // Everything outside the language `inspect` validates is off; see there. Several memories are in the code that wasmtime makes
-    // for a call between two nested components.
+    // All features that [`crate::inspect`] does not allow are off. Multiple memories are an exception: wasmtime itself generates code
+    // that uses them for a call between two nested components.
     config.wasm_multi_memory(true).wasm_memory64(false).wasm_relaxed_simd(false);
-    // Names of functions are enough; file and line would make the compiled code carry debug sections.
+    // Function names are enough. With file and line, the compiled code would contain debug sections.
     config.wasm_backtrace_details(WasmBacktraceDetails::Disable);
     config
 }

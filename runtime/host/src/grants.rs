@@ -1,7 +1,7 @@
-//! Permissions of a plugin: one vocabulary for the author's wants and the operator's grants.
+//! Permissions of a plugin. Author's wants and operator's grants have the same fields.
 //!
-//! The default is nothing. A field this host could not enforce is an error and never ignored; the intersection of two
-//! sides never holds more than either of them.
+//! The default is nothing. A field that this host cannot enforce is an error and is never ignored. An intersection never contains more
+//! than either side.
 
 use glovebox_record::LimitSettings;
 use glovebox_record::scope::{self, Entry};
@@ -9,21 +9,21 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A component's access to files (wasm-host tiers), lowest by default.
+/// A component's access to files (wasm-host tiers), from the lowest to the highest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileTier {
-    /// Not at all.
+    /// No access.
     #[default]
     None,
-    /// Through `glovebox:plugin/files` only; no file system is linked.
+    /// Through `glovebox:plugin/files` only. No file system is linked.
     Workspace,
-    /// Through a `wasi:filesystem` that enforces the scope on every operation, and `files` besides.
+    /// Through a `wasi:filesystem` that enforces the scope on every operation, and through `files`.
     Posix,
 }
 
 impl FileTier {
-    /// Returns the word in `glovebox.toml`, in plans and in locks.
+    /// Returns the name in `glovebox.toml`, in plans and in lock files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -33,7 +33,7 @@ impl FileTier {
     }
 }
 
-/// Permissions that an author asks for; the same fields as [`Grants`].
+/// Permissions that an author asks for. The fields are those of [`Grants`].
 pub type Wants = Grants;
 
 /// Granted permissions. The default denies everything: no files, no commands, no model.
@@ -42,18 +42,18 @@ pub type Wants = Grants;
 pub struct Grants {
     /// Access to files.
     pub filesystem: FileTier,
-    /// Paths that may be read; a trailing `/` means the subtree, `./` the whole workspace.
+    /// Paths that may be read. A trailing `/` means the subtree, and `./` the whole workspace.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<Entry>,
-    /// Paths that may be written; a trailing `/` means the subtree, `./` the whole workspace.
+    /// Paths that may be written. A trailing `/` means the subtree, and `./` the whole workspace.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<Entry>,
-    /// Commands by whole leading words, such as `cargo test`; `*` is any command.
+    /// Leading words of commands, such as `cargo test`. `*` is any command.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
-    /// True if the model bound to the node may be asked.
+    /// True if the component may ask the model that is bound to the node.
     pub model: bool,
-    /// Lower bounds than the defaults, or higher ones where an operator writes them.
+    /// Limits that differ from the defaults. An author can only lower them; the operator can raise them.
     #[serde(skip_serializing_if = "LimitSettings::is_empty")]
     pub limits: LimitSettings,
 }
@@ -66,10 +66,10 @@ pub enum GrantError {
         "the host cannot enforce `{0}`, expected one of `filesystem`, `read`, `write`, `commands`, `model`, `limits`"
     )]
     Unenforceable(String),
-    /// An empty command.
+    /// An empty text in the list of commands.
     #[error("an empty text in `commands`, expected leading words such as `cargo test`, or `*`")]
     EmptyCommand,
-    /// Invalid paths.
+    /// Paths without access to files.
     #[error("`{0}` without `filesystem`, expected `filesystem = \"workspace\"` or `filesystem = \"posix\"` beside it")]
     NoFiles(&'static str),
 }
@@ -115,7 +115,7 @@ impl Grants {
         Ok(())
     }
 
-    /// Returns the intersection of both sides: the lower tier, the narrower paths, the longer commands, the lower limits.
+    /// Returns the intersection of both sides: the lower tier, the narrower paths, the longer commands and the lower limits.
     pub fn intersect(&self, other: &Grants) -> Grants {
         let filesystem = self.filesystem.min(other.filesystem);
         let paths = |a: &[Entry], b: &[Entry]| match filesystem {
@@ -133,7 +133,7 @@ impl Grants {
     }
 }
 
-/// Returns the commands that both lists allow, each in the narrower form.
+/// Returns the commands that both lists allow, each in its narrower form.
 pub fn shared_commands(left: &[String], right: &[String]) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
     for a in left {
@@ -153,7 +153,7 @@ pub fn shared_commands(left: &[String], right: &[String]) -> Vec<String> {
     kept
 }
 
-/// The leading words of a command; `*` is any command.
+/// Leading words of a command. `*` is any command.
 #[derive(Clone, Copy)]
 struct Words<'a>(&'a str);
 

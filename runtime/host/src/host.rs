@@ -1,7 +1,7 @@
-//! The host: loads components and executes calls of them.
+//! The host: loads components and executes calls.
 //!
-//! A component is compiled once and identified by its digest. Every call gets a fresh store, so no state of one call is left in the next.
-//! A call runs on its own thread or in the task of its caller. The host knows no graph and no retry.
+//! A component is compiled once and identified by its digest. Every call gets a new wasmtime store, so that no state remains for the
+//! next call. A call runs on its own thread or in the caller's task. The host knows neither graphs nor retries.
 
 use crate::aot::{self, AotCounts, AotStore, TrustedCode};
 use crate::attempt::Attempt;
@@ -22,54 +22,54 @@ use tokio::sync::Semaphore;
 use wasmtime::Engine;
 use wasmtime::component::{Component as Code, Linker};
 
-/// Reason of a call without a report.
+/// Failure reason of a call whose thread panicked.
 const LOST: &str = "the thread of the call panicked";
 const CLOSED: &str = "the host is closed";
 
 /// Configuration of a host.
 #[derive(Debug, Clone)]
 pub struct HostConfig {
-    /// Folder for compiled components; none means that each process compiles them. Never inside a workspace.
+    /// Folder for compiled components, never inside a workspace; `None` if each process compiles them.
     pub cache_dir: Option<PathBuf>,
-    /// Most bytes of that folder; the least recently used components are removed.
+    /// Maximum size of that folder, in bytes. The least recently used components are removed.
     pub cache_bytes_max: u64,
-    /// The process that compiles components that are not in the cache.
+    /// The process that compiles components which are not in the folder.
     pub compiler: Compiler,
-    /// Calls at the same time; more of them wait. At least 1.
+    /// Maximum number of concurrent calls, at least 1. Further calls wait.
     pub pool_slots: u32,
-    /// Callback around each compilation: it is handed the work and must do it.
+    /// Called for each compilation with the work, which it must execute.
     pub while_compiling: WhileCompiling,
 }
 
-/// Does the work of compiling, and may show meanwhile that it takes time.
+/// Executes a compilation. It can show progress while the work is done.
 pub type WhileCompiling = fn(&Compilation<'_>, work: &mut dyn FnMut());
 
 /// A component that is being compiled.
 #[derive(Debug, Clone, Copy)]
 pub struct Compilation<'a> {
-    /// The name in its manifest, if it has one.
+    /// Name in the component's manifest, if there is one.
     pub name: Option<&'a str>,
-    /// Its length.
+    /// Length of the component in bytes.
     pub bytes: u64,
 }
 
 impl HostConfig {
-    /// For tests and benches: compiles in this process, without bounds.
+    /// Returns a configuration for tests and benches that compiles in this process and without bounds.
     pub fn in_process(cache_dir: Option<PathBuf>, pool_slots: u32) -> Self {
         let (cache_bytes_max, compiler) = (aot::BYTES_MAX, Compiler::InProcess);
         Self { cache_dir, cache_bytes_max, compiler, pool_slots, while_compiling: |_, work| work() }
     }
 }
 
-/// Why there is no host.
+/// Why a host could not be created.
 #[derive(Debug, thiserror::Error)]
 #[error("the WebAssembly engine cannot start: {0}")]
 pub struct HostError(String);
 
 /// Loads and executes components.
 ///
-/// Denied to every component, with any grants: network, environment variables, arguments, standard input, processes and
-/// files other than through the contract, memory of another call.
+/// Denied to every component, whatever its grants are: network, environment variables, arguments, standard input, processes, files
+/// other than through the contract, and memory of other calls.
 pub struct Host {
     pub(crate) prepared: HostEngine,
     linker: Linker<Attempt>,
@@ -82,7 +82,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Starts an engine. A cache folder that cannot be used or trusted gets a warning and is not used.
+    /// Starts an engine. If the cache folder cannot be used or trusted, a warning is logged and the folder is not used.
     pub fn new(config: HostConfig) -> Result<Host, HostError> {
         let slots = config.pool_slots.max(1);
         let open = |engine: &Engine| open_store(config.cache_dir.as_deref()?, engine, config.cache_bytes_max);
@@ -99,8 +99,8 @@ impl Host {
         self.load_within(bytes, Limits::default().component_bytes)
     }
 
-    /// Loads a component of at most so many bytes: size, imports and exports are checked before anything is compiled, and all
-    /// missing imports are reported together. Blocks while it compiles, for a limited time.
+    /// Loads a component of at most `component_bytes`. Size, imports and exports are checked before anything is compiled, and all
+    /// missing imports are reported together. Compiling blocks the caller for a limited time.
     pub fn load_within(&self, bytes: &[u8], component_bytes: u64) -> Result<Arc<Component>, LoadError> {
         if bytes.len() as u64 > component_bytes {
             return Err(LoadError::TooLarge { bytes: bytes.len() as u64, limit: component_bytes });
@@ -124,11 +124,11 @@ impl Host {
         Ok(component)
     }
 
-    /// Executes one call on its own thread and reports on it; a component cannot make this fail. Needs a tokio runtime
-    /// with time.
+    /// Executes one call on its own thread and returns its report. No component can make this fail. Needs a tokio runtime with time
+    /// enabled.
     ///
-    /// Waits for a free slot, which does not count as wall time. Dropping the future does not stop the call. To stop it, set
-    /// [`Call::canceled`]: the report comes within a few ticks, and nothing of the call runs after that.
+    /// Waits for a free slot; that does not count as wall time. Dropping the future does not stop the call. To stop it, set
+    /// [`Call::canceled`]: the report follows within a few ticks, and no part of the call runs after that.
     pub async fn execute(&self, component: &Arc<Component>, call: Call) -> Report {
         let Ok(_slot) = self.slots.acquire().await else {
             return run::fault(&call.limits, CLOSED);
@@ -140,12 +140,12 @@ impl Host {
         tokio::task::spawn_blocking(call).await.unwrap_or(lost)
     }
 
-    /// As [`Host::execute`], on this thread, which may block and belongs to a tokio runtime.
+    /// As [`Host::execute`], but on the current thread, which is blocked and must belong to a tokio runtime.
     pub fn execute_here(&self, component: &Component, call: Call) -> Report {
         tokio::runtime::Handle::current().block_on(self.execute_in_turn(component, call))
     }
 
-    /// As [`Host::execute`], but in the caller's task. The guest yields at every tick; work of the host for the guest blocks the task.
+    /// As [`Host::execute`], but in the caller's task. The guest yields at every tick. Work of the host for the guest blocks the task.
     pub async fn execute_in_turn(&self, component: &Component, call: Call) -> Report {
         let limits = call.limits;
         let called = async {
@@ -157,17 +157,17 @@ impl Host {
         AssertUnwindSafe(called).catch_unwind().await.unwrap_or_else(|_| run::fault(&limits, LOST))
     }
 
-    /// Returns true when instances come from a pool; false when this machine does not let one be made.
+    /// Returns true if instances come from a pool, and false if a pool does not work on this machine.
     pub fn is_pooled(&self) -> bool {
         self.prepared.pooled
     }
 
-    /// Counts of the store of compiled components; none without a store.
+    /// Returns the counts of the store of compiled components, or `None` if there is no store.
     pub fn aot_counts(&self) -> Option<AotCounts> {
         self.aot.as_ref().map(AotStore::counts)
     }
 
-    /// Inspects bytes. Bytes whose code is in the store are not validated again. Nothing is compiled.
+    /// Inspects bytes without compiling them. Bytes whose code is in the store are not validated again.
     pub fn inspect(&self, bytes: &[u8]) -> Result<Inspection, InspectError> {
         self.read(bytes).map(|(inspection, _)| inspection)
     }
@@ -177,7 +177,7 @@ impl Host {
     }
 
     /// Inspects bytes, and returns their code if the store has it. Only inspected components are stored, so a stored component with a
-    /// right MAC is not validated again. Nothing is read twice.
+    /// right MAC is not validated again. The result is cached by digest.
     fn read_of(&self, bytes: &[u8], digest: Digest) -> Result<(Inspection, Option<Code>), InspectError> {
         if let Some(known) = locked(&self.read).get(&digest) {
             return Ok(known.clone());
@@ -188,7 +188,7 @@ impl Host {
         Ok((inspection, stored))
     }
 
-    /// Returns the stored code, or else the output of the compiler.
+    /// Returns the stored code, or compiles the component and stores the result.
     pub(crate) fn code(&self, inspection: &Inspection, bytes: &[u8], stored: Option<Code>) -> Result<Code, LoadError> {
         if let Some(code) = stored {
             return Ok(code);

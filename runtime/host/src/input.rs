@@ -1,50 +1,50 @@
-//! The input of a stage, in the host's own types.
+//! The input of a stage in types of the host.
 //!
-//! These mirror `wit/types.wit`. They are data: the engine fills them from the pipeline and the journal.
+//! The types mirror `wit/types.wit`. The engine fills them from the pipeline and the journal.
 
 use glovebox_record::scope::Entry;
 use glovebox_record::{Attempt, Failure, RunId};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// One outgoing edge, as the stage sees it.
+/// One outgoing edge of the stage's node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutgoingEdge {
-    /// Target node.
+    /// Id of the target node.
     pub to: String,
-    /// Caption.
+    /// Label of the edge.
     pub label: String,
-    /// Guard as written; empty when unconditional.
+    /// Condition as written; empty if the edge has none.
     pub condition: String,
-    /// Priority.
+    /// Weight of the edge.
     pub weight: i32,
 }
 
-/// Everything a handler receives about its stage (`stage-input`). Mounts are added by the host from the file view.
+/// Everything that a handler learns about its stage (`stage-input`). The host adds the mounts from the view of the files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StageInput {
-    /// The run.
+    /// Id of the run.
     pub run: RunId,
     /// Identity of this call (decision attempt-identity).
     pub attempt: Attempt,
-    /// Handler type as bound.
+    /// Type of the handler.
     pub handler_type: String,
     /// The node's label.
     pub label: String,
-    /// The node's prompt, expanded.
+    /// The prompt of the node, with variables expanded.
     pub prompt: Option<String>,
     /// The pipeline's goal.
     pub goal: String,
     /// The node's attributes.
     pub attributes: Vec<(String, String)>,
-    /// The context the node may see.
+    /// The context values that the node may see.
     pub context: BTreeMap<String, Value>,
-    /// Outgoing edges.
+    /// Outgoing edges of the node.
     pub outgoing: Vec<OutgoingEdge>,
-    /// The paths that the stage may write, by its bound scope.
+    /// Paths that the stage may write, by the scope of its binding.
     pub write_paths: Vec<Entry>,
-    /// The failure that led here.
+    /// The failure because of which the run came to this node.
     pub last_failure: Option<Failure>,
-    /// Extra pairs.
+    /// Further pairs.
     pub extra: Vec<(String, String)>,
 }

@@ -1,7 +1,8 @@
-//! Inspects a component's bytes. Nothing is compiled and nothing is run.
+//! Inspects the bytes of a component without compiling or running anything.
 //!
-//! The imports of a component are its permission manifest (decision imports-are-permissions): it can do nothing that it does not import. This
-//! module knows how names are encoded in a binary and which interfaces this version provides; it decides nothing about grants.
+//! The imports of a component are its permission manifest (decision imports-are-permissions): it can do nothing that it does not
+//! import. This module knows how names are encoded in a binary and which interfaces this version provides. It makes no decisions about
+//! grants.
 
 mod complexity;
 mod instance_count;
@@ -17,26 +18,26 @@ use serde::{Deserialize, Serialize};
 use std::hash::Hash;
 use wasmparser::{ComponentTypeRef, FromReader, Parser, Payload, SectionLimited, WasmFeatures};
 
-/// Name of the custom section a plugin's own description is kept in.
+/// Name of the custom section with a plugin's manifest.
 pub const MANIFEST_SECTION: &str = "glovebox:manifest";
 
-/// Maximum length of a section that is read as a description, in bytes.
+/// Maximum length of a manifest that is read, in bytes.
 const MANIFEST_BYTES_MAX: usize = 64 << 10;
 
-/// Maximum length of a version and longest description, in bytes.
+/// Maximum length of a version and of a description, in bytes.
 const TEXT_BYTES_MAX: usize = 1 << 10;
 
-/// A plugin's own description, written by the SDK into the custom section [`MANIFEST_SECTION`].
+/// What the author of a component says about it. The SDK writes it into the custom section [`MANIFEST_SECTION`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "ManifestText")]
 pub struct Manifest {
-    /// Its handler type, such as `acme.review`: 1 to 128 letters, digits, `.`, `_`, `-`.
+    /// Handler type, such as `acme.review`: 1 to 128 letters, digits, `.`, `_`, `-`.
     pub name: String,
-    /// Its own version.
+    /// Version of the component.
     pub version: String,
-    /// One line for people, without characters that could deceive them.
+    /// Description in one line, without deceptive characters.
     pub description: String,
-    /// Permissions that it asks for; they are intersected with the operator's grants.
+    /// Permissions that the component asks for. They are intersected with the operator's grants.
     pub wants: Wants,
 }
 
@@ -60,7 +61,7 @@ impl TryFrom<ManifestText> for Manifest {
         if !(1..=128).contains(&name.len()) || !name.chars().all(allowed) {
             return Err(format!("`name` is `{}`, expected 1 to 128 of letters, digits, `.`, `_`, `-`", escaped(&name)));
         }
-        // `plugin inspect` prints them for components that are not trusted yet.
+        // `plugin inspect` prints these texts for components that are not trusted yet.
         for (field, text) in [("version", &version), ("description", &description)] {
             if escaped(text) != *text {
                 return Err(format!("`{field}` has characters that could deceive a reader"));
@@ -73,94 +74,94 @@ impl TryFrom<ManifestText> for Manifest {
     }
 }
 
-/// One import of a component and what this host says to it.
+/// One import of a component, and whether this host provides it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Import {
-    /// As written, such as `wasi:cli/stdout@0.2.6`.
+    /// Name as written, such as `wasi:cli/stdout@0.2.6`.
     pub name: String,
-    /// Its availability in this host.
+    /// Availability of the import in this host.
     #[serde(flatten)]
     pub state: ImportState,
 }
 
-/// Everything the bytes say about a component.
+/// Everything that the bytes of a component declare.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Inspection {
     /// BLAKE3 of the bytes.
     pub digest: Digest,
     /// Length of the bytes.
     pub bytes: u64,
-    /// `handler`, `agent`, `verifier`, `tool-provider`, `rules`, or `unknown`; by its imports and exports.
+    /// `handler`, `agent`, `verifier`, `tool-provider`, `rules` or `unknown`, determined by imports and exports.
     pub world: &'static str,
-    /// In the order of the binary.
+    /// Imports in the order of the binary.
     pub imports: Vec<Import>,
-    /// Names of its exports.
+    /// Names of the exports.
     pub exports: Vec<String>,
-    /// Instances it makes when it is instantiated: core ones, and nested components.
+    /// Number of instances that instantiating the component creates: of core modules and of nested components.
     pub core_instances: u64,
-    /// Its own description, when it carries one.
+    /// Manifest of the component, if it has one.
     pub manifest: Option<Manifest>,
 }
 
 /// Why bytes cannot be read as a component.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
-    /// No bytes.
+    /// There are no bytes.
     #[error("the file is empty, expected a WebAssembly component")]
     Empty,
-    /// Something else.
+    /// The bytes are not WebAssembly.
     #[error("not WebAssembly; build for `wasm32-wasip2`")]
     NotWasm,
-    /// A part of a file.
+    /// The bytes are truncated.
     #[error("the file is cut off or damaged: its last section is longer than the file")]
     CutOff,
-    /// A version or kind of WebAssembly that is unknown here.
+    /// The version or kind of WebAssembly is not supported.
     #[error("WebAssembly of an unknown version, expected a component")]
     OtherEncoding,
-    /// It needs what this host does not run.
+    /// The component needs features that this host does not support.
     #[error("the component uses what this host does not run: {}", features_text(.0))]
     Features(Vec<Feature>),
-    /// Not valid.
+    /// The bytes are not valid.
     #[error("not a valid WebAssembly component: {0}")]
     Invalid(#[from] wasmparser::BinaryReaderError),
-    /// A core module.
+    /// The bytes are a core module.
     #[error("a core module, expected a component")]
     CoreModule,
-    /// The number of its instances cannot be counted.
+    /// The component instantiates a component that it gets at run time, so its instances cannot be counted.
     #[error("the component instantiates an imported component, expected only components that it contains")]
     HandedComponent,
-    /// One function is too long for the compiler, which needs more than its length in time and memory.
+    /// A function is too long. The compiler's time and memory grow faster than its length.
     #[error("the component has a function of {bytes} bytes, expected at most {limit}")]
     FunctionTooLong {
-        /// Its length.
+        /// Length of the function.
         bytes: u64,
-        /// The bound.
+        /// Maximum length.
         limit: u64,
     },
-    /// One function has too many locals, values, branches and calls for the compiler, which multiplies them.
+    /// A function has too many locals, values, branches and calls. The compiler's effort grows with their product.
     #[error(
         "the component's function {function} is more complex than {limit}, the bound on branches × (locals + values on the stack) + \
          calls × the widest signature; build it with optimisation, or divide the function"
     )]
     FunctionTooComplex {
-        /// Its index in its core module.
+        /// Index of the function in its core module.
         function: u32,
-        /// The bound.
+        /// Maximum complexity.
         limit: u64,
     },
-    /// The custom section does not parse.
+    /// The manifest cannot be parsed.
     #[error("the section `{MANIFEST_SECTION}` is not a plugin manifest: {0}")]
     Manifest(#[from] serde_json::Error),
-    /// The custom section is too long to be one.
+    /// The manifest is too long; its length in bytes.
     #[error("the section `{MANIFEST_SECTION}` has {0} bytes, expected at most {MANIFEST_BYTES_MAX}")]
     ManifestTooLong(usize),
-    /// More than one description.
+    /// The component has more than one manifest.
     #[error("several sections `{MANIFEST_SECTION}`, expected at most one")]
     TwoManifests,
 }
 
 impl InspectError {
-    /// Help for building a readable component, if the message does not contain it.
+    /// Returns help for building a readable component, unless the message already contains it.
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Empty | Self::CutOff => Some("build or copy it again".to_owned()),
@@ -180,7 +181,7 @@ fn features_text(needed: &[Feature]) -> String {
     needed.iter().map(|feature| feature.name()).collect::<Vec<_>>().join(", ")
 }
 
-/// Inspects the bytes of a component.
+/// Inspects the bytes of a component: validates them and reads what they declare.
 pub fn inspect(bytes: &[u8]) -> Result<Inspection, InspectError> {
     if Parser::is_core_wasm(bytes) {
         return Err(InspectError::CoreModule);
@@ -192,17 +193,17 @@ pub fn inspect(bytes: &[u8]) -> Result<Inspection, InspectError> {
     read_validated(bytes)
 }
 
-/// Returns the rules of [`inspect`]. Bytes that passed them under an equal value are not validated again.
+/// Returns a value that identifies the rules of [`inspect`]. Bytes that passed under an equal value are not validated again.
 pub(crate) fn rules() -> impl Hash {
     (env!("CARGO_PKG_VERSION"), features(), complexity::FUNCTION_BYTES_MAX, complexity::COMPLEXITY_MAX)
 }
 
-/// Reads what bytes that were validated before say about a component. They are not validated again, which takes ten times as long.
+/// Reads what the bytes of a component declare. The bytes must have been validated before: validation takes ten times as long.
 pub fn read_validated(bytes: &[u8]) -> Result<Inspection, InspectError> {
     read_as(Digest::hash(bytes), bytes)
 }
 
-/// Returns the same of bytes with this digest.
+/// As [`read_validated`], for bytes whose digest is known.
 pub(crate) fn read_as(digest: Digest, bytes: &[u8]) -> Result<Inspection, InspectError> {
     let (mut found, mut instances) = (ComponentNames::default(), InstanceCount::default());
     let mut depth = 0_u32;
@@ -226,7 +227,7 @@ pub(crate) fn read_as(digest: Digest, bytes: &[u8]) -> Result<Inspection, Inspec
     })
 }
 
-/// Adds a manifest to a component that has none, in the custom section where the SDK writes it. The returned bytes were inspected.
+/// Adds a manifest to a component that has none, in the custom section that the SDK uses. Inspects the returned bytes.
 pub fn embed(component: &[u8], manifest: &str) -> Result<Vec<u8>, InspectError> {
     inspect(component)?;
     let mut section = Vec::new();
@@ -234,7 +235,7 @@ pub fn embed(component: &[u8], manifest: &str) -> Result<Vec<u8>, InspectError> 
     section.extend_from_slice(MANIFEST_SECTION.as_bytes());
     section.extend_from_slice(manifest.trim().as_bytes());
     let mut embedded = component.to_vec();
-    // A custom section has the id 0.
+    // 0 is the id of a custom section.
     embedded.push(0);
     add_length(&mut embedded, section.len());
     embedded.append(&mut section);
@@ -242,7 +243,7 @@ pub fn embed(component: &[u8], manifest: &str) -> Result<Vec<u8>, InspectError> 
     Ok(embedded)
 }
 
-/// Adds a length in LEB128, as binaries have it.
+/// Appends a length in LEB128, the encoding of numbers in WebAssembly.
 fn add_length(bytes: &mut Vec<u8>, mut length: usize) {
     while length >= 0x80 {
         bytes.push((length & 0x7f) as u8 | 0x80);
@@ -251,13 +252,13 @@ fn add_length(bytes: &mut Vec<u8>, mut length: usize) {
     bytes.push(length as u8);
 }
 
-/// Returns the WebAssembly features that a component may use. The engine disables the others too, except several memories in one module, which
-/// it needs itself where one nested component calls another.
+/// Returns the WebAssembly features that a component may use. The engine disables all others except multiple memories, which
+/// wasmtime's own code needs for calls between nested components.
 pub(crate) fn features() -> WasmFeatures {
     WasmFeatures::WASM2 | WasmFeatures::TAIL_CALL | WasmFeatures::EXTENDED_CONST | WasmFeatures::COMPONENT_MODEL
 }
 
-/// Returns the items of a section, from its beginning.
+/// Returns the items of a section from the beginning.
 pub(crate) fn items<'a, T: FromReader<'a>>(
     section: &SectionLimited<'a, T>,
 ) -> impl Iterator<Item = wasmparser::Result<T>> + use<'a, T> {
@@ -277,7 +278,7 @@ impl ComponentNames {
             Payload::ComponentImportSection(section) if depth == 1 => {
                 for import in items(section) {
                     let import = import?;
-                    // A type import names a shape and carries no function.
+                    // An import of a type only names a type and gives no access to a function.
                     if !matches!(import.ty, ComponentTypeRef::Type(_)) {
                         self.imports.push(import.name.name.to_owned());
                     }

@@ -1,7 +1,7 @@
-//! The interfaces that this host provides, and its messages for all others.
+//! The interfaces that this host provides, and the messages for all others.
 //!
-//! Interfaces are found as the component model finds them: a version matches when its compatibility track (major, or minor
-//! below 1.0) is the same. Network interfaces are never provided, so no setting can turn them on.
+//! Interfaces are matched as in the component model: the compatibility track of the versions must be the same (major, or minor below
+//! 1.0). Network interfaces are never provided, and no setting can enable them.
 
 use serde::Serialize;
 
@@ -9,23 +9,23 @@ use serde::Serialize;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum ImportState {
-    /// It is there.
+    /// The host provides the interface.
     Provided,
-    /// The interface is there at another version.
+    /// The host provides the interface in an incompatible version.
     OtherVersion {
-        /// The version this host has.
+        /// The version that the host provides.
         provided: String,
     },
-    /// Known and never given to a component.
+    /// The interface is known, and no component ever gets it.
     Denied {
-        /// The reason, with an alternative.
+        /// The reason, and an alternative.
         reason: &'static str,
     },
-    /// The host knows no interface of that name.
+    /// The host does not know the interface.
     Unknown,
 }
 
-/// Provided interfaces without their versions: those of the contract, and the part of WASI that Rust's std imports.
+/// Provided interfaces without versions: those of the contract, and the part of WASI that Rust's `std` imports.
 const PROVIDED: &[(&str, &str, &[&str])] = &[
     ("glovebox:plugin", "0.1.0", &["types", "chat", "files", "control", "llm", "exec", "tools", "agents"]),
     (
@@ -50,7 +50,7 @@ const PROVIDED: &[(&str, &str, &[&str])] = &[
     ("wasi:filesystem", WASI, &["types", "preopens"]),
 ];
 
-/// The WASI release the host implements; any 0.2 release links against it.
+/// The WASI release that the host implements. Components built for any 0.2 release can be linked.
 const WASI: &str = "0.2.12";
 
 const DENIED: &[(&str, &str)] = &[
@@ -59,7 +59,7 @@ const DENIED: &[(&str, &str)] = &[
     ("glovebox:plugin/human", "questions to a person are not provided in this version"),
 ];
 
-/// Returns the availability of an import with that name.
+/// Returns the availability of the import with this name.
 pub fn state_of(import: &str) -> ImportState {
     let (path, version) = import.split_once('@').unwrap_or((import, ""));
     let package = path.split('/').next().unwrap_or(path);
@@ -75,7 +75,7 @@ pub fn state_of(import: &str) -> ImportState {
     }
 }
 
-/// Returns the part of a version that must agree: the major, or `0.minor`, or `0.0.patch`; none for pre-releases.
+/// Returns the part of a version that must match: the major version, `0.minor`, or the whole version `0.0.patch`. `None` for pre-releases.
 fn track(version: &str) -> Option<&str> {
     if version.contains(['-', '+']) {
         return None;

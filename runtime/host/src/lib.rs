@@ -1,7 +1,7 @@
-//! Untrusted components: load, digest, grants, limits, one call at a time.
+//! The host: loads components that are not trusted, applies grants and limits, and executes one call at a time.
 //!
-//! `wasmtime` appears only here. This crate knows no graph, no journal and no retry; it is handed a [`call::Call`] and gives
-//! back a [`call::Report`].
+//! Only this crate uses `wasmtime`. It knows neither graphs nor journals nor retries. It gets a [`call::Call`] and returns a
+//! [`call::Report`].
 
 #![deny(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

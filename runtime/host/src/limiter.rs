@@ -1,7 +1,8 @@
-//! Counters of a call that belong to no interface: memory and tables as wasmtime requests them, and the bytes between guest and host.
+//! Counters of a call that belong to no single interface: memory and tables as wasmtime requests them, and the bytes between guest and
+//! host.
 //!
-//! Memory is summed over all memories of the component, which the stock limiter does not do. Going over a bound ends the
-//! call at once, so that the record names the bound and the guest cannot handle a failed allocation.
+//! Memory is summed over all memories of the component, which wasmtime's own limiter does not do. Exceeding a bound ends the call at
+//! once, so that the record names the bound and the guest cannot handle the failed allocation.
 
 use crate::stop::Stop;
 use glovebox_record::{LimitName, Limits};
@@ -15,15 +16,15 @@ pub(crate) struct Meter {
     instances_max: usize,
     memory_bytes: u64,
     table_elements: u64,
-    /// Taken for a growth that may still fail.
+    /// Size of the last growth, which may still fail.
     last_growth: u64,
-    /// Most memory at any time.
+    /// Peak memory.
     pub(crate) memory_bytes_peak: u64,
-    /// Most table elements at any time.
+    /// Peak number of table elements.
     pub(crate) table_elements_peak: u64,
-    /// Largest payload of one call of an import of the contract.
+    /// Maximum number of bytes of one call of an import of the contract.
     pub(crate) hostcall_bytes_peak: u64,
-    /// Bytes of the answer.
+    /// Length of the handler's answer.
     pub(crate) outcome_bytes: u64,
 }
 
@@ -37,7 +38,7 @@ impl Meter {
         }
     }
 
-    /// Notes how much one call of an import carried.
+    /// Records the number of bytes of one call of an import.
     pub(crate) fn carried(&mut self, bytes: usize) {
         self.hostcall_bytes_peak = self.hostcall_bytes_peak.max(bytes as u64);
     }

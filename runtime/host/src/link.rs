@@ -1,6 +1,6 @@
-//! The linker: the interfaces that a component can reach, one line each. An interface that is not here does not exist for a guest.
+//! The linker: the interfaces that a component can import, one line each. An interface that is not listed here does not exist for a guest.
 //!
-//! Sockets and HTTP are never linked, with any grants; [`crate::interfaces`] has the message for such an import.
+//! Sockets and HTTP are never linked, whatever the grants are. [`crate::interfaces`] has the message for such an import.
 
 use crate::attempt::Attempt;
 use crate::attempt::wasi_files;
@@ -21,7 +21,7 @@ impl HasData for Handles {
     type Data<'a> = &'a mut ResourceTable;
 }
 
-/// Returns the linker of every component.
+/// Returns the linker for all components.
 pub(crate) fn linker(engine: &Engine) -> Result<Linker<Attempt>> {
     let mut linker = Linker::new(engine);
     contract(&mut linker)?;
@@ -41,7 +41,7 @@ fn contract(l: &mut Linker<Attempt>) -> Result<()> {
 }
 
 fn wasi(l: &mut Linker<Attempt>) -> Result<()> {
-    // The whole file system, and it is ours: see there.
+    // Glovebox implements the whole file system itself: see [`wasi_files`].
     wasi_files::add_to_linker(l, Attempt::posix_files)?;
     io::error::add_to_linker::<_, Handles>(l, |attempt| &mut attempt.wasi.table)?;
     io::poll::add_to_linker::<_, Handles>(l, |attempt| &mut attempt.wasi.table)?;

@@ -6,58 +6,58 @@ use crate::interfaces::ImportState;
 /// Why a component cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// Over the size that may be compiled.
+    /// The component is larger than the limit.
     #[error("the component has {bytes} bytes, expected at most {limit} (limit `component_bytes`)")]
     TooLarge {
-        /// Its size.
+        /// Size of the component.
         bytes: u64,
-        /// The bound.
+        /// The limit.
         limit: u64,
     },
-    /// Not a component.
+    /// The bytes cannot be read as a component.
     #[error(transparent)]
     Inspect(#[from] InspectError),
-    /// It imports what this host does not give; all of it.
+    /// It has imports that this host does not provide; all of them are listed.
     #[error("the component imports what this host does not provide:{}", imports_text(.0))]
     Imports(Vec<Import>),
-    /// It has no stage.
+    /// It exports no stage. The list contains its exports.
     #[error("the component exports no `glovebox:plugin/stage@0.1.0`, so it cannot be a handler; it exports {}", exports_text(.0))]
     NoStage(Vec<String>),
-    /// It has no rules.
+    /// It exports no rules. The list contains its exports.
     #[error("the component exports no `glovebox:plugin/graph-rules@0.1.0`, so it has no rules; it exports {}", exports_text(.0))]
     NoRules(Vec<String>),
-    /// Rules import nothing.
+    /// It is a rule plugin with imports, which are not allowed. The list contains them.
     #[error("the component imports {}: rules must not import anything", exports_text(.0))]
     RulesImport(Vec<String>),
-    /// It makes too many instances.
+    /// It creates too many instances.
     #[error("the component makes {count} core instances, expected at most {limit} (limit `instances`)")]
     TooManyInstances {
-        /// The number found.
+        /// Number of instances.
         count: u64,
-        /// The bound.
+        /// The limit.
         limit: u64,
     },
-    /// The compiler did not come to an end within a bound.
+    /// Compiling it exceeded a bound.
     #[error("compiling the component takes more than {limit} (bound `{bound}`)")]
     CompileOver {
-        /// The bound's name.
+        /// Name of the bound.
         bound: &'static str,
-        /// Its value with the unit.
+        /// Value of the bound with its unit.
         limit: String,
     },
-    /// The compiler broke, or could not be started.
+    /// The compiler failed or could not be started.
     #[error("the component could not be compiled: {0}")]
     Compiler(String),
     /// The compiler refused it.
     #[error("the component does not compile: {0}")]
     Compile(String),
-    /// An interface has another shape than this host's.
+    /// One of its interfaces has another type than in this host.
     #[error("the component does not link: {0}")]
     Link(String),
 }
 
 impl LoadError {
-    /// Help, unless a rebuild of the component is the only fix.
+    /// Returns help, unless rebuilding the component is the only fix.
     pub fn help(&self) -> Option<String> {
         match self {
             Self::CompileOver { bound, .. } if bound.starts_with("GLOVEBOX_") => Some(format!(
@@ -75,7 +75,7 @@ impl LoadError {
     }
 }
 
-/// Help for building a component without these imports, for each language that is known to add them.
+/// Returns help for building a component without these imports, for each language whose tools are known to add them.
 fn imports_help(refused: &[Import]) -> Option<String> {
     let any = |prefix: &str| refused.iter().any(|import| import.name.starts_with(prefix));
     let mut lines = Vec::new();

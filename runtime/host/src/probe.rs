@@ -1,7 +1,7 @@
-//! A tiny component that the host runs as a self-test before it runs any other.
+//! A tiny component that the host runs as a self-test before any other component.
 //!
-//! It answers two questions no setting answers: whether the pooling allocator really works here (address space, overcommit),
-//! and what wasmtime says when a host call carries too much, which has no public type to look for.
+//! It finds out what no setting says: whether the pooling allocator works on this machine (address space, overcommit), and which error
+//! wasmtime returns for a host call with too much data, because that error has no public type.
 
 use crate::aot::{self, AotStore, TrustedCode};
 use crate::compiled_code::CompiledCode;
@@ -12,18 +12,18 @@ use wasmtime::{Engine, Error, Result, Store};
 /// The binary form of `probe.wat`.
 const PROBE: &[u8] = include_bytes!("probe.wasm");
 
-/// Wasmtime's error for a host call that carries more than `hostcall_bytes`.
+/// Wasmtime's error for a host call with more data than `hostcall_bytes`.
 #[derive(Debug, Clone)]
 pub(crate) struct HostcallSizeError(String);
 
 impl HostcallSizeError {
-    /// Returns true when this is that error.
+    /// Returns true if `error` is that error.
     pub(crate) fn is(&self, error: &Error) -> bool {
         error.root_cause().to_string() == self.0
     }
 }
 
-/// Runs the probe: once with all it needs, once with nothing to carry its answer. Its code is kept in the store.
+/// Runs the probe twice: with enough `hostcall_bytes`, and with none. Stores the compiled code.
 pub(crate) fn run(engine: &Engine, store: Option<&AotStore>) -> Result<HostcallSizeError> {
     let component = code(engine, store)?;
     call(engine, &component, PROBE.len())?;
@@ -33,7 +33,7 @@ pub(crate) fn run(engine: &Engine, store: Option<&AotStore>) -> Result<HostcallS
     }
 }
 
-/// Returns the stored code, or else the compiler's output, made in this process: the bytes are our own.
+/// Returns the stored code, or compiles the probe in this process, because its bytes are part of the program.
 fn code(engine: &Engine, store: Option<&AotStore>) -> Result<Component> {
     let digest = Digest::hash(PROBE);
     if let Some(Ok(Some(code))) = store.map(|store| store.find(engine, digest)) {

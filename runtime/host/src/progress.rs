@@ -3,52 +3,52 @@
 use glovebox_record::{CommandEnding, Refusal};
 use serde::{Deserialize, Serialize};
 
-/// A kind of progress the host tells while a call is under way. Lossy by design.
+/// Progress that the host reports during a call. Messages may be lost by design.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
-    /// A log line of the guest.
+    /// The guest logged a line.
     Log(LogLine),
-    /// An event of the guest: kind, JSON.
+    /// The guest emitted an event: its kind and its JSON.
     Emitted(String, String),
-    /// A model turn begins; counts from 1 within the attempt.
+    /// A turn of the model begins. The number counts from 1 in each attempt.
     ModelTurn(u32),
-    /// The model's provider failed, and is asked again after a while: the kind of the error, the wait.
+    /// The provider failed and is asked again later: the kind of the error, and the wait.
     ModelWaits(&'static str, std::time::Duration),
-    /// A command begins.
+    /// A command was started.
     CommandStarted(String),
-    /// A command ended: text, how, code, milliseconds.
+    /// A command ended: its text, how it ended, its exit code, and its duration in milliseconds.
     CommandEnded(String, CommandEnding, Option<i32>, u64),
-    /// Something was refused.
+    /// A request was refused.
     Refused(Refusal),
 }
 
-/// A statement of a handler about its work, unchecked.
+/// A statement of a handler about its own work, not yet checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// `command-passed`, `artifact`, `file-written`.
     pub kind: String,
-    /// The receipt, the artifact or the path.
+    /// Id of the receipt, name of the artifact, or path.
     pub value: String,
 }
 
-/// A line a stage logged.
+/// A line that a stage logged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
     /// `trace`, `debug`, `info`, `warn` or `error`.
     pub level: String,
-    /// Text, as the guest gave it.
+    /// Text of the line.
     pub message: String,
-    /// Pairs beside it.
+    /// Further pairs of the line.
     pub fields: Vec<(String, String)>,
 }
 
-/// Bytes a stage asked to keep.
+/// A file that a stage keeps for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Artifact {
-    /// File name, checked.
+    /// File name, already checked.
     pub name: String,
-    /// As claimed.
+    /// Media type as the stage states it.
     pub media_type: String,
-    /// The bytes, capped.
+    /// Content, within the limits.
     pub data: Vec<u8>,
 }

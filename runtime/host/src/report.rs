@@ -1,4 +1,4 @@
-//! The report of a call: the usage of every limit, and the final record.
+//! Creates the report of a call: the usage of every limit, and everything that was recorded.
 
 use crate::attempt::Attempt;
 use crate::call::Report;
@@ -47,7 +47,7 @@ pub(crate) fn for_call(component: &Component, mut attempt: Attempt, ended: CallE
     }
 }
 
-/// Returns the report of a call whose guest was never started; the component is known unless the host itself failed.
+/// Returns the report of a call whose guest was never started. `component` is `None` if the host itself failed.
 pub(crate) fn without_guest(component: Option<&Component>, limits: &Limits, ended: CallEnd) -> Report {
     let used = |name| match (name, component) {
         (LimitName::ComponentBytes, Some(component)) => Some(component.inspection.bytes),
@@ -84,7 +84,7 @@ pub(crate) fn without_guest(component: Option<&Component>, limits: &Limits, ende
 
 fn used(name: LimitName, component: &Component, attempt: &Attempt, outcome: &Outcome, duration_ms: u64) -> Option<u64> {
     let measured = measured(name, component, attempt, duration_ms);
-    // A limit that ended the call counts as used up, even though the refused step was not counted.
+    // A limit that ended the call counts as fully used, although the refused step was not counted.
     match &outcome.failure {
         Some(failure) if failure.class == FailureClass::Budget && failure.code.limit_name() == Some(name.as_str()) => {
             measured.max(Some(attempt.call.limits.get(name)))
@@ -93,7 +93,7 @@ fn used(name: LimitName, component: &Component, attempt: &Attempt, outcome: &Out
     }
 }
 
-/// Returns the measured usage; a limit on commands has none before the first command.
+/// Returns the measured usage. A limit on commands has no usage before the first command.
 fn measured(name: LimitName, component: &Component, attempt: &Attempt, duration_ms: u64) -> Option<u64> {
     let (meter, view) = (&attempt.call.meter, attempt.files.view.as_deref());
     let of_commands = &attempt.exec.usage;
@@ -121,7 +121,7 @@ fn measured(name: LimitName, component: &Component, attempt: &Attempt, duration_
         LimitName::Descriptors => return of_commands.descriptors,
         LimitName::FileBytes => return of_commands.file_bytes,
         LimitName::TmpBytes => return of_commands.tmp_bytes,
-        // Only known when the jail has ended, so the engine adds them.
+        // Known only after the jail has ended, so the engine adds these two.
         LimitName::DiskBytes | LimitName::IgnoredEntries => return None,
         LimitName::OutcomeBytes => meter.outcome_bytes,
         LimitName::Refusals => attempt.call.refusals.total(),

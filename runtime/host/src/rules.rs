@@ -1,7 +1,8 @@
-//! Lint rules as components: a graph goes in, findings come out, and there is nothing else to reach.
+//! Rule plugins: components that get a graph, return findings or a changed graph, and can reach nothing else.
 //!
-//! The world has no imports: one function among them, of WASI or of ours, and the component is not loaded. Every call is a fresh
-//! store with a deadline and bounds on memory and on what comes back. A rule's texts are untrusted; the caller checks them.
+//! The world has no imports: a component that imports any function, whether of WASI or of Glovebox, is not loaded. Every call gets a
+//! new store with a deadline and with bounds on memory and on the length of the answer. Texts of a rule plugin are untrusted, and the
+//! caller checks them.
 
 use crate::component::LoadError;
 use crate::ending::{self, ErrorContext};
@@ -22,22 +23,22 @@ mod contract {
     wasmtime::component::bindgen!({ path: "../../wit", world: "glovebox:plugin/rules" });
 }
 
-/// A finding of a rule, unchecked.
+/// A finding of a rule plugin, not yet checked.
 pub use contract::exports::glovebox::plugin::graph_rules::Finding;
 
-/// The interface a component of rules exports.
+/// The interface that a rule plugin exports.
 const EXPORTED: &str = "glovebox:plugin/graph-rules@";
-/// The one interface it may name: shapes of data, without a function.
+/// The only interface that a rule plugin may import: types, without a function.
 const TYPES: &str = "glovebox:plugin/types@0.1.0";
 
-/// Bounds of one call unless the operator's are lower.
+/// Wall time of one call, unless the operator's limit is lower.
 const WALL_MS: u64 = 10_000;
-/// Bytes that may come back from one call.
+/// Maximum length of the answer of one call, in bytes.
 const ANSWER_BYTES: u64 = 4 << 20;
-/// Largest growth of a graph by a transform, as a factor, unless the answer limit is higher.
+/// Maximum growth of a graph by a transform, as a factor, unless [`ANSWER_BYTES`] is higher.
 const GROWTH_MAX: u64 = 2;
 
-/// A component of rules that was checked and compiled.
+/// A rule plugin that was checked and compiled.
 pub struct RuleComponent {
     inspection: Inspection,
     code: Component,
@@ -45,7 +46,7 @@ pub struct RuleComponent {
     ticker: Ticker,
 }
 
-/// Why a call of a rule gave no answer.
+/// Why a call of a rule plugin gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct RuleFault(String);
@@ -55,7 +56,7 @@ struct RuleCall {
 }
 
 impl Host {
-    /// Loads a component of rules of at most so many bytes. Refuses one that imports any function, before it is compiled.
+    /// Loads a rule plugin of at most `component_bytes`. Refuses one that imports any function before it is compiled.
     pub fn load_rules(&self, bytes: &[u8], component_bytes: u64) -> Result<RuleComponent, LoadError> {
         if bytes.len() as u64 > component_bytes {
             return Err(LoadError::TooLarge { bytes: bytes.len() as u64, limit: component_bytes });
@@ -87,19 +88,19 @@ pub fn check(inspection: &Inspection) -> Result<(), LoadError> {
 }
 
 impl RuleComponent {
-    /// Returns the result of inspecting its bytes.
+    /// Returns the result of inspecting the bytes.
     pub fn inspection(&self) -> &Inspection {
         &self.inspection
     }
 
-    /// Asks for findings over a graph's JSON; `operator` lowers the bounds. Blocks for at most `wall_ms`.
+    /// Asks for findings about a graph, given as JSON. `operator` lowers the limits. Blocks for at most `wall_ms`.
     pub fn lint(&self, graph: &str, operator: &LimitSettings) -> Result<Vec<Finding>, RuleFault> {
         self.call(operator, ANSWER_BYTES, |rules, store| {
             rules.glovebox_plugin_graph_rules().call_lint(store, &graph.to_owned())
         })
     }
 
-    /// Asks for another graph in the place of this one; none to leave it. An error is the component's own refusal.
+    /// Asks for a changed graph; `None` if the graph stays as it is. The inner error is one that the component returned.
     pub fn transform(
         &self,
         graph: &str,

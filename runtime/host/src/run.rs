@@ -1,7 +1,7 @@
-//! One call from start to report: a fresh store, the guest, and the checks that stop it.
+//! Executes one call from its start to its report: a new store, the guest, and the checks that stop it.
 //!
-//! Three things end a guest: it returns or traps, a tick finds the deadline passed or the run canceled, or, while it waits
-//! inside the host, the watch beside it does. Afterwards nothing of the guest is left but the record.
+//! A guest ends in one of three ways: it returns or traps; at a tick, the deadline has passed or the run was canceled; or `watch`
+//! finds the same while the guest waits inside the host. Afterwards only the record of the guest remains.
 
 use crate::answer;
 use crate::attempt::Attempt;
@@ -30,10 +30,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wasmtime::{Error, Result, Store, UpdateDeadline};
 
-/// Interval at which a call whose guest waits inside the host checks for cancellation. While the guest runs, ticks check it.
+/// Interval at which a call checks for cancellation while its guest waits inside the host. While the guest runs, ticks check for it.
 const WATCH: Duration = Duration::from_millis(50);
 
-/// Runs a call in the polling task. Only work of the host for the guest blocks.
+/// Executes a call in the task that polls it. Only work of the host for the guest blocks the task.
 pub(crate) async fn run(component: &Component, call: Call, prepared: &HostEngine) -> Report {
     let started = Instant::now();
     let (limits, canceled) = (call.limits, Arc::clone(&call.canceled));
@@ -63,7 +63,7 @@ pub(crate) async fn run(component: &Component, call: Call, prepared: &HostEngine
         }
     };
     let mut attempt = store.into_data();
-    // A guest may leave its program at work. What that did counts before its own answer.
+    // A guest may return while its agent program still runs. A limit that the program exceeded takes precedence over the guest's answer.
     let left = attempt.end_program();
     let ended = ended.and_then(|answer| left.map(|()| answer));
     let ended = match ended {
@@ -82,7 +82,7 @@ pub(crate) async fn run(component: &Component, call: Call, prepared: &HostEngine
     report::for_call(component, attempt, ended, started.elapsed())
 }
 
-/// Returns the report of a call that could not even be tried.
+/// Returns the report of a call that could not be started.
 pub(crate) fn fault(limits: &Limits, problem: impl std::fmt::Display) -> Report {
     report::without_guest(None, limits, ending::host_fault(problem))
 }
@@ -117,7 +117,7 @@ fn stop_of(deadline: &Deadline, canceled: &AtomicBool) -> Option<Stop> {
     }
 }
 
-/// Returns the static limit that the binary exceeds, if any.
+/// Returns the limit that the component's binary itself exceeds, if there is one.
 fn over_static(component: &Component, limits: &Limits) -> Option<LimitName> {
     if component.inspection.bytes > limits.component_bytes {
         return Some(LimitName::ComponentBytes);
@@ -125,7 +125,7 @@ fn over_static(component: &Component, limits: &Limits) -> Option<LimitName> {
     (component.instances() > limits.instances).then_some(LimitName::Instances)
 }
 
-/// Prepares the states of all interfaces, and the input of the handler.
+/// Creates the state of all interfaces, and the input of the handler.
 fn prepare(call: Call, deadline: &Arc<Deadline>, ticker: Ticker) -> Result<(Attempt, types::StageInput), String> {
     let Call { input, tier, files, commands, program, model, conversation, hooks, tools, limits, canceled, progress } =
         call;

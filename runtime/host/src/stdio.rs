@@ -1,6 +1,6 @@
-//! A guest's standard output, kept up to a bound and cut with a marker beyond it.
+//! Standard output of a guest: kept up to a bound, and cut with a marker beyond it.
 //!
-//! The stock pipe traps a guest that writes too much; a talkative handler has done nothing wrong, so here the rest is
+//! wasmtime's own pipe traps a guest that writes too much. A handler that writes a lot has done nothing wrong, so here the rest is
 //! dropped and only counted. Several handles of a guest share one output.
 
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
-/// Maximum number of a guest may write in one call.
+/// Maximum number of bytes that a guest may write in one call.
 const CHUNK_BYTES_MAX: usize = 64 << 10;
 
 /// One captured stream.
@@ -32,12 +32,12 @@ impl GuestOutput {
         GuestOutput { kept_max: usize::try_from(kept_bytes_max).unwrap_or(usize::MAX), inner: Arc::default() }
     }
 
-    /// Returns all bytes the guest wrote, the dropped ones too.
+    /// Returns the number of bytes that the guest wrote, including dropped ones.
     pub(crate) fn total_bytes(&self) -> u64 {
         self.lock().total
     }
 
-    /// Returns the stored output, with a marker if bytes were dropped.
+    /// Returns the kept output, with a marker if bytes were dropped.
     pub(crate) fn kept(&self) -> Vec<u8> {
         let kept = self.lock();
         let mut bytes = kept.bytes.clone();
@@ -48,7 +48,7 @@ impl GuestOutput {
         bytes
     }
 
-    /// Returns the last kept bytes as text, for a trap's report.
+    /// Returns the last bytes of the kept output as text, for the report of a trap.
     pub(crate) fn tail(&self, bytes_max: usize) -> String {
         let kept = self.lock();
         let from = kept.bytes.len().saturating_sub(bytes_max);

@@ -1,12 +1,12 @@
-//! The reason why the host ended a call. It travels as a typed error through wasmtime and is found again by its type, never by text.
+//! Why the host ended a call. It is passed through wasmtime as a typed error and recognized by its type, never by text.
 
 use glovebox_record::LimitName;
 use std::fmt;
 
-/// The host's reason to end a call.
+/// Why the host ended a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// A named limit.
+    /// A limit was reached.
     Limit(LimitName),
     /// The run was canceled.
     Canceled,

@@ -1,23 +1,24 @@
 //! The ticker: advances an engine's epoch while guest code runs, so that a running guest is interrupted at every tick.
 //!
-//! One thread per engine. It waits while no guest runs: a stage that waits for a command or a model costs no wakes. It stays awake for
-//! a few ticks after the last guest, so that short stages in a row do not wake it each time. It ends with the last handle.
+//! There is one thread for each engine. It sleeps while no guest runs, so a stage that waits for a command or a model causes no
+//! wakeups. It stays awake for a few ticks after the last guest, so that short successive stages do not have to wake it. It ends when
+//! the last handle is dropped.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wasmtime::Engine;
 
-/// Time between two ticks: the precision of the wall limit and of cancellation.
+/// Time between two ticks, which is the precision of the wall-time limit and of cancellation.
 const TICK: Duration = Duration::from_millis(10);
-/// Ticks without a guest after which the thread waits.
+/// Number of ticks without a guest after which the thread sleeps.
 const IDLE_TICKS_MAX: u32 = 10;
 
-/// A handle of the thread.
+/// A handle of the ticker's thread.
 #[derive(Clone)]
 pub(crate) struct Ticker(Arc<Owner>);
 
-/// Ends the thread with the last handle.
+/// Ends the thread when the last handle is dropped.
 struct Owner(Arc<Shared>);
 
 #[derive(Default)]
@@ -28,15 +29,15 @@ struct Shared {
 
 #[derive(Default)]
 struct GuestCount {
-    /// Guests whose code runs now.
+    /// Number of guests whose code is running.
     guests: usize,
-    /// True while the thread waits for a guest.
+    /// True while the thread sleeps because no guest runs.
     is_waiting: bool,
     has_ended: bool,
 }
 
 impl Ticker {
-    /// Starts the thread of an engine.
+    /// Starts the ticker thread of an engine.
     pub(crate) fn start(engine: &Engine) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let (ticking, engine) = (Arc::clone(&shared), engine.clone());
@@ -45,7 +46,7 @@ impl Ticker {
         Ok(Self(Arc::new(Owner(shared))))
     }
 
-    /// Does work in which guest code runs.
+    /// Executes work in which guest code runs.
     pub(crate) fn while_guest_runs<T>(&self, work: impl FnOnce() -> T) -> T {
         let shared = &self.0.0;
         shared.count(|guests| guests.saturating_add(1));
@@ -53,7 +54,7 @@ impl Ticker {
         work()
     }
 
-    /// Does work of the host for a guest that waits meanwhile.
+    /// Executes work of the host while the guest waits for it.
     pub(crate) fn while_guest_waits<T>(&self, work: impl FnOnce() -> T) -> T {
         let shared = &self.0.0;
         shared.count(|guests| guests.saturating_sub(1));
@@ -97,7 +98,7 @@ impl Shared {
         }
     }
 
-    /// Waits until a guest runs; false after the last handle was dropped.
+    /// Waits until a guest runs. Returns false after the last handle was dropped.
     fn wait_for_guest(&self) -> bool {
         let mut state = self.lock();
         state.is_waiting = true;
@@ -109,7 +110,7 @@ impl Shared {
     }
 }
 
-/// Acts when it is dropped, also during a panic.
+/// Calls a function when it is dropped, also during a panic.
 struct OnDrop<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for OnDrop<F> {
@@ -124,7 +125,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
     use std::time::Instant;
 
-    /// Returns a ticker that only counts.
+    /// Creates a ticker that only counts its ticks.
     fn counting() -> (Ticker, Arc<AtomicU32>, std::thread::JoinHandle<()>) {
         let (shared, ticks) = (Arc::new(Shared::default()), Arc::new(AtomicU32::new(0)));
         let (ticking, counted) = (Arc::clone(&shared), Arc::clone(&ticks));
@@ -153,7 +154,7 @@ mod tests {
         assert_eq!(count(), 0);
         ticker.while_guest_runs(|| {
             wait_until(|| count() > IDLE_TICKS_MAX * 2);
-            // A guest that waits is no guest that runs.
+            // A guest that waits for the host does not count as running.
             ticker.while_guest_waits(|| {
                 wait_until(is_waiting);
                 let before = count();

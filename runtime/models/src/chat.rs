@@ -109,11 +109,11 @@ pub struct Request {
     pub tools: Vec<Tool>,
     /// Tuning of the answer.
     pub settings: Settings,
-    /// The schema mode of the provider with this schema; none without.
+    /// The schema mode of the provider with this schema; `None` without.
     pub schema: Option<Arc<Schema>>,
-    /// The subagent that asks; none for the stage's own conversation.
+    /// The subagent that asks; `None` for the stage's own conversation.
     pub agent: Option<AgentId>,
-    /// Time limit of the answer; none where only the stage bounds it.
+    /// Time limit of the answer; `None` if only the stage bounds it.
     pub within: Option<Duration>,
 }
 
@@ -125,7 +125,7 @@ impl AgentId {
     /// Maximum number of characters of a name.
     const CHARACTERS_MAX: usize = 32;
 
-    /// Reads a name: letters, digits and `-`; none for any other text.
+    /// Reads a name: letters, digits and `-`, or `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         (is_plain && (1..=Self::CHARACTERS_MAX).contains(&text.len())).then(|| Self(text.to_owned()))
@@ -198,7 +198,7 @@ pub struct Usage {
     pub cache_write: u64,
     /// Those of `output` that are thinking.
     pub reasoning: u64,
-    /// Cost as stated by the provider; none if it states no cost.
+    /// Cost as stated by the provider; `None` if it states no cost.
     #[serde(deserialize_with = "dollars", serialize_with = "in_dollars", skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Money>,
 }

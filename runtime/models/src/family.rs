@@ -35,7 +35,7 @@ impl Family {
         }
     }
 
-    /// Default endpoint of its provider; none where each operator has a different one.
+    /// Default endpoint of its provider, or `None` if each operator has a different one.
     pub fn endpoint(self) -> Option<&'static str> {
         match self {
             Self::Openai => Some("https://api.openai.com/v1"),
@@ -46,7 +46,7 @@ impl Family {
         }
     }
 
-    /// Returns the environment variable that its provider's own tools read the key from; none where no key is the rule.
+    /// Returns the environment variable that its provider's own tools read the key from, or `None` if no key is the rule.
     pub fn key_variable(self) -> Option<&'static str> {
         match self {
             Self::Openai => Some("OPENAI_API_KEY"),

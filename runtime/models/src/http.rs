@@ -163,7 +163,7 @@ struct ResponseHead {
 }
 
 impl ResponseHead {
-    /// Reads a head and its length; none if there is more of it to come.
+    /// Reads a head and its length, or `None` if there is more of it to come.
     fn parse(bytes: &[u8]) -> Result<Option<(usize, Self)>, ModelError> {
         let malformed = || ModelError::new(ErrorKind::Stream, "the provider does not answer in HTTP/1.1");
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];

@@ -54,7 +54,7 @@ impl MediaType {
         }
     }
 
-    /// Creates the kind of an image by its first bytes; none if they are those of no image.
+    /// Creates the kind of an image by its first bytes, or `None` if they are those of no image.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         match bytes {
             [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Self::Png),
@@ -76,7 +76,7 @@ pub struct Image<'p> {
 }
 
 impl<'p> Image<'p> {
-    /// Creates the image of a part; none if it is a part of another kind, or its kind of image is not known.
+    /// Creates the image of a part, or `None` if it is a part of another kind, or its kind of image is not known.
     pub fn from_part(part: &'p MessagePart) -> Option<Self> {
         let field = |wanted| part.fields.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
         let media_type = field(MEDIA_TYPE)?;

@@ -103,7 +103,7 @@ impl fmt::Display for Endpoint {
 pub struct Authorities(pub(crate) Vec<CertificateDer<'static>>);
 
 impl Authorities {
-    /// Reads a file of PEM certificates; none if it has none, or one that cannot be read.
+    /// Reads a file of PEM certificates, or `None` if it has none, or one that cannot be read.
     pub fn parse(pem: &[u8]) -> Option<Self> {
         let found: Vec<_> = CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().ok()?;
         (!found.is_empty()).then_some(Self(found))

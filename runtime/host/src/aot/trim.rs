@@ -1,7 +1,7 @@
-//! The size limit of the store of compiled components: an addition removes the least recently used ones.
+//! Size limit of the store of compiled components. Adding a component removes the least recently used ones.
 //!
-//! A file's modification time is its last use. Several processes may use the folder at once: a file that another process has removed
-//! is not an error, and a removed file stays readable for a process that has it open. Files with other names are not touched.
+//! A file's modification time is the time of its last use. Several processes may use the folder at the same time: a file that another
+//! process has removed is not an error, and a process that has it open can still read it. Files with other names are not touched.
 
 use super::ArtefactName;
 use cap_std::fs::{Dir, File, Metadata};
@@ -11,13 +11,14 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-/// A use is noted when the last one is older: the order of use is known to the minute, and a load seldom writes.
+/// Minimum age of the recorded last use before a new use is recorded. The order of uses is then known to the minute, and a load seldom
+/// writes.
 const NOTED_AFTER: Duration = Duration::from_secs(60);
 
-/// Age after which an unfinished file is removed: its writer has crashed.
+/// Age after which an unfinished file is removed, because its writer must have crashed.
 const UNFINISHED: Duration = Duration::from_secs(3600);
 
-/// Notes that an artefact was used now. Failing to makes it look older than it is, nothing else.
+/// Records that an artefact was used now. If this fails, the artefact only looks older than it is.
 pub(super) fn note_use(file: &File) {
     let is_recent = file.metadata().is_ok_and(|found| age(&found) < NOTED_AFTER);
     if !is_recent {
@@ -32,7 +33,7 @@ struct StoredArtefact {
     bytes: u64,
 }
 
-/// Removes artefacts until the rest has at most `bytes_max` bytes; the one that was just added stays in any case.
+/// Removes artefacts until the rest has at most `bytes_max` bytes. The artefact that was just added is never removed.
 pub(super) fn trim(dir: &Dir, bytes_max: u64, added: &ArtefactName) -> io::Result<()> {
     let kept = artefacts(dir)?;
     let mut total: u64 = kept.values().map(|one| one.bytes).sum();
@@ -49,7 +50,7 @@ pub(super) fn trim(dir: &Dir, bytes_max: u64, added: &ArtefactName) -> io::Resul
     Ok(())
 }
 
-/// Returns every artefact by its name, with the bytes of its MAC; unfinished files that were left behind are removed on the way.
+/// Returns every artefact by its name, with the size of artefact and MAC. Removes unfinished files that a crashed process has left.
 fn artefacts(dir: &Dir) -> io::Result<BTreeMap<ArtefactName, StoredArtefact>> {
     let mut kept: BTreeMap<ArtefactName, StoredArtefact> = BTreeMap::new();
     for entry in dir.entries()? {
@@ -69,7 +70,7 @@ fn artefacts(dir: &Dir) -> io::Result<BTreeMap<ArtefactName, StoredArtefact>> {
         let used = found.modified().unwrap_or(SystemTime::from_std(std::time::UNIX_EPOCH));
         let one = kept.entry(ArtefactName(format!("{stem}.cwasm"))).or_insert(StoredArtefact { used, bytes: 0 });
         one.bytes += found.len();
-        // Of the two it is the artefact whose uses are noted.
+        // Uses are recorded in the modification time of the artefact, not of the MAC.
         if rest.is_empty() {
             one.used = used;
         }

@@ -1,7 +1,7 @@
-//! The `agents` interface: the agent program that the pipeline names for this stage, in the stage's own jail.
+//! The `agents` interface: runs the agent program that the node names, in the jail of the stage.
 //!
-//! The program has the scope of its node, and no network but the gateway. Its output is read as progress and as its final message. The host
-//! itself determines the changed files and the cost. A component can start only the program that its node names.
+//! The program has the scope of its node, and no network except the gateway. Its output is read as progress and as its final message.
+//! The host itself determines the changed files and the cost. A component can start only the program that its node names.
 
 mod gateway;
 mod lines;
@@ -21,25 +21,25 @@ use std::sync::Arc;
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
-/// An agent program, and how it is started; none of it comes from the guest.
+/// An agent program and its options. None of it comes from the guest.
 #[derive(Debug, Clone)]
 pub struct ProgramSetting {
     /// The program.
     pub program: AgentProgram,
-    /// Options from its node and from the operator.
+    /// Options from the node and from the operator.
     pub options: ProgramOptions,
-    /// Its private home, as the host writes it.
+    /// The program's private home, opened by the host.
     pub home: Arc<cap_std::fs::Dir>,
-    /// Its private home, as it sees it.
+    /// Path of the private home inside the jail.
     pub home_inside: String,
 }
 
 /// The state of `agents`.
 #[derive(Default)]
 pub(crate) struct AgentState {
-    /// The agent program of the node; none when it names none.
+    /// The agent program of the node; `None` if it names none.
     setting: Option<ProgramSetting>,
-    /// That program, while it runs.
+    /// The running program, if there is one.
     running: Option<RunningProgram>,
 }
 
@@ -49,7 +49,7 @@ impl AgentState {
     }
 }
 
-/// A failed start of a program: an answer for the guest, or an error that ends the call.
+/// Why a program could not be started: an answer for the guest, or an error that ends the call.
 enum StartError {
     Answer(Failure),
     End(wasmtime::Error),
@@ -164,7 +164,7 @@ fn failed(class: FailureClass, code: &'static str, reason: String) -> Failure {
     Failure::new(class, FailureCode::from(code), reason)
 }
 
-/// Returns a failure as a guest gets it.
+/// Converts a failure to the contract's type.
 fn to_guest(failure: &Failure) -> types::Failure {
     types::Failure {
         class: failure.class.as_str().to_owned(),

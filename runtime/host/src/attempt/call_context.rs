@@ -1,4 +1,4 @@
-//! State that every interface of a call needs: its attempt, its bounds and deadline, and the receivers of refusals and progress.
+//! State that every interface of a call needs: the attempt, the bounds and the deadline, and where refusals and progress are sent.
 
 use crate::deadline::Deadline;
 use crate::limiter::Meter;
@@ -17,21 +17,21 @@ use wasmtime::{Error, Result};
 
 /// State that every interface of a call needs.
 pub(crate) struct CallContext {
-    /// The attempt's id, from which receipts get theirs.
+    /// Id of the attempt. Ids of receipts are derived from it.
     pub(crate) id: AttemptId,
     /// Bounds of the call.
     pub(crate) limits: Limits,
-    /// Memory, tables and what crosses the border.
+    /// Counters of memory, tables and bytes between guest and host.
     pub(crate) meter: Meter,
-    /// Refusals so far, shared with the view.
+    /// Refusals so far, shared with the view of the files.
     pub(crate) refusals: Arc<RefusalLog>,
-    /// The run was canceled.
+    /// True if the run was canceled.
     pub(crate) canceled: Arc<AtomicBool>,
-    /// When the wall time is over.
+    /// When the wall time ends.
     pub(crate) deadline: Arc<Deadline>,
     /// Receives progress.
     pub(crate) progress: Sender<Progress>,
-    /// Rests while the guest waits for the host.
+    /// Interrupts the guest at intervals, except while the guest waits for the host.
     pub(crate) ticker: Ticker,
 }
 
@@ -47,7 +47,7 @@ impl CallContext {
         let to_progress = progress.clone();
         let kept_max = usize::try_from(limits.refusals).unwrap_or(usize::MAX);
         let refusals = RefusalLog::new(kept_max).on_refusal(move |refusal| {
-            // Progress is a hint by contract.
+            // Progress may be lost by contract.
             let _ = to_progress.try_send(Progress::Refused(refusal.clone()));
         });
         let (id, meter, refusals) = (id.clone(), Meter::new(&limits), Arc::new(refusals));
@@ -64,7 +64,7 @@ impl CallContext {
         self.canceled.load(Ordering::Relaxed)
     }
 
-    /// Ends the call if it was canceled or its time is over. To be called before the host uses a result it waited for.
+    /// Ends the call if it was canceled or its time is over. The host must call this after each wait, before it uses the result.
     ///
     /// # Errors
     /// The [`Stop`] of a call that was canceled, or whose wall time is over.
@@ -78,9 +78,9 @@ impl CallContext {
         }
     }
 
-    /// Reports progress, unless the receiver is too slow.
+    /// Reports progress, unless the channel is full.
     pub(crate) fn report(&self, progress: Progress) {
-        // Progress may be lost. The report is the record.
+        // Progress may be lost. The report of the call is the record.
         let _ = self.progress.try_send(progress);
     }
 
@@ -89,7 +89,7 @@ impl CallContext {
         self.refusals.record(refusal);
     }
 
-    /// Waits for something that the host does for itself, and gives the guest that time back.
+    /// Waits for work of the host itself, and extends the deadline by the time that took.
     pub(crate) fn wait_for_host<T>(&self, work: impl FnOnce() -> T) -> T {
         let begin = Instant::now();
         let done = self.ticker.while_guest_waits(work);
@@ -97,7 +97,7 @@ impl CallContext {
         done
     }
 
-    /// Returns a jail, opening it for the first command. The time for that does not count as the guest's.
+    /// Returns a jail, and opens it for the first command. Opening it does not count as wall time of the guest.
     ///
     /// # Errors
     /// The jail could not be opened.

@@ -1,13 +1,13 @@
 //! The `control` interface: log lines, events, cancellation, bounds, artifacts.
 //!
-//! Nothing here reaches outside the attempt's record. A flood of lines is cut and counted, not punished.
+//! Nothing here reaches outside of the attempt's record. Lines beyond a limit are counted and dropped, and the stage does not fail.
 
 use crate::attempt::Attempt;
 use crate::bindings::control::Host;
 use crate::progress::{Artifact, LogLine, Progress};
 use glovebox_record::{LimitName, Refusal};
 
-/// Names the runtime writes beside a stage's record.
+/// File names that the runtime writes into a stage's folder.
 const RESERVED: &[&str] = &[
     "status.json",
     "stdout.log",
@@ -18,27 +18,27 @@ const RESERVED: &[&str] = &[
     "transcript.ndjson",
 ];
 
-/// Bytes of `artifact_bytes` that each artifact costs at least, so that empty artifacts are bounded too.
+/// Minimum that each artifact counts against `artifact_bytes`, so that the number of empty artifacts is bounded too.
 const ARTIFACT_BYTES_MIN: u64 = 4 << 10;
 
-/// Longest kept text of one log line, event or media type; the rest is cut.
+/// Maximum length of the text of one log line, event or media type, in bytes. The rest is cut off.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 
-/// Maximum number of pairs kept of one log line.
+/// Maximum number of fields kept of one log line.
 const FIELDS_MAX: usize = 32;
 
 /// The state of `control`.
 #[derive(Debug, Default)]
 pub(crate) struct ControlState {
-    /// Kept bytes.
+    /// Artifacts kept so far.
     pub(crate) artifacts: Vec<Artifact>,
-    /// Their share of `artifact_bytes`.
+    /// Bytes of these artifacts that count against `artifact_bytes`.
     pub(crate) artifact_bytes: u64,
     /// Kept log lines.
     pub(crate) log: Vec<LogLine>,
-    /// Log lines and events, dropped ones too.
+    /// Number of log lines and events, including dropped ones.
     pub(crate) log_lines: u64,
-    /// Bytes of kept log lines.
+    /// Bytes of the kept log lines.
     log_bytes: u64,
 }
 
@@ -63,7 +63,7 @@ impl Host for Attempt {
         self.call.meter.carried(kind.len() + data.len());
         self.control.log_lines += 1;
         if self.control.log_lines <= self.call.limits.log_lines && data.len() <= TEXT_BYTES_MAX {
-            // Text that is not JSON is passed on as a string.
+            // Text that is not JSON is passed on as a JSON string.
             let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&data).is_ok();
             let data = if is_json { data } else { serde_json::Value::String(data).to_string() };
             self.call.report(Progress::Emitted(cut(kind), data));
@@ -113,13 +113,13 @@ impl Host for Attempt {
 }
 
 impl Attempt {
-    /// Adds a line of the host, or one of the component that was counted.
+    /// Adds a line of the host, or a line of the component that was counted before.
     pub(super) fn note(&mut self, line: LogLine) {
         self.call.report(Progress::Log(line.clone()));
         self.control.log.push(line);
     }
 
-    /// Counts a line and says whether it is kept: by number, and by bytes so that few long ones are bounded too.
+    /// Counts a line and returns true if it is to be kept. The number of lines and the number of their bytes are both bounded.
     fn keeps_line(&mut self, line: &LogLine) -> bool {
         let bytes =
             line.message.len() + line.fields.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();

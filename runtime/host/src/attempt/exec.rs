@@ -1,7 +1,8 @@
-//! The `exec` interface: host programs, if the attempt was granted them.
+//! The `exec` interface: runs host programs that were granted to the attempt.
 //!
-//! Two separate grants: shell text must be exactly what the pipeline's author wrote. An argv must begin with a granted prefix of
-//! whole words and have no shell operators (decision shell-or-argv). Every executed command leaves a receipt, which this file makes.
+//! Shell text and argument lists are granted separately. A shell text must be exactly what the pipeline's author wrote. An argument
+//! list must begin with the words of a granted prefix and must not contain shell operators (decision shell-or-argv). Every executed
+//! command leaves a receipt, which this module creates.
 
 mod grant;
 mod no_tests;
@@ -24,23 +25,23 @@ use std::time::Duration;
 use usage::CommandUsage;
 use wasmtime::Result;
 
-/// Maximum number of bytes of one command's words and environment: every receipt keeps them.
+/// Maximum length of a command's arguments, variables and working directory, in bytes. Every receipt contains them.
 const WORDS_BYTES_MAX: usize = 64 << 10;
-/// Key by which host and guest exchange the reason why a command that passed proves nothing.
+/// Key under which guest and host pass the reason why a command that passed proves nothing.
 const NO_PROOF: &str = "no-proof";
-/// Key for a command that starts again from the files at the beginning of the attempt. It has no value.
+/// Key of a command before which the files are reset to their state at the beginning of the attempt. It has no value.
 const START_OVER: &str = "start-over";
 
-/// The state of `exec`: what may run, and the record of every command of the call. Hooks and agent programs are commands too.
+/// The state of `exec`: what may run, and the record of every command of the call. Hooks and agent programs count as commands.
 #[derive(Debug, Default)]
 pub(crate) struct ExecState {
-    /// Granted commands and their jail; none when the call may run no commands.
+    /// Granted commands and their jail; `None` if the call may run no commands.
     pub(crate) setting: Option<Arc<CommandSetting>>,
-    /// Commands started.
+    /// Number of commands started.
     pub(crate) started: u64,
-    /// Their resource usage.
+    /// Resource usage of these commands.
     pub(crate) usage: CommandUsage,
-    /// Evidence of commands.
+    /// Receipts of these commands.
     pub(crate) receipts: Vec<Receipt>,
 }
 
@@ -74,11 +75,11 @@ impl Host for Attempt {
     }
 }
 
-/// Why a command has no exit.
+/// Why a command has no exit code.
 enum CommandError {
     /// The guest gets an error.
     Answer(Error),
-    /// The call ends here, and not by itself, so that nothing of it is committed.
+    /// The host ends the call, so that nothing of it is committed.
     End(wasmtime::Error),
 }
 
@@ -91,7 +92,7 @@ impl From<Error> for CommandError {
 impl From<ExecError> for CommandError {
     fn from(problem: ExecError) -> Self {
         let code = match &problem {
-            // Surviving processes could still write.
+            // Surviving processes could still write to the files.
             ExecError::Survivors { .. } | ExecError::Lost(_) => {
                 return CommandError::End(wasmtime::Error::new(problem));
             }
@@ -137,15 +138,15 @@ impl Attempt {
         self.exec.add(receipt.clone(), &exit);
         let answer = guest_exit(exit, &receipt);
         match stop {
-            // Decided here and not left to the next tick, which a guest could outrun with a success.
+            // The call is ended here and not at the next tick, because the guest could return a success before that.
             Some(stop) => Err(CommandError::End(wasmtime::Error::new(stop))),
             None => Ok(answer),
         }
     }
 
-    /// Returns the reason if the end of a command also ends the call. A guest must not turn a command that a limit killed into a success,
-    /// and its partial writes must not be committed (decision killed-stages-commit-nothing). A timeout that the guest chose itself does not end
-    /// the call.
+    /// Returns the reason if the end of a command also ends the call. A guest must not turn a command that a limit killed into a
+    /// success, and partial writes of that command must not be committed (decision killed-stages-commit-nothing). A timeout that the
+    /// guest chose does not end the call.
     fn ends_call(&self, receipt: &Receipt, time: CommandTime) -> Option<Stop> {
         match (receipt.how, receipt.over) {
             (CommandEnding::Canceled, _) => Some(Stop::Canceled),
@@ -173,8 +174,8 @@ impl Attempt {
         }
     }
 
-    /// Discards the attempt's changes so far and ends all its processes. Commands that ran on the discarded files prove nothing about the new
-    /// ones. The time for this does not count as the guest's.
+    /// Discards the attempt's changes so far and ends all its processes. Earlier commands ran on the discarded files, so they prove
+    /// nothing about the new ones. The time that this takes does not count as wall time of the guest.
     fn start_over(&mut self, jail: &LazyJail) -> Result<(), CommandError> {
         let started = self.call.wait_for_host(|| jail.start_over());
         for receipt in &mut self.exec.receipts {
@@ -199,11 +200,11 @@ impl Attempt {
     }
 }
 
-/// The timeout of a command, and the limit that it comes from.
+/// The timeout of a command, and the limit from which it follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CommandTime {
     timeout: Duration,
-    /// None when the guest's own timeout is shorter than every limit.
+    /// `None` if the guest's own timeout is shorter than every limit.
     bound: Option<LimitName>,
 }
 
@@ -219,20 +220,20 @@ impl CommandTime {
     }
 }
 
-/// Removes the middle of a stream that is longer than the limit. A jail for this call keeps no more anyway.
+/// Removes the middle of a stream that is longer than the limit. The jail has already limited the stream to the same number of bytes.
 pub(crate) fn shorten(stream: &mut sandbox::CapturedOutput, bytes_max: u64) {
     let max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
     if stream.head.len() + stream.tail.len() <= max {
         return;
     }
-    // If there is no gap, the end of the stream is part of the head.
+    // Without a gap, the end of the stream may be part of `head`.
     let whole: Vec<u8> = std::mem::take(&mut stream.head).into_iter().chain(std::mem::take(&mut stream.tail)).collect();
     stream.head = whole[..max.div_ceil(2)].to_vec();
     stream.tail = whole[whole.len() - max / 2..].to_vec();
     stream.truncated = true;
 }
 
-/// Returns the reason if a passed command proves nothing. The guest's statement about its command can only remove the proof.
+/// Returns the reason if a passed command proves nothing. What the guest says about its command can only remove a proof.
 fn no_proof(extra: &[(String, String)], program: &Program, exit: &sandbox::Exit) -> Option<NoProof> {
     let is_stand_in = extra.iter().any(|(key, value)| key == NO_PROOF && value == NoProof::StandIn.as_str());
     let ran_no_test = || no_tests::ran_no_test(program, exit);
@@ -252,7 +253,7 @@ fn guest_exit(exit: sandbox::Exit, receipt: &Receipt) -> Exit {
         duration_ms: receipt.duration_ms,
         stdout: captured(exit.stdout),
         stderr: captured(exit.stderr),
-        // Changed files are known only after the stage's end, when its copy is walked.
+        // The changed files are known only after the stage has ended, when its copy is searched.
         changed: Vec::new(),
         receipt: receipt.id.clone(),
         extra: [
@@ -265,7 +266,7 @@ fn guest_exit(exit: sandbox::Exit, receipt: &Receipt) -> Exit {
     }
 }
 
-/// A shell text is the pipeline author's own and may be long.
+/// Checks the length of a command. The length of a shell text is not limited, because it is the pipeline author's own.
 fn check_size(command: &Command) -> Result<(), Error> {
     let words = command.argv.iter().map(|word| word.len() + 1).sum::<usize>();
     let variables = command.env.iter().map(|(name, value)| name.len() + value.len() + 2).sum::<usize>();
@@ -296,7 +297,7 @@ fn begins(argv: &[String], prefix: &[String]) -> bool {
     !prefix.is_empty() && argv.len() >= prefix.len() && argv.iter().zip(prefix).all(|(word, granted)| word == granted)
 }
 
-/// Finds a shell operator in the arguments. No shell reads them, so an operator is a mistake or an attack.
+/// Finds a shell operator in the arguments. No shell reads them, so an operator is either a mistake or an attack.
 pub fn operator_in(argv: &[String]) -> Option<&'static str> {
     const OPERATORS: [&str; 9] = ["$(", "`", "&&", "||", "|", ";", "<", ">", "\n"];
     argv.iter().find_map(|word| OPERATORS.into_iter().find(|operator| word.contains(operator)))
@@ -312,20 +313,20 @@ fn remedy(program: &Program) -> String {
         Program::Argv(argv) if operator_in(argv).is_some() => "allowed_commands=\"*\"".to_owned(),
         Program::Argv(argv) => match started(argv) {
             [] => "allowed_commands=\"*\"".to_owned(),
-            // A grant of a program that starts others would allow all of them.
+            // A grant of a program that starts other programs would allow all of them.
             own if own.len() < argv.len() => format!("{} without `{}`", grant(own), argv[0]),
             own => grant(own),
         },
     }
 }
 
-/// Programs whose work is to start another one.
+/// Programs whose purpose is to start another program.
 const STARTERS: [&str; 16] = [
     "env", "nice", "ionice", "nohup", "timeout", "time", "xargs", "setsid", "stdbuf", "sudo", "doas", "chroot",
     "unshare", "busybox", "exec", "command",
 ];
 
-/// Returns the command that a command starts in the end: without leading starters, their options, variables and numbers.
+/// Returns the command that a command finally starts: without leading starters and their options, variables and numbers.
 fn started(argv: &[String]) -> &[String] {
     let Some(first) = argv.first() else { return argv };
     let name = first.rsplit('/').next().unwrap_or(first);
@@ -346,7 +347,7 @@ fn text_of(program: &Program) -> Cow<'_, str> {
     }
 }
 
-/// The codes of errors that a guest gets.
+/// Codes of the errors that a guest gets.
 #[derive(Clone, Copy)]
 enum ErrorCode {
     Canceled,

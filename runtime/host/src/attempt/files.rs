@@ -1,7 +1,7 @@
-//! The `files` interface: single calls on paths, over the same view as the `posix` tier.
+//! The `files` interface: single operations on paths, over the same view as the `posix` tier.
 //!
-//! No descriptors and no streams, so nothing is left open between two calls. Replacing a file writes in place: the view a
-//! stage writes to is its own copy, and an attempt that is killed half-way commits nothing.
+//! The interface has no descriptors and no streams, so nothing stays open between two calls. A file is replaced in place: a stage
+//! writes to its own copy, and an attempt that is killed during a write commits nothing.
 
 use crate::attempt::Attempt;
 use crate::attempt::wasi_files::FilesView;
@@ -18,33 +18,34 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Maximum number of bytes one `read` returns; asking for more of a longer file is an error, never a short answer.
+/// Maximum number of bytes that one `read` returns. If the caller asks for more and the file is longer, `read` fails; it never returns
+/// less than asked for.
 pub const READ_BYTES_MAX: u32 = 16 << 20;
 
 /// A path as a guest wrote it: neither checked nor resolved.
 #[derive(Clone, Copy)]
 pub(crate) struct GuestPath<'a>(pub(crate) &'a str);
 
-/// Storage of a call's files.
+/// Where the files of a call are stored.
 #[derive(Debug, Clone)]
 pub enum FileSource {
-    /// A folder of the host, which the call changes.
+    /// A folder of the host. The call changes it directly.
     Folder(PathBuf),
-    /// A layer over the workspace, which takes the call's changes.
+    /// A layer over the workspace, which receives the call's changes.
     Layer(Arc<Layer>),
 }
 
-/// The files a call works on.
+/// The files that a call works on.
 pub struct FileSetting {
     /// Storage of the files.
     pub source: FileSource,
-    /// Readable, writable and hidden paths.
+    /// Readable and writable paths. All other paths are hidden.
     pub scope: Scope,
-    /// Paths that no grant can allow; refusals say so.
+    /// Paths that no grant can allow. A refusal says so.
     pub protected: Protected,
-    /// Absolute paths that mean the root, such as the one commands see it at. Every other absolute path is refused.
+    /// Absolute paths that stand for the root, such as the path at which commands see it. Any other absolute path is refused.
     pub known_as: Vec<String>,
-    /// True if the component is a plugin, which needs grants beside its node's attributes.
+    /// True if the component is a plugin. A plugin needs grants in addition to the attributes of its node.
     pub is_of_plugin: bool,
 }
 
@@ -53,15 +54,15 @@ pub struct FileSetting {
 pub(crate) struct FileState {
     /// The component's access to files.
     pub(crate) tier: FileTier,
-    /// The files themselves; none when the call was given none.
+    /// The files themselves; `None` if the call was given none.
     pub(crate) view: Option<Arc<View>>,
 }
 
 impl FileState {
-    /// Opens the files of a call.
+    /// Opens the files of a call, if it has any.
     ///
     /// # Errors
-    /// Why they cannot be opened.
+    /// Why the files cannot be opened, as text.
     pub(crate) fn open(
         tier: FileTier,
         files: Option<FileSetting>,
@@ -122,13 +123,13 @@ impl Host for Attempt {
 }
 
 impl Attempt {
-    /// Returns the files of a call in the `posix` tier; no files in any other tier.
+    /// Returns the files of a call in the `posix` tier. In any other tier, there are none.
     pub(crate) fn posix_files(&mut self) -> FilesView<'_> {
         let view = if self.files.tier == FileTier::Posix { self.files.view.as_ref() } else { None };
         FilesView { table: &mut self.wasi.table, view }
     }
 
-    /// Does an operation on a path, or says in the contract's words why not.
+    /// Executes an operation on a path. A denied operation returns an error of the contract.
     fn on_path<T>(
         &mut self,
         operation: Operation,
@@ -154,7 +155,7 @@ impl Attempt {
     }
 }
 
-/// Only files and directories exist for this interface.
+/// Returns the contract's name of a kind. Only files and directories exist for this interface.
 fn kind_text(kind: Kind) -> Option<&'static str> {
     match kind {
         Kind::File => Some("file"),
@@ -167,7 +168,7 @@ fn node_of(entry: DirectoryEntry) -> Option<Node> {
     Some(Node { kind: kind_text(entry.kind)?.to_owned(), name: entry.name, size: entry.size })
 }
 
-/// An operation on a path that the view denied.
+/// An operation on a path that the view has denied.
 struct DeniedOperation<'a> {
     denied: ViewError,
     path: GuestPath<'a>,
@@ -175,7 +176,7 @@ struct DeniedOperation<'a> {
 }
 
 impl fmt::Display for DeniedOperation<'_> {
-    /// Names the path and the problem; for a write outside the scope, also the scope.
+    /// Writes the path and the problem. For a write outside of the scope, also writes the scope.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { denied, path, view } = self;
         write!(f, "`{}`: {denied}", path.0)?;

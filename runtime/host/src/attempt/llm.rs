@@ -1,7 +1,8 @@
-//! The `llm` interface: asking the model bound to the node.
+//! The `llm` interface: requests to the model that is bound to the node.
 //!
-//! The guest cannot choose a model and cannot exceed its turns. The host counts the turns, and records whether a success was declared before
-//! a limit was reached (decision turn-limit-is-a-failure). The host takes the model's answers from here and never from the guest.
+//! The guest cannot choose a model and cannot exceed its turns. The host counts the turns, and records whether a success was declared
+//! before a limit was reached (decision turn-limit-is-a-failure). The host records the model's answers here and never takes them from
+//! the guest.
 
 mod access;
 mod conversation;
@@ -49,7 +50,7 @@ use wasmtime::component::Resource;
 pub(crate) struct LlmState {
     /// The model, its bounds and its conversation.
     pub(crate) access: ModelAccess,
-    /// The author's commands around the tool calls of the model.
+    /// The pipeline author's commands before and after the tool calls of the model.
     hooks: Hooks,
 }
 
@@ -65,7 +66,7 @@ impl LlmState {
     }
 }
 
-/// A streamed answer: events that were not yet fetched.
+/// A streamed answer: the events that the guest has not fetched yet.
 #[derive(Debug)]
 pub struct Completion {
     events: VecDeque<Event>,
@@ -100,7 +101,7 @@ impl Attempt {
         }
     }
 
-    /// One turn: refused, or paid for, asked and checked.
+    /// Executes one turn: checks the request, reserves its cost, asks the model and checks the answer.
     fn ask_model(&mut self, model: &mut Model, request: &Request) -> Result<Answer, ModelError> {
         check(request)?;
         if self.call.is_canceled() {
@@ -141,7 +142,8 @@ impl Attempt {
         Ok(answer)
     }
 
-    /// A model in a circle would spend all that it may. Its calls are not made, and then the stage fails.
+    /// Detects a model that repeats the same tool calls and would spend its whole budget. First its calls are not executed; if it
+    /// continues, the stage fails.
     fn note_repeats(&mut self, mut answer: Answer) -> Result<Answer, ModelError> {
         match self.llm.access.repeats.note(&answer) {
             RepeatAction::New => {}
@@ -154,7 +156,7 @@ impl Attempt {
         Ok(answer)
     }
 
-    /// Asks for the next answer. The most that it may cost is reserved before, and the difference is returned after.
+    /// Asks for the next answer. Reserves the maximum cost before the request, and releases the difference afterwards.
     fn charged(
         &mut self,
         model: &mut Model,
@@ -171,7 +173,7 @@ impl Attempt {
         let left = self.call.remaining();
         let deadline = CallDeadline { canceled: &canceled, at: Instant::now() + left, idle: left };
         let progress = &self.call.progress;
-        // Progress is a hint by contract.
+        // Progress may be lost by contract.
         let mut on_wait = |error: &ModelError, wait| {
             let _ = progress.try_send(Progress::ModelWaits(error.kind.as_str(), wait));
         };
@@ -183,7 +185,7 @@ impl Attempt {
         access.book(paid, account.zip(reserved));
         match answered {
             Ok(answer) => Ok((answer, exchange)),
-            // The question was too long. A repeated attempt gets this error without a request.
+            // An error that a repeated attempt must get again without a request is stored, such as a question that was too long.
             Err(error) => {
                 exchange.into_iter().for_each(|exchange| access.conversation.store(exchange));
                 Err(error)
@@ -191,7 +193,7 @@ impl Attempt {
         }
     }
 
-    /// One request, with the hooks of the calls that it answers and of those in its answer.
+    /// Executes one request. Runs the post hooks of the calls whose results it contains, and the pre hooks of the calls in the answer.
     fn exchange(&mut self, mut request: Request) -> Result<Result<Response, Error>> {
         let agent = agent(&request);
         self.after_calls(&request, agent.as_ref())?;
@@ -220,7 +222,7 @@ impl Attempt {
         self.llm.access.check_leak(model.guard(), side, texts, |refusal| refusals.record(refusal))
     }
 
-    /// Checks the images of a request: each must have its declared type, be accepted by the model, and be no hold-out.
+    /// Checks the images of a request: each must have its declared type, be accepted by the model, and contain no hold-out.
     fn check_images(&mut self, model: &Model, question: &chat::Request) -> Result<(), ModelError> {
         let invalid = |problem: String| ModelError::new(ErrorKind::InvalidRequest, problem);
         let images = checked_images(&question.messages).map_err(invalid)?;
@@ -234,7 +236,8 @@ impl Attempt {
         self.llm.access.check_found(model.guard(), Side::Prompt, find, |refusal| refusals.record(refusal))
     }
 
-    /// Returns the same for requests to a tool server and its answers; true once a hold-out was found anywhere.
+    /// As [`check_leak`](Self::check_leak), but for a tool server's requests and answers. Returns true if a hold-out was found, now or
+    /// earlier.
     pub(crate) fn has_leaked(&mut self, side: Side, texts: Vec<&str>) -> bool {
         let guard = self.llm.access.model.as_ref().and_then(Model::guard).cloned();
         let refusals = std::sync::Arc::clone(&self.call.refusals);
@@ -248,7 +251,7 @@ impl Attempt {
         guest_error(&ModelError::new(ErrorKind::NotGranted, message))
     }
 
-    /// Returns the error of a question beyond a limit. The stage ran into the limit, unless it could do without the answer.
+    /// Returns the error of a request that exceeds a limit. The stage has reached the limit, unless the request was optional.
     fn over(&mut self, name: LimitName, within: Option<Duration>) -> ModelError {
         if within.is_none() {
             self.llm.access.limit_hit.get_or_insert(name);
@@ -306,6 +309,6 @@ impl HostCompletion for Attempt {
     }
 }
 
-/// The answer that a model gets for a repeated tool call instead of the tool's answer.
+/// The result of a repeated tool call that was not executed, for the model.
 const REPEATED: &str = "this call was not made: the last calls repeat themselves. The answer would be the same as before. Try another way, or \
     end the stage and say what is in the way";

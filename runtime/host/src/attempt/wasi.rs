@@ -1,4 +1,4 @@
-//! WASI without files: live handles, standard output, clocks and random bytes.
+//! WASI without files: live resource handles, standard output, clocks and random bytes.
 //!
 //! Denied: arguments, environment, standard input, sockets.
 
@@ -8,16 +8,16 @@ use glovebox_record::Limits;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
-/// Maximum number of random bytes a guest gets in one call.
+/// Maximum number of random bytes that a guest gets in one call.
 const RANDOM_BYTES_MAX: u64 = 1 << 20;
 
-/// The state of `wasi:*`, but for the file system.
+/// The state of `wasi:*`, except the file system.
 pub(crate) struct WasiState {
-    /// Live handles of all interfaces; bounded by `resources`.
+    /// Live resource handles of all interfaces. Their number is bounded by the limit `resources`.
     pub(crate) table: ResourceTable,
-    /// Most live handles seen.
+    /// Maximum number of live handles that was observed.
     pub(crate) handles_peak: u64,
-    /// The host's implementation of these interfaces.
+    /// State of wasmtime's implementation of these interfaces.
     pub(crate) ctx: WasiCtx,
     /// Standard output.
     pub(crate) stdout: GuestOutput,
@@ -32,12 +32,12 @@ impl WasiState {
         table.set_max_capacity(usize::try_from(limits.resources).unwrap_or(usize::MAX));
         let mut builder = WasiCtx::builder();
         builder.stdout(stdout.clone()).stderr(stderr.clone());
-        // Hopping to another thread for each file costs five times the work.
+        // A switch to another thread for each file operation would cost five times as much.
         builder.allow_blocking_current_thread(true).max_random_size(RANDOM_BYTES_MAX);
         Self { table, handles_peak: 0, ctx: builder.build(), stdout, stderr }
     }
 
-    /// Notes how many handles are live.
+    /// Updates the maximum number of live handles.
     pub(crate) fn count_handles(&mut self) {
         let live = self.table.iter_mut().count() as u64;
         self.handles_peak = self.handles_peak.max(live);

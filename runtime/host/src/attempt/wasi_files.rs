@@ -1,10 +1,10 @@
 //! The `posix` tier: a `wasi:filesystem` that enforces a scope on every operation.
 //!
-//! All of the interface is answered here, over a [`View`]; nothing reaches the stock implementation, whose descriptors never
-//! enter the resource table. A guest gets the workspace as preopened directory `/` and by its other names; a path is checked each
-//! time it is used: a descriptor of a directory is only a name. Without a view there are no preopens, hence no descriptor to
-//! call anything on. A C library takes the first `/` off a path before the host sees it, so `/src/a` is `src/a` there; a path
-//! that arrives absolute is refused unless it lies below one of the workspace's names.
+//! This module implements the whole interface over a [`View`]. wasmtime's own implementation is not used, and its descriptors never
+//! enter the resource table. A guest gets the workspace as a preopened directory under `/` and under its other names. A path is
+//! checked each time it is used, because a descriptor of a directory is only a path. Without a view there is no preopened directory,
+//! and therefore no descriptor. A C library removes the first `/` of a path before the host sees it, so `/src/a` arrives as `src/a`. A
+//! path that arrives absolute is refused unless it is below one of the workspace's names.
 
 mod codes;
 mod descriptor;
@@ -19,14 +19,14 @@ use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
 use wasmtime_wasi::p2::{FsError, FsResult};
 
-/// The guest path of the first preopened directory; relative paths of `std::fs` resolve against it as well.
+/// Guest path of the first preopened directory. Relative paths of `std::fs` are also resolved against it.
 const ROOT: &str = "/";
 
-/// The parts of a call in progress that the interface uses.
+/// The parts of a call's state that the interface uses.
 pub(crate) struct FilesView<'a> {
-    /// Live handles.
+    /// Live resource handles.
     pub(crate) table: &'a mut ResourceTable,
-    /// The directory, only in the tier `posix`; none means there is no file system.
+    /// The view, in the tier `posix` only; `None` if there is no file system.
     pub(crate) view: Option<&'a Arc<View>>,
 }
 
@@ -45,16 +45,16 @@ pub(crate) fn add_to_linker<T: Send + 'static>(
     preopens::add_to_linker::<T, WasiFiles>(linker, files)
 }
 
-/// The object behind a descriptor.
+/// The object that a descriptor refers to.
 enum OpenNode {
     Directory(Folder),
     File(Arc<FileHandle>),
 }
 
-/// A directory: a name, no more.
+/// A directory, known by its path only.
 struct Folder {
     path: ScopePath,
-    /// The number of its latest listing in the table, which may be gone.
+    /// Index of its latest listing in the table. The listing may have been dropped.
     listing: Option<u32>,
 }
 
@@ -64,12 +64,12 @@ impl Folder {
     }
 }
 
-/// A listing that is being read. Its names are the host's memory, which no bound of the guest's own counts.
+/// A listing that is being read. Its names are in the host's memory, which no limit of the guest counts.
 struct Listing {
-    /// The number of the descriptor that it lists.
+    /// Index of the listed directory's descriptor.
     of: u32,
     entries: Vec<DirectoryEntry>,
-    /// The number of entries that were read. Their quota is returned when the listing is dropped.
+    /// Number of entries that were read. They count until the listing is dropped.
     read: usize,
 }
 
@@ -86,7 +86,7 @@ impl Listing {
     }
 }
 
-/// Maximum number of entries in all listings of a call at once; a single one may have more.
+/// Maximum number of entries in all listings of a call together. A single listing may have more.
 const LISTED_MAX: usize = 1 << 18;
 
 impl FilesView<'_> {
@@ -94,13 +94,13 @@ impl FilesView<'_> {
         self.view.ok_or_else(|| types::ErrorCode::BadDescriptor.into())
     }
 
-    /// Hands out a descriptor. The table keys entries by number and our type; the contract's type names the number only.
+    /// Adds a descriptor to the table. The table knows the entry's type; the contract's type has only the index.
     fn push(&mut self, node: OpenNode) -> FsResult<Resource<types::Descriptor>> {
         let pushed = self.table.push(node).map_err(FsError::trap)?;
         Ok(Resource::new_own(pushed.rep()))
     }
 
-    /// Hands out a listing, unless those that were not dropped yet hold too much already.
+    /// Adds a listing to the table, unless the listings that were not dropped yet have too many entries.
     fn push_listing(
         &mut self,
         of: u32,
@@ -116,8 +116,9 @@ impl FilesView<'_> {
         Ok(Resource::new_own(pushed.rep()))
     }
 
-    /// Returns the identity of the entry that the last listing of this descriptor returned, if it has this name and the directory knew it. It is
-    /// returned once: a C library asks for the identity of each entry right after reading it, and later the name may refer to another object.
+    /// Returns the identity of the entry that the last listing of this descriptor returned, if the entry has this name and its
+    /// identity is known. The identity is returned only once: a C library asks for it right after reading each entry, and later the
+    /// name may refer to another object.
     fn take_listed_identity(&mut self, fd: &Resource<types::Descriptor>, name: &str) -> Option<Identity> {
         let Ok(OpenNode::Directory(Folder { listing: Some(listing), .. })) = self.node(fd) else { return None };
         let listing = Resource::<Listing>::new_borrow(*listing);
@@ -143,7 +144,7 @@ impl FilesView<'_> {
         }
     }
 
-    /// Resolves a guest's path against a directory descriptor.
+    /// Resolves a guest's path relative to a directory descriptor.
     fn resolve(
         &self,
         operation: Operation,
@@ -203,7 +204,7 @@ mod tests {
     use glovebox_record::scope::Scope;
     use glovebox_workspace::view::Kind;
 
-    /// A C library asks this of each entry that it reads; a program compares it with that of a file that it has open.
+    /// A C library asks for the identity of each entry that it reads, and programs compare it with that of an open file.
     #[tokio::test]
     async fn an_entry_of_a_listing_is_the_object_that_opening_it_finds() {
         use types::{DescriptorFlags, HostDescriptor, HostDirectoryEntryStream, OpenFlags, PathFlags};

@@ -1,8 +1,9 @@
-//! Validating a component with a bound on what one function may ask of validator and compiler.
+//! Validates a component, with a bound on the effort that one function can cause in validator and compiler.
 //!
-//! Both need more than a function's length. The validator keeps every value on the operand stack, and a call with a thousand results
-//! is two bytes long. The compiler keeps each local and each value for every place where control flow parts or joins. So each
-//! function is counted while it is validated, and the validation stops at the first that is over the bound. Nothing is compiled.
+//! Both need more memory and time than the length of a function suggests. The validator keeps every value of the operand stack, and a
+//! call with a thousand results is only two bytes long. The compiler keeps each local and each value for every place where control
+//! flow splits or merges. So the parts of each function are counted during validation, which stops at the first function that exceeds
+//! the bound. Nothing is compiled.
 
 use crate::inspect::{InspectError, items};
 use wasmparser::{
@@ -10,14 +11,14 @@ use wasmparser::{
     Validator, ValidatorResources, WasmFeatures,
 };
 
-/// Maximum length of a function, in bytes of its body.
+/// Maximum length of a function's body, in bytes.
 pub(crate) const FUNCTION_BYTES_MAX: u64 = 1 << 20;
 
-/// Largest complexity of a function: `branches × (locals + values on the stack) + calls × the widest signature`. The compiler takes
-/// some 30 bytes of memory for each; the largest function of the built-in components has a hundredth of it.
+/// Maximum complexity of a function: `branches × (locals + values on the stack) + calls × the widest signature`. The compiler takes
+/// about 30 bytes of memory for each unit. The most complex function of the built-in components reaches a hundredth of it.
 pub(crate) const COMPLEXITY_MAX: u64 = 8 << 20;
 
-/// Validates a component; function by function, each within the bounds.
+/// Validates a component function by function, each within the bounds.
 pub(crate) fn validate(bytes: &[u8], features: WasmFeatures) -> Result<(), InspectError> {
     let mut validator = Validator::new_with_features(features);
     let (mut functions, mut widest) = (Vec::new(), 0);
@@ -43,7 +44,7 @@ pub(crate) fn validate(bytes: &[u8], features: WasmFeatures) -> Result<(), Inspe
     Ok(())
 }
 
-/// Parameters and results of the widest function type that a module declares.
+/// Returns the number of parameters and results of the widest function type that a module declares.
 fn widest_signature(payload: &Payload<'_>) -> Result<u64, InspectError> {
     let Payload::TypeSection(types) = payload else { return Ok(0) };
     let mut widest = 0;
@@ -85,13 +86,13 @@ fn check(
     Ok(validator.into_allocations())
 }
 
-/// Counts of a function so far.
+/// Counts of a function that is being validated.
 #[derive(Default)]
 struct FunctionCounts {
     locals: u64,
-    /// Most values on the operand stack.
+    /// Maximum number of values on the operand stack.
     values: u64,
-    /// Places where control flow parts or joins, and one for the whole.
+    /// Number of places where control flow splits or merges, plus one.
     branches: u64,
     calls: u64,
     widest: u64,
@@ -103,9 +104,9 @@ impl FunctionCounts {
         match operator.first() {
             // `block`, `loop`, `if`, `else`, `br`, `br_if`.
             Some(0x02..=0x05 | 0x0c | 0x0d) => self.branches += 1,
-            // `br_table`: each target takes a byte at least.
+            // `br_table`: each target takes at least one byte.
             Some(0x0e) => self.branches += operator.len() as u64,
-            // `call`, `call_indirect`, and the two that return.
+            // `call`, `call_indirect`, `return_call` and `return_call_indirect`.
             Some(0x10..=0x13) => self.calls += 1,
             _ => {}
         }
@@ -147,7 +148,7 @@ mod tests {
         refused(&component("", 20_000, &"block br 0 end ".repeat(500)));
         let table = format!("block i32.const 0 br_table {} end ", "0 ".repeat(400_000));
         refused(&component("", 50, &table));
-        // Values on the stack are alive across what follows, as locals are.
+        // Values on the stack are live across the following branches, as locals are.
         refused(&component("", 0, &format!("{} {} return", "i32.const 1 ".repeat(9_000), "block end ".repeat(2_000))));
         assert!(inspect(&component("", 800, &"block end ".repeat(10_000))).is_ok());
         assert!(inspect(&component("", 50_000, "nop")).is_ok());
@@ -158,7 +159,7 @@ mod tests {
         let results = "i32 ".repeat(1_000);
         let import = format!("(import \"a\" \"b\" (func $wide (param {results}) (result {results})))");
         let many = format!("(import \"a\" \"b\" (func $wide (result {results})))");
-        // Two bytes each: half a million of them make five hundred million values.
+        // Each call takes two bytes: half a million of them produce five hundred million values.
         refused(&component(&many, 0, &format!("{} return", "call $wide ".repeat(500_000))));
         let args = "i32.const 1 ".repeat(1_000);
         refused(&component(&import, 0, &format!("{args} {} return", "call $wide ".repeat(100_000))));

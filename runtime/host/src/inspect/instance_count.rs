@@ -1,7 +1,8 @@
-//! Counts the instances that a component makes, from its bytes and before anything is compiled.
+//! Counts the instances that a component creates, from its bytes and before anything is compiled.
 //!
-//! Nested components multiply: twenty that each instantiate the next one twice make a million. The compiler would follow, so
-//! the count comes first. A component that instantiates one it was handed at run time cannot be counted and is refused.
+//! The number can grow exponentially: twenty nested components that each instantiate the next one twice create a million instances.
+//! The compiler would process all of them, so they are counted first. A component that instantiates a component which it gets at run
+//! time cannot be counted and is refused.
 
 use crate::inspect::{InspectError, items};
 use wasmparser::{
@@ -9,23 +10,23 @@ use wasmparser::{
     Instance, Payload,
 };
 
-/// Counts while the payloads of a binary go by.
+/// Counts instances while the payloads of a binary are read.
 #[derive(Default)]
 pub(crate) struct InstanceCount {
     open: Vec<Option<Frame>>,
     total: u64,
 }
 
-/// A component whose end was not seen yet.
+/// A component whose end was not reached yet.
 #[derive(Default)]
 struct Frame {
-    /// Instances of each nested component, by index; none where the count is unknown here.
+    /// Number of instances of each nested component, by index; `None` if the number is unknown.
     components: Vec<Option<u64>>,
     count: u64,
 }
 
 impl InstanceCount {
-    /// Instances of the outermost component, once all of it went by.
+    /// Returns the number of instances of the outermost component, after all payloads were read.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
@@ -118,7 +119,7 @@ mod tests {
     use crate::inspect::inspect;
     use std::fmt::Write as _;
 
-    /// `depth` components, each instantiating the one before it twice.
+    /// Returns a component with `depth` nested components, each of which instantiates the one before it twice.
     fn tower(depth: u32) -> Vec<u8> {
         let mut text = "(component (component $c0 (core module $m) (core instance (instantiate $m)))".to_owned();
         for level in 1..=depth {

@@ -1,7 +1,7 @@
-//! Reason why bytes do not validate: not WebAssembly, truncated, another version, or a feature that is off.
+//! Finds out why bytes are not valid: they are not WebAssembly, are truncated, have another version, or need a feature that is off.
 //!
-//! Used only after the validator refused the bytes. A required feature is found by validation without each feature in turn,
-//! never by the text of an error. Nothing is compiled.
+//! Used only after the validator has refused the bytes. To find the features that are needed, the bytes are validated without each
+//! feature in turn. The text of an error is never examined. Nothing is compiled.
 
 use crate::inspect::complexity::validate;
 use crate::inspect::{InspectError, features};
@@ -12,7 +12,7 @@ const MAGIC: &[u8] = b"\0asm";
 /// First bytes of every component.
 const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
-/// Features that are off, in the words of their users.
+/// Features that are off, with the names that users know.
 const OFF: [(F, Feature); 8] = [
     (
         F::CM_ASYNC
@@ -34,12 +34,12 @@ const OFF: [(F, Feature); 8] = [
     ),
 ];
 
-/// A feature of WebAssembly that this host does not run.
+/// A WebAssembly feature that this host does not support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feature {
     /// Async functions, streams and futures of the component model.
     Async,
-    /// More than one memory in one module.
+    /// More than one memory in a module.
     SeveralMemories,
     /// Memories with 64-bit addresses.
     Memory64,
@@ -51,12 +51,12 @@ pub enum Feature {
     GarbageCollection,
     /// Relaxed SIMD.
     RelaxedSimd,
-    /// Types and names of the component model that are not final.
+    /// Types and names of the component model that are not final yet.
     NewTypes,
 }
 
 impl Feature {
-    /// Its name, for messages.
+    /// Returns the name of the feature for messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Async => "async functions of the component model",
@@ -70,7 +70,7 @@ impl Feature {
         }
     }
 
-    /// Help for building a component without it.
+    /// Returns help for building a component without the feature.
     pub fn help(self) -> &'static str {
         match self {
             Self::Async => "build it without async; componentize-qjs: `--sync`; wit-bindgen: no `async` option",
@@ -87,7 +87,7 @@ impl Feature {
     }
 }
 
-/// Finds the reason why these bytes do not validate; the validator's own words if there is no better one.
+/// Finds the reason why these bytes are not valid. If there is no better one, it is the validator's message.
 pub(crate) fn explain(bytes: &[u8], error: BinaryReaderError) -> InspectError {
     if bytes.is_empty() {
         return InspectError::Empty;
@@ -108,7 +108,7 @@ pub(crate) fn explain(bytes: &[u8], error: BinaryReaderError) -> InspectError {
     if needed.is_empty() { InspectError::Invalid(error) } else { InspectError::Features(needed) }
 }
 
-/// Returns true if the last section is longer than the file.
+/// Returns true if a section is longer than the rest of the file.
 fn is_cut_off(bytes: &[u8]) -> bool {
     let mut reader = BinaryReader::new(bytes, 0);
     if reader.read_bytes(COMPONENT.len()).is_err() {
@@ -124,7 +124,7 @@ fn is_cut_off(bytes: &[u8]) -> bool {
     false
 }
 
-/// Returns the features without which the component does not validate; none if it does not even with all of them.
+/// Returns the features without which the component is not valid. Empty if it is not valid even with all features.
 fn needed(bytes: &[u8]) -> Vec<Feature> {
     let all = OFF.iter().fold(features(), |all, (feature, _)| all | *feature);
     if validate(bytes, all).is_err() {

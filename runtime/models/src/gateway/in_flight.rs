@@ -41,7 +41,7 @@ pub struct Reservation<'a> {
 }
 
 impl InFlight {
-    /// Waits for room for a body of so many bytes; none if there is none in time, or the gateway ends.
+    /// Waits for room for a body of so many bytes, or `None` if there is none in time, or the gateway ends.
     pub(super) fn reserve(&self, bytes: usize) -> Option<Reservation<'_>> {
         self.reserve_until(bytes, Instant::now() + WAIT_MAX)
     }

@@ -162,7 +162,7 @@ fn grow(body: &mut Vec<u8>, count: usize, body_max: usize) {
     }
 }
 
-/// Returns the head and its length; none if there is more of it to come.
+/// Returns the head and its length, or `None` if there is more of it to come.
 fn parse(bytes: &[u8]) -> Result<Option<(usize, RequestHead)>, ReadError> {
     let malformed = || ReadError::Malformed("the request is not HTTP/1.1");
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];

@@ -67,7 +67,7 @@ impl Provider for Anthropic {
     }
 }
 
-/// Tokens to think with, at most half of the answer; none if that is too few.
+/// Tokens to think with, at most half of the answer, or `None` if that is too few.
 fn thinking(effort: Effort, tokens_max: u64) -> Option<u64> {
     let wanted = match effort {
         Effort::Low => 2_048,

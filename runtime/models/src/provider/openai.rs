@@ -89,7 +89,7 @@ fn tool_result(message: &Message, result: &MessagePart) -> Value {
     text.into_iter().chain(images).collect()
 }
 
-/// Returns a reasoning item with the fields that go back; none without its encrypted content, which nothing could be made of.
+/// Returns a reasoning item with the fields that go back, or `None` without its encrypted content, which nothing could be made of.
 fn reasoning(item: &Value) -> Option<Value> {
     let taken = wire::taken(item, &["reasoning"], &["type", "id", "summary", "encrypted_content"])?;
     taken["encrypted_content"].is_string().then_some(taken)

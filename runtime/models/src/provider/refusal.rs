@@ -14,7 +14,7 @@ const MESSAGE_BYTES_MAX: usize = 600;
 /// The error answer of a provider.
 #[derive(Debug)]
 pub(crate) struct ProviderRefusal {
-    /// Its status; none for an error in the middle of a stream.
+    /// Its status; `None` for an error in the middle of a stream.
     pub(crate) status: Option<u16>,
     /// When it wants to be asked again.
     pub(crate) retry_after: Option<Duration>,

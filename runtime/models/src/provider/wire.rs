@@ -65,7 +65,7 @@ pub(super) fn tool_of<'r>(request: &'r Request, result: &MessagePart) -> &'r str
     calls.find(|call| FieldName::Id.value_in(call) == id).map_or("", |call| FieldName::Name.value_in(call))
 }
 
-/// Returns the JSON of an opaque part of this family; none for any other part. A guest hands these parts back, so its adapter takes out of
+/// Returns the JSON of an opaque part of this family, or `None` for any other part. A guest hands these parts back, so its adapter takes out of
 /// them only the fields it knows.
 pub(super) fn opaque(part: &MessagePart, family: Family) -> Option<Value> {
     if part.kind != family.opaque_kind() {
@@ -74,7 +74,7 @@ pub(super) fn opaque(part: &MessagePart, family: Family) -> Option<Value> {
     document::read(part.text.as_bytes()).ok()
 }
 
-/// Returns an object of these fields of `value`; none unless its `type` is one of `types`.
+/// Returns an object of these fields of `value`, or `None` unless its `type` is one of `types`.
 pub(super) fn taken(value: &Value, types: &[&str], fields: &[&str]) -> Option<Value> {
     let is_known = value["type"].as_str().is_some_and(|kind| types.contains(&kind));
     let present = fields.iter().filter(|field| !value[**field].is_null());

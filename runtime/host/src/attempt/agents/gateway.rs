@@ -1,8 +1,9 @@
-//! The gateway of an agent program: the only thing that it reaches over its network, and the only way to its model.
+//! The gateway of an agent program: the only address that the program reaches over its network, and the only way to its model.
 //!
-//! It listens in the program's own network and asks for this attempt's secret. [`glovebox_models::gateway`] decides which requests pass. The
-//! gateway reserves money before a request and settles it after, searches both directions for hold-outs, and records each exchange. The
-//! provider's key stays here. The component of the stage cannot ask the model while its program may.
+//! The gateway listens in the program's own network and requires the secret of this attempt. [`glovebox_models::gateway`] decides
+//! which requests are allowed. The gateway reserves money before a request and settles it afterwards, searches both directions for
+//! hold-outs, and records each exchange. The provider's key never leaves the gateway. While the program runs, the component of the
+//! stage cannot ask the model.
 
 mod response;
 
@@ -28,37 +29,37 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::mpsc::Sender;
 
-/// The port of the program's loopback. Its network is its own, so every attempt has the same.
+/// Port on the loopback interface of the jail. Each jail has its own network, so every attempt uses the same port.
 const PORT: u16 = 8790;
 /// The gateway's address, as the program sees it.
 pub(super) const URL: &str = "http://127.0.0.1:8790";
 
-/// A gateway that listens. Dropping it ends every connection.
+/// A listening gateway. Dropping it ends every connection.
 pub(super) struct Gateway {
     port: Option<Port>,
     shared: Arc<Shared>,
 }
 
-/// State that all connections share.
+/// State shared by all connections.
 struct Shared {
     target: Arc<Target>,
     secret: String,
     turns_max: u64,
     deadline: Arc<Deadline>,
-    /// Set when the program has ended: then pending requests are canceled.
+    /// Set when the program has ended. Pending requests are then canceled.
     closing: AtomicBool,
     progress: Sender<Progress>,
     refusals: Arc<RefusalLog>,
     access: Mutex<ModelAccess>,
-    /// Limit on the bytes of all request bodies together.
+    /// Limit on the total size of all request bodies that are being received.
     in_flight: InFlight,
 }
 
 impl Gateway {
-    /// Listens in the jail of an attempt, and takes the attempt's access to the model until [`Gateway::close`].
+    /// Listens in the jail of an attempt. Takes the attempt's access to the model until [`Gateway::close`] is called.
     ///
     /// # Errors
-    /// The attempt has no model of a provider, or the sandbox gives no port.
+    /// The attempt has no model of a provider, or the sandbox cannot open the port.
     pub(super) fn open(attempt: &mut Attempt, jail: &Jail) -> io::Result<Self> {
         let target = attempt.llm.access.model().and_then(Model::target).map(Arc::clone);
         let target = target.ok_or_else(|| io::Error::other("the stage has no model of a provider"))?;
@@ -84,12 +85,12 @@ impl Gateway {
         &self.shared.secret
     }
 
-    /// Returns the model behind it.
+    /// Returns the model that the gateway asks.
     pub(super) fn target(&self) -> Arc<Target> {
         Arc::clone(&self.shared.target)
     }
 
-    /// Ends every connection and gives the access back.
+    /// Ends every connection and returns the access to the model to the attempt.
     pub(super) fn close(mut self, attempt: &mut Attempt) {
         self.shared.end();
         if let Some(port) = self.port.take() {
@@ -110,7 +111,7 @@ impl Shared {
         self.access.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends what waits: the program has ended.
+    /// Cancels pending requests, because the program has ended.
     fn end(&self) {
         self.closing.store(true, Ordering::Relaxed);
         self.in_flight.close();
@@ -131,7 +132,7 @@ impl Shared {
             }
         };
         if !incoming.has_credential(&self.secret) && incoming.method != "POST" {
-            // Some programs first test whether the gateway answers. Such a request needs no secret.
+            // Some programs first test whether the gateway responds. Such a request needs no secret.
             return GatewayResponse::new(connection, false).json(404, &serde_json::json!({}));
         }
         if !incoming.has_credential(&self.secret) {
@@ -140,7 +141,7 @@ impl Shared {
                 .refuse(GatewayResponse::new(connection, false), ModelError::new(ErrorKind::Authentication, why));
         }
         let checked = gateway::check(&self.target, &incoming, &mut room);
-        // The answer may take minutes. Free the request's memory first.
+        // The answer may take minutes, so the memory of the request is freed first.
         drop(incoming);
         match checked {
             Ok(CheckedRequest::Models) => {
@@ -178,7 +179,7 @@ impl Shared {
         }
     }
 
-    /// Checks every bound and reserves the most that the answer may cost.
+    /// Checks every bound and reserves the maximum cost of the answer.
     fn admit(&self, question: &Question) -> Result<Option<Spend>, ModelError> {
         let mut access = self.access();
         let admitted = self.admitted(&mut access, question);
@@ -195,7 +196,7 @@ impl Shared {
         if let Some(error) = access.final_failure() {
             return Err(error.clone());
         }
-        // Requests that wait for their answers count: a program may send many at once.
+        // Pending requests count too: a program may send many at once.
         if u64::from(access.turns) + u64::from(access.waiting) >= self.turns_max {
             access.limit_hit.get_or_insert(LimitName::Turns);
             let message = format!("limit `{}` ({}) reached", LimitName::Turns, self.turns_max);
@@ -206,12 +207,12 @@ impl Shared {
         let most = Usage { input, output: question.output_tokens_max, ..Usage::default() };
         let reserved = access.reserve(most)?;
         access.waiting += 1;
-        // Progress is a hint by contract.
+        // Progress may be lost by contract.
         let _ = self.progress.try_send(Progress::ModelTurn(access.turns + access.waiting));
         Ok(reserved)
     }
 
-    /// Books the cost, records the exchange, and returns the bytes for the program.
+    /// Settles the cost, records the exchange, and returns the bytes for the program.
     fn settle(
         &self,
         question: &Question,
@@ -233,7 +234,7 @@ impl Shared {
         access.is_estimated |= lost != Usage::default() || answered.as_ref().is_ok_and(|answer| answer.is_estimated);
         let paid = answered.as_ref().map_or(lost, |answer| answer.usage);
         access.book_paid(paid, reserved);
-        // An answer that the program does not wait for, or that counts for nothing, was asked for all the same.
+        // A turn counts even if the program does not wait for the answer or the answer is refused: the provider was asked.
         access.turns += u32::from(answered.is_ok() || exchange.is_begun);
         let checked = answered.and_then(|answer| {
             self.check_leak(&mut access, Side::Response, answered_texts(&answer))?;

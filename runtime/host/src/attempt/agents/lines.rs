@@ -1,13 +1,13 @@
 //! Splits the output of a program into lines of bounded length.
 
-/// Longest line that is read; the rest of a longer one is dropped.
+/// Maximum length of a line that is read, in bytes. The rest of a longer line is dropped.
 const LINE_BYTES_MAX: usize = 1 << 20;
-/// Maximum number of bytes of a stream that are kept beside the stage: its beginning.
+/// Maximum number of bytes kept from the beginning of a stream, as an artifact of the stage.
 const KEPT_BYTES_MAX: usize = 1 << 20;
-/// Maximum number of bytes of the end of a stream that are kept for a message.
+/// Maximum number of bytes kept from the end of a stream, for messages.
 const TAIL_BYTES_MAX: usize = 2 << 10;
 
-/// A stream as it arrives.
+/// An output stream that is still being received.
 #[derive(Debug, Default)]
 pub(super) struct OutputLines {
     line: Vec<u8>,
@@ -16,7 +16,7 @@ pub(super) struct OutputLines {
 }
 
 impl OutputLines {
-    /// Takes bytes, and calls `on_line` for each line that is complete.
+    /// Adds bytes, and calls `on_line` for each complete line.
     pub(super) fn take(&mut self, bytes: &[u8], mut on_line: impl FnMut(&[u8])) {
         self.kept.extend_from_slice(&bytes[..bytes.len().min(KEPT_BYTES_MAX.saturating_sub(self.kept.len()))]);
         self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(TAIL_BYTES_MAX)..]);
@@ -32,19 +32,19 @@ impl OutputLines {
         }
     }
 
-    /// The last line, which need not have an end.
+    /// Ends the stream, and calls `on_line` for a last line without a line break.
     pub(super) fn end(&mut self, mut on_line: impl FnMut(&[u8])) {
         if !self.line.is_empty() {
             on_line(std::mem::take(&mut self.line).trim_ascii_end());
         }
     }
 
-    /// Returns the beginning of the stream.
+    /// Returns the kept beginning of the stream.
     pub(super) fn kept(&self) -> &[u8] {
         &self.kept
     }
 
-    /// Returns the end of the stream, as text.
+    /// Returns the kept end of the stream as text.
     pub(super) fn tail(&self) -> String {
         String::from_utf8_lossy(&self.tail).trim().to_owned()
     }

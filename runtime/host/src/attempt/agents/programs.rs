@@ -1,7 +1,7 @@
-//! The agent programs that this version supports: their command lines and their output formats.
+//! The supported agent programs: their command lines and their output formats.
 //!
-//! Pure. A program gets its task, the gateway's address, its secret and a private home. Its own sandbox, approvals, updates and telemetry are
-//! off, because the jail confines it. Its output is shown, and nothing depends on it.
+//! Pure. A program gets its task, the gateway's address, the secret of the gateway and a private home. Its own sandbox, approvals,
+//! updates and telemetry are switched off, because the jail confines it. Its output is shown, but no decision depends on it.
 
 mod claude;
 mod codex;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Maximum number of bytes of a task that a program gets on its standard input or command line.
+/// Maximum number of bytes kept of a program's message.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// Returns the wire formats that a program speaks.
@@ -30,16 +30,16 @@ pub fn families(program: AgentProgram) -> &'static [Family] {
     }
 }
 
-/// The version of a program that `cargo xtask agents` tested in the jail, from start to end.
+/// The version of a program with which `cargo xtask agents` ran a whole stage in the jail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TestedVersion {
-    /// Its npm package.
+    /// npm package of the program.
     pub package: &'static str,
-    /// The version.
+    /// Version of the package.
     pub version: &'static str,
 }
 
-/// Returns the tested version of a program; none for a program of the operator.
+/// Returns the tested version of a program, or `None` for a program of the operator.
 pub fn tested_version(program: AgentProgram) -> Option<TestedVersion> {
     let (package, version) = match program {
         AgentProgram::Codex => ("@openai/codex", "0.169.0"),
@@ -51,7 +51,7 @@ pub fn tested_version(program: AgentProgram) -> Option<TestedVersion> {
     Some(TestedVersion { package, version })
 }
 
-/// The task, the model and the addresses for the start of a program.
+/// Everything that the command line of a program depends on: task, model and addresses.
 #[derive(Debug, Clone, Copy)]
 pub struct LaunchRequest<'a> {
     /// The program.
@@ -62,15 +62,15 @@ pub struct LaunchRequest<'a> {
     pub model: &'a str,
     /// The model's wire format.
     pub family: Family,
-    /// Most tokens of one answer.
+    /// Maximum number of tokens of one answer.
     pub output_tokens_max: u64,
-    /// Most answers.
+    /// Maximum number of turns.
     pub turns_max: u64,
     /// The gateway's address, without a path.
     pub url: &'a str,
     /// The secret that the gateway expects.
     pub secret: &'a str,
-    /// The private home, as the program sees it.
+    /// Path of the private home, as the program sees it.
     pub home: &'a str,
 }
 
@@ -79,15 +79,15 @@ pub struct LaunchRequest<'a> {
 pub struct Launch {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// Variables beside those that every command has.
+    /// Environment variables in addition to those that every command has.
     pub env: Vec<(String, String)>,
-    /// Its standard input.
+    /// Bytes for the standard input.
     pub stdin: Vec<u8>,
-    /// Files in its private home: name and text.
+    /// Files in the private home, as name and content.
     pub files: Vec<(&'static str, String)>,
     /// The task, for the record.
     pub prompt: String,
-    /// The secret, which no record has.
+    /// The secret, which must not appear in a record.
     secret: String,
 }
 
@@ -109,7 +109,7 @@ pub fn launch(options: &ProgramOptions, asked: &LaunchRequest<'_>) -> Launch {
 }
 
 impl Launch {
-    /// Creates a start with these words, whose task is on its standard input.
+    /// Creates a launch with these arguments and the task on standard input.
     fn new(words: &[&str], asked: &LaunchRequest<'_>) -> Self {
         Self {
             argv: words.iter().map(|word| (*word).to_owned()).collect(),
@@ -118,14 +118,14 @@ impl Launch {
         }
     }
 
-    /// Sets a variable.
+    /// Sets an environment variable.
     #[must_use]
     fn with(mut self, name: &str, value: impl Into<String>) -> Self {
         self.env.push((name.to_owned(), value.into()));
         self
     }
 
-    /// Returns the words for the record, without the secret and with a long task cut.
+    /// Returns the arguments for the record, without the secret and with long arguments cut.
     pub(super) fn shown_argv(&self) -> Vec<String> {
         let shown = |word: &String| {
             let mut word = word.replace(&self.secret, "[token]");
@@ -135,8 +135,8 @@ impl Launch {
         self.argv.iter().map(shown).collect()
     }
 
-    /// The same with a program of the workspace, whose path is relative to its root. It is code of builders, so a shell inside the jail
-    /// starts it: the host itself starts no program that a stage could have written.
+    /// Starts a program of the workspace, whose path is relative, with a shell in the jail. A builder may have written that program,
+    /// and the host itself must not start it. Any other program is left as it is.
     pub(super) fn for_workspace(mut self, workspace: &Path) -> Self {
         let Some(program) = self.argv.first().filter(|program| program.contains('/') && !program.starts_with('/'))
         else {
@@ -160,37 +160,37 @@ impl Launch {
     }
 }
 
-/// Progress of a program, as it reports it.
+/// One step of a program, as the program reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProgramStep {
-    /// It says something.
+    /// The program printed a message.
     Text(String),
-    /// It calls a tool.
+    /// The program called a tool.
     ToolCall {
-        /// The tool.
+        /// Name of the tool.
         name: String,
-        /// The beginning of its arguments.
+        /// Beginning of the arguments.
         detail: String,
     },
 }
 
-/// The output of a program so far, as read from its lines.
+/// What was read from the output of a program so far.
 #[derive(Debug)]
 pub struct ProgramOutput {
     program: AgentProgram,
-    /// Its last words.
+    /// The last message of the program.
     message: String,
-    /// The reason of its failure, as it reports it.
+    /// Why the program failed, according to its own output.
     problem: Option<String>,
-    /// Lines that could not be read.
+    /// Number of lines that could not be read.
     unknown: u64,
-    /// Calls of tools that did something, or that failed by themselves.
+    /// Number of tool calls that were executed, including those that failed.
     calls_made: u64,
-    /// Why a call was refused, by the program or its own sandbox.
+    /// Why the program or its own sandbox refused a tool call.
     blocked: Option<String>,
 }
 
-/// Words in the answer to a call that a program, its settings or its own sandbox refused.
+/// Words in a result by which a refused tool call is recognized.
 const BLOCKED: [&str; 7] =
     ["sandbox", "permission", "not enabled", "denied by", "blocked by", "hook", "requires approval"];
 
@@ -200,7 +200,7 @@ impl ProgramOutput {
         Self { program, message: String::new(), problem: None, unknown: 0, calls_made: 0, blocked: None }
     }
 
-    /// Reads a line of its standard output.
+    /// Reads a line of the program's standard output.
     pub fn read_line(&mut self, line: &[u8]) -> Option<ProgramStep> {
         if self.program == AgentProgram::Exec {
             return self.plain(line);
@@ -218,7 +218,7 @@ impl ProgramOutput {
         }
     }
 
-    /// Returns the reason of the refusals, if every call of a tool was refused. Then the program did nothing, and its own claim of success is false.
+    /// Returns why tool calls were refused, if every one was. The program then did nothing, and its report of success is false.
     pub fn blocked(&self) -> Option<&str> {
         self.blocked.as_deref().filter(|_| self.calls_made == 0)
     }
@@ -228,22 +228,22 @@ impl ProgramOutput {
         self.program
     }
 
-    /// Its last words.
+    /// Returns the last message of the program.
     pub fn final_message(&self) -> &str {
         &self.message
     }
 
-    /// Its last words, and why it failed by its own account.
+    /// Returns the last message, and why the program failed according to its own output.
     pub fn end(self) -> (String, Option<String>) {
         (self.message, self.problem)
     }
 
-    /// Lines that could not be read.
+    /// Returns the number of lines that could not be read.
     pub fn unknown(&self) -> u64 {
         self.unknown
     }
 
-    /// A line of a program without events: all of its lines are its last words.
+    /// Reads a line of a program without events. All of its lines together are its final message.
     fn plain(&mut self, line: &[u8]) -> Option<ProgramStep> {
         let line = String::from_utf8_lossy(line).into_owned();
         if self.message.len() + line.len() < TEXT_BYTES_MAX {
@@ -253,14 +253,14 @@ impl ProgramOutput {
         Some(ProgramStep::Text(line))
     }
 
-    /// It says something new.
+    /// Starts a new message of the program.
     fn says(&mut self, text: &Value) -> Option<ProgramStep> {
         let text = text.as_str().filter(|text| !text.trim().is_empty())?;
         self.message = text[..text.floor_char_boundary(TEXT_BYTES_MAX)].to_owned();
         Some(ProgramStep::Text(self.message.clone()))
     }
 
-    /// A further piece of the current message.
+    /// Appends text to the current message.
     fn goes_on(&mut self, text: &Value) -> Option<ProgramStep> {
         let text = text.as_str()?;
         if self.message.len() + text.len() < TEXT_BYTES_MAX {
@@ -269,7 +269,7 @@ impl ProgramOutput {
         Some(ProgramStep::Text(text.to_owned()))
     }
 
-    /// A call of a tool was answered.
+    /// Counts the result of a tool call as executed or refused.
     fn answered(&mut self, has_failed: bool, answer: &Value) {
         let text = answer.as_str().map_or_else(|| answer.to_string(), str::to_owned);
         let lower = text.to_ascii_lowercase();
@@ -286,7 +286,7 @@ impl ProgramOutput {
     }
 }
 
-/// Returns a call of a tool.
+/// Returns the step of a tool call.
 fn call(name: &Value, detail: &Value) -> Option<ProgramStep> {
     let detail = detail.as_str().map_or_else(|| detail.to_string(), str::to_owned);
     let short = |text: &str| text.chars().take(200).collect::<String>();

@@ -1,4 +1,4 @@
-//! A running agent program: a thread waits for it, and the component receives its events.
+//! A running agent program. A thread waits for it, and the component receives its events.
 
 use super::gateway::Gateway;
 use super::lines::OutputLines;
@@ -23,23 +23,23 @@ use std::time::{Duration, Instant};
 use wasmtime::component::Resource;
 use wasmtime::{Error, Result};
 
-/// Maximum number of steps that wait for the component; further ones are dropped, for they are only progress.
+/// Maximum number of steps that wait for the component. Further steps are dropped, because they are only progress.
 const STEPS_MAX: usize = 256;
 /// Interval at which a waiting call checks for cancellation.
 const LOOK: Duration = Duration::from_millis(50);
-/// Longest text of one event.
+/// Maximum length of the text of one event, in bytes.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 /// Git's exit code for a fatal error.
 const GIT_FAILED: i32 = 128;
 
-/// A program of this attempt.
+/// An agent program of this attempt, as the component sees it.
 pub struct ProgramSession {
     steps: Receiver<ProgramStep>,
     waiting: VecDeque<Event>,
     stopped: Arc<AtomicBool>,
-    /// True once its last event was made.
+    /// True once the last event was created.
     is_over: bool,
-    /// The longest silence before progress is reported.
+    /// Maximum silence before the host reports that the program still runs; `None` for no report.
     heartbeat: Option<Duration>,
     last: Instant,
 }
@@ -51,7 +51,7 @@ pub(super) struct ProgramPlace {
     pub(super) gateway: Gateway,
 }
 
-/// State that is needed once the program has ended. Dropping it ends the program.
+/// State that is needed after the program has ended. Dropping it ends the program.
 pub(super) struct RunningProgram {
     stopped: Arc<AtomicBool>,
     thread: JoinHandle<ProgramEnd>,
@@ -60,11 +60,11 @@ pub(super) struct RunningProgram {
     gateway: Gateway,
     prompt: String,
     title: String,
-    /// The longest time that its options allow.
+    /// Timeout from the program's options, if it is shorter than the wall time of the call.
     own_timeout: Option<Duration>,
 }
 
-/// The exit of a program, with its output.
+/// The exit of a program and its output.
 struct ProgramEnd {
     exit: std::result::Result<Exit, ExecError>,
     reading: ProgramOutput,
@@ -130,7 +130,7 @@ impl ProgramSession {
     }
 }
 
-/// Runs the program to its end.
+/// Runs the program until it ends.
 fn run(
     jail: &Jail,
     command: &Command,
@@ -139,7 +139,7 @@ fn run(
     stopped: &AtomicBool,
 ) -> ProgramEnd {
     let (mut output, mut error) = (OutputLines::default(), OutputLines::default());
-    // Lossy: what counts is kept in the reading.
+    // A step may be dropped: `reading` keeps what is needed later.
     let send = |step: ProgramStep| drop(steps.try_send(step));
     let exit = {
         let mut on_output =
@@ -152,7 +152,7 @@ fn run(
 }
 
 impl Attempt {
-    /// Returns up to `max` events, waited for at most `wait_ms`.
+    /// Returns up to `max` events. Waits at most `wait_ms` for the first one.
     pub(super) fn next_events(
         &mut self,
         this: &Resource<ProgramSession>,
@@ -181,7 +181,7 @@ impl Attempt {
         }
     }
 
-    /// Waits for the program, if it still runs, and records its result.
+    /// Waits for the program, if one runs, and records its result.
     pub(super) fn settle_running(&mut self) -> Result<Option<Event>> {
         self.agents.running.take().map(|running| self.settle(running)).transpose()
     }
@@ -189,7 +189,7 @@ impl Attempt {
     /// Ends the program of a call that is over, and records its result.
     ///
     /// # Errors
-    /// The limit that ended the program. Its guest must not turn that into a success.
+    /// The limit that ended the program. The guest must not turn it into a success.
     pub(crate) fn end_program(&mut self) -> Result<()> {
         self.agents.running.iter().for_each(|running| glovebox_jail::jail::cancel(&running.stopped));
         self.settle_running().map(drop)
@@ -257,7 +257,7 @@ impl Attempt {
 }
 
 impl ProgramSession {
-    /// Takes up to `max` events that are ready.
+    /// Takes up to `max` available events; `None` if there is none.
     fn take_events(&mut self, max: usize) -> Option<Vec<Event>> {
         self.waiting.extend(self.steps.try_iter().take(STEPS_MAX).filter_map(event));
         let count = self.waiting.len().min(max);
@@ -268,7 +268,7 @@ impl ProgramSession {
         (!events.is_empty()).then_some(events)
     }
 
-    /// Waits for the next step. True once the program has ended and nothing more comes.
+    /// Waits for the next step. Returns true if the program has ended and no step follows.
     fn wait(&mut self, most: Duration) -> bool {
         match self.steps.recv_timeout(most) {
             Ok(step) => {
@@ -281,7 +281,7 @@ impl ProgramSession {
     }
 }
 
-/// Returns a step as the component gets it.
+/// Converts a step to the event for the component.
 fn event(step: ProgramStep) -> Option<Event> {
     let (text, data) = match step {
         ProgramStep::Text(text) => (text, None),
@@ -329,7 +329,7 @@ fn answer(end: ReceiptEnd, reading: ProgramOutput, tails: [String; 2]) -> Event 
     failure(failed(FailureClass::Deterministic, "agent/failed", format!("{title} failed: {how}: {}", cut(tail))))
 }
 
-/// Returns true if the last line of a program says that git could not write its repository. No stage can.
+/// Returns true if the last line of a program says that git could not write its repository, which no stage can write.
 fn is_refused_commit(tail: &str) -> bool {
     let last = tail.lines().last().unwrap_or_default();
     last.starts_with("fatal: ") && last.contains("/.git/") && last.ends_with("Read-only file system")

@@ -5,14 +5,14 @@ use glovebox_record::path::ScopePath;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Commands a component may run. The default is none at all.
+/// Commands that a component may run. The default is none.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CommandGrant {
-    /// Texts the pipeline's author wrote; only these exact texts run by `sh -c`.
+    /// Shell texts of the pipeline's author. `sh -c` runs only exactly these texts.
     pub shell_texts: Vec<String>,
-    /// Word prefixes an argv must begin with, such as `["cargo", "test"]`.
+    /// Prefixes that an argument list must begin with, such as `["cargo", "test"]`.
     pub argv_prefixes: Vec<Vec<String>>,
-    /// Any shell text and any argv (`allowed_commands="*"`).
+    /// True if any shell text and any argument list may run (`allowed_commands="*"`).
     pub any: bool,
 }
 
@@ -21,7 +21,8 @@ pub struct CommandGrant {
 pub struct CommandSetting {
     /// Granted commands.
     pub grant: CommandGrant,
-    /// Their jail, opened for the first command. Its files are those of [`crate::attempt::files::FileSetting::source`], if there are any.
+    /// Jail of the commands, opened for the first command. If the call has files, they are those of
+    /// [`crate::attempt::files::FileSetting::source`].
     pub jail: Arc<LazyJail>,
     /// Default working directory.
     pub workdir: ScopePath,

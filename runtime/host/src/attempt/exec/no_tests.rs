@@ -1,23 +1,23 @@
-//! Detects test commands that passed without running a test, from the report of the test runner.
+//! Detects test commands that passed without running a test, by the report of the test runner.
 //!
-//! A stage may have written the programs that print the report. So a report can only remove a proof: a false report of tests that did not run
-//! has the same effect as no report. A report in an unknown format is ignored.
+//! The programs that print the report may come from a stage. So a report can only remove a proof: a false report of tests that did not
+//! run has the same effect as no report. A report in an unknown format is ignored.
 
 use glovebox_jail::exec::{CapturedOutput, Exit, Program};
 
-/// Programs that run tests and whose names do not say so.
+/// Programs that run tests although their names do not contain one of [`WORDS`].
 const RUNNERS: [&str; 12] =
     ["ava", "bats", "ctest", "jest", "mocha", "nextest", "nox", "phpunit", "prove", "tap", "tox", "vitest"];
 /// Words that mark a command as a test command: `npm test`, `node --test`, `make unit-tests`, `python -m pytest`.
 const WORDS: [&str; 8] = ["test", "tests", "spec", "specs", "pytest", "unittest", "rspec", "verify"];
-/// Options with which the runners of some languages list or build tests.
+/// Options of test runners that only list or build tests, by runner.
 const LISTS: [(&str, &[&str]); 4] = [
     ("cargo", &["--no-run", "--list", "--help", "-h", "--version", "-V"]),
     ("go", &["-c", "-list", "-n"]),
     ("jest", &["--listTests", "--showConfig", "--help", "-h", "--version", "-v"]),
     ("vitest", &["list", "--help", "-h", "--version", "-v"]),
 ];
-/// Beginnings of lines that say that there was nothing to run.
+/// Beginnings of lines which say that there was no test to run.
 const NOTHING: [&str; 10] = [
     "NO TESTS RAN",
     "No test files found",
@@ -31,14 +31,14 @@ const NOTHING: [&str; 10] = [
     "There are no tests to run",
 ];
 
-/// Returns true if a command that ended with 0 is one that runs tests, and ran none.
+/// Returns true if a command that exited with 0 is a test command and ran no test.
 pub(super) fn ran_no_test(program: &Program, exit: &Exit) -> bool {
     let commands = simple_commands(program);
     commands.iter().any(|words| runs_tests(words))
         && (commands.iter().any(|words| only_lists(words)) || TestReport::from_exit(exit).tests_run() == Some(0))
 }
 
-/// Returns the words of each command. The split of shell text is approximate; an unknown construct is not taken for a test command.
+/// Returns the arguments of each command. Shell text is split only approximately. An unknown construct is not taken for a test command.
 fn simple_commands(program: &Program) -> Vec<Vec<&str>> {
     match program {
         Program::Argv(argv) => vec![argv.iter().map(String::as_str).collect()],
@@ -65,10 +65,10 @@ fn only_lists(words: &[&str]) -> bool {
         .any(|(_, options)| words.iter().any(|word| options.contains(&word.split('=').next().unwrap_or_default())))
 }
 
-/// The output of a command, without colours.
+/// The output of a command, without terminal colours.
 struct TestReport {
     text: String,
-    /// True if the middle is missing.
+    /// True if the middle of the output is missing.
     has_gap: bool,
 }
 
@@ -87,7 +87,7 @@ impl TestReport {
         self.text.lines().map(|line| line.trim_start_matches("[INFO] ").trim())
     }
 
-    /// Tests that ran, by all reports that are there; none where there is no report.
+    /// Returns the sum of the tests that ran according to all reports, or `None` if there is no report.
     fn tests_run(&self) -> Option<u64> {
         let of_lines = self.lines().filter_map(|line| {
             let line = ReportLine(line);
@@ -98,13 +98,13 @@ impl TestReport {
         of_lines.map(Some).chain(whole).flatten().reduce(u64::saturating_add)
     }
 
-    /// Returns the sum of the numbers after a label at the beginning of lines.
+    /// Returns the sum of the numbers that follow one of the labels at the beginning of a line.
     fn sum_after(&self, labels: &[&str]) -> Option<u64> {
         let after = |line: &str| labels.iter().find_map(|label| ReportLine(line.strip_prefix(label)?).number());
         self.lines().filter_map(after).reduce(u64::saturating_add)
     }
 
-    /// `node --test` and TAP: totals, else the lines of tests.
+    /// Reads a report of `node --test` or TAP: the totals, or otherwise the lines of the tests.
     fn tap(&self) -> Option<u64> {
         if let Some(tests) = self.sum_after(&["# tests ", "ℹ tests "]) {
             let skipped = self.sum_after(&["# skipped ", "ℹ skipped ", "# skip "]).unwrap_or_default();
@@ -116,7 +116,7 @@ impl TestReport {
         Some(self.lines().filter(|line| is_test(line) && !is_skipped(line)).count() as u64)
     }
 
-    /// `Ran 3 tests in 0.1s`, with `OK (skipped=3)`; bun's `Ran 3 tests across 1 files.`
+    /// Reads `Ran 3 tests in 0.1s` with `OK (skipped=3)`, and bun's `Ran 3 tests across 1 files.`
     fn unittest(&self) -> Option<u64> {
         let ran = self
             .lines()
@@ -129,7 +129,7 @@ impl TestReport {
         Some(ran.reduce(u64::saturating_add)?.saturating_sub(skipped.sum()))
     }
 
-    /// Each test binary prints one result. A binary that prints nothing has its own harness, and may have run tests.
+    /// Reads a report of libtest. Each test binary prints one result. A binary that prints none has its own harness and may have run tests.
     fn libtest(&self) -> Option<u64> {
         let results = || self.lines().filter(|line| line.starts_with("test result: "));
         let begun = self.lines().filter(|line| line.starts_with("Running ") || line.starts_with("Doc-tests ")).count();
@@ -143,7 +143,7 @@ impl TestReport {
         (ran > 0 || !is_open).then_some(ran)
     }
 
-    /// A package with tests has a line that begins with `ok`; one without is named too.
+    /// Reads a report of `go test`, which prints one line for each package, including packages without tests.
     fn go(&self) -> Option<u64> {
         let is_package = |line: &&str| {
             let first = line.split('\t').next().unwrap_or_default().trim();
@@ -156,7 +156,7 @@ impl TestReport {
         (ran > 0 || !self.has_gap).then_some(ran)
     }
 
-    /// A task of tests that had none says `NO-SOURCE`, and any other may have run tests.
+    /// Reads a report of Gradle. A test task without tests ends with `NO-SOURCE`; any other test task may have run tests.
     fn gradle(&self) -> Option<u64> {
         let tasks = self.lines().filter_map(|line| line.strip_prefix("> Task :"));
         let mut tests =
@@ -167,23 +167,23 @@ impl TestReport {
     }
 }
 
-/// A line of a report, or a part of one.
+/// A line of a report, or part of one.
 #[derive(Clone, Copy)]
 struct ReportLine<'t>(&'t str);
 
 impl<'t> ReportLine<'t> {
-    /// Returns the last name of a path.
+    /// Returns the last component of a path.
     fn name(self) -> &'t str {
         self.0.rsplit('/').next().unwrap_or(self.0)
     }
 
-    /// A line that says in words that there was nothing to run.
+    /// Returns 0 if the line says that there was no test to run.
     fn nothing(self) -> Option<u64> {
         let Self(line) = self;
         NOTHING.iter().any(|start| line.starts_with(start)).then_some(0)
     }
 
-    /// `Tests: 1 failed, 2 passed, 3 total` of jest and `Tests  2 passed | 1 skipped (3)` of vitest.
+    /// Reads `Tests: 1 failed, 2 passed, 3 total` of jest and `Tests  2 passed | 1 skipped (3)` of vitest.
     fn summary_of_words(self) -> Option<u64> {
         let Self(line) = self;
         let rest = line.strip_prefix("Tests")?;
@@ -198,8 +198,8 @@ impl<'t> ReportLine<'t> {
         is_report.then(|| ran.sum())
     }
 
-    /// `0 passing (1ms)`, `0 runs, 0 assertions, …`, `2 examples, 0 failures, 2 pending`, `0 tests, 0 failures`, `OK (3 tests, 4 assertions)`,
-    /// `ok | 0 passed | 0 failed`.
+    /// Reads lines that begin with a count: `0 passing (1ms)`, `0 runs, 0 assertions, …`, `2 examples, 0 failures, 2 pending`, `0
+    /// tests, 0 failures`, `OK (3 tests, 4 assertions)`, `ok | 0 passed | 0 failed`.
     fn counted_first(self) -> Option<u64> {
         let Self(line) = self;
         let line = line.strip_prefix("OK (").or_else(|| line.strip_prefix("ok | ")).unwrap_or(line);
@@ -225,7 +225,7 @@ impl<'t> ReportLine<'t> {
         }
     }
 
-    /// `=== 2 passed, 1 skipped in 0.01s ===`, `no tests ran in 0.01s`, `3 tests collected in 0.01s`.
+    /// Reads `=== 2 passed, 1 skipped in 0.01s ===`, `no tests ran in 0.01s` and `3 tests collected in 0.01s`.
     fn pytest(self) -> Option<u64> {
         let Self(line) = self;
         const RAN: [&str; 7] = ["passed", "failed", "error", "errors", "xfailed", "xpassed", "subtests"];
@@ -242,8 +242,8 @@ impl<'t> ReportLine<'t> {
         is_report.then(|| ran.sum())
     }
 
-    /// `Tests run: 3, Failures: 0, Errors: 0, Skipped: 3`, `Failed: 0, Passed: 0, Skipped: 1`, `Files=1, Tests=0, …`, and nextest's
-    /// `Summary [0.1s] 0 tests run: 0 passed`.
+    /// Reads lines with labels: `Tests run: 3, Failures: 0, Errors: 0, Skipped: 3`, `Failed: 0, Passed: 0, Skipped: 1`, `Files=1,
+    /// Tests=0, …`, and nextest's `Summary [0.1s] 0 tests run: 0 passed`.
     fn labelled(self) -> Option<u64> {
         let Self(line) = self;
         let after = |label: &str| ReportLine(line.split_once(label)?.1.trim_start()).number();
@@ -264,7 +264,7 @@ impl<'t> ReportLine<'t> {
         }
     }
 
-    /// `3 passed` and `3 passed (4)`: a number and the word after it.
+    /// Reads `3 passed` or `3 passed (4)`: a number and the word after it.
     fn counted(self) -> Option<(u64, &'t str)> {
         let Self(part) = self;
         let (count, rest) = part.trim().split_once(' ')?;
@@ -278,7 +278,7 @@ impl<'t> ReportLine<'t> {
         text[..digits].parse().ok()
     }
 
-    /// Returns the number right before a word; 0 where there is none.
+    /// Returns the number right before a word, or 0 if there is none.
     fn before(self, word: &str) -> u64 {
         let Self(line) = self;
         let count = line.split_once(word).and_then(|(before, _)| before.rsplit(' ').next()?.parse().ok());
@@ -286,7 +286,7 @@ impl<'t> ReportLine<'t> {
     }
 }
 
-/// Returns the text without escape sequences of terminals.
+/// Returns the text without terminal escape sequences.
 fn without_colours(text: &str) -> String {
     let mut parts = text.split("\u{1b}[");
     let first = parts.next().unwrap_or_default().to_owned();

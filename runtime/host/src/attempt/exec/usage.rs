@@ -1,25 +1,25 @@
-//! The most that a command of the attempt used of each bound.
+//! Maximum usage of each bound by any command of the attempt.
 
 use glovebox_jail::exec::Exit;
 
-/// The most that a command used of each bound.
+/// Maximum usage of each bound by any command. `None` if it is unknown or no command has ended.
 #[derive(Debug, Default)]
 pub(crate) struct CommandUsage {
-    /// Wall time of the longest.
+    /// Longest wall time of a command.
     pub(crate) command_ms: Option<u64>,
-    /// Longest kept stream.
+    /// Length of the longest kept stream.
     pub(crate) command_output_bytes: Option<u64>,
-    /// Most processor time.
+    /// Most processor time of a command.
     pub(crate) cpu_ms: Option<u64>,
-    /// Most memory of all its processes together.
+    /// Most memory of a command, with all of its processes.
     pub(crate) command_memory_bytes: Option<u64>,
-    /// Most processes at the same time.
+    /// Most processes of a command at the same time.
     pub(crate) processes: Option<u64>,
-    /// Most open descriptors of a process.
+    /// Most open file descriptors of one process.
     pub(crate) descriptors: Option<u64>,
     /// Length of the largest file that was written.
     pub(crate) file_bytes: Option<u64>,
-    /// Size of the fullest folder for temporary files.
+    /// Most bytes in the folder for temporary files.
     pub(crate) tmp_bytes: Option<u64>,
 }
 

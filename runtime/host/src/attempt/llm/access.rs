@@ -1,7 +1,7 @@
-//! The model of an attempt under its bounds: turns, money, hold-outs and failures. A component and an agent program use the same.
+//! Access to the model of an attempt within its bounds: turns, money, hold-outs and failures. Components and agent programs both use it.
 //!
-//! Both reserve money before a request and book it after, have both sides of the conversation searched for hold-outs, and stop at the first
-//! final failure.
+//! Both reserve money before a request and settle it afterwards. Both directions of the conversation are searched for hold-outs. After
+//! the first final failure, the model is not asked again.
 
 use super::conversation::{Conversation, ConversationSetting};
 use super::convert;
@@ -16,43 +16,43 @@ use glovebox_record::session;
 use glovebox_record::spend::{Money, Spend};
 use glovebox_record::{Failure, FailureCode, LimitName, Refusal, Status, SteeringDelivery, Tokens};
 
-/// Answers in a row with tool calls that cannot be read, after which the stage fails.
+/// Number of successive answers with unreadable tool calls after which the stage fails.
 const INVALID_CALLS_MAX: u32 = 3;
 
-/// The model of an attempt with its limits: the conversation, its cost, and the failure after which the model is not asked again.
+/// The model of an attempt and its limits: the conversation, the cost, and the failure after which the model is not asked again.
 #[derive(Debug, Default)]
 pub(crate) struct ModelAccess {
     pub(super) model: Option<Model>,
     /// The conversation.
     pub(crate) conversation: Conversation,
-    /// Turns the model answered.
+    /// Number of turns that the model has answered.
     pub(crate) turns: u32,
-    /// Requests of a program that have no answer yet.
+    /// Number of an agent program's requests that have no answer yet.
     pub(crate) waiting: u32,
-    /// Tokens of these turns.
+    /// Tokens of the answered turns.
     pub(crate) tokens: Tokens,
-    /// Cost of these turns.
+    /// Cost of the answered turns.
     pub(crate) cost: Money,
-    /// True if some of both is estimated.
+    /// True if tokens or cost are partly estimated.
     pub(crate) is_estimated: bool,
     /// The budget failure that stopped the last request.
     pub(crate) overspent: Option<Failure>,
-    /// Turns that asked for tools.
+    /// Number of turns whose answers called tools.
     pub(crate) tool_rounds: u32,
-    /// True if the last explicitly declared outcome is a success.
+    /// True if the last declared outcome is a success.
     pub(crate) declared_success: bool,
-    /// The bound a request was refused for.
+    /// The limit because of which a request was refused.
     pub(crate) limit_hit: Option<LimitName>,
-    /// Why the last request was not answered.
+    /// Why the last request has no answer.
     failed: Option<ModelError>,
     pub(super) repeats: Repeats,
-    /// The last answer, held against the schema of the stage.
+    /// The last final answer, checked against the schema of the stage.
     pub(super) object: ObjectCheck,
-    /// Answers in a row that called a tool with arguments that cannot be read.
+    /// Number of successive answers with unreadable arguments of a tool call.
     invalid_calls: u32,
-    /// The model, as its provider named it in the last answer.
+    /// The model that answered last, as its provider names it.
     pub(crate) answered_by: Option<ModelId>,
-    /// The side on which a hold-out was found. After that no request is sent.
+    /// The side on which a hold-out was found. No request is sent after that.
     pub(crate) leaked: Option<Side>,
 }
 
@@ -79,7 +79,7 @@ impl ModelAccess {
         if self.leaked.is_some() { Vec::new() } else { transcript }
     }
 
-    /// Returns the failure of the model behind an attempt that failed, or that must fail.
+    /// Returns the failure of the model if the attempt has failed, or if the failure must fail the attempt.
     pub(crate) fn failure_of_model(&self, has_failed: bool) -> Option<Failure> {
         let error = self.failed.as_ref()?;
         let class = match error.kind {
@@ -88,7 +88,7 @@ impl ModelAccess {
         };
         let code = match error.kind {
             ErrorKind::ScriptExhausted => FailureCode::SCRIPT_EXHAUSTED,
-            // These two have their own records.
+            // These errors are recorded elsewhere.
             ErrorKind::Canceled | ErrorKind::LimitExceeded | ErrorKind::BudgetExceeded => return None,
             ErrorKind::QuotaExceeded => FailureCode::PROVIDER_QUOTA,
             ErrorKind::Loop => "agent/loop".into(),
@@ -102,14 +102,14 @@ impl ModelAccess {
         self.failed.as_ref().filter(|error| is_final(error.kind))
     }
 
-    /// Keeps why the model did not answer, until it does. The first failure that ends the stage stays.
+    /// Keeps the error of the last request until the model answers again. The first error that fails the stage is never replaced.
     pub(crate) fn fail(&mut self, error: ModelError) {
         if self.final_failure().is_none() {
             self.failed = Some(error);
         }
     }
 
-    /// The model has answered again.
+    /// Clears the error of the last request, because the model has answered again.
     pub(crate) fn succeed(&mut self) {
         if self.final_failure().is_none() {
             self.failed = None;
@@ -125,7 +125,7 @@ impl ModelAccess {
         account.settle(reserved, Spend::new(paid.tokens(), cost));
     }
 
-    /// Counts the cost of answers that an interrupted attempt got and that this attempt did not use.
+    /// Counts the cost of stored answers of an interrupted attempt that this attempt did not use.
     pub(crate) fn close(&mut self) {
         let Some(model) = &self.model else { return };
         let (paid, account) = (self.conversation.close(), model.account().cloned());
@@ -158,7 +158,7 @@ impl ModelAccess {
         self.model.as_ref()
     }
 
-    /// Reserves the most that a request may cost.
+    /// Reserves the maximum cost of a request.
     pub(crate) fn reserve(&mut self, most: Usage) -> Result<Option<Spend>, ModelError> {
         let account = self.model.as_ref().and_then(Model::account);
         account.map(|account| account.reserve(most)).transpose().map_err(|failure| {
@@ -168,7 +168,7 @@ impl ModelAccess {
         })
     }
 
-    /// Books the cost of a request.
+    /// Settles the cost of a request.
     pub(crate) fn book_paid(&mut self, paid: Usage, reserved: Option<Spend>) {
         let account = self.model.as_ref().and_then(Model::account).cloned();
         self.book(paid, account.zip(reserved));
@@ -179,7 +179,7 @@ impl ModelAccess {
         self.conversation.store_for_program(sent, answer, line);
     }
 
-    /// Looks at an answer: calls that cannot be read, a model in a circle, a declared outcome.
+    /// Updates the state after an answer to an agent program: tool calls, unreadable arguments and a declared outcome.
     pub(crate) fn note_answer(&mut self, answer: &Answer) -> Result<(), ModelError> {
         self.tool_rounds += u32::from(answer.tool_calls().next().is_some());
         self.note_invalid(answer)?;
@@ -188,7 +188,7 @@ impl ModelAccess {
         Ok(())
     }
 
-    /// A model that cannot write arguments would go on for ever.
+    /// Counts successive answers with unreadable arguments. A model that cannot write arguments would otherwise never end.
     pub(super) fn note_invalid(&mut self, answer: &Answer) -> Result<(), ModelError> {
         self.invalid_calls = if convert::has_invalid_call(answer) { self.invalid_calls + 1 } else { 0 };
         if self.invalid_calls < INVALID_CALLS_MAX {
@@ -199,7 +199,7 @@ impl ModelAccess {
         Err(ModelError::new(ErrorKind::InvalidToolCall, message))
     }
 
-    /// Checks texts for hold-outs. The error does not name the place of the match in the hold-outs.
+    /// Checks texts for hold-outs. The error does not say which part of a hold-out was found.
     pub(crate) fn check_leak<'t>(
         &mut self,
         guard: Option<&TextGuard>,
@@ -210,7 +210,7 @@ impl ModelAccess {
         self.check_found(guard, side, |guard| guard.first(texts()), refuse)
     }
 
-    /// As [`check_leak`](Self::check_leak), for a hold-out that the guard has found in any content.
+    /// As [`check_leak`](Self::check_leak), for content of any kind: `find` returns the place of the hold-out.
     pub(super) fn check_found(
         &mut self,
         guard: Option<&TextGuard>,
@@ -234,7 +234,7 @@ impl ModelAccess {
     }
 }
 
-/// Returns true for a failure after which the model is not asked again: the stage has failed.
+/// Returns true for a failure that fails the stage. The model is not asked again after it.
 pub(super) fn is_final(kind: ErrorKind) -> bool {
     matches!(
         kind,
@@ -249,7 +249,7 @@ pub(super) fn is_final(kind: ErrorKind) -> bool {
 const LEAK_HELP: &str =
     "no grant allows it; to show a builder the hold-outs, set `codex.allow_read_scenarios=true` on its node";
 
-/// A side of a conversation with the model.
+/// A direction of a conversation with a model or a tool server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Side {
     /// A question of the guest.
@@ -263,7 +263,7 @@ pub(crate) enum Side {
 }
 
 impl Side {
-    /// Returns the refused action.
+    /// Returns the action that is refused after a leak.
     pub(crate) fn act(self) -> &'static str {
         match self {
             Self::Prompt | Self::Response => "tell the model",
@@ -271,7 +271,7 @@ impl Side {
         }
     }
 
-    /// Returns the reason of an attempt that ends because of a hold-out in its conversation; quotes nothing.
+    /// Returns why the attempt ends after a hold-out was found. The text does not quote the hold-out.
     pub(crate) fn leak_reason(self) -> &'static str {
         match self {
             Self::Prompt => "holdout_leak: the prompt contains text of a hold-out scenario",

@@ -1,7 +1,7 @@
 //! The conversation of an attempt with its model, in memory and on disk.
 //!
-//! It knows nothing of bounds, money and hold-outs: the caller checks a question before this module gets it, and an answer before this module
-//! stores it.
+//! This module does not know bounds, money or hold-outs. The caller checks a question before it is passed to this module, and an
+//! answer before it is stored.
 
 mod exchange_log;
 mod steering_places;
@@ -27,36 +27,36 @@ use steering_places::SteeringPlaces;
 use thread::Thread;
 use transcript::{TurnSource, without_bytes};
 
-/// Bytes of a transcript of one attempt from which on the bytes of exchanges are left out.
+/// Length of a transcript, in bytes, above which the raw bytes of exchanges are left out.
 const EXCHANGED_BYTES_MAX: usize = 12 << 20;
-/// Maximum number of bytes of it; later turns are not part of it.
+/// Maximum length of a transcript, in bytes. Later turns are left out.
 const TRANSCRIPT_BYTES_MAX: usize = 16 << 20;
 
-/// Storage of a conversation. By default only the transcript outlives the attempt.
+/// How a conversation is stored. By default only the transcript outlives the attempt.
 #[derive(Debug, Default)]
 pub struct ConversationSetting {
-    /// True if the report is to contain the last question and its answer.
+    /// True if the report contains the last question and its answer.
     pub keeps_messages: bool,
-    /// The log from which a repeated attempt gets its answers, for a model of a provider.
+    /// The log from which a repeated attempt gets its answers. It is used only if a provider answers.
     pub exchanges: Option<ExchangeLog>,
     /// Steering messages for the attempt.
     pub steering: Steering,
 }
 
-/// The conversation of an attempt with its model, and those of its subagents.
+/// The conversation of an attempt with its model, and the conversations of its subagents.
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
-    /// The messages so far, by who asks; the stage itself is none.
+    /// The messages so far, by subagent. The key of the stage's own conversation is `None`.
     threads: BTreeMap<Option<AgentId>, Thread>,
-    /// The last question of the stage and its answer, if they are kept.
+    /// The last question of the stage and its answer, if messages are kept.
     messages: Vec<session::Message>,
     keeps_messages: bool,
-    /// One line of JSON for each turn.
+    /// The transcript: one line of JSON for each turn.
     transcript: Vec<u8>,
-    /// The same on disk, before the component gets an answer.
+    /// The log on disk, written before the component gets an answer.
     exchanges: Option<ExchangeLog>,
     steering: Steering,
-    /// Positions of steering messages.
+    /// Places of the steering messages in the conversation.
     places: SteeringPlaces,
 }
 
@@ -64,18 +64,18 @@ pub(crate) struct Conversation {
 pub(super) struct Turn {
     /// The answer, or why there is none.
     pub(super) answered: Result<Answer, ModelError>,
-    /// Its cost: the answer, failed tries, and unused answers of an earlier attempt.
+    /// Cost of the answer, of failed tries, and of an earlier attempt's answers that were not used.
     pub(super) paid: Usage,
-    /// True if some of that is estimated.
+    /// True if part of the cost is estimated.
     pub(super) is_estimated: bool,
-    /// Its line of the transcript.
+    /// Line of the turn in the transcript.
     pub(super) line: Vec<u8>,
-    /// The exchange to store once the answer was checked.
+    /// The exchange to store after the answer was checked.
     pub(super) exchange: Option<Box<StoredExchange>>,
 }
 
 impl Conversation {
-    /// Begins a conversation. Only answers of a provider are logged.
+    /// Begins a conversation. Only answers of a provider are written to the log.
     pub(super) fn new(setting: ConversationSetting, provider: Option<Provider>) -> Self {
         let ConversationSetting { keeps_messages, exchanges, steering } = setting;
         let exchanges = exchanges.filter(|_| provider == Some(Provider::Live));
@@ -83,7 +83,7 @@ impl Conversation {
         Self { keeps_messages, exchanges, steering, ..Self::default() }
     }
 
-    /// Asks the model, unless an earlier attempt asked the same and was answered.
+    /// Asks the model, unless the log has the answer of an earlier attempt to the same question.
     pub(super) fn turn(&mut self, model: &mut Model, request: &chat::Request, options: AskOptions<'_>) -> Turn {
         let repeated = self.threads.entry(request.agent.clone()).or_default().ask(&request.messages);
         let stored = self.stored(model, request);
@@ -134,7 +134,7 @@ impl Conversation {
         Turn { answered, paid, is_estimated, line, exchange }
     }
 
-    /// Stores an exchange that was checked. One that cannot be stored is paid for again if the attempt is cut off.
+    /// Stores a checked exchange. If it cannot be stored and the attempt is interrupted, the answer must be paid for again.
     pub(super) fn store(&mut self, exchange: Box<StoredExchange>) {
         if let Some(exchanges) = &mut self.exchanges
             && let Err(error) = exchanges.keep(exchange)
@@ -149,12 +149,12 @@ impl Conversation {
         self.store(StoredExchange::for_program(sent, answer, line));
     }
 
-    /// Drops stored exchanges that a repeated attempt did not ask again. Returns their cost.
+    /// Drops the stored exchanges that this attempt did not repeat, and returns their cost.
     pub(super) fn close(&mut self) -> Usage {
         self.exchanges.as_mut().map(ExchangeLog::close).unwrap_or_default()
     }
 
-    /// Adds a line to the transcript, as long as there is room for it.
+    /// Adds a line to the transcript if it fits.
     pub(crate) fn add_line(&mut self, line: Vec<u8>) {
         let is_short = self.transcript.len() + line.len() <= EXCHANGED_BYTES_MAX;
         let line = if is_short { Some(line) } else { without_bytes(&line) };
@@ -164,7 +164,7 @@ impl Conversation {
         }
     }
 
-    /// Adds steering messages to a question of the stage; `turn` is the turn that the question begins.
+    /// Adds steering messages to a question of the stage. `turn` is the turn that begins with the question.
     pub(super) fn steer(&mut self, request: &mut Request, turn: u32) {
         let all = self.steering.all();
         let before = self.exchanges.as_ref().and_then(ExchangeLog::steered);
@@ -179,8 +179,8 @@ impl Conversation {
         self.places.deliveries(&self.steering.all(), turns)
     }
 
-    /// Keeps the messages of a request in the place of those before, with its answer. A request that was refused has none: then its results
-    /// of tools are still worth keeping.
+    /// Replaces the kept messages by those of a request and its answer. A refused request has no answer, but its tool results are
+    /// still kept.
     pub(super) fn keep_messages(&mut self, asked: Vec<Message>, answer: Option<&Message>) {
         if self.keeps_messages {
             self.messages = asked.into_iter().chain(answer.cloned()).map(into_record).collect();
@@ -196,19 +196,19 @@ impl Conversation {
         }
     }
 
-    /// Returns the messages that are kept, without images.
+    /// Takes the kept messages, without images.
     pub(super) fn take_messages(&mut self) -> Vec<session::Message> {
         std::mem::take(&mut self.messages).into_iter().map(without_images).collect()
     }
 
-    /// Returns the transcript.
+    /// Takes the transcript.
     pub(super) fn take_transcript(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.transcript)
     }
 }
 
 impl Turn {
-    /// Creates the turn of an earlier attempt. A cost that is already in a record is not counted again.
+    /// Creates a turn from an earlier attempt's exchange. A cost that is already in a record is not counted again.
     fn from_stored(stored: StoredExchange) -> Self {
         let StoredExchange { answer, too_long, late, lost, transcript, is_booked, .. } = stored;
         let is_estimated = answer.is_estimated || lost != Usage::default();

@@ -1,6 +1,6 @@
-//! Conversion between a guest's requests and the model's: checks and reads requests, writes answers.
+//! Converts between the contract's requests and answers and those of `glovebox_models`, and checks requests.
 //!
-//! Pure. Types of the guest become types of the record here, and nowhere else.
+//! Pure. Only this module converts types of the guest to types of the record.
 
 use super::model::Provider;
 use crate::bindings::chat::{Message, Part, Usage};
@@ -11,12 +11,12 @@ use glovebox_record::session;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Returns an error as a guest gets it.
+/// Converts an error to the contract's type.
 pub(super) fn guest_error(error: &ModelError) -> Error {
     Error { kind: error.kind.to_string(), message: error.to_string(), retryable: error.is_retried() }
 }
 
-/// Returns a request in the record's words.
+/// Converts a request to the type that adapters of providers read.
 pub(super) fn question(request: &Request) -> chat::Request {
     let tool = |tool: &crate::bindings::chat::ToolDef| Tool {
         name: tool.name.to_owned(),
@@ -33,26 +33,27 @@ pub(super) fn question(request: &Request) -> chat::Request {
     }
 }
 
-/// Returns the subagent that asks.
+/// Returns the subagent that asks, or `None` for the stage itself.
 pub(super) fn agent(request: &Request) -> Option<AgentId> {
     request.options.iter().find(|(name, _)| name == AGENT).and_then(|(_, value)| AgentId::parse(value))
 }
 
-/// Returns the time limit of an optional request. Its answer is not the stage's, and the stage continues without it.
+/// Returns the time limit of an optional request, or `None` for a required one. The answer to an optional request is not the stage's,
+/// and the stage continues without it.
 pub(super) fn within(request: &Request) -> Option<Duration> {
     let named = request.options.iter().find(|(name, _)| name == ANSWER_WITHIN);
     named.and_then(|(_, value)| value.parse().ok()).map(Duration::from_secs)
 }
 
-/// The option that bounds an answer, in seconds.
+/// Option with the time limit of an optional request, in seconds.
 const ANSWER_WITHIN: &str = "answer-within";
-/// Maximum number of seconds of it.
+/// Maximum of [`ANSWER_WITHIN`], in seconds.
 const ANSWER_SECONDS_MAX: u64 = 3600;
 
-/// The option that names a subagent, which has its own conversation.
+/// Option that names a subagent. Each subagent has its own conversation.
 const AGENT: &str = "agent";
 
-/// Returns a message in the record's words.
+/// Converts a message to the type of the record.
 pub(super) fn recorded(message: &Message) -> session::Message {
     let part = |part: &Part| session::MessagePart {
         kind: part.kind.to_owned(),
@@ -62,13 +63,13 @@ pub(super) fn recorded(message: &Message) -> session::Message {
     session::Message { role: message.role.to_owned(), parts: message.parts.iter().map(part).collect() }
 }
 
-/// Returns the same without a copy.
+/// As [`recorded`], but without a copy.
 pub(super) fn into_record(message: Message) -> session::Message {
     let part = |part: Part| session::MessagePart { kind: part.kind, text: part.text, fields: part.fields };
     session::Message { role: message.role, parts: message.parts.into_iter().map(part).collect() }
 }
 
-/// Returns the tuning of a request that was checked.
+/// Returns the tuning options of a checked request.
 fn settings(request: &Request) -> Settings {
     let mut settings = Settings::default();
     for (name, value) in &request.options {
@@ -83,7 +84,7 @@ fn settings(request: &Request) -> Settings {
     settings
 }
 
-/// Returns every text of a request that a guest can choose. The texts of its parts follow each other, as the model reads them.
+/// Returns every text of a request that a guest can choose. The texts of the parts are in the order in which the model reads them.
 pub(super) fn asked_texts(request: &Request) -> Vec<&str> {
     let parts = || request.messages.iter().flat_map(|message| &message.parts);
     let fields = parts().flat_map(|part| &part.fields).flat_map(|(name, value)| [name.as_str(), value.as_str()]);
@@ -91,16 +92,16 @@ pub(super) fn asked_texts(request: &Request) -> Vec<&str> {
     parts().map(|part| part.text.as_str()).chain(fields).chain(tools).collect()
 }
 
-/// Returns every text of an answer. The texts of its parts follow each other.
+/// Returns every text of an answer. The texts of the parts are in their order.
 pub(crate) fn answered_texts(answer: &Answer) -> Vec<&str> {
     let fields = answer.parts.iter().flat_map(|part| &part.fields).map(|(_, value)| value.as_str());
     answer.parts.iter().map(|part| part.text.as_str()).chain(fields).collect()
 }
 
-/// The field of a call that cannot be made.
+/// Field of a tool call that must not be executed.
 const PROBLEM: &str = "problem";
 
-/// Returns the problem of a tool call that cannot be made.
+/// Returns why a tool call cannot be executed, or `None` if it can.
 fn problem(call: &session::MessagePart, request: &Request) -> Option<String> {
     let name = FieldName::Name.value_in(call);
     if !request.tools.iter().any(|tool| tool.name == name) {
@@ -112,20 +113,20 @@ fn problem(call: &session::MessagePart, request: &Request) -> Option<String> {
     (!is_object).then(|| format!("the arguments of `{name}` are not a JSON object"))
 }
 
-/// Returns true if an answer calls a tool with arguments that cannot be read.
+/// Returns true if an answer calls a tool with unreadable arguments.
 pub(super) fn has_invalid_call(answer: &Answer) -> bool {
     let is_object = |text: &str| serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).is_ok();
     answer.tool_calls().any(|call| !is_object(&call.text))
 }
 
-/// Marks every call of an answer as one that cannot be made.
+/// Marks every tool call of an answer as one that must not be executed.
 pub(super) fn add_problem(answer: &mut Answer, problem: &str) {
     for call in answer.parts.iter_mut().filter(|part| part.kind == TOOL_CALL) {
         call.fields.push((PROBLEM.to_owned(), problem.to_owned()));
     }
 }
 
-/// Returns an answer as a guest gets it.
+/// Converts an answer to the contract's type.
 pub(super) fn response(answer: Answer, provider: Provider, request: &Request) -> Response {
     let part = |part: session::MessagePart| {
         let has_problem = part.fields.iter().any(|(name, _)| name == PROBLEM);
@@ -151,7 +152,7 @@ pub(super) fn response(answer: Answer, provider: Provider, request: &Request) ->
     }
 }
 
-/// Returns an answer in pieces.
+/// Returns an answer as the events of a stream.
 pub(super) fn streamed(response: Response) -> VecDeque<Event> {
     let event = |kind: &str, text: String, part, response| Event { kind: kind.to_owned(), text, part, response };
     let mut events = VecDeque::new();
@@ -166,7 +167,7 @@ pub(super) fn streamed(response: Response) -> VecDeque<Event> {
     events
 }
 
-/// Checks a request before anything is asked.
+/// Checks a request before the model is asked.
 pub(super) fn check(request: &Request) -> Result<(), ModelError> {
     let invalid = |problem: String| Err(ModelError::new(ErrorKind::InvalidRequest, problem));
     for option in &request.options {
@@ -187,7 +188,7 @@ pub(super) fn check(request: &Request) -> Result<(), ModelError> {
     }
 }
 
-/// Checks one tuning option. For a wrong value, returns a description of the expected one.
+/// Checks one tuning option. If the value is wrong, returns a description of the expected value.
 fn problem_of((name, value): &(String, String)) -> Option<&'static str> {
     let within = |low: f64, high: f64| value.parse::<f64>().is_ok_and(|number| (low..=high).contains(&number));
     let (good, expected) = match name.as_str() {
@@ -208,7 +209,7 @@ fn problem_of((name, value): &(String, String)) -> Option<&'static str> {
     (!good).then_some(expected)
 }
 
-/// Returns bytes of a request from a guest.
+/// Returns the length of a guest's request, in bytes.
 pub(super) fn request_bytes(request: &Request) -> usize {
     let parts = request.messages.iter().flat_map(|message| &message.parts);
     let of_part = |part: &Part| part.text.len() + part.fields.iter().map(|(_, value)| value.len()).sum::<usize>();

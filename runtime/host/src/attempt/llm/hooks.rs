@@ -1,8 +1,8 @@
-//! Hooks around the tool calls of a model (spec §9.7): the author's commands, in their own sandbox.
+//! Hooks around the tool calls of a model (spec §9.7): commands of the pipeline's author in their own sandbox.
 //!
-//! A hook judges a tool call of the model. The pre hooks of an answer run before the component gets it; for a refused call the component
-//! gets the reason instead of the arguments. A post hook runs when the component hands the call's result back. A call passes only with
-//! exit code 0 of its pre hook. Actions of a component without a call have no hook: only its grants bound them.
+//! The pre hook runs for each call of an answer before the component gets the answer. It allows a call only with exit code 0. For a
+//! refused call, the component gets the reason instead of the arguments. The post hook runs when the component returns the call's
+//! result to the model. Hooks exist only for the model's tool calls; other actions of a component are bounded only by its grants.
 
 use crate::attempt::Attempt;
 use crate::attempt::exec::shorten;
@@ -23,23 +23,23 @@ use std::sync::Arc;
 use std::time::Duration;
 use wasmtime::{Error, Result};
 
-/// Longest time of one hook.
+/// Maximum wall time of one hook.
 const TIME_MAX: Duration = Duration::from_secs(60);
-/// Maximum number of bytes of a hook's output that the model and the stage's log get.
+/// Maximum number of bytes of a hook's output that are passed to the model and to the stage's log.
 const OUTPUT_BYTES_MAX: usize = 2 << 10;
-/// Maximum length of a name of a tool in a receipt and in a hook's environment, in characters: the component chooses it.
+/// Maximum length of a tool's name in a receipt and in a hook's environment, in characters. The component chooses the name.
 const TOOL_CHARS_MAX: usize = 64;
 
-/// The hooks around the tool calls of this attempt's model, and where they run; none of it comes from the guest.
+/// The hooks around the tool calls of an attempt's model, and their jail. None of it comes from the guest.
 #[derive(Debug, Clone)]
 pub struct HookSetting {
-    /// Runs before each call; another exit code than 0 refuses the call.
+    /// Command that runs before each call. Any exit code other than 0 refuses the call.
     pub pre: Option<Program>,
-    /// Runs after each call.
+    /// Command that runs after each call.
     pub post: Option<Program>,
-    /// Their jail, which shares nothing with that of the stage's commands; opened for the first hook.
+    /// Jail of the hooks, opened for the first hook. It shares nothing with the jail of the stage's commands.
     pub jail: Arc<LazyJail>,
-    /// Working directory.
+    /// Working directory of the hooks.
     pub workdir: ScopePath,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Hooks {
     open: Vec<OpenCall>,
 }
 
-/// Facts about the attempt for each hook.
+/// Facts about the attempt that each hook gets.
 #[derive(Debug)]
 struct HookContext {
     setting: HookSetting,
@@ -58,10 +58,10 @@ struct HookContext {
     attempt: glovebox_record::Attempt,
 }
 
-/// A call that the model asked for and that has no result yet.
+/// A tool call of the model that has no result yet.
 #[derive(Debug)]
 struct OpenCall {
-    /// The subagent that asked for it.
+    /// The subagent whose model made the call; `None` for the stage itself.
     agent: Option<AgentId>,
     id: String,
     name: String,
@@ -75,16 +75,16 @@ impl Hooks {
     }
 }
 
-/// The exit of a hook, or the reason why it did not run.
+/// The exit of a hook, or why it could not run.
 type HookExit = std::result::Result<Exit, String>;
 
 impl Attempt {
-    /// Runs the pre hook of each call in an answer, before the component sees any of them.
+    /// Runs the pre hook for each call in an answer, before the component sees any of them.
     pub(super) fn before_calls(&mut self, answer: &mut Message, agent: Option<AgentId>) -> Result<()> {
         let Some(context) = self.llm.hooks.context.as_ref().map(Arc::clone) else { return Ok(()) };
-        // The stage's own call of a subagent stays open while that works.
+        // While a subagent works, the stage's own call that started it stays open.
         self.llm.hooks.open.retain(|call| call.agent != agent);
-        // The host found a problem in the others, so no component takes them for a call.
+        // The host has already marked the other calls with a problem, so that no component executes them.
         let calls = answer.parts.iter_mut().filter(|part| part.kind == "tool-call" && field(part, "problem").is_none());
         for part in calls {
             let call = OpenCall::new(part, agent.clone());
@@ -93,7 +93,7 @@ impl Attempt {
                 None => None,
             };
             match refused {
-                // The arguments do not reach the component, so it cannot execute the call by mistake.
+                // The component does not get the arguments, so it cannot execute the call by mistake.
                 Some(problem) => {
                     "{}".clone_into(&mut part.text);
                     part.fields.push(("problem".to_owned(), problem));
@@ -104,7 +104,7 @@ impl Attempt {
         Ok(())
     }
 
-    /// Runs the post hook of each call whose result the component hands back, once.
+    /// Runs the post hook once for each call whose result the component returns.
     pub(super) fn after_calls(&mut self, request: &Request, agent: Option<&AgentId>) -> Result<()> {
         let Some(context) = self.llm.hooks.context.as_ref().map(Arc::clone) else { return Ok(()) };
         let Some(hook) = &context.setting.post else { return Ok(()) };
@@ -123,7 +123,7 @@ impl Attempt {
         Ok(())
     }
 
-    /// Returns why a call is refused; none when its pre hook let it pass.
+    /// Returns why a call is refused, or `None` if the pre hook allows it.
     fn refused(&mut self, context: &Arc<HookContext>, hook: &Program, call: &OpenCall) -> Result<Option<String>> {
         let ended = self.run_hook(context, hook, call, None)?;
         let Some(problem) = self.problem_of(HookKind::Pre, &ended) else { return Ok(None) };
@@ -133,7 +133,7 @@ impl Attempt {
         Ok(Some(answer))
     }
 
-    /// A line of the stage's log, which the component can neither forge nor flood: there is at most one for each hook.
+    /// Adds a line to the stage's log. The component cannot forge it or add too many, because there is at most one line for each hook.
     fn note_hook(&mut self, call: &OpenCall, message: String) {
         let tool = call.tool();
         let fields = [("tool", tool.as_str()), ("call", call.id.as_str())];
@@ -142,7 +142,7 @@ impl Attempt {
         self.note(line);
     }
 
-    /// Runs a hook, and leaves a receipt.
+    /// Runs a hook and records its receipt.
     fn run_hook(
         &mut self,
         context: &HookContext,
@@ -187,7 +187,7 @@ impl Attempt {
         }
     }
 
-    /// Returns the message for a hook that did not end with code 0.
+    /// Returns the problem of a hook that did not exit with code 0, or `None` if it did.
     fn problem_of(&self, kind: HookKind, ended: &HookExit) -> Option<String> {
         let exit = match ended {
             Err(reason) => return Some(format!("`tool_hooks.{kind}` could not run: {reason}")),
@@ -206,7 +206,7 @@ impl Attempt {
     }
 }
 
-/// Returns the bound on the time of a hook: its own, or that of every command of the stage.
+/// Returns the time limit of a hook: [`TIME_MAX`], or the limit of every command of the stage if that is lower.
 fn longest(command_ms: u64) -> String {
     match Duration::from_millis(command_ms) < TIME_MAX {
         true => format!("`limits.command_ms` ({command_ms} ms)"),
@@ -255,7 +255,7 @@ impl OpenCall {
         Self { agent, id: of("id"), name: of("name"), arguments: part.text.clone() }
     }
 
-    /// Returns the tool's name, cut and without characters that deceive.
+    /// Returns the name of the tool, cut and without deceptive characters.
     fn tool(&self) -> String {
         escaped(&self.name).chars().take(TOOL_CHARS_MAX).collect()
     }
@@ -265,7 +265,7 @@ fn field<'p>(part: &'p Part, name: &str) -> Option<&'p str> {
     part.fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
 }
 
-/// Returns the beginning of a stream's text.
+/// Returns the beginning of a stream as text.
 fn stream_text(stream: &CapturedOutput) -> String {
     let bytes: Vec<u8> = stream.head.iter().chain(&stream.tail).copied().take(OUTPUT_BYTES_MAX).collect();
     String::from_utf8_lossy(&bytes).trim().to_owned()

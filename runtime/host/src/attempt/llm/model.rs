@@ -1,8 +1,8 @@
-//! The model bound to one attempt of one node. It answers turns.
+//! The model that is bound to one attempt of a node. It answers the turns.
 //!
-//! Three kinds never leave the machine: a script, the answers of the node's `test.*` attributes, and the specification's simulated
-//! answer. The fourth asks a provider. This module refuses to know the guest and the conversation: counting, limits and grants are the
-//! caller's.
+//! Three kinds of model work without a provider: a script, the answers of the node's `test.*` attributes, and the specification's
+//! simulated answer. The fourth kind asks a provider. This module knows neither the guest nor the conversation. The caller is
+//! responsible for counting, limits and grants.
 
 mod attributes;
 mod guard;
@@ -34,11 +34,11 @@ use std::sync::Arc;
 pub struct Model {
     kind: ModelKind,
     node: NodeId,
-    /// Turns that finished attempts of this node have used; the next one to answer counts from 0.
+    /// Index of the next turn in the script. Turns of the node's finished attempts count.
     position: u32,
     guard: Option<TextGuard>,
     account: Option<Account>,
-    /// The schema of its last answer, and the name of the object in the context.
+    /// The schema of the stage's final answer, and the name of the object in the context.
     schema: Option<(Arc<Schema>, String)>,
 }
 
@@ -50,7 +50,7 @@ enum ModelKind {
     Simulated,
 }
 
-/// The source of the answers.
+/// The source of a model's answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Provider {
     /// A script.
@@ -64,7 +64,7 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// Returns the word in records and in `llm.info`.
+    /// Returns the name in records and in `llm.info`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Scripted => "scripted",
@@ -75,51 +75,51 @@ impl Provider {
     }
 }
 
-/// An outcome as a model declares it; reaches the guest as a part of kind `outcome`.
+/// An outcome that a model declares. The guest gets it as a part of kind `outcome`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeclaredOutcome {
     /// Status of the stage.
     pub status: Status,
-    /// Hint for edge selection.
+    /// Label of the edge that the run should follow.
     #[serde(default)]
     pub preferred_label: String,
-    /// Hint for edge selection.
+    /// Ids of the nodes that the run should continue with.
     #[serde(default)]
     pub suggested_next_ids: Vec<String>,
-    /// Keys for the pipeline's context.
+    /// Updates of the pipeline's context.
     #[serde(default)]
     pub context_updates: BTreeMap<String, Value>,
-    /// For people.
+    /// Notes for people.
     #[serde(default)]
     pub notes: String,
-    /// Why it failed.
+    /// Why the stage failed.
     #[serde(default)]
     pub failure_reason: String,
 }
 
 impl DeclaredOutcome {
-    /// Returns the part of an answer that declares it.
+    /// Returns the part of an answer that contains this outcome.
     pub(crate) fn part(&self) -> MessagePart {
         let text = serde_json::to_string(self).unwrap_or_default();
         MessagePart { kind: OUTCOME.to_owned(), text, fields: Vec::new() }
     }
 }
 
-/// Returns true for the outcome of a stage for which another model answered than the one that was asked.
+/// Returns true if the stage failed because another model answered than the one that was asked.
 pub fn is_of_another_model(outcome: &Outcome) -> bool {
     let code = format!("provider/{}", ErrorKind::PinViolation);
     outcome.failure.as_ref().is_some_and(|failure| failure.code.as_str() == code)
 }
 
-/// The kind of a part that declares an outcome.
+/// Kind of the part that contains a declared outcome.
 pub(crate) const OUTCOME: &str = "outcome";
 
 impl Model {
-    /// Binds a node to its model: a script that mentions the node, else its `test.*` attributes, else the script (which
-    /// will run dry and say so), else the simulated answer.
+    /// Chooses the model of a node: a script that mentions the node, or else the node's `test.*` attributes, or else the script (whose
+    /// turns are then used up, which is an error), or else the simulated answer.
     ///
-    /// `turns_used` is the sum over the node's finished attempts, `finished_attempts` their number.
+    /// `turns_used` is the number of turns of the node's finished attempts, and `finished_attempts` the number of these attempts.
     pub fn bind(
         node: &NodeId,
         attributes: &[(String, String)],
@@ -137,13 +137,13 @@ impl Model {
         Ok(Model { kind, node: node.clone(), position: turns_used, guard: None, account: None, schema: None })
     }
 
-    /// Sets the guard of every text to and from the model. A text with a hold-out fails the attempt, class scope, code
-    /// `holdout/leak`.
+    /// Sets the guard that checks every text to and from the model. A text with a hold-out fails the attempt with class `scope` and
+    /// code `holdout/leak`.
     pub fn guarded(self, guard: TextGuard) -> Self {
         Model { guard: Some(guard), ..self }
     }
 
-    /// Asks a provider, unless a script answers. The node's `test.*` attributes are for runs without a model.
+    /// Asks a provider, unless a script answers. The node's `test.*` attributes apply only to runs without a provider.
     pub fn or_live(self, live: Live) -> Self {
         let kind = match self.kind {
             ModelKind::Simulated | ModelKind::Tested(_) => ModelKind::Live(live),
@@ -152,17 +152,17 @@ impl Model {
         Model { kind, ..self }
     }
 
-    /// Sets the account for its cost. Without one its cost is not limited.
+    /// Sets the account that its cost is booked to. Without an account, the cost is not limited.
     pub fn charged_to(self, account: Account) -> Self {
         Model { account: Some(account), ..self }
     }
 
-    /// Has its last answer match a schema; the object is `NAME.output` in the context.
+    /// Sets the schema that the stage's final answer must match. The object is stored as `NAME.output` in the context.
     pub fn answering(self, schema: Option<(Arc<Schema>, String)>) -> Self {
         Model { schema, ..self }
     }
 
-    /// Returns the schema of its last answer, and the name of the object in the context.
+    /// Returns the schema of the stage's final answer, and the name of the object in the context.
     pub(crate) fn schema(&self) -> Option<(&Schema, &str)> {
         self.schema.as_ref().map(|(schema, name)| (&**schema, name.as_str()))
     }
@@ -171,7 +171,7 @@ impl Model {
         self.account.as_ref()
     }
 
-    /// Its address and settings; none for a model that never leaves the machine.
+    /// Returns the address and settings of the provider's model, or `None` if no provider answers.
     pub(crate) fn target(&self) -> Option<&Arc<Target>> {
         match &self.kind {
             ModelKind::Live(live) => Some(&live.target),
@@ -179,7 +179,7 @@ impl Model {
         }
     }
 
-    /// Returns the most that the next turn may use; for a provider an estimate.
+    /// Returns the maximum that the next turn can use. For a provider this is an estimate.
     pub(crate) fn next_usage(&self, request: &Request) -> Usage {
         match &self.kind {
             ModelKind::Scripted(script) => script.usage(&self.node, self.position),
@@ -188,12 +188,12 @@ impl Model {
         }
     }
 
-    /// Returns the guard of its texts.
+    /// Returns the guard that checks the texts.
     pub(crate) fn guard(&self) -> Option<&TextGuard> {
         self.guard.as_ref()
     }
 
-    /// Returns the source of its answers.
+    /// Returns the source of the answers.
     pub fn provider(&self) -> Provider {
         match self.kind {
             ModelKind::Scripted(_) => Provider::Scripted,
@@ -203,7 +203,7 @@ impl Model {
         }
     }
 
-    /// Returns true if it can be sent images.
+    /// Returns true if the model accepts images.
     pub(crate) fn takes_images(&self) -> bool {
         match &self.kind {
             ModelKind::Live(live) => live.target.images,
@@ -240,7 +240,7 @@ impl Model {
         Reply { answered, lost: Usage::default(), exchanged: None }
     }
 
-    /// Sets tuning, such as the effort, where the operator or the pipeline sets it and the guest does not.
+    /// Sets the effort and the schema of a request as the operator and the pipeline configured them, unless the guest set them.
     pub(crate) fn settle(&self, request: &mut Request) {
         if let ModelKind::Live(live) = &self.kind {
             live.settle(request, self.schema.as_ref().map(|(schema, _)| schema));
@@ -248,20 +248,20 @@ impl Model {
     }
 }
 
-/// The result of a question.
+/// The result of a request.
 pub(super) struct Reply {
     /// The answer, or why there is none.
     pub(super) answered: Result<Answer, ModelError>,
-    /// Cost of tries without an answer.
+    /// Cost of failed tries.
     pub(super) lost: Usage,
-    /// The bytes sent and received; none for a model that never leaves the machine.
+    /// The bytes sent and received; `None` if no provider was asked.
     pub(super) exchanged: Option<LastExchange>,
 }
 
 /// The bytes of an exchange with a provider.
 pub(super) struct LastExchange {
-    /// The last exchange.
+    /// The last try.
     pub(super) exchange: Exchange,
-    /// The number of tries.
+    /// Number of tries.
     pub(super) tries: u32,
 }

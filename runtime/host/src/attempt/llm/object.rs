@@ -1,6 +1,6 @@
 //! Answers that must match a schema. The host validates every final answer itself.
 //!
-//! The object in the context is the validated one, and never one from the component.
+//! The object in the context is the one that the host validated, and never one from the component.
 
 use super::access::ModelAccess;
 use super::model::Model;
@@ -12,28 +12,28 @@ use glovebox_record::{Failure, FailureClass, Outcome, Status};
 use glovebox_schema::{Schema, document};
 use serde_json::Value;
 
-/// Answers in a row that do not match, after which the stage fails.
+/// Number of successive answers without a match after which the stage fails.
 const MISMATCHES_MAX: u32 = 3;
-/// Deepest object.
+/// Maximum nesting depth of the object.
 const LEVELS_MAX: usize = 64;
-/// Maximum number of properties of the object that get a context key each.
+/// Maximum number of the object's properties that get a context key of their own.
 const KEYS_MAX: usize = 64;
-/// The artifact with the object.
+/// Name of the artifact with the object.
 const FILE: &str = "output.json";
 
 /// Validation of a final answer against the schema of the stage.
 #[derive(Debug, Default)]
 pub(crate) struct ObjectCheck {
-    /// The object, or the problem of the answer; none after an answer that calls tools.
+    /// The object, or why the last answer is invalid; `None` after an answer that calls tools.
     last: Option<Result<Value, String>>,
-    /// Answers in a row that did not match.
+    /// Number of successive answers that did not match.
     mismatches: u32,
     /// True if the provider got the schema.
     is_schema_mode: bool,
 }
 
 impl ObjectCheck {
-    /// Validates an answer. Its text is bounded like an outcome.
+    /// Validates an answer. The length of its text is limited by `outcome_bytes`.
     pub(super) fn note(
         &mut self,
         schema: &Schema,
@@ -57,7 +57,7 @@ impl ObjectCheck {
         problem.map_or(Ok(()), Err)
     }
 
-    /// Returns the result of the validation, as the component gets it.
+    /// Returns the result of the validation as a field for the component.
     pub(super) fn field(&self) -> Option<(String, String)> {
         let (name, value) = match self.last.as_ref()? {
             Ok(_) => ("output", "valid"),
@@ -66,13 +66,13 @@ impl ObjectCheck {
         Some((name.to_owned(), value.to_owned()))
     }
 
-    /// Returns the class of a failure without an object. A provider that got the schema would fail in the same way again.
+    /// Returns the class of a failure without a valid object. If the provider got the schema, another attempt would fail in the same way.
     pub(super) fn class(&self) -> FailureClass {
         if self.is_schema_mode { FailureClass::Deterministic } else { FailureClass::Contract }
     }
 }
 
-/// Returns the object in a text: all of it, or all of one block of code.
+/// Reads the object from a text that consists only of the object or of one code block.
 fn read(schema: &Schema, text: &str, bytes_max: u64) -> Result<Value, String> {
     let text = text.trim();
     if text.len() as u64 > bytes_max {
@@ -89,7 +89,7 @@ fn read(schema: &Schema, text: &str, bytes_max: u64) -> Result<Value, String> {
 }
 
 impl ModelAccess {
-    /// Returns the failure of a stage that succeeded without an object of its schema.
+    /// Returns the failure of a stage that reported success without a valid object.
     pub(crate) fn missing_object(&self, status: Status) -> Option<Failure> {
         let has_passed = matches!(status, Status::Success | Status::PartialSuccess);
         let is_missing =
@@ -104,7 +104,7 @@ impl ModelAccess {
 }
 
 impl Attempt {
-    /// Returns the outcome with the object in its context updates. The object is kept as an artifact too.
+    /// Returns the outcome with the object in its context updates. Also stores the object as an artifact.
     pub(crate) fn with_object(&mut self, mut outcome: Outcome) -> wasmtime::Result<Outcome> {
         let has_passed = matches!(outcome.status, Status::Success | Status::PartialSuccess);
         let object = self.llm.access.object.last.take().and_then(Result::ok).filter(|_| has_passed);
@@ -118,13 +118,13 @@ impl Attempt {
         }
         let text = format!("{object:#}\n");
         outcome.context_updates.insert(key, object);
-        // One that does not fit is in the record as a refusal.
+        // If the artifact exceeds a limit, a refusal is recorded.
         let _kept = self.put_artifact(FILE.to_owned(), "application/json".to_owned(), text.into_bytes())?;
         Ok(outcome)
     }
 }
 
-/// Returns the nesting depth of lists and objects; the parser has bounded it.
+/// Returns the nesting depth of lists and objects. The parser has limited it.
 pub(crate) fn levels(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(levels).max().unwrap_or(0),
@@ -133,7 +133,7 @@ pub(crate) fn levels(value: &Value) -> usize {
     }
 }
 
-/// Returns true for a name that the condition of an edge can read.
+/// Returns true for a name that conditions of edges can refer to.
 fn is_key(name: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     name.bytes().all(is_part) && name.bytes().next().is_some_and(|first| !first.is_ascii_digit())

@@ -1,7 +1,7 @@
-//! Finds a model that asks for the same tool calls again and again.
+//! Detects a model that repeats the same tool calls.
 //!
-//! The rule is that of the coding-agent-loop specification (§2.10), with one difference: with a window of ten calls a cycle of three is
-//! looked for among the last nine, so that it is found too. The host looks, since a component could not be relied on to.
+//! The rule is that of the coding-agent-loop specification (§2.10), with one difference: because three does not divide the window of
+//! ten calls, a cycle of three is searched for in the last nine. The host does this because it cannot rely on the component.
 
 use glovebox_models::chat::{Answer, FieldName};
 use glovebox_record::Digest;
@@ -9,9 +9,9 @@ use std::collections::VecDeque;
 
 /// Number of most recent calls that are compared.
 const WINDOW: usize = 10;
-/// Longest cycle that is looked for.
+/// Maximum length of a cycle that is detected.
 const CYCLE_MAX: usize = 3;
-/// Answers in a row that go on with a cycle after the warning, at which the stage fails.
+/// Number of answers that may continue a cycle before the stage fails.
 const REPEATS_MAX: u32 = 2;
 
 /// The last calls of a conversation.
@@ -21,19 +21,19 @@ pub(super) struct Repeats {
     in_a_row: u32,
 }
 
-/// The reaction to an answer.
+/// How the host reacts to an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RepeatAction {
-    /// Nothing.
+    /// The answer is passed on.
     New,
-    /// Its calls are not made, and the model gets the reason.
+    /// The calls are not executed, and the model gets the reason.
     Warn,
-    /// The stage has failed.
+    /// The stage fails.
     Stop,
 }
 
 impl Repeats {
-    /// Takes note of an answer.
+    /// Adds the tool calls of an answer, and returns the reaction.
     pub(super) fn note(&mut self, answer: &Answer) -> RepeatAction {
         let mut has_calls = false;
         for call in answer.tool_calls() {
@@ -55,7 +55,7 @@ impl Repeats {
             && (1..=CYCLE_MAX).any(|length| {
                 let last = WINDOW / length * length;
                 let calls: Vec<&Digest> = self.calls.iter().skip(WINDOW - last).collect();
-                // One call repeated is a cycle of length one. It counts only if it fills the whole window.
+                // A single repeated call is a cycle of length one. It counts only if it fills the whole window.
                 let is_of_one = calls.iter().all(|call| *call == calls[0]);
                 (last == WINDOW || !is_of_one) && calls.chunks(length).all(|cycle| cycle == &calls[..length])
             })

@@ -1,19 +1,19 @@
-//! Steering messages of people on their way from the driver of the run to the agent's model.
+//! Steering messages that people sent to a running agent, passed from the driver of the run to the conversation with the model.
 
 use glovebox_record::SteeringMessage;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The messages to one attempt, in order. Clones are the same list.
+/// The messages for one attempt, in order. Clones share one list.
 #[derive(Debug, Clone, Default)]
 pub struct Steering(Arc<Mutex<Vec<Arc<SteeringMessage>>>>);
 
 impl Steering {
-    /// Adds a message behind the others.
+    /// Appends a message.
     pub fn push(&self, message: SteeringMessage) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(message));
     }
 
-    /// Returns all of them so far.
+    /// Returns all messages so far.
     pub(crate) fn all(&self) -> Vec<Arc<SteeringMessage>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Arc::clone).collect()
     }

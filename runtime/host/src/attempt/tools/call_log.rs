@@ -1,8 +1,8 @@
 //! Write-ahead log of an attempt's tool calls, so that a repeated attempt never repeats a call.
 //!
-//! Each call is on disk before a server is asked, and each answer before the component gets it. A repeated attempt gets the answers from the
-//! log as long as it makes the same calls. A call without an answer in the log may have taken effect: it is not made again, and the model
-//! gets an error that says so.
+//! Each call is on disk before a server is asked, and each answer before the component gets it. A repeated attempt gets the answers
+//! from the log as long as it makes the same calls. A call whose answer is not in the log may have taken effect. It is not repeated,
+//! and the model gets an error that says so.
 
 use super::message::ToolResult;
 use cap_std::fs::File;
@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 
-/// Maximum number of bytes of a file that are read: more than the calls of an attempt can leave.
+/// Maximum length of a file that is read, in bytes. The calls of one attempt cannot exceed it.
 const FILE_BYTES_MAX: u64 = 512 << 20;
-/// The answer that the model gets for a call that may have taken effect.
+/// The result that the model gets for a call that may have taken effect.
 const UNKNOWN: &str =
     "the run was cut off while this call was under way: it may or may not have taken effect, and was not made again";
 
-/// The calls of an attempt and their answers.
+/// The logged calls of an attempt and their answers.
 #[derive(Debug)]
 pub struct ToolCallLog {
     file: File,
@@ -38,7 +38,7 @@ struct LoggedCall {
 pub(super) enum CallAnswer {
     /// The tool answered.
     Tool(ToolResult),
-    /// The server failed, and is not asked again.
+    /// The server failed and is not asked again.
     Failed(String),
 }
 
@@ -61,14 +61,14 @@ impl CallAnswer {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum LogEntry {
-    /// A call is about to be made. Calls of this place and later ones that stand above it are dropped.
+    /// A call that is about to be made. It replaces earlier entries with this index and later ones.
     Call(u32, Digest),
-    /// The result of the call above.
+    /// The answer to the call above.
     Answer(CallAnswer),
 }
 
 impl ToolCallLog {
-    /// Reads a file that is open for reading and appending. Removes a torn last line.
+    /// Opens the log in a file that is open for reading and appending. Removes an incomplete last line.
     pub fn open(file: File) -> io::Result<Self> {
         let mut log = Self { file, at: 0, calls: VecDeque::new() };
         let whole = log.read()?;
@@ -76,7 +76,7 @@ impl ToolCallLog {
         Ok(log)
     }
 
-    /// Reads the whole lines of the file: how many bytes they have.
+    /// Reads the complete lines of the file and returns their length in bytes.
     fn read(&mut self) -> io::Result<u64> {
         if self.file.metadata()?.len() > FILE_BYTES_MAX {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the log of tool calls is too long"));
@@ -103,7 +103,7 @@ impl ToolCallLog {
         Ok(whole)
     }
 
-    /// Returns the logged result of this call. A call that differs from the next one in the log drops the rest of the log.
+    /// Returns the logged answer if the next call in the log is this one. If it differs, drops the rest of the log.
     pub(super) fn next(&mut self, asked: Digest) -> Option<CallAnswer> {
         if self.calls.front().is_none_or(|call| call.asked != asked) {
             self.calls.clear();
@@ -114,14 +114,14 @@ impl ToolCallLog {
         self.calls.pop_front().map(|call| call.answer.unwrap_or_else(unknown))
     }
 
-    /// Notes a call. When this returns, the note is durable and the server may be asked.
+    /// Appends a call. It is durable when this returns, and the server may be asked.
     pub(super) fn ask(&mut self, asked: Digest) -> io::Result<()> {
         let at = self.at;
         self.at += 1;
         self.append(&LogEntry::Call(at, asked))
     }
 
-    /// Keeps the answer to the last call. When this returns it is durable.
+    /// Appends the answer to the last call. It is durable when this returns.
     pub(super) fn keep(&mut self, answer: &CallAnswer) -> io::Result<()> {
         self.append(&LogEntry::Answer(answer.clone()))
     }
@@ -178,7 +178,7 @@ mod tests {
         drop(second);
         let mut third = open(&dir);
         assert_eq!(call(&mut third, "a"), Some(result("1")));
-        // Another call: the log from here on is dropped.
+        // The call differs: the rest of the log is dropped.
         make(&mut third, "x", Some(result("x")));
         drop(third);
         let mut fourth = open(&dir);

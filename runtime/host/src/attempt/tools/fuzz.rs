@@ -1,6 +1,6 @@
-//! The reader of a tool server's lines, with what must hold of any bytes.
+//! Fuzz target of the reader of a tool server's lines, with the properties that must hold for any bytes.
 //!
-//! The target of `fuzz/` calls it, and the test below with a kept corpus. Nothing else is built with this module.
+//! Used only by the target in `fuzz/` and by the test below, which reads the stored corpus.
 
 use super::message::{self, DESCRIPTION_BYTES_MAX, NAME_BYTES_MAX, SCHEMA_BYTES_MAX, ServerMessage, Tool};
 use super::{ANSWER_BYTES_MAX, TOOLS_MAX};
@@ -8,15 +8,16 @@ use glovebox_names::visible;
 use glovebox_schema::document;
 use serde_json::Value;
 
-/// The request that is open.
+/// Id of the pending request.
 const ID: u64 = 7;
-/// Maximum number of bytes of a message to people about a server: its text is cut, and an escape takes up to ten bytes for a character.
+/// Maximum length of a message to people about a server, in bytes. The server's text is cut, and an escape takes up to ten bytes for
+/// one character.
 const REASON_BYTES_MAX: usize = 6_000;
 
-/// Reads a line of a server, and an answer as that to each request.
+/// Reads a line of a server, and reads an answer in it as the answer to each kind of request.
 ///
 /// # Panics
-/// If a text of the server goes on beyond its bound or with a character that hides, or a reply is not one message.
+/// Panics if a text of the server exceeds its bound or contains a deceptive character, or if a reply is not exactly one message.
 pub fn message(line: &[u8]) {
     match message::read(line, ID) {
         Ok(ServerMessage::Answer(Ok(answer))) => {
@@ -30,7 +31,7 @@ pub fn message(line: &[u8]) {
     }
 }
 
-/// A reason is one line, and shows every character.
+/// Checks that a reason is one line without deceptive characters.
 fn check_reason(reason: &str) {
     assert!(visible::line(reason) == reason && reason.len() <= REASON_BYTES_MAX, "{reason:?}");
 }
@@ -71,12 +72,12 @@ fn check_said(answer: &Value) {
     }
 }
 
-/// A character that must have become an escape in a text of several lines.
+/// Returns true for a character that must be escaped in a text of several lines.
 fn hides(character: char) -> bool {
     !matches!(character, '\n' | '\t') && visible::is_deceptive(character)
 }
 
-/// A reply is one line, and answers the request that the server made.
+/// Checks that a reply is one line and answers the server's request.
 fn check_reply(reply: &str, line: &[u8]) {
     assert!(!reply.contains(['\n', '\r']), "{reply:?}");
     let read = |text: &[u8]| document::read(text).unwrap_or_else(|error| panic!("{}: {error}", text.escape_ascii()));
@@ -92,7 +93,7 @@ mod tests {
     #[global_allocator]
     static COUNTING: Counting = Counting;
 
-    /// A value takes up to 80 times the bytes of its text. A schema is copied, and a check reads an answer again.
+    /// Memory bound: a JSON value takes up to 80 times the bytes of its text, a schema is copied, and the checks read an answer again.
     #[test]
     fn message() {
         run_within("message", |length| (64 << 10) + 200 * length, super::message);

@@ -1,23 +1,23 @@
-//! Messages of the Model Context Protocol: requests to a server, and the answers of an untrusted server.
+//! Messages of the Model Context Protocol: requests to a server, and answers of a server that is not trusted.
 //!
-//! Pure. Every text of a server is bounded here before it is used, and a message that violates the protocol is an error of the server.
+//! Pure. Every text of a server is bounded here before it is used. A message that violates the protocol is an error of the server.
 
 use glovebox_names::visible;
 use glovebox_schema::document;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// The version of the protocol that is asked for.
+/// The protocol version that the client requests.
 const VERSION: &str = "2025-06-18";
-/// Supported protocol versions. They agree in the parts that are used.
+/// Supported protocol versions. They do not differ in the parts that are used here.
 const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", VERSION, "2025-11-25"];
-/// Longest name of a tool with its prefix: the smallest limit of all providers.
+/// Maximum length of a tool's name with its prefix, in bytes: the lowest limit of all providers.
 pub(crate) const NAME_BYTES_MAX: usize = 64;
-/// Maximum length of a description, in bytes.
+/// Maximum length of a tool's description, in bytes.
 pub(crate) const DESCRIPTION_BYTES_MAX: usize = 4 << 10;
-/// Maximum length of a schema of a tool's arguments, in bytes.
+/// Maximum length of the schema of a tool's arguments, in bytes.
 pub(crate) const SCHEMA_BYTES_MAX: usize = 32 << 10;
-/// Maximum length of a text of a server in a message to people, in characters.
+/// Maximum length of a server's text in a message to people, in characters.
 const ERROR_CHARS_MAX: usize = 500;
 
 /// A request to a server.
@@ -29,7 +29,7 @@ pub(crate) enum ServerRequest<'a> {
 }
 
 impl ServerRequest<'_> {
-    /// Returns the line to send.
+    /// Returns the line to send to the server.
     pub(crate) fn line(self, id: u64) -> String {
         let (method, params) = match self {
             ServerRequest::Initialize => {
@@ -44,23 +44,23 @@ impl ServerRequest<'_> {
     }
 }
 
-/// Returns the notification that ends the handshake.
+/// Returns the notification that completes the handshake.
 pub(crate) fn initialized() -> String {
     json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string()
 }
 
-/// A line of a server.
+/// A message of a server.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ServerMessage {
-    /// The answer to a request, or the error that the server gives in its place.
+    /// The answer to a request, or the error that the server returned.
     Answer(Result<Value, String>),
-    /// A request of the server, with the reply to it.
+    /// A request of the server. The text is the reply to it.
     Request(String),
-    /// Something that needs no answer.
+    /// A notification, which needs no answer.
     Notification,
 }
 
-/// Reads a line that came while the request `id` was open.
+/// Reads a line that arrived while the request `id` was pending.
 pub(crate) fn read(line: &[u8], id: u64) -> Result<ServerMessage, String> {
     let mut message = document::read(line)
         .map_err(|_| "it wrote something on its standard output that is not a message".to_owned())?;
@@ -85,7 +85,7 @@ pub(crate) fn read(line: &[u8], id: u64) -> Result<ServerMessage, String> {
     }
 }
 
-/// A client offers a server nothing but that it is there.
+/// Returns the reply to a request of the server. The client answers only `ping`; any other method is unknown.
 fn reply(id: &Value, method: &str) -> String {
     let answer = match method {
         "ping" => json!({ "jsonrpc": "2.0", "id": id, "result": {} }),
@@ -94,7 +94,7 @@ fn reply(id: &Value, method: &str) -> String {
     answer.to_string()
 }
 
-/// Checks the answer to the handshake.
+/// Checks the protocol version in the answer to the handshake.
 pub(crate) fn check_version(answer: &Value) -> Result<(), String> {
     let version = answer.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
     if VERSIONS.contains(&version) {
@@ -106,21 +106,21 @@ pub(crate) fn check_version(answer: &Value) -> Result<(), String> {
 /// A tool as its server describes it, within the bounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tool {
-    /// Its name at the server.
+    /// Name of the tool at its server.
     pub(crate) name: String,
     pub(crate) description: String,
-    /// The JSON Schema of its arguments.
+    /// JSON Schema of the arguments.
     pub(crate) parameters: String,
 }
 
-/// A page of a server's tools and where the next one begins. Each tool that cannot be offered is an error with its name.
+/// A page of a server's tools, and the cursor of the next page. A tool that cannot be offered is an error with the tool's name.
 #[derive(Debug, Default)]
 pub(crate) struct ToolPage {
     pub(crate) tools: Vec<Result<Tool, String>>,
     pub(crate) next: Option<String>,
 }
 
-/// Reads a page of at most so many tools.
+/// Reads a page of at most `tools_max` tools.
 pub(crate) fn page(answer: &Value, tools_max: usize) -> Result<ToolPage, String> {
     let Some(list) = answer.get("tools").and_then(Value::as_array) else {
         return Err("its list of tools is not a list".to_owned());
@@ -161,8 +161,8 @@ fn tool(described: &Value) -> Result<Tool, String> {
     Ok(Tool { name: name.to_owned(), description, parameters })
 }
 
-/// Escapes deceptive characters in descriptions of a schema. False if a name or a value has such a character, because those cannot be
-/// changed.
+/// Escapes deceptive characters in the descriptions of a schema. Returns false if a name or a value contains such a character, because
+/// those cannot be changed.
 fn made_visible(schema: &mut Value) -> bool {
     let is_visible = |text: &str| visible::block(text) == text;
     match schema {
@@ -187,7 +187,7 @@ pub(crate) struct ToolResult {
 }
 
 impl ToolResult {
-    /// With at most as much text as a stage gets.
+    /// Returns the result with its text cut to [`ANSWER_BYTES_MAX`](super::ANSWER_BYTES_MAX).
     pub(crate) fn cut(mut self) -> Self {
         let end = self.text.floor_char_boundary(super::ANSWER_BYTES_MAX);
         let more = self.text.len() - end;
@@ -199,7 +199,7 @@ impl ToolResult {
     }
 }
 
-/// Reads the answer to a call: its texts. Anything else is named and not shown.
+/// Reads the texts of the answer to a call. Content of any other kind is replaced by a note.
 pub(crate) fn read_result(answer: &Value) -> Result<ToolResult, String> {
     let parts = answer.get("content").and_then(Value::as_array);
     let structured = answer.get("structuredContent").filter(|value| !value.is_null());
@@ -226,7 +226,7 @@ fn part(part: &Value) -> String {
     }
 }
 
-/// Returns a short text of a server on one line, safe to print.
+/// Returns a short text of a server as one line that is safe to print.
 pub(crate) fn short(text: &str) -> String {
     let cut: String = text.chars().take(ERROR_CHARS_MAX).collect();
     visible::line(&cut).into_owned()

@@ -1,13 +1,13 @@
-//! A value that a server is given in its environment, and that no record, message or answer may contain.
+//! A value in the environment of a server that must not appear in a record, message or answer.
 
 use std::fmt;
 
-/// A value of the environment that no record may contain.
+/// A value of an environment variable that must not appear in a record.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps a value.
+    /// Wraps a value.
     pub fn new(value: String) -> Self {
         Self(value)
     }

@@ -1,7 +1,7 @@
-//! A conversation with one tool server: handshake, list, calls. The first thing that does not fit ends the server for the attempt.
+//! A session with one tool server: handshake, list of tools, calls. The first violation of the protocol ends the server for the attempt.
 //!
-//! After a timeout an answer may still arrive, and would be taken for the answer to the next call. So a server that timed
-//! out is not asked again.
+//! After a timeout the answer may still arrive, and would be taken for the answer to the next call. Therefore a server that timed out
+//! is not asked again.
 
 use super::message::{self, NAME_BYTES_MAX, ServerMessage, ServerRequest, Tool, ToolResult};
 use super::{MESSAGE_BYTES_MAX, ServerSetting, TOOLS_MAX};
@@ -11,32 +11,32 @@ use serde_json::Value;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Maximum number of messages of a server between a request and its answer.
+/// Maximum number of other messages of a server before the answer to a request.
 const BETWEEN_MAX: usize = 1000;
-/// Maximum number of pages of a list.
+/// Maximum number of pages of a list of tools.
 const PAGES_MAX: usize = 16;
 
-/// Remaining time of the attempt, and its cancellation.
+/// The remaining time of the attempt and its cancellation flag.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WaitLimit<'a> {
     pub(super) remaining: Duration,
     pub(super) canceled: &'a AtomicBool,
 }
 
-/// A server that was started, and its tools as they were when it was.
+/// A running server, and its tools as it listed them at the start.
 #[derive(Debug)]
 pub(super) struct ServerSession {
     server: Server,
-    /// The id of the last request.
+    /// Id of the last request.
     last: u64,
     /// The tools that the stage may call.
     pub(super) tools: Vec<Tool>,
-    /// Why others are not offered.
+    /// Why other tools are not offered.
     pub(super) left_out: Vec<String>,
 }
 
 impl ServerSession {
-    /// Starts a server and asks for its tools. Blocks.
+    /// Starts a server and asks for its tools. Blocks until the server has answered.
     pub(super) fn start(setting: &ServerSetting, limit: WaitLimit<'_>) -> Result<Self, String> {
         let jail = setting.jail.get().map_err(|error| error.to_string())?;
         let env = setting.env.iter().map(|(name, value)| (name.clone(), value.reveal().to_owned())).collect();
@@ -58,7 +58,7 @@ impl ServerSession {
         Ok(session)
     }
 
-    /// Calls a tool. An error of the server, as opposed to one of the tool, is the outer one.
+    /// Calls a tool. An error of the tool is part of the result. Any other failure of the server is an `Err`.
     pub(super) fn call(
         &mut self,
         tool: &str,
@@ -81,7 +81,7 @@ impl ServerSession {
             seen += page.tools.len();
             for tool in page.tools {
                 match tool {
-                    // Tools that the stage may not call are not reported: the server chooses these texts.
+                    // Tools that the stage may not call are not reported, because the server chooses these texts.
                     Ok(tool) if !setting.tools.has(&tool.name) => {}
                     Ok(tool) if setting.model_name(&tool).len() > NAME_BYTES_MAX => {
                         self.left_out.push(format!("the name of the tool `{}` is too long", tool.name));
@@ -101,7 +101,7 @@ impl ServerSession {
         Err(format!("its list of tools has more than {PAGES_MAX} pages"))
     }
 
-    /// One request and its answer.
+    /// Sends one request and waits for its answer. The inner error is one that the server returned.
     fn ask(&mut self, ask: ServerRequest<'_>, wait: Wait<'_>) -> Result<Result<Value, String>, String> {
         let reason = |error: ServerError| error.to_string();
         self.last += 1;

@@ -1,4 +1,4 @@
-//! Between the words of a view and those of `wasi:filesystem`.
+//! Conversion between the types of a view and those of `wasi:filesystem`.
 
 use glovebox_workspace::view::{Identity, Kind, Metadata, NewTime, ViewError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -51,7 +51,7 @@ fn datetime(time: SystemTime) -> Option<Datetime> {
     Some(Datetime { seconds: since.as_secs(), nanoseconds: since.subsec_nanos() })
 }
 
-/// Takes a time from a guest; more than 10^9 nanoseconds make no sense.
+/// Converts a time from a guest. 10^9 nanoseconds or more are invalid.
 pub(super) fn new_time(time: types::NewTimestamp) -> Result<NewTime, FsError> {
     match time {
         types::NewTimestamp::NoChange => Ok(NewTime::Keep),
@@ -63,7 +63,7 @@ pub(super) fn new_time(time: types::NewTimestamp) -> Result<NewTime, FsError> {
     }
 }
 
-/// Tells objects apart without telling device and inode.
+/// Returns a hash that identifies an object without revealing device and inode.
 pub(super) fn identity_hash(identity: Identity) -> types::MetadataHashValue {
     let mut numbers = [0; 16];
     numbers[..8].copy_from_slice(&identity.device.to_le_bytes());

@@ -1,6 +1,6 @@
-//! Every method of a descriptor, each enforced by the view or refused.
+//! All methods of a descriptor. The view checks each operation, or the method refuses it.
 //!
-//! Symbolic links are never followed, so the flag that asks for it changes one thing: looking at a link is an error then.
+//! Symbolic links are never followed. If a caller asks to follow them, reading the metadata of a link is an error.
 
 use super::codes::{denied, identity_hash, new_time, stat};
 use super::streams::{CHUNK_BYTES_MAX, Reader, Target, Writer};
@@ -243,7 +243,7 @@ impl FilesView<'_> {
     }
 }
 
-/// Converts the flags of an open. A flag that a view cannot honour is unsupported rather than ignored.
+/// Converts the flags of an open. A flag that the view does not support is an error and is never ignored.
 fn options(open: OpenFlags, flags: DescriptorFlags) -> FsResult<OpenOptions> {
     let synchronous = DescriptorFlags::FILE_INTEGRITY_SYNC
         | DescriptorFlags::DATA_INTEGRITY_SYNC

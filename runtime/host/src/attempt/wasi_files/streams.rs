@@ -1,7 +1,7 @@
-//! Streams over an opened file of a view.
+//! Streams over an open file of a view.
 //!
-//! Regular files never block, so streams in both directions are always ready. Writing goes through
-//! [`FileHandle::write_at`] and [`FileHandle::append`]: a stream has the same quota as everything else.
+//! Regular files never block, so streams in both directions are always ready. Writes use [`FileHandle::write_at`] and
+//! [`FileHandle::append`], so that they count against the same limits as all other writes.
 
 use bytes::Bytes;
 use glovebox_workspace::view::{FileHandle, ViewError};
@@ -9,10 +9,10 @@ use std::sync::Arc;
 use wasmtime_wasi::async_trait;
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
-/// Maximum number of bytes moved by one read or write.
+/// Maximum number of bytes of one read or write.
 pub(super) const CHUNK_BYTES_MAX: usize = 64 << 10;
 
-/// Reads from a position to the end.
+/// Reads from an offset to the end of the file.
 pub(super) struct Reader {
     file: Arc<FileHandle>,
     position: u64,
@@ -46,13 +46,13 @@ impl InputStream for Reader {
     }
 }
 
-/// The position at which a stream writes.
+/// The offset at which a stream writes.
 pub(super) enum Target {
     Position(u64),
     End,
 }
 
-/// Writes from a position on, or at the end.
+/// Writes from an offset on, or at the end of the file.
 pub(super) struct Writer {
     file: Arc<FileHandle>,
     target: Target,

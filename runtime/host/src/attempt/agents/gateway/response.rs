@@ -1,4 +1,5 @@
-//! A response to a program. While the provider still answers, a stream gets a comment now and then, because clients time out on silence.
+//! A response to a program. Until the provider has answered, a keep-alive comment is sent into the stream at intervals, because
+//! clients time out if nothing arrives.
 
 use glovebox_jail::port::Connection;
 use glovebox_models::error::ModelError;
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Interval between two keep-alive comments in a stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
-/// The head of a stream that begins before its answer is complete.
+/// Head of a stream that begins before the answer is complete.
 const STREAM_HEAD: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
 
@@ -26,7 +27,7 @@ impl<'a> GatewayResponse<'a> {
         Self { connection, is_streamed, is_begun: false, last: Instant::now() }
     }
 
-    /// Sends a keep-alive comment if one is due. False once the client is gone.
+    /// Sends a keep-alive comment if one is due. Returns false if the client has disconnected.
     pub(super) fn stays(&mut self) -> bool {
         if self.connection.is_closed() {
             return false;
@@ -52,7 +53,7 @@ impl<'a> GatewayResponse<'a> {
         self.connection.write_all(b"\r\n")
     }
 
-    /// Sends the whole answer.
+    /// Sends the complete answer.
     pub(super) fn finish(mut self, answer: &[u8]) {
         let sent = if self.is_begun && !answer.is_empty() {
             self.chunk(answer).and_then(|()| self.connection.write_all(b"0\r\n\r\n"))
@@ -63,12 +64,12 @@ impl<'a> GatewayResponse<'a> {
         gone(sent);
     }
 
-    /// Sends JSON.
+    /// Sends a JSON body.
     pub(super) fn json(mut self, status: u16, body: &Value) {
         gone(self.whole(status, "application/json", "", body.to_string().as_bytes()));
     }
 
-    /// Sends why there is no answer. A stream that has begun is cut off, which no client takes for its end.
+    /// Sends an error. A stream that has begun is cut off instead, and no client mistakes that for its end.
     pub(super) fn refuse(mut self, error: &ModelError, retry_after: Option<Duration>) {
         if self.is_begun {
             return;
@@ -88,7 +89,7 @@ impl<'a> GatewayResponse<'a> {
     }
 }
 
-/// A client that left before its answer is no error of the gateway's.
+/// Logs a send that failed. A client that disconnects before its answer is not an error of the gateway.
 fn gone(sent: io::Result<()>) {
     if let Err(error) = sent {
         tracing::debug!(%error, "a program did not take its answer");

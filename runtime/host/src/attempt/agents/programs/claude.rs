@@ -24,7 +24,7 @@ pub(super) fn launch(asked: &LaunchRequest<'_>) -> Launch {
         .with("ANTHROPIC_BASE_URL", asked.url)
         .with("ANTHROPIC_AUTH_TOKEN", asked.secret)
         .with("CLAUDE_CODE_MAX_OUTPUT_TOKENS", asked.output_tokens_max.to_string());
-    // It asks smaller models for titles and summaries unless all of its names mean the one model.
+    // Claude Code asks smaller models for titles and summaries, unless all of these variables name the same model.
     let names = [
         "ANTHROPIC_DEFAULT_HAIKU_MODEL",
         "ANTHROPIC_DEFAULT_SONNET_MODEL",

@@ -1,4 +1,4 @@
-//! Codex CLI: `codex exec --json`, with a model provider of our own on its command line.
+//! Codex CLI: `codex exec --json`, with the gateway configured as its model provider on the command line.
 
 use super::{Launch, LaunchRequest, ProgramOutput, ProgramStep, call};
 use glovebox_record::program::ProgramOptions;
@@ -22,7 +22,7 @@ pub(super) fn launch(options: &ProgramOptions, asked: &LaunchRequest<'_>) -> Lau
     let mut launch = Launch::new(&words, asked);
     launch.argv.extend(options.skip_git_repo_check.then(|| "--skip-git-repo-check".to_owned()));
     launch.argv.extend(["-m".to_owned(), asked.model.to_owned()]);
-    // Ours come last, where they count.
+    // Glovebox's settings come last, because the last value of a setting applies.
     for setting in options.config_overrides.iter().chain(&fixed) {
         launch.argv.extend(["-c".to_owned(), setting.clone()]);
     }

@@ -1,4 +1,4 @@
-//! A program of the operator: `agent.command` is its command line, and its whole output is its final message.
+//! A program of the operator. `agent.command` is its command line, and its whole output is its final message.
 
 use super::{Launch, LaunchRequest};
 use glovebox_models::family::Family;

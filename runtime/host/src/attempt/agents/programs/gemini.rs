@@ -1,4 +1,4 @@
-//! Gemini CLI: `gemini -p` with a stream of JSON events. Its settings are a file in its home.
+//! Gemini CLI: `gemini -p` with a stream of JSON events. Its settings are a file in its private home.
 
 use super::{Launch, LaunchRequest, ProgramOutput, ProgramStep, call};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! OpenCode: `opencode run --format json`, with its whole configuration in a variable.
+//! OpenCode: `opencode run --format json`, with its whole configuration in an environment variable.
 
 use super::{Launch, LaunchRequest, ProgramOutput, ProgramStep, call};
 use glovebox_models::family::Family;

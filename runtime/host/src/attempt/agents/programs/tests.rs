@@ -1,4 +1,4 @@
-//! Command lines of all programs, and the events that are read from their recorded output.
+//! Tests of the command lines of all programs, and of reading their recorded output.
 
 use super::*;
 use proptest::prelude::*;
@@ -49,7 +49,7 @@ fn codex_settings_of_the_node_come_before_ours() {
     assert!(at("model_provider=\"mine\"") < at("model_provider=\"glovebox\"") && at("--skip-git-repo-check") > 0);
 }
 
-/// Reads a recorded stream; returns its steps, last words and problem.
+/// Reads a recorded stream. Returns its steps, its last message, its problem and the number of unknown lines.
 fn read(program: AgentProgram, lines: &[&str]) -> (Vec<String>, String, Option<String>, u64) {
     let mut reading = ProgramOutput::new(program);
     let steps = lines.iter().filter_map(|line| reading.read_line(line.as_bytes()));
@@ -63,8 +63,8 @@ fn read(program: AgentProgram, lines: &[&str]) -> (Vec<String>, String, Option<S
     (steps, said, problem, unknown)
 }
 
-/// Output of the real programs in the jail, with ids, times and paths replaced (Codex 0.169.0, Claude Code 2.1.197, Gemini CLI 0.61.0,
-/// OpenCode 1.18.33). Each reads a file, edits it and runs a command, and ends.
+/// Reads recorded output of the real programs in the jail, with ids, times and paths replaced (Codex 0.169.0, Claude Code 2.1.197,
+/// Gemini CLI 0.61.0, OpenCode 1.18.33). Each program reads a file, edits it, runs a command and ends.
 #[test]
 fn streams_of_the_real_programs_are_read() {
     let last = "cat scripts/scenarios/door.sh";
@@ -92,7 +92,7 @@ fn streams_of_the_real_programs_are_read() {
     }
 }
 
-/// The same for requests that the gateway refused: the reason is the program's own account of its end.
+/// Reads recorded output of programs whose requests the gateway refused: each reports the refusal as the reason of its failure.
 #[test]
 fn refusals_are_what_the_real_programs_say_at_their_end() {
     for (program, stream, reason) in [

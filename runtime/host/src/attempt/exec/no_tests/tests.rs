@@ -1,4 +1,4 @@
-//! Reports of test runners: which of them say that no test ran.
+//! Tests of which reports of test runners say that no test ran.
 
 use super::{TestReport, only_lists, runs_tests, simple_commands};
 use glovebox_jail::exec::Program;

@@ -1,8 +1,8 @@
-//! Write-ahead log of an attempt's model exchanges: each answer is on disk before the component gets it.
+//! Write-ahead log of an attempt's exchanges with its model: each answer is on disk before the component gets it.
 //!
-//! A repeated attempt asks the same questions. As long as it does, the answers come from here, and no call is paid for twice. The first
-//! other question drops the rest of the log; its cost is still counted. Two questions are the same if they differ only in times that
-//! commands report, which are never the same twice.
+//! A repeated attempt asks the same questions. While it does, it gets the answers from the log, and no answer is paid for twice. At
+//! the first question that differs, the rest of the log is dropped, but its cost still counts. Times and durations are ignored when
+//! questions are compared, because the output of commands contains times that differ in each run.
 
 use cap_std::fs::File;
 use glovebox_models::chat::{Answer, Usage};
@@ -14,43 +14,43 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 
-/// Maximum number of bytes of a file that are read. A longer one is not used.
+/// Maximum length of a file that is read, in bytes. A longer file is not used.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// The exchanges of an attempt that are on disk.
+/// The logged exchanges of an attempt.
 #[derive(Debug)]
 pub struct ExchangeLog {
     file: File,
     turn: u32,
     stored: VecDeque<StoredExchange>,
-    /// Cost of dropped exchanges that is in no record yet.
+    /// Cost of dropped exchanges that is not in a record yet.
     dropped: Usage,
-    /// Messages of people in the next question.
+    /// Number of steering messages in the next question.
     steered: usize,
 }
 
-/// An answered exchange, or one that has no answer for good: the question was too long, or its own time is over.
+/// An answered exchange, or one that ended with a final error: the question was too long, or its own time limit was reached.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StoredExchange {
-    /// Hash of the request, without times.
+    /// Hash of the request without times.
     request: Digest,
     pub(crate) answer: Answer,
-    /// The provider's refusal of a question that was too long; then there is no answer.
+    /// The provider's message if the question was too long. There is then no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) too_long: Option<String>,
-    /// The error of an optional question that timed out; then there is no answer.
+    /// The error if an optional question timed out. There is then no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) late: Option<String>,
-    /// Cost of tries without an answer.
+    /// Cost of failed tries.
     pub(crate) lost: Usage,
     pub(crate) transcript: String,
-    /// Messages of people in the question.
+    /// Number of steering messages in the question.
     #[serde(default)]
     steered: usize,
-    /// True if a program asked: it begins anew, so its answers are never used again.
+    /// True if an agent program asked. A repeated attempt starts the program from the beginning, so it never uses the answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_of_program: bool,
-    /// True if its cost is in a record.
+    /// True if the cost is already in a record.
     #[serde(skip)]
     pub(crate) is_booked: bool,
 }
@@ -59,11 +59,11 @@ pub(crate) struct StoredExchange {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ExchangeLine {
-    /// The exchange of a turn. Those of this turn and later ones that stand above it are dropped.
+    /// The exchange of a turn. It replaces earlier exchanges of this turn and of later turns.
     Turn(u32, Box<StoredExchange>),
-    /// The cost of all lines above is in a record.
+    /// The cost of all exchanges above is in a record.
     Booked,
-    /// The lines above are dropped.
+    /// All exchanges above are dropped.
     Dropped,
 }
 
@@ -72,7 +72,7 @@ impl ExchangeLog {
         Self { file, turn: 0, stored: VecDeque::new(), dropped: Usage::default(), steered: 0 }
     }
 
-    /// Reads a file that is open for reading and appending. Removes a torn last line.
+    /// Opens the log in a file that is open for reading and appending. Removes an incomplete last line.
     pub fn open(file: File) -> io::Result<Self> {
         let mut exchanges = Self::new(file);
         let whole = exchanges.read()?;
@@ -80,15 +80,15 @@ impl ExchangeLog {
         Ok(exchanges)
     }
 
-    /// Returns the transcript of the exchanges of a file that is open for reading.
+    /// Returns the transcript of the logged exchanges. The file must be open for reading.
     pub fn transcript(file: File) -> io::Result<String> {
         let mut exchanges = Self::new(file);
         exchanges.read()?;
         Ok(exchanges.stored.into_iter().map(|kept| kept.transcript).collect())
     }
 
-    /// Returns the number of answers that a file has for a repeated attempt, and their cost that is in no record yet. The file must be open for
-    /// reading.
+    /// Returns the number of answers that a repeated attempt can use, and the cost that is not in a record yet. The file must be open
+    /// for reading.
     pub fn stored_answers(file: File) -> io::Result<(u64, SpendTotals)> {
         let mut exchanges = Self::new(file);
         exchanges.read()?;
@@ -105,7 +105,7 @@ impl ExchangeLog {
         Ok((answers as u64, spent))
     }
 
-    /// Reads the whole lines of the file: how many bytes they have.
+    /// Reads the complete lines of the file and returns their length in bytes.
     fn read(&mut self) -> io::Result<u64> {
         let mut whole = 0;
         if self.file.metadata()?.len() <= FILE_BYTES_MAX {
@@ -122,12 +122,12 @@ impl ExchangeLog {
         Ok(whole)
     }
 
-    /// Marks the exchanges of a file as paid for by a record.
+    /// Marks the cost of all logged exchanges as recorded.
     pub fn book(file: &mut File) -> io::Result<()> {
         append(file, &ExchangeLine::Booked)
     }
 
-    /// Drops the exchanges of a file: the model is asked again.
+    /// Drops all logged exchanges, so that the model is asked again.
     pub fn drop_all(file: &mut File) -> io::Result<()> {
         append(file, &ExchangeLine::Dropped)
     }
@@ -152,7 +152,7 @@ impl ExchangeLog {
         }
     }
 
-    /// Returns the exchange that began with this request. A request that differs from the next one in the log drops the rest of the log.
+    /// Takes the next exchange if it has this request. If the request differs, drops the rest of the log.
     pub(crate) fn next(&mut self, sent: &[u8]) -> Option<StoredExchange> {
         if self.stored.front().is_some_and(|kept| kept.request == identity(sent)) {
             self.turn += 1;
@@ -162,28 +162,28 @@ impl ExchangeLog {
         None
     }
 
-    /// Returns the number of steering messages in the question of the next exchange; none if no exchange is left.
+    /// Returns the number of steering messages in the question of the next exchange, or `None` if there is no further exchange.
     pub(crate) fn steered(&self) -> Option<usize> {
         self.stored.front().map(|kept| kept.steered)
     }
 
-    /// Notes how many messages of people the next question has.
+    /// Sets the number of steering messages in the next question.
     pub(crate) fn is_steered_by(&mut self, count: usize) {
         self.steered = count;
     }
 
-    /// Takes the cost of dropped exchanges; it is returned only once.
+    /// Takes the cost of dropped exchanges, so that it is counted only once.
     pub(crate) fn take_dropped(&mut self) -> Usage {
         std::mem::take(&mut self.dropped)
     }
 
-    /// Returns the cost of exchanges that were not asked again.
+    /// Drops the exchanges that were not repeated, and returns their cost.
     pub(crate) fn close(&mut self) -> Usage {
         self.drop_from(0);
         self.take_dropped()
     }
 
-    /// Keeps an exchange. When this returns it is durable.
+    /// Appends an exchange. It is durable when this returns.
     pub(crate) fn keep(&mut self, mut kept: Box<StoredExchange>) -> io::Result<()> {
         kept.steered = self.steered;
         let turn = self.turn;
@@ -209,7 +209,7 @@ impl StoredExchange {
         })
     }
 
-    /// Creates an exchange of an agent program, stored for its cost only.
+    /// Creates an exchange of an agent program, which is stored only for its cost.
     pub(crate) fn for_program(sent: &[u8], answer: &Answer, transcript: &[u8]) -> Box<Self> {
         let kept = Self::new(sent, answer, Usage::default(), transcript);
         Box::new(Self { is_of_program: true, ..*kept })
@@ -217,7 +217,7 @@ impl StoredExchange {
 }
 
 impl StoredExchange {
-    /// Creates the part of a turn that a repeated attempt needs: the answer or a final error. None if another request may succeed.
+    /// Creates an exchange from a turn with an answer or a final error. Returns `None` if another request may succeed.
     pub(crate) fn from_turn(
         sent: &[u8],
         answered: &Result<Answer, ModelError>,
@@ -237,13 +237,13 @@ impl StoredExchange {
         }
     }
 
-    /// Creates a question that was too long for its model. A repeated attempt gets the same error.
+    /// Creates the exchange of a question that was too long for its model. A repeated attempt gets the same error.
     fn too_long(sent: &[u8], reason: String, lost: Usage, transcript: &[u8]) -> Box<Self> {
         let kept = Self::new(sent, &Answer::default(), lost, transcript);
         Box::new(Self { too_long: Some(reason), ..*kept })
     }
 
-    /// Creates a question whose own time was over. An attempt that is made again does not wait for it again.
+    /// Creates the exchange of an optional question that timed out. A repeated attempt does not wait for the answer again.
     fn late(sent: &[u8], reason: String, lost: Usage, transcript: &[u8]) -> Box<Self> {
         let kept = Self::new(sent, &Answer::default(), lost, transcript);
         Box::new(Self { late: Some(reason), ..*kept })
@@ -258,19 +258,19 @@ fn append(file: &mut File, line: &ExchangeLine) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Returns the hash by which a request is recognized: it leaves out times only.
+/// Returns the hash by which a request is recognized. It ignores times.
 fn identity(sent: &[u8]) -> Digest {
     Digest::hash(&without_times(sent))
 }
 
-/// Returns the JSON with `#` for each amount of time, such as `12 ms` or `0.03s`, and for each time of day.
+/// Returns the JSON with each duration, such as `12 ms` or `0.03s`, and each time of day replaced by `#`.
 fn without_times(json: &[u8]) -> Vec<u8> {
     let mut rest = json;
     let mut kept = Vec::with_capacity(json.len());
     let mut is_inside_word = false;
     while let Some(first) = rest.first() {
         let time = if first.is_ascii_digit() && !is_inside_word { time_length(rest) } else { None };
-        // The letter of `\n` belongs to no word.
+        // The letter after a backslash, as in `\n`, is not part of a word.
         let escaped = if *first == b'\\' { rest.len().min(2) } else { 1 };
         match time {
             Some(_) => kept.push(b'#'),
@@ -282,7 +282,7 @@ fn without_times(json: &[u8]) -> Vec<u8> {
     kept
 }
 
-/// Returns the length of the time that a text begins with.
+/// Returns the length of the duration or time of day at the beginning of a text.
 fn time_length(text: &[u8]) -> Option<usize> {
     let number = text.iter().take_while(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b':')).count();
     let (digits, rest) = text.split_at(number);
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(again(&mut second, "a").as_deref(), Some("to a"));
         assert_eq!(again(&mut second, "b").as_deref(), Some("to b"));
         assert_eq!(second.take_dropped(), Usage::default());
-        // Another question: the stored exchange of this turn is dropped, but its cost counts.
+        // The question differs: the stored exchange of this turn is dropped, but its cost counts.
         keep(&mut second, "x");
         assert_eq!((second.take_dropped().input, second.close().input), (10, 0));
         drop(second);

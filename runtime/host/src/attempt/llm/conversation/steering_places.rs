@@ -1,8 +1,8 @@
-//! Inserts steering messages into the conversation, each at one fixed place.
+//! Inserts steering messages into the conversation, each at a fixed place.
 //!
-//! The component does not see them, so it can neither hide nor repeat them. The host inserts them into each question, after the component's
-//! messages that were there when they arrived. If the component has changed those since, they move to the end of
-//! that question and stay there.
+//! The component does not see these messages, so it can neither hide nor repeat them. The host inserts each one after the component's
+//! messages that were there when it arrived. If the component has changed those messages since, the steering message moves to the end
+//! of the current question and stays there.
 
 use crate::bindings::chat::{Message, Part};
 use crate::bindings::llm::Request;
@@ -11,22 +11,22 @@ use glovebox_record::SteeringMessage;
 use glovebox_record::{Digest, SteeringDelivery};
 use std::sync::Arc;
 
-/// The messages that are part of the conversation.
+/// The steering messages that are part of the conversation.
 #[derive(Debug, Default)]
 pub(super) struct SteeringPlaces(Vec<PlacedMessage>);
 
 #[derive(Debug)]
 struct PlacedMessage {
     message: Arc<SteeringMessage>,
-    /// The number of the component's messages before it, and the hash of those messages.
+    /// Number of the component's messages before this one, and the hash of those messages.
     place: (usize, Digest),
-    /// The first turn whose question had it.
+    /// First turn whose question contained the message.
     turn: u32,
 }
 
 impl SteeringPlaces {
-    /// Inserts earlier and new messages into a question. `most` is the number of messages in the question of the same turn in a repeated
-    /// attempt. Returns the number of messages in the question.
+    /// Inserts earlier and new messages into a question. `most` is the number of messages that the logged question of this turn
+    /// contained, if the attempt is repeated. Returns the number of messages in the question.
     pub(super) fn insert(
         &mut self,
         all: &[Arc<SteeringMessage>],
@@ -45,7 +45,7 @@ impl SteeringPlaces {
         for given in self.0.iter_mut().filter(|given| hashes.get(given.place.0) != Some(&given.place.1)) {
             given.place = end;
         }
-        // In reverse order, so that earlier places stay valid.
+        // Inserts from the end, so that earlier places stay valid.
         let mut places: Vec<(usize, &PlacedMessage)> = self.0.iter().map(|given| (given.place.0, given)).collect();
         places.sort_by_key(|(at, _)| *at);
         for (at, given) in places.into_iter().rev() {
@@ -65,7 +65,7 @@ impl SteeringPlaces {
     }
 }
 
-/// Hashes of the messages before each place, and of all messages. Fields do not count, because the host adds some.
+/// Returns the hashes of the messages before each place, and of all messages. Fields are ignored, because the host adds some.
 fn prefix_hashes(messages: &[Message]) -> Vec<Digest> {
     let mut hashes = vec![Digest::hash(b"")];
     for message in messages {

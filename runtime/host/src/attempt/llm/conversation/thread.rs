@@ -1,15 +1,15 @@
-//! Finds the new messages of a question: a component repeats the whole conversation with each request.
+//! Finds the new messages of a question, since a component sends the whole conversation with each request.
 
 use glovebox_models::chat::Answer;
 use glovebox_record::Digest;
 use glovebox_record::session::{Message, MessagePart};
 
-/// Hashes of the messages of a thread so far: the stage and each of its subagents has one thread.
+/// Hashes of the messages of a thread so far. The stage and each of its subagents have one thread each.
 #[derive(Debug, Default)]
 pub(super) struct Thread(Vec<Digest>);
 
 impl Thread {
-    /// Adds a question. Returns the number of its messages that the thread had before.
+    /// Adds a question. Returns how many of its messages were already in the thread.
     pub(super) fn ask(&mut self, messages: &[Message]) -> usize {
         let hashes: Vec<Digest> = messages.iter().map(|message| meaning(&message.role, &message.parts)).collect();
         let repeated = self.0.iter().zip(&hashes).take_while(|(before, now)| before == now).count();
@@ -25,7 +25,7 @@ impl Thread {
 
 const ASSISTANT: &str = "assistant";
 
-/// Hash of a message. The host adds fields to answers when it hands them on, so fields of answers do not count.
+/// Returns the hash of a message. Fields of answers are ignored, because the host adds some before the component gets the answer.
 fn meaning(role: &str, parts: &[MessagePart]) -> Digest {
     let mut text = Vec::new();
     let mut add = |word: &str| {

@@ -1,6 +1,6 @@
 //! A line of the transcript: the source of the answer, the new messages of the question, the answer, and the cost.
 //!
-//! Every kind of model gets the same line, a simulated one too. A provider's line ends with the bytes of the exchange.
+//! Every kind of model, including a simulated one, produces the same lines. For a provider, the line ends with the bytes of the exchange.
 
 use crate::budget::Account;
 use glovebox_models::ask::Exchange;
@@ -15,12 +15,12 @@ use serde_json::Value;
 /// The new messages of a question.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NewMessages<'a> {
-    /// The number of messages that the thread had before.
+    /// Number of messages that were already in the thread.
     pub(crate) repeated: usize,
-    /// The others.
+    /// The messages that were not.
     pub(crate) new: &'a [Message],
     pub(crate) account: Option<&'a Account>,
-    /// The subagent that asks.
+    /// The subagent that asks; `None` for the stage itself.
     pub(crate) agent: Option<&'a AgentId>,
 }
 
@@ -30,12 +30,12 @@ pub(super) struct TurnSource<'a> {
     pub(super) provider: &'a str,
     pub(super) model: Option<&'a ModelId>,
     pub(super) tries: Option<u32>,
-    /// Cost of tries without an answer.
+    /// Cost of failed tries.
     pub(super) lost: Usage,
 }
 
 impl<'a> TurnSource<'a> {
-    /// Creates a model that never leaves the machine.
+    /// Creates the source of an answer that no provider gave.
     pub(super) fn local(provider: &'a str) -> Self {
         Self { provider, model: None, tries: None, lost: Usage::default() }
     }
@@ -71,24 +71,25 @@ impl NewMessages<'_> {
     }
 }
 
-/// Returns a message as the record has it: an image by its digest.
+/// Returns a message as it is recorded: an image is replaced by its digest.
 fn shown(message: &Message) -> Message {
     Message { role: message.role.to_owned(), parts: message.parts.iter().map(described).collect() }
 }
 
-/// An exchange with a provider. It has no key, and its texts were searched for hold-outs.
+/// An exchange with a provider. It contains no key, and its texts were searched for hold-outs.
 pub(crate) struct ProviderExchange<'a> {
-    /// The request, as recorded.
+    /// The request as it is recorded.
     pub(crate) sent: &'a [u8],
     pub(crate) exchange: &'a Exchange,
     pub(crate) tries: u32,
-    /// Cost of tries without an answer.
+    /// Cost of failed tries.
     pub(crate) lost: Usage,
     pub(crate) answered: &'a Result<Answer, ModelError>,
 }
 
 impl ProviderExchange<'_> {
-    /// Its line of the transcript. The request is JSON already and stays unchanged, except that a key from a file of the project is removed.
+    /// Returns the line of the transcript. The request is already JSON and stays unchanged, except that a key from a file of the
+    /// project is removed.
     pub(crate) fn line(&self, target: &Target, new: NewMessages<'_>) -> Vec<u8> {
         let source = TurnSource {
             provider: target.family.as_str(),
@@ -111,7 +112,7 @@ impl ProviderExchange<'_> {
     }
 }
 
-/// Returns a line without the bytes of its exchange, for a transcript that has become too long for them.
+/// Returns a line without the bytes of its exchange, for a transcript that is too long to contain them.
 pub(crate) fn without_bytes(line: &[u8]) -> Option<Vec<u8>> {
     let mut value: Value = serde_json::from_slice(line).ok()?;
     let fields = value.as_object_mut()?;

@@ -1,7 +1,7 @@
 //! Answers written on the node itself: `test.outcome` and its companions (decision test-attributes).
 //!
-//! They act without a script and without a key. A name that begins with `test.` and is none of theirs is an error, because a
-//! mistyped one would silently turn into the simulated success.
+//! They work without a script and without a key. Any other name that begins with `test.` is an error. Otherwise a misspelled attribute
+//! would silently result in the simulated success.
 
 use super::DeclaredOutcome;
 use glovebox_models::chat::Answer;
@@ -10,13 +10,13 @@ use glovebox_schema::Schema;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Prefix of the names of these attributes.
+/// Prefix of the attributes' names.
 pub const TEST_PREFIX: &str = "test.";
 
-/// The context key a verification plan is kept under (decision plan-in-the-context).
+/// Context key of a verification plan (decision plan-in-the-context).
 const PLAN_KEY: &str = "verification.plan";
 
-/// The answer of a node's `test.*` attributes, for every turn of one attempt.
+/// The answer that a node's `test.*` attributes give in every turn of an attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TestAnswers {
     outcome: DeclaredOutcome,
@@ -25,27 +25,28 @@ pub struct TestAnswers {
 /// Why `test.*` attributes cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TestAttributeError {
-    /// Not an attribute of the family.
+    /// The name is not one of the `test.*` attributes.
     #[error(
         "unknown attribute `{0}`, expected one of `test.outcome`, `test.outcome_sequence`, `test.preferred_next_label`, \
          `test.suggested_next_ids`, `test.notes`, `test.verification_plan_json`"
     )]
     Unknown(String),
-    /// Not a status.
+    /// The value is not a status.
     #[error("`{name}` has the value `{value}`, expected `success`, `partial_success`, `retry`, `fail` or `skipped`")]
     Status {
-        /// The attribute.
+        /// Name of the attribute.
         name: &'static str,
-        /// As written.
+        /// The value as written.
         value: String,
     },
-    /// The plan does not parse.
+    /// The verification plan is not JSON.
     #[error("`test.verification_plan_json` is not JSON: {0}")]
     Plan(String),
 }
 
 impl TestAnswers {
-    /// Reads a node's attributes; none when it has no `test.*`. `finished_attempts` is the place in the sequence.
+    /// Reads the attributes of a node. Returns `None` if there are no `test.*` attributes. `finished_attempts` is the index into
+    /// `test.outcome_sequence`.
     pub fn read(attributes: &[(String, String)], finished_attempts: u32) -> Result<Option<Self>, TestAttributeError> {
         let mut outcome = DeclaredOutcome {
             status: Status::Success,
@@ -92,7 +93,7 @@ impl TestAnswers {
     }
 }
 
-/// Words of an attribute, separated by commas.
+/// Words of an attribute's value, separated by commas.
 #[derive(Clone, Copy)]
 struct WordList<'a>(&'a str);
 
@@ -101,8 +102,8 @@ impl<'a> WordList<'a> {
         self.0.split(',').map(str::trim).filter(|word| !word.is_empty())
     }
 
-    /// Returns the status of an attempt. The whole list is checked at once, so a mistake in its tail is an error before the first attempt.
-    /// The last status holds for all further attempts.
+    /// Returns the status of an attempt. The last status applies to all further attempts. The whole list is checked each time, so that
+    /// a mistake at its end is an error in the first attempt already.
     fn status_at(self, finished_attempts: u32) -> Result<Status, TestAttributeError> {
         let name = "test.outcome_sequence";
         let statuses: Vec<Status> =
@@ -113,7 +114,7 @@ impl<'a> WordList<'a> {
     }
 }
 
-/// A status as an attribute has it.
+/// A status as written in an attribute.
 struct StatusWord<'a> {
     name: &'static str,
     value: &'a str,

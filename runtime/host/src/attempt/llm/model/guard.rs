@@ -1,18 +1,18 @@
-//! Checks each text of a conversation with a model, so that no secret reaches the model or the guest.
+//! Checks each text of a conversation with a model, so that no hold-out reaches the model or the guest.
 //!
-//! The guard contains no secret: its caller supplies the search. It checks a text before the text is sent, and returns the secret's
-//! place for the record only. Guest and model never get that place.
+//! The guard itself does not contain the hold-outs: its creator supplies the search. A text is checked before it is sent. The place
+//! that the search returns is for the record only. The guest and the model never get it.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The place in the secret where a text was found.
+/// Searches a text, and returns the place of the hold-out that it contains.
 type Find = dyn Fn(&str) -> Option<String> + Send + Sync;
 
-/// The same for bytes that are no text, such as an image's.
+/// As [`Find`], for bytes that are not text, such as those of an image.
 type FindBytes = dyn Fn(&[u8]) -> Option<String> + Send + Sync;
 
-/// Returns where in the secret a text was found, or none.
+/// Searches texts and images of a conversation for hold-outs.
 #[derive(Clone)]
 pub struct TextGuard {
     text: Arc<Find>,
@@ -20,25 +20,25 @@ pub struct TextGuard {
 }
 
 impl TextGuard {
-    /// Makes a guard; `find` is called for every text of a conversation and must not block.
+    /// Creates a guard. `find` is called for every text of a conversation and must not block.
     pub fn new(find: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
         let text: Arc<Find> = Arc::new(find);
         let of_bytes = Arc::clone(&text);
         Self { text, bytes: Arc::new(move |bytes| of_bytes(&String::from_utf8_lossy(bytes))) }
     }
 
-    /// Has bytes searched by `find` in the place of the text in them.
+    /// Sets the search for images, which by default are searched as text.
     pub fn with_bytes(self, find: impl Fn(&[u8]) -> Option<String> + Send + Sync + 'static) -> Self {
         Self { bytes: Arc::new(find), ..self }
     }
 
-    /// Returns where the first secret of the texts stands, also if it is spread over texts that follow each other.
+    /// Returns the place of the first hold-out in these texts. A hold-out is also found if it is split over successive texts.
     pub fn first<'t>(&self, texts: impl IntoIterator<Item = &'t str>) -> Option<String> {
         let texts: Vec<&str> = texts.into_iter().collect();
         (self.text)(&texts.join("\n"))
     }
 
-    /// Returns the same for images.
+    /// As [`first`](Self::first), for images.
     pub fn first_of_bytes(&self, all: &[Vec<u8>]) -> Option<String> {
         all.iter().find_map(|bytes| (self.bytes)(bytes))
     }

@@ -1,4 +1,4 @@
-//! A model that a provider answers for. Every request of every component goes through here.
+//! A model of a provider. All requests of all components to providers are sent from here.
 
 use super::{LastExchange, Reply};
 use glovebox_models::ask::{self, AskResult, estimated_input};
@@ -10,31 +10,31 @@ use glovebox_schema::Schema;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A model and how it is asked.
+/// A model of a provider, and how to ask it.
 #[derive(Debug)]
 pub struct Live {
-    /// Its address and settings.
+    /// Address and settings of the model.
     pub target: Arc<Target>,
     /// Reasoning effort.
     pub effort: Option<Effort>,
 }
 
-/// The provider gets the schema in every question.
+/// Schema mode in which the provider gets the schema with every question.
 const WITH_TOOLS: &str = "with-tools";
-/// The provider gets the schema in questions that offer no tools.
+/// Schema mode in which the provider gets the schema with questions that offer no tools.
 const WITHOUT_TOOLS: &str = "without-tools";
-/// The provider never gets the schema.
+/// Schema mode in which the provider never gets the schema.
 pub(super) const OFF: &str = "off";
 
-/// The time limit of an answer, and the callback while waiting.
+/// The deadline of a question, and the callback for waits.
 pub(in super::super) struct AskOptions<'a> {
     pub(in super::super) deadline: CallDeadline<'a>,
-    /// Gets the error and the wait before a retry.
+    /// Called with the error and the wait before each retry.
     pub(in super::super) on_wait: &'a mut dyn FnMut(&ModelError, Duration),
 }
 
 impl Live {
-    /// Returns the most that a turn may use: its text, counted rather too high, and the longest answer.
+    /// Returns the maximum that a turn can use: an upper estimate of the question's tokens, and the longest answer.
     pub(super) fn most(&self, request: &Request) -> Usage {
         let input = estimated_input(request);
         Usage { input, output: self.target.output_tokens(&request.settings), ..Usage::default() }
@@ -53,7 +53,7 @@ impl Live {
 
     pub(super) fn settle(&self, request: &mut Request, schema: Option<&Arc<Schema>>) {
         request.settings.effort = request.settings.effort.or(self.effort);
-        // Only the stage's own answer is its object.
+        // The schema applies only to the stage's own final answer.
         let schema = schema.filter(|_| request.agent.is_none() && request.within.is_none());
         request.schema = schema
             .filter(|schema| match self.schema_mode(schema) {
@@ -79,7 +79,7 @@ impl Live {
     }
 }
 
-/// Asks with a time limit. An answer after the limit counts as no answer, but its cost is paid.
+/// Asks with the request's own time limit. A late answer counts as no answer, but its cost is counted.
 fn ask_within(target: &Target, request: &Request, options: AskOptions<'_>) -> AskResult {
     let AskOptions { deadline, on_wait } = options;
     let Some(within) = request.within else { return ask::ask(target, request, deadline, on_wait) };

@@ -1,7 +1,7 @@
-//! A script: per node, the turns a model would have answered. For tests, demos and machines without keys.
+//! A script: for each node, the turns that a model would have answered. Used by tests, demos and machines without a key.
 //!
-//! A later visit continues after the last used turn, so node and position identify a turn, never the attempt. Any unknown field or
-//! value is an error with its line.
+//! A later visit of a node continues after the last turn that was used, so a turn is identified by node and position and does not
+//! depend on the attempt. An unknown field or value is an error that names its line.
 
 use super::DeclaredOutcome;
 use glovebox_models::chat::{Answer, Finish, Usage, call_part, text_part};
@@ -21,9 +21,9 @@ pub struct Script {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the script: {problem}")]
 pub struct ScriptError {
-    /// From 1.
+    /// Line number, counted from 1.
     pub line: usize,
-    /// The problem.
+    /// Description of the problem.
     pub problem: String,
 }
 
@@ -84,7 +84,7 @@ impl TryFrom<TurnEntry> for ScriptTurn {
 }
 
 impl Script {
-    /// Reads a script; the first thing that is not understood is the error.
+    /// Parses a script. Returns the first problem as the error.
     pub fn parse(text: &str) -> Result<Script, ScriptError> {
         let written: ScriptFile = toml::from_str(text).map_err(|error| ScriptError {
             line: error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count()),
@@ -93,12 +93,12 @@ impl Script {
         Ok(Script { nodes: written.node })
     }
 
-    /// Returns true when the script has turns for this node.
+    /// Returns true if the script has turns for this node.
     pub fn mentions(&self, node: &NodeId) -> bool {
         self.nodes.contains_key(node)
     }
 
-    /// Returns every node it has turns for.
+    /// Returns every node for which the script has turns.
     pub fn node_ids(&self) -> impl Iterator<Item = &NodeId> {
         self.nodes.keys()
     }

@@ -1,4 +1,4 @@
-//! The specification's answer when no model is configured: a text that names the stage, or a value of the stage's schema.
+//! The specification's answer if no model is configured: a text that names the stage, or a value that matches the stage's schema.
 
 use glovebox_models::chat::{Answer, text_part};
 use glovebox_record::NodeId;
