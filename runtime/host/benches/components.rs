@@ -1,7 +1,7 @@
-//! The cost of a component call, each figure beside a native baseline measured in the same run.
+//! Measures the cost of a component call. Each figure has a native baseline that is measured in the same run.
 //!
-//! `cargo bench -p glovebox-host` prints a table: the median of the thing, of its baseline, and their ratio. Both are done in
-//! turn (A B A B …), so that a machine whose speed drifts moves both. Nothing here passes or fails.
+//! `cargo bench -p glovebox-host` prints a table with the median, the median of the baseline, and their ratio. Both are measured
+//! alternately (A B A B …), so that a change of the machine's speed affects both. No result passes or fails.
 
 #![allow(clippy::unwrap_used)] // A benchmark may panic.
 
@@ -29,10 +29,10 @@ use wasmtime::component::{Component as Code, Linker};
 use wasmtime::{Config, Engine, Store};
 
 const SAMPLES: usize = 301;
-/// Files opened in one call, so that the call itself hardly counts.
+/// Number of files opened in one call, so that the cost of the call itself is negligible.
 const FILES: usize = 500;
 
-/// A component without imports: what instantiating costs when nothing else is done.
+/// A component without imports, to measure the cost of instantiation alone.
 const BARE: &str = "(component (core module $m (memory 2) (func (export \"run\"))) (core instance $i (instantiate $m)) \
                     (func (export \"run\") (canon lift (core func $i \"run\"))))";
 
@@ -49,7 +49,7 @@ fn main() {
     }
 }
 
-/// One whole call: thread, store, grants, instance, the export, report, drop.
+/// Measures one whole call: thread, store, grants, instance, export, report and drop.
 fn dispatch(host: &Host, runtime: &Runtime) {
     let component = host.load(&guests::component("(func $execute)")).unwrap();
     let call = || timed(|| execute(host, runtime, &component, call(FileTier::None, None, &[])));
@@ -74,7 +74,7 @@ fn instantiate() {
     row("instantiate, store made and dropped", SAMPLES, instantiate, memory, "128 KiB allocated, filled and freed");
 }
 
-/// Loading what is compiled already, in a host that has not seen it, beside compiling and beside reading the file.
+/// Measures loading a compiled component into a new host. The baselines are compiling it and reading the file.
 fn load(folder: &Path) {
     let bytes = fs::read(component("codergen")).expect("components are built by `cargo xtask components`");
     let cache = folder.join("cache");
@@ -97,7 +97,7 @@ fn load(folder: &Path) {
     row("compile of codergen", 5, compile, read, "reading and hashing the compiled file");
 }
 
-/// Opening, reading and closing a small file three folders deep.
+/// Measures opening, reading and closing a small file three folders deep.
 fn files(host: &Host, runtime: &Runtime, folder: &Path, tier: FileTier) {
     let deep = folder.join("project/a/b/c");
     fs::create_dir_all(&deep).unwrap();

@@ -1,4 +1,4 @@
-//! Compiled components on disk: what is kept is used, what was tampered with is compiled again.
+//! Tests of the store of compiled components: stored code is used, and code that was tampered with is compiled again.
 
 #![allow(clippy::unwrap_used)] // A test may panic.
 
@@ -17,14 +17,14 @@ fn host(cache: &Path) -> Host {
     Host::new(HostConfig::in_process(Some(cache.to_owned()), 1)).unwrap()
 }
 
-/// Loads a guest with a new host and says what the store did.
+/// Loads a guest with a new host and returns the counts of its store.
 fn load(cache: &Path, name: &str) -> AotCounts {
     let host = host(cache);
     host.load(&guests::build(name)).unwrap();
     host.aot_counts().unwrap()
 }
 
-/// Returns the artefacts of what tests load; the host's own component is not one of them.
+/// Returns the artefacts of components that tests load, without the artefact of the host's own probe.
 fn artefacts(cache: &Path) -> Vec<PathBuf> {
     let own = own_artefact(cache);
     all_artefacts(cache).into_iter().filter(|path| *path != own).collect()
@@ -37,7 +37,7 @@ fn all_artefacts(cache: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Returns the artefact of the component that a host tries its engine out with; an empty path without one.
+/// Returns the path of the probe's artefact; empty if there is none.
 fn own_artefact(cache: &Path) -> PathBuf {
     let own = Digest::hash(include_bytes!("../src/probe.wasm")).hex();
     let is_own = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with(&own);
@@ -62,7 +62,7 @@ fn a_component_is_compiled_once() {
     assert_eq!(mode(cache.path().join("aot/mac.key")), 0o600);
 }
 
-/// A stored component is not validated again, so only inspected bytes may be stored.
+/// A stored component is not validated again, so an artefact copied to the name of a refused component must not be used.
 #[test]
 fn an_artefact_of_other_bytes_lets_no_refused_component_pass() {
     let cache = tempfile::tempdir().unwrap();
@@ -127,7 +127,7 @@ fn what_was_tampered_with_is_compiled_again() {
             let name = artefact.file_name().unwrap().to_str().unwrap();
             let key: [u8; 32] = fs::read(artefact.with_file_name("mac.key")).unwrap().try_into().unwrap();
             let mut bytes = fs::read(artefact).unwrap();
-            // The producer's major version is part of the artefact's header, with its length before it.
+            // The header of an artefact contains the major version of wasmtime, preceded by its length.
             let version = bytes.windows(4).position(|window| window == b"\0\x0248").expect("a version in the artefact");
             bytes[version + 3] = b'7';
             let mut mac = blake3::Hasher::new_keyed(&key);
@@ -171,7 +171,7 @@ fn a_folder_of_another_user_is_not_used() {
     load(cache.path(), "traps");
     let folder = cache.path().join("aot");
     let other = if fs::metadata(&folder).unwrap().uid() == 0 { 12345 } else { 0 };
-    // Only root can give files away; where the tests run as somebody else, the folder itself is the other user's.
+    // Only root can change the owner of files. Without root, the folder itself gets the wrong owner in this test.
     if std::os::unix::fs::chown(&folder, Some(other), None).is_ok() {
         assert_eq!(host(cache.path()).aot_counts(), None);
     } else {
@@ -179,7 +179,7 @@ fn a_folder_of_another_user_is_not_used() {
     }
 }
 
-/// Returns a host whose store has a bound, loading a guest.
+/// Loads a guest with a host whose store has a size limit, and returns the counts of the store.
 fn load_within(cache: &Path, name: &str, cache_bytes_max: u64) -> AotCounts {
     let config = HostConfig { cache_bytes_max, ..HostConfig::in_process(Some(cache.to_owned()), 1) };
     let host = Host::new(config).unwrap();
@@ -187,7 +187,7 @@ fn load_within(cache: &Path, name: &str, cache_bytes_max: u64) -> AotCounts {
     host.aot_counts().unwrap()
 }
 
-/// Makes an artefact look as if it was used so many seconds ago.
+/// Sets the time of an artefact's last use to so many seconds ago.
 fn used_before(artefact: &Path, seconds: u64) {
     let then = std::time::SystemTime::now() - std::time::Duration::from_secs(seconds);
     fs::File::options().append(true).open(artefact).unwrap().set_modified(then).unwrap();
@@ -203,7 +203,7 @@ fn what_was_not_used_for_longest_goes_when_something_is_added() {
         used_before(&new, age);
         kept.push(new);
     }
-    // A use counts as one: `traps` is the youngest now.
+    // Loading counts as a use, so `traps` is now the most recently used one.
     assert_eq!(load(cache.path(), "traps"), LOADED);
     let all: u64 = all_artefacts(cache.path()).iter().map(|path| fs::metadata(path).unwrap().len() + 64).sum();
     let left = cache.path().join("aot/unfinished.cwasm.0123456789abcdef");
@@ -215,7 +215,7 @@ fn what_was_not_used_for_longest_goes_when_something_is_added() {
     let state: Vec<_> = kept.iter().map(here).collect();
     assert_eq!(state, [(true, true), (false, false), (true, true)], "`exits` goes");
     assert!(!left.exists(), "and what nobody writes any more");
-    // What was just added stays, though it alone is over the bound.
+    // The artefact that was just added stays, although it alone exceeds the limit.
     assert_eq!(load_within(cache.path(), "exits", 1), STORED);
     assert_eq!(artefacts(cache.path()).len(), 1);
     assert_eq!(load(cache.path(), "exits"), LOADED);

@@ -1,4 +1,4 @@
-//! Models and commands of a guest, and the checks of its answer: denials, counts, receipts, claims.
+//! Tests of a guest's models and commands, and of the checks of its answer: refusals, counts, receipts and claims.
 
 #![allow(clippy::unwrap_used)] // A test may panic.
 

@@ -1,4 +1,4 @@
-//! The page about limits says what the table of limits says.
+//! Tests that the documentation of limits agrees with the table of limits.
 
 #![allow(clippy::unwrap_used)] // A test may panic.
 

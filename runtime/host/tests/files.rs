@@ -1,7 +1,7 @@
-//! The walls round a component's files, attacked by a component.
+//! Tests in which a component attacks the boundaries of its files.
 //!
-//! The guest `escapes` makes the raw calls; the table of attacks and the witness of the disk are the ones the view itself is
-//! tested with, so no interface can answer an attack otherwise than another.
+//! The guest `escapes` makes the raw calls. The table of attacks and the witness of the disk are those of the view's own tests, so
+//! that no interface answers an attack differently from another.
 
 #![allow(clippy::unwrap_used)]
 
@@ -43,7 +43,7 @@ const CODES: &[&str] = &[
     "not-permitted", "pipe", "read-only", "invalid-seek", "text-file-busy", "cross-device",
 ];
 
-/// A step of the guest: what to do (with flags), and a path or text.
+/// A step of the guest: an operation with its flags, and a path or text.
 type Step<'a> = (&'a str, &'a str);
 
 struct World {
@@ -62,7 +62,7 @@ fn world() -> &'static World {
     })
 }
 
-/// Returns the scope the table is written for.
+/// Returns the scope for which the table of attacks is written.
 fn rules() -> Scope {
     scope(&["./"], &["out/", "src/main.rs"], &["scenarios/holdout/"])
 }
@@ -111,7 +111,7 @@ fn call(fixture: &Fixture, tier: FileTier, scope: Scope, limits: &[(LimitName, u
     }
 }
 
-/// Returns the same call with a layer over the tree, which must stay as it is.
+/// Returns the call with a layer over the tree, which must leave the tree unchanged.
 fn on_layer(fixture: &Fixture, call: Call) -> Call {
     let files = call.files.map(|files| {
         let layer = fixture.layer(&files.scope);
@@ -125,13 +125,14 @@ fn execute(call: Call) -> Report {
     world.runtime.block_on(world.host.execute(&world.escapes, call))
 }
 
-/// Returns the answer to each step: `ok`, `ok:` and the bytes read, or an error code.
+/// Returns the result of each step: `ok`, `ok:` and the bytes read, or an error code.
 fn answers(report: &Report) -> Vec<String> {
     assert_eq!(report.ending, Ending::Returned, "{report:?}");
     report.outcome.notes.lines().map(answer).collect()
 }
 
-/// A line has a dot for each call that went well, then what was read or how the last one failed.
+/// Converts a line of the guest's notes to a result. The line has a dot for each operation that succeeded, followed by the data that
+/// was read or the error of the last operation.
 fn answer(line: &str) -> String {
     let rest = line.trim_start_matches('.');
     let code = |letter: char| CODES[letter as usize - usize::from(b'A')].to_owned();
@@ -151,7 +152,7 @@ fn posix(fixture: &Fixture, steps: &[Step<'_>]) -> Vec<String> {
     answers(&execute(call(fixture, FileTier::Posix, rules(), &[], steps)))
 }
 
-/// Returns the raw calls a C library would make; open flags are create 1, directory 2, exclusive 4, truncate 8.
+/// Returns the raw calls that a C library would make. Open flags: create 1, directory 2, exclusive 4, truncate 8.
 fn posix_steps(attempt: Try) -> Vec<Step<'static>> {
     match attempt {
         Try::Read(path) => vec![("o01", path), ("r", "")],
@@ -202,7 +203,7 @@ fn every_attack_is_refused_by_the_posix_tier() {
     }
 }
 
-/// Returns the same attempt through `glovebox:plugin/files`, where it can be expressed.
+/// Returns the attack as calls of `glovebox:plugin/files`, or `None` if that interface has no such operation.
 fn files_steps(attempt: Try) -> Option<Vec<Step<'static>>> {
     Some(match attempt {
         Try::Read(path) => vec![("Fr", path)],
@@ -240,12 +241,12 @@ fn every_attack_is_refused_by_the_interface_files() {
     }
 }
 
-/// Does steps one after the other in one call and compares each answer.
+/// Executes steps in one call and compares the result of each.
 #[track_caller]
 fn check(fixture: &Fixture, steps: &[(&str, &str, &str)]) {
     let asked: Vec<Step<'_>> = steps.iter().map(|(step, value, _)| (*step, *value)).collect();
     let layered = on_layer(fixture, call(fixture, FileTier::Posix, rules(), &[], &asked));
-    // The layer comes first: it leaves the tree as it is.
+    // The layer is tested first, because it leaves the tree unchanged.
     for (got, place) in [(answers(&execute(layered)), "layer"), (posix(fixture, &asked), "folder")] {
         let expected = steps.iter().filter(|(step, ..)| *step != "A");
         for ((step, value, expected), got) in expected.clone().zip(&got) {
@@ -379,7 +380,7 @@ fn race(is_layered: bool) {
     let swapping = Swapping::start(&fixture);
     let mut successes = BTreeMap::new();
     let start = Instant::now();
-    // As long as it takes on a busy machine until each operation has been lucky once.
+    // The race lasts until each operation has succeeded at least once, which may take long on a busy machine.
     let is_lucky = |successes: &BTreeMap<&str, u32>| {
         !successes.is_empty() && successes.values().all(|count| *count > 0) && swapping.count() > 100
     };

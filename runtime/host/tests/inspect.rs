@@ -1,4 +1,4 @@
-//! Inspection of a component's bytes, and the messages for a component that cannot be used: all problems at once.
+//! Tests of inspecting a component's bytes, and of the messages for a component that cannot be used, which report all problems together.
 
 #![allow(clippy::unwrap_used)] // A test may panic.
 
@@ -91,7 +91,7 @@ fn bytes_that_are_no_component_are_told_apart() {
 }
 
 proptest! {
-    /// Whatever happens to the bytes of a component: they are read or refused, and nothing panics.
+    /// Damaged bytes of a component are either read or refused, and never cause a panic.
     #[test]
     fn damaged_components_are_read_or_refused(
         guest in 0..guests::names().len(),
@@ -109,7 +109,7 @@ proptest! {
         }
         match inspect(&bytes) {
             Ok(inspection) => drop(check_handler(&inspection).map_err(|error| error.help())),
-            // The validator's own words may have names of the file in them.
+            // The validator's message may contain names from the file.
             Err(InspectError::Invalid(_)) => {}
             Err(error) => prop_assert!(error.to_string().lines().count() == 1, "{}", error),
         }

@@ -1,4 +1,4 @@
-//! Every limit, proven by a component that misbehaves.
+//! Tests of every limit with a component that violates it.
 
 #![allow(clippy::unwrap_used)] // A test may panic.
 
@@ -15,11 +15,10 @@ use world::*;
 
 #[test]
 fn every_guest_has_a_test() {
-    // `escapes` attacks files, in `files.rs`. `observes` keeps what a builder is given, in the binary's suite `bits`.
-    // `runs-scenario` is bound as a verifier, in the suite `verifier`.
-    // `seeks-refused` looks for the calls that a hook refused, in the suite `tool_hooks`.
-    // `nested` is a component of rules, in the suite `rule_plugins`.
-    // `value-hog` sets large values of the context, in the suite `large_values`.
+    // Guests that other tests use: `escapes` attacks files in `files.rs`, `observes` stores what a builder is given (suite `bits` of
+    // the binary), `runs-scenario` is bound as a verifier (suite `verifier`), `seeks-refused` looks for the calls that a hook refused
+    // (suite `tool_hooks`), `nested` is a rule plugin (suite `rule_plugins`), and `value-hog` sets large context values (suite
+    // `large_values`).
     let elsewhere = ["escapes", "nested", "observes", "runs-scenario", "seeks-refused", "value-hog"];
     let here: Vec<String> = guests::names().into_iter().filter(|name| !elsewhere.contains(&name.as_str())).collect();
     assert_eq!(here, TESTED);
@@ -109,7 +108,7 @@ fn what_a_host_call_carries_is_bounded() {
 fn components_are_bounded_before_anything_is_compiled() {
     let mut bytes = guests::build("traps");
     let filler = 65 << 20;
-    // A custom section named `x`: legal and useless.
+    // A custom section named `x`, which is valid and has no effect.
     bytes.extend_from_slice(&[0, 0x80 | (filler & 0x7f) as u8, 0x80 | (filler >> 7 & 0x7f) as u8]);
     bytes.extend_from_slice(&[0x80 | (filler >> 14 & 0x7f) as u8, (filler >> 21 & 0x7f) as u8, 1, b'x']);
     bytes.resize(bytes.len() + filler - 2, 0);

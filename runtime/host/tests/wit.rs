@@ -1,4 +1,5 @@
-//! The contract cannot change unseen: every world's imports, and the text itself, are compared with committed files.
+//! Tests that the contract does not change unnoticed: the imports of every world and the text of the WIT files are compared with
+//! committed files.
 
 #![allow(clippy::unwrap_used)] // A test may panic.
 

@@ -1,4 +1,4 @@
-//! One call of a model: sends the request, reads the answer as it arrives, checks it, and retries where the table of errors allows it.
+//! One call of a model: sends the request, reads and checks the answer as it arrives, and retries if the table of errors allows it.
 //!
 //! A call never switches to another model or provider. An answer counts only if it is complete and its model is the requested one.
 
@@ -14,15 +14,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Number of retries of a call (unified-llm specification §6.6).
 pub const RETRIES_MAX: u32 = 2;
-/// Wait before the first retry; twice as long before the next.
+/// Wait before the first retry. It doubles with each retry.
 const RETRY_BASE: Duration = Duration::from_secs(1);
-/// Maximum number of bytes that are received for one answer. A stream is many times longer than the text it carries.
+/// Maximum number of bytes received for one answer. A stream is many times longer than the text that it contains.
 const WIRE_BYTES_MAX: usize = 32 << 20;
-/// Maximum number of bytes of a refusal that are read.
+/// Maximum number of bytes read of a refusal.
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
-/// Fewest bytes of a stream that carry one token.
+/// Minimum number of bytes of a stream for one token.
 const EVENT_BYTES_PER_TOKEN: u64 = 16;
-/// Maximum number of bytes of an exchange that are kept as they were received.
+/// Maximum number of received bytes that are kept of an exchange.
 const KEPT_BYTES_MAX: usize = 8 << 20;
 
 /// The bytes of one try.
@@ -30,9 +30,9 @@ const KEPT_BYTES_MAX: usize = 8 << 20;
 pub struct Exchange {
     /// The JSON that was sent.
     pub sent: Vec<u8>,
-    /// Received bytes, without the key, cut to 8 MiB.
+    /// Received bytes, cut to 8 MiB and without the key.
     pub received: Vec<u8>,
-    /// True if the provider began an answer, which it may ask money for.
+    /// True if the provider began an answer, which may cost money.
     pub is_begun: bool,
 }
 
@@ -41,20 +41,20 @@ pub struct Exchange {
 pub struct AskResult {
     /// The last try.
     pub exchange: Exchange,
-    /// The number of tries.
+    /// Number of tries.
     pub tries: u32,
-    /// Estimated cost of tries without an answer.
+    /// Estimated cost of failed tries.
     pub lost: Usage,
     /// The answer, or the error of the last try.
     pub answered: Result<Answer, ModelError>,
 }
 
-/// Returns the JSON that a request is sent as.
+/// Returns a request as the JSON that is sent.
 pub fn body(target: &Target, request: &Request) -> Vec<u8> {
     target.family.provider().body(target, request).to_string().into_bytes()
 }
 
-/// Asks a model, and retries where the table of errors allows it. `on_wait` gets the error and the wait before each retry.
+/// Asks a model, and retries if the table of errors allows it. `on_wait` is called with the error and the wait before each retry.
 pub fn ask(
     target: &Target,
     request: &Request,
@@ -84,20 +84,20 @@ pub fn ask(
     }
 }
 
-/// Estimated cost of a try without an answer.
+/// Returns the estimated cost of a failed try.
 pub(crate) fn is_lost(sent: u64, received: usize, output_tokens_max: u64) -> Usage {
     let output = (received as u64).div_ceil(EVENT_BYTES_PER_TOKEN).min(output_tokens_max);
     Usage { input: sent, output, ..Usage::default() }
 }
 
-/// Returns the wait before a retry, half of it by chance, so that many callers do not come back at once.
+/// Returns the wait before a retry. Up to half of it is random, so that many callers do not retry at the same time.
 fn pause(tries: u32) -> Duration {
     let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.subsec_nanos());
     let chance = f64::from(nanos % 1_000_000) / 1e6;
     (RETRY_BASE * 2_u32.pow(tries - 1)).mul_f64(0.5 + chance / 2.0)
 }
 
-/// One try.
+/// Executes one try.
 fn ask_once(target: &Target, request: &Request, deadline: CallDeadline<'_>) -> (Exchange, Result<Answer, ModelError>) {
     let provider = target.family.provider();
     let mut exchange = Exchange { sent: body(target, request), ..Exchange::default() };
@@ -129,7 +129,7 @@ fn send(
     reader.read(&mut reply.body, &mut exchange.received, KEPT_BYTES_MAX, &mut || true)
 }
 
-/// Reads why the provider refuses.
+/// Reads the provider's reason for refusing a request.
 pub(crate) fn read_refusal(target: &Target, reply: &mut Reply<'_>, received: &mut Vec<u8>) -> ModelError {
     *received = reply.body.read_cut(REFUSAL_BYTES_MAX);
     let answer = glovebox_schema::document::read(received);
@@ -137,7 +137,7 @@ pub(crate) fn read_refusal(target: &Target, reply: &mut Reply<'_>, received: &mu
     ProviderRefusal { status: Some(reply.status), retry_after: reply.retry_after, answer }.to_error(target)
 }
 
-/// An answer that is being received.
+/// Reads an answer while it is being received.
 pub(crate) struct AnswerReader<'a> {
     pub(crate) target: &'a Target,
     pub(crate) provider: &'a dyn Provider,
@@ -145,7 +145,8 @@ pub(crate) struct AnswerReader<'a> {
 }
 
 impl AnswerReader<'_> {
-    /// Reads a stream, and keeps so many of its bytes. `on_bytes` is called for each piece; false ends the call.
+    /// Reads a stream, and keeps up to `kept_bytes_max` of its bytes. `on_bytes` is called for each piece; if it returns false, the
+    /// call ends.
     pub(crate) fn read(
         mut self,
         body: &mut Body<'_>,
@@ -180,7 +181,7 @@ impl AnswerReader<'_> {
         }
     }
 
-    /// Reads the events of an answer that came as a whole.
+    /// Reads the events of an answer that was not streamed.
     pub(crate) fn read_events(mut self, events: Vec<Value>) -> Result<Answer, ModelError> {
         let mut reader = self.provider.reader();
         for event in events {
@@ -196,7 +197,7 @@ impl AnswerReader<'_> {
             Event::Data(data) => reader.read(&data, &mut self.draft)?,
             Event::Done => Step::Last,
         };
-        // Another model is detected with its first event, so that the rest is not paid for.
+        // An answer of another model is detected at its first event, so that the rest is not paid for.
         if self.draft.model.is_some() {
             self.target.check_answered(self.draft.model.as_ref())?;
         }
@@ -211,7 +212,7 @@ impl AnswerReader<'_> {
     }
 }
 
-/// Returns the answer, if its model is the one that was asked; every call has an id, and no part the key.
+/// Returns the answer if it comes from the requested model. Gives an id to every tool call, and removes the key from all parts.
 fn checked(mut answer: Answer, target: &Target, request: &Request) -> Result<Answer, ModelError> {
     target.check_answered(answer.model.as_ref())?;
     let turn = request.messages.len();
@@ -233,20 +234,20 @@ fn checked(mut answer: Answer, target: &Target, request: &Request) -> Result<Ans
     Ok(answer)
 }
 
-/// Bytes that a token has at least, on average: most texts have four.
+/// Minimum number of bytes of a token, on average. In most texts it is four.
 const TOKEN_BYTES: u64 = 3;
 
-/// Returns the tokens of a text of so many bytes, rather more than fewer.
+/// Returns an upper estimate of the tokens in a text of `bytes`.
 pub fn estimated_tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(TOKEN_BYTES)
 }
 
-/// Returns the tokens of a question: its texts by their bytes, and [`IMAGE_TOKENS`] for each image.
+/// Returns the estimated tokens of a question: an upper estimate for its texts, and [`IMAGE_TOKENS`] for each image.
 pub fn estimated_input(request: &Request) -> u64 {
     estimated_tokens(request.bytes()).saturating_add(request.images().saturating_mul(IMAGE_TOKENS))
 }
 
-/// Returns the tokens of an exchange whose provider does not count them.
+/// Returns the estimated tokens of an exchange whose provider does not count them.
 fn estimate(request: &Request, answer: &Answer) -> Usage {
     let answered = answer.parts.iter().map(|part| part.text.len()).sum();
     Usage { input: estimated_input(request), output: estimated_tokens(answered), ..answer.usage }
@@ -259,7 +260,7 @@ pub(crate) fn without_key(error: ModelError, target: &Target) -> ModelError {
     }
 }
 
-/// Returns the bytes without the key. A provider that is not honest, or only careless, can send it back.
+/// Returns the received bytes without the key, which a dishonest or careless provider could send back.
 pub(crate) fn cleaned(received: Vec<u8>, target: &Target) -> Vec<u8> {
     let Some(key) = &target.key else { return received };
     match String::from_utf8(received) {

@@ -1,7 +1,7 @@
-//! Requests and answers of models, independent of the provider.
+//! Requests to models and their answers, independent of the provider.
 //!
-//! Messages are those of the record: a request is stored as it was sent. A part of kind `opaque:<family>` belongs to the
-//! provider: it goes back unchanged to the same family, and to no other.
+//! Messages have the types of the record, so a request is stored as it was sent. A part of kind `opaque:<family>` belongs to the
+//! provider: it is sent back unchanged to the same family, and to no other.
 
 use glovebox_record::Tokens;
 use glovebox_record::session::{Message, MessagePart};
@@ -24,14 +24,14 @@ impl ModelId {
         &self.0
     }
 
-    /// Returns true if an answer by `answered` is one of this model: the same name, or the name with a date behind it.
+    /// Returns true if an answer by `answered` comes from this model: its name is the same, or the same with a date appended.
     pub fn is_answered_by(&self, answered: &ModelId) -> bool {
         let rest = answered.0.strip_prefix("models/").unwrap_or(&answered.0).strip_prefix(&self.0);
         rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('-').is_some_and(is_date))
     }
 }
 
-/// Returns true for `20250929` and `2025-09-29`.
+/// Returns true for a date such as `20250929` or `2025-09-29`.
 fn is_date(text: &str) -> bool {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     let dashes = text.bytes().enumerate().filter(|(_, byte)| *byte == b'-').map(|(at, _)| at);
@@ -54,19 +54,19 @@ impl fmt::Display for ModelId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effort {
-    /// A little.
+    /// Low effort.
     Low,
-    /// As usual.
+    /// Medium effort.
     Medium,
-    /// A lot.
+    /// High effort.
     High,
 }
 
 impl Effort {
-    /// Every effort, least first.
+    /// Every effort, from the lowest to the highest.
     pub const ALL: [Self; 3] = [Self::Low, Self::Medium, Self::High];
 
-    /// Returns the word in pipelines and requests.
+    /// Returns the name in pipelines and requests.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -79,41 +79,41 @@ impl Effort {
 /// A tool that the model may call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tool {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// For the model.
+    /// Description for the model.
     pub description: String,
-    /// A JSON Schema, as text.
+    /// JSON Schema of the arguments, as text.
     pub parameters: String,
 }
 
-/// Tuning of an answer. A missing value means the provider's default.
+/// Tuning options of an answer. `None` stands for the provider's default.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Settings {
-    /// Most tokens of the answer, thinking included.
+    /// Maximum number of tokens of the answer, including thinking.
     pub output_tokens_max: Option<u64>,
-    /// From 0 to 2.
+    /// Temperature, from 0 to 2.
     pub temperature: Option<f64>,
-    /// From 0 to 1.
+    /// Nucleus sampling, from 0 to 1.
     pub top_p: Option<f64>,
     /// Reasoning effort.
     pub effort: Option<Effort>,
 }
 
-/// One question. It has no field for a provider or a model: those are the target's.
+/// One question. Provider and model are not part of it: they belong to the target.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Request {
     /// The conversation, oldest first.
     pub messages: Vec<Message>,
     /// Tools the model may call.
     pub tools: Vec<Tool>,
-    /// Tuning of the answer.
+    /// Tuning options of the answer.
     pub settings: Settings,
-    /// The schema mode of the provider with this schema; `None` without.
+    /// Schema that the provider must enforce; `None` if it must not enforce one.
     pub schema: Option<Arc<Schema>>,
     /// The subagent that asks; `None` for the stage's own conversation.
     pub agent: Option<AgentId>,
-    /// Time limit of the answer; `None` if only the stage bounds it.
+    /// Time limit of the answer; `None` if only the limits of the stage apply.
     pub within: Option<Duration>,
 }
 
@@ -122,10 +122,10 @@ pub struct Request {
 pub struct AgentId(String);
 
 impl AgentId {
-    /// Maximum number of characters of a name.
+    /// Maximum length of a name, in characters.
     const CHARACTERS_MAX: usize = 32;
 
-    /// Reads a name: letters, digits and `-`, or `None` for any other text.
+    /// Parses a name of letters, digits and `-`. Returns `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         (is_plain && (1..=Self::CHARACTERS_MAX).contains(&text.len())).then(|| Self(text.to_owned()))
@@ -138,7 +138,7 @@ impl AgentId {
 }
 
 impl Request {
-    /// Returns bytes of all text that a provider reads. An image is no text: [`Request::images`] counts those.
+    /// Returns the number of bytes of all text that a provider reads. Images are not text: [`Request::images`] counts them.
     pub fn bytes(&self) -> usize {
         let parts = self.messages.iter().flat_map(|message| &message.parts).filter(|part| part.kind != IMAGE);
         let texts = parts.map(|part| part.text.len() + part.fields.iter().map(|(_, value)| value.len()).sum::<usize>());
@@ -147,7 +147,7 @@ impl Request {
         texts.chain(tools).chain(schema).sum()
     }
 
-    /// Returns the number of its images.
+    /// Returns the number of images.
     pub fn images(&self) -> u64 {
         let parts = self.messages.iter().flat_map(|message| &message.parts);
         parts.filter(|part| part.kind == IMAGE).count() as u64
@@ -158,21 +158,21 @@ impl Request {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finish {
-    /// It was complete.
+    /// The answer is complete.
     #[default]
     Stop,
-    /// It asks for tools.
+    /// The answer calls tools.
     ToolCalls,
-    /// It reached its most tokens.
+    /// The maximum number of tokens was reached.
     Length,
     /// The provider's filter withheld the rest.
     ContentFilter,
-    /// For a reason that only the provider knows.
+    /// The provider gave another reason.
     Other,
 }
 
 impl Finish {
-    /// Returns the word that a guest gets.
+    /// Returns the name that a guest gets.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Stop => "stop",
@@ -184,19 +184,19 @@ impl Finish {
     }
 }
 
-/// Tokens of one question and its answer.
+/// Tokens of a question and its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Usage {
-    /// Tokens sent, those from the provider's cache included.
+    /// Tokens sent, including those from the provider's cache.
     pub input: u64,
-    /// Tokens received, those of thinking included.
+    /// Tokens received, including thinking.
     pub output: u64,
-    /// Those of `input` that came from the provider's cache.
+    /// Tokens of `input` that came from the provider's cache.
     pub cache_read: u64,
-    /// Those of `input` that the provider put into its cache.
+    /// Tokens of `input` that the provider stored in its cache.
     pub cache_write: u64,
-    /// Those of `output` that are thinking.
+    /// Tokens of `output` that are thinking.
     pub reasoning: u64,
     /// Cost as stated by the provider; `None` if it states no cost.
     #[serde(deserialize_with = "dollars", serialize_with = "in_dollars", skip_serializing_if = "Option::is_none")]
@@ -204,12 +204,12 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Both sums.
+    /// Returns the sums of tokens sent and received.
     pub fn tokens(self) -> Tokens {
         Tokens { input: self.input, output: self.output }
     }
 
-    /// Both together.
+    /// Returns the sum of both usages.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let cost = [self.cost_usd, other.cost_usd].into_iter().flatten().map(|cost| cost.0).reduce(u64::saturating_add);
@@ -228,7 +228,7 @@ fn in_dollars<S: Serializer>(cost: &Option<Money>, serializer: S) -> Result<S::O
     serializer.collect_str(&cost.unwrap_or_default())
 }
 
-/// Returns an amount of money as a number or a text.
+/// Reads an amount of money from a number or a text.
 fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Money>, D::Error> {
     let text = match Value::deserialize(deserializer)? {
         Value::String(text) => text,
@@ -241,49 +241,49 @@ fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Money>, 
 /// The answer of a model in one turn.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Answer {
-    /// Its parts in order, of kind `text`, `tool-call`, `outcome` or `opaque:<family>`.
+    /// Parts in order, of kind `text`, `tool-call`, `outcome` or `opaque:<family>`.
     pub parts: Vec<MessagePart>,
-    /// Why it ended.
+    /// Why the answer ended.
     pub finish: Finish,
     /// Tokens of the exchange.
     pub usage: Usage,
     /// True if the provider did not count the tokens, and they are estimated.
     pub is_estimated: bool,
-    /// The model, as the provider reported it; absent for a scripted answer.
+    /// The model that answered, as the provider names it; `None` for a scripted answer.
     pub model: Option<ModelId>,
 }
 
 impl Answer {
-    /// Returns all of its text.
+    /// Returns the text of all parts.
     pub fn text(&self) -> String {
         self.parts.iter().filter(|part| part.kind == TEXT).map(|part| part.text.as_str()).collect()
     }
 
-    /// Returns the calls of tools in it.
+    /// Returns the parts that call tools.
     pub fn tool_calls(&self) -> impl Iterator<Item = &MessagePart> {
         self.parts.iter().filter(|part| part.kind == TOOL_CALL)
     }
 }
 
-/// The kind of a part with text.
+/// Kind of a part with text.
 pub const TEXT: &str = "text";
-/// The kind of a part that calls a tool.
+/// Kind of a part that calls a tool.
 pub const TOOL_CALL: &str = "tool-call";
-/// The kind of a part with a tool's answer.
+/// Kind of a part with a tool's result.
 pub const TOOL_RESULT: &str = "tool-result";
-/// The kind of a part with an image.
+/// Kind of a part with an image.
 pub const IMAGE: &str = "image";
 
-/// The name of a field of a part.
+/// Name of a field of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldName {
-    /// The id of a tool call.
+    /// Id of a tool call.
     Id,
-    /// The tool that is called.
+    /// Name of the called tool.
     Name,
-    /// The id of the call that a result is of.
+    /// Id of the call to which a result belongs.
     CallId,
-    /// `true` for a result that is an error.
+    /// `true` if a result is an error.
     IsError,
 }
 
@@ -298,7 +298,7 @@ impl FieldName {
         }
     }
 
-    /// Returns the value of this field in a part, empty if it is not there.
+    /// Returns the value of this field in a part, or an empty text if there is no such field.
     pub fn value_in(self, part: &MessagePart) -> &str {
         let found = part.fields.iter().find(|(name, _)| name == self.as_str());
         found.map_or("", |(_, value)| value.as_str())
@@ -310,7 +310,7 @@ pub fn text_part(text: impl Into<String>) -> MessagePart {
     MessagePart { kind: TEXT.to_owned(), text: text.into(), fields: Vec::new() }
 }
 
-/// Returns a part that calls a tool; `arguments` is JSON.
+/// Returns a part that calls a tool. `arguments` is JSON.
 pub fn call_part(id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> MessagePart {
     let fields = [(FieldName::Id, id.into()), (FieldName::Name, name.into())];
     let fields = fields.map(|(name, value)| (name.as_str().to_owned(), value)).to_vec();

@@ -1,6 +1,6 @@
 //! Deadline, idle timeout and cancellation of a call.
 //!
-//! Every wait of this crate is a loop of ticks, and checks the deadline between two of them.
+//! Every wait in this crate is a loop of short waits that checks the deadline after each of them.
 
 use crate::error::{ErrorKind, ModelError};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,12 +16,12 @@ pub struct CallDeadline<'a> {
     pub canceled: &'a AtomicBool,
     /// The deadline.
     pub at: Instant,
-    /// Longest time without received bytes.
+    /// Maximum time without received bytes.
     pub idle: Duration,
 }
 
 impl CallDeadline<'_> {
-    /// Returns an error if the call must end now. `since` is the time of the last received bytes.
+    /// Returns an error if the call must end now. `since` is the time at which bytes were last received.
     pub(crate) fn check(&self, since: Instant) -> Result<(), ModelError> {
         if self.canceled.load(Ordering::Relaxed) {
             return Err(ModelError::new(ErrorKind::Canceled, "the run was asked to stop"));
@@ -37,7 +37,7 @@ impl CallDeadline<'_> {
         Ok(())
     }
 
-    /// Waits, unless the call ends before.
+    /// Waits for `duration`, or returns an error if the call must end before.
     pub(crate) fn sleep(&self, duration: Duration) -> Result<(), ModelError> {
         let until = Instant::now() + duration;
         loop {

@@ -1,36 +1,36 @@
-//! Errors of model calls: one type, and one table with the consequences of each kind.
+//! Errors of model calls: one type, and one table of the consequences of each kind.
 //!
-//! Retries, the class of the failure and the help for the user are read from the table and decided nowhere else. The kind
-//! comes from a status, a code of the provider or the transport.
+//! Retries, class of the failure and help are read from the table and decided nowhere else. The kind of an error is determined from a
+//! status, a code of the provider, or the transport.
 
 use glovebox_record::FailureClass;
 use std::fmt;
 use std::time::Duration;
 
-/// Longest `Retry-After` that is waited for. A provider that asks for more has refused the call.
+/// Maximum `Retry-After` that is waited for. If a provider asks for more, the call fails.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
-/// Whether the host retries a call by itself.
+/// Whether the host retries a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
-    /// The same question would fail the same way.
+    /// Never, because the same question would fail in the same way.
     Never,
-    /// Later, a bounded number of times.
+    /// After a wait, a limited number of times.
     Later,
-    /// Later, if nothing of the answer was handed on.
+    /// After a wait, if no part of the answer was passed on.
     BeforeFirstByte,
 }
 
 /// One row of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct ErrorRow {
-    /// The kind.
+    /// Kind of the error.
     pub kind: ErrorKind,
-    /// Its name for guests, records and codes of failures.
+    /// Name of the kind for guests, records and failure codes.
     pub name: &'static str,
     /// Whether the host retries the call.
     pub retry: Retry,
-    /// The class of the stage's failure.
+    /// Class of the stage's failure.
     pub class: FailureClass,
     /// Help for the user.
     pub help: &'static str,
@@ -59,9 +59,9 @@ macro_rules! errors {
 }
 
 errors! {
-    /// The provider does not know the key: 401.
+    /// The provider does not accept the key: 401.
     Authentication = "authentication", Never, Deterministic, "set the right key and run `glovebox models test`";
-    /// The key may not do this: 403.
+    /// The key has no permission for the request: 403.
     AccessDenied = "access-denied", Never, Deterministic, "let the key use this model, and run `glovebox models test`";
     /// The provider has no such model or path: 404.
     NotFound = "not-found", Never, Deterministic, "correct `model` or `endpoint` under `[models]` in glovebox.toml";
@@ -73,57 +73,57 @@ errors! {
     Server = "server", Later, Transient, "try again later with `glovebox resume`";
     /// The provider's filter withheld the answer.
     ContentFilter = "content-filter", Never, Deterministic, "change the prompt";
-    /// The conversation is longer than the model takes: 413, or 400 with a code.
+    /// The conversation is longer than the model accepts: 413, or 400 with a code.
     ContextLength = "context-length", Never, Budget, "make the prompt shorter, or name a model with a larger context";
     /// The account has no credit left: 402, or 429 with a code.
     QuotaExceeded = "quota-exceeded", Never, Budget, "add credit at the provider, then `glovebox resume`";
-    /// No answer in time: 408, or nothing received for the model's `timeout`.
+    /// No answer in time: 408, or no bytes received for the model's `timeout`.
     RequestTimeout = "request-timeout", Never, Transient, "raise `timeout` under `[models]` in glovebox.toml";
     /// The run was asked to stop.
     Canceled = "canceled", Never, Canceled, "continue with `glovebox resume`";
     /// The provider could not be reached.
     Network = "network", Later, Transient, "check the network and `endpoint` under `[models]` in glovebox.toml";
-    /// The answer was cut off or makes no sense.
+    /// The answer was truncated or could not be read.
     Stream = "stream", BeforeFirstByte, Transient, "try again later with `glovebox resume`";
     /// The model called a tool with arguments that its schema does not allow.
     InvalidToolCall = "invalid-tool-call", Never, Deterministic, "name a model that can call tools";
-    /// The model asked for the same tool calls again and again.
+    /// The model repeated the same tool calls.
     Loop = "loop", Never, Deterministic, "read the conversation with `glovebox transcript RUN NODE`; make the prompt clearer, or name another model";
     /// The provider does not support the requested choice of tools.
     UnsupportedToolChoice = "unsupported-tool-choice", Never, Deterministic, "name a model that can call tools";
-    /// The model did not answer with the object that was asked for.
+    /// The model did not answer with an object that matches the schema.
     NoObjectGenerated = "no-object-generated", Never, Deterministic, "name a model with structured output";
     /// The provider, its endpoint or its key is not configured.
     Configuration = "configuration", Never, Deterministic, "correct `[models]` in glovebox.toml";
-    /// Another model answered than the one that was asked.
+    /// Another model answered than the requested one.
     PinViolation = "pin-violation", Never, Scope, "name the exact model, or allow the name with `answers_as` under `[models]`";
-    /// The answer is larger than any answer may be.
+    /// The answer exceeds the maximum length.
     AnswerTooLarge = "answer-too-large", Never, Contract, "lower `output_tokens_max` under `[models]` in glovebox.toml";
-    /// The call could cost more than is left.
+    /// The call could cost more than the remaining budget.
     BudgetExceeded = "budget-exceeded", Never, Budget, "raise `max_tokens` or `max_budget_usd`";
     /// The stage has no turns, tool rounds or time left.
     LimitExceeded = "limit-exceeded", Never, Budget, "raise the limit";
-    /// The stage may not ask this.
+    /// The stage has no permission for the request.
     NotGranted = "not-granted", Never, Scope, "grant it in glovebox.toml";
     /// The conversation contains text of a hold-out.
     HoldoutLeak = "holdout-leak", Never, Scope, "keep hold-outs out of prompts";
-    /// The script in place of a model has no answer left.
+    /// The script that replaces the model has no further turn.
     ScriptExhausted = "script-exhausted", Never, Deterministic, "add the turn to the script";
 }
 
 impl ErrorKind {
-    /// Its row in the table.
+    /// Returns the row of the kind in the table.
     pub fn row(self) -> &'static ErrorRow {
-        // The macro writes a row for each kind, in the order of the kinds.
+        // The macro creates a row for each kind, in the order of the kinds.
         &ERRORS[self as usize]
     }
 
-    /// Its name.
+    /// Returns the name of the kind.
     pub fn as_str(self) -> &'static str {
         self.row().name
     }
 
-    /// Creates the kind that a status stands for where the provider says nothing more.
+    /// Returns the kind for a status, if the provider gives no code.
     pub fn of_status(status: u16) -> Self {
         match status {
             401 => Self::Authentication,
@@ -133,10 +133,10 @@ impl ErrorKind {
             408 => Self::RequestTimeout,
             413 => Self::ContextLength,
             429 => Self::RateLimit,
-            // Redirects are never followed: they would send key and prompt to an address that is not configured.
+            // Redirects are never followed: they would send key and prompt to an address that the operator did not configure.
             300..=399 => Self::Configuration,
             400..=499 => Self::InvalidRequest,
-            // The specification has unknown errors tried again.
+            // The specification requires that unknown errors are retried.
             _ => Self::Server,
         }
     }
@@ -154,19 +154,19 @@ impl fmt::Display for ErrorKind {
 pub struct ModelError {
     /// The kind, which decides the consequences.
     pub kind: ErrorKind,
-    /// Description of the error for people; contains no key.
+    /// Description for people, without the key.
     pub message: String,
-    /// When the provider wants to be asked again.
+    /// Wait that the provider asks for before the next request.
     pub retry_after: Option<Duration>,
 }
 
 impl ModelError {
-    /// Creates an error without a time to wait.
+    /// Creates an error without `retry_after`.
     pub fn new(kind: ErrorKind, message: impl fmt::Display) -> Self {
         Self { kind, message: message.to_string(), retry_after: None }
     }
 
-    /// Returns true if the host may ask again.
+    /// Returns true if the host may retry the call.
     pub fn is_retried(&self) -> bool {
         self.kind.row().retry != Retry::Never && self.retry_after.is_none_or(|wait| wait <= RETRY_AFTER_MAX)
     }

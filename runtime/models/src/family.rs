@@ -1,4 +1,4 @@
-//! The families of providers: one for each wire format, with the facts that are known before any request.
+//! The families of providers, one for each wire format, with the properties that are known before any request.
 
 use glovebox_schema::Schema;
 use serde::{Deserialize, Serialize};
@@ -14,17 +14,17 @@ pub enum Family {
     Anthropic,
     /// Google's Gemini API.
     Gemini,
-    /// The chat completions that many servers speak.
+    /// Chat completions, which many servers support.
     OpenaiCompatible,
     /// Ollama's own API.
     Ollama,
 }
 
 impl Family {
-    /// Every format.
+    /// Every family.
     pub const ALL: [Self; 5] = [Self::Openai, Self::Anthropic, Self::Gemini, Self::OpenaiCompatible, Self::Ollama];
 
-    /// Returns the word in glovebox.toml and records.
+    /// Returns the name in glovebox.toml and in records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Openai => "openai",
@@ -35,7 +35,7 @@ impl Family {
         }
     }
 
-    /// Default endpoint of its provider, or `None` if each operator has a different one.
+    /// Returns the default endpoint, or `None` if there is no common one.
     pub fn endpoint(self) -> Option<&'static str> {
         match self {
             Self::Openai => Some("https://api.openai.com/v1"),
@@ -46,7 +46,7 @@ impl Family {
         }
     }
 
-    /// Returns the environment variable that its provider's own tools read the key from, or `None` if no key is the rule.
+    /// Returns the environment variable from which the provider's own tools read the key, or `None` if a key is usually not needed.
     pub fn key_variable(self) -> Option<&'static str> {
         match self {
             Self::Openai => Some("OPENAI_API_KEY"),
@@ -56,27 +56,27 @@ impl Family {
         }
     }
 
-    /// Returns true if it has a schema mode in which tools may be called.
+    /// Returns true if the schema mode allows tools in the same request.
     pub fn has_schema_beside_tools(self) -> bool {
         matches!(self, Self::Openai | Self::Anthropic)
     }
 
-    /// Returns true if its schema mode is on unless the operator says otherwise: many servers with chat completions have none.
+    /// Returns true if the schema mode is on by default. It is off for chat completions, because many servers do not support it.
     pub fn has_schema_mode(self) -> bool {
         self != Self::OpenaiCompatible
     }
 
-    /// Returns true if its models take images unless the operator says otherwise: of other servers' models only some do.
+    /// Returns true if models accept images by default. For other servers it depends on the model.
     pub fn takes_images(self) -> bool {
         matches!(self, Self::Openai | Self::Anthropic | Self::Gemini)
     }
 
-    /// Returns true if its schema mode supports this schema.
+    /// Returns true if the schema mode supports this schema.
     pub fn takes(self, schema: &Schema) -> bool {
         self != Self::Anthropic || schema.closed_form().is_some()
     }
 
-    /// Returns the kind of the parts that belong to it, and go back to it alone.
+    /// Returns the kind of the parts that only this family understands and gets back.
     pub(crate) fn opaque_kind(self) -> String {
         format!("opaque:{self}")
     }

@@ -1,9 +1,8 @@
-//! Gateway for programs that ask their model themselves: checks their requests and forwards them to the provider.
+//! Gateway for programs that ask their model themselves. It checks their requests and forwards them to the provider.
 //!
-//! [`IncomingRequest`] is a request as the program sent it, and [`InFlight`] bounds the memory of all requests together. [`check`] accepts only
-//! requests to the program's model that are on the list of allowed ones. [`forward`] sends a request with the key, and reads the whole answer
-//! before the program gets a byte of it.
-//! This module knows neither the program's credential nor its budget: the caller checks both.
+//! [`IncomingRequest`] is a request as the program sent it, and [`InFlight`] limits the memory of all requests together. [`check`]
+//! accepts only allowed requests to the program's model. [`forward`] sends a request with the key, and reads the whole answer before
+//! the program gets any of it. This module knows neither the program's credential nor its budget. The caller checks both.
 
 mod fields;
 mod forward;
@@ -30,10 +29,10 @@ use glovebox_record::session::Message;
 use glovebox_schema::document::{self, DocumentError};
 use serde_json::{Value, json};
 
-/// Maximum number of bytes of a name of an API feature that is passed on.
+/// Maximum length of the names of API features that are forwarded, in bytes.
 const FEATURES_BYTES_MAX: usize = 4 << 10;
-/// Features of Anthropic's API that are forwarded, by the beginning of their names. The fields they allow in a body are checked separately.
-/// Other features are removed from the request, so that the provider uses its default behavior.
+/// Features of Anthropic's API that are forwarded, by the beginning of their names. The fields that they allow in a body are checked
+/// separately. Other features are removed from the request, so that the provider uses its default behavior.
 const FEATURES: &[&str] = &[
     "adaptive-thinking-",
     "advanced-tool-use-",
@@ -58,43 +57,43 @@ const FEATURES: &[&str] = &[
     "tool-examples-",
     "tool-search-tool-",
 ];
-/// Features with another price than the one that is reserved.
+/// Features that cost more than the amount that is reserved.
 const COSTLY_FEATURES: &[&str] = &["context-1m", "fast-mode"];
 
-/// A checked request of a program.
+/// A request of a program that was checked.
 #[derive(Debug)]
 pub enum CheckedRequest {
-    /// To ask the model.
+    /// A question to the model.
     Answer(Box<Question>),
-    /// A list of models. It is answered here, and has one.
+    /// A request for the list of models. The gateway answers it with the one model.
     Models,
 }
 
-/// A request that may be passed on.
+/// A question that may be forwarded.
 #[derive(Debug)]
 pub struct Question {
-    /// The path behind the endpoint's path.
+    /// Path relative to the path of the endpoint.
     path: String,
     headers: Vec<Header>,
     json: Value,
-    /// True if the answer comes as a stream of events.
+    /// True if the answer is a stream of events.
     pub is_streamed: bool,
-    /// Most tokens of the answer.
+    /// Maximum number of tokens of the answer.
     pub output_tokens_max: u64,
 }
 
 impl Question {
-    /// Returns the JSON that is sent.
+    /// Returns the JSON that is sent to the provider.
     pub fn body(&self) -> Vec<u8> {
         self.json.to_string().into_bytes()
     }
 
-    /// Returns the number of messages that the program had sent before, as far as the request shows it.
+    /// Returns the number of messages that the program has presumably sent before: all but the last one.
     pub fn repeated(&self) -> usize {
         self.messages().len().saturating_sub(1)
     }
 
-    /// Returns the last message in the record's words: the texts of it.
+    /// Returns the texts of the last message as a message of the record.
     pub fn last(&self) -> Vec<Message> {
         let Some(last) = self.messages().last() else { return Vec::new() };
         let role = last["role"].as_str().unwrap_or("tool");
@@ -108,7 +107,7 @@ impl Question {
         lists.filter_map(Value::as_array).map(Vec::as_slice).next().unwrap_or_default()
     }
 
-    /// Returns every text of the request: what its messages say, one after the other, and then all.
+    /// Returns every text of the request: first the texts of its messages in order, then all names and values.
     pub fn texts(&self) -> Vec<&str> {
         let mut texts = Vec::new();
         conversation_texts(&self.json, &mut texts);
@@ -117,7 +116,7 @@ impl Question {
     }
 }
 
-/// The texts that a message says, without its names and ids.
+/// Collects the texts of messages, without names and ids.
 fn conversation_texts<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| conversation_texts(item, texts)),
@@ -142,11 +141,12 @@ fn collect<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
     }
 }
 
-/// Decides whether a request may be passed on. Denied: another path, another model, more values than a request may have, tools that run at the provider, files and addresses
-/// that the provider would fetch, conversations that it has stored, and every field that is not known to be harmless.
+/// Checks whether a request may be forwarded. Denied: other paths, other models, more values than a request may have, tools that run
+/// at the provider, files and addresses that the provider would fetch, conversations that the provider has stored, and every field
+/// that is not known to be harmless.
 ///
 /// # Errors
-/// [`ErrorKind::PinViolation`] for another model, [`ErrorKind::NotGranted`] for everything else that is denied.
+/// [`ErrorKind::PinViolation`] for another model, and [`ErrorKind::NotGranted`] for everything else that is denied.
 pub fn check(
     target: &Target,
     incoming: &IncomingRequest,
@@ -176,7 +176,7 @@ pub fn check(
     Ok(CheckedRequest::Answer(Box::new(Question { path, headers, json, is_streamed, output_tokens_max })))
 }
 
-/// Gemini has the model and the kind of answer in the path.
+/// Checks a request in Gemini's format, which has the model and the kind of answer in the path.
 fn gemini(
     target: &Target,
     room: &mut Reservation<'_>,
@@ -197,7 +197,7 @@ fn gemini(
     Ok(CheckedRequest::Answer(Box::new(Question { path, headers: Vec::new(), json, is_streamed, output_tokens_max })))
 }
 
-/// Returns the list with the one model, in the shape that the family's programs read.
+/// Returns the list of models with the one model, in the format of the family.
 pub fn models(target: &Target) -> Value {
     let model = &target.model;
     match target.family {
@@ -208,7 +208,7 @@ pub fn models(target: &Target) -> Value {
     }
 }
 
-/// Returns the path without the version of the API, which the endpoint in glovebox.toml has.
+/// Returns the path without the version of the API, because the endpoint in glovebox.toml contains the version.
 fn unversioned(path: &str) -> &str {
     ["/v1beta", "/v1alpha", "/v1"].iter().find_map(|version| path.strip_prefix(version)).unwrap_or(path)
 }
@@ -221,7 +221,7 @@ fn object(incoming: &IncomingRequest, room: &mut Reservation<'_>) -> Result<Valu
         Err(error @ DocumentError::TooManyValues) => {
             Err(ModelError::new(ErrorKind::InvalidRequest, format_args!("the body of the request: {error}")))
         }
-        // Reservation that other requests hold is free once they are answered: the program's client asks again.
+        // Memory that other requests have reserved is released after they are answered, and the program's client retries.
         Err(error @ DocumentError::NoRoom) => Err(ModelError::new(ErrorKind::RateLimit, error)),
     }
 }
@@ -238,7 +238,7 @@ fn pinned(target: &Target, asked: Option<&str>) -> Result<(), ModelError> {
     }
 }
 
-/// Returns names of API features that a program asks for and may have.
+/// Returns the header with the requested API features that are allowed.
 fn features(family: Family, incoming: &IncomingRequest) -> Result<Vec<Header>, ModelError> {
     if family != Family::Anthropic || incoming.features.is_empty() {
         return Ok(Vec::new());

@@ -1,7 +1,7 @@
-//! HTTP/1.1 client: one request on each connection, and its answer as it arrives.
+//! HTTP/1.1 client: one request on each connection, and the answer as it arrives.
 //!
 //! Redirects, compression and connection reuse are not supported. Every wait checks for cancellation ten times a second, and every
-//! length is bounded. An answer that ends before its framing allows it is an error, never a shorter answer.
+//! length is limited. A body that ends too early is an error and never a shorter answer.
 
 mod body;
 mod connect;
@@ -17,9 +17,9 @@ use connect::Connection;
 use std::io::{ErrorKind as IoKind, Read, Write};
 use std::time::{Duration, Instant};
 
-/// Longest wait for a connection.
+/// Maximum time for connecting.
 const CONNECT: Duration = Duration::from_secs(30);
-/// Maximum length of a head of an answer, in bytes.
+/// Maximum length of the head of an answer, in bytes.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of headers of an answer.
 const HEADERS_MAX: usize = 128;
@@ -28,13 +28,13 @@ const HEADERS_MAX: usize = 128;
 pub(crate) struct Post<'a> {
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) authorities: &'a Authorities,
-    /// The path behind the endpoint's path.
+    /// Path relative to the path of the endpoint.
     pub(crate) path: String,
     pub(crate) headers: Vec<Header>,
     pub(crate) body: &'a [u8],
 }
 
-/// The head of an answer, and its body to come.
+/// The head of an answer, and a reader of its body.
 pub(crate) struct Reply<'a> {
     pub(crate) status: u16,
     pub(crate) retry_after: Option<Duration>,
@@ -70,7 +70,7 @@ impl Post<'_> {
     }
 }
 
-/// A connection with its received, unread bytes.
+/// A connection, and the received bytes that were not read yet.
 pub(crate) struct Stream<'a> {
     line: Connection,
     deadline: CallDeadline<'a>,
@@ -87,7 +87,7 @@ impl<'a> Stream<'a> {
                 Ok(0) => return Err(cut("while the request was sent")),
                 Ok(written) => (bytes, self.last) = (&bytes[written..], Instant::now()),
                 Err(error) if is_pause(&error) => {}
-                // A provider that refuses early closes while the request is still sent: its answer says why.
+                // A provider that refuses early closes the connection before the whole request was sent. The answer contains the reason.
                 Err(error) if is_closed(&error) => return Ok(()),
                 Err(error) => return Err(lost(&error)),
             }
@@ -106,7 +106,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Received bytes that were not read yet.
+    /// Returns the received bytes that were not read yet.
     fn unread(&self) -> &[u8] {
         &self.buffer[self.at..]
     }
@@ -115,7 +115,7 @@ impl<'a> Stream<'a> {
         self.at += bytes;
     }
 
-    /// Receives more. False at the end of the connection.
+    /// Receives more bytes. Returns false at the end of the connection.
     fn fill(&mut self) -> Result<bool, ModelError> {
         let mut piece = [0; 16 << 10];
         self.buffer.drain(..self.at);
@@ -130,14 +130,14 @@ impl<'a> Stream<'a> {
                     return Ok(true);
                 }
                 Err(error) if is_pause(&error) => {}
-                // The framing tells an end from a cut.
+                // The framing of the body shows whether the answer is complete.
                 Err(error) if is_closed(&error) => return Ok(false),
                 Err(error) => return Err(lost(&error)),
             }
         }
     }
 
-    /// Reads the head. An interim answer (1xx) has no body and is skipped.
+    /// Reads the head. Interim responses (1xx) have no body and are skipped.
     fn reply(mut self) -> Result<Reply<'a>, ModelError> {
         loop {
             if let Some((bytes, head)) = ResponseHead::parse(self.unread())? {
@@ -163,7 +163,7 @@ struct ResponseHead {
 }
 
 impl ResponseHead {
-    /// Reads a head and its length, or `None` if there is more of it to come.
+    /// Parses the head and returns it with its length, or `None` if the head is incomplete.
     fn parse(bytes: &[u8]) -> Result<Option<(usize, Self)>, ModelError> {
         let malformed = || ModelError::new(ErrorKind::Stream, "the provider does not answer in HTTP/1.1");
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
@@ -192,17 +192,17 @@ impl ResponseHead {
     }
 }
 
-/// So many seconds; a provider may ask for any number.
+/// Converts seconds to a duration. The value is limited, because a provider may send any number.
 fn bounded_seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds.min(86_400.0))
 }
 
-/// Returns true for an error that only says that nothing happened for a tick.
+/// Returns true if the error only means that nothing was received during a tick.
 fn is_pause(error: &std::io::Error) -> bool {
     matches!(error.kind(), IoKind::WouldBlock | IoKind::TimedOut | IoKind::Interrupted)
 }
 
-/// Returns true for an error of a connection that the other side closed.
+/// Returns true if the error means that the other side closed the connection.
 fn is_closed(error: &std::io::Error) -> bool {
     matches!(error.kind(), IoKind::UnexpectedEof | IoKind::ConnectionReset | IoKind::BrokenPipe)
 }

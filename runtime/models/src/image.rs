@@ -1,7 +1,7 @@
-//! Images in the results of tools: their message parts, their limits and their estimated tokens.
+//! Images in the results of tools: message parts, limits and estimated tokens.
 //!
-//! A message of tools has each image as a separate part, behind the result that it belongs to. Pixels are not decoded here: the type of an
-//! image is recognized by its first bytes, and the provider reads the rest.
+//! In a message with tool results, each image is a separate part behind the result to which it belongs. Pixels are not decoded: the
+//! type of an image is recognized by its first bytes, and the provider reads the rest.
 
 use crate::chat::{FieldName, IMAGE, TOOL_RESULT};
 use base64::Engine;
@@ -10,24 +10,24 @@ use glovebox_record::Digest;
 use glovebox_record::session::{Message, MessagePart};
 use std::borrow::Cow;
 
-/// Maximum number of bytes of one image. In base64 they are 5 MiB, the smallest limit of all providers.
+/// Maximum size of one image, in bytes. In base64 that is 5 MiB, the lowest limit of all providers.
 pub const IMAGE_BYTES_MAX: usize = 3_932_160;
 /// Maximum number of images of one conversation.
 pub const IMAGES_MAX: usize = 20;
-/// Maximum number of bytes of all images of one conversation. In base64 they are 13.4 MiB. That leaves space for text within the 16 MiB that a component
-/// may pass in one call, and within the 20 MB limit of providers.
+/// Maximum total size of all images of one conversation, in bytes. In base64 that is 13.4 MiB, which leaves room for text within the
+/// 16 MiB that a component may pass in one call, and within the 20 MB limit of providers.
 pub const IMAGES_BYTES_MAX: usize = 10 << 20;
-/// Estimated tokens of an image. Providers count its pixels, which are not decoded here.
+/// Estimated tokens of an image. Providers count pixels, which are not decoded here.
 pub const IMAGE_TOKENS: u64 = 1_600;
 
-/// The fields of a part with an image.
+/// Fields of a part with an image.
 const MEDIA_TYPE: &str = "media-type";
 const DATA: &str = "data";
-/// The fields that a record has in the place of its bytes.
+/// Fields that replace the image's bytes in a record.
 const BYTES: &str = "bytes";
 const DIGEST: &str = "digest";
 
-/// A kind of image that every provider takes.
+/// A type of image that every provider accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MediaType {
     /// PNG.
@@ -41,10 +41,10 @@ pub enum MediaType {
 }
 
 impl MediaType {
-    /// Every kind.
+    /// Every type.
     pub const ALL: [Self; 4] = [Self::Png, Self::Jpeg, Self::Gif, Self::Webp];
 
-    /// Its name in fields and requests.
+    /// Returns the name in fields and requests.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Png => "image/png",
@@ -54,7 +54,7 @@ impl MediaType {
         }
     }
 
-    /// Creates the kind of an image by its first bytes, or `None` if they are those of no image.
+    /// Returns the type of an image by its first bytes, or `None` if they are not those of a supported image.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         match bytes {
             [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Self::Png),
@@ -66,17 +66,17 @@ impl MediaType {
     }
 }
 
-/// An image as a part says it is.
+/// An image as its message part describes it.
 #[derive(Debug, Clone, Copy)]
 pub struct Image<'p> {
-    /// Its kind.
+    /// Type of the image.
     pub media_type: MediaType,
-    /// Its bytes in base64.
+    /// Bytes of the image in base64.
     pub data: &'p str,
 }
 
 impl<'p> Image<'p> {
-    /// Creates the image of a part, or `None` if it is a part of another kind, or its kind of image is not known.
+    /// Reads the image of a part. Returns `None` if the part is not an image of a supported type.
     pub fn from_part(part: &'p MessagePart) -> Option<Self> {
         let field = |wanted| part.fields.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
         let media_type = field(MEDIA_TYPE)?;
@@ -84,17 +84,17 @@ impl<'p> Image<'p> {
         (part.kind == IMAGE).then_some(Self { media_type, data: field(DATA)? })
     }
 
-    /// Returns the same as a URL.
+    /// Returns the image as a data URL.
     pub fn data_url(self) -> String {
         format!("data:{};base64,{}", self.media_type.as_str(), self.data)
     }
 
-    /// Decodes its bytes.
+    /// Decodes the bytes of the image.
     ///
     /// # Errors
-    /// The image is too large, its text is not base64, or its bytes have another type than it claims.
+    /// The image is too large, the text is not base64, or the bytes have another type than stated.
     pub fn bytes(self) -> Result<Vec<u8>, String> {
-        // Apart from padding, four characters are three bytes. A longer text is not decoded.
+        // Apart from padding, four characters stand for three bytes. A text that is too long is not decoded.
         if self.data.len() / 4 * 3 > IMAGE_BYTES_MAX + 2 {
             return Err(too_large(self.data.len() / 4 * 3));
         }
@@ -116,7 +116,7 @@ fn too_large(bytes: usize) -> String {
     format!("it has {bytes} bytes, more than the {IMAGE_BYTES_MAX} that an image may have")
 }
 
-/// Returns a part as records have it: an image by its size and digest, without its bytes.
+/// Returns a part for a record: an image is replaced by its size and digest.
 pub fn described(part: &MessagePart) -> MessagePart {
     if part.kind != IMAGE {
         return part.to_owned();
@@ -128,7 +128,7 @@ pub fn described(part: &MessagePart) -> MessagePart {
     MessagePart { kind: part.kind.to_owned(), text: part.text.to_owned(), fields }
 }
 
-/// Returns the JSON of a request as records have it: a digest in the place of each image's bytes.
+/// Returns the JSON of a request for a record: the bytes of each image are replaced by their digest.
 pub fn without_data<'s>(sent: &'s [u8], messages: &[Message]) -> Cow<'s, [u8]> {
     let parts = messages.iter().flat_map(|message| &message.parts);
     let images = parts.filter_map(|part| Some((Image::from_part(part)?, part)));
@@ -139,7 +139,7 @@ pub fn without_data<'s>(sent: &'s [u8], messages: &[Message]) -> Cow<'s, [u8]> {
     })
 }
 
-/// Returns a message as a conversation has it that later stages continue: its results say that they had an image.
+/// Returns a message for the conversation that a later stage continues: images are removed, and the results say so.
 pub fn without_images(mut message: Message) -> Message {
     let (images, mut rest): (Vec<_>, Vec<_>) = message.parts.into_iter().partition(|part| part.kind == IMAGE);
     for image in images {
@@ -154,11 +154,11 @@ pub fn without_images(mut message: Message) -> Message {
     message
 }
 
-/// The text of a result in place of its image.
+/// Text that is appended to a result whose image was removed.
 const NOT_KEPT: &str =
     "\n[The image was shown to the stage that read it, and is not kept. Read the file again to see it.]";
 
-/// Returns the images of a result: those behind it in its message that name the same call.
+/// Returns the images of a result: the images in the same message that have the id of the same call.
 pub(crate) fn images_of<'m>(message: &'m Message, result: &MessagePart) -> impl Iterator<Item = Image<'m>> {
     let id = FieldName::CallId.value_in(result).to_owned();
     message.parts.iter().filter(move |part| FieldName::CallId.value_in(part) == id).filter_map(Image::from_part)
@@ -192,7 +192,7 @@ pub fn checked_images(messages: &[Message]) -> Result<Vec<Vec<u8>>, String> {
     Ok(images)
 }
 
-/// Checks that an image belongs to one result of its message. A result that is an error has no image, because providers refuse that.
+/// Checks that an image belongs to one result in its message. Providers refuse an image of a result that is an error.
 fn belongs(message: &Message, image: &MessagePart) -> Result<(), String> {
     let id = FieldName::CallId.value_in(image);
     let mut results = message.parts.iter().filter(|part| part.kind == TOOL_RESULT);

@@ -1,29 +1,29 @@
-//! The key of a provider. It is written into the head of a request, and nowhere else.
+//! The key of a provider. It is written only into the head of a request.
 //!
-//! It has no `Display`, its `Debug` shows nothing, and it can take itself out of a text that a provider sent.
+//! A key has no `Display`, its `Debug` does not show it, and it can be removed from texts that a provider sent.
 
 use std::fmt;
 
-/// Shortest key that is searched for in texts; a shorter one would be found by chance.
+/// Minimum length of a key that is searched for in texts, in bytes. A shorter key would be found by chance.
 const SEARCHED_BYTES_MIN: usize = 8;
 
-/// A secret that a provider knows its customer by.
+/// The secret by which a provider authenticates the operator.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(String);
 
-/// A text that cannot be a key.
+/// Why a text cannot be a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// Nothing but white space.
+    /// The text is empty or consists of white space.
     #[error("it is empty")]
     Empty,
-    /// Something that a header cannot contain.
+    /// The text contains a character that a header cannot contain.
     #[error("it has more than one line, or a character that no key has")]
     Unprintable,
 }
 
 impl Key {
-    /// Reads a key; white space around it is no part of it.
+    /// Parses a key. Surrounding white space is removed.
     pub fn parse(text: impl AsRef<str>) -> Result<Self, KeyError> {
         let text = text.as_ref().trim();
         match text {
@@ -33,12 +33,12 @@ impl Key {
         }
     }
 
-    /// Returns the secret itself, for the head of a request.
+    /// Returns the secret for the head of a request.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// Takes the key out of a text.
+    /// Removes the key from a text.
     pub fn removed_from(&self, text: String) -> String {
         if self.0.len() < SEARCHED_BYTES_MIN || !text.contains(&self.0) {
             return text;

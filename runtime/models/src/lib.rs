@@ -1,11 +1,10 @@
-//! Client for language models: one kind of request and answer, and an adapter for each wire format.
+//! Client for language models: one type of request and answer, and an adapter for each wire format.
 //!
-//! In reading order: [`chat`] has requests and answers, [`error`] the table of errors, [`family`] the kinds of providers, [`target`] the address
-//! and key of a model, [`image`] images in tool results, [`ask`] one call with its checks and retries, [`provider`] the wire formats, and
-//! `http` the small HTTP client that they need.
-//! [`gateway`] forwards the requests of programs that ask their model themselves.
-//! Calls block, and end early when they are canceled. This crate knows no guest, no pipeline and no file: keys and certificates are
-//! passed to it as values.
+//! In reading order: [`chat`] defines requests and answers, [`error`] the table of errors, [`family`] the families of providers,
+//! [`target`] the address and key of a model, [`image`] images in tool results, [`ask`] one call with its checks and retries,
+//! [`provider`] the wire formats, and `http` a small HTTP client. [`gateway`] forwards the requests of programs that ask their model
+//! themselves. Calls block, and end early if they are canceled. This crate does not know guests, pipelines or files: keys and
+//! certificates are passed to it as values.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

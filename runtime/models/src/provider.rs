@@ -1,7 +1,8 @@
-//! The wire formats of model providers, one file each, behind one trait.
+//! The wire formats of model providers: one file for each, behind one trait.
 //!
-//! An adapter writes a request as its provider reads it, and reads the events of the answer into a [`Draft`]. It opens no
-//! connection and decides no retry. Data from a provider or a guest is bounded, and read field by field.
+//! An adapter converts a request to the provider's format, and reads the events of the answer into a [`Draft`]. It opens no
+//! connections and does not decide about retries. Data from a provider or a guest is limited in length, and only known fields are
+//! read.
 
 mod anthropic;
 mod compatible;
@@ -24,19 +25,19 @@ use crate::key::Key;
 use crate::target::Target;
 use serde_json::Value;
 
-/// A header of a request.
+/// A header of an HTTP request.
 #[derive(Debug)]
 pub struct Header {
-    /// Its name, in lower case.
+    /// Name in lower case.
     pub name: &'static str,
-    /// Its value, one printable line.
+    /// Value, which is one printable line.
     pub value: String,
 }
 
-/// The rule that separates the events of an answer.
+/// How the events of an answer are separated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventFraming {
-    /// Server-sent events whose data is JSON.
+    /// Server-sent events with JSON data.
     ServerSentEvents,
     /// One JSON value on each line.
     Lines,
@@ -47,22 +48,22 @@ pub enum EventFraming {
 pub enum Step {
     /// More events follow.
     More,
-    /// That was the last one.
+    /// This was the last event.
     Last,
 }
 
-/// Wire format of one kind of provider.
+/// The wire format of one kind of provider.
 pub trait Provider: Sync {
-    /// Returns the path behind the endpoint's path.
+    /// Returns the path relative to the path of the endpoint.
     fn path(&self, model: &ModelId) -> String;
 
-    /// Headers beside those that every request has.
+    /// Returns the headers in addition to those of every request.
     fn headers(&self, key: Option<&Key>) -> Vec<Header>;
 
-    /// Returns the request as JSON, for a streamed answer.
+    /// Returns the JSON of a request for a streamed answer.
     fn body(&self, target: &Target, request: &Request) -> Value;
 
-    /// Returns the rule that separates events.
+    /// Returns how the events are separated.
     fn framing(&self) -> EventFraming {
         EventFraming::ServerSentEvents
     }
@@ -73,17 +74,17 @@ pub trait Provider: Sync {
 
 /// Reads one answer.
 pub trait Reader {
-    /// Takes an event into the draft.
+    /// Reads an event into the draft.
     fn read(&mut self, event: &Value, draft: &mut Draft) -> Result<Step, ModelError>;
 
-    /// Returns true if the answer may end with the body, once its reason to finish is known: there is no last event.
+    /// Returns true if the answer may end with the body after a reason to finish, because there is no last event.
     fn ends_with_body(&self) -> bool {
         false
     }
 }
 
 impl Family {
-    /// Its adapter.
+    /// Returns the adapter of the family.
     pub fn provider(self) -> &'static dyn Provider {
         match self {
             Self::Openai => &openai::Openai,
@@ -95,7 +96,7 @@ impl Family {
     }
 }
 
-/// `authorization: Bearer KEY`.
+/// Returns the header `authorization: Bearer KEY`.
 fn bearer(key: Option<&Key>) -> Vec<Header> {
     key.map(|key| Header { name: "authorization", value: format!("Bearer {}", key.reveal()) }).into_iter().collect()
 }

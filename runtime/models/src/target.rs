@@ -1,6 +1,6 @@
 //! Address, trusted certificates and key of a model.
 //!
-//! A key is sent over TLS or to this machine only. Nothing is derived from a model's name.
+//! A key is sent only over TLS or to this machine. No setting is derived from a model's name.
 
 use crate::chat::{ModelId, Settings};
 use crate::error::{ErrorKind, ModelError};
@@ -13,23 +13,23 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Default for the longest time without received bytes before a call fails. A model may think for minutes.
+/// Default for the maximum time without received bytes before a call fails. A model may think for minutes.
 pub const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// A base URL: scheme, host, port and the path in front of every request.
+/// Base URL of a provider: scheme, host, port and a path prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     /// True if TLS is used.
     pub is_tls: bool,
-    /// A name or an address, an IPv6 address without brackets.
+    /// Name or address of the host. An IPv6 address has no brackets.
     pub host: String,
     /// The port.
     pub port: u16,
-    /// Empty, or `/` and more, without a `/` at its end.
+    /// Path prefix: empty, or beginning with `/` and without a `/` at its end.
     pub path: String,
 }
 
-/// A text that is no endpoint.
+/// A text that is not an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected a URL such as `https://api.example.com/v1`, without user, query and fragment")]
 pub struct EndpointError;
@@ -71,18 +71,18 @@ impl FromStr for Endpoint {
 }
 
 impl Endpoint {
-    /// Returns true for an endpoint on this machine.
+    /// Returns true if the endpoint is on this machine.
     pub fn is_local(&self) -> bool {
         self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 
-    /// Scheme, host and port: what decides who gets a request.
+    /// Returns scheme, host and port, which together identify the receiver of a request.
     pub fn origin(&self) -> String {
         let scheme = if self.is_tls { "https" } else { "http" };
         format!("{scheme}://{}", self.authority())
     }
 
-    /// Host and port as a `Host` header has them.
+    /// Returns host and port in the format of a `Host` header.
     pub(crate) fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.to_owned() };
         match (self.is_tls, self.port) {
@@ -98,57 +98,57 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// Certificates of authorities that are trusted beside the bundled ones.
+/// Certificate authorities that are trusted in addition to the bundled ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Authorities(pub(crate) Vec<CertificateDer<'static>>);
 
 impl Authorities {
-    /// Reads a file of PEM certificates, or `None` if it has none, or one that cannot be read.
+    /// Reads a file of PEM certificates. Returns `None` if it contains no certificate or an unreadable one.
     pub fn parse(pem: &[u8]) -> Option<Self> {
         let found: Vec<_> = CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().ok()?;
         (!found.is_empty()).then_some(Self(found))
     }
 }
 
-/// A model that can be asked.
+/// The address of a model and the settings for asking it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// Its wire format.
+    /// Wire format.
     pub family: Family,
-    /// Its endpoint.
+    /// Endpoint of the provider.
     pub endpoint: Endpoint,
-    /// Its exact name.
+    /// Exact name of the model.
     pub model: ModelId,
-    /// Other names that its answers may carry.
+    /// Other names that an answer may state as its model.
     pub answers_as: Vec<ModelId>,
-    /// The provider's key; some local servers need none.
+    /// The provider's key; `None` for a local server that needs none.
     pub key: Option<Key>,
-    /// Trusted beside the bundled certificates.
+    /// Certificate authorities that are trusted in addition to the bundled ones.
     pub authorities: Authorities,
-    /// Most tokens of an answer, unless a request asks for fewer.
+    /// Maximum number of tokens of an answer, unless a request asks for fewer.
     pub output_tokens_max: u64,
-    /// Most tokens of a conversation, the answer included.
+    /// Maximum number of tokens of a conversation, including the answer.
     pub context_tokens: u64,
-    /// Longest time without received bytes.
+    /// Maximum time without received bytes.
     pub timeout: Duration,
-    /// True if the provider's schema mode is used where an answer must match a schema.
+    /// True if the provider's schema mode is used for answers that must match a schema.
     pub schema_mode: bool,
     /// True if the model accepts images.
     pub images: bool,
 }
 
-/// Maximum number of tokens of an answer, unless the operator says otherwise.
+/// Default for the maximum number of tokens of an answer.
 pub const OUTPUT_TOKENS_MAX: u64 = 16_384;
-/// Maximum number of tokens of a conversation, unless the operator says otherwise.
+/// Default for the maximum number of tokens of a conversation.
 pub const CONTEXT_TOKENS: u64 = 131_072;
 
 impl Target {
-    /// Returns most tokens of the answer to a request.
+    /// Returns the maximum number of tokens of the answer to a request.
     pub fn output_tokens(&self, settings: &Settings) -> u64 {
         settings.output_tokens_max.unwrap_or(u64::MAX).min(self.output_tokens_max)
     }
 
-    /// Refuses a key that would cross a network in the clear.
+    /// Returns an error if the key would be sent over a network without encryption.
     pub fn check(&self) -> Result<(), ModelError> {
         if self.key.is_some() && !self.endpoint.is_tls && !self.endpoint.is_local() {
             let message = format!("the key of `{}` would go to {} without TLS", self.model, self.endpoint);
@@ -157,7 +157,7 @@ impl Target {
         Ok(())
     }
 
-    /// Checks that the answer is of this model.
+    /// Checks that the answer comes from this model.
     pub(crate) fn check_answered(&self, answered: Option<&ModelId>) -> Result<(), ModelError> {
         let is_expected = |name: &ModelId| self.model.is_answered_by(name) || self.answers_as.contains(name);
         match answered {

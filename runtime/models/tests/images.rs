@@ -1,4 +1,4 @@
-//! An image in a tool's result, in the JSON of every wire format.
+//! Tests that an image in a tool's result is sent in the JSON of every wire format.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -11,7 +11,7 @@ use glovebox_record::session::{Message, MessagePart};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The first bytes of a PNG file.
+/// The first bytes of a PNG file, in base64.
 const DATA: &str = "iVBORw0KGgo=";
 
 fn part(kind: &str, text: &str, fields: &[(&str, &str)]) -> MessagePart {
@@ -23,7 +23,7 @@ fn image(call: &str) -> MessagePart {
     part("image", "", &[("call-id", call), ("media-type", "image/png"), ("data", DATA)])
 }
 
-/// A file and a picture were read at once.
+/// Returns a conversation in which two tool calls were made at once, and the first of them returned an image.
 fn question() -> Request {
     let message = |role: &str, parts| Message { role: role.to_owned(), parts };
     let call = |id| call_part(id, "read_file", "{}");

@@ -1,4 +1,4 @@
-//! Every wire format against the provider with written answers: what is asked, what is understood, and what is refused.
+//! Tests of every wire format against the scripted provider: the requests, the answers that are read, and the refusals.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -215,7 +215,7 @@ fn settings_are_written_as_each_provider_reads_them() {
     check(Family::Ollama, "/think", "low".into());
 }
 
-/// A model's name is sent as it is written: `-high` at its end is no effort, and an unknown name belongs to no other provider.
+/// A model's name is sent as written: `-high` at the end does not set an effort, and an unknown name does not select another provider.
 #[test]
 fn the_name_of_a_model_is_never_edited() {
     each(|family| {
@@ -258,7 +258,7 @@ fn an_error_in_a_stream_has_its_kind() {
     });
 }
 
-/// Kinds that a provider can give by status.
+/// Returns the kinds of errors that a provider can report by status or code.
 fn refused() -> impl Iterator<Item = ErrorKind> {
     let local = [
         ErrorKind::Canceled,
@@ -284,7 +284,7 @@ fn refused() -> impl Iterator<Item = ErrorKind> {
 fn every_refusal_has_its_kind_and_is_asked_again_only_where_that_helps() {
     each(|family| {
         for kind in refused() {
-            // Ollama has statuses and no codes, so it cannot say these.
+            // Ollama has statuses but no error codes, so it cannot report these kinds.
             let is_told_apart =
                 !matches!(kind, ErrorKind::ContentFilter | ErrorKind::ContextLength | ErrorKind::QuotaExceeded);
             if family == Family::Ollama && !is_told_apart {

@@ -1,4 +1,4 @@
-//! Answers of the provider with written answers that are not streamed, in every wire format: what clients read that ask for no stream.
+//! Tests of the scripted provider's answers that are not streamed, in every wire format.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -46,7 +46,7 @@ fn serve() -> SocketAddr {
     address
 }
 
-/// Status and body of an answer, as far as they came.
+/// Returns status and body of an answer, as far as they were received.
 fn post(address: SocketAddr, path: &str, body: &Value) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     let body = body.to_string();
@@ -69,7 +69,7 @@ fn post(address: SocketAddr, path: &str, body: &Value) -> (u16, String) {
     (status, body)
 }
 
-/// Returns the paths of all formats, with what asks each for a whole answer.
+/// Returns the path of each format with a request for an answer that is not streamed.
 fn requests(text: &str) -> Vec<(&'static str, Value)> {
     let messages = json!([{ "role": "user", "content": text }]);
     vec![

@@ -1,4 +1,4 @@
-//! One host for a test process, calls with nothing granted, and what is expected of their reports.
+//! Shared by the test suites: one host for the process, calls without grants, and expectations about their reports.
 
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub)] // A test may panic; each suite uses another part.
 
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-/// One or more tests per behaviour, here or in the suites beside; `every_guest_has_a_test` compares it with the folders.
+/// Guests with one test or more, in this suite or in the neighbouring ones. `every_guest_has_a_test` compares the list with the folders.
 pub const TESTED: &[&str] = &[
     "artifact-flood",
     "artifact-tricks",
@@ -52,7 +52,7 @@ pub struct World {
     pub folder: tempfile::TempDir,
 }
 
-/// One host for the whole process: starting one and compiling is what takes time.
+/// Returns the host of this process. There is only one, because starting a host and compiling take long.
 pub fn world() -> &'static World {
     static WORLD: OnceLock<World> = OnceLock::new();
     WORLD.get_or_init(|| {

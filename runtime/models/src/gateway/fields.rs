@@ -1,7 +1,7 @@
-//! The fields of a request that are forwarded, for each wire format.
+//! The fields of a request that may be forwarded, for each wire format.
 //!
-//! This is a list of allowed fields, not of forbidden ones: a new feature of a provider may fetch addresses, run tools or use another
-//! model. Tools that the program itself runs are not restricted here: its own sandbox confines them.
+//! Fields are allowed by a list and not forbidden by one, because a new feature of a provider could fetch addresses, run tools or use
+//! another model. Tools that run in the program are not restricted here, because the program's sandbox confines them.
 
 use super::{denied, items};
 use crate::error::ModelError;
@@ -107,22 +107,22 @@ const GEMINI: &[&str] = &[
     "tools",
 ];
 
-/// Tools of OpenAI and of chat completions that the program runs.
+/// Tools of the OpenAI and chat completion formats that run in the program.
 const OPENAI_TOOLS: &[&str] = &["apply_patch", "custom", "function", "local_shell", "namespace"];
-/// Tools of Anthropic that the program runs, by how their types begin.
+/// Tools of the Anthropic format that run in the program, by the beginning of their types.
 const ANTHROPIC_TOOLS: &[&str] = &["bash_", "computer_", "custom", "memory_", "text_editor_"];
 /// Fields with an address or the id of a stored file, which the provider would fetch.
 const FETCHED: &[&str] = &["fileUri", "file_id", "file_uri", "file_url", "image_url", "uri", "url"];
-/// Service tiers at the usual price or below it.
+/// Service tiers that cost no more than the default.
 const TIERS: &[&str] = &["auto", "default", "flex", "on_demand", "standard", "standard_only"];
 /// Top-level fields that contain the conversation.
 const CONVERSATION_FIELDS: &[&str] =
     &["input", "instructions", "messages", "system", "contents", "systemInstruction", "system_instruction"];
 
-/// Checks the fields of a request, bounds its answer, and returns the bound in tokens.
+/// Checks the fields of a request, limits the length of its answer, and returns that limit in tokens.
 ///
 /// # Errors
-/// [`crate::error::ErrorKind::NotGranted`] with the field.
+/// [`crate::error::ErrorKind::NotGranted`], which names the field.
 pub(super) fn check(target: &Target, json: &mut Value) -> Result<u64, ModelError> {
     let allowed = match target.family {
         Family::Openai => OPENAI,
@@ -161,7 +161,7 @@ pub(super) fn check(target: &Target, json: &mut Value) -> Result<u64, ModelError
     bound(target, fields)
 }
 
-/// Checks that each inspected field has the expected type. Otherwise a provider could interpret it differently from the check.
+/// Checks that each inspected field has the expected type. A provider could interpret a field of another type differently from the check.
 fn expected_types(fields: &Map<String, Value>) -> Result<(), ModelError> {
     for (name, value) in fields {
         let fits = match name.as_str() {
@@ -180,7 +180,7 @@ fn expected_types(fields: &Map<String, Value>) -> Result<(), ModelError> {
     Ok(())
 }
 
-/// Allows Gemini's choice of functions, and no settings of hosted tools.
+/// Allows the settings for the choice of functions in Gemini's format, and no settings of hosted tools.
 fn gemini_choice(config: &Value) -> Result<(), ModelError> {
     let is_known = |name: &String| matches!(name.as_str(), "functionCallingConfig" | "function_calling_config");
     match config.as_object() {
@@ -189,7 +189,7 @@ fn gemini_choice(config: &Value) -> Result<(), ModelError> {
     }
 }
 
-/// Returns a text of a program in a message, cut.
+/// Returns the beginning of a program's text, for a message.
 pub(super) fn shortened(text: &str) -> String {
     text.chars().take(80).collect()
 }
@@ -202,8 +202,8 @@ fn tools_of(family: Family, tools: &Value) -> Result<(), ModelError> {
     }
 }
 
-/// Checks the tools that OpenAI accepts inside the conversation: Codex lists its own tools there, and those that a search has found. Arguments
-/// and results of calls are text in this format, so no other field has this name.
+/// Checks the tools that OpenAI accepts within a conversation. Codex lists its own tools there, and those that a search has found. In
+/// this format, arguments and results of calls are text, so no other field is named `tools`.
 fn tools_within(value: &Value) -> Result<(), ModelError> {
     match value {
         Value::Array(items) => items.iter().try_for_each(tools_within),
@@ -223,7 +223,7 @@ fn tool_of(family: Family, tool: &Value) -> Result<(), ModelError> {
     }
     let kind = match tool.get("type") {
         Some(Value::String(kind)) => kind,
-        // Only Anthropic's format has tools without a type: those of the program.
+        // Only Anthropic's format has tools without a type. They run in the program.
         None | Some(Value::Null) if tool.is_object() && family == Family::Anthropic => "custom",
         _ => return Err(denied(format_args!("a tool whose `type` is no text"))),
     };
@@ -237,11 +237,11 @@ fn tool_of(family: Family, tool: &Value) -> Result<(), ModelError> {
     tools_of(family, &tool["tools"])
 }
 
-/// Returns true if a tool that can run on either side is marked as running in the program.
+/// Returns true if a tool that can run on either side is marked to run in the program.
 pub(super) fn says_own(kind: &str, tool: &Value) -> bool {
     match kind {
         "shell" => {
-            // Other fields of an environment, files or skills, would come from the provider.
+            // An environment with other fields (files or skills) would come from the provider.
             let environment = tool["environment"].as_object();
             environment
                 .is_some_and(|fields| fields.len() == 1 && fields.get("type").is_some_and(|kind| kind == "local"))
@@ -255,7 +255,7 @@ fn at_provider(tool: &str) -> ModelError {
     denied(format_args!("the tool `{}`, which runs at the provider", shortened(tool)))
 }
 
-/// Refuses content that the provider would fetch. Arguments and results of tool calls are not fetched.
+/// Refuses content that the provider would fetch. Arguments and results of tool calls are allowed, because they are not fetched.
 fn fetches_nothing(value: &Value) -> Result<(), ModelError> {
     match value {
         Value::Array(items) => items.iter().try_for_each(fetches_nothing),
@@ -272,14 +272,14 @@ fn fetches_nothing(value: &Value) -> Result<(), ModelError> {
                 let is_safe = match inner {
                     Value::Null => true,
                     Value::String(text) => text.starts_with("data:"),
-                    // Chat completions have the address of an image in an object.
+                    // In chat completions, the address of an image is inside an object.
                     Value::Object(_) => name == "image_url",
                     _ => false,
                 };
                 if FETCHED.contains(&name.as_str()) && !is_safe {
                     return Err(denied(format_args!("`{name}`, which the provider would fetch")));
                 }
-                // Tools are checked as tools; their schemas may name a property as they like.
+                // Tools are checked separately. Property names in their schemas do not matter.
                 let is_of_tool = match name.as_str() {
                     "args" | "response" | "tools" => true,
                     "input" => kind == "tool_use",
@@ -296,7 +296,7 @@ fn fetches_nothing(value: &Value) -> Result<(), ModelError> {
     }
 }
 
-/// Bounds the tokens of the answer by those of the table in glovebox.toml.
+/// Limits the tokens of the answer to the value in glovebox.toml.
 fn bound(target: &Target, fields: &mut Map<String, Value>) -> Result<u64, ModelError> {
     let most = target.output_tokens_max;
     let (fields, name) = match target.family {

@@ -1,7 +1,7 @@
-//! Forwards a request to the provider, and reads the answer.
+//! Forwards a request to the provider and reads the answer.
 //!
-//! The answer is read completely and checked before the program gets it: an answer of another model or a truncated one is an error. The request
-//! is sent once; the program's own client retries.
+//! The answer is read completely and checked before the program gets it. An answer of another model or a truncated answer is an error.
+//! The request is sent only once, because the program's own client retries.
 
 use super::{Question, whole};
 use crate::ask::{AnswerReader, Exchange, cleaned, estimated_tokens, is_lost, read_refusal, without_key};
@@ -14,7 +14,7 @@ use crate::target::Target;
 use glovebox_schema::document;
 use std::time::Duration;
 
-/// Maximum number of bytes of an answer.
+/// Maximum length of an answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
 
 /// The result of a forwarded request.
@@ -22,15 +22,15 @@ const ANSWER_BYTES_MAX: usize = 32 << 20;
 pub struct ForwardResult {
     /// The bytes sent and received, without the key.
     pub exchange: Exchange,
-    /// The provider's requested wait before the next request.
+    /// Wait that the provider asks for before the next request.
     pub retry_after: Option<Duration>,
-    /// Estimated cost of an answer that is an error.
+    /// Estimated cost of a failed request.
     pub lost: Usage,
     /// The answer, or why there is none.
     pub answered: Result<Answer, ModelError>,
 }
 
-/// Forwards a request. `on_bytes` is called after each received piece of the answer; false ends the call.
+/// Forwards a request. `on_bytes` is called after each received piece of the answer. If it returns false, the call ends.
 pub fn forward(
     target: &Target,
     question: &Question,
@@ -102,7 +102,7 @@ fn read_whole(target: &Target, reply: &mut Reply<'_>, received: &mut Vec<u8>) ->
     Ok(())
 }
 
-/// Returns the tokens of an exchange whose provider does not count them.
+/// Returns the answer with estimated tokens if the provider did not count them.
 fn estimated(answer: Answer, exchange: &Exchange) -> Answer {
     let output = answer.parts.iter().map(|part| part.text.len()).sum();
     let usage =

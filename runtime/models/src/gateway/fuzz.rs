@@ -1,13 +1,13 @@
-//! The reader of a program's requests to its gateway, with what must hold of any bytes.
+//! Fuzz target of the reader of a program's requests, with the properties that must hold for any bytes.
 //!
-//! The target of `fuzz/` calls it, and the test below with a kept corpus. Nothing else is built with this module.
+//! Used only by the target in `fuzz/` and by the test below, which reads the stored corpus.
 
 use super::in_flight::{BODIES_BYTES_MAX, InFlight, Reservation};
 use super::incoming::{HEAD_BYTES_MAX, IncomingRequest, ReadError};
 use std::io::{self, Read, Write};
 use std::mem::discriminant;
 
-/// A connection that returns its bytes in pieces and collects the written bytes.
+/// A connection that returns its bytes in pieces and collects the bytes that are written.
 struct Pieces<'b> {
     unread: &'b [u8],
     bytes_max: usize,
@@ -43,11 +43,11 @@ fn read<'p>(
     found
 }
 
-/// Reads a request, at once and in small pieces.
+/// Reads a request as a whole and in small pieces.
 ///
 /// # Panics
-/// If a request is longer than what came, has text that ends a line, or depends on how much came at a time; or if the room of a request is
-/// not that of its body.
+/// Panics if a request is longer than its bytes, contains text with a line end, or differs when it is read in pieces, or if the
+/// reserved memory is not that of its body.
 pub fn incoming(bytes: &[u8]) {
     let pools = InFlight::default();
     let whole = read(bytes, usize::MAX, &pools);
@@ -62,7 +62,7 @@ pub fn incoming(bytes: &[u8]) {
     }
     let whole = whole.map(|(incoming, _)| incoming);
     assert!(pools.reserve(BODIES_BYTES_MAX).is_some(), "a request that is over holds room");
-    // A head of the longest length may end in the piece that goes beyond it.
+    // A longer head may end in the same piece in which it exceeds the limit.
     if bytes.len() <= HEAD_BYTES_MAX {
         let pieces = read(bytes, 1 + bytes.len() / 32, &pools).map(|(incoming, _)| incoming);
         let same = match (&whole, &pieces) {
@@ -92,7 +92,8 @@ mod tests {
     #[global_allocator]
     static COUNTING: Counting = Counting;
 
-    /// The memory of a body is bounded by the received bytes, not by the length in its head: the head, one step of reading, and the received bytes.
+    /// The memory of a body is bounded by the received bytes and not by the length stated in the head: the head, one piece, and the
+    /// received bytes.
     #[test]
     fn incoming() {
         run_within("incoming", |length| (192 << 10) + 8 * length, super::incoming);

@@ -1,22 +1,23 @@
 //! Memory limits for all requests of one gateway together.
 //!
-//! A body reserves its bytes before it is read, in the order in which requests arrive, so that a large one is not overtaken for ever.
-//! It waits for memory and gives up after [`WAIT_MAX`]. The values of its JSON come from a second pool, for which no request waits. So no
-//! request waits for more while it holds a reservation, and requests cannot block each other. This module knows neither HTTP nor JSON.
+//! A body reserves its bytes before it is read, in the order in which requests arrive, so that small requests cannot delay a large one
+//! forever. It waits for memory and gives up after [`WAIT_MAX`]. The values of its JSON come from a second pool, for which no request
+//! waits. Therefore no request waits while it holds a reservation, and requests cannot block each other. This module knows neither
+//! HTTP nor JSON.
 
 use glovebox_schema::document::PORTION;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Maximum number of bytes of bodies at the same time: two of the longest.
+/// Maximum total size of all bodies, in bytes: twice the maximum size of one.
 pub const BODIES_BYTES_MAX: usize = 64 << 20;
-/// Maximum number of units of JSON at the same time: two of the largest documents.
+/// Maximum number of JSON units of all requests: twice the maximum of one document.
 const UNITS_MAX: usize = 2 * glovebox_schema::document::UNITS_MAX;
-/// Longest wait for room.
+/// Maximum wait for memory.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// The pools of one gateway.
+/// The memory pools of one gateway.
 #[derive(Debug, Default)]
 pub struct InFlight {
     used: Mutex<PoolUsage>,
@@ -41,7 +42,7 @@ pub struct Reservation<'a> {
 }
 
 impl InFlight {
-    /// Waits for room for a body of so many bytes, or `None` if there is none in time, or the gateway ends.
+    /// Waits for memory for a body of `bytes`. Returns `None` if it is not available in time or the gateway closes.
     pub(super) fn reserve(&self, bytes: usize) -> Option<Reservation<'_>> {
         self.reserve_until(bytes, Instant::now() + WAIT_MAX)
     }
@@ -66,7 +67,7 @@ impl InFlight {
         }
     }
 
-    /// Ends every wait: the gateway closes.
+    /// Ends every wait, because the gateway closes.
     pub fn close(&self) {
         self.used().is_closed = true;
         self.freed.notify_all();
@@ -86,7 +87,7 @@ impl Reservation<'_> {
         self.pools.freed.notify_all();
     }
 
-    /// Takes a portion of units; false if there is none.
+    /// Takes a portion of units. Returns false if none is available.
     pub(super) fn take_portion(&mut self) -> bool {
         let mut used = self.pools.used();
         let is_free = used.units + PORTION <= UNITS_MAX;
@@ -135,7 +136,7 @@ mod tests {
             while pools.used().waiting.len() < 2 {
                 std::thread::yield_now();
             }
-            // The small one would fit and does not overtake the large one.
+            // The small request would fit, but it must wait behind the large one.
             assert!(order.recv_timeout(SHORT).is_err());
             drop(first);
             assert_eq!([order.recv().unwrap(), order.recv().unwrap()], [(0, true), (1, true)]);

@@ -1,4 +1,4 @@
-//! A request as a program sent it: HTTP/1.1, one on a connection, everything bounded.
+//! A request as a program sent it: HTTP/1.1, one request on each connection, with all lengths limited.
 
 use super::in_flight::{InFlight, Reservation};
 use std::io::{self, Read, Write};
@@ -10,23 +10,23 @@ pub(super) const HEAD_BYTES_MAX: usize = 64 << 10;
 const PIECE_BYTES: usize = 16 << 10;
 /// Maximum number of headers.
 const HEADERS_MAX: usize = 128;
-/// Maximum length of a body, in bytes: a conversation with pictures.
+/// Maximum length of a body, in bytes, which is enough for a conversation with pictures.
 const BODY_BYTES_MAX: usize = 32 << 20;
-/// Longest time for a whole body: it holds room that other requests wait for.
+/// Maximum time for receiving a body, because other requests may wait for its memory.
 const BODY_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// A request.
+/// A request of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IncomingRequest {
-    /// Such as `POST`.
+    /// HTTP method, such as `POST`.
     pub method: String,
-    /// The path, without the query.
+    /// Path without the query.
     pub path: String,
     /// The query string, without `?`; empty if there is none.
     pub query: String,
     /// Every credential of the request.
     pub credentials: Vec<String>,
-    /// Features of the API that it asks for.
+    /// Features of the API that the request asks for.
     pub features: Vec<String>,
     /// The body.
     pub body: Vec<u8>,
@@ -38,15 +38,15 @@ pub enum ReadError {
     /// The program closed the connection, or sent nothing in time.
     #[error(transparent)]
     Gone(#[from] io::Error),
-    /// It is no request that this gateway understands.
+    /// The bytes are not a request that this gateway understands.
     #[error("{0}")]
     Malformed(&'static str),
-    /// The bodies of other requests leave no room for this one, or it took too long to arrive. It may be sent again.
+    /// Other requests use the available memory, or the body took too long to arrive. The program may send the request again.
     #[error("{0}")]
     Busy(&'static str),
 }
 
-/// The length of a body, from the head.
+/// The length of a body as stated in the head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BodyLength {
     Bytes(usize),
@@ -60,10 +60,10 @@ struct RequestHead {
 }
 
 impl IncomingRequest {
-    /// Reads one request. Its body waits for room among those of other requests, and holds it until the room is dropped.
+    /// Reads one request. The body waits for memory, which stays reserved until the returned reservation is dropped.
     ///
     /// # Errors
-    /// [`ReadError`]; nothing may be read from the connection afterwards.
+    /// [`ReadError`]. Nothing may be read from the connection afterwards.
     pub fn read<'a>(
         connection: &mut (impl Read + Write),
         in_flight: &'a InFlight,
@@ -79,8 +79,8 @@ impl IncomingRequest {
             }
             more(connection, &mut bytes, PIECE_BYTES)?;
         };
-        // A body in chunks does not say how long it gets. Reservation for the longest is reserved at once: to wait for more of it with some in
-        // hand would let two bodies wait for each other.
+        // The length of a chunked body is not known in advance, so the maximum is reserved at once. If bodies reserved more while they
+        // hold a reservation, two of them could wait for each other.
         let most = if let BodyLength::Bytes(length) = length { length } else { BODY_BYTES_MAX };
         let mut room = in_flight.reserve(most).ok_or(ReadError::Busy("too many long requests at the same time"))?;
         if expects_continue {
@@ -96,13 +96,13 @@ impl IncomingRequest {
             }
             BodyLength::Chunked => chunks(&mut timed, bytes)?,
         };
-        // From here on the reservation is as large as the body.
+        // From here on the reservation has the size of the body.
         incoming.body.shrink_to_fit();
         room.shrink_to(incoming.body.len());
         Ok((incoming, room))
     }
 
-    /// Returns true if it has this credential, compared in a time that does not depend on where they differ.
+    /// Returns true if the request has this credential. The time of the comparison does not depend on where they differ.
     pub fn has_credential(&self, expected: &str) -> bool {
         let same = |given: &String| {
             let differing = given.bytes().zip(expected.bytes()).fold(0, |all, (one, other)| all | (one ^ other));
@@ -112,7 +112,7 @@ impl IncomingRequest {
     }
 }
 
-/// Reads once, at most so many bytes.
+/// Reads once, at most `most` bytes.
 fn more(connection: &mut impl Read, bytes: &mut Vec<u8>, most: usize) -> Result<(), ReadError> {
     let mut piece = [0; PIECE_BYTES];
     match connection.read(&mut piece[..most.min(PIECE_BYTES)])? {
@@ -124,7 +124,7 @@ fn more(connection: &mut impl Read, bytes: &mut Vec<u8>, most: usize) -> Result<
     }
 }
 
-/// A connection whose body must be there in time.
+/// A connection on which the body must arrive before a deadline.
 struct TimedConnection<'c, C> {
     connection: &'c mut C,
     until: Instant,
@@ -139,7 +139,7 @@ impl<C: Read> TimedConnection<'_, C> {
     }
 }
 
-/// Reads until there are `length` bytes of a body of at most `body_max`, and nothing beyond them.
+/// Reads until a body of at most `body_max` has `length` bytes, and nothing after them.
 fn read_to(
     timed: &mut TimedConnection<'_, impl Read>,
     body: &mut Vec<u8>,
@@ -154,7 +154,7 @@ fn read_to(
     Ok(())
 }
 
-/// Makes room for `count` more bytes. The capacity doubles with the received bytes, but never exceeds the bound that was reserved.
+/// Reserves capacity for `count` more bytes. The capacity doubles with the received bytes, but never exceeds the bound that was reserved.
 fn grow(body: &mut Vec<u8>, count: usize, body_max: usize) {
     if body.capacity() - body.len() < count {
         let doubled = body.len().max(HEAD_BYTES_MAX).min(body_max - body.len());
@@ -162,7 +162,7 @@ fn grow(body: &mut Vec<u8>, count: usize, body_max: usize) {
     }
 }
 
-/// Returns the head and its length, or `None` if there is more of it to come.
+/// Parses the head and returns it with its length, or `None` if the head is incomplete.
 fn parse(bytes: &[u8]) -> Result<Option<(usize, RequestHead)>, ReadError> {
     let malformed = || ReadError::Malformed("the request is not HTTP/1.1");
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
@@ -205,7 +205,7 @@ fn parse(bytes: &[u8]) -> Result<Option<(usize, RequestHead)>, ReadError> {
             _ => None,
         };
         if let Some(found) = found {
-            // Two lengths are how a request is smuggled behind another.
+            // Two different lengths would allow request smuggling.
             if length.replace(found).is_some() {
                 return Err(malformed());
             }
@@ -221,8 +221,8 @@ fn bounded(length: &str) -> Result<usize, ReadError> {
     if length > BODY_BYTES_MAX { Err(TOO_LONG) } else { Ok(length) }
 }
 
-/// Returns a number of digits only (RFC 9112 §6.3, §7.1). `from_str_radix` alone accepts a sign, which another parser may refuse or read
-/// differently.
+/// Parses a number that consists only of digits (RFC 9112 §6.3, §7.1). `from_str_radix` alone accepts a sign, which another parser may
+/// refuse or read differently.
 fn number(digits: &str, radix: u32) -> Option<usize> {
     let is_number = digits.chars().all(|digit| digit.is_digit(radix));
     is_number.then(|| usize::from_str_radix(digits, radix).ok()).flatten()
@@ -230,7 +230,7 @@ fn number(digits: &str, radix: u32) -> Option<usize> {
 
 const TOO_LONG: ReadError = ReadError::Malformed("the body of the request is longer than 32 MiB");
 
-/// Returns a body in chunks, of which some bytes are there already.
+/// Reads a chunked body. `bytes` is its beginning, which was already received.
 fn chunks(timed: &mut TimedConnection<'_, impl Read>, mut bytes: Vec<u8>) -> Result<Vec<u8>, ReadError> {
     let malformed = ReadError::Malformed("the chunks of the request are malformed");
     let mut body = Vec::new();
@@ -274,7 +274,7 @@ mod tests {
     use super::*;
     use std::io::Cursor;
 
-    /// A connection that returns its bytes in small pieces and collects the written bytes.
+    /// A connection that returns its bytes in small pieces and collects the bytes that are written.
     struct Pieces(Cursor<Vec<u8>>, Vec<u8>);
 
     impl Read for Pieces {

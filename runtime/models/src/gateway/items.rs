@@ -1,7 +1,7 @@
-//! Allowed items of a conversation in the Responses format, and the tools that a request may choose.
+//! Allowed items of a conversation in OpenAI's Responses format, and allowed choices of tools.
 //!
-//! These are lists of allowed values. An item without a type is a message; an item that is only an id would refer to content stored at the
-//! provider. Items of hosted tools are refused, because the request may use none.
+//! Both are lists of allowed values. An item without a type must be a message. An item with nothing but an id would refer to content
+//! stored at the provider. Items of hosted tools are refused, because a request may not use such tools.
 
 use super::denied;
 use super::fields::{says_own, shortened};
@@ -9,7 +9,7 @@ use crate::error::ModelError;
 use crate::family::Family;
 use serde_json::Value;
 
-/// Items that a program writes, or that it got in an answer and sends back.
+/// Items that a program writes, or that it received in an answer and sends back.
 const ITEMS: &[&str] = &[
     "additional_tools",
     "apply_patch_call",
@@ -27,12 +27,12 @@ const ITEMS: &[&str] = &[
     "tool_search_call",
     "tool_search_output",
 ];
-/// Fields without which an item is only a name for something stored.
+/// Fields with content. An item without any of them only refers to stored content.
 const SUBSTANCE: &[&str] =
     &["action", "arguments", "content", "encrypted_content", "input", "operation", "output", "summary", "tools"];
-/// Words that a tool's choice may be.
+/// Allowed tool choices that are texts.
 const CHOICES: &[&str] = &["any", "auto", "none", "required"];
-/// Tools that a choice may name. Their definitions are checked where they are listed.
+/// Types of tools that a choice may name. Their definitions are checked in the list of tools.
 const CHOSEN: &[&str] =
     &["any", "apply_patch", "auto", "custom", "function", "local_shell", "none", "shell", "tool", "tool_search"];
 
@@ -89,7 +89,7 @@ pub(super) fn choice(family: Family, choice: &Value) -> Result<(), ModelError> {
     };
     let kind = fields.get("type").and_then(Value::as_str).ok_or_else(|| unknown(choice))?;
     if kind == "allowed_tools" && family != Family::Anthropic {
-        // The Responses format has the list here, chat completions one level below.
+        // In the Responses format the list is here, in chat completions one level below.
         let list = fields.get("allowed_tools").unwrap_or(choice).get("tools").and_then(Value::as_array);
         let is_known = |tool: &Value| tool["type"].as_str().is_some_and(|kind| CHOSEN.contains(&kind));
         return list.filter(|tools| tools.iter().all(is_known)).map(drop).ok_or_else(|| unknown(choice));

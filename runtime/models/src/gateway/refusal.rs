@@ -1,9 +1,9 @@
-//! Error responses for a program: JSON that every family's clients can read.
+//! Error responses for a program, as JSON that the clients of every family can read.
 
 use crate::error::{ErrorKind, ModelError};
 use serde_json::{Value, json};
 
-/// Returns the status and the body of a refusal.
+/// Returns the HTTP status and the body for an error.
 pub fn refusal(error: &ModelError) -> (u16, Value) {
     let (status, kind, gemini) = match error.kind {
         ErrorKind::Authentication => (401, "authentication_error", "UNAUTHENTICATED"),
@@ -13,7 +13,7 @@ pub fn refusal(error: &ModelError) -> (u16, Value) {
             (502, "api_error", "UNAVAILABLE")
         }
         ErrorKind::ContextLength => (413, "request_too_large", "INVALID_ARGUMENT"),
-        // No client asks again after one of these.
+        // Clients do not retry after this status.
         _ => (400, "invalid_request_error", "INVALID_ARGUMENT"),
     };
     let body = json!({ "type": "error", "error": { "type": kind, "code": error.kind.as_str(), "status": gemini,

@@ -1,4 +1,4 @@
-//! Requests that the gateway accepts and refuses, in every family.
+//! Tests of the requests that the gateway accepts and refuses, in every family.
 
 use super::*;
 use crate::target::{CONTEXT_TOKENS, TIMEOUT};
@@ -42,7 +42,7 @@ fn path_of(family: Family) -> &'static str {
     }
 }
 
-/// Returns a request with further fields, checked.
+/// Checks a request with additional fields, and returns the result.
 fn asked(family: Family, more: Value) -> Result<Box<Question>, ModelError> {
     let mut body = match family {
         Family::Openai => json!({ "model": "m-1", "input": "x", "stream": true }),
@@ -135,7 +135,7 @@ fn what_runs_or_is_stored_at_the_provider_is_refused() {
     assert!(asked(F::Anthropic, json!({ "tools": [{ "name": "WebFetch", "input_schema": {} }] })).is_ok());
 }
 
-/// Codex lists its tools in the conversation for the models that it knows. Tools that a hostile program lists there are checked too.
+/// Codex lists its tools in the conversation for the models that it knows. Tools that a hostile program lists there must be checked too.
 #[test]
 fn tools_in_the_conversation_are_checked() {
     use Family as F;
@@ -166,13 +166,13 @@ fn tools_in_the_conversation_are_checked() {
         assert!(asked(F::Openai, json!({ "tools": [own.clone()] })).is_ok(), "{own}");
         assert!(asked(F::Openai, listed(grouped(own.clone()))).is_ok(), "{own}");
     }
-    // A tool of the program may have an argument with that name.
+    // A tool of the program may have an argument named `tools`.
     let call =
         json!({ "type": "tool_use", "id": "1", "name": "f", "input": { "tools": [{ "type": "web_search_x" }] } });
     assert!(asked(F::Anthropic, json!({ "messages": [{ "role": "assistant", "content": [call] }] })).is_ok());
 }
 
-/// Requests of a Responses client are accepted, and references to content that the provider stores or runs are refused.
+/// Requests of a client of the Responses API are accepted. References to content that the provider stores or executes are refused.
 #[test]
 fn items_of_a_conversation_come_from_a_list() {
     let with = |item: Value| json!({ "input": [{ "role": "user", "content": "x" }, item] });

@@ -1,9 +1,9 @@
-//! An answer that came as one JSON value, as the events that the adapters read.
+//! Converts an answer that is one JSON value to the events that the adapters read.
 
 use crate::family::Family;
 use serde_json::{Value, json};
 
-/// Returns the events of a whole answer.
+/// Returns the events of an answer that was not streamed.
 pub(super) fn events(family: Family, mut answer: Value) -> Vec<Value> {
     match family {
         Family::Openai => {

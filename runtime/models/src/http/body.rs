@@ -1,18 +1,18 @@
-//! The body of an answer as it arrives, in the framing that its head names.
+//! The body of an answer as it arrives, in the framing that the head specifies.
 
 use super::{HEAD_BYTES_MAX, Stream};
 use crate::error::{ErrorKind, ModelError};
 
-/// The rule that ends a body.
+/// How the end of a body is recognized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyFraming {
-    /// So many bytes are left.
+    /// Number of remaining bytes.
     Length(u64),
-    /// Chunks: the rest of the current chunk, and whether its line end must come before the next.
+    /// Chunked: the remaining bytes of the current chunk, and whether its line end is still due.
     Chunked { left: u64, line_end_due: bool },
     /// The body ends when the connection closes.
     UntilClose,
-    /// Everything was read.
+    /// The whole body was read.
     Ended,
 }
 
@@ -22,7 +22,7 @@ impl BodyFraming {
     }
 }
 
-/// A body.
+/// A body that is being received.
 pub(crate) struct Body<'a> {
     stream: Stream<'a>,
     framing: BodyFraming,
@@ -33,7 +33,7 @@ impl<'a> Body<'a> {
         Self { stream, framing }
     }
 
-    /// The next bytes, appended; false at the end of the body.
+    /// Appends the next bytes. Returns false at the end of the body.
     pub(crate) fn read(&mut self, into: &mut Vec<u8>) -> Result<bool, ModelError> {
         match self.framing {
             BodyFraming::Ended => Ok(false),
@@ -86,7 +86,7 @@ impl<'a> Body<'a> {
         self.read(into)
     }
 
-    /// Returns a line without its end.
+    /// Reads a line and returns it without its line end.
     fn line(&mut self) -> Result<Vec<u8>, ModelError> {
         loop {
             if let Some(at) = self.stream.unread().iter().position(|byte| *byte == b'\n') {
@@ -112,7 +112,7 @@ impl<'a> Body<'a> {
         Err(ModelError::new(ErrorKind::Stream, "the answer was cut off"))
     }
 
-    /// Takes up to `most` bytes that are there, and returns how many.
+    /// Takes up to `most` received bytes and returns their number.
     fn take(&mut self, most: u64, into: &mut Vec<u8>) -> u64 {
         let unread = self.stream.unread();
         let count = usize::try_from(most).unwrap_or(usize::MAX).min(unread.len());

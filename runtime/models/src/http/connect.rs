@@ -1,7 +1,7 @@
-//! A connection to an endpoint, with TLS where the endpoint has it.
+//! A connection to an endpoint, with TLS if the endpoint requires it.
 //!
-//! Names are resolved on a separate thread, because the system's resolver cannot be canceled. The bundled roots and the operator's own are
-//! trusted; a certificate is always verified.
+//! Names are resolved on a separate thread, because the system's resolver cannot be canceled. The bundled root certificates and the
+//! operator's own are trusted. A certificate is always verified.
 
 use super::{CONNECT, is_pause};
 use crate::deadline::{CallDeadline, TICK};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Instant;
 
-/// A connection whose waits end after a tick.
+/// A connection whose reads and writes time out after a tick.
 pub(super) enum Connection {
     Plain(TcpStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
@@ -47,7 +47,7 @@ impl Write for Connection {
     }
 }
 
-/// Connects to the first address of the endpoint that accepts.
+/// Connects to the first address of the endpoint that accepts the connection.
 pub(super) fn connect(
     endpoint: &Endpoint,
     authorities: &Authorities,
@@ -77,7 +77,7 @@ pub(super) fn connect(
     Ok(Connection::Tls(Box::new(stream)))
 }
 
-/// TLS configuration with the trusted certificates.
+/// Returns the TLS configuration with the trusted certificates.
 fn config(authorities: &Authorities) -> Arc<ClientConfig> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     roots.add_parsable_certificates(authorities.0.iter().cloned());
@@ -110,7 +110,7 @@ fn look_up(endpoint: &Endpoint, deadline: CallDeadline<'_>, began: Instant) -> R
     let (found, answer) = sync_channel(1);
     let (host, port) = (endpoint.host.to_owned(), endpoint.port);
     std::thread::spawn(move || {
-        // If the call was canceled, the channel is closed and the answer is dropped.
+        // If the call was canceled, the channel is closed and the addresses are dropped.
         let _ = found.send((host.as_str(), port).to_socket_addrs().map(Vec::from_iter));
     });
     loop {

@@ -1,7 +1,7 @@
-//! Anthropic's AnthropicReader API.
+//! Anthropic's Messages API.
 //!
-//! Thinking parts are returned unchanged, with their signature. The beginning of the prompt and the end of the conversation are marked for
-//! the provider's cache, so that a turn pays only for new content.
+//! Thinking parts are sent back unchanged, with their signature. The beginning of the prompt and the end of the conversation are
+//! marked for the provider's cache, so that a turn pays the full price only for new content.
 
 use super::draft::Slot;
 use super::wire::{self, Speaker};
@@ -16,10 +16,10 @@ use glovebox_record::session::{Message, MessagePart};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The adapter.
+/// Adapter of the Messages API.
 pub(super) struct Anthropic;
 
-/// The fewest tokens that the provider thinks with.
+/// Minimum number of thinking tokens that the provider accepts.
 const THINKING_MIN: u64 = 1024;
 
 impl Provider for Anthropic {
@@ -52,7 +52,7 @@ impl Provider for Anthropic {
             body["output_config"] = json!({ "format": { "type": "json_schema", "schema": schema } });
         }
         match request.settings.effort.and_then(|effort| thinking(effort, tokens_max)) {
-            // The provider refuses a temperature beside thinking.
+            // The provider refuses a temperature together with thinking.
             Some(tokens) => body["thinking"] = json!({ "type": "enabled", "budget_tokens": tokens }),
             None => {
                 wire::set(&mut body, "temperature", request.settings.temperature.map(|heat| heat.min(1.0)));
@@ -67,7 +67,7 @@ impl Provider for Anthropic {
     }
 }
 
-/// Tokens to think with, at most half of the answer, or `None` if that is too few.
+/// Returns the number of thinking tokens, at most half of the answer, or `None` if that is fewer than the minimum.
 fn thinking(effort: Effort, tokens_max: u64) -> Option<u64> {
     let wanted = match effort {
         Effort::Low => 2_048,
@@ -77,7 +77,7 @@ fn thinking(effort: Effort, tokens_max: u64) -> Option<u64> {
     Some(wanted.min(tokens_max / 2)).filter(|tokens| *tokens >= THINKING_MIN)
 }
 
-/// Returns the conversation; consecutive messages of one side become one message.
+/// Returns the conversation. Consecutive messages of the same role become one message.
 fn messages(request: &Request) -> Vec<Value> {
     let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in wire::talk(request) {
@@ -111,7 +111,7 @@ fn blocks(message: &Message) -> Vec<Value> {
     message.parts.iter().filter_map(block).collect()
 }
 
-/// Returns the result of a tool: a text, or blocks if it has images.
+/// Returns the result of a tool as a text, or as blocks if it has images.
 fn tool_result(message: &Message, result: &MessagePart) -> Value {
     let image = |image: Image<'_>| {
         let source = json!({ "type": "base64", "media_type": image.media_type.as_str(), "data": image.data });
@@ -125,24 +125,24 @@ fn tool_result(message: &Message, result: &MessagePart) -> Value {
     text.into_iter().chain(images).collect()
 }
 
-/// Returns a block of thinking with the fields that go back.
+/// Returns a thinking block with only the fields that are sent back.
 fn thought(block: &Value) -> Option<Value> {
     wire::taken(block, &["thinking", "redacted_thinking"], &["type", "thinking", "signature", "data"])
 }
 
-/// The reader.
+/// Reader of an answer of the Messages API.
 #[derive(Default)]
 struct AnthropicReader {
     blocks: BTreeMap<u64, Block>,
 }
 
-/// A block that is being received.
+/// A content block that is being received.
 enum Block {
-    /// Text, or the arguments of a call.
+    /// Text, or the arguments of a tool call.
     Open(Slot),
-    /// Thinking, kept when it is complete.
+    /// A thinking block, which is stored when it is complete.
     Thinking(Value),
-    /// Of no use here.
+    /// A block of another type, which is ignored.
     Unknown,
 }
 
@@ -225,7 +225,7 @@ fn finish(reason: &str) -> Finish {
     }
 }
 
-/// Returns the tokens so far. The provider counts cached tokens separately; this count is the sum.
+/// Returns the tokens so far. The provider counts cached tokens separately; they are added here.
 fn usage(usage: &Value, before: Option<Usage>) -> Option<Usage> {
     if !usage.is_object() {
         return before;

@@ -1,6 +1,6 @@
-//! An answer in progress.
+//! An answer while it is being received.
 //!
-//! It enforces the bounds of an answer, however much a provider sends.
+//! Enforces the limits of an answer, however much a provider sends.
 
 use crate::chat::{Answer, Finish, ModelId, Usage, call_part, text_part};
 use crate::error::{ErrorKind, ModelError};
@@ -8,25 +8,25 @@ use crate::family::Family;
 use glovebox_record::session::MessagePart;
 use serde_json::Value;
 
-/// Maximum number of bytes of text, arguments and opaque parts of an answer.
+/// Maximum length of the text, arguments and opaque parts of an answer, in bytes.
 pub(crate) const ANSWER_BYTES_MAX: usize = 4 << 20;
 /// Maximum number of parts of an answer.
 const PARTS_MAX: usize = 1024;
 
-/// An answer under construction.
+/// An answer while it is being received.
 #[derive(Debug, Default)]
 pub struct Draft {
     parts: Vec<MessagePart>,
     bytes: usize,
-    /// Why it ended, once that is known.
+    /// Why the answer ended; `None` until the provider has said so.
     pub finish: Option<Finish>,
-    /// Tokens, as the provider counts them.
+    /// Tokens, as the provider counts them; `None` if it has not stated them.
     pub usage: Option<Usage>,
-    /// The model, once it is known.
+    /// The model that answers; `None` until the provider has named it.
     pub model: Option<ModelId>,
 }
 
-/// The place of a part in a draft.
+/// Index of a part in a draft.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot(usize);
 
@@ -43,7 +43,7 @@ impl Draft {
         Ok(Slot(self.parts.len() - 1))
     }
 
-    /// Adds text to the last part if that is text, else as a new part.
+    /// Appends text to the last part if that is a text, and adds a new part otherwise.
     pub fn add_text(&mut self, text: &Value) -> Result<(), ModelError> {
         match (text.as_str().unwrap_or_default(), self.parts.last()) {
             ("", _) => Ok(()),
@@ -52,7 +52,7 @@ impl Draft {
         }
     }
 
-    /// Adds to the text of a part.
+    /// Appends text to a part.
     pub fn extend(&mut self, slot: Slot, text: &str) -> Result<(), ModelError> {
         self.grow_by(text.len())?;
         if let Some(part) = self.parts.get_mut(slot.0) {
@@ -61,34 +61,34 @@ impl Draft {
         Ok(())
     }
 
-    /// Adds a call of a tool. Without an id it gets one.
+    /// Adds a tool call. A missing id is filled in later.
     pub fn call(&mut self, id: &Value, name: &Value, arguments: String) -> Result<Slot, ModelError> {
         self.push(call_part(id.as_str().unwrap_or_default(), name.as_str().unwrap_or_default(), arguments))
     }
 
-    /// Adds a part that belongs to the provider: JSON, or a text that only it understands.
+    /// Adds a part that only the provider understands.
     pub fn keep(&mut self, family: Family, content: String) -> Result<Slot, ModelError> {
         self.push(MessagePart { kind: family.opaque_kind(), text: content, fields: Vec::new() })
     }
 
-    /// Returns the part at a place.
+    /// Returns the part at this index.
     pub fn part_mut(&mut self, slot: Slot) -> Option<&mut MessagePart> {
         self.parts.get_mut(slot.0)
     }
 
-    /// Returns true if it calls a tool.
+    /// Returns true if the answer calls tools.
     pub fn calls_tools(&self) -> bool {
         self.parts.iter().any(|part| part.kind == crate::chat::TOOL_CALL)
     }
 
-    /// Takes note of the model, if the provider names it here.
+    /// Sets the model, if the provider names it.
     pub fn answered_by(&mut self, name: &Value) {
         if let Some(name) = name.as_str().filter(|name| !name.is_empty()) {
             self.model = Some(name.into());
         }
     }
 
-    /// Returns the answer, if it has come to its end.
+    /// Returns the answer. If the provider has given no reason to finish, that is an error.
     pub(crate) fn finished(self) -> Result<Answer, ModelError> {
         let Some(finish) = self.finish else {
             return Err(ModelError::new(ErrorKind::Stream, "the answer ended without a reason to finish"));
@@ -99,7 +99,7 @@ impl Draft {
         Ok(Answer { parts, finish, usage, is_estimated, model: self.model })
     }
 
-    /// Counts bytes that will be part of the answer.
+    /// Counts bytes of the answer, and returns an error if it becomes too long.
     pub fn grow_by(&mut self, bytes: usize) -> Result<(), ModelError> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > ANSWER_BYTES_MAX { Err(too_large()) } else { Ok(()) }

@@ -1,4 +1,4 @@
-//! Bytes of an answer, taken apart into events.
+//! Splits the bytes of an answer into events.
 
 use super::EventFraming;
 use super::draft::too_large;
@@ -6,19 +6,19 @@ use crate::error::{ErrorKind, ModelError};
 use glovebox_schema::document;
 use serde_json::Value;
 
-/// Maximum length of a event, in bytes: some providers end with one that has the whole answer again.
+/// Maximum length of an event, in bytes. Some providers repeat the whole answer in the last event.
 const EVENT_BYTES_MAX: usize = 16 << 20;
 
 /// An event.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Event {
-    /// Its data.
+    /// The data of the event.
     Data(Value),
-    /// `[DONE]`: nothing follows.
+    /// `[DONE]`: no event follows.
     Done,
 }
 
-/// Takes bytes apart.
+/// Splits received bytes into events.
 #[derive(Debug)]
 pub(crate) struct Splitter {
     framing: EventFraming,
@@ -26,7 +26,7 @@ pub(crate) struct Splitter {
     pub(crate) pending: Vec<u8>,
     /// The data of the event that is being read.
     data: Vec<u8>,
-    /// The length of the beginning of `pending` that has no line end.
+    /// Length of the beginning of `pending` that is known to contain no line end.
     searched: usize,
 }
 
@@ -59,14 +59,15 @@ impl Splitter {
         Ok(events)
     }
 
-    /// Returns the remaining events at the end of the body: the last one may have no empty line behind it.
+    /// Returns the remaining events at the end of the body, where the empty line after the last event may be missing.
     pub(crate) fn rest(&mut self) -> Result<Vec<Event>, ModelError> {
         self.pending.extend_from_slice(b"\n\n");
         self.events()
     }
 }
 
-/// Returns the data of a line of server-sent events. Comments, names and ids carry nothing that JSON data does not have.
+/// Returns the data of a line of server-sent events. Comments, names and ids are ignored, because the JSON contains everything that is
+/// needed.
 fn field(line: &[u8]) -> Vec<u8> {
     let Some(value) = line.strip_prefix(b"data:") else { return Vec::new() };
     let mut value = value.strip_prefix(b" ").unwrap_or(value).to_vec();

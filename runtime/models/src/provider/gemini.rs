@@ -1,6 +1,6 @@
 //! Google's Gemini API.
 //!
-//! A call of a function may carry a signature of the thoughts behind it. It is kept as a part in front of the call, and goes back with it.
+//! A function call may have a signature of the model's thoughts. It is stored as a part before the call and sent back with the call.
 
 use super::wire::{self, Speaker};
 use super::{Draft, Header, Provider, ProviderRefusal, Reader, Step};
@@ -13,7 +13,7 @@ use crate::target::Target;
 use glovebox_record::session::{Message, MessagePart};
 use serde_json::{Value, json};
 
-/// The adapter.
+/// Adapter of the Gemini API.
 pub(super) struct Gemini;
 
 impl Provider for Gemini {
@@ -60,7 +60,7 @@ impl Provider for Gemini {
     }
 }
 
-/// Tokens to think with.
+/// Returns the number of thinking tokens.
 fn thinking(effort: Effort) -> u64 {
     match effort {
         Effort::Low => 1_024,
@@ -69,7 +69,7 @@ fn thinking(effort: Effort) -> u64 {
     }
 }
 
-/// Returns the conversation; consecutive messages of one side become one content.
+/// Returns the conversation. Consecutive messages of the same role become one content.
 fn contents(model: &ModelId, request: &Request) -> Vec<Value> {
     let mut contents: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in wire::talk(request) {
@@ -117,8 +117,8 @@ fn parts(model: &ModelId, request: &Request, message: &Message) -> Vec<Value> {
     parts
 }
 
-/// Returns true for a model that takes images inside of a function's response: from Gemini 3 on, and these refuse them beside it. Models of other
-/// names are taken for new ones.
+/// Returns true for a model that takes images inside of a function response. Gemini 3 and later do, and refuse images next to it. A
+/// model with another name counts as new.
 fn nests_images(model: &ModelId) -> bool {
     let rest = model.as_str().trim_start_matches("models/").strip_prefix("gemini-");
     let version = rest.and_then(|rest| rest.split(|letter: char| !letter.is_ascii_digit()).next());
@@ -130,7 +130,7 @@ fn result(request: &Request, part: &MessagePart) -> Value {
     json!({ "functionResponse": { "name": wire::tool_of(request, part), "response": { field: part.text } } })
 }
 
-/// The reader.
+/// Reader of an answer of the Gemini API.
 struct GeminiReader;
 
 impl Reader for GeminiReader {

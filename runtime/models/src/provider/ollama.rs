@@ -1,6 +1,7 @@
-//! Ollama's own API: a line of JSON for each piece.
+//! Ollama's own API, whose answer is one JSON value on each line.
 //!
-//! Its calls have no ids and its results name the tool. Without a context length it cuts a long prompt silently, so one is always sent.
+//! Tool calls have no ids in this API, and results name the tool. Without a context length, Ollama silently cuts a long prompt, so a
+//! length is always sent.
 
 use super::wire::{self, Speaker};
 use super::{Draft, EventFraming, Header, Provider, ProviderRefusal, Reader, Step, bearer, compatible};
@@ -13,7 +14,7 @@ use crate::target::Target;
 use glovebox_record::session::{Message, MessagePart};
 use serde_json::{Value, json};
 
-/// The adapter.
+/// Adapter of Ollama's API.
 pub(super) struct Ollama;
 
 impl Provider for Ollama {
@@ -80,7 +81,7 @@ fn results(request: &Request, message: &Message) -> Vec<Value> {
     results.map(result).chain(compatible::pictures(message).map(picture)).collect()
 }
 
-/// The reader.
+/// Reader of an answer of Ollama's API.
 #[derive(Default)]
 struct OllamaReader {
     thinking: String,

@@ -1,6 +1,6 @@
-//! OpenAI's OpenaiReader API, without state on the provider's side.
+//! OpenAI's Responses API, without state at the provider.
 //!
-//! Nothing is stored there, so encrypted reasoning is asked for and goes back with the calls it led to.
+//! The provider stores nothing. Therefore encrypted reasoning is requested and sent back with the calls to which it led.
 
 use super::draft::{ANSWER_BYTES_MAX, too_large};
 use super::wire::{self, Speaker};
@@ -14,10 +14,10 @@ use crate::target::Target;
 use glovebox_record::session::{Message, MessagePart};
 use serde_json::{Value, json};
 
-/// The adapter.
+/// Adapter of the Responses API.
 pub(super) struct Openai;
 
-/// Models that refuse to be asked for encrypted reasoning, by how their names begin. Later ones all reason.
+/// Models that refuse requests for encrypted reasoning, by the beginning of their names. All later models reason.
 const WITHOUT_REASONING: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-4"];
 
 impl Provider for Openai {
@@ -62,7 +62,7 @@ impl Provider for Openai {
     }
 }
 
-/// Returns the items of a message.
+/// Returns a message as items of the Responses API.
 fn items(message: &Message) -> Vec<Value> {
     let is_assistant = Speaker::from_message(message) == Speaker::Assistant;
     let (role, text_type) = if is_assistant { ("assistant", "output_text") } else { ("user", "input_text") };
@@ -78,7 +78,7 @@ fn items(message: &Message) -> Vec<Value> {
     message.parts.iter().filter_map(item).collect()
 }
 
-/// Returns the result of a tool: a text, or a list if it has images.
+/// Returns the result of a tool as a text, or as a list if it has images.
 fn tool_result(message: &Message, result: &MessagePart) -> Value {
     let image = |image: Image<'_>| json!({ "type": "input_image", "image_url": image.data_url() });
     let images: Vec<Value> = images_of(message, result).map(image).collect();
@@ -89,16 +89,18 @@ fn tool_result(message: &Message, result: &MessagePart) -> Value {
     text.into_iter().chain(images).collect()
 }
 
-/// Returns a reasoning item with the fields that go back, or `None` without its encrypted content, which nothing could be made of.
+/// Returns a reasoning item with only the fields that are sent back, or `None` without encrypted content, since the item would then be
+/// useless.
 fn reasoning(item: &Value) -> Option<Value> {
     let taken = wire::taken(item, &["reasoning"], &["type", "id", "summary", "encrypted_content"])?;
     taken["encrypted_content"].is_string().then_some(taken)
 }
 
-/// The reader: finished items carry everything, so the pieces before them are only signs of life.
+/// Reader of an answer of the Responses API. Finished items contain everything, so the pieces before them only show that the answer is
+/// still arriving.
 #[derive(Default)]
 struct OpenaiReader {
-    /// Bytes of the pieces.
+    /// Number of bytes of the pieces.
     streamed: usize,
 }
 

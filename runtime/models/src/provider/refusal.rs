@@ -1,7 +1,7 @@
-//! Error answers of a provider, by status or in the middle of a stream.
+//! Error answers of a provider, given by a status or in the middle of a stream.
 //!
-//! The kind comes from the provider's error code, else from its status. Some conditions have neither; for those a table lists
-//! the providers' wording.
+//! The kind of an error is determined from the provider's error code, or else from the status. Some errors have neither; they are
+//! recognized by the providers' wording in a table.
 
 use crate::error::{ErrorKind, ModelError};
 use crate::target::Target;
@@ -14,15 +14,15 @@ const MESSAGE_BYTES_MAX: usize = 600;
 /// The error answer of a provider.
 #[derive(Debug)]
 pub(crate) struct ProviderRefusal {
-    /// Its status; `None` for an error in the middle of a stream.
+    /// HTTP status; `None` for an error in the middle of a stream.
     pub(crate) status: Option<u16>,
-    /// When it wants to be asked again.
+    /// Wait that the provider asks for before the next request.
     pub(crate) retry_after: Option<Duration>,
-    /// The JSON it sent, or its text as a JSON string.
+    /// The JSON that the provider sent, or its text as a JSON string.
     pub(crate) answer: Value,
 }
 
-/// Codes of the providers, and the kind of each.
+/// Error codes of the providers, with the kind for each.
 const CODES: &[(&str, ErrorKind)] = &[
     ("context_length_exceeded", ErrorKind::ContextLength),
     ("exceed_context_size_error", ErrorKind::ContextLength),
@@ -50,7 +50,7 @@ const CODES: &[(&str, ErrorKind)] = &[
     ("invalid_prompt", ErrorKind::ContentFilter),
 ];
 
-/// Wording of conditions without an error code, in lower case.
+/// Wording of errors without a code, in lower case.
 const WORDS: &[(&str, ErrorKind)] = &[
     ("prompt is too long", ErrorKind::ContextLength),
     ("maximum context length", ErrorKind::ContextLength),
@@ -63,17 +63,17 @@ const WORDS: &[(&str, ErrorKind)] = &[
 ];
 
 impl ProviderRefusal {
-    /// Returns an error that arrived as an event of an answer.
+    /// Returns the error for an error event in the middle of an answer.
     pub(crate) fn in_stream(answer: &Value) -> ModelError {
         let refused = Self { status: None, retry_after: None, answer: answer.to_owned() };
         ModelError::new(refused.kind(), refused.message())
     }
 
-    /// Returns the error of a call of this target.
+    /// Returns the error of a call to this target.
     pub(crate) fn to_error(&self, target: &Target) -> ModelError {
         let (kind, status) = (self.kind(), self.status.unwrap_or_default());
         let message = match kind {
-            // Providers quote parts of the key here.
+            // Providers quote parts of the key in this message.
             ErrorKind::Authentication => format!("the provider does not accept the key ({status})"),
             ErrorKind::Configuration => format!("the provider redirects ({status}), and redirects are not followed"),
             _ => format!("the provider answered {status}: {}", self.message()),
@@ -96,7 +96,7 @@ impl ProviderRefusal {
         }
     }
 
-    /// Returns the object with code and message.
+    /// Returns the JSON object with code and message.
     fn error(&self) -> &Value {
         let inside = [&self.answer["error"], &self.answer["response"]["error"]];
         inside.into_iter().find(|error| !error.is_null()).unwrap_or(&self.answer)
