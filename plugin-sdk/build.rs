@@ -1,4 +1,4 @@
-//! Links the C library for rules, because `memcmp` comes with std otherwise. Compiles and downloads nothing.
+//! Links the C library for rule plugins, which have no `std` to provide `memcmp`. Compiles and downloads nothing.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

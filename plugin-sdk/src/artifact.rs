@@ -1,16 +1,16 @@
-//! Artifacts: files for people beside the stage's record, such as `prompt.md`.
+//! Artifacts: files for people, such as `prompt.md`, which are stored with the stage's record.
 
 use crate::imports::control;
 
-/// Keeps an artifact. `name` has 1 to 64 letters, digits, `.`, `_` and `-`.
+/// Stores an artifact. `name` consists of 1 to 64 letters, digits, `.`, `_` and `-`.
 ///
 /// # Errors
-/// The host's reason, if it refuses the name or the bytes exceed the limit `artifact_bytes`.
+/// The host's reason, if it refuses the name, or if the bytes exceed the limit `artifact_bytes`.
 pub fn put(name: impl AsRef<str>, media_type: impl AsRef<str>, bytes: impl AsRef<[u8]>) -> Result<(), String> {
     control::put_artifact(name.as_ref(), media_type.as_ref(), bytes.as_ref())
 }
 
-/// Keeps a text: Markdown if the name ends in `.md`, else plain text.
+/// Stores a text: as Markdown if the name ends in `.md`, and as plain text otherwise.
 ///
 /// # Errors
 /// As [`put`].

@@ -1,6 +1,6 @@
 //! Host programs in a sandbox: `exec::shell("cargo test").timeout_ms(60_000).run()`.
 //!
-//! A [`Command`] is only a description. The host decides if it may run, with which variables, and which of its writes are kept.
+//! A [`Command`] is only a description. The host decides whether it may run, with which variables, and which of its writes are kept.
 
 use crate::bindings::glovebox::plugin::exec;
 use crate::extra::{NO_PROOF, START_OVER};
@@ -10,19 +10,19 @@ use crate::{Outcome, Stage};
 pub use crate::words::words;
 pub use exec::{Captured, Error, Exit};
 
-/// The description of a command. Nothing happens before [`Command::run`].
+/// The description of a command. Nothing runs before [`Command::run`].
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Command {
     raw: exec::Command,
 }
 
-/// Describes a command as one text for `sh -c`. It needs its own grant.
+/// Describes a command as a text for `sh -c`. It needs a grant of its own.
 pub fn shell(text: impl Into<String>) -> Command {
     Command { raw: exec::Command { shell: Some(text.into()), ..empty() } }
 }
 
-/// Describes a command as a program and its arguments. It starts without a shell.
+/// Describes a command as a program and its arguments. The program is started without a shell.
 pub fn argv(argv: impl IntoIterator<Item = impl Into<String>>) -> Command {
     Command { raw: exec::Command { argv: argv.into_iter().map(Into::into).collect(), ..empty() } }
 }
@@ -48,7 +48,7 @@ pub fn duration_ms(text: &str) -> Option<u64> {
 }
 
 impl Command {
-    /// Sets the start folder in the workspace. Empty means the root.
+    /// Sets the working directory, relative to the workspace. Empty means the root of the workspace.
     pub fn cwd(mut self, path: impl Into<String>) -> Self {
         self.raw.cwd = path.into();
         self
@@ -66,7 +66,7 @@ impl Command {
     /// If `timeout` is not a duration.
     pub fn set_up_by(mut self, stage: &Stage) -> Result<Self, String> {
         self.raw.cwd = match stage.attribute("working_dir").unwrap_or_default() {
-            // The host refuses a path that leaves the workspace.
+            // The host refuses a path outside of the workspace.
             path if path.starts_with('/') => path.to_owned(),
             path => path.split('/').filter(|name| !matches!(*name, "" | ".")).collect::<Vec<_>>().join("/"),
         };
@@ -88,35 +88,35 @@ impl Command {
         self
     }
 
-    /// Limits the wall time in milliseconds. The stage's own limit still holds.
+    /// Limits the wall time in milliseconds. The stage's own limit still applies.
     pub fn timeout_ms(mut self, timeout_ms: u64) -> Self {
         self.raw.timeout_ms = Some(timeout_ms);
         self
     }
 
-    /// Marks the command as one that stands in for another one, so that its receipt proves nothing.
+    /// Marks the command as a substitute for another one, so that its receipt proves nothing.
     pub fn stand_in(mut self) -> Self {
         self.raw.extra.push((NO_PROOF.to_owned(), "stand_in".to_owned()));
         self
     }
 
-    /// Begins with the files of the attempt's beginning: what the stage and its commands changed so far is dropped and will not be kept, and
-    /// what they left running is ended. Caches stay. An attempt starts over at most 32 times.
+    /// Resets the files to those at the beginning of the attempt before the command runs. All changes of the stage and its commands
+    /// are dropped, and processes that they left running are ended. Caches are kept. At most 32 commands of an attempt can do this.
     pub fn start_over(mut self) -> Self {
         self.raw.extra.push((START_OVER.to_owned(), String::new()));
         self
     }
 
-    /// Runs the command to its end. An exit code other than 0 is an [`Exit`], not an error.
+    /// Runs the command until it ends. An exit code other than 0 is an [`Exit`] and not an error.
     ///
     /// # Errors
-    /// If the command did not run. [`Error::code`] has the reason.
+    /// If the command did not run. [`Error::code`] says why.
     pub fn run(&self) -> Result<Exit, Error> {
         host::run(&self.raw)
     }
 }
 
-/// Makes a failure with code `exec/…` from a command that did not run.
+/// Creates a failure with a code `exec/…` from a command that did not run.
 impl From<Error> for Outcome {
     fn from(error: Error) -> Self {
         let class = match error.code.as_str() {
@@ -137,14 +137,14 @@ impl Exit {
         self.how == "exited" && self.code == Some(0)
     }
 
-    /// Returns true if the host found that the command runs tests, passed, and ran none.
+    /// Returns true if the host found that the command is a test command that passed without running a test.
     pub fn ran_no_test(&self) -> bool {
         self.extra.iter().any(|(key, value)| key == NO_PROOF && value == "no_tests")
     }
 }
 
 impl Captured {
-    /// Returns the captured stream as text. A marker has the number of bytes that were cut out.
+    /// Returns the captured stream as text. A marker states the number of bytes that were cut out.
     pub fn text(&self) -> String {
         let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(&self.tail));
         let cut = self.total_bytes.saturating_sub((self.head.len() + self.tail.len()) as u64);

@@ -1,6 +1,6 @@
-//! Names of the entries of `extra` on which host and guests agree.
+//! Names of entries of `extra` that host and guests both know.
 
-/// Of a command and its exit: the reason for which a command that passed proves nothing.
+/// Entry of a command and of its exit: why a command that passed proves nothing.
 pub(crate) const NO_PROOF: &str = "no-proof";
-/// Of a command: it begins with the files of the attempt's beginning.
+/// Entry of a command: the files are reset to those at the beginning of the attempt.
 pub(crate) const START_OVER: &str = "start-over";

@@ -1,18 +1,18 @@
 //! Files of the workspace, for plugins that use no file system.
 //!
-//! Paths are relative and separated by `/`. What the stage may not see does not exist.
+//! Paths are relative and separated by `/`. For a stage, files outside of its view do not exist.
 
 use crate::imports::files;
 
 pub use crate::bindings::glovebox::plugin::files::{Error, Node};
 
-/// Bytes that one call reads.
+/// Number of bytes that one call reads.
 const CHUNK_BYTES: u32 = 256 * 1024;
 
 /// Reads a whole file.
 ///
 /// # Errors
-/// `not-found`, `not-permitted`, `is-a-directory` and the like in [`Error::code`].
+/// A code such as `not-found`, `not-permitted` or `is-a-directory` in [`Error::code`].
 pub fn read(path: impl AsRef<str>) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     loop {
@@ -24,10 +24,10 @@ pub fn read(path: impl AsRef<str>) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// Reads a whole text file of at most this many bytes. Nothing more of a longer file is read.
+/// Reads a whole text file of at most `bytes_max`. A longer file is not read to its end.
 ///
 /// # Errors
-/// As [`read`]; `too-large` for a longer file, `invalid` for one that is not UTF-8.
+/// As [`read`], and `too-large` for a longer file, or `invalid` for a file that is not UTF-8.
 pub fn read_text(path: impl AsRef<str>, bytes_max: usize) -> Result<String, Error> {
     let (path, mut bytes) = (path.as_ref(), Vec::new());
     loop {
@@ -45,26 +45,26 @@ pub fn read_text(path: impl AsRef<str>, bytes_max: usize) -> Result<String, Erro
         .map_err(|_| Error { code: "invalid".to_owned(), message: format!("`{path}` is not valid UTF-8") })
 }
 
-/// Writes a whole file, and makes missing directories inside the write scope.
+/// Writes a whole file, and creates missing directories inside the write scope.
 ///
 /// # Errors
-/// `not-permitted`, `quota` and the like in [`Error::code`].
+/// A code such as `not-permitted` or `quota` in [`Error::code`].
 pub fn write(path: impl AsRef<str>, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
     files::write(path.as_ref(), bytes.as_ref())
 }
 
-/// Lists a directory in the order of names. The empty path is the root.
+/// Lists a directory in the order of names. The empty path is the root of the workspace.
 ///
 /// # Errors
-/// `not-found`, `not-a-directory` and the like in [`Error::code`].
+/// A code such as `not-found` or `not-a-directory` in [`Error::code`].
 pub fn list(path: impl AsRef<str>) -> Result<Vec<Node>, Error> {
     files::list(path.as_ref())
 }
 
-/// Describes a file or directory.
+/// Returns name, kind and size of a file or directory.
 ///
 /// # Errors
-/// `not-found` and the like in [`Error::code`].
+/// A code such as `not-found` in [`Error::code`].
 pub fn stat(path: impl AsRef<str>) -> Result<Node, Error> {
     files::stat(path.as_ref())
 }
@@ -72,7 +72,7 @@ pub fn stat(path: impl AsRef<str>) -> Result<Node, Error> {
 /// Removes a file or an empty directory.
 ///
 /// # Errors
-/// `not-found`, `not-permitted`, `not-empty` and the like in [`Error::code`].
+/// A code such as `not-found`, `not-permitted` or `not-empty` in [`Error::code`].
 pub fn remove(path: impl AsRef<str>) -> Result<(), Error> {
     files::remove(path.as_ref())
 }

@@ -1,12 +1,12 @@
 //! Write a Glovebox plugin: implement [`Handler`], export it with [`export!`], build for `wasm32-wasip2`.
 //!
-//! Reading order: [`Stage`] is the input of a handler, [`Outcome`] is its answer. The modules [`log`], [`control`],
-//! [`artifact`], [`files`], [`exec`], [`llm`], [`tools`] and [`agents`] call the host; [`pattern`] matches paths. A component imports only the modules that it uses, so its
-//! imports show what the plugin can ask for. `std::fs` works too if the operator grants `posix`.
+//! Reading order: [`Stage`] is the input of a handler, and [`Outcome`] is its answer. The modules [`log`], [`control`], [`artifact`],
+//! [`files`], [`exec`], [`llm`], [`tools`] and [`agents`] call the host; [`pattern`] matches paths. A component imports only the
+//! modules that it uses, so its imports show what the plugin can ask for. `std::fs` works too if the operator grants `posix`.
 //!
-//! Custom rules are another kind of component: use the feature `rules` instead of the default features, and the module `rules`.
+//! Custom rules are another kind of component. They use the feature `rules` instead of the default features, and the module `rules`.
 //!
-//! On other targets the crate is for tests: the module `testing` answers the calls of a handler in a native `cargo test`.
+//! On other targets the crate is for tests: in a native `cargo test`, the module `testing` answers the calls of a handler.
 //!
 //! ```no_run
 //! use glovebox_plugin_sdk::{Handler, Outcome, Stage, export};
@@ -89,7 +89,7 @@ pub mod bindings {
     wit_bindgen::generate!({ world: "agent", path: "../wit", pub_export_macro: true });
 }
 
-/// The functions of the host, or in a test what answers in its place.
+/// The functions of the host. In a test, `testing_imports` replaces them.
 #[cfg(all(feature = "stage", not(target_family = "wasm")))]
 use testing_imports as imports;
 #[cfg(all(feature = "stage", target_family = "wasm"))]
@@ -104,9 +104,9 @@ pub use bindings::glovebox::plugin::types::{Attempt, Edge, Failure, Mount, Statu
 #[cfg(feature = "stage")]
 /// Executes the nodes that name this plugin.
 pub trait Handler {
-    /// Does the stage's work. The host calls it once for each attempt, in a fresh instance: statics do not survive.
+    /// Executes the stage. The host calls this once for each attempt, in a new instance: statics do not survive.
     ///
-    /// A failure is an [`Outcome`] too. The host reports a panic as a trap with the panic's text.
+    /// A failure is also an [`Outcome`]. The host reports a panic as a trap with the panic's message.
     fn execute(stage: Stage) -> Outcome;
 }
 
@@ -118,11 +118,11 @@ impl<H: Handler> bindings::exports::glovebox::plugin::stage::Guest for H {
 }
 
 #[cfg(feature = "stage")]
-/// Exports a [`Handler`] as the component's `stage` interface, and writes its manifest into the custom section
-/// `glovebox:manifest`. The host reads it there without running anything.
+/// Exports a [`Handler`] as the component's `stage` interface, and writes its manifest into the custom section `glovebox:manifest`.
+/// The host reads it there without executing the component.
 ///
-/// The manifest is JSON with `name`, `version`, `description` and `wants`. `wants` has the fields of `grants` in
-/// `glovebox.toml`. `glovebox plugin inspect` shows it. The macro exports nothing on targets other than WebAssembly.
+/// The manifest is JSON with `name`, `version`, `description` and `wants`. `wants` has the same fields as `grants` in `glovebox.toml`.
+/// `glovebox plugin inspect` shows the manifest. On targets other than WebAssembly, the macro exports nothing.
 #[macro_export]
 macro_rules! export {
     ($handler:ident, manifest = $manifest:expr) => {
@@ -138,7 +138,7 @@ macro_rules! export {
     };
 }
 
-/// Copies a text into the array that a link section needs. Part of the export macros.
+/// Copies a text into an array for a link section. Used by the export macros.
 #[doc(hidden)]
 pub const fn section_bytes<const N: usize>(text: &str) -> [u8; N] {
     let (mut bytes, mut at) = ([0; N], 0);

@@ -1,6 +1,6 @@
 //! The model that the operator bound to this node. A plugin cannot choose a provider or a model.
 //!
-//! The host counts turns and tool rounds. If they exceed a limit, [`complete`] returns `limit-exceeded`.
+//! The host counts turns and tool rounds. If a limit is exceeded, [`complete`] returns `limit-exceeded`.
 
 use crate::bindings::glovebox::plugin::{chat, llm};
 use crate::imports::llm as host;
@@ -10,11 +10,12 @@ pub use llm::{Error, Request, Response};
 
 /// Asks the model and waits for the answer.
 ///
-/// The option `answer-within` bounds the answer in seconds, 1 to 3600. Such a question is beside the stage's work: its answer is held against no
-/// schema, and a stage does not fail for want of it.
+/// The option `answer-within` sets a time limit for the answer in seconds, from 1 to 3600. Such a question is optional: its answer is
+/// not checked against the stage's schema, and the stage does not fail if there is no answer.
 ///
 /// # Errors
-/// `request-timeout` after `answer-within`; `limit-exceeded`, `script-exhausted`, `not-granted`, or a provider error in [`Error::kind`].
+/// `request-timeout` after `answer-within`, or `limit-exceeded`, `script-exhausted`, `not-granted`, or an error of the provider in
+/// [`Error::kind`].
 pub fn complete(request: &Request) -> Result<Response, Error> {
     host::complete(request)
 }
@@ -25,19 +26,19 @@ pub fn properties() -> Vec<(String, String)> {
 }
 
 impl Message {
-    /// Makes a message of one text part; `role` is `system`, `user`, `assistant` or `tool`.
+    /// Creates a message with one text part. `role` is `system`, `user`, `assistant` or `tool`.
     pub fn text(role: impl Into<String>, text: impl Into<String>) -> Self {
         Self { role: role.into(), parts: vec![Part::new("text", text)] }
     }
 
-    /// Returns the text parts of the message, joined.
+    /// Returns the text parts of the message as one text.
     pub fn whole_text(&self) -> String {
         self.parts.iter().filter(|part| part.kind == "text").map(|part| part.text.as_str()).collect()
     }
 }
 
 impl Part {
-    /// Makes a part without fields.
+    /// Creates a part without fields.
     pub fn new(kind: impl Into<String>, text: impl Into<String>) -> Self {
         Self { kind: kind.into(), text: text.into(), fields: Vec::new() }
     }
@@ -48,7 +49,7 @@ impl Part {
         self
     }
 
-    /// Returns a field by name.
+    /// Returns the value of a field.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }

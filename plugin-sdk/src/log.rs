@@ -1,6 +1,6 @@
 //! Lines in the attempt's log: `log::info("built", &[("crate", "core")])`.
 //!
-//! The host decides where it keeps a line, and how many it keeps (`log_lines`).
+//! The host decides where lines are stored, and how many (`log_lines`).
 
 use crate::imports::control;
 

@@ -1,6 +1,6 @@
-//! [`Outcome`]: the answer of a handler, built step by step. A failure is an answer too.
+//! [`Outcome`]: the answer of a handler, which is built step by step. A failure is an answer too.
 //!
-//! The host checks the answer: it compares claims with receipts, and refuses reserved context keys.
+//! The host checks the answer: it compares claims with its records, and refuses reserved context keys.
 
 use crate::bindings::glovebox::plugin::types::{self, Entry, Failure, Status};
 use serde_json::Value;
@@ -20,32 +20,32 @@ enum Claim {
 }
 
 impl Outcome {
-    /// The stage did its work.
+    /// Creates the outcome of a stage that did its work.
     pub fn success() -> Self {
         Self::new(Status::Success)
     }
 
-    /// The stage did a part of its work.
+    /// Creates the outcome of a stage that did part of its work.
     pub fn partial_success() -> Self {
         Self::new(Status::PartialSuccess)
     }
 
-    /// The stage had nothing to do.
+    /// Creates the outcome of a stage that had nothing to do.
     pub fn skipped() -> Self {
         Self::new(Status::Skipped)
     }
 
-    /// The stage failed. `code` is stable, such as `tool/exit-code`; `reason` is for people and stays unchanged.
+    /// Creates the outcome of a stage that failed. `code` is stable, such as `tool/exit-code`. `reason` is for people and is not changed.
     pub fn fail(code: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::new(Status::Fail).failed(code, reason)
     }
 
-    /// The stage failed, and another attempt may succeed. See [`Outcome::fail`] for `code` and `reason`.
+    /// Creates the outcome of a stage that failed, and that may succeed in another attempt. See [`Outcome::fail`] for `code` and `reason`.
     pub fn retry(code: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::new(Status::Retry).failed(code, reason).class("transient")
     }
 
-    /// Suggests the class of the failure; the host decides. Without a failure it has no effect.
+    /// Suggests the class of the failure. The host decides it. Without a failure this has no effect.
     pub fn class(mut self, class: impl Into<String>) -> Self {
         if let Some(failure) = &mut self.raw.failure {
             failure.class = class.into();
@@ -53,19 +53,19 @@ impl Outcome {
         self
     }
 
-    /// Prefers the outgoing edge with this label.
+    /// Sets the label of the outgoing edge that the run should follow.
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.raw.preferred_label = Some(label.into());
         self
     }
 
-    /// Suggests the next node. Each call adds one more choice.
+    /// Suggests a next node. Each call adds a further choice.
     pub fn suggest(mut self, node_id: impl Into<String>) -> Self {
         self.raw.suggested_next_ids.push(node_id.into());
         self
     }
 
-    /// Sets a key of the pipeline's context. The last value of a key counts.
+    /// Sets a key of the pipeline's context. If a key is set more than once, the last value applies.
     pub fn set(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         let (key, value) = (key.into(), value.into().to_string());
         self.raw.context_updates.retain(|entry| entry.key != key);
@@ -73,7 +73,7 @@ impl Outcome {
         self
     }
 
-    /// Describes for people what the stage did.
+    /// Sets notes for people about what the stage did.
     pub fn notes(mut self, notes: impl Into<String>) -> Self {
         self.raw.notes = notes.into();
         self
@@ -89,7 +89,7 @@ impl Outcome {
         self.claim(Claim::FileWritten, path)
     }
 
-    /// Claims that an artifact was kept.
+    /// Claims that an artifact was stored.
     pub fn claim_artifact(self, name: impl Into<String>) -> Self {
         self.claim(Claim::Artifact, name)
     }
@@ -104,7 +104,7 @@ impl Outcome {
         self.raw.failure.as_ref()
     }
 
-    /// Returns the value set for a context key, as JSON text.
+    /// Returns the value of a context key as JSON text.
     pub fn value(&self, key: &str) -> Option<&str> {
         self.raw.context_updates.iter().find(|entry| entry.key == key).map(|entry| entry.value.as_str())
     }

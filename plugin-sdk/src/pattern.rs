@@ -1,6 +1,6 @@
-//! Glob patterns over workspace paths: `*`, `?`, `[a-z]`, `{a,b}` within a name, `**` across folders.
+//! Glob patterns over workspace paths: `*`, `?`, `[a-z]` and `{a,b}` within a name, and `**` across folders.
 //!
-//! Matching takes time linear in pattern times path, so no pattern that a model writes can stall a stage.
+//! The time for matching grows with the product of the lengths of pattern and path, so no pattern of a model can block a stage.
 
 /// Maximum number of alternatives of a pattern with `{…}`.
 const ALTERNATIVES_MAX: usize = 64;
@@ -9,7 +9,7 @@ const ALTERNATIVES_MAX: usize = 64;
 #[derive(Clone, Debug)]
 pub struct Pattern {
     alternatives: Vec<Vec<Vec<char>>>,
-    /// A pattern without `/` matches names in every folder.
+    /// True if the pattern contains no `/`. It then matches names in every folder.
     names_only: bool,
 }
 
@@ -17,7 +17,7 @@ impl Pattern {
     /// Compiles a pattern.
     ///
     /// # Errors
-    /// The reason, for a pattern that is empty or has too many alternatives.
+    /// The reason, if a pattern is empty or has too many alternatives.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim().trim_start_matches("./");
         if text.is_empty() {
@@ -25,7 +25,7 @@ impl Pattern {
         }
         let split = |text: &String| text.split('/').map(|name| name.chars().collect()).collect();
         let names_only = !text.contains('/');
-        // The first `{a,b}` of each text is unfolded until none is left; an unclosed brace stands for itself.
+        // The first `{a,b}` of each text is expanded until there is none left. An unclosed brace is an ordinary character.
         let (mut unread, mut alternatives) = (vec![text.to_owned()], Vec::new());
         while let Some(text) = unread.pop() {
             let group = text.find('{').and_then(|open| Some((open, open + text[open..].find('}')?)));
@@ -62,7 +62,8 @@ fn matches_name(part: &[char], name: &[char]) -> bool {
     with_stars(tokens.len(), name.len(), |t| matches!(tokens[t], Token::Any), |t, n| tokens[t].holds(name[n]))
 }
 
-/// Matches a sequence against a pattern in which some places stand for any run, trying again only at the last such place.
+/// Matches a sequence against a pattern in which some elements match any number of elements. After a mismatch, only the last such
+/// element is extended.
 fn with_stars(
     pattern: usize,
     input: usize,

@@ -1,18 +1,18 @@
-//! A verification plan, the allowed commands, and what makes a plan wrong; the messages are fixed (decision verification-plan).
+//! A verification plan, the allowed commands, and the errors of a plan, whose messages are fixed (decision verification-plan).
 //!
-//! The agent that writes a plan and the stage that runs it read it with the same code. The host decides once more what may run.
+//! The agent that writes a plan and the stage that runs it use the same code to read it. The host checks separately which commands may run.
 
 use crate::words::words;
 use crate::{Outcome, Value, json};
 
-/// The form of a plan, for messages.
+/// Form of a plan, for messages.
 const FORM: &str = r#"expected {"files": ["a/path"], "commands": ["a command"]}"#;
-/// Commands that one plan may have.
+/// Maximum number of commands of one plan.
 const COMMANDS_MAX: usize = 100;
-/// Files that one plan may name.
+/// Maximum number of files that one plan may name.
 const FILES_MAX: usize = 1000;
 
-/// The reason why a plan cannot run: a code and a sentence.
+/// Why a plan cannot run: a code and a sentence.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Problem {
     code: &'static str,
@@ -20,17 +20,17 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Makes one with this code.
+    /// Creates a problem with this code.
     pub fn new(code: &'static str, reason: impl Into<String>) -> Self {
         Self { code, reason: reason.into() }
     }
 
-    /// Returns true where only a shell could run a command.
+    /// Returns true if the problem is a command that only a shell could run.
     pub fn is_of_form(&self) -> bool {
         self.code == UNSUPPORTED_FORMAT
     }
 
-    /// Returns what is wrong, for people and models.
+    /// Returns a description of the problem for people and models.
     pub fn reason(&self) -> &str {
         &self.reason
     }
@@ -46,7 +46,7 @@ impl From<Problem> for Outcome {
     }
 }
 
-/// The checks that a model asks for.
+/// The checks that a model proposes for its work.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Files that must exist.
@@ -56,10 +56,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Reads a plan: a JSON object, or JSON text of one.
+    /// Reads a plan from a JSON object, or from a text that contains one.
     ///
     /// # Errors
-    /// The value has another form, has no command where it needs one, or exceeds a bound.
+    /// The value has another form, has no command although it must have one, or exceeds a bound.
     pub fn read(value: &Value, may_be_empty: bool) -> Result<Self, Problem> {
         let parsed;
         let value = match value {
@@ -112,10 +112,10 @@ fn texts(value: &Value) -> Option<Vec<String>> {
     value.as_array()?.iter().map(|entry| entry.as_str().map(str::to_owned)).collect()
 }
 
-/// Returns a path below the workspace, without `.` parts and double slashes.
+/// Returns a path within the workspace without `.` components and double slashes.
 ///
 /// # Errors
-/// The path is empty or absolute, or leaves the workspace.
+/// The path is empty, is absolute, or leads out of the workspace.
 pub fn relative(path: &str) -> Result<String, &'static str> {
     let names: Vec<&str> = path.split('/').filter(|name| !matches!(*name, "" | ".")).collect();
     match path {
@@ -126,12 +126,12 @@ pub fn relative(path: &str) -> Result<String, &'static str> {
     }
 }
 
-/// The prefixes of `verification.allowed_commands`, each as words.
+/// The prefixes of `verification.allowed_commands`, each split into words.
 #[derive(Debug)]
 pub struct AllowedCommands<'a>(Vec<Vec<&'a str>>);
 
 impl<'a> AllowedCommands<'a> {
-    /// Reads a list with commas.
+    /// Parses a list separated by commas.
     ///
     /// # Errors
     /// The list is empty.
@@ -144,10 +144,10 @@ impl<'a> AllowedCommands<'a> {
         }
     }
 
-    /// Splits a command into the words of a direct start: checks its form, then its places, then its prefix on whole words.
+    /// Splits a command into a program and its arguments. Checks its form, its paths, and that it begins with the words of a prefix.
     ///
     /// # Errors
-    /// Only a shell could run it, it leaves the workspace, or no prefix allows it.
+    /// Only a shell could run the command, it refers to paths outside of the workspace, or no prefix allows it.
     pub fn check(&self, line: &str) -> Result<Vec<String>, Problem> {
         let line = line.trim();
         let words = words(line).map_err(|reason| match reason.strip_prefix(UNSUPPORTED_FORMAT) {
@@ -169,10 +169,11 @@ impl<'a> AllowedCommands<'a> {
     }
 }
 
-/// The code of a command that only a shell could run (decision shell-or-argv).
+/// Code of a command that only a shell could run (decision shell-or-argv).
 pub const UNSUPPORTED_FORMAT: &str = "verification_command_unsupported_format";
 
-/// An early error (decision tool-command-guard); the sandbox decides what a command can reach.
+/// Returns why a word is a path outside of the workspace. This only reports the mistake early (decision tool-command-guard): the
+/// sandbox decides what a command can reach.
 fn misplaced(word: &str) -> Option<&'static str> {
     match word {
         _ if word.starts_with('~') => Some("~"),

@@ -1,8 +1,8 @@
 //! Custom rules: lint or transform a pipeline's graph. Implement [`Rules`], export it with [`export_rules!`](crate::export_rules).
 //!
-//! Such a component imports nothing, not even WASI, so it has no std. Put `#![cfg_attr(target_family = "wasm", no_std)]` at the top
-//! of the crate, and use `alloc` for strings and lists. This module brings the allocator. A panic ends the call as a trap without
-//! its text. The host reads and lints a changed graph like any file.
+//! Such a component imports nothing, not even WASI, so it has no `std`. Put `#![cfg_attr(target_family = "wasm", no_std)]` at the top
+//! of the crate, and use `alloc` for strings and lists. This module provides the allocator. A panic ends the call as a trap without
+//! its message. The host reads and lints a changed graph like any pipeline file.
 //!
 //! ```no_run
 //! use glovebox_plugin_sdk::export_rules;
@@ -40,28 +40,28 @@ pub mod bindings {
 
 use bindings::exports::glovebox::plugin::graph_rules::{Finding as RawFinding, Guest};
 
-/// Lints graphs, and may change them. Each call gets a fresh instance: statics do not survive.
+/// Lints graphs, and may change them. Each call gets a new instance: statics do not survive.
 pub trait Rules {
-    /// Returns findings about a graph, after all transforms and the built-in lint. The default finds nothing.
+    /// Returns findings about a graph, after all transforms and the built-in lint. By default there are none.
     fn lint(graph: &Graph) -> Vec<Finding> {
         let _ = graph;
         Vec::new()
     }
 
-    /// Changes a graph before the lint. The default changes nothing.
+    /// Changes a graph before the lint. By default it stays unchanged.
     ///
     /// # Errors
-    /// The reason to refuse the graph. The check fails with it.
+    /// Why the graph is refused. The check fails with this text.
     fn transform(graph: &mut Graph) -> Result<(), String> {
         let _ = graph;
         Ok(())
     }
 }
 
-/// A pipeline's graph. Defaults are applied; `$goal`, inputs and prompt files are filled in.
+/// A pipeline's graph. Defaults are applied, and `$goal`, inputs and prompt files are inserted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
-    /// The graph's name.
+    /// Name of the graph.
     pub name: String,
     /// Graph attributes.
     pub attributes: BTreeMap<String, String>,
@@ -74,9 +74,9 @@ pub struct Graph {
 /// A node of a [`Graph`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
-    /// The node's id.
+    /// Id of the node.
     pub id: String,
-    /// All attributes of the node. `shape` is always one of them.
+    /// All attributes of the node. `shape` is always present.
     pub attributes: BTreeMap<String, String>,
     handler: String,
 }
@@ -84,16 +84,16 @@ pub struct Node {
 /// An edge of a [`Graph`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edge {
-    /// The source's id.
+    /// Id of the source node.
     pub from: String,
-    /// The target's id.
+    /// Id of the target node.
     pub to: String,
     /// All attributes of the edge.
     pub attributes: BTreeMap<String, String>,
 }
 
 impl Node {
-    /// Makes a node without attributes: by default a box, executed by `codergen`.
+    /// Creates a node without attributes, which is by default a box that `codergen` executes.
     pub fn new(id: impl Into<String>) -> Self {
         Self { id: id.into(), ..Self::default() }
     }
@@ -109,19 +109,19 @@ impl Node {
         self
     }
 
-    /// Returns the handler that the host resolved from type, shape and id. It is empty for a node made here.
+    /// Returns the handler that the host determined from type, shape and id. It is empty for a node that was created here.
     pub fn handler(&self) -> &str {
         &self.handler
     }
 
-    /// Returns the node's classes, with those of its subgraphs.
+    /// Returns the classes of the node, including those of its subgraphs.
     pub fn classes(&self) -> impl Iterator<Item = &str> {
         self.get("class").unwrap_or_default().split(',').map(str::trim).filter(|class| !class.is_empty())
     }
 }
 
 impl Edge {
-    /// Makes an edge without attributes.
+    /// Creates an edge without attributes.
     pub fn new(from: impl Into<String>, to: impl Into<String>) -> Self {
         Self { from: from.into(), to: to.into(), attributes: BTreeMap::new() }
     }
@@ -144,15 +144,15 @@ impl Graph {
         self.nodes.iter().find(|node| node.id == id)
     }
 
-    /// Returns the node with this id, to change it.
+    /// Returns a mutable reference to the node with this id.
     pub fn node_mut(&mut self, id: &str) -> Option<&mut Node> {
         self.nodes.iter_mut().find(|node| node.id == id)
     }
 
-    /// Parses the JSON of the contract.
+    /// Parses a graph from the JSON of the contract.
     ///
     /// # Errors
-    /// The difference from the contract.
+    /// How the text differs from the contract.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let name = value["name"].as_str().ok_or("the graph has no `name`")?.to_owned();
@@ -173,7 +173,7 @@ impl Graph {
         Ok(Self { name, attributes, nodes, edges: edges.collect::<Result<_, String>>()? })
     }
 
-    /// Writes the JSON of the contract, without handlers: the host resolves them.
+    /// Returns the JSON of the contract, without handlers, because the host determines them.
     pub fn to_json(&self) -> String {
         let nodes = self.nodes.iter().map(|node| object(&[("id", &node.id)], &node.attributes));
         let edges = self.edges.iter();
@@ -215,7 +215,7 @@ enum Severity {
     Info,
 }
 
-/// One result of a rule.
+/// One finding of a rule.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Finding {
@@ -223,18 +223,18 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Makes an error: the pipeline does not run. `rule` has 1 to 64 letters, digits, `_`, `-` and `.`. The host uses the
-    /// name `transform` for changes.
+    /// Creates an error, with which the pipeline does not run. `rule` consists of 1 to 64 letters, digits, `_`, `-` and `.`. The host
+    /// uses the name `transform` for changes.
     pub fn error(rule: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(Severity::Error, rule, message)
     }
 
-    /// Makes a warning: only a strict check fails.
+    /// Creates a warning, with which only a strict check fails.
     pub fn warning(rule: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(Severity::Warning, rule, message)
     }
 
-    /// Makes a remark, which never fails a check.
+    /// Creates a remark, with which no check fails.
     pub fn info(rule: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(Severity::Info, rule, message)
     }
@@ -261,7 +261,7 @@ impl Finding {
         self
     }
 
-    /// Adds how to fix it.
+    /// Adds a text that says how to fix the problem.
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.raw.help = Some(help.into());
         self
@@ -284,8 +284,8 @@ impl<R: Rules> Guest for R {
     }
 }
 
-/// Exports [`Rules`] as the component's `graph-rules` interface, and writes its manifest into the custom section
-/// `glovebox:manifest`: JSON with `name`, `version` and `description`. It exports nothing on targets other than WebAssembly.
+/// Exports [`Rules`] as the component's `graph-rules` interface, and writes its manifest into the custom section `glovebox:manifest`:
+/// JSON with `name`, `version` and `description`. On targets other than WebAssembly, the macro exports nothing.
 #[macro_export]
 macro_rules! export_rules {
     ($rules:ident, manifest = $manifest:expr) => {
@@ -306,19 +306,19 @@ macro_rules! export_rules {
     };
 }
 
-/// The result of [`Rules::lint`]. Part of [`export_rules!`](crate::export_rules).
+/// The result of [`Rules::lint`]. Used by [`export_rules!`](crate::export_rules).
 #[doc(hidden)]
 pub type Findings = Vec<Finding>;
 
-/// Allocates memory for a text from the host. The receiver of the text owns it. Part of [`export_rules!`](crate::export_rules).
-/// The contract has only texts, so the bytes need no alignment and never move.
+/// Allocates memory for a text from the host. The receiver of the text owns the memory. Used by
+/// [`export_rules!`](crate::export_rules). The contract has only texts, so the bytes need no alignment and never move.
 #[doc(hidden)]
 pub fn argument(bytes_before: usize, align: usize, bytes: usize) -> *mut u8 {
     assert!(bytes_before == 0 && align == 1, "the contract hands over texts only");
     Box::leak(vec![0_u8; bytes].into_boxed_slice()).as_mut_ptr()
 }
 
-/// The allocator and the panic handler, which std would bring.
+/// The allocator and the panic handler, which `std` would otherwise provide.
 #[cfg(all(target_family = "wasm", not(feature = "stage")))]
 mod alone {
     #[global_allocator]

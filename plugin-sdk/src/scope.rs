@@ -1,37 +1,37 @@
 //! [`WriteScope`]: the paths that a stage may write.
 //!
-//! The host computes the scope from the grants of the operator and the attributes of the node, and enforces it, whatever a plugin
-//! does. A plugin reads it to tell a model what is allowed, or to give a part of it to another agent.
+//! The host computes the scope from the grants of the operator and the attributes of the node, and enforces it. A plugin only reads
+//! it, to tell a model what is allowed, or to pass a part of it to another agent.
 
 use std::fmt;
 
 /// Paths that may be written.
 ///
-/// Its text fits after "may write": `nothing`, or `only here: src/, docs/a.md`.
+/// The text of a scope continues "may write": `nothing`, or `only here: src/, docs/a.md`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteScope(Vec<Entry>);
 
-/// A path as the host writes it: `src/` with all below it, `src/a.rs` alone, `./` for all.
+/// A path as the host writes it: `src/` with everything below it, `src/a.rs` alone, or `./` for everything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry(String);
 
 impl WriteScope {
-    /// Makes a scope of paths such as `src/`, `src/a.rs` and `./`.
+    /// Creates a scope of paths such as `src/`, `src/a.rs` and `./`.
     pub fn from_paths(paths: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self(paths.into_iter().map(|path| Entry(path.into())).collect())
     }
 
-    /// Returns the paths.
+    /// Returns the paths of the scope.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|entry| entry.0.as_str())
     }
 
-    /// Returns true if it is the whole workspace.
+    /// Returns true if the scope is the whole workspace.
     pub fn is_whole(&self) -> bool {
         self.0.iter().any(|entry| entry.is_folder() && names(&entry.0).next().is_none())
     }
 
-    /// Returns the scope of these paths, for an agent that gets a part of this one.
+    /// Returns a scope of these paths, for an agent that gets a part of this scope.
     ///
     /// # Errors
     /// The first path that is not within this scope.
@@ -42,7 +42,7 @@ impl WriteScope {
         }
     }
 
-    /// Returns true if everything that the other scope allows is allowed by this one.
+    /// Returns true if this scope allows everything that the other scope allows.
     pub fn covers_all(&self, other: &Self) -> bool {
         other.paths().all(|path| self.covers(path))
     }
@@ -70,7 +70,7 @@ impl Entry {
     }
 }
 
-/// The names that lead to a path: `./a/b`, `a//b` and `a/b` have the same.
+/// Returns the components of a path. They are the same for `./a/b`, `a//b` and `a/b`.
 fn names(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|name| !matches!(*name, "" | "."))
 }

@@ -1,12 +1,12 @@
-//! [`Stage`]: the input of a handler, with all that it gets about the node that it executes.
+//! [`Stage`]: the input of a handler, with everything that it gets about the node.
 //!
-//! It is a read-only view of the contract's `stage-input`. Nothing here calls the host.
+//! A read-only view of the contract's `stage-input`. No function here calls the host.
 
 use crate::bindings::glovebox::plugin::types::{Attempt, Edge, Failure, Mount, StageInput};
 use crate::scope::WriteScope;
 use serde_json::Value;
 
-/// One call of one node: its attributes, its place in the run, and the pipeline's context when the call began.
+/// One call of one node: attributes of the node, its place in the run, and the pipeline's context when the call began.
 #[derive(Clone, Debug)]
 pub struct Stage {
     input: StageInput,
@@ -36,12 +36,12 @@ impl Stage {
         &self.input.handler_type
     }
 
-    /// Returns the node's label. Without a label it is the node's id.
+    /// Returns the node's label, which is the node's id by default.
     pub fn label(&self) -> &str {
         &self.input.label
     }
 
-    /// Returns the node's prompt with `$goal` filled in, or none if the node has no prompt or an empty one.
+    /// Returns the node's prompt with `$goal` inserted, or `None` if the prompt is missing or empty.
     pub fn prompt(&self) -> Option<&str> {
         self.input.prompt.as_deref().filter(|prompt| !prompt.is_empty())
     }
@@ -51,7 +51,7 @@ impl Stage {
         &self.input.goal
     }
 
-    /// Returns an attribute of the node, as the pipeline file has it.
+    /// Returns an attribute of the node as it is in the pipeline file.
     pub fn attribute(&self, name: &str) -> Option<&str> {
         self.attributes().find(|(key, _)| *key == name).map(|(_, value)| value)
     }
@@ -61,7 +61,7 @@ impl Stage {
         self.input.attributes.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Returns a context value. The host checks that it is JSON; any other text is returned as a JSON string.
+    /// Returns a context value. A value that is not JSON is returned as a JSON string; the host passes only JSON.
     pub fn context(&self, key: &str) -> Option<Value> {
         let entry = self.input.context.iter().find(|entry| entry.key == key)?;
         Some(serde_json::from_str(&entry.value).unwrap_or_else(|_| entry.value.as_str().into()))
@@ -77,12 +77,12 @@ impl Stage {
         &self.input.outgoing
     }
 
-    /// Returns the paths of the file tree that this stage sees.
+    /// Returns the paths of the file tree that this stage can see.
     pub fn mounts(&self) -> &[Mount] {
         &self.input.mounts
     }
 
-    /// Returns the paths that the stage may write: those that the node asks for, as far as the operator grants them.
+    /// Returns the paths that the stage may write: those that the node asks for and the operator grants.
     pub fn write_scope(&self) -> &WriteScope {
         &self.write_scope
     }
@@ -92,7 +92,7 @@ impl Stage {
         self.input.last_failure.as_ref()
     }
 
-    /// Returns an entry of `extra`, where later versions of the contract add values.
+    /// Returns an entry of `extra`, to which later versions of the contract may add values.
     pub fn extra(&self, name: &str) -> Option<&str> {
         self.input.extra.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }

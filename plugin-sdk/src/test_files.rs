@@ -1,23 +1,23 @@
-//! Recognizes test files by the names that runners for Node and Python use.
+//! Recognizes test files by the names that test runners for Node and Python use.
 
-/// Parts of the names of test files and of their folders.
+/// Words in the names of test files and of their folders.
 const TESTS: [&str; 4] = ["test", "tests", "spec", "specs"];
-/// Files in which test runners look for tests.
+/// Extensions of files in which test runners look for tests.
 const CODE: [&str; 9] = ["cjs", "cts", "js", "jsx", "mjs", "mts", "py", "ts", "tsx"];
 
-/// Returns true for the path of a file with the name of a test, or in a folder with such a name: `src/test_a.py`, `a.spec.ts`,
-/// `__tests__/a.js`. Hidden files and what is installed in `node_modules` do not count.
+/// Returns true if a file has the name of a test or is in a folder with such a name: `src/test_a.py`, `a.spec.ts`, `__tests__/a.js`.
+/// Hidden files and files in `node_modules` do not count.
 pub fn is_test_file(path: &str) -> bool {
     let is_code = path.rsplit('/').next().is_some_and(|name| CODE.iter().any(|end| name.ends_with(&format!(".{end}"))));
     is_code && path.split('/').all(is_searched) && path.split('/').any(is_of_tests)
 }
 
-/// Returns true for the name of a file or a folder in which runners look for tests.
+/// Returns true for the name of a file or folder in which test runners look for tests.
 pub fn is_searched(name: &str) -> bool {
     !name.starts_with('.') && name != "node_modules"
 }
 
-/// Returns true for `test_a.py`, `a.spec.ts`, `__tests__`.
+/// Returns true for names such as `test_a.py`, `a.spec.ts` and `__tests__`.
 fn is_of_tests(name: &str) -> bool {
     name.split(|character: char| !character.is_alphanumeric()).any(|part| TESTS.contains(&part))
 }

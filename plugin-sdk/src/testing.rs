@@ -1,8 +1,8 @@
-//! Tests of a handler with a native `cargo test`: a [`Host`] that answers what the test says, and a [`stage`] to call it with.
+//! Tests of a handler in a native `cargo test`: a [`Host`] that gives the answers of the test, and a [`stage`] as the input.
 //!
-//! No command is started and no model is asked. Each host has a folder of its own. It is the current folder while a handler is
-//! executed, so `std::fs` and [`files`](crate::files) see the same files. A process has one current folder, so handlers are executed
-//! one after the other. Grants are not checked here: `glovebox run` does that. Not part of a component.
+//! No command is started and no model is asked. Each host has its own folder, which is the current folder while a handler is executed,
+//! so `std::fs` and [`files`](crate::files) see the same files. A process has only one current folder, so handlers are executed one
+//! after the other. Grants are not checked here; `glovebox run` does that. This module is not part of a component.
 //!
 //! ```
 //! use glovebox_plugin_sdk::testing::{Host, stage};
@@ -37,14 +37,14 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Answers the calls of a handler in a test, and keeps what it did.
+/// Answers the calls of a handler in a test, and records them.
 #[derive(Debug)]
 pub struct Host {
     folder: PathBuf,
     answers: Rc<RefCell<Answers>>,
 }
 
-/// Held while a handler is executed, because the current folder belongs to the whole process.
+/// Held while a handler is executed, because a process has only one current folder.
 static CURRENT_FOLDER: Mutex<()> = Mutex::new(());
 
 impl Default for Host {
@@ -54,10 +54,10 @@ impl Default for Host {
 }
 
 impl Host {
-    /// Makes a host with an empty folder. It answers no command and no question to a model.
+    /// Creates a host with an empty folder and without answers to commands and questions.
     ///
     /// # Panics
-    /// If the folder for temporary files cannot be written.
+    /// If no folder for temporary files can be created.
     pub fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("glovebox-plugin-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -70,38 +70,38 @@ impl Host {
     /// Executes a handler in the folder of this host.
     ///
     /// # Panics
-    /// As the handler does.
+    /// If the handler panics.
     pub fn execute<H: Handler>(&self, stage: impl Into<Stage>) -> Outcome {
         let _inside = HostGuard::enter(self);
         H::execute(stage.into())
     }
 
-    /// Offers an agent program, which says this and ends.
+    /// Offers an agent program that prints this message and ends.
     pub fn on_program(&self, name: impl Into<String>, said: impl Into<String>) {
         self.answers.borrow_mut().programs.push((name.into(), said.into()));
     }
 
-    /// Writes a file of the workspace, and makes its folders.
+    /// Writes a file of the workspace, and creates its folders.
     ///
     /// # Panics
-    /// If it cannot be written.
+    /// If the file cannot be written.
     pub fn write(&self, path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) {
         let file = self.folder.join(path);
         let written = file.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&file, bytes));
         written.unwrap_or_else(|error| panic!("write `{}`: {error}", file.display()));
     }
 
-    /// Reads a file of the workspace as text, or `None` if there is none.
+    /// Reads a file of the workspace as text. Returns `None` if there is no such file.
     pub fn read(&self, path: impl AsRef<Path>) -> Option<String> {
         std::fs::read_to_string(self.folder.join(path)).ok()
     }
 
-    /// Answers the next run of this command: its words joined by spaces, or its text for the shell.
+    /// Sets the answer to the next run of this command, given as its arguments joined by spaces, or as its shell text.
     pub fn answer_command(&self, command: impl Into<String>, answer: Result<Exit, exec::Error>) {
         self.answers.borrow_mut().commands.push((command.into(), answer));
     }
 
-    /// Answers the next question to the model with this text.
+    /// Sets a text as the answer to the next question to the model.
     pub fn answer_model(&self, text: impl Into<String>) {
         let usage = Usage { input: 0, output: 0, extra: Vec::new() };
         let message = Message::text("assistant", text);
@@ -109,7 +109,7 @@ impl Host {
         self.answer_model_with(Response { message, finish, usage, model, extra: Vec::new() });
     }
 
-    /// Answers the next question to the model with this response, such as one with tool calls.
+    /// Sets a response as the answer to the next question to the model, such as one with tool calls.
     pub fn answer_model_with(&self, response: Response) {
         self.answers.borrow_mut().responses.push_back(response);
     }
@@ -119,22 +119,22 @@ impl Host {
         self.answers.borrow_mut().limits.push((name.into(), value));
     }
 
-    /// Cancels the run: [`control::canceled`](crate::control::canceled) is true from now on.
+    /// Cancels the run: [`control::canceled`](crate::control::canceled) returns true from now on.
     pub fn cancel(&self) {
         self.answers.borrow_mut().canceled = true;
     }
 
-    /// Returns what the handler logged.
+    /// Returns the lines that the handler logged.
     pub fn logged(&self) -> Vec<LogLine> {
         self.answers.borrow().logged.clone()
     }
 
-    /// Returns the progress that the handler reported: kind and JSON.
+    /// Returns the progress that the handler reported, as kind and JSON.
     pub fn emitted(&self) -> Vec<(String, String)> {
         self.answers.borrow().emitted.clone()
     }
 
-    /// Returns an artifact that the handler kept.
+    /// Returns an artifact that the handler stored.
     pub fn artifact(&self, name: &str) -> Option<Vec<u8>> {
         self.answers.borrow().artifacts.get(name).cloned()
     }
@@ -144,7 +144,8 @@ impl Host {
         self.answers.borrow().ran.clone()
     }
 
-    /// Returns those that began with [the files of the attempt's beginning](crate::exec::Command::start_over). The folder stays as it is.
+    /// Returns the commands that requested [the files of the attempt's beginning](crate::exec::Command::start_over). The folder does
+    /// not change.
     pub fn started_over(&self) -> Vec<String> {
         let answers = self.answers.borrow();
         answers.started_over.iter().map(|at| answers.ran[*at].to_owned()).collect()
@@ -158,12 +159,12 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // What cannot be removed is left to the system.
+        // A folder that cannot be removed is left to the system.
         let _left = std::fs::remove_dir_all(&self.folder);
     }
 }
 
-/// Makes the end of a command that exited with this code and printed this.
+/// Creates the exit of a command with this exit code and output.
 pub fn exited(code: i32, stdout: impl AsRef<str>) -> Exit {
     let captured = |text: &str| Captured {
         head: text.as_bytes().to_vec(),
@@ -183,7 +184,7 @@ pub fn exited(code: i32, stdout: impl AsRef<str>) -> Exit {
     }
 }
 
-/// While it lives, calls of this thread go to the host, and its folder is the current one.
+/// While this exists, calls of this thread go to the host, and the host's folder is the current one.
 struct HostGuard {
     before: PathBuf,
     host_before: Option<Rc<RefCell<Answers>>>,
@@ -204,7 +205,7 @@ impl HostGuard {
 impl Drop for HostGuard {
     fn drop(&mut self) {
         CURRENT.set(self.host_before.take());
-        // A handler that panicked is already reported; without the folder the next one reports it.
+        // A handler that panicked is already reported. If the folder is gone, the next handler reports it.
         let _gone = std::env::set_current_dir(&self.before);
     }
 }
@@ -250,7 +251,7 @@ mod tests {
         assert_eq!((host.logged().len(), host.emitted()[0].0.as_str()), (1, "step"));
         assert_eq!((host.artifact("notes.md"), host.artifact("none")), (Some(b"kept".to_vec()), None));
         assert_eq!((host.commands(), host.requests().len()), (vec!["cargo test".to_owned()], 1));
-        // Each answer is for one call.
+        // Each answer is used for one call.
         let again = host.execute::<Everything>(stage("n"));
         let failure = again.failure().expect("no second answer");
         assert!(failure.code == "exec/not-granted" && failure.reason.contains("cargo test"), "{failure:?}");

@@ -1,6 +1,6 @@
-//! The imports of a handler in a test: the same functions as the bindings, answered by the `testing::Host` of this thread.
+//! The imports of a handler in a test: functions like those of the bindings, which the `testing::Host` of this thread answers.
 //!
-//! Without a host nothing is answered: a log line is printed, and every other call is refused in the way of the contract.
+//! Without a host, a log line is printed, and every other call is refused as the contract specifies.
 
 use crate::bindings::glovebox::plugin::exec::{Error, Exit};
 use crate::bindings::glovebox::plugin::llm::{Request, Response};
@@ -14,9 +14,9 @@ use std::rc::Rc;
 pub struct LogLine {
     /// `trace`, `debug`, `info`, `warn` or `error`.
     pub level: String,
-    /// The message.
+    /// Text of the line.
     pub message: String,
-    /// Its fields.
+    /// Fields of the line.
     pub fields: Vec<(String, String)>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Answers {
     pub(crate) emitted: Vec<(String, String)>,
     pub(crate) artifacts: BTreeMap<String, Vec<u8>>,
     pub(crate) ran: Vec<String>,
-    /// Places in `ran`.
+    /// Indices into `ran`.
     pub(crate) started_over: Vec<usize>,
     pub(crate) requests: Vec<Request>,
     pub(crate) programs: Vec<(String, String)>,
@@ -56,7 +56,7 @@ pub(crate) mod agents {
     use crate::bindings::glovebox::plugin::agents::{Event, Task};
     use crate::bindings::glovebox::plugin::types::Failure;
 
-    /// A program that has said its last words.
+    /// A program that has printed its final message.
     pub(crate) struct Session(String);
 
     impl Session {
@@ -112,7 +112,7 @@ pub(crate) mod control {
     }
 }
 
-/// `glovebox:plugin/files`, over the folder of the host.
+/// `glovebox:plugin/files`, in the folder of the host.
 pub(crate) mod files {
     use super::with;
     use crate::bindings::glovebox::plugin::files::{Error, Node};
@@ -165,7 +165,7 @@ pub(crate) mod files {
         Node { name: name.to_owned(), kind: kind.to_owned(), size }
     }
 
-    /// Resolves a path of the workspace. A path that a run would refuse is refused here too.
+    /// Resolves a path of the workspace. Refuses the same paths as a run.
     fn place(path: &str) -> Result<PathBuf, Error> {
         let Some(folder) = with(|answers| answers.folder.clone()) else {
             return Err(Error { code: "io".to_owned(), message: "no test host: see `testing::Host`".to_owned() });
@@ -194,7 +194,7 @@ pub(crate) mod files {
     }
 }
 
-/// `glovebox:plugin/exec`: a command is answered and never started.
+/// `glovebox:plugin/exec`: a command is answered but never started.
 pub(crate) mod exec {
     use super::with;
     use crate::bindings::glovebox::plugin::exec::{Command, Error, Exit};
@@ -218,7 +218,7 @@ pub(crate) mod exec {
     }
 }
 
-/// `glovebox:plugin/llm`: a model is answered for and never asked.
+/// `glovebox:plugin/llm`: a question is answered without a model.
 pub(crate) mod llm {
     use super::with;
     use crate::bindings::glovebox::plugin::llm::{Error, Request, Response};
@@ -239,7 +239,7 @@ pub(crate) mod llm {
     }
 }
 
-/// `glovebox:plugin/tools`: no program provides any.
+/// `glovebox:plugin/tools`: there are no tools.
 pub(crate) mod tools {
     use crate::bindings::glovebox::plugin::chat::ToolDef;
     use crate::bindings::glovebox::plugin::tools::{Error, Output};

@@ -1,6 +1,6 @@
-//! Tools of other programs that operator and node allow this stage to call.
+//! Tools of tool servers that operator and node allow this stage to call.
 //!
-//! The host starts the programs, each in a sandbox of its own. Their descriptions and answers are texts that nobody has checked.
+//! The host starts each tool server in its own sandbox. Descriptions and answers of servers are not trustworthy.
 
 use crate::bindings::glovebox::plugin::tools;
 use crate::imports::tools as host;
@@ -8,15 +8,15 @@ use crate::llm::ToolDef;
 
 pub use tools::{Error, Output};
 
-/// Lists the tools, under the names by which [`call`] knows them. The first call starts the programs.
+/// Lists the tools by the names that [`call`] accepts. The first call starts the servers.
 pub fn available() -> Vec<ToolDef> {
     host::available()
 }
 
-/// Calls a tool. `arguments` is a JSON object, `call_id` is for the record.
+/// Calls a tool. `arguments` is a JSON object, and `call_id` is for the record.
 ///
 /// # Errors
-/// `not-granted`, `invalid`, `limit`, or `io` when the program failed.
+/// `not-granted`, `invalid`, `limit`, or `io` if the server failed.
 pub fn call(name: &str, arguments: &str, call_id: &str) -> Result<Output, Error> {
     host::call(name, arguments, call_id)
 }

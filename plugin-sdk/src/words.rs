@@ -1,10 +1,11 @@
-//! A command line without a shell: quotes and backslashes are honoured, and what only a shell could do is refused (decision shell-or-argv).
+//! Splits a command line without a shell. Quotes and backslashes are supported; anything that needs a shell is refused (decision
+//! shell-or-argv).
 
-/// Splits a command line into the words of a direct start, as [`crate::exec::argv`] takes them.
+/// Splits a command line into program and arguments, as [`crate::exec::argv`] takes them.
 ///
 /// # Errors
-/// `verification_command_unsupported_format` for pipes, lists, redirections and substitutions; also for a line that is empty, has a quote
-/// without an end, or begins with an assignment such as `NAME=value`.
+/// `verification_command_unsupported_format` for pipes, lists, redirections and substitutions, and for a line that is empty, has an
+/// unclosed quote, or begins with an assignment such as `NAME=value`.
 pub fn words(line: &str) -> Result<Vec<String>, String> {
     let (mut words, mut word, mut characters) = (Vec::new(), None::<String>, line.chars());
     while let Some(character) = characters.next() {
@@ -34,7 +35,7 @@ fn quoted(quote: char, characters: &mut std::str::Chars<'_>) -> Result<String, S
             end if end == quote => return Ok(text),
             '\\' if quote == '"' => match characters.next().ok_or("the command ends in a backslash")? {
                 special @ ('"' | '\\' | '$' | '`') => text.push(special),
-                // A shell keeps the backslash too: `grep "\[x\]"` looks for a bracket.
+                // A shell keeps the backslash too: `grep "\[x\]"` searches for a bracket.
                 plain => text.extend(['\\', plain]),
             },
             inside => text.push(inside),

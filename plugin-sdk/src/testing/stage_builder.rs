@@ -1,6 +1,6 @@
-//! [`StageBuilder`]: the input of a handler, made by a test.
+//! [`StageBuilder`]: creates the input of a handler for a test.
 //!
-//! Everything that a test does not set is empty, as for a node without attributes on its first visit.
+//! Everything that a test does not set is empty, as for a node without attributes on the first visit.
 
 use crate::bindings::glovebox::plugin::types::{Attempt, Edge, Entry, Failure, Mount, StageInput};
 use crate::{Stage, Value};
@@ -72,7 +72,7 @@ impl StageBuilder {
         self
     }
 
-    /// Adds an outgoing edge with a label; an empty one is none.
+    /// Adds an outgoing edge. An empty label stands for an edge without one.
     pub fn outgoing(mut self, to: impl Into<String>, label: impl Into<String>) -> Self {
         self.input.outgoing.push(Edge { to: to.into(), label: label.into(), condition: String::new(), weight: 0 });
         self
@@ -84,19 +84,19 @@ impl StageBuilder {
         self
     }
 
-    /// Adds a path that the stage may write, such as `src/`, `src/a.rs`, or `./` for all.
+    /// Adds a path that the stage may write, such as `src/`, `src/a.rs`, or `./` for everything.
     pub fn write_path(mut self, path: impl Into<String>) -> Self {
         self.input.write_paths.push(path.into());
         self
     }
 
-    /// Sets the failure of the stage before.
+    /// Sets the failure of the previous stage.
     pub fn last_failure(mut self, failure: Failure) -> Self {
         self.input.last_failure = Some(failure);
         self
     }
 
-    /// Sets which arrival at the node this is, from 1.
+    /// Sets the number of this arrival at the node, counted from 1.
     pub fn visit(mut self, visit: u32) -> Self {
         self.input.attempt.visit = visit;
         self
@@ -108,7 +108,7 @@ impl StageBuilder {
         self
     }
 
-    /// Returns the stage. [`Host::execute`](super::Host::execute) takes the builder as well.
+    /// Returns the stage. [`Host::execute`](super::Host::execute) also accepts the builder.
     pub fn build(self) -> Stage {
         Stage::from(self.input)
     }
