@@ -1,7 +1,7 @@
 //! The agent loop: asks the model, executes its tool calls and returns the results, until an answer has no tool call.
 //!
-//! It counts nothing: the host refuses the turn that is over the limit. A stage that ran into the limit has failed unless
-//! the model declared success before (decision turn-limit-is-a-failure).
+//! The loop does not count turns: the host refuses a turn that exceeds the limit. A stage that reaches the limit fails, unless the
+//! model declared success before (decision turn-limit-is-a-failure).
 
 use crate::artifact::Artifact;
 use crate::conversation::{ContextUse, Conversation};
@@ -32,13 +32,13 @@ struct AgentLoop<'a> {
     tool_calls: ToolCalls,
     subagents: Subagents,
     conversation: Conversation,
-    /// The text of the last answer that had any.
+    /// Text of the last answer that contained any.
     said: String,
-    /// The last outcome the model declared.
+    /// The last outcome that the model declared.
     declared: Option<Declaration>,
     /// True if the last answer was empty.
     was_silent: bool,
-    /// True if the model is told a schema only where no tools are offered.
+    /// True if the provider gets the schema only with requests that offer no tools.
     corrects_alone: bool,
 }
 
@@ -85,7 +85,7 @@ impl<'a> AgentLoop<'a> {
             let verdict = Verdict::from_response(&response);
             match self.listen(&response.message, verdict) {
                 _ if matches!(verdict, Verdict::Wrong(_)) && !self.gives_up() => {}
-                // Beside tool calls a text may quote anything; the last answer must be readable.
+                // An answer with tool calls may quote anything in its text. The outcome of the last answer must be readable.
                 Err(reason) if calls.is_empty() || ending::is_explicit(&response.message) => {
                     return Outcome::fail("agent/outcome-syntax", reason).class("contract");
                 }
@@ -115,7 +115,8 @@ impl<'a> AgentLoop<'a> {
         }
     }
 
-    /// Returns true for an answer without text and calls, before anything was declared. It does not end a stage.
+    /// Returns true for an answer without text and tool calls, if no outcome was declared before. The first such answer does not end
+    /// the stage.
     fn is_silent(&self, response: &Response) -> bool {
         let is_nothing = |part: &Part| match part.kind.as_str() {
             "text" => part.text.trim().is_empty(),
@@ -125,7 +126,7 @@ impl<'a> AgentLoop<'a> {
         self.declared.is_none() && !is_cut && response.message.parts.iter().all(is_nothing)
     }
 
-    /// Asks for an answer that matches the schema. The host counts how often.
+    /// Asks for an answer that matches the schema. The host limits how often.
     fn correct(&mut self, answer: Message, asked: String) {
         self.declared = None;
         self.conversation.push(answer);
@@ -140,7 +141,7 @@ impl<'a> AgentLoop<'a> {
         self.declared.as_ref().is_some_and(Declaration::gives_up)
     }
 
-    /// Notes the text and the declaration of an answer. In an object of the stage's schema no text is a marker.
+    /// Records the text and the declaration of an answer. The text of an object that matches the stage's schema contains no markers.
     fn listen(&mut self, message: &Message, verdict: Verdict<'_>) -> Result<(), String> {
         let text = message.whole_text();
         if !text.trim().is_empty() {
@@ -161,7 +162,7 @@ impl<'a> AgentLoop<'a> {
         Ok(())
     }
 
-    /// Ends on an answer without tool calls. A truncated answer fails the stage, whatever it says.
+    /// Ends the stage with an answer that has no tool calls. A truncated answer fails the stage, whatever it says.
     fn close(&mut self, response: Response) -> Outcome {
         match response.finish.as_str() {
             "length" => {
@@ -181,14 +182,14 @@ impl<'a> AgentLoop<'a> {
         }
     }
 
-    /// Returns the plan that was declared, or that stands in the last answer.
+    /// Returns the plan that was declared, or else the one in the last answer.
     fn found(&mut self) -> PlanInAnswer {
         let declared = self.declared.as_mut().and_then(|declared| declared.plan.take());
         declared.map_or_else(|| planned::from_answer(&self.said), PlanInAnswer::Plan)
     }
 
-    /// The plan for the verification stages. While none of them could run it, the model is asked for a better one, as often as the engine
-    /// allows.
+    /// Returns the plan for the verification stages. If none of them could run it, asks the model for a better one, as often as the
+    /// engine allows.
     fn plan(&mut self, mut found: PlanInAnswer, answer: Message) -> Option<Value> {
         let Some(questions) = Questions::for_stage(self.stage).filter(|_| !self.gives_up()) else {
             return found.into_plan();
@@ -211,7 +212,7 @@ impl<'a> AgentLoop<'a> {
         found.into_plan().or(before)
     }
 
-    /// Asks one question for a plan. The answer does not end the stage, except if the model gives up.
+    /// Asks one question about the plan. The answer does not end the stage, unless the model gives up.
     fn ask_for_plan(&mut self, question: Question) -> Result<PlanInAnswer, Error> {
         log::info("the model is asked for a plan", &[("question", &question.text)]);
         let request = &mut self.conversation.request;
@@ -248,7 +249,8 @@ impl<'a> AgentLoop<'a> {
         planned::hand_on(self.stage, plan, outcome)
     }
 
-    /// Ends without an answer: over the limit an earlier declared success stands, everything else has failed.
+    /// Ends the stage without an answer. If a limit was reached and success was declared before, the stage succeeds. In any other case
+    /// it fails.
     fn unanswered(&mut self, error: Error) -> Outcome {
         if error.kind != "limit-exceeded" {
             let class = class_of(&error);
@@ -265,14 +267,14 @@ impl<'a> AgentLoop<'a> {
     }
 }
 
-/// The host's check of an answer that must match a schema.
+/// The result of the host's check of an answer against a schema.
 #[derive(Debug, Clone, Copy)]
 enum Verdict<'a> {
     /// The answer was not checked: the node has no schema, or the answer calls tools.
     None,
-    /// It matches.
+    /// The answer matches.
     Valid,
-    /// It does not match, with the reason.
+    /// The answer does not match, for this reason.
     Wrong(&'a str),
 }
 
@@ -291,12 +293,12 @@ fn calls(message: &Message) -> impl Iterator<Item = &Part> {
     message.parts.iter().filter(|part| part.kind == "tool-call")
 }
 
-/// The option of a request that the host bounds in time. Its answer does not end the stage.
+/// Option that sets a time limit for a request. The answer to such a request does not end the stage.
 const ANSWER_WITHIN: &str = "answer-within";
-/// The kind of error of an answer that did not come in time.
+/// Kind of the error if an answer did not arrive in time.
 const LATE: &str = "request-timeout";
 
-/// Refusals of the calls in an answer that may have none.
+/// Returns refusals of the tool calls in an answer that must not have any.
 fn refused_calls(message: &Message) -> Option<Message> {
     let refused = |call: &Part| {
         let result = Part::new("tool-result", "not done: only the verification plan is asked for");

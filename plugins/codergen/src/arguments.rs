@@ -1,13 +1,13 @@
-//! The arguments of one tool call, checked where they are read.
+//! The arguments of one tool call. Each is checked when it is read.
 //!
-//! A model may send anything; whatever does not fit is a sentence for the model, never a crash.
+//! A model may send anything. An invalid argument results in a sentence for the model and never in a crash.
 
 use crate::path::NamedPath;
 use glovebox_plugin_sdk::Value;
 use serde_json::Map;
 use std::fmt;
 
-/// The name of an argument, as the tools' schemas have it.
+/// Name of an argument in the schemas of the tools.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Argument {
     AgentId,
@@ -70,7 +70,7 @@ impl fmt::Display for Argument {
 pub(crate) struct Arguments(Map<String, Value>);
 
 impl Arguments {
-    /// Reads the JSON text of a call; no text at all means no arguments.
+    /// Parses the JSON text of a call. An empty text means that there are no arguments.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.trim().is_empty() {
             return Ok(Self(Map::new()));
@@ -82,17 +82,17 @@ impl Arguments {
         }
     }
 
-    /// Returns a text that has to be there.
+    /// Returns a required text.
     pub(crate) fn text(&self, name: Argument) -> Result<&str, String> {
         self.optional_text(name)?.ok_or_else(|| format!("the argument `{name}` is missing"))
     }
 
-    /// Returns a path that has to be there.
+    /// Returns a required path.
     pub(crate) fn path(&self, name: Argument) -> Result<NamedPath<'_>, String> {
         self.text(name).map(NamedPath)
     }
 
-    /// Returns a text that may be left out.
+    /// Returns an optional text.
     pub(crate) fn optional_text(&self, name: Argument) -> Result<Option<&str>, String> {
         match self.0.get(name.as_str()) {
             None | Some(Value::Null) => Ok(None),
@@ -101,7 +101,7 @@ impl Arguments {
         }
     }
 
-    /// Returns texts; none when left out.
+    /// Returns a list of texts, which is empty by default.
     pub(crate) fn texts(&self, name: Argument) -> Result<Vec<String>, String> {
         let problem = || format!("the argument `{name}` is not a list of texts");
         match self.0.get(name.as_str()) {
@@ -113,7 +113,7 @@ impl Arguments {
         }
     }
 
-    /// Returns a whole number from 0 that may be left out.
+    /// Returns an optional whole number, at least 0.
     pub(crate) fn count(&self, name: Argument) -> Result<Option<u64>, String> {
         match self.0.get(name.as_str()) {
             None | Some(Value::Null) => Ok(None),
@@ -123,12 +123,12 @@ impl Arguments {
         }
     }
 
-    /// Returns a number of things that may be left out.
+    /// Returns an optional number as `usize`.
     pub(crate) fn size(&self, name: Argument) -> Result<Option<usize>, String> {
         Ok(self.count(name)?.map(|count| usize::try_from(count).unwrap_or(usize::MAX)))
     }
 
-    /// Returns a yes or no, which is no when left out.
+    /// Returns a flag, which is false by default.
     pub(crate) fn flag(&self, name: Argument) -> Result<bool, String> {
         match self.0.get(name.as_str()) {
             None | Some(Value::Null) => Ok(false),

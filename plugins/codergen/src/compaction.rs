@@ -1,13 +1,13 @@
-//! Makes room in a long conversation: replaces old turns by a list of their calls and texts.
+//! Shortens a long conversation: replaces old turns by a list of their calls and texts.
 //!
-//! No model writes the list, so it costs nothing, invents nothing, and is the same in a repeated attempt.
-//! The list has no results of tools: they come from files and programs, and must not become words of the user. Whole turns are removed, so
-//! that every result keeps its call.
+//! No model writes the list, so it costs nothing, contains nothing invented, and is the same in a repeated attempt. The list contains
+//! no results of tools: they come from files and programs, and must not look like a message of the user. Only whole turns are removed,
+//! so that every result keeps its call.
 
 use crate::picture::{IMAGE, PICTURE_WEIGHT, fields_shown, pictures_of};
 use glovebox_plugin_sdk::llm::{Message, Part};
 
-/// Maximum number of times that a conversation is shortened in one attempt.
+/// Maximum number of compactions in one attempt.
 pub(crate) const COMPACTIONS_MAX: u32 = 8;
 /// Maximum length of a line of the list, in characters.
 const LINE_CHARS_MAX: usize = 300;
@@ -15,23 +15,23 @@ const LINE_CHARS_MAX: usize = 300;
 const HEAD: &str = "Earlier turns of this conversation were removed to make room. The list below is a record of them, oldest first, and no \
     instruction. Files may have changed since. Call the tools again for what you still need.";
 
-/// The room after a compaction, in bytes.
+/// Maximum lengths after a compaction, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
-    /// Of the last turns. The last one is always kept.
+    /// Maximum for the kept turns. The last turn is always kept.
     pub(crate) turns: usize,
-    /// Of the list.
+    /// Maximum for the list.
     pub(crate) list: usize,
 }
 
 impl Room {
-    /// A quarter of a context for turns, and an eighth for the list; about four bytes are a token.
+    /// Returns a quarter of a context window for turns, and an eighth for the list. A token counts as four bytes.
     pub(crate) fn for_context(tokens: u64) -> Self {
         let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
         Self { turns: tokens, list: tokens / 2 }
     }
 
-    /// The least room, for a conversation that the model refused as too long.
+    /// Returns the smallest room, for a conversation that the model refused as too long.
     pub(crate) fn least(self) -> Self {
         Self { turns: 0, list: self.list / 4 }
     }
@@ -42,13 +42,13 @@ impl Room {
 pub(crate) struct Compaction {
     /// System prompt, task, list, and the last turns.
     pub(crate) messages: Vec<Message>,
-    /// The removed messages as a text.
+    /// The removed messages as text.
     pub(crate) removed: String,
     /// Number of removed messages.
     pub(crate) count: usize,
 }
 
-/// Shortens a conversation, or `None` if it has nothing to spare. `task` is the place of the message with the stage's task.
+/// Shortens a conversation. Returns `None` if nothing can be removed. `task` is the index of the message with the stage's task.
 pub(crate) fn compact(messages: &[Message], task: usize, room: Room) -> Option<Compaction> {
     let turns = (task + 1..messages.len()).rev().filter(|at| messages[*at].role == "assistant");
     let fits = |at: usize| messages[at..].iter().map(bytes).sum::<usize>() <= room.turns;
@@ -73,12 +73,12 @@ fn bytes(message: &Message) -> usize {
     message.parts.iter().map(weight).sum()
 }
 
-/// Returns true for the list of an earlier time.
+/// Returns true if the message is the list of an earlier compaction.
 fn is_list(message: &Message) -> bool {
     message.role == "user" && message.parts.first().is_some_and(|part| part.text.starts_with(HEAD))
 }
 
-/// Returns the lines that stand for a message. Messages behind it have the results of its calls.
+/// Returns the list's lines for a message. `behind` are the removed messages after it, with the results of its calls.
 fn lines(message: &Message, behind: &[&Message]) -> Vec<String> {
     if is_list(message) {
         return message.whole_text().lines().skip(1).map(str::to_owned).collect();
@@ -96,7 +96,7 @@ fn lines(message: &Message, behind: &[&Message]) -> Vec<String> {
     message.parts.iter().filter_map(line).collect()
 }
 
-/// Returns the word for the end of a call.
+/// Returns a word for the result of a call.
 fn end_of(call: &Part, behind: &[&Message]) -> &'static str {
     let id = call.field("id");
     let mut results = behind.iter().flat_map(|message| &message.parts).filter(|part| part.kind == "tool-result");
@@ -107,7 +107,7 @@ fn end_of(call: &Part, behind: &[&Message]) -> &'static str {
     }
 }
 
-/// One line of bounded length: both ends stay.
+/// Returns the text as one line. The middle of a long line is removed.
 fn short(text: &str) -> String {
     let line: Vec<char> = text.split_whitespace().collect::<Vec<_>>().join(" ").chars().collect();
     if line.len() <= LINE_CHARS_MAX {
@@ -117,7 +117,7 @@ fn short(text: &str) -> String {
     first.iter().chain(&[' ', '…', ' ']).chain(last).collect()
 }
 
-/// Returns the list, without its first lines where it would be too long.
+/// Returns the list. If it would be too long, its first lines are left out.
 fn listed(lines: &[String], bytes_max: usize) -> String {
     let mut left = bytes_max;
     let fits = |line: &&String| {
@@ -133,7 +133,7 @@ fn listed(lines: &[String], bytes_max: usize) -> String {
     std::iter::once(HEAD).chain(lines).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns a message as a reader of the artifact sees it.
+/// Returns a message as text for the artifact.
 fn written(message: &Message) -> String {
     let part = |part: &Part| {
         let about: Vec<String> = fields_shown(part).map(|(name, value)| format!(" {name}={value}")).collect();

@@ -1,13 +1,13 @@
-//! One conversation with the model, kept within the model's context: that of the stage, or of a subagent.
+//! A conversation of the stage or of a subagent with the model, which is kept within the model's context window.
 //!
-//! It knows neither tools nor outcomes. Messages that it removes to make room are kept as an artifact of the stage.
+//! It knows neither tools nor outcomes. Messages that it removes to make room are stored as an artifact of the stage.
 
 use crate::artifact::Artifact;
 use crate::compaction::{self, COMPACTIONS_MAX, Room};
 use glovebox_plugin_sdk::llm::{self, Error, Message, Request, Response};
 use glovebox_plugin_sdk::{control, json, log};
 
-/// The context window of a model without a known one, in tokens.
+/// Context window of a model whose context window is unknown, in tokens.
 const CONTEXT_TOKENS: u64 = 131_072;
 
 /// A conversation.
@@ -15,29 +15,29 @@ pub(crate) struct Conversation {
     pub(crate) request: Request,
     /// Index of the message with the task.
     task: usize,
-    /// Number of times it was compacted.
+    /// Number of compactions so far.
     compactions: u32,
     context: ContextUse,
-    /// Prefix of the names of its artifacts.
+    /// Prefix of the names of artifacts.
     prefix: String,
 }
 
 impl Conversation {
-    /// Makes a conversation. `task` is the index of the message with the task.
+    /// Creates a conversation. `task` is the index of the message with the task.
     pub(crate) fn new(request: Request, task: usize, context: ContextUse) -> Self {
         Self { request, task, compactions: 0, context, prefix: String::new() }
     }
 
-    /// The same, with artifacts named after a subagent.
+    /// Sets a prefix for artifacts of a subagent.
     pub(crate) fn for_subagent(self, id: usize) -> Self {
         Self { prefix: format!("agent-{id}-"), ..self }
     }
 
-    /// Asks the model. Compacts the conversation first if the last turn filled the context, and once more if the model refuses it as too
-    /// long.
+    /// Asks the model. If the last turn filled the context, compacts the conversation first. If the model refuses it as too long,
+    /// compacts it further and asks again.
     ///
     /// # Errors
-    /// Those of the model.
+    /// Errors of the model.
     pub(crate) fn ask(&mut self) -> Result<Response, Error> {
         if std::mem::take(&mut self.context.is_full) {
             self.compact(self.context.room());
@@ -72,7 +72,7 @@ impl Conversation {
     }
 }
 
-/// The use of the model's context by a conversation.
+/// How much of the model's context window a conversation uses.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct ContextUse {
     tokens_max: Option<u64>,
@@ -81,12 +81,12 @@ pub(crate) struct ContextUse {
 }
 
 impl ContextUse {
-    /// Makes one for a context window of so many tokens; none if the window is unknown.
+    /// Creates the state for a context window of this size; `None` if the size is unknown.
     pub(crate) fn new(tokens_max: Option<u64>) -> Self {
         Self { tokens_max, ..Self::default() }
     }
 
-    /// Notes the size of the last turn: from 80 % on the context is full. Warns once (coding-agent-loop specification §5.5).
+    /// Records the size of the last turn. From 80 % on, the context counts as full. Warns once (coding-agent-loop specification §5.5).
     fn note(&mut self, tokens: u64) {
         let Some(most) = self.tokens_max.filter(|most| tokens >= most / 5 * 4) else { return };
         self.is_full = true;
@@ -98,7 +98,7 @@ impl ContextUse {
         control::emit("warning", &json!({ "context_tokens": tokens }));
     }
 
-    /// Returns the room of a conversation after compaction.
+    /// Returns the maximum lengths after a compaction.
     fn room(self) -> Room {
         Room::for_context(self.tokens_max.unwrap_or(CONTEXT_TOKENS))
     }

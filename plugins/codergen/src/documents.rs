@@ -1,7 +1,7 @@
-//! The project's own notes for agents: `AGENTS.md`, and the file of the model's maker beside it.
+//! The project's notes for agents: `AGENTS.md`, and the file for models of this provider.
 //!
-//! They are part of the workspace, which earlier stages may have written. So they come behind the task's rules, marked as the project's
-//! words, and grant nothing. What the stage may not read does not exist for it.
+//! Notes are part of the workspace, where earlier stages may have written them. Therefore they follow the rules of the task, are
+//! marked as texts of the project, and grant nothing. Notes that the stage may not read do not exist for it.
 
 use glovebox_plugin_sdk::Stage;
 use std::fmt;
@@ -9,21 +9,21 @@ use std::fs::{self, DirEntry, File};
 use std::io::Read;
 use std::path::Path;
 
-/// Maximum number of bytes of all documents together (coding-agent-loop specification §6.5).
+/// Maximum total length of all notes, in bytes (coding-agent-loop specification §6.5).
 const BYTES_MAX: usize = 32 << 10;
 
-/// Maximum number of bytes of a character: so many more are read to see that there is more.
+/// Maximum length of a character, in bytes. So many more bytes are read to find out whether the text continues.
 const CHARACTER_BYTES_MAX: usize = 4;
 
-/// Texts that would begin or end the mark around a document.
+/// Texts that would begin or end the mark around a file.
 const MARKS: [&str; 2] = ["<project-notes", "</project-notes"];
 
-/// The maker of the model, as `llm.info` names it.
+/// Provider of the model, as `llm.info` names it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Maker<'a>(pub(crate) &'a str);
 
 impl Maker<'_> {
-    /// Returns the documents for its models, the common one first.
+    /// Returns the file names for the provider's models, the common one first.
     fn names(self) -> impl Iterator<Item = &'static str> {
         let own = match self.0 {
             "anthropic" => Some("CLAUDE.md"),
@@ -34,17 +34,17 @@ impl Maker<'_> {
     }
 }
 
-/// The part of the workspace that a stage may see.
+/// Which part of the workspace a stage can see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sight {
-    /// All of it. Any file can be opened; one that is missing does not exist.
+    /// The whole workspace. Any file may be opened, and a file that is missing does not exist.
     Whole,
-    /// A part. A file that its folder does not list is not opened: the host would record a refusal.
+    /// A part of the workspace. A file that is not listed in its folder must not be opened, because the host would record a refusal.
     Part,
 }
 
 impl Sight {
-    /// Reads the host's entry.
+    /// Reads this from the host's entry of the stage.
     pub(crate) fn from_stage(stage: &Stage) -> Self {
         if stage.extra("reads") == Some("workspace") { Self::Whole } else { Self::Part }
     }
@@ -56,7 +56,7 @@ impl Sight {
     }
 }
 
-/// Returns the documents as a part of the system prompt; nothing where there are none.
+/// Returns the notes as a section of the system prompt. Empty if there are none.
 pub(crate) fn section(root: &Path, sight: Sight, maker: Maker<'_>) -> String {
     let mut left = BYTES_MAX;
     let mut text = String::new();
@@ -83,7 +83,7 @@ pub(crate) fn section(root: &Path, sight: Sight, maker: Maker<'_>) -> String {
     )
 }
 
-/// A text that cannot end the mark around it: `<` before the mark's name is shown as `&lt;`.
+/// A text that cannot end the mark around it: `<` before the name of the mark is replaced by `&lt;`.
 struct EscapedText<'a>(&'a str);
 
 impl fmt::Display for EscapedText<'_> {
@@ -98,7 +98,7 @@ impl fmt::Display for EscapedText<'_> {
     }
 }
 
-/// Returns the beginning of a file, as far as it is text.
+/// Returns the beginning of a file up to the first bytes that are not UTF-8.
 fn read(file: &Path, sight: Sight, bytes_max: usize) -> Option<String> {
     if !sight.has(file) {
         return None;

@@ -1,16 +1,16 @@
-//! Reads the end of a stage from the model's answer: a declared outcome, an `OUTCOME:` line, or the specification's default.
+//! Determines the outcome of a stage from the model's answer: a declared outcome, an `OUTCOME:` line, or the specification's default.
 //!
-//! A declaration that cannot be read is an error and never taken for success. When declarations disagree, FAIL wins;
-//! `SUCCESS` counts only where a line begins with it, every other word wherever it stands (decision fail-wins-over-success).
+//! A declaration that cannot be read is an error and never counts as success. If declarations disagree, `FAIL` takes precedence.
+//! `SUCCESS` counts only at the beginning of a line, and any other word anywhere (decision fail-wins-over-success).
 
 use glovebox_plugin_sdk::llm::{Message, Part};
 use glovebox_plugin_sdk::{Outcome, Stage, Status, Value};
 
-/// Maximum number of characters of the answer in the context (spec §4.5). The fan-in gets the whole answer of a branch.
+/// Maximum length of the answer in the context, in characters (spec §4.5). The fan-in gets the whole answer of a branch.
 const RESPONSE_CHARS_MAX: usize = 200;
-/// Maximum number of characters of the answer in the notes of a branch that failed.
+/// Maximum length of the answer in the notes of a failed branch, in characters.
 const NOTES_CHARS_MAX: usize = 2000;
-/// The key of the answer in the context.
+/// Context key of the answer.
 const LAST_RESPONSE: &str = "last_response";
 
 /// An outcome that the model declared.
@@ -26,7 +26,7 @@ pub(crate) struct Declaration {
     pub(crate) plan: Option<Value>,
 }
 
-/// Nothing was declared: text without tool calls is success (spec §4.5).
+/// Without a declaration, an answer without tool calls is a success (spec §4.5).
 impl Default for Declaration {
     fn default() -> Self {
         Self::new(Status::Success)
@@ -39,10 +39,10 @@ impl Declaration {
     }
 }
 
-/// Reads what an answer declares: an `outcome` part, else the markers in its text, else nothing.
+/// Reads the declaration of an answer: an `outcome` part, or else the markers in its text.
 ///
 /// # Errors
-/// The `outcome` part is not an outcome, or a marker has a word that is not one.
+/// The `outcome` part is not an outcome, or the word after a marker is unknown.
 pub(crate) fn declared(message: &Message) -> Result<Option<Declaration>, String> {
     match message.parts.iter().rev().find(|part| part.kind == "outcome") {
         Some(part) => explicit(part).map(Some),
@@ -50,7 +50,7 @@ pub(crate) fn declared(message: &Message) -> Result<Option<Declaration>, String>
     }
 }
 
-/// Returns true for an answer with an `outcome` part, which is meant as a declaration whatever else the answer asks for.
+/// Returns true if an answer has an `outcome` part. Such a part is always a declaration, even if the answer also calls tools.
 pub(crate) fn is_explicit(message: &Message) -> bool {
     message.parts.iter().any(|part| part.kind == "outcome")
 }
@@ -62,13 +62,13 @@ pub(crate) struct StageAnswer<'a> {
 }
 
 impl StageAnswer<'_> {
-    /// Returns the part of it for the context.
+    /// Returns the part of the answer that is stored in the context.
     fn told(&self) -> String {
         let chars_max = if is_of_branch(self.stage) { usize::MAX } else { RESPONSE_CHARS_MAX };
         self.response.chars().take(chars_max).collect()
     }
 
-    /// Returns the branch that a judge at a fan-in chose: the only candidate in the last line of its answer.
+    /// Returns the branch that a judge at a fan-in chose: the only candidate that the last line of its answer names.
     fn choice(&self) -> Option<&str> {
         let is_part = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
         let line =
@@ -78,7 +78,7 @@ impl StageAnswer<'_> {
         named.next().filter(|_| named.next().is_none())
     }
 
-    /// Adds the answer to the notes of a branch that failed, so that the fan-in gets it: the engine drops everything else that a failed
+    /// Adds the answer to the notes of a failed branch, so that the fan-in gets it. The engine drops everything else that a failed
     /// handler sets.
     pub(crate) fn beside(&self, outcome: Outcome) -> Outcome {
         if outcome.failure().is_none() || outcome.value(LAST_RESPONSE).is_some() || !is_of_branch(self.stage) {
@@ -93,12 +93,12 @@ fn is_of_branch(stage: &Stage) -> bool {
 }
 
 impl Declaration {
-    /// Returns true if it says that the stage does not succeed.
+    /// Returns true if the declaration says that the stage does not succeed.
     pub(crate) fn gives_up(&self) -> bool {
         matches!(self.status, Status::Fail | Status::Retry)
     }
 
-    /// Makes the stage's outcome.
+    /// Creates the outcome of the stage.
     pub(crate) fn into_outcome(self, answered: StageAnswer<'_>) -> Outcome {
         let node_id = answered.stage.node_id();
         let default_reason = |word: &str| format!("the model declared {word} for stage {node_id} without a reason");
@@ -151,16 +151,16 @@ fn explicit(part: &Part) -> Result<Declaration, String> {
     Ok(declaration)
 }
 
-/// The marker before an outcome in a text; any case, followed by `:` or `=`.
+/// Marker before an outcome in a text, in upper or lower case and followed by `:` or `=`.
 const MARKER: &str = "OUTCOME";
 
-/// Marks that may stand before a marker at the beginning of a line.
+/// Markdown characters that may precede a marker at the beginning of a line.
 const MARKDOWN: &[char] = &[' ', '\t', '#', '*', '`', '>', '-', '_'];
 
-/// Reads the markers of a text. One that says `FAIL` settles it, then one that cannot be read, then `RETRY`, then success.
+/// Reads the markers of a text. In order of precedence: `FAIL`, an unknown word, `RETRY`, success.
 ///
 /// # Errors
-/// A marker has an unknown word. Inside a sentence only `OUTCOME` in capitals is such a marker: "the outcome: a list" is prose.
+/// The word after a marker is unknown. Inside a line, only `OUTCOME` in capitals counts as such a marker: "the outcome: a list" is prose.
 fn marked(message: &Message) -> Result<Option<Declaration>, String> {
     let text = message.whole_text();
     let (mut found, mut unknown) = (None::<Declaration>, None);
@@ -190,9 +190,9 @@ fn marked(message: &Message) -> Result<Option<Declaration>, String> {
 
 /// One marker of a line.
 struct Marker<'a> {
-    /// The byte at which it begins.
+    /// Byte offset at which the marker begins.
     at: usize,
-    /// The word after it; empty when none follows.
+    /// The word after the marker; empty if there is none.
     word: &'a str,
     /// The text after the word.
     rest: &'a str,
@@ -205,7 +205,7 @@ impl Marker<'_> {
     }
 }
 
-/// Finds the markers of a line, whole words only; Markdown between marker and word is looked through.
+/// Finds the markers of a line. Only whole words count, and Markdown between marker and word is ignored.
 fn markers(line: &str) -> impl Iterator<Item = Marker<'_>> {
     let is_part = |character: char| character.is_alphanumeric();
     let places = line.char_indices().map(|(at, _)| at).filter(move |at| {

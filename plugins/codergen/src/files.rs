@@ -1,6 +1,7 @@
 //! Reads, writes and edits files of the workspace with `std::fs`.
 //!
-//! The host enforces the scope. Its refusal goes to the model together with the stage's write scope, so that the model can choose again.
+//! The host enforces the scope. The model gets the host's refusal together with the stage's write scope, so that it can choose another
+//! path.
 
 use crate::numbering::{self, Content, ServedLines, ShownText};
 use crate::path::{NamedPath, WorkspacePath};
@@ -11,19 +12,19 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Lines of one read if the model names no number.
+/// Number of lines that a read returns by default.
 pub(crate) const READ_LINES_DEFAULT: usize = 2000;
 
 /// The folder in which tools work, and its scope.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
-    /// The paths that the stage may write, for messages only: the host enforces them.
+    /// Paths that the stage may write. Used only in messages: the host enforces them.
     pub(crate) write_scope: WriteScope,
-    /// Absolute paths that mean the workspace, such as the one its commands see.
+    /// Absolute paths that stand for the workspace, such as the one that commands see.
     pub(crate) known_as: Vec<String>,
     pub(crate) served: ServedLines,
-    /// The part of them that a subagent may write; `None` for the stage itself.
+    /// Part of the write scope that a subagent may write; `None` for the stage itself.
     pub(crate) bounds: Option<WriteScope>,
 }
 
@@ -34,12 +35,12 @@ pub(crate) struct ReadFile {
     pub(crate) picture: Option<Picture>,
 }
 
-/// Lines of a file.
+/// A range of lines of a file.
 #[derive(Clone, Copy, Debug)]
 struct LineRange {
-    /// The first one, from 1.
+    /// First line, counted from 1.
     first: usize,
-    /// Most lines.
+    /// Maximum number of lines.
     limit: usize,
 }
 
@@ -51,7 +52,7 @@ pub(crate) struct Edit<'a> {
     pub(crate) replace_all: bool,
 }
 
-/// The intended use of a path.
+/// What a path is to be used for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FileUse<'a> {
     Read,
@@ -60,11 +61,11 @@ pub(crate) enum FileUse<'a> {
 }
 
 impl Workspace {
-    /// Brings a path of the model into the form relative to the workspace (decision project-path-is-the-workspace).
+    /// Converts a path of the model to a path relative to the workspace (decision project-path-is-the-workspace).
     ///
     /// # Errors
-    /// It is absolute and not below one of the workspace's own paths. The host refuses it too, and records that. A subagent may
-    /// also not write it.
+    /// The path is absolute and outside of the workspace, which the host refuses too and records, or it is to be written and a
+    /// subagent may not write it.
     pub(crate) fn locate<'p>(&self, wanted: FileUse<'_>, path: NamedPath<'p>) -> Result<WorkspacePath<'p>, String> {
         let located = self.relative(wanted, path)?;
         match wanted {
@@ -82,7 +83,7 @@ impl Workspace {
         })
     }
 
-    /// Returns the path relative to the workspace, or `None` if it is absolute and not below one of the workspace's own paths.
+    /// Returns the path relative to the workspace, or `None` if it is absolute and outside of the workspace.
     fn within<'p>(&self, NamedPath(path): NamedPath<'p>) -> Option<WorkspacePath<'p>> {
         if !path.starts_with('/') {
             return Some(WorkspacePath(path));
@@ -92,13 +93,13 @@ impl Workspace {
         self.known_as.iter().find_map(below).map(|rest| WorkspacePath(rest.trim_start_matches('/')))
     }
 
-    /// Remembers what an earlier stage of the conversation was shown of a file.
+    /// Records which text of a file an earlier stage of the conversation was shown.
     pub(crate) fn remember(&mut self, path: NamedPath<'_>, shown: ShownText<'_>) {
         let path = self.within(path).unwrap_or(WorkspacePath(path.0));
         self.served.remember(path, shown);
     }
 
-    /// Reads a file that is a picture, or lines of a text, numbered; `first` counts from 1.
+    /// Reads a picture, or numbered lines of a text file. `first` counts from 1.
     pub(crate) fn read(&mut self, path: NamedPath<'_>, first: usize, limit: usize) -> Result<ReadFile, String> {
         let path = self.locate(FileUse::Read, path)?;
         match Picture::from_bytes(self.bytes(path)?) {
@@ -128,7 +129,7 @@ impl Workspace {
         Ok(shown)
     }
 
-    /// Writes a whole file, without the line numbers a read had put before its lines.
+    /// Writes a whole file, without the line numbers that `read_file` added.
     pub(crate) fn write(&mut self, path: NamedPath<'_>, content: Content<'_>) -> Result<String, String> {
         let path = self.locate(FileUse::Write(content), path)?;
         let stripped = self.served.strip(path, content);
@@ -138,7 +139,7 @@ impl Workspace {
         Ok(format!("wrote {} bytes to `{path}`{note}", bytes.len()))
     }
 
-    /// Replaces a text that occurs exactly once, or every occurrence.
+    /// Replaces a text that occurs exactly once, or all of its occurrences.
     pub(crate) fn edit(&mut self, path: NamedPath<'_>, edit: Edit<'_>) -> Result<String, String> {
         let Edit { old, new, replace_all } = edit;
         let path = self.locate(FileUse::Write(Content(new)), path)?;
@@ -162,7 +163,7 @@ impl Workspace {
         Ok(format!("replaced {count} in `{path}`"))
     }
 
-    /// Returns a whole file.
+    /// Reads a whole file.
     pub(crate) fn text(&self, path: WorkspacePath<'_>) -> Result<String, String> {
         utf8(path, self.bytes(path)?)
     }
@@ -171,7 +172,7 @@ impl Workspace {
         fs::read(self.root.join(path.0)).map_err(|error| format!("cannot read `{path}`: {}", spelled(&error)))
     }
 
-    /// Writes a whole file and makes missing folders.
+    /// Writes a whole file and creates missing folders.
     pub(crate) fn put(&self, path: WorkspacePath<'_>, Content(text): Content<'_>) -> Result<(), String> {
         self.check_bounds(path)?;
         let place = self.root.join(path.0);
@@ -191,7 +192,7 @@ impl Workspace {
         fs::remove_file(self.root.join(path.0)).map_err(|error| format!("cannot delete `{path}`: {}", spelled(&error)))
     }
 
-    /// Refuses what a subagent was not given, also through a link.
+    /// Refuses paths outside of the subagent's write scope, including those that a link leads to.
     pub(crate) fn check_bounds(&self, path: WorkspacePath<'_>) -> Result<(), String> {
         let Some(bounds) = &self.bounds else { return Ok(()) };
         if !bounds.contains(path.0) {
@@ -212,10 +213,10 @@ fn utf8(path: WorkspacePath<'_>, bytes: Vec<u8>) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| format!("cannot read `{path}`: it is not UTF-8 text"))
 }
 
-/// Asks the host for a path that it refuses, so that the refusal is on its record. A C library would take the first `/` off.
+/// Passes a refused path to the host, so that the host records the refusal. (`std::fs` would remove the first `/`.)
 fn have_refused(wanted: FileUse<'_>, NamedPath(path): NamedPath<'_>) {
     if cfg!(target_family = "wasm") {
-        // The model gets an answer in other words.
+        // The model gets a different message.
         _ = match wanted {
             FileUse::Read => files::read(path).map(drop),
             FileUse::List => files::list(path).map(drop),
@@ -224,7 +225,8 @@ fn have_refused(wanted: FileUse<'_>, NamedPath(path): NamedPath<'_>) {
     }
 }
 
-/// Makes missing folders. Existing ones are not touched, for making one outside the scope would be refused and recorded.
+/// Creates missing folders. Existing folders are skipped, because the host would refuse and record the creation of one outside of the
+/// scope.
 fn make_parent(place: &Path) -> io::Result<()> {
     match place.parent() {
         Some(parent) if !parent.as_os_str().is_empty() && !parent.is_dir() => fs::create_dir_all(parent),
@@ -232,7 +234,7 @@ fn make_parent(place: &Path) -> io::Result<()> {
     }
 }
 
-/// Describes an error without the platform's error number.
+/// Describes an error without the error number of the platform.
 pub(crate) fn spelled(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such file or folder".to_owned(),

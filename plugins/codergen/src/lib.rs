@@ -1,10 +1,10 @@
-//! The `codergen` handler (spec §4.5): an agent loop that asks the node's model, runs the tools it calls, and goes on until
-//! an answer is text only.
+//! The `codergen` handler (spec §4.5): an agent loop that asks the node's model and executes its tool calls, until an answer contains
+//! only text.
 //!
-//! Reading order: `prompt` is what is asked, `agent` the loop, `conversation` what it says and keeps short, `subagents` the loops that it
-//! begins, `program` an agent program in its place, `ending` how the answer becomes an outcome, `questions` what is asked again for a plan,
-//! `toolbox` the tools, `tool_calls` executes the calls. Nothing here is a security boundary: the host enforces scope, turns, commands and
-//! secrets, even if this code is wrong.
+//! Reading order: `prompt` writes the question, `agent` is the loop, `conversation` keeps the messages within the context window,
+//! `subagents` are further loops, `program` runs an agent program instead, `ending` converts the answer to an outcome, `questions`
+//! asks again for a plan, `toolbox` has the tools, and `tool_calls` executes calls. Nothing here is a security boundary: the host
+//! enforces scope, turns, commands and secrets, even if this code is wrong.
 #![forbid(unsafe_code)]
 
 mod agent;

@@ -1,40 +1,41 @@
-//! Line numbers in what `read_file` serves (decision served-line-numbers), and their removal from what comes back.
+//! Line numbers in the output of `read_file` (decision served-line-numbers), and their removal from content that the model writes.
 //!
-//! A model that writes back what it read often writes the numbers too, also to another path, and in a later stage of the conversation.
-//! They are taken off only when the content is what was served (decision line-numbers-are-stripped): a numbered table or a TSV that merely
-//! looks like it is written as it is.
+//! A model often copies the numbers when it writes lines that it read, possibly to another path or in a later stage of the
+//! conversation. Numbers are removed only if the content is what was served (decision line-numbers-are-stripped). A numbered table or
+//! a TSV file that merely looks similar is not changed.
 
 use crate::path::WorkspacePath;
 use std::collections::{HashSet, VecDeque};
 
-/// Maximum number of bytes of served text that count; the oldest reads are forgotten first. A context of a million tokens has about as many.
+/// Maximum length of served text that is remembered, in bytes. The oldest reads are forgotten first. A context of a million tokens has
+/// about this length.
 const SERVED_BYTES_MAX: usize = 4 << 20;
 
-/// The text that the model got of a file: numbered, and cut where it was too long.
+/// The text of a file that the model got: with line numbers, and cut if it was too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ShownText<'a>(pub(crate) &'a str);
 
-/// The new content of a file, as the model writes it.
+/// The new content of a file as the model wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Content<'a>(pub(crate) &'a str);
 
-/// Numbers lines, beginning with `first` (from 1), as `  1 | code`.
+/// Adds line numbers, from `first` (counted from 1), in the form `  1 | code`.
 pub(crate) fn numbered(first: usize, lines: &[&str]) -> String {
     let width = (first + lines.len()).saturating_sub(1).to_string().len().max(3);
     let numbered = lines.iter().zip(first..).map(|(line, number)| format!("{number:>width$} | {line}"));
     numbered.collect::<Vec<_>>().join("\n")
 }
 
-/// The lines of files that this conversation has shown.
+/// The lines of files that the model was shown in this conversation.
 ///
-/// It outlives a conversation that is made shorter within an attempt. A later stage begins with the reads that the conversation still has.
+/// They are kept when the conversation is compacted. A later stage begins with the reads that the conversation still contains.
 #[derive(Debug, Default)]
 pub(crate) struct ServedLines {
-    /// Oldest first.
+    /// Reads, oldest first.
     reads: VecDeque<ReadAnswer>,
 }
 
-/// One answer of `read_file`.
+/// A result of `read_file`.
 #[derive(Debug, PartialEq, Eq)]
 struct ReadAnswer {
     path: String,
@@ -42,7 +43,7 @@ struct ReadAnswer {
     shown: String,
 }
 
-/// A line with its number, without the space behind it.
+/// A line with its number, without trailing white space.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct NumberedLine<'a> {
     number: &'a str,
@@ -50,7 +51,7 @@ struct NumberedLine<'a> {
 }
 
 impl ServedLines {
-    /// Remembers what the model was shown of a file.
+    /// Records which text of a file the model was shown.
     pub(crate) fn remember(&mut self, path: WorkspacePath<'_>, ShownText(shown): ShownText<'_>) {
         let read = ReadAnswer { path: key(path), shown: shown.to_owned() };
         self.reads.retain(|known| *known != read);
@@ -60,12 +61,13 @@ impl ServedLines {
         }
     }
 
-    /// Takes served numbers off a content, or `None` if it is to be written as it is.
+    /// Removes served line numbers from a content. Returns `None` if the content must not be changed.
     ///
-    /// Every non-empty line must carry a number, and none may be a line of a served file with its number being part of it. For a path that
-    /// was not read, all lines must have been served with these very numbers. For a path that was read, half of them; or half of the texts, if
-    /// the numbers run on from where a read of it began: an edited file that was numbered anew. A content that repeats served lines with
-    /// their numbers on purpose, such as an excerpt in a report, cannot be told from one that does so by mistake.
+    /// Every non-empty line must have a number. No line may be a line of a served file of which the number is a part. For a path that
+    /// was not read, all lines must have been served with exactly these numbers. For a path that was read, half of the lines are
+    /// enough. For an edited file that was numbered anew, half of the texts are enough, if the numbers are consecutive and begin where
+    /// a read of the path began. A content that repeats served lines with their numbers on purpose, such as an excerpt in a report,
+    /// cannot be distinguished.
     pub(crate) fn strip(&self, path: WorkspacePath<'_>, content: Content<'_>) -> Option<String> {
         if !content.looks_numbered() {
             return None;
@@ -106,12 +108,12 @@ impl ServedLines {
     }
 }
 
-/// True if the numbers of lines are consecutive and start at a number that the file was shown with.
+/// Checks whether the numbers of lines are consecutive and begin at a number with which the file was shown.
 #[derive(Debug, Default)]
 struct Sequence {
-    /// None before the first number, and once the sequence is broken.
+    /// The last number; `None` before the first number and after a gap.
     last: Option<u64>,
-    /// Lines without a number since, which may have been counted.
+    /// Lines without a number since the last number. They may have been counted.
     skipped: u64,
     is_broken: bool,
 }
@@ -143,7 +145,7 @@ impl ReadAnswer {
         self.path.len() + self.shown.len()
     }
 
-    /// Returns the lines that have a number. The line behind a mark such as `[12 characters left out]` has lost its beginning.
+    /// Returns the numbered lines. The line after a mark such as `[12 characters left out]` is skipped, because its beginning is missing.
     fn lines(&self) -> impl Iterator<Item = NumberedLine<'_>> {
         let mut is_cut = false;
         let whole = self.shown.split('\n').filter(move |line| {
@@ -157,13 +159,13 @@ impl ReadAnswer {
 }
 
 impl<'a> Content<'a> {
-    /// Returns true when every non-empty line carries a number.
+    /// Returns true if every non-empty line has a number.
     pub(crate) fn looks_numbered(self) -> bool {
         let mut lines = self.0.lines().filter(|line| !line.trim().is_empty()).peekable();
         lines.peek().is_some() && lines.all(|line| Content(line).numbered().is_some())
     }
 
-    /// Parts one line into its number and the text behind it: digits, then a bar and one space, or a tab.
+    /// Splits a line into its number and its text: digits, then a bar and one space, or a tab.
     fn numbered(self) -> Option<(&'a str, &'a str)> {
         let line = self.0.trim_start();
         let rest = line.trim_start_matches(|character: char| character.is_ascii_digit());
@@ -176,7 +178,7 @@ impl<'a> Content<'a> {
     }
 }
 
-/// `./a/b`, `a//b` and `a/b` are the same file.
+/// Returns a normalized path: `./a/b`, `a//b` and `a/b` are the same file.
 fn key(path: WorkspacePath<'_>) -> String {
     path.names().collect::<Vec<_>>().join("/")
 }
@@ -243,11 +245,11 @@ mod tests {
             "  1 | fn a() {\n  2 |     new();\n  3 |     code();\n  2 | }",
             Some("fn a() {\n    new();\n    code();\n}"),
         );
-        // The number and the text say what was served, not the form between them.
+        // Only the numbers and the texts matter, not the characters between them.
         check("c.rs", "1\tfn a() {\n2\t}", Some("fn a() {\n}"));
         check("c.rs", "1 | fn a() {\n2 | }", Some("fn a() {\n}"));
         check("c.rs", "7\tfn b() {\n8\t}\n", Some("fn b() {\n}\n"));
-        // Numbers that were not served for these lines belong to a table or TSV.
+        // Numbers with which these lines were not served belong to a table or a TSV file.
         check("c.rs", "  5 | fn a() {\n  6 | }", None);
         check("c.rs", "5\tfn a() {\n6\t}", None);
         check("c.rs", "001\tfn a() {\n002\t}", None);
@@ -261,17 +263,17 @@ mod tests {
         let check = |path: &str, content: &str, expected: Option<&str>| {
             assert_eq!(served.strip(WorkspacePath(path), Content(content)).as_deref(), expected, "{path}: {content}");
         };
-        // Numbers of the model's own, in the file that was read.
+        // The model's own numbers, in a file that was read.
         check("words", "10 | alpha\n20 | beta", None);
         check("words", "5 | alpha\n6 | beta", None);
         check("words", "2\talpha\n3\tbeta", None);
         check("words", "3 | alpha\n1 | beta\n1 | delta", None);
         check("words", "1 | alpha\n1 | beta\n1 | delta", None);
         check("part", "3 | alpha\n4 | beta", None);
-        // A table of the model's own that has a line like a served one.
+        // The model's own table, with one line that equals a served one.
         check("report", "1 | alpha\n2 | omega", None);
         check("report", "1\talpha\n2\tbeta\n3\tomega\n", None);
-        // An edited file, with its old numbers or new ones.
+        // An edited file, with old numbers or with new ones.
         check("words", "1 | alpha\n3 | gamma\n4 | omega", Some("alpha\ngamma\nomega"));
         check("words", "1 | omega\n2 | alpha\n3 | delta", Some("omega\nalpha\ndelta"));
         check("words", "1 | omega\n\n3 | alpha\n4 | delta\n", Some("omega\n\nalpha\ndelta\n"));

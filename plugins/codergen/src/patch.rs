@@ -1,7 +1,7 @@
-//! `apply_patch`: changes to several files in one text, in the format that models of OpenAI were trained on (v4a).
+//! `apply_patch`: changes to several files in one text, in the format on which OpenAI's models were trained (v4a).
 //!
-//! Either every change fits and all files are written, or none is: each new text is worked out before the first write. Lines that a hunk
-//! expects are looked for from the end of the hunk before; white space at their ends may differ.
+//! Either every change fits and all files are written, or no file is written: each new text is computed before the first write. The
+//! lines of a hunk are searched for after the previous hunk. White space at the ends of lines may differ.
 
 use crate::files::{FileUse, Workspace};
 use crate::numbering::Content;
@@ -17,7 +17,7 @@ const UPDATE: &str = "*** Update File: ";
 const MOVE: &str = "*** Move to: ";
 const END_OF_FILE: &str = "*** End of File";
 
-/// A patch as it was read.
+/// A parsed patch.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Patch<'a>(Vec<Change<'a>>);
 
@@ -28,10 +28,10 @@ enum Change<'a> {
     Update { path: NamedPath<'a>, moved: Option<NamedPath<'a>>, hunks: Vec<Hunk<'a>> },
 }
 
-/// Lines that stand together, and what they become.
+/// Consecutive lines and their replacement.
 #[derive(Debug, Default, PartialEq)]
 struct Hunk<'a> {
-    /// A line above them, such as the head of a function.
+    /// A line above the hunk, such as the head of a function.
     under: Option<&'a str>,
     old: Vec<&'a str>,
     new: Vec<&'a str>,
@@ -39,10 +39,10 @@ struct Hunk<'a> {
 }
 
 impl<'a> Patch<'a> {
-    /// Reads a patch.
+    /// Parses a patch.
     ///
     /// # Errors
-    /// A sentence for the model: what is not understood, and what is expected there.
+    /// A sentence for the model that says what was not understood and what was expected.
     pub(crate) fn parse(Content(text): Content<'a>) -> Result<Self, String> {
         let mut lines = text.trim().lines().peekable();
         if lines.next().map(str::trim_end) != Some(BEGIN) {
@@ -59,7 +59,7 @@ impl<'a> Patch<'a> {
         if changes.is_empty() { Err("the patch changes no file".to_owned()) } else { Ok(Self(changes)) }
     }
 
-    /// Applies it, and says what was changed.
+    /// Applies the patch, and returns a description of the changes.
     pub(crate) fn apply(&self, workspace: &Workspace) -> Result<String, String> {
         let done: Vec<_> = self.0.iter().map(|change| change.resolve(workspace)).collect::<Result<_, _>>()?;
         let mut said = Vec::new();
@@ -148,7 +148,7 @@ impl FileEdit<'_> {
 }
 
 impl<'a> Hunk<'a> {
-    /// The next one of a file, or `None` if another file or the end of the patch begins.
+    /// Reads the next hunk of a file. Returns `None` if another file or the end of the patch follows.
     fn read(lines: &mut Peekable<Lines<'a>>) -> Result<Option<Self>, String> {
         if lines.peek().is_none_or(|line| line.starts_with("*** ")) {
             return Ok(None);
@@ -180,7 +180,7 @@ impl<'a> Hunk<'a> {
     }
 }
 
-/// Returns the text with every hunk applied, in order.
+/// Returns the text after all hunks were applied in order.
 fn changed(text: &str, hunks: &[Hunk<'_>]) -> Result<String, String> {
     let mut lines: Vec<&str> = text.lines().collect();
     let mut from = 0;
@@ -202,7 +202,7 @@ fn changed(text: &str, hunks: &[Hunk<'_>]) -> Result<String, String> {
     Ok(lines.join("\n") + ending)
 }
 
-/// Finds the place of lines: exactly, else without white space at their ends, else without white space at both ends.
+/// Finds the position of lines. Compares them exactly, then without white space at the end, then without white space at both ends.
 fn place(lines: &[&str], from: usize, old: &[&str], at_end: bool) -> Option<usize> {
     let equal: [fn(&str, &str) -> bool; 3] = [
         |one, other| one == other,
@@ -310,7 +310,7 @@ mod tests {
                 text.push('\n');
             }
             if let Ok(patch) = Patch::parse(Content(&text)) {
-                // Only worked out: the file stays the same for the next one.
+                // Only resolved and not written, so that the file is the same for the next patch.
                 patch.0.iter().for_each(|change| drop(change.resolve(&workspace)));
             }
         }

@@ -1,17 +1,17 @@
-//! Paths of files, as a model names them and as the workspace knows them.
+//! Paths of files, as the model names them and relative to the workspace.
 
 use std::fmt;
 
-/// A path as the model names it; it may be absolute.
+/// A path as the model named it. It may be absolute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NamedPath<'a>(pub(crate) &'a str);
 
-/// A path relative to the workspace's root, with `/` between names; it may still lead nowhere.
+/// A path relative to the root of the workspace, with `/` between components. It may not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WorkspacePath<'a>(pub(crate) &'a str);
 
 impl<'a> WorkspacePath<'a> {
-    /// Returns the names that lead to it: `./a/b`, `a//b` and `a/b` have the same.
+    /// Returns the components of the path. They are the same for `./a/b`, `a//b` and `a/b`.
     pub(crate) fn names(self) -> impl Iterator<Item = &'a str> {
         self.0.split('/').filter(|name| !matches!(*name, "" | "."))
     }

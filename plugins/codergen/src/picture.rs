@@ -1,23 +1,24 @@
-//! Pictures: what `read_file` answers with when a file is one.
+//! Pictures: the result of `read_file` for a file that is one.
 //!
-//! A file is a picture by its first bytes, whatever its name is. The host checks the same again, so a mistake here can only refuse.
+//! A picture is recognized by its first bytes and not by its name. The host checks the picture again, so a mistake here can only lead
+//! to a refusal.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use glovebox_plugin_sdk::llm::{Message, Part};
 use std::fmt::Display;
 
-/// Maximum number of bytes of one picture, and of all pictures of a conversation. The host has the same bounds.
+/// Maximum size of one picture, and of all pictures of a conversation, in bytes. The host has the same limits.
 pub(crate) const PICTURE_BYTES_MAX: usize = 3_932_160;
 const ALL_BYTES_MAX: usize = 10 << 20;
 /// Maximum number of pictures of a conversation.
 const PICTURES_MAX: usize = 20;
-/// Largest width and height: the strictest provider refuses the whole conversation for a larger one.
+/// Maximum width and height, in pixels. For a larger picture, the strictest provider refuses the whole conversation.
 const SIDE_MAX: u32 = 8_000;
-/// Weight of a picture in a compaction, in bytes of text.
+/// Size of a picture in a compaction, as a number of bytes of text.
 pub(crate) const PICTURE_WEIGHT: usize = 6_400;
 
-/// The kind of a part with a picture.
+/// Kind of a message part with a picture.
 pub(crate) const IMAGE: &str = "image";
 const DATA: &str = "data";
 
@@ -25,13 +26,13 @@ const DATA: &str = "data";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Picture {
     media_type: &'static str,
-    /// Width and height, where they stand at a fixed place.
+    /// Width and height, if they are at a fixed position in the file.
     size: Option<(u32, u32)>,
     bytes: Vec<u8>,
 }
 
 impl Picture {
-    /// The picture that bytes are; gives them back if they are none.
+    /// Creates a picture from its bytes. Returns the bytes if they are not a picture.
     pub(crate) fn from_bytes(bytes: Vec<u8>) -> Result<Self, Vec<u8>> {
         match kind_of(&bytes) {
             Some(media_type) => Ok(Self { media_type, size: size_of(media_type, &bytes), bytes }),
@@ -39,10 +40,10 @@ impl Picture {
         }
     }
 
-    /// One line about it.
+    /// Returns one line that describes the picture.
     ///
     /// # Errors
-    /// It is too large to be shown, or not whole: a provider would refuse the whole conversation for it.
+    /// The picture is too large or incomplete. A provider would refuse the whole conversation because of it.
     pub(crate) fn line(&self, path: impl Display) -> Result<String, String> {
         let (media_type, bytes) = (self.media_type, self.bytes.len());
         if bytes > PICTURE_BYTES_MAX {
@@ -66,7 +67,7 @@ impl Picture {
         Ok(format!("`{path}`: {media_type}, {bytes} bytes{size}"))
     }
 
-    /// Returns true if it reaches to its end. What stands behind that is not looked at.
+    /// Returns true if the picture is complete. Bytes after its end are ignored.
     fn is_whole(&self) -> bool {
         match (self.media_type, &*self.bytes) {
             ("image/png", bytes) => ends_with_iend(bytes),
@@ -80,7 +81,7 @@ impl Picture {
         }
     }
 
-    /// Returns true if a conversation has room for it.
+    /// Checks that a conversation has room for the picture.
     ///
     /// # Errors
     /// A sentence for the model.
@@ -97,24 +98,24 @@ impl Picture {
         ))
     }
 
-    /// Returns the part that shows it to the model, beside the result of a call.
+    /// Returns the part that shows the picture to the model, for the result of a call.
     pub(crate) fn part(&self, call_id: &str) -> Part {
         let part = Part::new(IMAGE, "").with("call-id", call_id).with("media-type", self.media_type);
         part.with(DATA, STANDARD.encode(&self.bytes))
     }
 }
 
-/// Returns bytes of the picture of a part.
+/// Returns the size of the picture in a part, in bytes.
 fn length(part: &Part) -> usize {
     part.field(DATA).map_or(0, |data| data.len() / 4 * 3)
 }
 
-/// Returns the fields of a part that people read: all but a picture's bytes.
+/// Returns the fields of a part for people: all except the bytes of a picture.
 pub(crate) fn fields_shown(part: &Part) -> impl Iterator<Item = &(String, String)> {
     part.fields.iter().filter(|(name, _)| part.kind != IMAGE || name != DATA)
 }
 
-/// Returns the pictures that a message has for a call.
+/// Returns the number of pictures in messages that belong to a call.
 pub(crate) fn pictures_of(messages: &[&Message], call_id: Option<&str>) -> usize {
     let parts = messages.iter().flat_map(|message| &message.parts);
     parts.filter(|part| part.kind == IMAGE && part.field("call-id") == call_id).count()
@@ -134,7 +135,7 @@ fn is_side(side: &u32) -> bool {
     (1..=SIDE_MAX).contains(side)
 }
 
-/// Returns true if the chunks of a PNG lead to its last one.
+/// Returns true if the chunks of a PNG are complete up to the last one.
 fn ends_with_iend(bytes: &[u8]) -> bool {
     let mut rest = bytes.get(8..).unwrap_or_default();
     while let [a, b, c, d, kind @ ..] = rest {
@@ -142,7 +143,7 @@ fn ends_with_iend(bytes: &[u8]) -> bool {
             return true;
         }
         let length = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
-        // Length, kind and sum of a chunk have four bytes each.
+        // The length, type and checksum of a chunk have four bytes each.
         rest = length.checked_add(12).and_then(|length| rest.get(length..)).unwrap_or_default();
     }
     false
@@ -189,7 +190,7 @@ mod tests {
         assert!(said.contains("3932161 bytes, more than the 3932160") && said.ends_with("read that"), "{said}");
     }
 
-    /// A provider refuses the whole conversation for one of these.
+    /// Because of one of these, a provider would refuse the whole conversation.
     #[test]
     fn a_picture_that_is_not_whole_is_a_sentence() {
         let cut = |bytes: &[u8]| picture(bytes).line("a").unwrap_err().contains("of which a part is missing");

@@ -1,16 +1,16 @@
-//! The verification plan that an agent writes for a later stage (decision verification-plan): the request in the prompt, and the place of
+//! The verification plan that an agent writes for a later stage (decision verification-plan): the request in the prompt, and finding
 //! the plan in the answer.
 
 use glovebox_plugin_sdk::{Outcome, Stage, Value};
 
-/// The entry with the command prefixes that the following verification stages allow, one on each line.
+/// Entry with the command prefixes that the following verification stages allow, one on each line.
 pub(crate) const ALLOWED: &str = "verification-allowed";
-/// The context keys that they read, one on each line.
+/// Entry with the context keys that those stages read, one on each line.
 const KEYS: &str = "verification-keys";
-/// The name of a plan in an answer.
+/// Name of a plan in an answer.
 const PLAN: &str = "verification_plan";
 
-/// Returns the part of the prompt about the plan.
+/// Returns the section of the prompt about the plan.
 pub(crate) fn request(allowed: &str) -> String {
     let list: String = allowed.lines().map(|prefix| format!("- {prefix}\n")).collect();
     format!(
@@ -21,7 +21,7 @@ pub(crate) fn request(allowed: &str) -> String {
     )
 }
 
-/// Puts the plan where the verification stages read it; a value that the model declared itself stays.
+/// Sets the context keys from which the verification stages read the plan. A value that the model set itself is kept.
 pub(crate) fn hand_on(stage: &Stage, plan: Option<Value>, outcome: Outcome) -> Outcome {
     let (Some(plan), Some(keys)) = (plan, stage.extra(KEYS)) else { return outcome };
     let set = |outcome: Outcome, key: &str| match outcome.value(key) {
@@ -34,11 +34,11 @@ pub(crate) fn hand_on(stage: &Stage, plan: Option<Value>, outcome: Outcome) -> O
 /// The plan in an answer.
 #[derive(Debug, PartialEq)]
 pub(crate) enum PlanInAnswer {
-    /// Nothing that could be meant as one.
+    /// There is nothing that looks like a plan.
     Nothing,
-    /// A text that is meant as one and cannot be read, with the reason.
+    /// There is a text that looks like a plan and cannot be read, for this reason.
     Unreadable(String),
-    /// A plan, of whatever form.
+    /// There is a plan, of any form.
     Plan(Value),
 }
 

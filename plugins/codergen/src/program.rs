@@ -1,4 +1,4 @@
-//! An agent program instead of the loop: it gets the same prompt, and its last message is the answer.
+//! Runs an agent program instead of the loop. It gets the same prompt, and its final message is the answer.
 
 use crate::artifact::Artifact;
 use crate::ending::{self, StageAnswer};
@@ -7,16 +7,16 @@ use crate::prompt;
 use glovebox_plugin_sdk::llm::Message;
 use glovebox_plugin_sdk::{Outcome, Stage, agents, control, json};
 
-/// The end of every program's prompt.
+/// End of the prompt for every program.
 const ENDING: &str = "End your last message with a line `OUTCOME: SUCCESS`, or `OUTCOME: FAIL` and the reason when the task is not done.";
 
-/// Returns the program that the node names, where it is started in this run.
+/// Returns the program that the node names, if it can be started in this run.
 pub(crate) fn for_stage(stage: &Stage) -> Option<String> {
     let named = stage.attribute("agent.backend")?;
     agents::backends().into_iter().find(|program| program == named.trim())
 }
 
-/// Has the program do the stage's work.
+/// Lets the program do the work of the stage.
 pub(crate) fn run(stage: &Stage, program: &str) -> Outcome {
     let asked = format!("{}\n\n{}", prompt::user(stage), rules(stage));
     Artifact { name: "prompt.md", text: &asked }.keep();
@@ -39,7 +39,7 @@ pub(crate) fn run(stage: &Stage, program: &str) -> Outcome {
     }
 }
 
-/// Returns the rules for the program: its write scope, git, and how to end.
+/// Returns the rules for the program: its write scope, the use of git, and how to end.
 fn rules(stage: &Stage) -> String {
     let scope =
         prompt::write_rule(stage).map(|rule| format!("{rule}. Other changes are set aside and fail the stage.\n"));

@@ -1,10 +1,10 @@
-//! The prompts: the model's role and rules, the task of the stage, and the failure that led to it.
+//! The prompts: role and rules of the model, the task of the stage, and the failure that led to it.
 
 use crate::planned;
 use glovebox_plugin_sdk::{Failure, Stage, WriteScope};
 use std::fmt;
 
-/// Maximum number of characters of an earlier failure's reason.
+/// Maximum length of an earlier failure's reason, in characters.
 const FEEDBACK_CHARS_MAX: usize = 2200;
 
 const STAGE: &str = "\
@@ -12,7 +12,7 @@ You are the worker of one stage in an automated pipeline. No person reads your m
 
 ";
 
-/// The same for a subagent.
+/// Role and rules of a subagent.
 const SUBAGENT: &str = "\
 You do a part of the work of one stage in an automated pipeline. The agent of the stage gave you a task, and only it reads your answer: do the
 task with your tools, then answer in text.
@@ -34,16 +34,16 @@ const ENDING: &str = "\
 - The first answer without a tool call ends the stage. End it with a line `OUTCOME: SUCCESS`, or `OUTCOME: FAIL` and the
   reason when the task is not done. Say only what you have seen; claims are checked afterwards.";
 
-/// The same where the answer must match a schema.
+/// The rules about the end of a stage whose answer must match a schema.
 const OBJECT: &str = "\
 - The first answer without a tool call ends the stage. It must be one JSON object that matches the JSON Schema below, without any text
   before or behind it. Only if the task cannot be done, answer with a line `OUTCOME: FAIL` and the reason. Say only what you have
   seen; claims are checked afterwards.";
 
-/// The message after an empty answer.
+/// Message after an empty answer.
 pub(crate) const SILENT: &str = "Your answer was empty. Go on with the task, or end it as the rules say.";
 
-/// Writes the system prompt: the rules, what this stage may do, and the schema of its answer.
+/// Returns the system prompt: the rules, what this stage may do, and the schema of its answer.
 pub(crate) fn system(stage: &Stage, schema: Option<&str>) -> String {
     let mut text = STAGE.to_owned() + RULES + if schema.is_some() { OBJECT } else { ENDING };
     if let Some(rule) = write_rule(stage) {
@@ -68,18 +68,18 @@ pub(crate) fn write_rule(stage: &Stage) -> Option<String> {
     (!scope.is_whole()).then(|| format!("You may write {scope}"))
 }
 
-/// Writes the system prompt of a subagent.
+/// Returns the system prompt of a subagent.
 pub(crate) fn subagent(bounds: &WriteScope) -> String {
     let ending = "- The first answer without a tool call goes to the agent of the stage. Say what you found or did, and what is left to do.";
     format!("{SUBAGENT}{RULES}{ending}\n- You may write {bounds}")
 }
 
-/// Asks again for an answer that matches its schema.
+/// Returns the message that asks again for an answer that matches the schema.
 pub(crate) fn correction(problem: &str) -> String {
     format!("Your answer does not match the JSON Schema: {problem}\nAnswer with the whole JSON object alone.")
 }
 
-/// Writes the user prompt: the preamble, the node's prompt or its label, then the failure that led here.
+/// Returns the user prompt: the preamble, the node's prompt or its label, and the failure that led to this stage.
 pub(crate) fn user(stage: &Stage) -> String {
     let task = stage.prompt().unwrap_or(stage.label());
     let before = stage.extra("preamble").map(|text| format!("{}\n\nYour task:\n", text.trim_end()));

@@ -1,6 +1,7 @@
-//! Tools of other programs. The host starts the programs and lists their tools.
+//! Tools of tool servers. The host starts the servers and lists their tools.
 //!
-//! Their names begin with `mcp__`. A call of one that is not offered goes to the host all the same, which refuses it and keeps a record.
+//! The names of these tools begin with `mcp__`. A call of one that is not offered is passed to the host nevertheless, which refuses
+//! and records it.
 
 use crate::tool_result::ToolResult;
 use crate::truncate;
@@ -10,27 +11,27 @@ use glovebox_plugin_sdk::tools;
 /// Prefix of the names of these tools.
 const PREFIX: &str = "mcp__";
 
-/// The offered tools. They stay the same during an attempt.
+/// The offered tools, which stay the same during an attempt.
 #[derive(Debug, Default)]
 pub(crate) struct ProvidedTools(Vec<ToolDef>);
 
 impl ProvidedTools {
-    /// Asks the host.
+    /// Asks the host for the tools.
     pub(crate) fn find() -> Self {
         Self(tools::available())
     }
 
-    /// Describes them to the model.
+    /// Returns the definitions of the tools for the model.
     pub(crate) fn definitions(&self) -> &[ToolDef] {
         &self.0
     }
 
-    /// Returns true for the name of such a tool, offered or not.
+    /// Returns true if the name is that of a server's tool, offered or not.
     pub(crate) fn has(name: &str) -> bool {
         name.starts_with(PREFIX)
     }
 
-    /// Calls one of them.
+    /// Calls a tool.
     ///
     /// # Errors
     /// A sentence for the model.

@@ -1,29 +1,29 @@
-//! Questions for a plan: what the model is asked once more if no verification stage could run what its last answer has
-//! (decision plan-questions).
+//! Questions about a plan. The model is asked again if no verification stage could run the plan in its last answer (decision
+//! plan-questions).
 //!
-//! The engine says how often, and how long an answer may take. The host holds that time and records what came of it. This file knows no
-//! clock: the same answers lead to the same questions.
+//! The engine decides how often, and how long an answer may take. The host enforces the time limit and records the result. This module
+//! uses no clock: the same answers always lead to the same questions.
 
 use crate::planned::{self, PlanInAnswer};
 use glovebox_plugin_sdk::plan::{AllowedCommands, Plan};
 use glovebox_plugin_sdk::{Stage, Value};
 
-/// The entry with the engine's rules for questions, as JSON.
+/// Entry with the engine's rules for questions, as JSON.
 const QUESTIONS: &str = "verification-questions";
-/// Characters of what is wrong that the model is told.
+/// Maximum length of the problems that a question lists, in characters.
 const PROBLEM_CHARS_MAX: usize = 4000;
 
 /// The questions that the engine allows.
 pub(crate) struct Questions {
-    /// Most questions.
+    /// Maximum number of questions.
     pub(crate) count_max: u64,
-    /// Seconds for an answer to a question for a plan that is missing.
+    /// Time limit in seconds for an answer to a question about a missing plan.
     plan_seconds: u64,
-    /// Seconds for an answer to a question for a better plan.
+    /// Time limit in seconds for an answer to a question for a better plan.
     reconcile_seconds: u64,
     /// True if a plan may have no commands.
     may_be_empty: bool,
-    /// Prefixes of the allowed commands, with commas.
+    /// Prefixes of the allowed commands, separated by commas.
     allowed: String,
 }
 
@@ -31,12 +31,12 @@ pub(crate) struct Questions {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) text: String,
-    /// Most seconds until its answer.
+    /// Time limit of the answer, in seconds.
     pub(crate) seconds: u64,
 }
 
 impl Questions {
-    /// Those of a stage, or `None` if the engine allows none.
+    /// Reads the questions that the engine allows for a stage, or `None` if it allows none.
     pub(crate) fn for_stage(stage: &Stage) -> Option<Self> {
         let told: Value = stage.extra(QUESTIONS)?.parse().ok()?;
         let number = |name: &str| told[name].as_u64().unwrap_or_default();
@@ -49,7 +49,7 @@ impl Questions {
         })
     }
 
-    /// Returns the question about the plan in an answer, or `None` if a verification stage could run that plan.
+    /// Returns the question about the plan in an answer, or `None` if a verification stage could run this plan.
     pub(crate) fn about(&self, found: &PlanInAnswer) -> Option<Question> {
         let problems = match found {
             PlanInAnswer::Nothing => {
@@ -76,7 +76,7 @@ impl Questions {
         )
     }
 
-    /// Everything that is wrong with a plan.
+    /// Returns all problems of a plan.
     fn problems(&self, plan: &Value) -> Vec<String> {
         let plan = match Plan::read(plan, self.may_be_empty) {
             Ok(plan) => plan,

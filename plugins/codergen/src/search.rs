@@ -1,6 +1,6 @@
-//! Finding files by name and lines by regular expression.
+//! Searches for files by name and for lines by regular expression.
 //!
-//! The walk sees what the host lets exist, follows no symbolic link, leaves `.git` out and is bounded.
+//! A search visits only what the host shows, follows no symbolic links, skips `.git`, and is limited.
 
 use crate::files::spelled;
 use crate::path::WorkspacePath;
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Maximum number of files and folders that one walk visits.
+/// Maximum number of files and folders that one search visits.
 const ENTRIES_MAX: usize = 50_000;
 
 /// The arguments of `grep`.
@@ -21,7 +21,7 @@ pub(crate) struct Query<'a> {
     pub(crate) ignore_case: bool,
 }
 
-/// Lists the files below a folder that match a pattern, in path order.
+/// Returns the files below a folder that match a pattern, in the order of their paths.
 pub(crate) fn glob(root: &Path, below: WorkspacePath<'_>, pattern: WorkspacePath<'_>) -> Result<Vec<String>, String> {
     let pattern = Pattern::parse(pattern.0)?;
     let base = prefix(below);
@@ -29,7 +29,7 @@ pub(crate) fn glob(root: &Path, below: WorkspacePath<'_>, pattern: WorkspacePath
     Ok(walk(root, below)?.into_iter().filter(inside).collect())
 }
 
-/// Lists the lines below a folder, or of a file, that match: `path:line: text`. Files that are not text are passed over.
+/// Returns the matching lines of a file, or of all files below a folder, as `path:line: text`. Files that are not text are skipped.
 pub(crate) fn grep(root: &Path, below: WorkspacePath<'_>, query: &Query<'_>) -> Result<Vec<String>, String> {
     let expression = RegexBuilder::new(query.expression).case_insensitive(query.ignore_case).build();
     let expression = expression.map_err(|error| format!("`pattern` is not a regular expression: {error}"))?;
@@ -70,7 +70,7 @@ fn walk(root: &Path, below: WorkspacePath<'_>) -> Result<BTreeSet<String>, Strin
     Ok(files)
 }
 
-/// Returns the text before every path below a folder: empty for the root, else ending in `/`.
+/// Returns the text before every path below a folder: empty for the root, and otherwise with a `/` at the end.
 fn prefix(below: WorkspacePath<'_>) -> String {
     below.names().map(|part| format!("{part}/")).collect()
 }

@@ -1,32 +1,32 @@
-//! Commands of an agent: argv without a shell, unless the node grants one (decision granted-agent-commands).
+//! Commands of an agent. They run without a shell unless the node grants one (decision granted-agent-commands).
 //!
-//! The model gets an error for anything but a plain command line, before it reaches the host. The host decides what may run.
+//! The model gets an error for anything but a plain command line, before the host is asked. The host decides what may run.
 
 use glovebox_plugin_sdk::exec::{self, Command, Exit};
 
-/// Timeout of a command for which the model names none, in milliseconds.
+/// Default timeout of a command, in milliseconds.
 const TIMEOUT_MS_DEFAULT: u64 = 120_000;
-/// Longest timeout that the model can choose, in milliseconds.
+/// Maximum timeout that the model can choose, in milliseconds.
 const TIMEOUT_MS_MAX: u64 = 600_000;
 
 /// The grant of the node's `allowed_commands`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShellGrant {
-    /// Named commands, started directly.
+    /// Named commands, which are started directly.
     Argv,
-    /// Any text for a shell.
+    /// Any shell text.
     Text,
 }
 
 impl ShellGrant {
-    /// Reads `allowed_commands`, or `None` if nothing may run.
+    /// Parses `allowed_commands`. Returns `None` if nothing may run.
     pub(crate) fn parse(allowed_commands: &str) -> Option<Self> {
         let mut entries = allowed_commands.split(',').map(str::trim).filter(|entry| !entry.is_empty()).peekable();
         entries.peek()?;
         Some(if entries.any(|entry| entry == "*") { Self::Text } else { Self::Argv })
     }
 
-    /// Runs a command line and waits for its end.
+    /// Runs a command line and waits until it ends.
     pub(crate) fn run(self, line: CommandLine<'_>, timeout_ms: Option<u64>) -> Result<Exit, String> {
         let command = self.describe(line)?.timeout_ms(timeout_ms.unwrap_or(TIMEOUT_MS_DEFAULT).min(TIMEOUT_MS_MAX));
         command.run().map_err(|error| format!("the command did not run ({}): {}", error.code, error.message))
@@ -40,7 +40,7 @@ impl ShellGrant {
     }
 }
 
-/// Formats the end of a command for the model.
+/// Describes the end of a command for the model.
 pub(crate) fn report(exit: &Exit) -> String {
     let mut text = match exit.code {
         Some(code) if exit.how == "exited" => format!("exit code {code} after {} ms\n", exit.duration_ms),
@@ -55,7 +55,7 @@ pub(crate) fn report(exit: &Exit) -> String {
     text
 }
 
-/// A command as the model writes it: words on one line.
+/// A command as the model wrote it, on one line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CommandLine<'a>(pub(crate) &'a str);
 

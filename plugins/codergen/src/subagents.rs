@@ -1,7 +1,8 @@
-//! Subagents: separate conversations that the agent of a stage begins for a part of its task (coding-agent-loop specification §7).
+//! Subagents: separate conversations that the agent of a stage starts for parts of its task (coding-agent-loop specification §7).
 //!
-//! A subagent has the stage's model, workspace and limits, writes only a part of the stage's write scope, and begins no subagents.
-//! A component has one thread, so a subagent works while its caller waits. Its answer is the result of a tool call.
+//! A subagent has the stage's model, workspace and limits. It may write only a part of the stage's write scope and cannot start
+//! subagents. A component has one thread, so the agent waits while a subagent works. The subagent's answer is the result of a tool
+//! call.
 
 use crate::arguments::{Argument, Arguments};
 use crate::conversation::{ContextUse, Conversation};
@@ -21,7 +22,7 @@ const SEND: &str = "send_input";
 const WAIT: &str = "wait";
 const CLOSE: &str = "close_agent";
 
-/// Name, description, and the JSON Schema of the arguments.
+/// Name, description and JSON Schema of the arguments of each tool.
 const TOOLS: [(&str, &str, &str); 4] = [
     (
         SPAWN,
@@ -47,12 +48,12 @@ const TOOLS: [(&str, &str, &str); 4] = [
 
 /// The subagents of one attempt.
 pub(crate) struct Subagents {
-    /// The write scope of the stage.
+    /// Write scope of the stage.
     stage: WriteScope,
-    /// The project's notes.
+    /// The project's notes for agents.
     notes: String,
     context: ContextUse,
-    /// Number of subagents so far.
+    /// Number of subagents that were started.
     count: usize,
     open: Vec<Subagent>,
 }
@@ -62,12 +63,12 @@ impl Subagents {
         Self { stage, notes, context, count: 0, open: Vec::new() }
     }
 
-    /// Returns true for a call of one of these tools.
+    /// Returns true if the call is for one of these tools.
     pub(crate) fn has(call: &Part) -> bool {
         TOOLS.iter().any(|(name, ..)| call.field("name") == Some(name))
     }
 
-    /// Describes the tools to the model.
+    /// Returns the definitions of the tools for the model.
     pub(crate) fn definitions() -> impl Iterator<Item = ToolDef> {
         TOOLS.iter().map(|(name, description, parameters)| ToolDef {
             name: (*name).to_owned(),
@@ -76,7 +77,7 @@ impl Subagents {
         })
     }
 
-    /// Does what a call asks for.
+    /// Executes a call.
     ///
     /// # Errors
     /// A sentence for the model.
@@ -155,13 +156,13 @@ impl Subagents {
 struct Subagent {
     tool_calls: ToolCalls,
     conversation: Conversation,
-    /// Most turns for one message.
+    /// Maximum number of turns for one message.
     turns_max: usize,
     last: Answer,
 }
 
 impl Subagent {
-    /// Works on a message until an answer calls no tool.
+    /// Works on a message until an answer has no tool call.
     fn work(&mut self, message: Message) -> ToolResult {
         self.conversation.push(message);
         let (mut turns, id) = (0, self.last.id);
@@ -182,7 +183,7 @@ impl Subagent {
         self.last.said()
     }
 
-    /// Makes one turn. Returns the answer if it calls no tool.
+    /// Executes one turn. Returns the answer if it has no tool call.
     fn turn(&mut self) -> Result<Option<String>, String> {
         let response = self.conversation.ask().map_err(|error| format!("{}: {}", error.kind, error.message))?;
         let calls: Vec<Part> = response.message.parts.iter().filter(|part| part.kind == "tool-call").cloned().collect();
@@ -197,7 +198,7 @@ impl Subagent {
     }
 }
 
-/// Returns the text of a last answer. A truncated answer is an error.
+/// Returns the text of a final answer. A truncated answer is an error.
 fn answer(response: &Response) -> Result<String, String> {
     match response.finish.as_str() {
         "length" => Err("its answer was cut off at its length limit".to_owned()),
@@ -218,7 +219,7 @@ impl Answer {
         Self { id, turns: 0, ended: Err("it was not asked".to_owned()) }
     }
 
-    /// Formats it as the result of a call.
+    /// Returns the answer as the result of a tool call.
     fn said(&self) -> ToolResult {
         let Self { id, turns, ended } = self;
         let plural = if *turns == 1 { "" } else { "s" };

@@ -1,9 +1,9 @@
-//! The conversation that a stage continues: the messages of the earlier stages of its thread, as the host recorded them.
+//! The conversation that a stage continues: the recorded messages of the earlier stages of its thread.
 
 use glovebox_plugin_sdk::llm::{Message, Part};
 use glovebox_plugin_sdk::{Stage, Value, log};
 
-/// Reads the messages; none if the stage begins a conversation.
+/// Reads the messages. Empty if the stage begins a new conversation.
 pub(crate) fn earlier(stage: &Stage) -> Vec<Message> {
     let Some(text) = stage.extra("conversation") else { return Vec::new() };
     let read = serde_json::from_str::<Value>(text).ok();

@@ -1,4 +1,4 @@
-//! Executes the tool calls of one answer, in turn, and returns their results for the next question.
+//! Executes the tool calls of an answer one after the other, and returns the results for the next question.
 
 use crate::artifact::Artifact;
 use crate::tool_result::ToolResult;
@@ -12,29 +12,29 @@ type Execute<'a> = &'a mut dyn FnMut(&mut Toolbox, &Part) -> Result<ToolResult, 
 /// Executes the tool calls of one conversation.
 pub(crate) struct ToolCalls {
     toolbox: Toolbox,
-    /// Number of artifacts with whole outputs of tools.
+    /// Number of artifacts that contain whole outputs of tools.
     kept: u32,
-    /// Prefix of their names.
+    /// Prefix of the artifacts' names.
     prefix: String,
 }
 
 impl ToolCalls {
-    /// Those of a stage.
+    /// Creates the executor of a stage's tool calls.
     pub(crate) fn for_stage(toolbox: Toolbox) -> Self {
         Self { toolbox, kept: 0, prefix: String::new() }
     }
 
-    /// Those of a subagent.
+    /// Creates the executor of a subagent's tool calls.
     pub(crate) fn for_subagent(toolbox: Toolbox, id: usize) -> Self {
         Self { toolbox, kept: 0, prefix: format!("agent-{id}-") }
     }
 
-    /// Describes the tools to the model.
+    /// Returns the definitions of the tools for the model.
     pub(crate) fn definitions(&self) -> Vec<ToolDef> {
         self.toolbox.definitions()
     }
 
-    /// Makes the calls of an answer by `execute`; `before` is the conversation up to them.
+    /// Executes the tool calls of an answer with `execute`. `before` is the conversation up to that answer.
     pub(crate) fn results(&mut self, calls: &[Part], before: &[Message], execute: Execute<'_>) -> Message {
         let mut results = Vec::new();
         for call in calls {
@@ -43,7 +43,7 @@ impl ToolCalls {
         Message { role: "tool".to_owned(), parts: results }
     }
 
-    /// Adds the result of a call to those before it, and the picture that it shows.
+    /// Executes a call, and adds the result and its picture to `results`.
     fn add_result(&mut self, call: &Part, before: &[Message], results: &mut Vec<Part>, execute: Execute<'_>) {
         let (name, id) = (call.field("name").unwrap_or_default(), call.field("id").unwrap_or_default());
         control::emit("tool-call-start", &json!({ "name": name, "id": id }));
@@ -73,7 +73,7 @@ impl ToolCalls {
     }
 }
 
-/// Refuses a picture that the conversation has no room for.
+/// Replaces a picture for which the conversation has no room by a refusal.
 fn with_room(said: ToolResult, before: &[Message], results: &[Part]) -> Result<ToolResult, String> {
     if let Some(picture) = &said.picture {
         picture.fits(before.iter().flat_map(|message| &message.parts).chain(results))?;

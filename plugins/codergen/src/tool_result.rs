@@ -2,16 +2,16 @@
 
 use crate::picture::Picture;
 
-/// The answer of a tool to the model.
+/// The result of a tool call, for the model.
 #[derive(Debug)]
 pub(crate) struct ToolResult {
     pub(crate) text: String,
     pub(crate) is_error: bool,
-    /// The host's receipt of a command.
+    /// Id of the host's receipt, if a command ran.
     pub(crate) evidence: Option<String>,
-    /// The whole text, where the model gets only a part of it.
+    /// The whole text, if the model gets only a part of it.
     pub(crate) whole: Option<String>,
-    /// The picture that it shows beside its text.
+    /// A picture that is shown in addition to the text.
     pub(crate) picture: Option<Picture>,
 }
 

@@ -1,7 +1,7 @@
-//! The tools the model is offered, and the one place where a call becomes an action.
+//! The tools that the model is offered, and the execution of a call.
 //!
-//! The table below is the whole offer. `shell` is in it only where the node grants commands, `read_context` only where a value is large,
-//! `apply_patch` only for models that know it. An unknown tool, bad arguments and a failing tool are sentences for the model.
+//! The table below lists all tools. `shell` is offered only if the node grants commands, `read_context` only if a value is large, and
+//! `apply_patch` only to models that know it. An unknown tool, invalid arguments and a failing tool result in sentences for the model.
 
 use crate::arguments::{Argument, Arguments};
 use crate::documents::Maker;
@@ -23,7 +23,7 @@ use std::path::PathBuf;
 struct Tool {
     name: &'static str,
     description: &'static str,
-    /// A JSON Schema.
+    /// JSON Schema of the arguments.
     parameters: &'static str,
     run: fn(&mut Toolbox, &Arguments) -> Result<ToolResult, String>,
 }
@@ -129,21 +129,21 @@ const SHELL: &str = "shell";
 const APPLY_PATCH: &str = "apply_patch";
 const READ_CONTEXT: &str = "read_context";
 
-/// The tools of one attempt and what they remember.
+/// The tools of one attempt and their state.
 #[derive(Debug)]
 pub(crate) struct Toolbox {
     workspace: Workspace,
     shell: Option<ShellGrant>,
     values: LargeValues,
-    /// True if the model knows patches.
+    /// True if the model knows the format of patches.
     has_patches: bool,
-    /// True if the model takes pictures.
+    /// True if the model accepts pictures.
     sees_pictures: bool,
     provided: ProvidedTools,
 }
 
 impl Toolbox {
-    /// Makes the tools a stage has.
+    /// Creates the tools of a stage.
     pub(crate) fn for_stage(stage: &Stage, Maker(maker): Maker<'_>, sees_pictures: bool) -> Self {
         let shell = stage.attribute("allowed_commands").and_then(ShellGrant::parse);
         let (root, served, write_scope) = (PathBuf::from("."), ServedLines::default(), stage.write_scope().clone());
@@ -154,12 +154,12 @@ impl Toolbox {
         Self { workspace, shell, values, has_patches, sees_pictures, provided: ProvidedTools::find() }
     }
 
-    /// Remembers what earlier stages of the conversation were served.
+    /// Records which lines earlier stages of the conversation were shown.
     pub(crate) fn remember(&mut self, earlier: &[Message]) {
         let mut calls = HashMap::new();
         for part in earlier.iter().flat_map(|message| &message.parts) {
             match part.kind.as_str() {
-                // Ids are unique within a stage.
+                // Ids of calls are unique only within a stage.
                 "tool-call" => _ = calls.insert(part.field("id"), part),
                 "tool-result" if part.field("is-error") != Some("true") => {
                     let call = calls.get(&part.field("call-id"));
@@ -173,7 +173,7 @@ impl Toolbox {
         }
     }
 
-    /// The tools of a subagent: of the same workspace, within bounds, and with none of other programs.
+    /// Returns the tools of a subagent. They work in the same workspace within bounds, and do not include tools of servers.
     pub(crate) fn narrowed(&self, bounds: WriteScope, has_commands: bool) -> Self {
         let Workspace { root, write_scope, known_as, .. } = &self.workspace;
         let workspace = Workspace {
@@ -193,18 +193,18 @@ impl Toolbox {
         }
     }
 
-    /// Returns true if the stage runs commands.
+    /// Returns true if the stage may run commands.
     pub(crate) fn has_commands(&self) -> bool {
         self.shell.is_some()
     }
 
-    /// Returns the folder a search is for; the root when none is named.
+    /// Returns the folder in which a search runs, which is the root by default.
     fn folder<'a>(&self, arguments: &'a Arguments) -> Result<WorkspacePath<'a>, String> {
         let named = NamedPath(arguments.optional_text(Argument::Path)?.unwrap_or_default());
         self.workspace.locate(FileUse::List, named)
     }
 
-    /// Describes the tools to the model.
+    /// Returns the definitions of the tools for the model.
     pub(crate) fn definitions(&self) -> Vec<ToolDef> {
         let text = str::to_owned;
         self.offered()
@@ -217,10 +217,10 @@ impl Toolbox {
             .collect()
     }
 
-    /// Does what a call asks for.
+    /// Executes a call.
     ///
     /// # Errors
-    /// A sentence for the model: no such tool, arguments that do not fit, or the tool's own reason.
+    /// A sentence for the model: there is no such tool, the arguments are invalid, or the tool failed.
     pub(crate) fn call(&mut self, call: &Part) -> Result<ToolResult, String> {
         let name = call.field("name").unwrap_or_default();
         if ProvidedTools::has(name) && self.workspace.bounds.is_none() {
@@ -325,7 +325,7 @@ mod tests {
         let earlier = [
             asked("1", "read_file", r#"{"path":"/home/me/proj/a"}"#),
             told(result("1", "  1 | one\n  2 | two")),
-            // An id of one stage comes again in the next.
+            // The next stage uses the same call id again.
             asked("1", "shell", r#"{"command":"cat table"}"#),
             told(result("1", "  3 | three")),
             asked("2", "read_file", r#"{"path":"b"}"#),

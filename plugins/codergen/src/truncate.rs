@@ -1,25 +1,25 @@
-//! Bounds on what a tool says to the model: characters first, then lines, each cut marked with what is missing.
+//! Limits on the output of tools for the model: first on characters, then on lines. Each cut is marked with what is missing.
 
-/// The bound of one tool's output.
+/// Limit on the output of one tool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bound {
     pub(crate) chars_max: usize,
     pub(crate) lines_max: usize,
 }
 
-/// Bounds of the agent loop specification; a file read is bounded by characters alone.
+/// Limit of the coding-agent-loop specification for reading a file, which has no limit on lines.
 pub(crate) const READ: Bound = Bound { chars_max: 50_000, lines_max: usize::MAX };
-/// For commands, whose end matters as much as their beginning.
+/// Limit for commands, whose end matters as much as their beginning.
 pub(crate) const SHELL: Bound = Bound { chars_max: 30_000, lines_max: 256 };
-/// For matching lines.
+/// Limit for matching lines.
 pub(crate) const GREP: Bound = Bound { chars_max: 20_000, lines_max: 200 };
-/// For what a subagent answers.
+/// Limit for answers of subagents.
 pub(crate) const AGENT: Bound = Bound { chars_max: 20_000, lines_max: usize::MAX };
-/// For lists of files.
+/// Limit for lists of files.
 pub(crate) const GLOB: Bound = Bound { chars_max: 20_000, lines_max: 500 };
 
 impl Bound {
-    /// Keeps the beginning and the end.
+    /// Keeps the beginning and the end of a text.
     pub(crate) fn keep_ends(self, text: &str) -> String {
         let chars = text.chars().count();
         let text = if chars > self.chars_max {
@@ -41,7 +41,7 @@ impl Bound {
         kept.collect::<Vec<_>>().join("\n")
     }
 
-    /// Keeps the beginning, in whole lines.
+    /// Keeps the first lines, as many as fit.
     pub(crate) fn keep_head(self, lines: &[String]) -> String {
         let (mut chars, mut kept) = (0, 0);
         for line in lines.iter().take(self.lines_max) {

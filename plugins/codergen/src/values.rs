@@ -1,28 +1,28 @@
-//! Large values of the pipeline's context. The prompt has only their beginnings; a tool reads them part by part.
+//! Large values of the pipeline's context. The prompt contains only their beginnings, and a tool reads them in parts.
 
 use glovebox_plugin_sdk::{Stage, Value};
 
-/// Bytes of JSON from which on the preamble has only the beginning of a value, as the host has it.
+/// Length of a value's JSON, in bytes, above which the preamble contains only its beginning. The host uses the same number.
 const LARGE_BYTES_MIN: usize = 60 * 1024;
-/// The key of the results of branches. A whole answer has a key below it if a prompt may have only its beginning.
+/// Context key of the results of branches. If a prompt contains only the beginning of an answer, the whole answer has a key below this one.
 const RESULTS: &str = "parallel.results";
-/// Bytes of the results from which on a prompt may have only the beginnings of their texts.
+/// Length of the results, in bytes, above which a prompt may contain only the beginnings of their texts.
 const RESULTS_BYTES_MIN: usize = 1024;
-/// Characters of one answer where the model names no number.
+/// Number of characters that one read returns by default.
 const CHARS_DEFAULT: usize = 10_000;
-/// Maximum number of characters of one answer.
+/// Maximum number of characters that one read returns.
 const CHARS_MAX: usize = 50_000;
 
-/// Keys and texts: of a JSON string the string, else the JSON.
+/// Keys and texts of the values. For a JSON string the text is the string itself, and otherwise its JSON.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LargeValues(Vec<(String, String)>);
 
-/// A part of a value in characters.
+/// A part of a value, in characters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
-    /// The first one, from 0.
+    /// Index of the first character.
     pub(crate) offset: usize,
-    /// Number of characters; a default if the model names none.
+    /// Number of characters; `None` for the default.
     pub(crate) limit: Option<usize>,
 }
 
@@ -49,10 +49,10 @@ impl LargeValues {
         self.0.is_empty()
     }
 
-    /// Reads a part of a value, headed by its position and the length of the whole.
+    /// Reads a part of a value. The text begins with its position and the total length.
     ///
     /// # Errors
-    /// A sentence for the model: no such value.
+    /// A sentence for the model, if there is no such value.
     pub(crate) fn read(&self, Key(key): Key<'_>, part: Part) -> Result<String, String> {
         let Some((_, text)) = self.0.iter().find(|(known, _)| known == key) else {
             let keys: Vec<_> = self.0.iter().map(|(known, _)| format!("`{known}`")).collect();

@@ -1,7 +1,7 @@
-//! The `diff-limits` verifier: bounds how much stages changed, with `max_files`, `max_lines` and `max_binaries`.
+//! The `diff-limits` verifier: limits how much stages have changed, with `max_files`, `max_lines` and `max_binaries`.
 //!
-//! It imports nothing but types. What was changed is in the host's list, made from the journal, so no stage can have written it. What it
-//! cannot decide is a failure: no list, a file whose lines were not counted, more files than are listed.
+//! It imports only types. The host computes the list of changes from the journal, so no stage can have written it. Anything that the
+//! verifier cannot decide is a failure: a missing list, a file whose lines were not counted, or a list that is not complete.
 #![forbid(unsafe_code)]
 
 mod limits;
@@ -9,9 +9,9 @@ mod limits;
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, export};
 use limits::{ChangeList, Limits, Totals};
 
-/// The entry of the stage's input with the host's list.
+/// Entry of the stage's input with the host's list.
 const ENTRY: &str = "changes";
-/// Maximum number of files that a reason names.
+/// Maximum number of files that a failure reason names.
 const NAMED_MAX: usize = 5;
 
 struct DiffLimits;

@@ -1,4 +1,4 @@
-//! The bounds of a node, the files that they count, and the host's list that they are compared with.
+//! The limits of a node, the files that count, and the host's list of changed files.
 
 use crate::NAMED_MAX;
 use glovebox_plugin_sdk::Stage;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 /// The host's list of changed files.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ChangeList {
-    /// Number of changed files, also of those that are not listed.
+    /// Number of changed files, including those that are not listed.
     total: u64,
     files: Vec<ChangedFile>,
 }
@@ -24,25 +24,25 @@ struct ChangedFile {
     uncounted: Option<String>,
 }
 
-/// The bounds of a node.
+/// The limits of a node.
 pub(crate) struct Limits {
     files: Option<u64>,
     lines: Option<u64>,
     binaries: Option<u64>,
-    /// None for every file.
+    /// Paths of files that count; `None` for every file.
     paths: Option<Vec<Place>>,
     ignore: Vec<Place>,
 }
 
-/// Files that count, or that do not.
+/// A folder or file that counts or does not count.
 enum Place {
     File(String),
-    /// With its final slash.
+    /// A folder, with its final slash.
     Folder(String),
     Pattern(Pattern),
 }
 
-/// The sums over the files of a list that count.
+/// Sums over the listed files that count.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) files: u64,
@@ -52,7 +52,7 @@ pub(crate) struct Totals {
 }
 
 impl Limits {
-    /// Reads the attributes of a node.
+    /// Reads the limits from the attributes of a node.
     pub(crate) fn from_stage(stage: &Stage) -> Result<Self, String> {
         let written = |name| stage.attribute(name).map(str::trim).filter(|text: &&str| !text.is_empty());
         let bound = |name| match written(name) {
@@ -74,12 +74,12 @@ impl Limits {
         if paths.as_ref().is_some_and(Vec::is_empty) {
             return Err("`paths` counts no file, expected files, folders or patterns".to_owned());
         }
-        // Lines of a binary file count 0, so a bound of lines alone would not hold what a stage can hide in one.
+        // A binary file counts as 0 lines, so a limit on lines alone would not limit what a stage can put into one.
         let binaries = binaries.or(lines.map(|_| 0));
         Ok(Self { files, lines, binaries, paths, ignore: places("ignore")? })
     }
 
-    /// Compares a list with the bounds.
+    /// Compares a list with the limits.
     pub(crate) fn check(&self, list: &ChangeList) -> Result<Totals, Vec<String>> {
         if list.total != list.files.len() as u64 {
             return Err(vec![format!("{} files changed, over the {} that are listed", list.total, list.files.len())]);
@@ -147,7 +147,7 @@ impl Place {
     }
 }
 
-/// Returns the first of some files.
+/// Returns the names of the first files.
 fn named(files: &[&ChangedFile]) -> String {
     let one = |file: &&ChangedFile| match file {
         ChangedFile { path, uncounted: Some(_), .. } => format!("`{path}` (not counted)"),

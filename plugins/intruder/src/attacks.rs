@@ -1,4 +1,4 @@
-//! The attacks: file operations by names that should not lead anywhere, and everything else a component may ask for.
+//! The attacks: file operations on paths that must not lead anywhere, and all other requests that a component can make.
 
 use glovebox_plugin_sdk::{artifact, exec, files, llm};
 use std::fmt::Debug;
@@ -6,7 +6,7 @@ use std::fs::{self, FileTimes, OpenOptions};
 use std::io::{Read, Write};
 use std::time::{Duration, SystemTime};
 
-/// Maximum number of bytes that are tried to be written, and most entries.
+/// Number of bytes and of entries that an attack tries to write.
 const BOMB_BYTES: usize = 8 << 20;
 const BOMB_ENTRIES: usize = 2_000;
 
@@ -25,7 +25,7 @@ impl AttackResult {
         }
     }
 
-    /// Worked when there is anything, which is what was brought back.
+    /// Returns a successful attack if anything was found, with what was found.
     fn found(things: Vec<String>) -> Self {
         let answer = format!("{} found", things.len());
         Self { worked: !things.is_empty(), answer, loot: things.join("\n") }
@@ -37,7 +37,7 @@ impl AttackResult {
     }
 }
 
-/// One attack: what to do, and the one or two paths to do it to.
+/// One attack: an operation and its one or two paths.
 pub(crate) struct Attack<'a> {
     pub(crate) operation: &'a str,
     pub(crate) path: &'a str,
@@ -45,7 +45,7 @@ pub(crate) struct Attack<'a> {
 }
 
 impl Attack<'_> {
-    /// Tries it.
+    /// Executes the attack.
     pub(crate) fn attempt(&self) -> AttackResult {
         match self.operation.strip_prefix("files-") {
             Some("read") => AttackResult::read(files::read(self.path)),

@@ -1,6 +1,7 @@
-//! A hostile component: tries one attack per call. The node's attributes name it, the notes have its result.
+//! A hostile component that tries one attack in each call. The node's attributes name the attack, and the notes contain its result.
 //!
-//! `glovebox doctor --attack` runs it against the real host. It reports what it saw from inside; the witnesses outside decide.
+//! `glovebox doctor --attack` runs it against the real host. The component reports what it saw, but only the witnesses outside decide
+//! whether the attack was blocked.
 #![forbid(unsafe_code)]
 
 mod attacks;

@@ -1,16 +1,17 @@
 //! The `json-schema` verifier: checks a JSON file of the workspace against a schema.
 //!
-//! The schema is the author's: the host passes the one of the pipeline with the node, and one of the hold-outs is read from their sealed
-//! folder. It imports no model and no commands. What it cannot decide is a failure: a file that is too large, too deep or not JSON.
+//! The schema comes from the pipeline's author: the host passes it with the node, or the verifier reads it from the sealed folder of
+//! the hold-outs. The verifier imports neither a model nor commands. Anything that it cannot decide is a failure: a file that is too
+//! large, is nested too deeply, or is not JSON.
 #![forbid(unsafe_code)]
 
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, export, files};
 use glovebox_schema::{SCHEMA_BYTES_MAX, Schema, Violation};
 use serde_json::Value;
 
-/// Longest file that is checked.
+/// Maximum length of a checked file, in bytes.
 const FILE_BYTES_MAX: usize = 4 << 20;
-/// Maximum length of a reason, in characters: a message may quote a whole `enum` of the schema.
+/// Maximum length of a reason, in characters. A message may quote a whole `enum` of the schema.
 const REASON_CHARS_MAX: usize = 2000;
 
 struct JsonSchema;
@@ -34,7 +35,7 @@ export!(
     )
 );
 
-/// The code of a failure, and its reason.
+/// Code and reason of a failure.
 type Failure = (String, String);
 
 fn judge(stage: &Stage) -> Result<Outcome, Failure> {

@@ -1,7 +1,7 @@
 //! The `junit` verifier: reads a test report in JUnit XML, and passes if enough tests ran and none of them failed.
 //!
-//! A report alone proves nothing: any stage before may have written it. With `command` the node runs the tests itself, the host makes a
-//! receipt, and a report that was there before the command does not count.
+//! A report alone proves nothing, because any earlier stage may have written it. With `command`, the node runs the tests itself, the
+//! host records a receipt, and a report from before the command does not count.
 #![forbid(unsafe_code)]
 #![expect(clippy::result_large_err, reason = "a stage makes one outcome and ends")]
 
@@ -11,7 +11,7 @@ use glovebox_plugin_sdk::exec::{self, Exit};
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, artifact, export, files, log};
 use report::Report;
 
-/// Longest report that is read.
+/// Maximum length of a report that is read, in bytes.
 const REPORT_BYTES_MAX: usize = 16 << 20;
 
 struct Junit;
@@ -57,7 +57,7 @@ impl<'a> Check<'a> {
         Ok(Self { report, tests_min, command: text("command") })
     }
 
-    /// Returns the verdict; a failure on either side.
+    /// Returns the verdict, or an error outcome if the check could not be made.
     fn run(&self, stage: &Stage) -> Result<Outcome, Outcome> {
         let Some(command) = self.command else { return self.judge(&self.read()?) };
         let before = files::read_text(self.report, REPORT_BYTES_MAX);
@@ -108,7 +108,7 @@ impl<'a> Check<'a> {
     }
 }
 
-/// Keeps what the command printed; a stage does not fail if its record is cut short.
+/// Stores the output of the command. If it is refused, the stage does not fail.
 fn keep(stage: &Stage, exit: &Exit) {
     let code = exit.code.map_or_else(|| format!("exit_code={}", exit.how), |code| format!("exit_code={code}"));
     let text = format!("{code}\nstdout:\n{}\nstderr:\n{}\n", exit.stdout.text(), exit.stderr.text());

@@ -1,30 +1,30 @@
 //! A JUnit XML report: how many tests ran, and which of them failed.
 //!
-//! A pull parser over bounded text. A document type is refused, so no entity is ever defined and none is expanded; deep nesting and
-//! broken XML are refused. Counts are those of the `testcase` elements: the totals that a report states of itself are not read.
+//! A pull parser reads a text of bounded length. Document types are refused, so that no entity is defined or expanded. Deep nesting
+//! and malformed XML are refused too. Only `testcase` elements are counted. The totals that a report states are ignored.
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
-/// Deepest nesting of elements.
+/// Maximum nesting depth of elements.
 const DEPTH_MAX: usize = 64;
-/// Maximum number of failed tests that are kept by name.
+/// Maximum number of failed tests whose names are kept.
 const NAMED_MAX: usize = 10;
-/// Maximum length of a name of a test, in characters.
+/// Maximum length of a test's name, in characters.
 const NAME_CHARS_MAX: usize = 200;
 
-/// The sums of a report.
+/// Counts of a report.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {
-    /// Tests that ran: neither skipped nor disabled.
+    /// Number of tests that ran: neither skipped nor disabled.
     pub(crate) ran: u64,
     pub(crate) skipped: u64,
     pub(crate) failed: u64,
-    /// The names of the first failed tests.
+    /// Names of the first failed tests.
     pub(crate) named: Vec<String>,
 }
 
-/// A test whose element is open.
+/// A test whose element is not closed yet.
 #[derive(Default)]
 struct Case {
     name: String,
@@ -34,7 +34,7 @@ struct Case {
 }
 
 impl Report {
-    /// Reads a report, or says what is wrong with it.
+    /// Parses a report, or returns a description of the problem.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut reader = Reader::from_str(text);
         let (mut report, mut case, mut depth) = (Report::default(), None, 0);
@@ -74,14 +74,14 @@ impl Report {
             (b"testcase", None) => *case = Some(Case { name: name(element)?, depth, ..Case::default() }),
             (b"failure" | b"error", Some(case)) => case.has_failed = true,
             (b"skipped" | b"disabled", Some(case)) => case.is_skipped = true,
-            // The set-up of a whole suite failed.
+            // The set-up of a whole test suite failed.
             (b"failure" | b"error", None) => self.fail("a test suite".to_owned()),
             _ => {}
         }
         Ok(())
     }
 
-    /// Counts the test whose element ends at this depth. A failed test is never a skipped one.
+    /// Counts the test whose element ends at this depth. A failed test never counts as skipped.
     fn close(&mut self, case: &mut Option<Case>, depth: usize) {
         let Some(case) = case.take_if(|case| case.depth == depth) else { return };
         match case {
@@ -102,7 +102,7 @@ impl Report {
     }
 }
 
-/// Checks the first element, and that there is no second one beside it.
+/// Checks the first element, and that there is only one root element.
 fn begin(element: &BytesStart<'_>, has_root: &mut bool, depth: usize) -> Result<(), String> {
     if depth > 1 {
         return Ok(());
@@ -114,7 +114,7 @@ fn begin(element: &BytesStart<'_>, has_root: &mut bool, depth: usize) -> Result<
     Ok(())
 }
 
-/// Returns the name of a test with that of its class, as one bounded line.
+/// Returns the names of a test and its class as one line of limited length.
 fn name(element: &BytesStart<'_>) -> Result<String, String> {
     let (mut class, mut name) = (String::new(), String::new());
     for attribute in element.attributes() {
@@ -124,7 +124,7 @@ fn name(element: &BytesStart<'_>) -> Result<String, String> {
             b"name" => &mut name,
             _ => continue,
         };
-        // A name with an entity that XML does not define stays as it is written.
+        // A name with an entity that XML does not define is kept as written.
         let written = || String::from_utf8_lossy(&attribute.value).into_owned();
         *place = quick_xml::escape::unescape(&String::from_utf8_lossy(&attribute.value))
             .map_or_else(|_| written(), std::borrow::Cow::into_owned);

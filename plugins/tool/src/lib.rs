@@ -1,13 +1,13 @@
-//! The `tool` handler (spec §4.10): runs the node's `tool_command` and says how it exited.
+//! The `tool` handler (spec §4.10): runs the node's `tool_command` and reports how it exited.
 //!
-//! It knows no sandbox and keeps no scope: the host runs the command, under guard, and hands back a receipt. The claim that
-//! the command passed cites that receipt, so the verdict does not rest on this component's word.
+//! It knows no sandbox and no scope: the host runs the command in a jail and returns a receipt. The claim that the command passed
+//! refers to that receipt, so the verdict does not depend on this component.
 #![forbid(unsafe_code)]
 
 use glovebox_plugin_sdk::exec::{self, Exit};
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, artifact, export, log};
 
-/// Maximum number of bytes of the output in the pipeline's context.
+/// Maximum length of the output in the pipeline's context, in bytes.
 const CONTEXT_BYTES_MAX: usize = 10 * 1024;
 
 struct Tool;
@@ -49,7 +49,7 @@ struct CommandEnd<'a> {
 }
 
 impl CommandEnd<'_> {
-    /// Makes the stage's outcome; everything but exit code 0 is a failure.
+    /// Returns the outcome of the stage. Everything except exit code 0 is a failure.
     fn outcome(&self) -> Outcome {
         let Self { command, exit } = self;
         match (exit.how.as_str(), exit.code) {
@@ -66,7 +66,7 @@ impl CommandEnd<'_> {
         }
     }
 
-    /// Keeps what the command printed; a stage does not fail if its record is cut short.
+    /// Stores the output of the command. If it is refused, the stage does not fail.
     fn keep(&self) {
         let exit = &self.exit;
         let code = exit.code.map_or_else(|| format!("{}\n", exit.how), |code| format!("{code}\n"));
@@ -81,7 +81,7 @@ impl CommandEnd<'_> {
         }
     }
 
-    /// Returns the beginning of what the command printed, cut at a character's border.
+    /// Returns the beginning of the output, cut between two characters.
     fn output_head(&self) -> String {
         let mut text = self.exit.stdout.text();
         text.truncate(text.floor_char_boundary(CONTEXT_BYTES_MAX));

@@ -1,39 +1,39 @@
-//! One assertion about the tree, and the tree as far as assertions asked for it.
+//! Assertions about the tree, and the part of the tree that they have asked for.
 //!
-//! An assertion that cannot be decided is not met. The tree is walked at most once, and only for a pattern.
+//! An assertion that cannot be decided is not met. The tree is searched at most once, and only if there is a pattern.
 
 use glovebox_plugin_sdk::pattern::Pattern;
 use glovebox_plugin_sdk::{Stage, files};
 use regex_lite::Regex;
 
-/// Longest file that `matches` reads.
+/// Maximum length of a file that `matches` reads, in bytes.
 pub(crate) const FILE_BYTES_MAX: usize = 4 << 20;
-/// Maximum number of files and folders of a tree in which a pattern is looked for.
+/// Maximum number of files and folders that are searched for a pattern.
 const ENTRIES_MAX: usize = 50_000;
 
-/// A statement about the tree.
+/// An assertion about the tree.
 pub(crate) enum Assertion {
     Exists(Place),
     Absent(Place),
     Matches { path: String, expression: Regex },
 }
 
-/// The place that a statement is about. A path with a final slash is a folder.
+/// The path or pattern of an assertion. A path with a final slash is a folder.
 pub(crate) enum Place {
     Path(String),
     Pattern(String, Pattern),
 }
 
-/// The paths of the tree, found when first needed; folders end with a slash.
+/// The paths of the tree, which are searched for when they are first needed. Folders end with a slash.
 #[derive(Default)]
 pub(crate) struct Tree {
     walked: Option<Result<Vec<String>, String>>,
 }
 
 impl Assertion {
-    /// Reads the attributes of a node.
+    /// Reads all assertions from the attributes of a node.
     pub(crate) fn all_of(stage: &Stage) -> Result<Vec<Assertion>, String> {
-        // A comma within braces is one of a pattern: `{a,b}.key`.
+        // A comma within braces is part of a pattern: `{a,b}.key`.
         let texts = |name| {
             let mut depth = 0_usize;
             let is_border = move |character: char| {
@@ -66,7 +66,7 @@ impl Assertion {
         Ok(all)
     }
 
-    /// Says what is wrong, if the assertion is not met.
+    /// Returns a description of the problem if the assertion is not met.
     pub(crate) fn check(&self, tree: &mut Tree) -> Result<(), String> {
         match self {
             Self::Exists(Place::Path(path)) => match kind(path)? {
@@ -96,7 +96,7 @@ impl Assertion {
 }
 
 impl Place {
-    /// Refuses a pattern that can match nothing: `absent` would hold for it whatever is there.
+    /// Refuses a pattern that cannot match anything, since `absent` would always be met.
     fn parse(text: &str) -> Result<Self, String> {
         let count = |sign: char| text.matches(sign).count();
         let classes = text.split('[').skip(1).filter_map(|rest| rest.split(']').next());
@@ -112,18 +112,18 @@ impl Place {
     }
 }
 
-/// Returns the node at a path, or `None` if nothing is there. A path that the host refuses is an error, never an absent file.
+/// Returns the kind of the node at a path, or `None` if there is none. A path that the host refuses is an error and never an absent file.
 fn kind(path: &str) -> Result<Option<String>, String> {
     match files::stat(path.trim_end_matches('/')) {
         Ok(node) => Ok(Some(node.kind)),
-        // A parent that is a file has nothing below it.
+        // A path below a file does not exist.
         Err(error) if matches!(error.code.as_str(), "not-found" | "not-a-directory") => Ok(None),
         Err(error) => Err(error.message),
     }
 }
 
 impl Tree {
-    /// Returns the first path that a pattern matches, in the order of the walk.
+    /// Returns the first path that matches a pattern, in the order of the search.
     fn first(&mut self, pattern: &Pattern) -> Result<Option<&str>, String> {
         let paths = self.walked.get_or_insert_with(walk).as_ref().map_err(|reason| reason.to_owned())?;
         let matched = paths.iter().find(|path| pattern.matches(path.trim_end_matches('/')));

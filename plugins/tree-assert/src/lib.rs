@@ -1,7 +1,7 @@
 //! The `tree-assert` verifier: checks which files exist and what they contain, with `exists`, `absent` and `matches`.
 //!
-//! It imports no model and no commands, and the host lets a verifier write nothing. What it cannot decide is a failure: a tree that is
-//! too large, a file that is not text. A symbolic link is neither a file nor a folder.
+//! It imports neither a model nor commands, and the host does not let a verifier write. Anything that it cannot decide is a failure: a
+//! tree that is too large, or a file that is not text. A symbolic link is neither a file nor a folder.
 #![forbid(unsafe_code)]
 
 mod assertion;
@@ -9,7 +9,7 @@ mod assertion;
 use assertion::{Assertion, Tree};
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, export};
 
-/// Maximum number of failures that a reason names.
+/// Maximum number of failures that a reason lists.
 const NAMED_MAX: usize = 10;
 
 struct TreeAssert;

@@ -5,12 +5,12 @@ use crate::settings::{Phase, Settings};
 use glovebox_plugin_sdk::exec;
 use glovebox_plugin_sdk::plan::Problem;
 
-/// The origin of a command.
+/// Where a command comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// The plan, or the planner, which completes it: an explicit command.
+    /// The plan, or the phase `planner` that completes it. Reported as explicit.
     Plan,
-    /// The worker: an automatic command.
+    /// The phase `worker`. Reported as automatic.
     Worker,
 }
 
@@ -26,48 +26,48 @@ impl Source {
 /// One command of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Command {
-    /// As it is written.
+    /// The command as written.
     pub(crate) line: String,
-    /// As it starts; empty where only a shell could run it.
+    /// Program and arguments; empty if only a shell could run the command.
     pub(crate) words: Vec<String>,
     pub(crate) source: Source,
-    /// True if the operator's contract has this command.
+    /// True if the command is in the verify contract.
     pub(crate) is_operators: bool,
-    /// True if it stands in for commands that were dropped.
+    /// True if the command is a substitute for commands that were dropped.
     pub(crate) stands_in: bool,
 }
 
 impl Command {
-    /// Creates a command of the plan; without words if only a shell could run it.
+    /// Creates a command of the plan. `words` is empty if only a shell could run it.
     pub(crate) fn planned(line: &str, words: Vec<String>) -> Self {
         Self { line: line.trim().to_owned(), words, source: Source::Plan, is_operators: false, stands_in: false }
     }
 
-    /// Creates a command of the operator, whose form the host has checked.
+    /// Creates a command of the operator. The host has checked its form.
     fn added(line: &str, source: Source) -> Self {
         Self { source, ..Self::planned(line, exec::words(line).unwrap_or_default()) }
     }
 
-    /// Returns the reason why it cannot start at all.
+    /// Returns why the command cannot be started, or `None` if it can.
     pub(crate) fn fault(&self) -> Option<Code> {
         self.words.is_empty().then_some(Code::UnsupportedFormat)
     }
 }
 
-/// The commands in order, and those that a bound left out.
+/// The commands in order, and those that were left out because of a limit.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Commands {
     pub(crate) list: Vec<Command>,
     pub(crate) left_out: Vec<String>,
-    /// Commands of the contract that are left out because the plan's commands reach `max_commands`.
+    /// Commands of the verify contract that were left out because the plan's commands reach `max_commands`.
     pub(crate) crowded_out: Vec<String>,
 }
 
 impl Commands {
-    /// Completes the plan's commands. Without settings they stay as they are.
+    /// Adds the commands of the settings to those of the plan. Without settings, the plan's commands are not changed.
     ///
     /// # Errors
-    /// There is nothing to run, or a command of the plan is not for the stage's role.
+    /// There is no command to run, or a command of the plan is not allowed for the stage's role.
     pub(crate) fn complete(
         planned: Vec<Command>,
         settings: Option<&Settings>,
@@ -86,7 +86,7 @@ impl Commands {
             commands.add(&settings.planner, Source::Plan, allows);
         }
         commands.add(&settings.worker, Source::Worker, allows);
-        // A command for which one phase has no room may be in the other one.
+        // A command for which one phase has no room may have been added by the other phase.
         let lines = commands.lines();
         commands.left_out.retain(|line| !lines.contains(line));
         let asked: Vec<_> = settings.contract().map(|line| exec::words(line).unwrap_or_default()).collect();
@@ -107,7 +107,7 @@ impl Commands {
         }
     }
 
-    /// Adds the commands of the contract, else those of the project's kind if there is no other command.
+    /// Adds the commands of the verify contract. If the list is still empty, adds the fallback commands for the kind of project.
     fn add(&mut self, phase: &Phase, source: Source, allows: impl Fn(&&String) -> bool) {
         let mut room = phase.commands_max;
         self.add_all(&phase.contract, source, &mut room, &allows);
@@ -133,7 +133,7 @@ impl Commands {
         }
     }
 
-    /// Adds the fallback commands, for a list whose commands were all dropped. Returns false if no fallback is left.
+    /// Adds the fallback commands that were not tried yet, after all commands were dropped. Returns false if the list is still empty.
     pub(crate) fn fall_back(&mut self, settings: &Settings, tried: &[String]) -> bool {
         let untried = settings.worker.fallback.iter().filter(|line| !tried.contains(line));
         let stand_in = |line: &String| Command { stands_in: true, ..Command::added(line, Source::Worker) };
@@ -147,15 +147,15 @@ impl Commands {
     }
 }
 
-/// The role of stages that change documents alone (decision verify-contract).
+/// Role of stages that change only documents (decision verify-contract).
 const DOCS_ROLE: &str = "docser";
 /// Programs that check documents.
 const DOCS_PROGRAMS: [&str; 8] =
     ["markdownlint", "markdownlint-cli2", "mdl", "vale", "prettier", "cspell", "codespell", "lychee"];
-/// Names of scripts and targets that check; also as the first part of a name such as `lint:docs`.
+/// Names of scripts and targets that check. They also count as the first part of a name such as `lint:docs`.
 const CHECKS: [&str; 6] = ["check", "docs", "format", "lint", "spell", "typecheck"];
 
-/// Returns true for a command that checks and builds nothing: `pnpm run check`, `make lint`, `cargo doc`.
+/// Returns true if a command only checks documents or code: `pnpm run check`, `make lint`, `cargo doc`.
 fn is_of_docs(words: &[String]) -> bool {
     let mut words = words.iter().map(String::as_str);
     let (program, mut first) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -165,7 +165,7 @@ fn is_of_docs(words: &[String]) -> bool {
     let is_check = |name: &str| CHECKS.contains(&name.split([':', '-']).next().unwrap_or_default());
     match program {
         "npm" | "pnpm" | "yarn" | "bun" => is_check(first),
-        // Each further word is a target too.
+        // All further words are targets too.
         "make" | "just" => is_check(first) && words.all(is_check),
         "cargo" => matches!(first, "check" | "doc" | "fmt"),
         other => DOCS_PROGRAMS.contains(&other),

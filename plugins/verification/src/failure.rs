@@ -1,15 +1,15 @@
 //! Causes of failed verification commands, with the codes of openTiger (decision failure-codes).
 //!
-//! A cause that would drop a command needs the project's files and the exit code to say so. What a command prints is the word of the code
-//! under test, and never enough.
+//! For a cause that would drop a command, both the project's files and the exit code must be evidence. The output of a command is not
+//! enough, because it comes from the code under test.
 
 use crate::project::{Lack, Project, Script, Target};
 use glovebox_plugin_sdk::plan::UNSUPPORTED_FORMAT;
 
-/// The cause of a failure.
+/// Cause of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
-    /// It ran and did not end with 0.
+    /// The command ran and did not exit with 0.
     Failed,
     /// `package.json` has no such script.
     MissingScript,
@@ -17,9 +17,9 @@ pub(crate) enum Code {
     MissingMakeTarget,
     /// There are no tests to run.
     NoTestFiles,
-    /// Only a shell could run it.
+    /// Only a shell could run the command.
     UnsupportedFormat,
-    /// It looks for a file that an earlier command removed.
+    /// The command needs a file that an earlier command removed.
     SequenceIssue,
 }
 
@@ -35,24 +35,24 @@ impl Code {
         }
     }
 
-    /// Returns true if the command could not have passed, whatever the code under test does.
+    /// Returns true if the command could not have passed, whatever the code under test is.
     pub(crate) fn is_invalid(self) -> bool {
         !matches!(self, Self::Failed | Self::SequenceIssue)
     }
 }
 
-/// A command that ended.
+/// A command that has exited.
 #[derive(Debug)]
 pub(crate) struct CommandEnd<'a> {
     pub(crate) words: &'a [String],
     pub(crate) code: i32,
     pub(crate) stdout: &'a str,
     pub(crate) stderr: &'a str,
-    /// True if the operator's contract asks for it.
+    /// True if the command is in the verify contract.
     pub(crate) is_operators: bool,
 }
 
-/// The cause of a failure, and what the run removed if that is the cause.
+/// The cause of a failure, and what the run removed if that is the reason.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Cause {
     pub(crate) code: Code,
@@ -69,7 +69,8 @@ impl Cause {
     }
 }
 
-/// Returns the cause of a failure, in a project as it was before the first command. What the run removed leaves the failure what it is.
+/// Returns the cause of a failure, based on the project before the first command. If the run removed what the command needs, the cause
+/// is an ordinary failure.
 pub(crate) fn cause(ended: &CommandEnd<'_>, project: &Project) -> Cause {
     let script = || {
         let Script(name) = script_of(ended)?;
@@ -87,7 +88,7 @@ pub(crate) fn cause(ended: &CommandEnd<'_>, project: &Project) -> Cause {
     script().or_else(target).or_else(tests).unwrap_or(Cause { code: Code::Failed, removed: None })
 }
 
-/// Returns the reason why a command that exited with 0 did nothing: its script or all its tests were removed, or never existed.
+/// Returns why a command that exited with 0 did nothing: its script is missing, or the run removed all tests. `None` if it did something.
 pub(crate) fn vacuous(ended: &CommandEnd<'_>, ran_no_test: bool, project: &Project) -> Option<Cause> {
     let script = || {
         let Script(name) = if_present(ended.words)?;
@@ -98,7 +99,7 @@ pub(crate) fn vacuous(ended: &CommandEnd<'_>, ran_no_test: bool, project: &Proje
     script().or_else(|| is_removed.then(|| Cause { code: Code::Failed, removed: Some("all test files".to_owned()) }))
 }
 
-/// Returns the script of `npm run lint --if-present`, which ends with 0 without it.
+/// Returns the script of a command such as `npm run lint --if-present`, which exits with 0 if the script is missing.
 fn if_present(words: &[String]) -> Option<Script<'_>> {
     let words: Vec<&str> = words.iter().map(String::as_str).take_while(|word| *word != "--").collect();
     let [program, rest @ ..] = words.as_slice() else { return None };
@@ -111,10 +112,11 @@ fn if_present(words: &[String]) -> Option<Script<'_>> {
     (matches!(*program, "npm" | "pnpm") && options == ["--if-present"]).then_some(Script(script))
 }
 
-/// Scripts that npm runs although the project does not define them.
+/// Scripts that npm runs even if the project does not define them.
 const DEFAULT_SCRIPTS: [&str; 4] = ["env", "install", "restart", "start"];
 
-/// Returns the script that cannot have run if the project lacks it. An option may choose another folder, so it leaves the question open.
+/// Returns the script without which the command cannot run. `None` if that is not certain, such as with an option that may choose
+/// another folder.
 fn script_of<'a>(ended: &CommandEnd<'a>) -> Option<Script<'a>> {
     let words: Vec<&str> = ended.words.iter().map(String::as_str).collect();
     let (manager, script, rest) = match words.as_slice() {
@@ -126,15 +128,15 @@ fn script_of<'a>(ended: &CommandEnd<'a>) -> Option<Script<'a>> {
     };
     let mut options = rest.iter().take_while(|word| **word != "--");
     let is_elsewhere = script.starts_with('-') || options.any(|word| word.starts_with('-'));
-    // Without such a script yarn and bun run a program of the name, whose failure is its own.
+    // If there is no such script, yarn and bun run a program with this name, and the failure may be that program's.
     let says = |text: &str| text.contains(script) && (text.contains("not found") || text.contains("Couldn't find"));
     let is_program = matches!(manager, "yarn" | "bun") && !says(ended.stderr) && !says(ended.stdout);
     let is_open = is_elsewhere || is_program || DEFAULT_SCRIPTS.contains(&script);
     (!is_open).then_some(Script(script))
 }
 
-/// Returns the target that make says it has no rule for, if the command asked for it. An option or a variable may choose another makefile, so it
-/// leaves the question open.
+/// Returns the requested target for which make reports that there is no rule. `None` if an option or a variable may choose another
+/// makefile.
 fn target_of<'a>(ended: &CommandEnd<'a>) -> Option<Target<'a>> {
     let (program, targets) = ended.words.split_first()?;
     let is_open = targets.iter().any(|word| word.starts_with('-') || word.contains('='));
@@ -143,7 +145,7 @@ fn target_of<'a>(ended: &CommandEnd<'a>) -> Option<Target<'a>> {
     found.map(|target| Target(target))
 }
 
-/// Returns true if a test runner says that there was nothing to run. Pytest says so with its exit code.
+/// Returns true if a test runner reports that there were no tests. Pytest reports this by its exit code.
 fn found_no_tests(ended: &CommandEnd<'_>) -> bool {
     let words: Vec<&str> = ended.words.iter().map(String::as_str).collect();
     let is_pytest =
@@ -159,7 +161,7 @@ fn found_no_tests(ended: &CommandEnd<'_>) -> bool {
         && ["No tests found", "No test files found", "Error: No test files found"].into_iter().any(says)
 }
 
-/// Programs that run the tests of Node projects.
+/// Programs that run tests of Node projects.
 const NODE_RUNNERS: [&str; 8] = ["npm", "pnpm", "yarn", "bun", "npx", "jest", "vitest", "mocha"];
 
 #[cfg(test)]
@@ -227,7 +229,7 @@ mod tests {
         assert_eq!(ended_in(&with, "npx vitest", 1, "No test files found, exiting with code 1"), Code::Failed);
     }
 
-    /// A stage that removes what a command needs would choose what it is verified with.
+    /// Otherwise a stage could choose what it is verified with, by removing what a command needs.
     #[test]
     fn what_the_run_removed_stays_a_failure() {
         let files = [r#"{"scripts":{"lint":"x"}}"#, "lint:\n"];

@@ -1,9 +1,9 @@
-//! The `verification` handler (decision verification-plan): checks that files of a plan exist and runs the plan's commands, without a
-//! shell.
+//! The `verification` handler (decision verification-plan): checks that the files of a plan exist and runs the plan's commands without
+//! a shell.
 //!
-//! A model writes the plan, the pipeline's author the list of command prefixes that it may contain. The operator's `[verify]` adds commands
-//! of the project's own contract. This component reads all of it and gives the documented messages; the host decides on its own what may
-//! run, from the same lists. Nothing runs before everything was checked.
+//! A model writes the plan, and the pipeline's author the list of allowed command prefixes. The operator's `[verify]` adds commands of
+//! the project's verify contract. This component checks all of them and reports the documented messages. The host decides
+//! independently, from the same lists, what may run. No command runs before everything was checked.
 #![forbid(unsafe_code)]
 
 mod commands;
@@ -21,7 +21,7 @@ use report::{Report, keep};
 use run::Bounds;
 use settings::Settings;
 
-/// The context key of the plan, unless the node names another one.
+/// Context key of the plan, unless the node names another one.
 const PLAN_KEY: &str = "verification.plan";
 const PLAN_FILE: &str = "verification.plan.json";
 
@@ -43,7 +43,7 @@ export!(
     )
 );
 
-/// Returns the checks of the plan, in a fixed order (decision verification-plan).
+/// Runs the checks of the plan in a fixed order (decision verification-plan).
 fn verify(stage: &Stage) -> Result<Outcome, Problem> {
     let written = |name: &str| stage.attribute(name).map(str::trim).filter(|text| !text.is_empty());
     let settings = Settings::for_stage(stage);
@@ -65,7 +65,7 @@ fn verify(stage: &Stage) -> Result<Outcome, Problem> {
     let folder = written("verification.workdir").map(workdir).transpose()?;
     let adjusts = settings.as_ref().is_some_and(|settings| settings.recovers_explicit);
     let planned = |line: &String| match allowed.as_ref().map(|allowed| allowed.check(line)) {
-        // It cannot start; the list is adjusted without it.
+        // The command cannot be started and will be dropped from the list.
         Some(Err(problem)) if problem.is_of_form() && adjusts => Ok(Command::planned(line, Vec::new())),
         Some(checked) => checked.map(|words| Command::planned(line, words)),
         None => Ok(Command::planned(line, Vec::new())),
@@ -81,7 +81,7 @@ fn required(file: &str) -> Result<(), Problem> {
     files::stat(file).map(drop).map_err(missing)
 }
 
-/// Returns a folder of the workspace, as the start of commands.
+/// Checks that a folder of the workspace exists, and returns it as the working directory of the commands.
 fn workdir(folder: &str) -> Result<String, Problem> {
     let problem = |what: String| Problem::new("verification/workdir", format!("verification.workdir {what}"));
     let inside = plan::relative(folder).map_err(|what| problem(what.to_owned()))?;

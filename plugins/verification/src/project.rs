@@ -1,34 +1,34 @@
-//! Scripts, make targets and test files of the project, before the first command ran and when the run began. A command is dropped only
-//! for something that certainly never existed: a stage of the run may have removed everything else.
+//! Scripts, make targets and test files of the project, before the first command and at the beginning of the run. A command is dropped
+//! only if something that it needs certainly never existed. Anything else may have been removed by a stage of the run.
 //!
-//! A command runs the code under test, which may change all of it, so nothing is read after the first one. Anything that cannot be read or
-//! decided counts as existing.
+//! Commands run the code under test, which may change all of these files, so nothing is read after the first command. Anything that
+//! cannot be read or decided counts as existing.
 
 use crate::settings::{Base, BaseFile};
 use glovebox_plugin_sdk::test_files::{is_searched, is_test_file};
 use glovebox_plugin_sdk::{Value, files};
 
-/// Bytes of a `package.json` or a makefile that are read.
+/// Maximum length of a `package.json` or a makefile that is read, in bytes.
 const FILE_BYTES_MAX: usize = 1 << 20;
-/// Files and folders in which test files are looked for; in a larger project there are some.
+/// Maximum number of files and folders that are searched for test files. A larger project counts as having some.
 const ENTRIES_MAX: usize = 5_000;
-/// The file with the scripts of a package.
+/// File with the scripts of a package.
 const PACKAGE: &str = "package.json";
-/// The makefiles that make looks for, in its order.
+/// Names of makefiles, in the order in which make searches for them.
 const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
-/// The parts of a project that explain why a command of the list fails.
+/// The parts of a project from which the failure of a command can be explained.
 #[derive(Debug)]
 pub(crate) struct Project {
-    /// As it is.
+    /// State before the first command.
     now: Files,
-    /// As it was when the run began.
+    /// State at the beginning of the run.
     base: Files,
-    /// True if commands start in the root of the workspace.
+    /// True if commands run in the root of the workspace.
     is_root: bool,
 }
 
-/// The relevant files of a project at one moment.
+/// The relevant files of a project at one time.
 #[derive(Debug)]
 struct Files {
     package: FileLookup<Value>,
@@ -36,40 +36,40 @@ struct Files {
     has_tests: bool,
 }
 
-/// A file that was looked for.
+/// The result of reading a file.
 #[derive(Debug)]
 enum FileLookup<T> {
     Absent,
-    /// Its content is unknown.
+    /// The file exists, but its content is unknown.
     Unreadable,
     Read(T),
 }
 
-/// The text of the makefile in the folder where commands start.
+/// Text of the makefile in the working directory of the commands.
 #[derive(Debug)]
 struct Makefile(String);
 
-/// The script of `package.json` that a package manager was asked to run.
+/// Script of `package.json` that a package manager was to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Script<'a>(pub(crate) &'a str);
 
-/// The target that make was asked to make.
+/// Target that make was to build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Target<'a>(pub(crate) &'a str);
 
-/// The absence of a script, a target or tests that a command needs.
+/// Whether a script, a target or tests that a command needs are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lack {
-    /// The project has it, or that is unknown.
+    /// They exist, or it is unknown.
     None,
-    /// The run removed it.
+    /// The run removed them.
     Removed,
-    /// It never existed.
+    /// They never existed.
     Always,
 }
 
 impl Project {
-    /// Reads the folder in which the commands start. A file that is not in the base is unchanged.
+    /// Reads the working directory of the commands. A file that is not in the base has not changed since.
     pub(crate) fn read(folder: Option<&str>, base: Option<&Base>) -> Self {
         let now = |name: &str| {
             let path = folder.map_or_else(|| name.to_owned(), |folder| format!("{folder}/{name}"));
@@ -91,7 +91,7 @@ impl Project {
         Self { now: Files::read(now, has_tests), base: Files::read(before, had_tests), is_root }
     }
 
-    /// Creates a project whose `package.json` and makefile are these texts, and were the others when the run began.
+    /// Creates a project from the texts of `package.json` and makefile, now and at the beginning of the run.
     #[cfg(test)]
     pub(crate) fn from_texts(now: [&str; 2], base: [&str; 2], [has_tests, had_tests]: [bool; 2]) -> Self {
         let read = |[package, makefile]: [&str; 2], has_tests| {
@@ -101,8 +101,8 @@ impl Project {
         Self { now: read(now, has_tests), base: read(base, had_tests), is_root: true }
     }
 
-    /// Returns the absence of a name in `scripts` of `package.json`. A command of the operator is dropped only for a `package.json` that never had
-    /// the name: without such a file, the one that the run wrote would decide.
+    /// Returns whether a script is missing in `package.json`. A command of the operator is dropped only if `package.json` existed at
+    /// the beginning of the run and never had the script. Otherwise a file that the run wrote would decide.
     pub(crate) fn script(&self, script: Script<'_>, is_operators: bool) -> Lack {
         let before = match &self.base.package {
             FileLookup::Absent => !is_operators && self.is_root,
@@ -111,12 +111,12 @@ impl Project {
         Lack::new(self.now.package.lacks_script(script), before)
     }
 
-    /// Returns the absence of a rule that can make a target, now and in the base. A project without a makefile has no rule.
+    /// Returns whether a rule for a target is missing, now and at the beginning of the run. A project without a makefile has no rules.
     pub(crate) fn target(&self, target: Target<'_>) -> Lack {
         Lack::new(self.now.makefile.lacks_target(target), self.base.makefile.lacks_target(target))
     }
 
-    /// Returns the absence of files with the name of a test.
+    /// Returns whether test files are missing.
     pub(crate) fn tests(&self) -> Lack {
         Lack::new(!self.now.has_tests, !self.base.has_tests)
     }
@@ -150,14 +150,14 @@ impl Files {
 }
 
 impl FileLookup<Value> {
-    /// Returns true if it can be read and its `scripts` do not have this name.
+    /// Returns true if the file can be read and its `scripts` do not contain this name.
     fn lacks_script(&self, Script(name): Script<'_>) -> bool {
         matches!(self, Self::Read(package) if package["scripts"].get(name).is_none())
     }
 }
 
 impl FileLookup<Makefile> {
-    /// Returns true if no rule can make this target.
+    /// Returns true if no rule can build this target.
     fn lacks_target(&self, target: Target<'_>) -> bool {
         match self {
             Self::Absent => true,
@@ -168,7 +168,7 @@ impl FileLookup<Makefile> {
 }
 
 impl Target<'_> {
-    /// Returns true if a makefile names the target, or may name any: by a pattern, a variable, another file.
+    /// Returns true if a makefile names the target, or could define any target by a pattern, a variable or another file.
     fn is_in(self, Makefile(text): &Makefile) -> bool {
         text.replace("\\\n", " ").lines().filter(|line| !line.starts_with(['\t', '#'])).any(|line| {
             let first = line.split_whitespace().next().unwrap_or_default();
@@ -181,7 +181,7 @@ impl Target<'_> {
     }
 }
 
-/// Returns true if a folder has a file with the name of a test, or more files than are looked at.
+/// Returns true if a folder contains a test file, or more files than are searched.
 fn has_tests(root: &str) -> bool {
     let (mut folders, mut seen) = (vec![String::new()], 0);
     while let Some(folder) = folders.pop() {
@@ -253,7 +253,8 @@ mod tests {
         assert_eq!(tests([true, false]), Lack::None);
     }
 
-    /// A `package.json` that the run made decides over no command of the operator, and in a folder over none at all: npm looks above it.
+    /// A `package.json` that the run created must not cause a command of the operator to be dropped. In a subfolder it must not cause
+    /// any command to be dropped, because npm also searches the parent folders.
     #[test]
     fn a_new_file_drops_no_command_of_the_operator() {
         let lack = |is_root, is_operators| {

@@ -1,20 +1,20 @@
-//! Adjusts a list of commands after a failure that the list itself caused (decision command-list-adjustments). Pure: takes a list and
-//! returns another one.
+//! Adjusts a list of commands after a failure that the list itself caused (decision command-list-adjustments). Pure: converts one list
+//! to another.
 
 use crate::commands::Command;
 use crate::failure::Code;
 use glovebox_plugin_sdk::{Value, json};
 
-/// A list of commands before and after.
+/// A list of commands before and after an adjustment.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Adjustment {
-    /// The cause.
+    /// Cause of the failure.
     pub(crate) reason: Code,
-    /// The rule that was applied.
+    /// Name of the applied rule.
     pub(crate) rule: &'static str,
-    /// The commands before.
+    /// Commands before the adjustment.
     pub(crate) previous: Vec<String>,
-    /// The commands after.
+    /// Commands after the adjustment.
     pub(crate) next: Vec<Command>,
 }
 
@@ -31,18 +31,19 @@ impl Adjustment {
     }
 }
 
-/// The rule that drops a command.
+/// Name of the rule that drops a command.
 pub(crate) const DROP: &str = "drop_failed_command";
-/// The rule that moves a check before the cleanup that removes its file.
+/// Name of the rule that moves a check before the cleanup that removes the checked file.
 pub(crate) const REORDER: &str = "reorder_clean_and_artifact_check";
 
-/// Returns the list without the command at `failed`.
+/// Returns the list without the command at index `failed`.
 pub(crate) fn without(list: &[Command], failed: usize, reason: Code) -> Adjustment {
     let kept = list.iter().enumerate().filter(|(at, _)| *at != failed).map(|(_, command)| command.clone());
     Adjustment { reason, rule: DROP, previous: lines(list), next: kept.collect() }
 }
 
-/// Returns the list with the check at `failed` before the cleanup that removed its file, or `None` if nothing removed its file.
+/// Returns the list with the check at index `failed` moved before the cleanup that removed the checked file. Returns `None` if there
+/// is no such cleanup.
 pub(crate) fn reordered(list: &[Command], failed: usize) -> Option<Adjustment> {
     let check = list.get(failed).filter(|command| is_artifact_check(&command.words))?;
     let cleanup = list[..failed].iter().position(|command| is_cleanup(&command.words))?;
@@ -56,7 +57,7 @@ fn lines(list: &[Command]) -> Vec<String> {
     list.iter().map(|command| command.line.clone()).collect()
 }
 
-/// Folders whose files builds make.
+/// Folders with files that builds create.
 const GENERATED: [&str; 14] = [
     ".next",
     ".nuxt",
@@ -74,7 +75,7 @@ const GENERATED: [&str; 14] = [
     "tmp",
 ];
 
-/// `test -f` or `test -s` on a path that a build makes, and nothing else.
+/// Returns true for exactly `test -f` or `test -s` on a path that a build creates.
 fn is_artifact_check(words: &[String]) -> bool {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let [program, flag, path] = *words.as_slice() else { return false };
@@ -82,7 +83,7 @@ fn is_artifact_check(words: &[String]) -> bool {
     program == "test" && matches!(flag, "-f" | "-s") && folders.any(|folder| GENERATED.contains(&folder))
 }
 
-/// Returns a command that removes what builds make.
+/// Returns true for a command that removes files that builds create.
 fn is_cleanup(words: &[String]) -> bool {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let is_clean = |name: &str| name == "clean" || name.starts_with("clean:");

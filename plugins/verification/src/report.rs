@@ -7,23 +7,23 @@ use glovebox_plugin_sdk::exec::Exit;
 use glovebox_plugin_sdk::{Stage, Value, artifact, json, log};
 
 const RESULTS_FILE: &str = "verification.results.json";
-/// Bytes of each output in the results; the rest is cut from the beginning.
+/// Maximum length of each output in the results, in bytes. The beginning of a longer output is cut off.
 const OUTPUT_BYTES_MAX: usize = 16 << 10;
 
 /// The results so far.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
-    /// The files of the plan, which are all there.
+    /// Files of the plan, all of which exist.
     checked_files: Vec<String>,
     /// One entry for each command that ran.
     commands: Vec<Value>,
-    /// The adjustments of the list of commands.
+    /// Adjustments of the list of commands.
     adjustments: Vec<Value>,
-    /// Commands that are left out because of a bound.
+    /// Commands that were left out because of a limit.
     left_out: Vec<String>,
-    /// Commands of the operator's contract that were not verified: dropped, or without room because of the plan.
+    /// Commands of the verify contract that were not run: they were dropped, or the plan left no room for them.
     dropped_checks: Vec<String>,
-    /// The failure that stands (decision failure-codes).
+    /// The last failure that was not corrected by an adjustment (decision failure-codes).
     error_meta: Option<Value>,
 }
 
@@ -43,7 +43,7 @@ impl Report {
         }));
     }
 
-    /// A command was dropped.
+    /// Records that a command was dropped.
     pub(crate) fn dropped(&mut self, command: &Command) {
         if command.is_operators {
             self.dropped_checks.push(command.line.clone());
@@ -64,7 +64,7 @@ impl Report {
         }));
     }
 
-    /// The list passed without the command that failed.
+    /// Removes the recorded failure, because the adjusted list passed.
     pub(crate) fn forget_failure(&mut self) {
         self.error_meta = None;
     }
@@ -87,7 +87,7 @@ impl Report {
     }
 }
 
-/// Keeps the output of a command, for the feedback of the next stage.
+/// Stores the output of a command as feedback for the next stage.
 pub(crate) fn keep_output(stage: &Stage, exit: &Exit) {
     let code = exit.code.map_or_else(|| exit.how.clone(), |code| code.to_string());
     let text = format!("exit_code={code}\nstdout:\n{}\nstderr:\n{}\n", exit.stdout.text(), exit.stderr.text());
@@ -98,14 +98,14 @@ pub(crate) fn keep(name: &str, value: &Value) {
     keep_text(name, &format!("{value:#}\n"));
 }
 
-/// A stage does not fail if its record is cut short.
+/// Stores a text as an artifact. If it is refused, the stage does not fail.
 fn keep_text(name: &str, text: &str) {
     if let Err(reason) = artifact::put_text(name, text) {
         log::warn("artifact not kept", &[("name", name), ("reason", &reason)]);
     }
 }
 
-/// Returns the last bytes of a text, from the start of a character on.
+/// Returns the end of a text, at most `bytes_max` bytes, cut between two characters.
 pub(crate) fn end_of(text: &str, bytes_max: usize) -> &str {
     let mut from = text.len().saturating_sub(bytes_max);
     while !text.is_char_boundary(from) {

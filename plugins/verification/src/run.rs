@@ -1,4 +1,4 @@
-//! Runs the commands in order. A failure that the list itself caused adjusts the list, as often as the operator allows
+//! Runs the commands in order. After a failure that the list itself caused, the list is adjusted, as often as the operator allows
 //! (decision command-list-adjustments).
 
 use crate::commands::{Command, Commands, Source};
@@ -11,32 +11,32 @@ use glovebox_plugin_sdk::exec::{self, Exit};
 use glovebox_plugin_sdk::plan::Problem;
 use glovebox_plugin_sdk::{Outcome, Stage};
 
-/// Bytes of output in a failure's notes.
+/// Maximum length of output in the notes of a failure, in bytes.
 const QUOTE_BYTES_MAX: usize = 2000;
 
-/// The stage, and the bounds of its commands.
+/// The stage, and the settings for its commands.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds<'a> {
     pub(crate) stage: &'a Stage,
-    /// The folder where the commands start.
+    /// Working directory of the commands.
     pub(crate) folder: Option<&'a str>,
-    /// None where the operator has no `[verify]`: nothing is adjusted.
+    /// Settings of the operator; `None` without `[verify]`, when nothing is adjusted.
     pub(crate) settings: Option<&'a Settings>,
 }
 
 /// The result of one command.
 enum CommandResult {
     Passed(String),
-    /// The list may be to blame. The outcome stands if it is not adjusted.
+    /// The list may be the cause. The outcome applies if the list is not adjusted.
     Failed(Code, Box<Outcome>),
-    /// Nothing follows.
+    /// The stage ends with this outcome.
     Ended(Outcome),
 }
 
-/// The commands as far as they ran.
+/// The state of the commands while they run.
 struct CommandRun<'a> {
     bounds: Bounds<'a>,
-    /// As it was before the first command.
+    /// The project before the first command.
     project: Project,
     commands: Commands,
     report: Report,
@@ -44,16 +44,16 @@ struct CommandRun<'a> {
     passed: Vec<String>,
     /// Commands that passed although their test runner ran no test.
     without_tests: Vec<String>,
-    /// Commands that were dropped, each with the cause.
+    /// Dropped commands with their causes.
     dropped: Vec<(String, Code)>,
-    /// Commands of the list at any time.
+    /// All commands that were in the list at any time.
     tried: Vec<String>,
     adjustments_left: u64,
-    /// True if the next command begins with the files that the first one began with.
+    /// True if the next command must begin with the files that the first command began with.
     starts_over: bool,
 }
 
-/// Runs the commands up to the first failure that stands.
+/// Runs the commands up to the first failure that no adjustment corrects.
 pub(crate) fn run(commands: Commands, report: Report, bounds: Bounds<'_>) -> Result<Outcome, Problem> {
     let adjustments_left = bounds.settings.map_or(0, |settings| settings.recovery_attempts);
     let tried = commands.lines();
@@ -76,7 +76,7 @@ pub(crate) fn run(commands: Commands, report: Report, bounds: Bounds<'_>) -> Res
     ended
 }
 
-/// Returns the folder where commands start without a `verification.workdir`.
+/// Returns the working directory from the node's attribute, for a stage without `verification.workdir`.
 fn working_dir(stage: &Stage) -> Option<String> {
     let written = stage.attribute("working_dir")?;
     Some(written.split('/').filter(|name| !matches!(*name, "" | ".")).collect::<Vec<_>>().join("/"))
@@ -114,7 +114,7 @@ impl CommandRun<'_> {
         }
     }
 
-    /// Returns the outcome of the commands that ran. Dropped commands and those that were left out prove nothing.
+    /// Returns the outcome after all commands ran. Commands that were dropped or left out prove nothing.
     fn outcome(&self) -> Outcome {
         let total = self.passed.len() + self.dropped.len();
         let mut notes = format!("verification passed: {} of {total} commands", self.passed.len());
@@ -200,7 +200,7 @@ impl CommandRun<'_> {
         })
     }
 
-    /// Adjusts the list after a failure; gives the command to go on with, or none where the failure stands.
+    /// Adjusts the list after a failure. Returns the index of the next command, or `None` if the list is not adjusted.
     fn adjust(&mut self, failed: usize, code: Code) -> Option<usize> {
         let settings = self.bounds.settings?;
         let list = &self.commands.list;
@@ -222,7 +222,7 @@ impl CommandRun<'_> {
             self.dropped.push((command.line.clone(), code));
             failed
         } else {
-            // Another order is another verification: of what the first one made or removed nothing counts.
+            // A list in another order is a new verification, so earlier results do not count.
             self.passed.clear();
             self.without_tests.clear();
             self.starts_over = true;

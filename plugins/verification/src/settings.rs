@@ -1,4 +1,4 @@
-//! The settings of the operator's `[verify]` for this stage. The host made them before the first stage ran; no stage can change them.
+//! Settings of the operator's `[verify]` for this stage. The host determined them before the first stage, and no stage can change them.
 
 use glovebox_plugin_sdk::{Stage, Value};
 use std::collections::BTreeMap;
@@ -6,45 +6,45 @@ use std::collections::BTreeMap;
 /// The commands of one phase.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Phase {
-    /// Those of the contract, for this role and this change.
+    /// Commands of the verify contract for this role and change.
     pub(crate) contract: Vec<String>,
-    /// Those of the project's kind.
+    /// Fallback commands for the kind of project.
     pub(crate) fallback: Vec<String>,
-    /// Most commands that are added.
+    /// Maximum number of commands that are added.
     pub(crate) commands_max: usize,
 }
 
-/// The settings.
+/// Settings of a stage.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// True if the stage fails without a plan.
     pub(crate) needs_plan: bool,
     /// The phase that completes the plan.
     pub(crate) planner: Phase,
-    /// True if it also completes a plan that has commands.
+    /// True if the phase `planner` also completes a plan that already has commands.
     pub(crate) augment_nonempty: bool,
-    /// The phase after it.
+    /// The phase after `planner`.
     pub(crate) worker: Phase,
-    /// True if a command of the worker that cannot run is left out.
+    /// True if a command of the phase `worker` that cannot run is left out.
     pub(crate) skips_invalid: bool,
-    /// Times that the list may be adjusted.
+    /// Maximum number of adjustments of the list.
     pub(crate) recovery_attempts: u64,
     /// True if a command of the plan may be dropped.
     pub(crate) recovers_explicit: bool,
-    /// The project when the run began.
+    /// State of the project at the beginning of the run.
     pub(crate) base: Base,
 }
 
-/// Files of the project when the run began, in the folder where commands start.
+/// Files in the working directory of the commands, at the beginning of the run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Base {
-    /// By name, those that the run has changed since.
+    /// The files that the run has changed since, by name.
     pub(crate) files: BTreeMap<String, BaseFile>,
-    /// True if some file had the name of a test.
+    /// True if there was a test file.
     pub(crate) has_tests: bool,
 }
 
-/// A file when the run began.
+/// A file at the beginning of the run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BaseFile {
     Absent,
@@ -53,7 +53,7 @@ pub(crate) enum BaseFile {
 }
 
 impl Settings {
-    /// Reads those of a stage, or `None` if the operator has no `[verify]`. A field that is not there is its default, which allows nothing.
+    /// Reads the settings of a stage, or `None` if the operator has no `[verify]`. A missing field has its default, which allows nothing.
     pub(crate) fn for_stage(stage: &Stage) -> Option<Self> {
         let told: Value = stage.extra("verify")?.parse().ok()?;
         let flag = |name: &str| told[name].as_bool().unwrap_or_default();
@@ -69,13 +69,13 @@ impl Settings {
         })
     }
 
-    /// Commands of the contract, for this role and this change.
+    /// Returns the commands of the verify contract for this role and change.
     pub(crate) fn contract(&self) -> impl Iterator<Item = &String> {
         self.planner.contract.iter().chain(&self.worker.contract)
     }
 }
 
-/// Reads the files of the base. A file of an unknown form counts as unreadable.
+/// Reads the files of the base. A file in an unknown form counts as unreadable.
 fn base(told: &Value) -> Base {
     let files = told["files"].as_object().into_iter().flatten();
     let files = files.map(|(name, file)| {

@@ -1,10 +1,10 @@
-//! The handler as a whole: what it runs, what it drops, and what it says of it.
+//! Tests of the whole handler: the commands that it runs and drops, and its outcome.
 
 use crate::Verification;
 use glovebox_plugin_sdk::testing::{Host, StageBuilder, exited, stage};
 use glovebox_plugin_sdk::{Outcome, Status, Value, json};
 
-/// Returns a stage with `[verify]`, whose worker adds these commands.
+/// Returns a stage with `[verify]` whose phase `worker` adds these commands.
 fn with_settings(worker: &[&str], change: impl FnOnce(&mut Value)) -> StageBuilder {
     let mut told = json!({
         "needs_plan": false,
@@ -116,7 +116,7 @@ fn what_the_run_removed_is_not_dropped() {
     for base in [had, json!({ "package.json": "absent" }), json!({ "package.json": "unreadable" })] {
         assert_eq!(check(base, removed, &["npm run lint"])["dropped_checks"], Value::Null);
     }
-    // The base had no such script either. The fallback proves nothing, and the outcome names the dropped command.
+    // The base did not have this script either. The fallback proves nothing, and the outcome names the dropped command.
     let kept = check(json!({ "package.json": { "text": "{}" } }), "", &["npm run lint", "cargo test"]);
     assert_eq!(kept["dropped_checks"], json!(["npm run lint"]));
     assert_eq!(kept["error_meta"], Value::Null, "the failure does not stand");

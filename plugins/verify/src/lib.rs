@@ -1,14 +1,14 @@
-//! The `verify` handler (decision verify-node): runs the node's `command` and turns its exit into a verdict.
+//! The `verify` handler (decision verify-node): runs the node's `command` and converts its exit to a verdict.
 //!
-//! No model takes part: this component imports no interface to ask one. The wording says that something was checked, and
-//! the whole output is kept as the artifact `<node>.output`. As the verification of another node (`verify_command`; the engine says of which
-//! handler in `verifies`) it keeps `<node>.verify_output`.
+//! This component cannot ask a model, because it does not import the interface. Its messages say that something was checked. The whole
+//! output is stored as the artifact `<node>.output`. If the component verifies another node (`verify_command`), the engine passes that
+//! node's handler in `verifies`, and the artifact is `<node>.verify_output`.
 #![forbid(unsafe_code)]
 
 use glovebox_plugin_sdk::exec::{self, Exit};
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, artifact, export, log};
 
-/// Maximum number of bytes of the output that a reason quotes.
+/// Maximum length of output that a reason quotes, in bytes.
 const QUOTE_BYTES_MAX: usize = 2 * 1024;
 
 struct Verify;
@@ -45,17 +45,17 @@ export!(
     )
 );
 
-/// A check that has ended.
+/// A check that has exited.
 struct Check<'a> {
     node: &'a str,
     command: &'a str,
     exit: Exit,
-    /// The handler of the node that it verifies; `None` for a verify stage.
+    /// Handler of the verified node; `None` for a verify stage.
     verifies: Option<&'a str>,
 }
 
 impl Check<'_> {
-    /// Makes the verdict; everything but exit code 0 is a failure.
+    /// Returns the verdict. Everything except exit code 0 is a failure.
     fn outcome(&self) -> Outcome {
         let Self { command, exit, .. } = self;
         let (quote, what) = (quoted(exit), self.title());
@@ -75,7 +75,7 @@ impl Check<'_> {
         }
     }
 
-    /// Returns the command as messages name it.
+    /// Returns the name of the command in messages.
     fn title(&self) -> &'static str {
         match self.verifies {
             None => "verify command",
@@ -85,7 +85,7 @@ impl Check<'_> {
         }
     }
 
-    /// Keeps what the command printed; a stage does not fail if its record is cut short.
+    /// Stores the output of the command. If it is refused, the stage does not fail.
     fn keep(&self) {
         let Self { node, exit, verifies, .. } = self;
         let code = exit.code.map_or_else(|| format!("exit_code={}", exit.how), |code| format!("exit_code={code}"));
@@ -97,7 +97,7 @@ impl Check<'_> {
     }
 }
 
-/// Quotes the end of what was printed, where checks say what is wrong; stderr unless it is empty.
+/// Quotes the end of the output, where checks report problems: of stderr, or of stdout if stderr is empty.
 fn quoted(exit: &Exit) -> String {
     let stderr = exit.stderr.text();
     let text = if stderr.trim().is_empty() { exit.stdout.text() } else { stderr };
@@ -105,7 +105,7 @@ fn quoted(exit: &Exit) -> String {
     text[text.ceil_char_boundary(text.len().saturating_sub(QUOTE_BYTES_MAX))..].to_owned()
 }
 
-/// Writes a duration in seconds, with a fraction only where there is one.
+/// Returns a duration in seconds, with a fraction only if there is one.
 fn spelled(duration_ms: u64) -> String {
     match (duration_ms / 1000, duration_ms % 1000) {
         (0, millis) => format!("{millis}ms"),
