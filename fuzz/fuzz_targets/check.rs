@@ -1,6 +1,7 @@
-//! Any text through parse, lower and lint: read or diagnosed, and what was read survives the round trip.
+//! Passes any text through parser, lowering and lint. The text must be read or diagnosed, and a graph that was read must survive a
+//! round trip.
 #![no_main]
-#![allow(dead_code)] // Each target has one body of several.
+#![allow(dead_code)] // Each target uses only one of the functions.
 
 #[path = "../../runtime/pipeline/tests/check/total.rs"]
 mod total;

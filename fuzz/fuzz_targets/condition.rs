@@ -1,6 +1,6 @@
-//! Any text as an edge's condition.
+//! Parses any text as the condition of an edge.
 #![no_main]
-#![allow(dead_code)] // Each target has one body of several.
+#![allow(dead_code)] // Each target uses only one of the functions.
 
 #[path = "../../runtime/pipeline/tests/check/total.rs"]
 mod total;

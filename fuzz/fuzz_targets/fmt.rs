@@ -1,6 +1,6 @@
-//! Any text through `fmt`: the same meaning, and nothing left to do the second time.
+//! Formats any text with `fmt`. The meaning must stay the same, and formatting again must change nothing.
 #![no_main]
-#![allow(dead_code)] // Each target has one body of several.
+#![allow(dead_code)] // Each target uses only one of the functions.
 
 #[path = "../../runtime/pipeline/tests/check/total.rs"]
 mod total;

@@ -1,4 +1,4 @@
-//! Any bytes as the request of a program to its gateway.
+//! Reads any bytes as the request of a program to its gateway.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| glovebox_models::gateway::fuzz::incoming(bytes));

@@ -1,4 +1,4 @@
-//! Any bytes as the head of a request to the proxy.
+//! Reads any bytes as the head of a request to the proxy.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| glovebox_jail::proxy::fuzz::request_head(bytes));

@@ -1,8 +1,8 @@
-//! `cargo xtask agents`: installs the agent programs at pinned versions and drives each through `glovebox run`, in the jail.
+//! `cargo xtask agents`: installs the agent programs at pinned versions, and runs each in the jail with `glovebox run`.
 //!
-//! The provider is `glovebox fake-llm`, whose written answers call the program's own tools: one file read, one edit, one command, one look
-//! for a hold-out, and in a second run one write outside of the write scope. Not part of the tests: it downloads 400 MB. The table in
-//! docs/agents.md is what it prints.
+//! The provider is `glovebox fake-llm`, whose scripted answers call the program's own tools. In the first run, they read a file, edit
+//! a file, run a command and look for a hold-out. In the second run, they write outside of the write scope. This is not part of the
+//! tests, because it downloads 400 MB. It prints the table in docs/agents.md.
 
 use crate::process::{cargo, demand};
 use crate::{Step, process::at, repository};
@@ -11,28 +11,28 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
 
-/// The content of the file that is read.
+/// Content of the file that is read.
 const MARK: &str = "the mark of the file";
-/// The content of the hold-out.
+/// Content of the hold-out.
 const SECRET: &str = "nobody may see the scenario of the blue door";
-/// The output of the command.
+/// Output of the command.
 const PRINTED: &str = "printed-42";
 /// Exit code of a run that a policy stopped.
 const POLICY: i32 = 6;
 
-/// A program at a version, and how its model calls its tools.
+/// A program at a version, and the tool calls of its model.
 struct Program {
     name: &'static str,
     package: &'static str,
     version: &'static str,
     family: &'static str,
-    /// One that the program knows: for others it leaves out what it sends only to those.
+    /// A model that the program knows. For other models, it leaves out some of its requests' fields.
     model: &'static str,
-    /// Reads a file; `{root}` is the workspace.
+    /// Call that reads a file. `{root}` is the workspace.
     read: &'static str,
-    /// Edits that file.
+    /// Call that edits the file.
     edit: &'static str,
-    /// Runs a command, which stands for `{command}`.
+    /// Call that runs the command `{command}`.
     shell: &'static str,
 }
 
@@ -79,7 +79,7 @@ const PROGRAMS: [Program; 4] = [
     },
 ];
 
-/// Installs and drives every program, and prints the table.
+/// Installs and runs every program, and prints the table.
 pub(crate) fn run() -> Step {
     let installed = install()?;
     demand(cargo(&repository()).args(["build", "--workspace", "--bin", "glovebox"]))?;
@@ -96,7 +96,7 @@ pub(crate) fn run() -> Step {
     Ok(if all_passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Installs the programs where they are not there at these versions.
+/// Installs the programs, unless these versions are installed already.
 fn install() -> Step<PathBuf> {
     let folder = repository().join("target/agents");
     at(&folder, fs::create_dir_all(&folder))?;
@@ -111,7 +111,7 @@ fn install() -> Step<PathBuf> {
     Ok(folder)
 }
 
-/// One program in a project of its own.
+/// One program with a project of its own.
 struct Drive<'a> {
     program: &'a Program,
     installed: &'a Path,
@@ -130,7 +130,7 @@ impl<'a> Drive<'a> {
         drive.write("project/src/a.txt", format!("{MARK}\n"))?;
         drive.write("project/README.md", "keep\n")?;
         drive.write("project/scripts/scenarios/door.sh", format!("# {SECRET}\nexit 0\n"))?;
-        // The history has the hold-out too.
+        // The git history contains the hold-out too.
         for words in
             [&["init", "-q"][..], &["add", "."], &["-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "x"]]
         {
@@ -139,10 +139,11 @@ impl<'a> Drive<'a> {
         Ok(drive)
     }
 
-    /// Read, edit, command, refused write, hold-out.
+    /// Returns whether each part worked: read, edit, command, refused write, and that the hold-out was not found.
     fn results(&self) -> Step<[bool; 5]> {
         let command = |text: &str| self.program.shell.replace("{command}", text);
-        // What is printed last shows that the looks before it were made; it is not in the text of the command. Gemini takes no `$(`.
+        // The output of the last command shows that the commands before it ran. This output does not appear in the text of the call.
+        // Gemini refuses `$(`.
         let look = command("cat scripts/scenarios/door.sh; ls -R scripts; git log -p --all; printf printed-%d 0x2a");
         let good = self.run("good", &[self.program.read.to_owned(), self.program.edit.to_owned(), look])?;
         let asked = self.read("good.log")?;
@@ -162,7 +163,7 @@ impl<'a> Drive<'a> {
         ])
     }
 
-    /// Returns a run whose model calls these tools, one after the other.
+    /// Runs a pipeline whose model makes these tool calls, one after the other.
     fn run(&self, id: &str, calls: &[String]) -> Step<Output> {
         let project = self.folder.join("project");
         let root = project.display().to_string();
@@ -204,7 +205,7 @@ impl<'a> Drive<'a> {
     }
 }
 
-/// A running `glovebox fake-llm`. Ends when it is dropped.
+/// A running `glovebox fake-llm`, which ends when this is dropped.
 struct Provider {
     child: Child,
     url: String,

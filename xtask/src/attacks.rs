@@ -1,7 +1,7 @@
-//! The battery of attacks as an ordinary user, in every tier: the walls must not be those of root only.
+//! Runs the attacks as an ordinary user in every tier, because the sandbox must not be secure for root only.
 //!
-//! The tests have run it as whoever runs them. Here the same binaries run as nobody where that was root, from a folder everybody can
-//! read and with a home of its own.
+//! The tests run the attacks as the current user. If that is root, the same binaries run here as `nobody`, from a folder that everyone
+//! can read and with a home folder of their own.
 
 use crate::Step;
 use crate::process::{at, capture, cargo, demand};
@@ -11,9 +11,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The user and group that own nothing.
+/// Id of a user and a group that own no files.
 const NOBODY: u32 = 65534;
-/// The tiers of the sandbox.
+/// Tiers of the sandbox.
 const TIERS: [&str; 3] = ["full", "bwrap", "landlock"];
 
 /// Runs `glovebox doctor --attack` with the binaries that the tests built.

@@ -1,7 +1,7 @@
-//! `/usr/bin/bwrap` for the tests of tier `bwrap`, on a machine that does not have it.
+//! Provides `/usr/bin/bwrap` for the tests of tier `bwrap` on a machine that does not have it.
 //!
-//! The sandbox takes the distribution's program at that path and no other. So the package is unpacked below `target/`, and what needs it
-//! runs in a mount namespace of its own with that folder over `/usr/bin`. The machine's own packages and files stay as they are.
+//! The sandbox accepts only the distribution's program at that path. So the package is unpacked below `target/`, and commands that
+//! need it run in a mount namespace with that folder mounted over `/usr/bin`. The machine's own packages and files are not changed.
 
 use crate::process::at;
 use crate::{Step, debian, repository};
@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const PROGRAM: &str = "/usr/bin/bwrap";
-/// Lays the folder of the package over the system's, and becomes the rest.
+/// Mounts the folder of the package over the system's, and executes the remaining arguments.
 const MOUNT: &str = r#"mount -t overlay overlay -o "ro,lowerdir=$1:/usr/bin" /usr/bin && shift && exec "$@""#;
 
-/// Returns the command, so that it finds [`PROGRAM`]; unchanged where the system has it. Without it the command runs all the same, and each test
-/// of the tier says that it was not run.
+/// Changes a command so that it finds [`PROGRAM`], unless the system has it. If that is not possible, the command runs unchanged, and
+/// each test of the tier reports that it was not run.
 pub(crate) fn beside(command: Command) -> Command {
     if Path::new(PROGRAM).exists() {
         return command;
@@ -29,7 +29,7 @@ pub(crate) fn beside(command: Command) -> Command {
     }
 }
 
-/// Returns the folder with the program, unpacked once.
+/// Returns the folder with the program. Unpacks it if it is not there yet.
 fn unpacked() -> Step<PathBuf> {
     let folder = repository().join("target/bubblewrap");
     let programs = folder.join("usr/bin");
@@ -40,7 +40,7 @@ fn unpacked() -> Step<PathBuf> {
     Ok(programs)
 }
 
-/// Returns the name of this machine's release, whose libraries the program fits.
+/// Returns the code name of this machine's Debian release, for whose libraries the program is built.
 fn release() -> Step<String> {
     let file = Path::new("/etc/os-release");
     let text = at(file, fs::read_to_string(file))?;
@@ -48,7 +48,7 @@ fn release() -> Step<String> {
     name.map(|name| name.trim_matches('"').to_owned()).ok_or_else(|| "this is no Debian machine".to_owned())
 }
 
-/// Returns true if a mount namespace of this kind can be made and the program starts in it.
+/// Checks that the program starts in such a mount namespace.
 fn tried(folder: &Path) -> Step<()> {
     let own = Path::new("/proc/self");
     if at(own, fs::metadata(own))?.uid() != 0 {
@@ -60,7 +60,7 @@ fn tried(folder: &Path) -> Step<()> {
     if ended.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&ended.stderr).trim().to_owned()) }
 }
 
-/// Returns the command in a mount namespace with the folder over the system's.
+/// Returns a command that runs `command` in a mount namespace with the folder over the system's.
 fn behind(folder: &Path, command: &Command) -> Command {
     let mut outer = Command::new("unshare");
     outer.args(["--mount", "--propagation", "private", "sh", "-c", MOUNT, "sh"]).arg(folder);

@@ -1,8 +1,8 @@
-//! Builds components: the first-party ones into `target/components`, the examples' plugins in their own folders. Beside them
-//! the jail helper and the hostile program that attacks it, static programs for this machine.
+//! Builds the first-party components into `target/components` and the plugins of the examples into their own folders. Also builds two
+//! static programs for this machine: the jail helper, and the hostile program that attacks it.
 //!
-//! Freshness is cargo's business; a component file is replaced only when its bytes differ, so that nothing that embeds it
-//! is rebuilt for no reason.
+//! Cargo decides what must be rebuilt. A component file is replaced only if its bytes differ, so that nothing that embeds it is
+//! rebuilt unnecessarily.
 
 use crate::process::{at, capture, demand, nested_cargo};
 use crate::rustc::TARGET;
@@ -12,21 +12,22 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The handlers embedded in the binary, and the component that attacks the host.
+/// The handlers that are embedded in the binary, and the component that attacks the host.
 const FIRST_PARTY: [&str; 9] =
     ["codergen", "diff-limits", "json-schema", "junit", "tool", "tree-assert", "verify", "verification", "intruder"];
-/// The program that confines host programs, embedded in the sandbox, and the one that attacks it, embedded in the binary.
+/// The program that confines commands, which is embedded in the sandbox, and the program that attacks it, which is embedded in the
+/// binary. Each has the package that contains it.
 const PROGRAMS: [(&str, &str); 2] =
     [("glovebox-jail-helper", "glovebox-jail"), ("glovebox-hostile", "glovebox-hostile")];
-/// The plugin of the quickstart: own workspace, own lock, plain `cargo build`, as its author would have it.
+/// The plugin of the quickstart. It has its own workspace and lock file, and is built with a plain `cargo build`, as its author would do.
 pub(crate) const REVIEW_PLUGIN: &str = "examples/quickstart/review-plugin";
 /// The plugins of all examples.
 pub(crate) const EXAMPLES: [&str; 4] =
     [REVIEW_PLUGIN, "examples/custom-verifier/quiet", "examples/hostile-plugin/plugin", "examples/house-rules/rules"];
 
-/// Builds the first-party components and these plugins of examples.
+/// Builds the first-party components and the plugins of these examples.
 pub(crate) fn build(forced: Option<Rung>, examples: &[&str]) -> Step<()> {
-    // Read before the build: what is edited during it counts as newer.
+    // Computed before the build, so that a file that is edited during the build counts as newer.
     let digest = at(&repository(), sources::digest(&repository()))?;
     let std_flags = wasm_std::rustflags(forced)?;
     build_first_party(&FIRST_PARTY, &std_flags, &repository().join("target/wasm"))?;
@@ -42,13 +43,13 @@ pub(crate) fn build(forced: Option<Rung>, examples: &[&str]) -> Step<()> {
     examples.iter().try_for_each(|folder| build_example(&repository().join(folder), &std_flags))
 }
 
-/// Builds one component aside, to prove that a way to a std works; `target/components` stays as it is.
+/// Builds one component into a separate folder, to check that a standard library is available. `target/components` is not changed.
 pub(crate) fn check(forced: Option<Rung>) -> Step<()> {
     let folder = repository().join("target/wasm-check");
     build_first_party(&FIRST_PARTY[..1], &wasm_std::rustflags(forced)?, &folder)?;
     let built = folder.join(TARGET).join("component/glovebox_codergen.wasm");
     let bytes = at(&built, fs::read(&built))?;
-    // Version 13 in layer 1 is a component; a core module has version 1 in layer 0.
+    // A component has version 13 in layer 1, and a core module version 1 in layer 0.
     if !bytes.starts_with(b"\0asm\x0d\0\x01\0") {
         return Err(format!("`{}` is not a component", built.display()));
     }
@@ -66,20 +67,20 @@ fn build_first_party(names: &[&str], std_flags: &[String], target_folder: &Path)
     demand(&mut cargo)
 }
 
-/// Returns the registry's folder, whose path would otherwise be in panic messages of the components.
+/// Returns the folder of cargo's registry, which would otherwise appear in panic messages of the components.
 fn cargo_home() -> Option<String> {
     let given = std::env::var("CARGO_HOME").ok();
     given.or_else(|| std::env::var("HOME").ok().map(|home| format!("{home}/.cargo")))
 }
 
-/// Flags that keep this machine's folders out of what is built.
+/// Returns flags that remove this machine's folders from the build output.
 fn remapped() -> Vec<String> {
     let mut flags = vec![format!("--remap-path-prefix={}=/glovebox", repository().display())];
     flags.extend(cargo_home().map(|home| format!("--remap-path-prefix={home}=/cargo")));
     flags
 }
 
-/// Builds the programs that run inside, statically for this machine. Only Linux has them.
+/// Builds the programs that run inside of a jail, statically for this machine. They exist only on Linux.
 pub(crate) fn build_programs() -> Step<()> {
     let triple = host_triple()?;
     if !triple.contains("linux") {
@@ -89,7 +90,7 @@ pub(crate) fn build_programs() -> Step<()> {
     let flags = [static_flags.to_vec(), remapped()].concat();
     let folder = repository().join("target/jail");
     let mut cargo = nested_cargo(&repository(), &flags);
-    // With `--target`, flags are for the program alone and not for build scripts and macros, which cannot be static.
+    // With `--target`, the flags apply only to the program, and not to build scripts and macros, which cannot be static.
     cargo.args(["build", "--locked", "--profile", "component"]);
     for (package, program) in PROGRAMS {
         cargo.args(["--package", package, "--bin", program]);
@@ -106,12 +107,12 @@ fn host_triple() -> Step<String> {
     triple.map(str::to_owned).ok_or_else(|| "`rustc -vV` names no host".to_owned())
 }
 
-/// Puts what was built into `target/components`.
+/// Copies a built file into `target/components`.
 fn publish(built: &Path, name: &str) -> Step<()> {
     put(&at(built, fs::read(built))?, name)
 }
 
-/// Writes a file of `target/components`, unless it has these bytes.
+/// Writes a file into `target/components`, unless it already has these bytes.
 fn put(bytes: &[u8], name: &str) -> Step<()> {
     let folder = repository().join("target/components");
     at(&folder, fs::create_dir_all(&folder))?;
@@ -124,7 +125,7 @@ fn put(bytes: &[u8], name: &str) -> Step<()> {
     at(&place, fs::rename(&fresh, &place))
 }
 
-/// Runs the tests that the quickstart's plugin has for itself, natively, as its author would.
+/// Runs the native tests of the quickstart's plugin, as its author would do.
 pub(crate) fn test_review_plugin() -> Step<()> {
     demand(nested_cargo(&repository().join(REVIEW_PLUGIN), &[]).args(["test", "--locked"]))
 }

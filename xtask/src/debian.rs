@@ -1,7 +1,7 @@
-//! Single packages from the machine's own Debian mirror, without installing any and without root.
+//! Downloads single packages from the machine's own Debian mirror, without installing them and without root.
 //!
-//! A private apt root holds its own sources, lists and cache; signatures are checked with Debian's own keyring. The
-//! machine's sources and packages stay as they are.
+//! A private apt root contains its own sources, lists and cache. Signatures are checked with Debian's keyring. The machine's own
+//! sources and packages are not changed.
 
 use crate::Step;
 use crate::process::{at, capture, demand};
@@ -9,21 +9,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The mirror with sources of recent compilers and a C library for `wasm32-wasip2`.
+/// Suites with the source of recent compilers and a C library for `wasm32-wasip2`.
 pub(crate) const BACKPORTS: &str = "trixie-backports bookworm-backports";
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// A private view of the mirror.
+/// A private apt root for the mirror.
 pub(crate) struct Mirror {
     folder: PathBuf,
     suites: String,
 }
 
 impl Mirror {
-    /// Sets up the apt root and reads the package lists of the suites.
+    /// Creates the apt root and reads the package lists of the suites.
     ///
     /// # Errors
-    /// This is no Debian machine, no mirror is set up, or it cannot be reached.
+    /// The machine is not a Debian machine, or no mirror is configured or reachable.
     pub(crate) fn open(folder: &Path, suites: &str) -> Step<Self> {
         let uri = mirror_uri()?;
         for part in [
@@ -44,10 +44,10 @@ impl Mirror {
         Ok(mirror)
     }
 
-    /// Downloads the newest version of a package that is wanted and unpacks it into a folder.
+    /// Downloads the newest version of a package for which `wanted` returns true, and unpacks it into a folder.
     ///
     /// # Errors
-    /// No such version is published, or it cannot be downloaded or unpacked.
+    /// There is no such version, or it cannot be downloaded or unpacked.
     pub(crate) fn unpack(&self, package: &str, folder: &Path, wanted: impl Fn(&str) -> bool) -> Step<()> {
         let listed = capture(self.apt("apt-cache").args(["madison", package]))?;
         let version = versions(&listed)
@@ -69,12 +69,12 @@ impl Mirror {
     }
 }
 
-/// Reads the version column of `apt-cache madison`, newest first.
+/// Returns the version column of `apt-cache madison`, newest first.
 fn versions(listed: &str) -> impl Iterator<Item = &str> {
     listed.lines().filter_map(|line| line.split('|').nth(1)).map(str::trim)
 }
 
-/// Finds the mirror the machine itself uses, so that none is written here.
+/// Finds the mirror that the machine itself uses, so that no mirror has to be named here.
 fn mirror_uri() -> Step<String> {
     let targets = ["indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"];
     let printed = capture(Command::new("apt-get").args(targets))?;

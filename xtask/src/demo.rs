@@ -1,13 +1,13 @@
-//! `cargo xtask demo`: from a clean clone to a finished run of `examples/quickstart`.
+//! `cargo xtask demo`: from a new clone to a finished run of `examples/quickstart`.
 //!
-//! The run's own exit code is the answer; what it prints goes to the terminal untouched.
+//! The exit code is that of the run, and the output of the run is printed unchanged.
 
 use crate::{Step, components, process, repository, wasm_std::Rung};
 use std::process::ExitCode;
 
 const QUICKSTART: &str = "examples/quickstart";
 
-/// Builds components and the binary, locks the example's plugin and runs its pipeline.
+/// Builds the components and the binary, locks the example's plugin and runs the example's pipeline.
 pub(crate) fn run() -> Step {
     components::build(Rung::from_environment()?, &[components::REVIEW_PLUGIN])?;
     process::demand(process::cargo(&repository()).args(["build", "--package", "glovebox"]))?;

@@ -1,7 +1,7 @@
-//! `cargo xtask test` and `cargo xtask ci`: the whole gate, with its summary as the last line.
+//! `cargo xtask test` and `cargo xtask ci`: run all tests and checks, and print a summary as the last line.
 //!
-//! A step that could not run counts as failed; nothing is skipped because something is missing. Only a test whose own tool (a language of
-//! `tests/projects`, `strace`) is not on this machine is not run, which the summary lists.
+//! A step that could not run counts as failed, and nothing is skipped because something is missing. The only exception is a test whose
+//! own tool (a language of `tests/projects`, `strace`) is not installed. The summary lists such tests.
 
 use crate::{Step, attacks, bubblewrap, components, process, pytest, repository, wasm_std::Rung};
 use std::io::{BufRead, BufReader};
@@ -13,12 +13,12 @@ const NOT_RUN: &str = "not run: ";
 /// Prefix and suffix of the line of a failed test.
 const FAILED: (&str, &str) = ("test ", " ... FAILED");
 
-/// The sums of the reports of test binaries.
+/// Sums of the reports of test binaries.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tally {
     passed: usize,
     failed: usize,
-    /// The tests that could not run, and the names of those that failed. A test whose tool is not on this machine is among the passed ones too.
+    /// Tests that could not run, and names of failed tests. A test whose tool is not installed also counts as passed.
     lines: Vec<String>,
 }
 
@@ -30,13 +30,13 @@ impl AddAssign for Tally {
     }
 }
 
-/// Builds components, runs all tests and sums up.
+/// Builds the components, runs all tests and prints the summary.
 pub(crate) fn test(arguments: &[String]) -> Step {
     let tally = run_tests(arguments)?;
     Ok(close(tally))
 }
 
-/// Runs the tests and then every check; each check counts as one test in the summary.
+/// Runs the tests and then every check. Each check counts as one test in the summary.
 pub(crate) fn ci() -> Step {
     let mut tally = run_tests(&[])?;
     for (name, check) in CHECKS {
@@ -106,7 +106,7 @@ fn run_tests(arguments: &[String]) -> Step<Tally> {
     Ok(tally)
 }
 
-/// Reads the closing line of one test binary.
+/// Parses the last line of a test binary.
 fn result_line(line: &str) -> Option<Tally> {
     let counts = line.strip_prefix("test result: ")?;
     let count = |word: &str| {

@@ -1,7 +1,7 @@
-//! The repository's commands: `cargo xtask components | jail | pytest | agents | attacks | demo | test | numbers | ci`.
+//! The commands of the repository: `cargo xtask components | jail | pytest | agents | attacks | demo | test | numbers | ci`.
 //!
-//! Components are built here and nowhere else: no `build.rs` compiles or downloads anything. Every command can run on a
-//! fresh machine, with rustup's `wasm32-wasip2` or, where that cannot be fetched, with a std built from its source.
+//! Only this program builds components: no `build.rs` compiles or downloads anything. Every command works on a new machine, with
+//! rustup's `wasm32-wasip2` or, if that cannot be downloaded, with a standard library built from its source.
 #![forbid(unsafe_code)]
 
 mod agents;
@@ -46,7 +46,7 @@ usage: cargo xtask COMMAND
 
 GLOVEBOX_WASM_STD=installed|rustup|source is the same as --std.";
 
-/// The result of a command: an exit code, or the reason why it stopped.
+/// The result of a command: an exit code, or why it stopped.
 type Step<T = ExitCode> = Result<T, String>;
 
 fn main() -> ExitCode {
@@ -99,7 +99,7 @@ fn build_components(arguments: &[String]) -> Step {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the repository's root folder.
+/// Returns the root folder of the repository.
 fn repository() -> PathBuf {
     let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     manifest.parent().map_or(manifest.clone(), PathBuf::from)

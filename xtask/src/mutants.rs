@@ -1,22 +1,24 @@
-//! `cargo xtask mutants`: changes the code of a crate in many small ways, one at a time, and tells which change no test of it noticed.
+//! `cargo xtask mutants`: changes the code of a crate in many small ways, one at a time, and reports the changes that no test of the
+//! crate detected.
 //!
-//! `cargo-mutants` does the work, installed once below `target/`. Survivors that are no fault of the tests are named in
-//! `.cargo/mutants.toml`, each with its reason. It takes seconds for each of thousands of mutants, so CI does not run it.
+//! `cargo-mutants` does the work. It is installed once below `target/`. Undetected changes that are not a fault of the tests are
+//! listed in `.cargo/mutants.toml` with their reasons. There are thousands of changes, each of which takes seconds, so CI does not run
+//! this.
 
 use crate::process::demand;
 use crate::{Step, repository};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-/// The installed release, whose options this file uses.
+/// The release of `cargo-mutants`, on whose options this file depends.
 const VERSION: &str = "^27";
 
-/// Returns the folder that the tool is installed in.
+/// Returns the folder in which the tool is installed.
 fn folder() -> PathBuf {
     repository().join("target/mutants")
 }
 
-/// Runs it over the named crate, or over the files of it that are named.
+/// Runs the tool on a crate, or only on the named files of the crate.
 pub(crate) fn run(package: &str, files: &[String]) -> Step {
     install()?;
     let mut command = Command::new(folder().join("bin/cargo-mutants"));

@@ -1,8 +1,10 @@
-//! Counts the code: public items, parameters, bare strings and tuples among them, clones, long functions, for each crate.
+//! Prints figures about the code of each crate: public items, parameters and how many of them are bare strings or tuples, clones, and
+//! long functions.
 //!
-//! Every Rust file is parsed. Production code is all but `#[cfg(test)]` items, `#[test]` functions and files below a folder for tests,
-//! benches, examples or fixtures. The figures are a mirror and no gate: the code bases that this one learns from have at most 7 % bare-string
-//! parameters, 8 clones in a thousand lines, and few functions over 70 lines. A parameter that is a tuple counts as its parts.
+//! Every Rust file is parsed. Production code is everything except `#[cfg(test)]` items, `#[test]` functions, and files in folders for
+//! tests, benches, examples or fixtures. The figures are for orientation, and no check depends on them. The code bases that serve as
+//! models have at most 7 % bare-string parameters, 8 clones in a thousand lines, and few functions over 70 lines. The parts of a tuple
+//! parameter count as parameters.
 
 use crate::{Step, repository};
 use std::collections::BTreeMap;
@@ -14,14 +16,14 @@ use syn::visit::{self, Visit};
 
 const CRATES: [&str; 4] = ["runtime", "plugins", "plugin-sdk", "xtask"];
 
-/// The counts of some code.
+/// Figures of a piece of code.
 #[derive(Debug, Default, Clone)]
 struct Count {
     code_lines: usize,
-    /// Items that other crates can name.
+    /// Number of items that other crates can name.
     public: usize,
     parameters: usize,
-    /// Parameters that are tuples.
+    /// Number of parameters that are tuples.
     tuples: usize,
     strings: usize,
     clones: usize,
@@ -29,7 +31,7 @@ struct Count {
     asyncs: usize,
     longest: usize,
     test_lines: Vec<(usize, usize)>,
-    /// Line and kind of every bare string and clone, for a reader who wants to change them.
+    /// Line and kind of every string parameter, tuple parameter and clone.
     places: Vec<(usize, String)>,
 }
 
@@ -84,7 +86,7 @@ impl Count {
     }
 }
 
-/// Returns true for `&str`, `String`, references to these, and an `Option` of one.
+/// Returns true for `&str`, `String`, a reference to one of them, and an `Option` of one of them.
 fn is_string(kind: &syn::Type) -> bool {
     match kind {
         syn::Type::Reference(reference) => is_string(&reference.elem),
@@ -193,7 +195,7 @@ fn count(text: &str) -> Result<Count, syn::Error> {
     Ok(found)
 }
 
-/// Returns true for files that hold no production code.
+/// Returns true for files without production code.
 fn is_test_file(path: &Path) -> bool {
     path.iter().any(|part| {
         let part = part.to_string_lossy();
@@ -214,13 +216,13 @@ fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) -> Step<()> {
     Ok(())
 }
 
-/// Returns the crate a file belongs to: the folder above its last `src`.
+/// Returns the crate of a file: the folder above its last `src`.
 fn crate_of(path: &Path) -> String {
     let text = path.to_string_lossy();
     text.rsplit_once("/src/").map_or(text.as_ref(), |(folder, _)| folder).to_owned()
 }
 
-/// Prints the table, and every place below the folder that is named.
+/// Prints the table, and all places below the named folder.
 pub(crate) fn run(below: Option<&String>) -> Step {
     let root = repository();
     let mut files = Vec::new();

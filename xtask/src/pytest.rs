@@ -1,13 +1,14 @@
-//! `cargo xtask pytest`: pytest in a virtual environment of its own, for the test of `examples/scenarios-pytest`.
+//! `cargo xtask pytest`: installs pytest in a separate virtual environment, for the test of `examples/scenarios-pytest`.
 //!
-//! It lies below `target/`, outside of every project, as it should for users. Made once; the registry is asked that one time.
+//! The environment is below `target/` and outside of every project, as it should be for users. It is created once, and only then is
+//! the package registry contacted.
 
 use crate::process::demand;
 use crate::{Step, repository};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The installed release, whose options the example uses.
+/// The release of pytest, on whose options the example depends.
 const PYTEST: &str = "pytest>=8,<10";
 
 /// Returns the folder of the virtual environment.
@@ -15,7 +16,7 @@ fn folder() -> PathBuf {
     repository().join("target/pytest")
 }
 
-/// Makes the virtual environment where there is none that works.
+/// Creates the virtual environment, unless there is one that works.
 pub(crate) fn prepare() -> Step<()> {
     let folder = folder();
     let works = Command::new(folder.join("bin/pytest")).arg("--version").output();

@@ -1,18 +1,19 @@
-//! A digest of what the built-in components are made from, so that a build notices components that are older than their source.
+//! Computes a digest of the sources of the built-in components, so that a build detects components that are older than their sources.
 //!
-//! Two programs share this file: `cargo xtask components` writes the digest, the build script of the binary compares it.
+//! Two programs use this file: `cargo xtask components` writes the digest, and the build script of the binary compares it.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::Path;
 
-/// The folders of the repository that components are made from.
+/// Folders of the repository with sources of components.
 pub(crate) const FOLDERS: [&str; 4] = ["plugins", "plugin-sdk", "runtime/schema", "wit"];
-/// The file beside the components that has the digest.
+/// File with the digest, in the folder of the components.
 pub(crate) const FILE: &str = "sources";
 
-/// Returns the digest of these folders' names and contents. It is compared on one machine only, so the standard hash will do.
+/// Returns the digest of the names and contents of these folders. It is compared only on one machine, so the standard library's hash
+/// is enough.
 pub(crate) fn digest(repository: &Path) -> io::Result<String> {
     let mut hasher = DefaultHasher::new();
     for folder in FOLDERS {

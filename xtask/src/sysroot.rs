@@ -1,7 +1,7 @@
-//! A standard library for `wasm32-wasip2`, built from the source of the running compiler.
+//! Builds a standard library for `wasm32-wasip2` from the source of the current compiler.
 //!
-//! The source is the toolchain's own `rust-src` when present, else the Debian package of the same version; the C library
-//! comes from the package `wasi-libc`. Nothing outside `target/` changes. A sysroot is complete or it does not count.
+//! The source is the toolchain's `rust-src` if it is installed, and otherwise the Debian package of the same version. The C library
+//! comes from the package `wasi-libc`. Nothing outside of `target/` changes. An incomplete sysroot is never used.
 
 use crate::process::{at, capture, demand, nested_cargo};
 use crate::rustc::{TARGET, rustc, rustc_field};
@@ -10,22 +10,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The files of the C library for linking a component.
+/// Files of the C library that are needed to link a component.
 const LIBC_FILES: [&str; 3] = ["libc.a", "crt1-command.o", "crt1-reactor.o"];
 
-/// Finds the sysroot in a compiler's folder that was built to its end.
+/// Finds a completely built sysroot in the folder of a compiler.
 pub(crate) fn find(folder: &Path) -> Option<PathBuf> {
     let sysroots = folder.read_dir().ok()?.flatten().map(|entry| entry.path());
     sysroots.into_iter().find(|sysroot| sysroot.join("complete").is_file())
 }
 
-/// Builds a sysroot in a compiler's folder unless it holds one, and returns it.
+/// Returns the sysroot in the folder of a compiler, and builds it first if there is none.
 ///
-/// Every build has a name of its own: cargo does not look into a sysroot, and what it compiled against an earlier one would
-/// not link against the next.
+/// Every build gets a new name: cargo does not detect changes inside of a sysroot, and crates that were compiled against an earlier
+/// one cannot be linked with a later one.
 ///
 /// # Errors
-/// No source or no C library was found, or the build of the std failed.
+/// The source or the C library was not found, or the standard library could not be built.
 pub(crate) fn build(folder: &Path) -> Step<PathBuf> {
     if let Some(sysroot) = find(folder) {
         return Ok(sysroot);
@@ -40,7 +40,7 @@ pub(crate) fn build(folder: &Path) -> Step<PathBuf> {
     at(&work, fs::create_dir_all(&work))?;
     let parts = SysrootParts { source: installed_source()?, libc: installed_libc() };
     let (source, libc) = parts.complete(&work)?;
-    // The C library goes in first: the std is then built against this sysroot alone, and an installed target stays unseen.
+    // The C library is copied first, so that the standard library is built only with this sysroot and not with an installed target.
     lay_out_libc(&libc, &sysroot)?;
     compile(&source, &sysroot, &work)?;
     at(&work, fs::remove_dir_all(&work))?;
@@ -48,7 +48,7 @@ pub(crate) fn build(folder: &Path) -> Step<PathBuf> {
     Ok(sysroot)
 }
 
-/// The parts that are on the machine; the rest is fetched.
+/// The parts that are installed on this machine. The others are downloaded.
 struct SysrootParts {
     source: Option<PathBuf>,
     libc: Option<PathBuf>,
@@ -78,7 +78,7 @@ fn installed_source() -> Step<Option<PathBuf>> {
     Ok(library.join("sysroot/Cargo.toml").is_file().then_some(library))
 }
 
-/// Returns the C library's package, or a WASI sysroot that `WASI_SYSROOT` names.
+/// Returns the folder of the C library: in the WASI sysroot that `WASI_SYSROOT` names, or of the installed package.
 fn installed_libc() -> Option<PathBuf> {
     let named = std::env::var_os("WASI_SYSROOT").map(|root| PathBuf::from(root).join("lib"));
     let folders = named.into_iter().chain([PathBuf::from("/usr/lib")]);
@@ -125,7 +125,7 @@ fn lay_out_libc(libc: &Path, sysroot: &Path) -> Step<()> {
     Ok(())
 }
 
-/// Compiles the std the way the compiler's own bootstrap does: as a stable library that may use unstable features.
+/// Compiles the standard library as the compiler's own bootstrap does: as a stable library that may use unstable features.
 fn compile(library: &Path, sysroot: &Path, work: &Path) -> Step<()> {
     let target_folder = work.join("target");
     let flags = [

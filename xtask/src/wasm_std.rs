@@ -1,14 +1,14 @@
-//! Finds a standard library for `wasm32-wasip2`: installed, from rustup, or built from its source. Fails with a message if none works.
+//! Finds a standard library for `wasm32-wasip2`. Fails with a message if none is available.
 //!
-//! Installed in the toolchain; else fetched by rustup; else built from the compiler's own source. Whichever it is, the answer
-//! is the flags a build of a component needs. A rung is skipped only for the next one, never for nothing.
+//! There are three ways, which are tried in this order: use the library that is installed in the toolchain, download it with rustup,
+//! or build it from the compiler's source. The result is the flags for building a component.
 
 use crate::rustc::{TARGET, rustc, rustc_field};
 use crate::{Step, process, repository, sysroot};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// One way to a standard library.
+/// A way to get a standard library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rung {
     Installed,
@@ -17,7 +17,7 @@ pub(crate) enum Rung {
 }
 
 impl Rung {
-    /// Reads a rung's name.
+    /// Parses the name of a way.
     pub(crate) fn parse(name: &str) -> Step<Self> {
         match name {
             "installed" => Ok(Self::Installed),
@@ -27,7 +27,7 @@ impl Rung {
         }
     }
 
-    /// Reads `GLOVEBOX_WASM_STD`, which forces one rung.
+    /// Reads `GLOVEBOX_WASM_STD`, which selects one way.
     pub(crate) fn from_environment() -> Step<Option<Self>> {
         match std::env::var("GLOVEBOX_WASM_STD") {
             Ok(name) if !name.is_empty() => Self::parse(&name).map(Some),
@@ -35,7 +35,7 @@ impl Rung {
         }
     }
 
-    /// Climbs onto this rung and returns the rustc flags it asks for.
+    /// Tries this way, and returns the flags for rustc.
     fn climb(self) -> Step<Vec<String>> {
         match self {
             Self::Installed if is_installed()? => Ok(Vec::new()),
@@ -49,15 +49,15 @@ impl Rung {
     }
 }
 
-/// Finds a standard library and returns the rustc flags that lead to it.
+/// Finds a standard library and returns the flags for rustc.
 ///
 /// # Errors
-/// Every way failed; the text names all three and what each said.
+/// No way worked. The text contains the reason for each of them.
 pub(crate) fn rustflags(forced: Option<Rung>) -> Step<Vec<String>> {
     if let Some(rung) = forced {
         return rung.climb();
     }
-    // A sysroot built earlier comes before the download that failed then: it would only fail again, slowly.
+    // If a sysroot was built earlier, it is tried before the download, which failed at that time and would probably fail slowly again.
     let known = if sysroot::find(&sysroot_folder()?).is_some() { Rung::Source } else { Rung::Installed };
     let order = if is_installed()? {
         [Rung::Installed, Rung::Rustup, Rung::Source]
@@ -107,7 +107,7 @@ fn fetch_target() -> Step<Vec<String>> {
     }
 }
 
-/// A sysroot belongs to one compiler: it is kept under the compiler's commit.
+/// Returns the folder of the sysroot for the current compiler, named after the compiler's commit.
 fn sysroot_folder() -> Step<PathBuf> {
     Ok(repository().join("target/sysroot").join(rustc_field("commit-hash")?))
 }

@@ -1,16 +1,17 @@
-//! The imports of the built components, read from their bytes: a component imports what its handler needs and nothing else.
+//! Tests of the built components' imports, which are read from their bytes: a component imports only what its handler needs.
 //!
-//! `cargo xtask test` builds the components first; a missing one is a failure, not a skipped test.
+//! `cargo xtask test` builds the components first. A missing component is a failure, and its test is not skipped.
 
 use std::path::Path;
 use wasmparser::{ComponentExternalKind, Parser, Payload};
 
 const PREFIX: &str = "glovebox:plugin/";
 
-/// Imports that are allowed beside our own interfaces: the standard library links them, and the host decides what they answer.
+/// Imports that are allowed in addition to Glovebox's own interfaces. The standard library links them, and the host decides how to
+/// answer them.
 const WASI: [&str; 5] = ["wasi:cli/", "wasi:clocks/", "wasi:filesystem/", "wasi:io/", "wasi:random/"];
 
-/// A component, as far as it can be known without running it.
+/// What can be read of a component without running it.
 #[derive(Default)]
 struct Surface {
     imports: Vec<String>,

@@ -1,4 +1,4 @@
-//! What a slug is, by example.
+//! Titles and the slugs that they must have.
 
 use slug::slugify;
 

@@ -1,10 +1,10 @@
 //! A verifier without a model: runs the command in the node's attribute `program`, and refuses debug output.
 //!
-//! The exit code is in the host's receipt. The verdict about the text is the component's own, so no builder can write it.
+//! The exit code is in the host's receipt. The verdict about the output is made in this component, so no builder can write it.
 
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, exec, export};
 
-/// Debug output begins a line with one of these.
+/// Beginnings of lines that are debug output.
 const MARKS: [&str; 3] = ["DEBUG", "TRACE", "[src/"];
 
 struct Quiet;
@@ -22,7 +22,7 @@ impl Handler for Quiet {
         if !exit.passed() {
             return Outcome::fail("quiet/exit", format!("the program ended with {:?}", exit.code));
         }
-        // What was cut out of a long output cannot be judged.
+        // Parts that were cut out of a long output cannot be checked.
         if exit.stdout.truncated || exit.stderr.truncated {
             return Outcome::fail("quiet/long", "the program printed more than can be read");
         }

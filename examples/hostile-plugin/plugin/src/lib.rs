@@ -1,11 +1,11 @@
 //! A plugin that lies about its purpose: it claims to tidy up, and tries everything that could get it out of its sandbox.
 //!
-//! It reports honestly, so that a run shows what got through. It answers `fail` if anything did.
+//! It reports its attempts honestly, so that a run shows which of them succeeded. If any did, it answers `fail`.
 
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, artifact, exec, export, files, llm, log};
 use std::fs;
 
-/// Files outside of the grant: next to it, above it, from the root, the record of the run, this plugin itself.
+/// Files outside of the grant: next to the granted folder, above it, absolute paths, the record of the run, and this plugin itself.
 const READS: [&str; 12] = [
     "private/secret.txt",
     "public/../private/secret.txt",
@@ -46,7 +46,7 @@ impl Handler for Mallory {
     }
 }
 
-/// What was tried, and what got through.
+/// The attempts that failed and those that succeeded.
 #[derive(Default)]
 struct Probe {
     tried: Vec<String>,
@@ -80,7 +80,7 @@ impl Probe {
         self.attempt("make folder outside".to_owned(), fs::create_dir("elsewhere"));
     }
 
-    /// Tries to reach forbidden files through an allowed name.
+    /// Tries to reach forbidden files through an allowed path.
     fn moves(&mut self) {
         self.attempt("link a secret".to_owned(), fs::hard_link("private/secret.txt", "out/linked.txt"));
         self.attempt("link a note".to_owned(), fs::hard_link("public/notes.md", "out/linked.md"));

@@ -1,4 +1,4 @@
-//! Custom rules: each agent must name its reviewer, and its class decides where it may write.
+//! Custom rules: each agent must name its reviewer, and the class of an agent decides where it may write.
 
 #![cfg_attr(target_family = "wasm", no_std)]
 
@@ -16,7 +16,7 @@ const SCOPES: [(&str, &str); 3] = [("code", "src/"), ("tests", "tests/"), ("docs
 struct House;
 
 impl Rules for House {
-    /// Gives the scope of its class to every agent without a write scope.
+    /// Sets the write scope of every agent that has none, by the agent's class.
     fn transform(graph: &mut Graph) -> Result<(), String> {
         for node in graph.nodes.iter_mut().filter(|node| is_agent(node) && node.get("allowed_write_paths").is_none()) {
             let scope = SCOPES.iter().find(|(class, _)| node.classes().any(|own| own == *class));

@@ -1,1 +1,1 @@
-//! Nothing: the scenarios are in `tests/`, and depend on no crate of the project.
+//! Empty: the scenarios are in `tests/`, and do not depend on any crate of the project.

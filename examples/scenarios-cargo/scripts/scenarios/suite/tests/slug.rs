@@ -1,11 +1,12 @@
-//! Gives each title to the program under test and compares what it prints.
+//! Passes each title to the program under test and compares its output.
 
 use std::process::{Command, Stdio};
 
-/// Title and slug, one case a line.
+/// Titles and slugs, one case on each line.
 const CASES: &str = include_str!("cases.txt");
 
-/// What the program prints for a title. It was built by `subject cargo build`, and runs where that was built.
+/// Returns the output of the program for a title. `subject cargo build` has built the program, and it runs in the folder where it was
+/// built.
 fn slug(title: &str) -> String {
     let mut command = Command::new("subject");
     let ended = command.args(["target/debug/slug", title]).stdin(Stdio::null()).output().expect("`subject` is in PATH");
