@@ -64,8 +64,8 @@ impl Workspace {
     /// Converts a path of the model to a path relative to the workspace (decision project-path-is-the-workspace).
     ///
     /// # Errors
-    /// The path is absolute and outside of the workspace, which the host refuses too and records, or it is to be written and a
-    /// subagent may not write it.
+    /// The path is absolute and outside of the workspace, or it is to be written and this subagent may not write it. The host also
+    /// refuses the first kind of path, and records the refusal.
     pub(crate) fn locate<'p>(&self, wanted: FileUse<'_>, path: NamedPath<'p>) -> Result<WorkspacePath<'p>, String> {
         let located = self.relative(wanted, path)?;
         match wanted {
@@ -192,7 +192,7 @@ impl Workspace {
         fs::remove_file(self.root.join(path.0)).map_err(|error| format!("cannot delete `{path}`: {}", spelled(&error)))
     }
 
-    /// Refuses paths outside of the subagent's write scope, including those that a link leads to.
+    /// Refuses a path outside of the subagent's write scope, and any path through a symbolic link.
     pub(crate) fn check_bounds(&self, path: WorkspacePath<'_>) -> Result<(), String> {
         let Some(bounds) = &self.bounds else { return Ok(()) };
         if !bounds.contains(path.0) {
@@ -216,7 +216,7 @@ fn utf8(path: WorkspacePath<'_>, bytes: Vec<u8>) -> Result<String, String> {
 /// Passes a refused path to the host, so that the host records the refusal. (`std::fs` would remove the first `/`.)
 fn have_refused(wanted: FileUse<'_>, NamedPath(path): NamedPath<'_>) {
     if cfg!(target_family = "wasm") {
-        // The model gets a different message.
+        // The host's answer is ignored, because the model gets a different message.
         _ = match wanted {
             FileUse::Read => files::read(path).map(drop),
             FileUse::List => files::list(path).map(drop),

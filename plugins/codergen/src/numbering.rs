@@ -67,7 +67,7 @@ impl ServedLines {
     /// was not read, all lines must have been served with exactly these numbers. For a path that was read, half of the lines are
     /// enough. For an edited file that was numbered anew, half of the texts are enough, if the numbers are consecutive and begin where
     /// a read of the path began. A content that repeats served lines with their numbers on purpose, such as an excerpt in a report,
-    /// cannot be distinguished.
+    /// cannot be distinguished from a mistake.
     pub(crate) fn strip(&self, path: WorkspacePath<'_>, content: Content<'_>) -> Option<String> {
         if !content.looks_numbered() {
             return None;

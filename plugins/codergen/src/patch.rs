@@ -42,7 +42,7 @@ impl<'a> Patch<'a> {
     /// Parses a patch.
     ///
     /// # Errors
-    /// A sentence for the model that says what was not understood and what was expected.
+    /// The error text is a sentence for the model that says what was not understood and what was expected.
     pub(crate) fn parse(Content(text): Content<'a>) -> Result<Self, String> {
         let mut lines = text.trim().lines().peekable();
         if lines.next().map(str::trim_end) != Some(BEGIN) {

@@ -84,7 +84,7 @@ impl Picture {
     /// Checks that a conversation has room for the picture.
     ///
     /// # Errors
-    /// A sentence for the model.
+    /// The error text is a sentence for the model.
     pub(crate) fn fits<'p>(&self, parts: impl Iterator<Item = &'p Part>) -> Result<(), String> {
         let lengths: Vec<usize> = parts.filter(|part| part.kind == IMAGE).map(length).collect();
         let bytes = lengths.iter().sum::<usize>() + self.bytes.len();

@@ -34,7 +34,7 @@ impl ProvidedTools {
     /// Calls a tool.
     ///
     /// # Errors
-    /// A sentence for the model.
+    /// The error text is a sentence for the model.
     pub(crate) fn call(call: &Part) -> Result<ToolResult, String> {
         let (name, id) = (call.field("name").unwrap_or_default(), call.field("id").unwrap_or_default());
         let output = tools::call(name, &call.text, id).map_err(|error| format!("{name}: {}", error.message))?;

@@ -80,7 +80,7 @@ impl Subagents {
     /// Executes a call.
     ///
     /// # Errors
-    /// A sentence for the model.
+    /// The error text is a sentence for the model.
     pub(crate) fn call(&mut self, call: &Part, toolbox: &Toolbox) -> Result<ToolResult, String> {
         let name = call.field("name").unwrap_or_default();
         let arguments = Arguments::parse(&call.text)?;

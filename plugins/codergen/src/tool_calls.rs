@@ -73,7 +73,7 @@ impl ToolCalls {
     }
 }
 
-/// Replaces a picture for which the conversation has no room by a refusal.
+/// Returns the result, or an error if the conversation has no room for its picture.
 fn with_room(said: ToolResult, before: &[Message], results: &[Part]) -> Result<ToolResult, String> {
     if let Some(picture) = &said.picture {
         picture.fits(before.iter().flat_map(|message| &message.parts).chain(results))?;

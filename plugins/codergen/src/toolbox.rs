@@ -220,7 +220,7 @@ impl Toolbox {
     /// Executes a call.
     ///
     /// # Errors
-    /// A sentence for the model: there is no such tool, the arguments are invalid, or the tool failed.
+    /// There is no such tool, the arguments are invalid, or the tool failed. The error text is a sentence for the model.
     pub(crate) fn call(&mut self, call: &Part) -> Result<ToolResult, String> {
         let name = call.field("name").unwrap_or_default();
         if ProvidedTools::has(name) && self.workspace.bounds.is_none() {

@@ -52,7 +52,7 @@ impl LargeValues {
     /// Reads a part of a value. The text begins with its position and the total length.
     ///
     /// # Errors
-    /// A sentence for the model, if there is no such value.
+    /// There is no such value. The error text is a sentence for the model.
     pub(crate) fn read(&self, Key(key): Key<'_>, part: Part) -> Result<String, String> {
         let Some((_, text)) = self.0.iter().find(|(known, _)| known == key) else {
             let keys: Vec<_> = self.0.iter().map(|(known, _)| format!("`{known}`")).collect();

@@ -25,7 +25,7 @@ impl AttackResult {
         }
     }
 
-    /// Returns a successful attack if anything was found, with what was found.
+    /// Returns the result of a search, which is successful if it found anything.
     fn found(things: Vec<String>) -> Self {
         let answer = format!("{} found", things.len());
         Self { worked: !things.is_empty(), answer, loot: things.join("\n") }

@@ -57,7 +57,7 @@ impl<'a> Check<'a> {
         Ok(Self { report, tests_min, command: text("command") })
     }
 
-    /// Returns the verdict, or an error outcome if the check could not be made.
+    /// Checks the report. Returns the outcome of a failed check as an `Err`.
     fn run(&self, stage: &Stage) -> Result<Outcome, Outcome> {
         let Some(command) = self.command else { return self.judge(&self.read()?) };
         let before = files::read_text(self.report, REPORT_BYTES_MAX);

@@ -27,19 +27,19 @@ use wasi::WasiState;
 pub(crate) struct Attempt {
     /// Identity, bounds, time and progress of the call, for all interfaces.
     pub(crate) call: CallContext,
-    /// `wasi:*`, except the file system.
+    /// State of `wasi:*`, except the file system.
     pub(crate) wasi: WasiState,
-    /// `files`, and the file system of `wasi`.
+    /// State of `files` and of the file system of `wasi`.
     pub(crate) files: FileState,
-    /// `control`.
+    /// State of `control`.
     pub(crate) control: ControlState,
-    /// `exec`.
+    /// State of `exec`.
     pub(crate) exec: ExecState,
-    /// `agents`.
+    /// State of `agents`.
     pub(crate) agents: AgentState,
-    /// `llm`.
+    /// State of `llm`.
     pub(crate) llm: LlmState,
-    /// `tools`.
+    /// State of `tools`.
     pub(crate) tools: ToolState,
 }
 

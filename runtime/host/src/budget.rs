@@ -40,7 +40,7 @@ pub struct Account {
 }
 
 impl Budget {
-    /// Creates a budget with these purses. A node without a purse is bounded only by the run's.
+    /// Creates a budget from the purse of the run and the purses of nodes. A node without a purse is bounded only by the run's.
     pub fn new(price: Option<Price>, run: Purse, nodes: BTreeMap<NodeId, Purse>) -> Self {
         Self { price, purses: Mutex::new(Purses { run, nodes }) }
     }

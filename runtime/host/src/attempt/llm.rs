@@ -173,7 +173,7 @@ impl Attempt {
         let left = self.call.remaining();
         let deadline = CallDeadline { canceled: &canceled, at: Instant::now() + left, idle: left };
         let progress = &self.call.progress;
-        // Progress may be lost by contract.
+        // The contract allows progress to be lost.
         let mut on_wait = |error: &ModelError, wait| {
             let _ = progress.try_send(Progress::ModelWaits(error.kind.as_str(), wait));
         };

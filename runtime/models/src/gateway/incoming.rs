@@ -205,7 +205,7 @@ fn parse(bytes: &[u8]) -> Result<Option<(usize, RequestHead)>, ReadError> {
             _ => None,
         };
         if let Some(found) = found {
-            // Two different lengths would allow request smuggling.
+            // A second length would allow request smuggling.
             if length.replace(found).is_some() {
                 return Err(malformed());
             }

@@ -240,7 +240,7 @@ impl Model {
         Reply { answered, lost: Usage::default(), exchanged: None }
     }
 
-    /// Sets the effort and the schema of a request as the operator and the pipeline configured them, unless the guest set them.
+    /// Sets the effort of a request, unless the guest has set it, and the schema.
     pub(crate) fn settle(&self, request: &mut Request) {
         if let ModelKind::Live(live) = &self.kind {
             live.settle(request, self.schema.as_ref().map(|(schema, _)| schema));
