@@ -1,5 +1,5 @@
-//! Splits a command line without a shell. Quotes and backslashes are supported; anything that needs a shell is refused (decision
-//! shell-or-argv).
+//! Splits a command line without a shell. Quotes and backslashes are supported; anything that needs a shell is refused
+//! (decision shell-or-argv).
 
 /// Splits a command line into program and arguments, as [`crate::exec::argv`] takes them.
 ///

@@ -1,5 +1,5 @@
-//! Questions about a plan. The model is asked again if no verification stage could run the plan in its last answer (decision
-//! plan-questions).
+//! Questions about a plan. The model is asked again if no verification stage could run the plan in its last answer
+//! (decision plan-questions).
 //!
 //! The engine decides how often, and how long an answer may take. The host enforces the time limit and records the result. This module
 //! uses no clock: the same answers always lead to the same questions.
