@@ -1,8 +1,9 @@
 //! The blobs of a run: small ones in the journal's database, large ones as files in `blobs/`.
 //!
-//! Knows bytes and digests, never what they are for. With a journal, what is put is durable with the next append and not before. Without
-//! one, every blob is a file and durable at once. Bytes from the disk are digested again whenever they are opened, so a blob that rotted
-//! is an error and never an input.
+//! This module knows bytes and digests, never the purpose of a blob. With a journal, a blob that was put becomes
+//! durable with the next append. Without a journal, every blob is a file and is durable at once. Bytes from the disk
+//! are hashed again whenever a blob is opened, so a blob that was damaged on disk is reported as an error and is never
+//! used.
 
 mod files;
 mod outbox;
@@ -21,7 +22,8 @@ use std::sync::Arc;
 /// Folder of the blobs in the run's folder.
 pub const BLOBS_DIR: &str = "blobs";
 
-/// Blobs up to this size are handed out from memory, so that what was digested is what is read.
+/// Maximum size in bytes of a file blob that is read into memory when it is opened, so that the bytes that were hashed
+/// are the bytes that are read.
 const IN_MEMORY_MAX: u64 = 8 * 1024 * 1024;
 
 /// The blobs of a run's folder.
@@ -30,41 +32,41 @@ pub struct DirBlobs {
     small: Option<SmallBlobs>,
 }
 
-/// The store of small blobs: waiting for an append, or in the database.
+/// The store of small blobs. A blob waits for an append or is in the database.
 pub(crate) struct SmallBlobs {
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) rows: BlobRows,
 }
 
 impl DirBlobs {
-    /// Takes the directory `blobs/`; it must be out of reach of every stage. Every blob is a file.
+    /// Creates a store in the directory `blobs/`, which no stage may be able to reach. Every blob is a file.
     pub fn new(root: Dir) -> Self {
         Self { files: Arc::new(BlobFiles::new(root)), small: None }
     }
 
-    /// Opens `blobs` in a run directory, made when it is not there. Every blob is a file.
+    /// Opens the folder `blobs` of a run directory and creates it if it does not exist. Every blob is a file.
     pub fn open_in(run: &Dir) -> Result<Self, PortError> {
         run.create_dir_all(BLOBS_DIR).and_then(|()| run.open_dir(BLOBS_DIR)).map(Self::new).map_err(unavailable)
     }
 
-    /// The same with a journal, which keeps the small ones and makes all durable.
+    /// Returns this store with a journal attached, which stores the small blobs and makes all blobs durable.
     pub(crate) fn with(self, small: SmallBlobs) -> Self {
         small.outbox.flushes(&self.files);
         Self { small: Some(small), ..self }
     }
 
-    /// Removes what a killed process left half-written. Only for the process that drives the run.
+    /// Removes temporary files that a killed process left. Only the process that drives the run may call this.
     pub fn sweep(&self) -> Result<(), PortError> {
         self.files.sweep().map_err(unavailable)
     }
 
-    /// Bytes on disk of files that were new when they were put here, as far as this store was asked to.
+    /// Returns the disk space, in bytes, of the new files that were written through this store.
     pub fn written_bytes(&self) -> u64 {
         self.files.written_bytes()
     }
 
-    /// Opens a blob without digesting it, for readers that do so themselves while they copy. One that is nowhere is
-    /// [`io::ErrorKind::NotFound`].
+    /// Opens a blob without verifying its digest, for readers that hash the bytes while they copy. A blob that does not
+    /// exist is the error [`io::ErrorKind::NotFound`].
     pub fn open_unverified(&self, digest: &Digest) -> io::Result<Box<dyn Read + Send>> {
         match self.small(digest).map_err(io::Error::other)? {
             Some(bytes) => Ok(Box::new(Cursor::new(bytes))),
@@ -72,16 +74,16 @@ impl DirBlobs {
         }
     }
 
-    /// Checks that a blob is there, with this length and its digest.
+    /// Checks that a blob exists and has this length and digest.
     pub fn verify(&self, digest: &Digest, bytes: u64) -> Result<(), PortError> {
-        // Compared before it is digested: a sparse file can be of any length.
+        // The length is compared before the file is hashed, because a sparse file can be of any length.
         match self.files.bytes(digest).is_some_and(|found| found != bytes) {
             true => Err(corrupt(digest, &format!("its length is not {bytes} bytes"))),
             false => self.open(digest).map(drop),
         }
     }
 
-    /// Stores what a file holds. A large one that is stored already is only read.
+    /// Stores the content of a file. A large file that is already stored is only read.
     pub fn keep(&self, file: &mut std::fs::File) -> Result<(), PortError> {
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(&mut *file).map_err(unavailable)?;
@@ -93,7 +95,7 @@ impl DirBlobs {
         self.put(file).map(drop)
     }
 
-    /// A small blob, if it is one.
+    /// Returns the blob if it is stored as a small one.
     fn small(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, PortError> {
         let Some(small) = &self.small else { return Ok(None) };
         match small.outbox.get(digest) {
@@ -131,7 +133,7 @@ impl BlobStore for DirBlobs {
     }
 
     fn read_all(&self, digest: &Digest, bytes_max: u64) -> Result<Vec<u8>, PortError> {
-        // Asked before it is digested: a sparse file can be of any length.
+        // The length is compared before the file is hashed, because a sparse file can be of any length.
         if self.files.bytes(digest).is_some_and(|bytes| bytes > bytes_max) {
             return Err(corrupt(digest, &format!("it has more than {bytes_max} bytes, the most that is read at once")));
         }
@@ -140,7 +142,7 @@ impl BlobStore for DirBlobs {
 
     fn open(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, PortError> {
         if let Some(SmallBlobs { outbox, rows }) = &self.small {
-            // What is at hand was digested when it was put, and never left this memory.
+            // A blob in the outbox was hashed when it was put and has never left the memory of this process.
             if let Some(bytes) = outbox.get(digest) {
                 return Ok(Box::new(Cursor::new(bytes)));
             }
@@ -167,7 +169,7 @@ impl BlobStore for DirBlobs {
     }
 }
 
-/// Hands out bytes that have the digest they are asked by.
+/// Returns a reader of the bytes if they have the digest.
 fn verified<B>(digest: &Digest, bytes: B) -> Result<Box<dyn Read + Send>, PortError>
 where
     B: AsRef<[u8]> + Send + 'static,

@@ -1,7 +1,8 @@
-//! What happened in a run: facts in the past tense, one enum for journal, progress lines and tests.
+//! The events of a run: facts in the past tense, in one enum for the journal, progress lines and tests.
 //!
-//! The journal is a promise: [`glovebox_record`] holds the types that host and sandbox produce, and a golden journal freezes
-//! them. A field may be added with a default; none is renamed or removed without a new [`SCHEMA_VERSION`]. Nothing here knows where records are kept.
+//! The journal format is stable. [`glovebox_record`] has the types that host and sandbox produce, and a golden journal
+//! in the tests freezes the format. A field may be added with a default. No field is renamed or removed without a new
+//! [`SCHEMA_VERSION`]. This module does not know where records are stored.
 
 mod canonical;
 mod failure_meta;
@@ -56,26 +57,26 @@ use std::fmt;
 /// Version of the event vocabulary, written into `run.started` and into the journal's database. Other versions are refused.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// One thing that happened.
+/// One fact about a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind")]
 pub enum Event {
     /// The run was created; always the first record.
     #[serde(rename = "run.started")]
     RunStarted(Box<RunStarted>),
-    /// Another process took the run over.
+    /// Another process continued the run.
     #[serde(rename = "run.resumed")]
     RunResumed(Box<RunResumed>),
     /// The caches of a node with `cache_from="base"` were filled, before any stage changed a file.
     #[serde(rename = "cache.filled")]
     CacheFilled(Box<CacheFilled>),
-    /// An attempt may be claimed; at once a fact and a queue entry.
+    /// An attempt may be claimed. The event is also the entry in the claim queue.
     #[serde(rename = "stage.ready")]
     StageReady(StageReady),
     /// A worker claimed the attempt; the sequence number of this record is its fencing token.
     #[serde(rename = "stage.started")]
     StageStarted(StageStarted),
-    /// A person told the attempt's agent something.
+    /// A person sent a message to the agent of an attempt.
     #[serde(rename = "stage.steered")]
     StageSteered(Box<StageSteered>),
     /// The attempt was committed.
@@ -84,7 +85,7 @@ pub enum Event {
     /// Another attempt of the same visit follows.
     #[serde(rename = "stage.retrying")]
     StageRetrying(StageRetrying),
-    /// An engine-native node was passed.
+    /// The engine executed a control node.
     #[serde(rename = "stage.passed")]
     StagePassed(StagePassed),
     /// The next node was chosen.
@@ -99,40 +100,40 @@ pub enum Event {
     /// A branch waits for the branches of a parallel node.
     #[serde(rename = "parallel.started")]
     ParallelStarted(ParallelStarted),
-    /// The time of a parallel node is over.
+    /// The timeout of a parallel node has expired.
     #[serde(rename = "parallel.expired")]
     ParallelExpired(ParallelExpired),
-    /// A supervisor looked at its child pipeline.
+    /// A supervisor observed its child pipeline.
     #[serde(rename = "child.observed")]
     ChildObserved(Box<ChildObserved>),
-    /// A branch of a parallel node began.
+    /// A branch of a parallel node was started.
     #[serde(rename = "branch.started")]
     BranchStarted(BranchStarted),
-    /// A branch of a parallel node is not needed any more.
+    /// A branch of a parallel node was canceled because its result is not needed any more.
     #[serde(rename = "branch.canceled")]
     BranchCanceled(BranchCanceled),
     /// A branch of a parallel node ended.
     #[serde(rename = "branch.finished")]
     BranchFinished(Box<BranchFinished>),
-    /// Every branch of a parallel node that began has ended.
+    /// All branches of a parallel node that were started have ended.
     #[serde(rename = "parallel.joined")]
     ParallelJoined(Box<ParallelJoined>),
-    /// A fan-in chose a branch and took changes over.
+    /// A fan-in chose a branch and merged changes.
     #[serde(rename = "fan_in.finished")]
     FanInFinished(Box<FanInFinished>),
-    /// A person is asked.
+    /// A person was asked a question.
     #[serde(rename = "question.asked")]
     QuestionAsked(Box<QuestionAsked>),
-    /// The question was answered, or its time has passed.
+    /// A question was answered, or its deadline has passed.
     #[serde(rename = "question.answered")]
     QuestionAnswered(Box<QuestionAnswered>),
-    /// It was decided what happens to disallowed writes.
+    /// The recovery of writes outside of the scope was decided.
     #[serde(rename = "recovery.decided")]
     RecoveryDecided(Box<RecoveryDecided>),
-    /// The run holds no process until it is resumed.
+    /// The run was paused: no process drives it until it is resumed.
     #[serde(rename = "run.paused")]
     RunPaused(Box<RunPaused>),
-    /// Somebody asked the run to stop.
+    /// A person or a signal asked the run to stop.
     #[serde(rename = "run.canceled")]
     RunCanceled(RunCanceled),
     /// The run ended; always the last record.
@@ -141,7 +142,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// The dotted name.
+    /// Returns the dotted name of the event.
     pub fn kind(&self) -> &'static str {
         match self {
             Event::RunStarted(_) => "run.started",
@@ -173,7 +174,7 @@ impl Event {
         }
     }
 
-    /// The subject under whose head the event is stored.
+    /// Returns the subject under whose head the event is stored.
     pub fn subject(&self) -> Subject {
         let branch = match self {
             Event::BranchStarted(event) => Some(&event.parent),
@@ -197,7 +198,7 @@ impl Event {
         }
     }
 
-    /// The task that an attempt of it is about.
+    /// Returns the task if the event is about an attempt.
     fn task(&self) -> Option<&Task> {
         match self {
             Event::StageReady(event) => Some(&event.task),
@@ -209,53 +210,53 @@ impl Event {
     }
 }
 
-/// Another process took the run over.
+/// Another process continued the run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunResumed {
-    /// The name of the worker that drives it now.
+    /// The name of the worker that drives the run from here on.
     pub worker: String,
-    /// The confinement of its commands from here on; absent when no stage runs commands.
+    /// The confinement of the run's commands from here on; absent if no stage runs commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxRecord>,
-    /// The node that it begins again at; absent when it continues where it stopped.
+    /// The node at which the run was restarted; absent if it continued where it stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<NodeId>,
-    /// The visit of that node which the run went back to: state, context and files are as they were before it. Absent when it begins with
-    /// what is there.
+    /// The visit of `from` to which the run was rewound: state, context and files are as they were before the visit.
+    /// Absent if the run continues with the current state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<WentBack>,
-    /// The context keys that the user set before it.
+    /// The context keys that the user set with the resume.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<String, String>,
-    /// The most steps from here on; absent when the limit stays.
+    /// Maximum number of steps from here on; absent if the limit did not change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps_max: Option<u64>,
-    /// The longest driven time from here on, milliseconds; absent when the limit stays.
+    /// Maximum time in milliseconds that the run may be driven, from here on; absent if the limit did not change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_max_ms: Option<u64>,
-    /// The budget of its model calls, with what they have cost so far; absent when the bounds stay.
+    /// The budget of the run's model calls, which includes the spend so far; absent if the bounds did not change.
     #[serde(default, skip_serializing_if = "SpendBounds::is_open")]
     pub spend_max: SpendBounds,
-    /// Blob with another script for the model; absent when the script stays.
+    /// Blob with another script for the model; absent if the script did not change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script_digest: Option<Digest>,
-    /// The plan from here on; absent when the plan stays.
+    /// The plan from here on; absent if the plan did not change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replanned: Option<Replanned>,
-    /// How the workspace was not what the journal says; absent when it was.
+    /// The repair of a workspace that differed from the journal; absent if it did not differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repaired: Option<Repaired>,
-    /// Whether the run's caches were removed, since an attempt was under way when its process was killed.
+    /// True if the run's caches were removed, because an attempt was running when its process was killed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub caches_removed: bool,
 }
 
-/// A workspace was changed while nobody drove its run, and is as it was.
+/// Counts of a repair: the workspace was changed while no process drove the run, and was restored from the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Repaired {
-    /// Paths that were made again.
+    /// Number of paths that were restored.
     pub made: u64,
-    /// Paths that were removed: no record has them, or they were something else.
+    /// Number of paths that were removed, because no record has them or because they had another type.
     pub removed: u64,
 }
 
@@ -264,21 +265,21 @@ pub struct Repaired {
 pub struct Replanned {
     /// Digest of the new plan.
     pub plan_digest: Digest,
-    /// Its components: digest of the bytes by handler.
+    /// The components of the new plan: the digest of the bytes, by handler.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub components: BTreeMap<String, Digest>,
     /// The bound write scopes of nodes that the grants narrowed below their `allowed_write_paths`; absent when there are none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub narrowed_scopes: BTreeMap<NodeId, Vec<Entry>>,
-    /// Blob with what the new plan allows.
+    /// Blob with the capabilities of the new plan.
     pub capabilities_digest: Digest,
     /// Capabilities that only the new plan has.
     #[serde(default)]
     pub more: Vec<String>,
-    /// Capabilities that only the plan before had.
+    /// Capabilities that only the previous plan had.
     #[serde(default)]
     pub less: Vec<String>,
-    /// Who answers its model calls: `scripted`, `live` or `simulated`; absent when that stays.
+    /// Who answers the model calls of the new plan: `scripted`, `live` or `simulated`; absent if that did not change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Stages that get a simulated answer if they are visited.
@@ -286,32 +287,32 @@ pub struct Replanned {
     pub simulated: BTreeSet<NodeId>,
 }
 
-/// An engine-native node was passed.
+/// The engine executed a control node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StagePassed {
-    /// Counts loop restarts; 0 before the first.
+    /// Number of the generation, counted from 0.
     pub generation: u32,
-    /// The branch that passed it.
+    /// The branch that visited the node.
     pub branch: BranchId,
     /// The node.
     pub node: NodeId,
     /// The visit.
     pub visit: u32,
-    /// The status it passes on: a diamond hands the previous one through (decision diamonds-pass-outcomes-through).
+    /// The status of the node. A diamond passes on the previous status (decision diamonds-pass-outcomes-through).
     pub status: Status,
 }
 
 impl StagePassed {
-    /// The visit as a task, which names its folder and owns its status.
+    /// Returns the visit as a task, which names the folder and the status of the visit.
     pub fn task(&self) -> Task {
         Task::for_handler(self.generation, &self.branch, &self.node, self.visit)
     }
 }
 
-/// Somebody asked the run to stop.
+/// A person or a signal asked the run to stop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunCanceled {
-    /// Who: `signal INT`, `signal TERM`, or the name of a person.
+    /// The requester: `signal INT`, `signal TERM`, or the name of a person.
     pub by: String,
 }
 
@@ -319,7 +320,7 @@ pub struct RunCanceled {
 pub const SIGNAL: &str = "signal ";
 
 impl RunCanceled {
-    /// A person canceled the run for good, whatever the person is called.
+    /// Creates the event for a person who canceled the run permanently. A name that looks like a signal is changed.
     pub fn by_person(name: &str) -> Self {
         let by = match name.trim() {
             "" => "a person".to_owned(),
@@ -329,7 +330,8 @@ impl RunCanceled {
         Self { by }
     }
 
-    /// True when a signal stopped the run: it may go on later. A run that was canceled for good may not (decision signals-are-resumable).
+    /// Returns true if a signal stopped the run. Such a run can be resumed; a run that a person canceled cannot
+    /// (decision signals-are-resumable).
     pub fn is_stop(&self) -> bool {
         self.by.starts_with(SIGNAL)
     }
@@ -341,7 +343,7 @@ impl RunCanceled {
 pub enum Verdict {
     /// An exit was reached with every goal gate satisfied.
     Success,
-    /// Anything else.
+    /// The run ended in any other way.
     Fail,
 }
 
@@ -357,15 +359,15 @@ impl fmt::Display for Verdict {
 /// The run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunFinished {
-    /// How.
+    /// The verdict.
     pub status: Verdict,
-    /// The exit that was reached, after success.
+    /// The exit that was reached; absent after a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_node: Option<NodeId>,
-    /// Why, after a failure: the stage's reason unchanged (decision reasons-stay-unchanged).
+    /// Why the run failed: the stage's reason unchanged (decision reasons-stay-unchanged). Absent after a success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-    /// The stage that a resume begins again at; absent where it continues.
+    /// The stage at which a resume restarts; absent if a resume continues where the run stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumes_at: Option<NodeId>,
 }

@@ -1,18 +1,19 @@
-//! Who holds which delivery, and until when.
+//! Leases on deliveries, with the time at which each one ends.
 //!
-//! Every adapter that keeps its leases in memory shares this table. It reads no clock: callers say what time it is, so a test can.
+//! All adapters that keep their leases in memory use this table. It reads no clock: callers pass the time, so that
+//! tests can choose it.
 
 use crate::ports::{Delivery, Next};
 use jiff::Timestamp;
 use std::collections::HashMap;
 
-/// Deliveries that are out, and until when (milliseconds since the epoch).
+/// The leased deliveries, each with the end of its lease in milliseconds since the epoch.
 #[derive(Default)]
 pub(crate) struct LeaseTable(HashMap<Delivery, i64>);
 
 impl LeaseTable {
-    /// Hands out the first of the waiting deliveries that is due and not held. Each comes with the moment it is due, milliseconds since
-    /// the epoch.
+    /// Leases and returns the first of the waiting deliveries that is due and not leased. Each of `waiting` has the
+    /// time at which it is due, in milliseconds since the epoch.
     pub(crate) fn next(
         &mut self,
         waiting: impl IntoIterator<Item = (Delivery, i64)>,
@@ -32,7 +33,7 @@ impl LeaseTable {
         earliest.and_then(|at| Timestamp::from_millisecond(at).ok()).map_or(Next::Empty, Next::At)
     }
 
-    /// Holds a delivery longer. False when its lease had ended already.
+    /// Extends a lease. Returns false if it had already ended.
     pub(crate) fn extend(&mut self, delivery: &Delivery, now: Timestamp, lease_ms: u64) -> bool {
         let now = now.as_millisecond();
         match self.0.get_mut(delivery) {
@@ -44,12 +45,12 @@ impl LeaseTable {
         }
     }
 
-    /// Holds a delivery that was not handed out.
+    /// Leases a delivery that [`LeaseTable::next`] did not return.
     pub(crate) fn hold(&mut self, delivery: &Delivery, now: Timestamp, lease_ms: u64) {
         self.0.insert(delivery.clone(), now.as_millisecond().saturating_add_unsigned(lease_ms));
     }
 
-    /// Forgets a delivery.
+    /// Removes the lease of a delivery.
     pub(crate) fn end(&mut self, delivery: &Delivery) {
         self.0.remove(delivery);
     }

@@ -1,14 +1,17 @@
-//! The facts of a run and where they are kept.
+//! The events of a run and their storage.
 //!
-//! A run is what its journal says: each [`event`] is appended before anything follows from it, and everything else is derived. The
-//! vocabulary of events is the crate `glovebox-record`; this crate has the events themselves, their canonical text and the hash chain.
-//! [`rewind`] says which records count after a resume went back to an earlier visit, and [`reading`] folds a journal a few records at a time.
+//! The journal is the source of truth of a run: each [`event`] is appended before anything follows from it, and
+//! everything else is derived from the journal. The crate `glovebox-record` has the types that events use. This crate
+//! has the events, their canonical text and the hash chain. [`rewind`] selects the records that count after a resume
+//! went back to an earlier visit, and [`reading`] folds a journal page by page.
 //!
-//! Where records are kept is behind four [`ports`]: the log, the blobs, the queue of work and the signals. [`memory`] is the adapter for
-//! tests. With the feature `disk`, `sqlite` and `blobs` are those for one machine. This crate decides nothing.
+//! Storage is behind four [`ports`]: the log, the blobs, the claim queue and the signals. [`memory`] is the adapter for
+//! tests. With the feature `disk`, `sqlite` and `blobs` are the adapters for one machine. This crate makes no decisions
+//! about a run.
 //!
-//! A blob is durable with the append after it: up to 64 KiB it is stored in the same transaction, a larger one is a file that is flushed
-//! right before. So a stage costs one flush of the journal's log. The suite `ports` of the engine holds every adapter to the same promises.
+//! A blob is durable with the append that follows it. A blob of up to 64 KiB is stored in the same transaction; a
+//! larger one is a file that is flushed right before. So a stage costs one flush of the write-ahead log. The suite
+//! `ports` of the engine tests every adapter against the same contract.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

@@ -1,7 +1,8 @@
-//! The ports in memory: journals, their queue and blobs of any number of runs, gone with the process.
+//! The ports in memory: journals, queues and blobs of any number of runs. They are lost when the process ends.
 //!
-//! The second adapter of every port. It keeps the same promises as the one on disk but durability, so that tests of what stands above
-//! the ports need no disk, and so that a promise that only SQLite happens to keep is found.
+//! This is the second adapter of every port. It has the same contract as the adapter on disk, except for durability.
+//! Tests of the layers above the ports therefore need no disk, and a property that only SQLite has by chance is
+//! detected.
 
 use crate::event::{Digest, Event, EventText, Record, RunId, Subject, canonical, chain, whole_milliseconds};
 use crate::lease::LeaseTable;
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{Cursor, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Journals of runs and their queue. Clones share them.
+/// Journals of runs and their queues. All clones share them.
 #[derive(Clone, Default)]
 pub struct MemoryLog(Arc<Mutex<Store>>);
 
@@ -26,7 +27,7 @@ struct Store {
 struct Journal {
     records: Vec<Record>,
     heads: HashMap<Subject, u64>,
-    /// Ready attempts by task key: the delivery and when it is due, milliseconds since the epoch.
+    /// Ready attempts by task key: the delivery and the time at which it is due, in milliseconds since the epoch.
     waiting: BTreeMap<String, (Delivery, i64)>,
 }
 
@@ -110,7 +111,7 @@ impl ClaimQueue for MemoryLog {
     }
 }
 
-/// Blobs by their digest. Clones share them.
+/// Blobs by digest. All clones share them.
 #[derive(Clone, Default)]
 pub struct MemoryBlobs(Arc<Mutex<HashMap<Digest, Arc<[u8]>>>>);
 

@@ -1,9 +1,9 @@
-//! The four ports between the engine and whatever keeps its facts.
+//! The four ports between the engine and its storage.
 //!
-//! One machine and many run the same engine over these. An adapter stores and delivers; it never decides about retries,
-//! gates or routing. Exclusivity comes from [`RunLog::append`] alone: a queue may deliver twice and a signal may be lost,
-//! but of two appends that expect the same head only one is stored. Two adapters exist, [`crate::sqlite`] and [`crate::memory`];
-//! `tests/ports` holds both to the same promises.
+//! The engine is the same for one machine and for many. An adapter stores and delivers; it never decides about retries,
+//! gates or routing. Only [`RunLog::append`] guarantees exclusivity: a queue may deliver twice and a signal may be
+//! lost, but of two appends that expect the same head only one is stored. There are two adapters, [`crate::sqlite`] and
+//! [`crate::memory`]. `tests/ports` tests both against the same contract.
 
 use crate::event::{Digest, Event, EventText, Record, RunId, Subject, Task};
 use jiff::Timestamp;
@@ -12,42 +12,42 @@ use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The ways in which a port fails, each with a different remedy.
+/// The failures of a port. Each requires a different reaction.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
-    /// A head is not where the append expected it; nothing was stored. Read on from the actual head.
+    /// A head is not at the expected record, and nothing was stored. The caller must read the records after the expected head.
     #[error("`{subject}` stands at record {head}, expected {expected}")]
     Conflict {
         /// The subject.
         subject: Subject,
-        /// The expected head.
+        /// The sequence number that the caller expected.
         expected: u64,
-        /// Its head; 0 before the first record.
+        /// The actual head; 0 before the first record.
         head: u64,
     },
-    /// It is not known whether the append was stored. Read the head before deciding.
+    /// It is unknown whether the append was stored. The caller must read the head before it decides.
     #[error("`{0}` may or may not have been stored")]
     Ambiguous(String),
-    /// The store cannot be reached or used now.
+    /// The store cannot be reached or used at the moment.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
-    /// The store is intact, but this user did not write it. Stop before acting on it.
+    /// The store is intact, but this user did not write it. The caller must not act on it.
     #[error("record {seq} is not signed with this user's key")]
     Foreign {
-        /// The first record that is not.
+        /// The first record that is not signed with this user's key.
         seq: u64,
     },
-    /// The journal has another version. It cannot be read.
+    /// The journal has another version and cannot be read.
     #[error(
         "the journal has version {found}, expected {expected}; the version of glovebox that began the run can read it"
     )]
     Version {
-        /// The version it has.
+        /// The version of the journal.
         found: i32,
-        /// The version that is written now.
+        /// The version that this program writes.
         expected: i32,
     },
-    /// The store is damaged: stored bytes differ from what was written. Stop.
+    /// The store is damaged: stored bytes differ from what was written. The caller must stop.
     #[error("{what} is corrupt: {found}")]
     Corrupt {
         /// The record or blob.
@@ -57,21 +57,21 @@ pub enum PortError {
     },
 }
 
-/// The position of a stored event.
+/// The sequence number and the hash of a stored event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
-    /// Its sequence number.
+    /// Sequence number of the record.
     pub seq: u64,
-    /// Hash of the record before.
+    /// Hash of the previous record.
     pub prev: Digest,
-    /// Its own hash.
+    /// Hash of the record.
     pub hash: Digest,
-    /// The stored record.
+    /// The stored text of the event.
     pub text: EventText,
 }
 
 impl Stored {
-    /// The record of an event that was stored here.
+    /// Returns the record of the event that was stored at this position.
     pub fn record(self, at: Timestamp, event: Event) -> Record {
         let Self { seq, prev, hash, text } = self;
         Record { seq, at, prev, hash, event, text }
@@ -80,9 +80,10 @@ impl Stored {
 
 /// The journals of runs.
 pub trait RunLog: Send + Sync {
-    /// Appends all events to a run's journal or none, each stamped `at`, if every subject's last sequence number is as expected (0 for a
-    /// subject without records). Durable when it returns, with every blob that was put before it began; without events only the blobs are. `at` must be whole milliseconds; the rest is cut. Answers with one place for
-    /// each event, in order.
+    /// Appends all events to a run's journal or none, with the time `at`, if every subject's last sequence number is as
+    /// expected (0 for a subject without records). When it returns, the events are durable, and so is every blob that
+    /// was put before the call. Without events, only the blobs are made durable. `at` is truncated to whole
+    /// milliseconds. Returns the position of each event, in order.
     fn append(
         &self,
         run: &RunId,
@@ -91,7 +92,7 @@ pub trait RunLog: Send + Sync {
         events: &[Event],
     ) -> impl Future<Output = Result<Vec<Stored>, PortError>> + Send;
 
-    /// Reads at most `records_max` records of a run with sequence numbers of `from` and above. Empty at the end.
+    /// Reads at most `records_max` records of a run, starting with sequence number `from`. Returns an empty list at the end.
     fn read(
         &self,
         run: &RunId,
@@ -100,14 +101,14 @@ pub trait RunLog: Send + Sync {
     ) -> impl Future<Output = Result<Vec<Record>, PortError>> + Send;
 }
 
-/// A ready attempt, handed out.
+/// A ready attempt that the queue delivered.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Delivery {
     /// The run.
     pub run: RunId,
     /// The task.
     pub task: Task,
-    /// Sequence number of its `stage.ready`.
+    /// Sequence number of the attempt's `stage.ready` record.
     pub ready_seq: u64,
 }
 
@@ -116,18 +117,18 @@ pub struct Delivery {
 pub enum Next {
     /// An attempt that may start now.
     Due(Delivery),
-    /// Nothing before this moment; a `stage.ready` with a later `due_at` is the timer.
+    /// No attempt may start before this time. There is no separate timer: a `stage.ready` with a later `due_at` is the timer.
     At(Timestamp),
-    /// Nothing at all.
+    /// The queue is empty.
     Empty,
 }
 
-/// Ready attempts. Delivers at least once and promises nothing about exclusivity.
+/// The queue of ready attempts. It delivers at least once and does not guarantee exclusivity.
 pub trait ClaimQueue: Send + Sync {
-    /// Hands out the attempt of a run that is due first, for `lease_ms` from `now`.
+    /// Returns the attempt of a run that is due first, with a lease of `lease_ms` from `now`.
     fn next(&self, run: &RunId, now: Timestamp, lease_ms: u64) -> impl Future<Output = Result<Next, PortError>> + Send;
 
-    /// Holds a delivery for another `lease_ms` from `now`. False when its lease had ended already.
+    /// Extends the lease of a delivery to `lease_ms` from `now`. Returns false if it had already ended.
     fn extend(
         &self,
         delivery: &Delivery,
@@ -135,7 +136,7 @@ pub trait ClaimQueue: Send + Sync {
         lease_ms: u64,
     ) -> impl Future<Output = Result<bool, PortError>> + Send;
 
-    /// Holds a delivery that was claimed before it was handed out, for `lease_ms` from `now`.
+    /// Leases a delivery that was claimed before the queue returned it, for `lease_ms` from `now`.
     fn hold(
         &self,
         delivery: &Delivery,
@@ -143,33 +144,33 @@ pub trait ClaimQueue: Send + Sync {
         lease_ms: u64,
     ) -> impl Future<Output = Result<(), PortError>> + Send;
 
-    /// Forgets a delivery, after its commit or when its task has ended already.
+    /// Ends the lease of a delivery, after its commit or if its task has already ended.
     fn done(&self, delivery: &Delivery) -> impl Future<Output = Result<(), PortError>> + Send;
 }
 
-/// Bytes by their digest. Its calls block, unlike those of the other ports: stages read and write files on threads that may block, and
-/// a copy of the bytes in between would gain nothing.
+/// A store of bytes by digest. Its calls block, unlike those of the other ports: stages read and write files on threads
+/// that may block, and an asynchronous call would only add a copy of the bytes.
 ///
-/// A blob can be opened at once after it was put. It is durable when a later append is, so that an event may name it.
+/// A blob can be opened as soon as it was put. It becomes durable with the next append, so that an event may name it.
 pub trait BlobStore: Send + Sync {
     /// Stores all bytes of a stream. Storing the same bytes again changes nothing.
     fn put(&self, bytes: &mut dyn Read) -> Result<Digest, PortError>;
 
-    /// Stores bytes that are at hand.
+    /// Stores bytes that are in memory.
     fn put_bytes(&self, mut bytes: &[u8]) -> Result<Digest, PortError> {
         self.put(&mut bytes)
     }
 
-    /// Opens a blob. Bytes from the disk are digested again first, so what is read is what was stored.
+    /// Opens a blob. Bytes from the disk are hashed first, so that the bytes that are read are the bytes that were stored.
     fn open(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, PortError>;
 
-    /// Reads a whole blob of at most `bytes_max`.
+    /// Reads a whole blob. A blob of more than `bytes_max` bytes is an error.
     fn read_all(&self, digest: &Digest, bytes_max: u64) -> Result<Vec<u8>, PortError> {
         read_at_most(self.open(digest)?, digest, bytes_max)
     }
 }
 
-/// Reads the whole stream of a blob, of at most `bytes_max`.
+/// Reads the whole stream of a blob. More than `bytes_max` bytes are an error.
 pub(crate) fn read_at_most(stream: impl Read, digest: &Digest, bytes_max: u64) -> Result<Vec<u8>, PortError> {
     let mut bytes = Vec::new();
     let mut stream = stream.take(bytes_max.saturating_add(1));
@@ -181,14 +182,14 @@ pub(crate) fn read_at_most(stream: impl Read, digest: &Digest, bytes_max: u64) -
     Ok(bytes)
 }
 
-/// Hints that may be lost. One matters here: a request to stop.
+/// Notifications that may be lost. There is one: the request to stop.
 pub trait Signals: Send + Sync {
-    /// Asks the run to stop. The first caller's name is kept.
+    /// Asks the run to stop. The name of the first caller is kept.
     fn cancel(&self, by: &str);
 
-    /// Waits for a request and returns the name of its caller.
+    /// Waits for a request to stop and returns the name of its caller.
     fn canceled(&self) -> impl Future<Output = String> + Send;
 
-    /// Set from the moment of a request; handed to calls that cannot wait.
+    /// Returns a flag that is set by a request to stop, for calls that cannot wait.
     fn flag(&self) -> Arc<AtomicBool>;
 }

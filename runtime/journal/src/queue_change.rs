@@ -1,22 +1,22 @@
-//! The changes that events make to the queue of tasks: to append is to enqueue.
+//! The changes that events make to the claim queue. An append is also the enqueue operation.
 
 use crate::event::{Event, Task};
 use jiff::Timestamp;
 
-/// A change of the queue.
+/// The effect of an event on the queue.
 pub(crate) enum QueueChange {
-    /// None.
+    /// The queue does not change.
     Nothing,
-    /// A task is ready, not before a time in milliseconds since the epoch.
+    /// A task is ready. `due_at` is the earliest time to start in milliseconds since the epoch.
     Ready { task: Task, due_at: Option<i64> },
-    /// A task is not to be delivered any more.
+    /// A task is removed from the queue.
     Done { task: Task },
-    /// No task is to be delivered any more.
+    /// All tasks are removed from the queue.
     Clear,
 }
 
 impl QueueChange {
-    /// The change that an event makes.
+    /// Returns the change that an event makes.
     pub(crate) fn from_event(event: &Event) -> Self {
         match event {
             Event::StageReady(ready) => {
@@ -24,7 +24,7 @@ impl QueueChange {
             }
             Event::StageFinished(finished) => Self::Done { task: finished.attempt.task.clone() },
             Event::RunFinished(_) => Self::Clear,
-            // It begins again at a node: what was ready, or under way in a process that was killed, is not made.
+            // The run restarts at a node: attempts that were ready, or were running in a killed process, are not executed.
             Event::RunResumed(resumed) if resumed.from.is_some() => Self::Clear,
             _ => Self::Nothing,
         }

@@ -1,28 +1,28 @@
-//! Folds a verified journal that is read a few records at a time, also where a resume went back.
+//! Folds a verified journal page by page, including a journal in which a resume went back to an earlier visit.
 //!
-//! A fold that goes back starts again with the records that lead there, which are read once more. So never more than one page of
-//! records is in memory.
+//! A fold that goes back is computed anew from the records before that visit, which are read a second time. So never
+//! more than one page of records is in memory.
 
 use crate::event::Record;
 use crate::ports::PortError;
 use crate::rewind::{self, Fold};
 use std::ops::RangeInclusive;
 
-/// A verified journal that can be read again.
+/// A verified journal whose records can be read several times.
 pub trait ReadRecords {
-    /// Every record that resumed the run, in order; others may be among them.
+    /// Returns all records that resumed the run, in order. Other records may be included.
     fn resumes(&self) -> &[Record];
 
-    /// The sequence number of the last record; 0 without one.
+    /// Returns the sequence number of the last record; 0 if there is none.
     fn last_seq(&self) -> u64;
 
-    /// Reads the records with these sequence numbers, in order.
+    /// Passes the records with these sequence numbers to `take`, in order.
     ///
     /// # Errors
-    /// When the journal cannot be read, or changed after it was verified.
+    /// An error if the journal cannot be read or was changed after it was verified.
     fn read(&self, seqs: RangeInclusive<u64>, take: &mut dyn FnMut(&Record)) -> Result<(), PortError>;
 
-    /// The sequence numbers of the records that lead to the end of the run: all but those that a resume went back behind.
+    /// Returns the sequence numbers of the records that count: all except those that a resume undid when it went back.
     fn in_force(&self) -> Vec<RangeInclusive<u64>> {
         rewind::ranges(self.resumes(), self.last_seq())
     }
@@ -31,7 +31,7 @@ pub trait ReadRecords {
 /// Folds all records of a journal.
 ///
 /// # Errors
-/// When the journal cannot be read, or changed after it was verified.
+/// An error if the journal cannot be read or was changed after it was verified.
 pub fn fold<F: Fold>(journal: &impl ReadRecords, fold: &mut F) -> Result<(), PortError> {
     let mut start = 1;
     let backs = journal.resumes().iter().filter_map(|record| Some((record.seq, rewind::back_to(record)?)));

@@ -1,24 +1,25 @@
-//! Going back: a resume may begin again before an earlier visit, and what the run did since counts no more.
+//! Going back: a resume may restart a run before an earlier visit. The records since then no longer count.
 //!
-//! No record is ever removed. So a journal has one line of records that lead to its end: the record that went back follows the one before
-//! the visit, and those between them are history. Folds begin again with what was before, and keep what the run has spent.
+//! No record is ever removed. The records that count form one line: the `run.resumed` record that goes back follows the
+//! last record before the visit, and the records between the two are history. A fold continues with its state before
+//! the visit, but keeps the spend of the run.
 
 use crate::event::Record;
 use std::ops::RangeInclusive;
 
 /// A fold of the records of a run.
 pub trait Fold {
-    /// The fold of the records before an earlier visit, for a resume that goes back to it.
+    /// The fold of the records before an earlier visit. It is used when a resume goes back to that visit.
     type Past: Fold + Default;
 
     /// Adds the next record.
     fn apply(&mut self, record: &Record);
 
-    /// Goes back to what `past` was computed from. The record that went back is applied next.
+    /// Goes back to the state that `past` was computed from. The record that went back is applied next.
     fn go_back(&mut self, past: Self::Past);
 }
 
-/// Folds all records of a journal in memory.
+/// Folds all records of a journal that is in memory.
 pub fn fold<F: Fold>(records: &[Record], fold: &mut F) {
     for part in parts(records) {
         if let Some(before) = part.before {
@@ -28,25 +29,25 @@ pub fn fold<F: Fold>(records: &[Record], fold: &mut F) {
     }
 }
 
-/// Folds records that follow each other.
+/// Returns the fold of consecutive records.
 pub fn after<'a, F: Fold + Default>(records: impl IntoIterator<Item = &'a Record>) -> F {
     let mut fold = F::default();
     records.into_iter().for_each(|record| fold.apply(record));
     fold
 }
 
-/// How often a run may go back. Each time costs a reader as much as all records before it.
+/// Maximum number of times that a run may go back. Each time costs a reader as much as all earlier records.
 pub const BACKS_MAX: usize = 100;
 
-/// Records that follow each other.
+/// A series of consecutive records.
 pub struct Part<'a> {
-    /// The records that lead to the first of these, if that one went back.
+    /// The records that count before the first of `records`, if that record went back.
     pub before: Option<Vec<&'a Record>>,
     /// The records.
     pub records: &'a [Record],
 }
 
-/// The records of a journal, with a new part at each that went back.
+/// Splits the records of a journal. A new part begins at each record that went back.
 pub fn parts(records: &[Record]) -> impl Iterator<Item = Part<'_>> {
     let begins = (1..records.len()).filter(|at| back_to(&records[*at]).is_some()).take(BACKS_MAX);
     let starts: Vec<usize> = (0..1).chain(begins).collect();
@@ -57,7 +58,7 @@ pub fn parts(records: &[Record]) -> impl Iterator<Item = Part<'_>> {
     })
 }
 
-/// The records that lead to the end of a journal, in order.
+/// Returns the records that count at the end of a journal, in order.
 pub fn in_force(records: &[Record]) -> Vec<&Record> {
     let mut line = Vec::new();
     let mut rest = records;
@@ -69,13 +70,12 @@ pub fn in_force(records: &[Record]) -> Vec<&Record> {
     line
 }
 
-/// The records that lead to this one and its own, in order.
+/// Returns the records that count up to and including record `seq`, in order.
 pub fn before(records: &[Record], seq: u64) -> Vec<&Record> {
     in_force(up_to(records, seq))
 }
 
-/// The sequence numbers that lead to this one and its own, in order, from the records that went back alone. The same as [`before`] of
-/// all records, whose numbers have no gap.
+/// As [`before`], but returns ranges of sequence numbers, and needs only the records that resumed the run.
 pub fn ranges(resumes: &[Record], seq: u64) -> Vec<RangeInclusive<u64>> {
     let mut ranges = Vec::new();
     let mut end = seq;
@@ -94,12 +94,12 @@ fn up_to(records: &[Record], seq: u64) -> &[Record] {
     &records[..records.partition_point(|record| record.seq <= seq)]
 }
 
-/// How often a run went back.
+/// Returns the number of times that a run went back.
 pub fn backs(records: &[Record]) -> usize {
     records.iter().filter(|record| back_to(record).is_some()).count()
 }
 
-/// The record that a resume went back to.
+/// Returns the sequence number of the record that a resume went back to.
 pub(crate) fn back_to(record: &Record) -> Option<u64> {
     record.event.run_resumed()?.back.as_ref().map(|back| back.seq)
 }
@@ -111,7 +111,7 @@ mod tests {
     use crate::event::{Digest, EventText, RunResumed, WentBack};
     use jiff::Timestamp;
 
-    /// Records that go back to these.
+    /// Creates one record for each number. A record with a number above 0 goes back to the record with that number.
     fn journal(backs: &[u64]) -> Vec<Record> {
         let record = |(seq, back): (u64, &u64)| {
             let back = (*back > 0).then_some(WentBack { visit: 1, generation: 0, seq: *back });
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_record_that_goes_nowhere_ends_the_line() {
-        // A foreign journal may say anything.
+        // A forged journal may contain any number.
         assert_eq!(places(in_force(&journal(&[0, 2, 3, 9, 0]))), [1, 2, 3, 4, 5]);
         assert!(in_force(&[]).is_empty());
         assert_eq!(parts(&[]).map(|part| part.records.len()).sum::<usize>(), 0);

@@ -1,8 +1,8 @@
-//! The journal and its queue in one SQLite database: the adapter for one machine.
+//! The journal and its claim queue in one SQLite database: the adapter for one machine.
 //!
-//! One writer commits what has queued up meanwhile in one transaction; readers have a connection of their own.
-//! What is ready follows from the records alone, so that a fact and its place in the queue cannot part.
-//! The hash chain is verified from the first record to the last whenever a journal is opened.
+//! One writer commits all batches that wait in one transaction. Readers have a separate connection. The queue is
+//! computed from the records alone, so that it can never disagree with them. The hash chain is verified from the first
+//! record to the last whenever a journal is opened.
 
 mod connection;
 mod empty_file;
@@ -37,12 +37,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use writer::store::Store;
 use writer::{Batch, Entry, Writer};
 
-/// Records of a page of a journal.
+/// Number of records in a page of a journal.
 const PAGE_RECORDS: usize = 256;
 
-/// The journal of one run, to append to. Its opener holds the run's [`Owner`] lock. Calls for another run are refused.
+/// The journal of one run, open for appends. The process that opens it must hold the run's [`Owner`] lock. Calls for
+/// another run are refused.
 ///
-/// When it is dropped, everything is brought into the database's one file, so that a copy of it is a copy of the journal.
+/// When it is dropped, the write-ahead log is moved into the database file, so that a copy of that file is a copy of the journal.
 pub struct SqliteLog {
     run: RunId,
     writer: Writer,
@@ -55,20 +56,22 @@ pub struct SqliteLog {
 impl Drop for SqliteLog {
     fn drop(&mut self) {
         self.outbox.close();
-        // Closed first: the log's file can be emptied and removed only by the last connection, and that one must be able to write.
+        // The reader is closed first: only the last connection can empty and remove the write-ahead log, and it must be
+        // the writable one.
         drop(self.reader.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.writer.close();
     }
 }
 
 impl SqliteLog {
-    /// Opens the journal of a run at `path`, or creates an empty one, and verifies its chain. What is appended is not signed.
+    /// Opens the journal of a run at `path`, or creates an empty one, and verifies its chain. Appended records are not signed.
     pub fn open(path: &Path, run: RunId) -> Result<Self, PortError> {
         Self::open_signed(path, run, None)
     }
 
-    /// The same with the user's key: a journal that is not wholly signed with it is refused, and what is appended is signed. Without a
-    /// key a signed journal is refused, since what would follow could not be signed.
+    /// As [`SqliteLog::open`], but with the user's key: appended records are signed, and a journal in which a record is
+    /// not signed with the key is refused. Without a key, a signed journal is refused, because appended records could
+    /// not be signed.
     pub fn open_signed(path: &Path, run: RunId, key: Option<UserKey>) -> Result<Self, PortError> {
         let connection = connection::writable(path)?;
         let tip = rows::verify(&connection)?;
@@ -82,20 +85,21 @@ impl SqliteLog {
         Self::start(path, run, connection, tip, key)
     }
 
-    /// Puts an empty journal into the directory of a new run. Otherwise its tables are made when it is opened,
-    /// which takes more time and flushes.
+    /// Creates an empty journal in the directory of a new run. This is faster and needs fewer flushes than creating the
+    /// tables when the journal is opened.
     pub fn create_in(run: &Dir) -> Result<(), PortError> {
         empty_file::create(run).map_err(|error| PortError::Unavailable(error.to_string()))
     }
 
-    /// Opens a journal that was verified up to some record, and answers whether there are more, which are verified when they are read.
-    /// Refused are an empty journal, one that another user signed, and an unsigned one where what follows is to be signed.
+    /// Opens a journal that was verified up to some record. Also returns true if the journal has more records, which
+    /// are verified when they are read. Refuses an empty journal, a journal that another user signed, and an unsigned
+    /// one if a key is given.
     pub fn reopen(path: &Path, key: Option<UserKey>, verified: &VerifiedJournal) -> Result<(Self, bool), PortError> {
         let run = verified.run_id().cloned();
         let run = run.ok_or_else(|| PortError::Unavailable(format!("no run has begun in `{}`", path.display())))?;
         let connection = connection::writable(path)?;
         let tip = rows::tip_after(&connection, &verified.tip)?;
-        // Signatures of the known records were checked; with new records, all are checked again.
+        // The signatures of the verified records were checked. If there are new records, all signatures are checked again.
         let has_grown = tip != verified.tip;
         let provenance = match has_grown {
             true => signature::provenance(&connection, key.as_ref())?,
@@ -105,12 +109,13 @@ impl SqliteLog {
         Ok((Self::start(path, run, connection, tip, key)?, has_grown))
     }
 
-    /// The records after one, a few at once, each checked against its predecessor. Moves on to the last of them.
+    /// Reads the next page of records after `tip`, verifies each one against its predecessor, and advances `tip` to the
+    /// last of them.
     pub fn next_page(&self, tip: &mut Tip) -> Result<Vec<Record>, PortError> {
         self.reading(|reader| rows::page(reader, tip, PAGE_RECORDS))
     }
 
-    /// Begins with the queue that the records say, which are not read for it then. Only before the first append of a process.
+    /// Sets the initial queue, so that the records need not be read for it. It must be called before the first append of a process.
     pub fn begin_queue(&self, queue: Queue) {
         self.queue.set(queue);
     }
@@ -129,18 +134,19 @@ impl SqliteLog {
         Ok(Self { run, writer: Writer::new(store), reader, outbox, queue, leases: Leases::default() })
     }
 
-    /// The blobs of this run in its directory: small ones are stored with the appends, and larger ones flushed before them.
+    /// Returns the blobs of this run. Small blobs are stored with the appends, and larger ones are flushed before them.
     pub fn blobs(&self, run: &Dir) -> Result<DirBlobs, PortError> {
         let small = SmallBlobs { outbox: Arc::clone(&self.outbox), rows: BlobRows::new(Arc::clone(&self.reader)) };
         Ok(DirBlobs::open_in(run)?.with(small))
     }
 
-    /// Makes the log's file long, so that appends write in place: now for the first ones, later to its full length.
+    /// Lengthens the file of the write-ahead log, so that appends write in place: first for the first appends, later to
+    /// its full length.
     pub fn lengthen(&self, run: &Dir) -> Result<(), PortError> {
         self.writer.lengthen(run)
     }
 
-    /// The hash of the last record: two journals with the same one are the same.
+    /// Returns the hash of the last record. Two journals with the same hash are equal.
     pub fn tip(&self) -> Result<Digest, PortError> {
         Ok(self.reading(rows::tip)?.hash)
     }
@@ -157,7 +163,7 @@ impl SqliteLog {
     }
 }
 
-/// Refuses a call for another run than the journal's.
+/// Refuses a call for a run that is not the journal's.
 fn require_run(own: &RunId, run: &RunId) -> Result<(), PortError> {
     match own == run {
         true => Ok(()),
@@ -185,21 +191,21 @@ impl RunLog for SqliteLog {
     }
 }
 
-/// A journal that is only read, also while another process drives the run.
+/// A journal that is open for reading only, possibly while another process drives the run.
 pub struct SqliteReader {
     connection: Connection,
 }
 
-/// A verified journal that is open, so that its records can be read again.
+/// A verified journal that is still open, so that its records can be read again.
 pub struct OpenJournal {
-    /// Reads it.
+    /// The open journal.
     pub reader: SqliteReader,
     /// The verified journal.
     pub verified: VerifiedJournal,
 }
 
 impl OpenJournal {
-    /// Closes it. While it is open, the journal's log cannot be removed.
+    /// Closes the journal. While it is open, its write-ahead log cannot be removed.
     pub fn close(self) -> VerifiedJournal {
         self.verified
     }
@@ -208,42 +214,42 @@ impl OpenJournal {
 /// A journal that was verified from its first record to its last.
 #[derive(Debug, Clone)]
 pub struct VerifiedJournal {
-    /// Records in order: every one, or those that say how the run was started and taken up, as it was read.
+    /// Records in order: all records, or only the start and the resumes of the run, depending on the method that read them.
     pub records: Vec<Record>,
-    /// Whose journal it is.
+    /// Who signed the journal.
     pub provenance: Provenance,
     tip: Tip,
 }
 
 impl VerifiedJournal {
-    /// One without records.
+    /// Creates a journal without records.
     pub fn empty() -> Self {
         Self { records: Vec::new(), provenance: Provenance::Own, tip: Tip::START }
     }
 
-    /// The run that it is the journal of; none before the first record.
+    /// Returns the run of the journal, or `None` before the first record.
     pub fn run_id(&self) -> Option<&RunId> {
         Some(&self.records.first()?.event.run_started()?.run_id)
     }
 
-    /// How many records the journal has, kept here or not.
+    /// Returns the number of records in the journal, including those that are not in `records`.
     pub fn records_count(&self) -> u64 {
         self.tip.seq
     }
 
-    /// The hash of its last record; zeros without one.
+    /// Returns the hash of the last record; all zeros if there is none.
     pub fn head(&self) -> Digest {
         self.tip.hash
     }
 }
 
 impl SqliteReader {
-    /// Opens the journal at `path`. A journal that is not there is unavailable, never created.
+    /// Opens the journal at `path`. A missing journal is [`PortError::Unavailable`]; it is never created.
     pub fn open(path: &Path) -> Result<Self, PortError> {
         Ok(Self { connection: connection::read_only(path)? })
     }
 
-    /// Reads every record and verifies the chain and the signatures, in one pass over the content.
+    /// Reads every record and verifies the chain and the signatures. The events are read only once.
     pub fn read_verified(&self, key: Option<&UserKey>) -> Result<VerifiedJournal, PortError> {
         self.verified(key, |connection| {
             let mut tip = Tip::START;
@@ -253,7 +259,7 @@ impl SqliteReader {
         })
     }
 
-    /// The same, but keeps only the records that say how the run was started and taken up.
+    /// As [`SqliteReader::read_verified`], but keeps only the start and the resumes of the run.
     pub fn read_terms(&self, key: Option<&UserKey>) -> Result<VerifiedJournal, PortError> {
         self.verified(key, |connection| rows::terms(connection, Tip::START))
     }
@@ -263,7 +269,7 @@ impl SqliteReader {
         key: Option<&UserKey>,
         read: impl FnOnce(&Connection) -> Result<(Vec<Record>, Tip), PortError>,
     ) -> Result<VerifiedJournal, PortError> {
-        // One transaction: a driver may append between the two queries.
+        // One read transaction, because a driver may append between the two queries.
         let snapshot = self.connection.unchecked_transaction().map_err(port_error)?;
         let (records, tip) = read(&snapshot)?;
         let provenance = signature::provenance(&snapshot, key)?;
@@ -271,22 +277,22 @@ impl SqliteReader {
         Ok(VerifiedJournal { records, provenance, tip })
     }
 
-    /// Reads the first and the last record without verifying them: good enough for a list of runs, and for nothing else.
+    /// Reads the first and the last record without verifying them. Only for a list of runs.
     pub fn ends(&self) -> Result<Vec<Record>, PortError> {
         rows::ends(&self.connection)
     }
 
-    /// The spending of a run's attempts, without verifying their records: good enough for a list of runs, and for nothing else.
+    /// Returns the spend of all attempts of a run without verifying the records. Only for a list of runs.
     pub fn spent(&self) -> Result<SpendTotals, PortError> {
         rows::spent(&self.connection)
     }
 
-    /// Whose journal it is, by the signatures of its records.
+    /// Returns who signed the journal.
     pub fn provenance(&self, key: Option<&UserKey>) -> Result<Provenance, PortError> {
         signature::provenance(&self.connection, key)
     }
 
-    /// The blobs of the same run, to be read.
+    /// Returns the blobs of the same run, for reading.
     pub fn into_blobs(self, run: &Dir) -> Result<DirBlobs, PortError> {
         let outbox = Arc::new(Outbox::default());
         outbox.close();
@@ -294,13 +300,13 @@ impl SqliteReader {
         Ok(DirBlobs::open_in(run)?.with(SmallBlobs { outbox, rows }))
     }
 
-    /// Sequence number and hash of the last record.
+    /// Returns the sequence number and the hash of the last record.
     pub fn tip(&self) -> Result<(u64, Digest), PortError> {
         rows::tip(&self.connection).map(|tip| (tip.seq, tip.hash))
     }
 }
 
-/// An error of SQLite as a port error.
+/// Converts an SQLite error to a port error.
 fn port_error(error: rusqlite::Error) -> PortError {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, TooBig};
     match error.sqlite_error_code() {

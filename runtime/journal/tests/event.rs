@@ -1,4 +1,4 @@
-//! The event vocabulary as a promise: its schema is written down, old lines stay readable, the hash covers everything.
+//! The event vocabulary as a stable format: the schema file is current, old lines stay readable, and the hash covers everything.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
@@ -28,7 +28,7 @@ fn the_schema_on_file_is_current() {
     assert!(on_file == Some(schema), "docs/schemas/event.schema.json is out of date: run with {UPDATE}=1");
 }
 
-/// Lines of version 2. They may be added to and never changed: journals with such lines exist.
+/// Lines of version 2. Lines may be added and never changed, because there are journals with such lines.
 const LINES: &[&str] = &[
     r#"{"kind":"run.resumed","worker":"w"}"#,
     r#"{"kind":"stage.ready","generation":0,"branch":"main","node":"a","visit":1,"work":"handler","ordinal":1}"#,
@@ -80,7 +80,7 @@ fn the_hash_covers_every_part_of_a_record() {
     }
 }
 
-/// The start of a run with this verifier.
+/// Returns the start of a run with a verifier that the operator bound.
 fn begun() -> RunStarted {
     let text = include_str!("golden/journal.jsonl");
     let first: Record = serde_json::from_str(text.lines().next().unwrap()).unwrap();

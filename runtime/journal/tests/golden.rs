@@ -1,7 +1,8 @@
-//! The golden journal: one small journal with every kind of event, frozen byte for byte.
+//! The golden journal: one small journal with every kind of event, compared byte for byte.
 //!
-//! A change of a field's name, form or default breaks it. To accept such a change, raise `SCHEMA_VERSION`, edit the events in
-//! `golden/journal.jsonl`, and run the test with `UPDATE_GOLDEN=1`, which writes the lines and their hashes anew.
+//! A change of a field's name, form or default makes the test fail. To accept such a change, raise `SCHEMA_VERSION`,
+//! edit the events in `golden/journal.jsonl`, and run the test with `UPDATE_GOLDEN=1`, which writes the lines with new
+//! hashes.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -15,7 +16,7 @@ fn file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/journal.jsonl")
 }
 
-/// Numbers and chains the events of the lines again, whatever stands around them.
+/// Numbers and chains the events of the lines again. All other fields of the records are ignored.
 fn chained(text: &str) -> String {
     let mut prev = Digest::ZERO;
     let mut lines = String::new();

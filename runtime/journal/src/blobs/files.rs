@@ -1,7 +1,8 @@
 //! Blobs as files: `ab/<64 hexadecimal digits>`, named by their content.
 //!
-//! A blob is there completely or not at all. It is written to a temporary file without a flush, and waits there: [`BlobFiles::flush`] flushes
-//! all files that wait, then renames them, then flushes their folders. So no name ever stands for bytes that a power cut can take.
+//! A blob is either stored completely or not at all. It is first written to a temporary file without a flush.
+//! [`BlobFiles::flush`] flushes all temporary files, then renames them, then flushes their folders. So a file with a
+//! final name never loses bytes in a power failure.
 
 use super::unavailable;
 use crate::event::Digest;
@@ -14,9 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const COPY_BYTES: usize = 64 * 1024;
-/// The block size of every common file system.
+/// Block size of common file systems, in bytes.
 const BLOCK_BYTES: u64 = 4096;
-/// How the names of temporary files begin.
+/// Prefix of the names of temporary files.
 const TEMPORARY: &str = ".new-";
 
 /// The files of a run's blobs.
@@ -30,7 +31,7 @@ pub(crate) struct BlobFiles {
 struct Waiting {
     digest: Digest,
     bytes: u64,
-    /// Its temporary name.
+    /// The temporary file name.
     name: String,
 }
 
@@ -39,20 +40,20 @@ impl BlobFiles {
         Self { root, written: AtomicU64::new(0), waiting: Mutex::default() }
     }
 
-    /// Bytes on disk of files that were new when they were put here.
+    /// Returns the disk space, in bytes, of the new files that were put into this store.
     pub(super) fn written_bytes(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 
     /// Opens a file without digesting it.
     pub(super) fn open(&self, digest: &Digest) -> io::Result<File> {
-        // Held while it is opened: a flush renames it.
+        // The lock is held while the file is opened, because a flush renames it.
         let waiting = self.lock();
         match waiting.iter().find(|one| one.digest == *digest) {
             Some(one) => regular_file::open_in(&self.root, &one.name),
             None => {
                 let name = file_name(digest);
-                // A pipe in a run folder that came with a project would be waited for without end.
+                // A project may contain a run folder with a FIFO, and opening it would block forever.
                 if !self.root.symlink_metadata(&name)?.is_file() {
                     return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
                 }
@@ -61,18 +62,18 @@ impl BlobFiles {
         }
     }
 
-    /// True if a file of this digest and length is there, flushed or waiting.
+    /// Returns true if a file with this digest and length is stored or waits for a flush.
     pub(super) fn has(&self, digest: &Digest, bytes: u64) -> bool {
         let is_waiting = self.lock().iter().any(|one| one.digest == *digest && one.bytes == bytes);
         is_waiting || self.is_stored(digest, bytes)
     }
 
-    /// The length of a file that is stored; none if it is not.
+    /// Returns the length of a stored file in bytes, or `None` if it is not stored.
     pub(super) fn bytes(&self, digest: &Digest) -> Option<u64> {
         self.root.symlink_metadata(file_name(digest)).ok().map(|found| found.len())
     }
 
-    /// Takes all bytes of a stream into a file that waits for [`BlobFiles::flush`].
+    /// Writes all bytes of a stream to a temporary file, which waits for [`BlobFiles::flush`].
     pub(super) fn put(&self, bytes: &mut dyn Read) -> Result<Digest, PortError> {
         let name = format!("{TEMPORARY}{}", ulid::Ulid::generate());
         let received = self.receive(&name, bytes).and_then(|(digest, bytes)| {
@@ -90,7 +91,7 @@ impl BlobFiles {
         })
     }
 
-    /// Makes every file that waits durable. What could not be flushed goes on waiting.
+    /// Makes every waiting file durable. After an error, all of them continue to wait.
     pub(super) fn flush(&self) -> Result<(), PortError> {
         let mut waiting = self.lock();
         if waiting.is_empty() {
@@ -101,7 +102,7 @@ impl BlobFiles {
         Ok(())
     }
 
-    /// Removes what a killed process left half-written. Only for the process that drives the run.
+    /// Removes temporary files that a killed process left. Only the process that drives the run may call this.
     pub(super) fn sweep(&self) -> io::Result<()> {
         for entry in self.root.entries()? {
             let name = entry?.file_name();
@@ -120,7 +121,7 @@ impl BlobFiles {
         self.root.symlink_metadata(file_name(digest)).is_ok_and(|found| found.is_file() && found.len() == bytes)
     }
 
-    /// Copies to a temporary file; its digest and length.
+    /// Copies the bytes to a temporary file and returns their digest and length.
     fn receive(&self, name: &str, bytes: &mut dyn Read) -> io::Result<(Digest, u64)> {
         let mut file = self.root.open_with(name, OpenOptions::new().write(true).create(true).truncate(true))?;
         let mut hasher = blake3::Hasher::new();
@@ -139,9 +140,9 @@ impl BlobFiles {
         }
     }
 
-    /// Content, then names, then folders: each is durable before the next can be.
+    /// Flushes the contents, then renames the files, then flushes the folders.
     fn publish(&self, waiting: &[Waiting]) -> io::Result<()> {
-        // One that was renamed before an error is there under its own name.
+        // A file that was renamed before an error already has its final name.
         let unnamed = waiting.iter().filter(|one| !self.is_stored(&one.digest, one.bytes)).collect::<Vec<_>>();
         for one in &unnamed {
             regular_file::open_in(&self.root, &one.name)?.sync_data()?;
@@ -174,7 +175,7 @@ pub(super) fn file_name(digest: &Digest) -> String {
     format!("{}/{hex}", &hex[..2])
 }
 
-/// A rename is durable only when its directory is.
+/// Flushes a directory. A rename is durable only after its directory was flushed.
 fn flush(dir: &Dir) -> io::Result<()> {
     regular_file::flush_dir(dir)
 }

@@ -1,8 +1,9 @@
 //! Blobs that wait for the next append, which makes them durable.
 //!
-//! Small ones wait in memory and travel in the transaction of the append. Large ones wait as files and are flushed right before it. Memory
-//! is bounded: what has no room here becomes a file. Small ones that were just stored stay at hand for a while, within a bound of their own,
-//! since the workspace and the run's files read them next.
+//! Small blobs wait in memory and are stored in the transaction of the append. Large blobs wait as temporary files,
+//! which are flushed right before the append. Memory is bounded: a small blob that does not fit becomes a file. Small
+//! blobs that were just stored stay in memory for a while, within a separate bound, because the workspace and the run's
+//! files read them next.
 
 use super::files::BlobFiles;
 use crate::event::Digest;
@@ -10,11 +11,11 @@ use crate::ports::PortError;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Blobs up to this size travel in the transaction of an append.
+/// Maximum size in bytes of a blob that is stored in the transaction of an append.
 pub const SMALL_BYTES_MAX: usize = 64 * 1024;
-/// Bytes of small blobs that wait at most.
+/// Maximum total size in bytes of the small blobs that wait.
 const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Bytes of small blobs that stay at hand once they are stored.
+/// Maximum total size in bytes of the stored small blobs that stay in memory.
 const RECENT_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// The bytes of a small blob.
@@ -37,24 +38,24 @@ struct Waiting {
     is_closed: bool,
 }
 
-/// Small blobs that one append takes along.
+/// The small blobs that one append stores.
 pub struct Parcel(Vec<(Digest, Bytes)>);
 
 impl Parcel {
-    /// Each blob with its digest.
+    /// Returns each blob with its digest.
     pub fn blobs(&self) -> impl Iterator<Item = (&Digest, &[u8])> {
         self.0.iter().map(|(digest, bytes)| (digest, &**bytes))
     }
 }
 
 impl Outbox {
-    /// Names the files that are flushed before each append.
+    /// Sets the files that are flushed before each append.
     pub(super) fn flushes(&self, files: &Arc<BlobFiles>) {
-        // A second store of the same run would share the first one's folder.
+        // A second store of the same run has the same folder, so the first one can flush for both.
         let _ = self.files.set(Arc::clone(files));
     }
 
-    /// Takes a small blob. False when it is too large or there is no room; then it has to become a file.
+    /// Adds a small blob. Returns false if it is too large or there is no room; the caller must then store it as a file.
     pub(super) fn offer(&self, digest: &Digest, bytes: &[u8]) -> Result<bool, PortError> {
         let mut held = self.lock();
         if held.is_closed {
@@ -71,14 +72,14 @@ impl Outbox {
         Ok(true)
     }
 
-    /// A blob that waits or was just stored.
+    /// Returns a blob that waits or was just stored.
     pub(super) fn get(&self, digest: &Digest) -> Option<Bytes> {
         let held = self.lock();
         held.waiting.get(digest).or_else(|| held.recent.get(digest)).cloned()
     }
 
-    /// Flushes the files that wait and hands out the small blobs. To be followed by [`Outbox::stored`] once they are durable; without it
-    /// they go on waiting.
+    /// Flushes the waiting files and returns the waiting small blobs. The caller must call [`Outbox::stored`] once they
+    /// are durable. Otherwise they continue to wait.
     pub fn parcel(&self) -> Result<Parcel, PortError> {
         if let Some(files) = self.files.get() {
             files.flush()?;
@@ -87,7 +88,7 @@ impl Outbox {
         Ok(Parcel(held.waiting.iter().map(|(digest, bytes)| (*digest, Arc::clone(bytes))).collect()))
     }
 
-    /// Notes that a parcel is durable.
+    /// Marks the blobs of a parcel as durable.
     pub fn stored(&self, parcel: Parcel) {
         let mut held = self.lock();
         for (digest, bytes) in parcel.0 {
@@ -98,7 +99,7 @@ impl Outbox {
         }
     }
 
-    /// Refuses blobs from here on: nothing would store them.
+    /// Refuses blobs from now on, because no journal would store them.
     pub fn close(&self) {
         self.lock().is_closed = true;
     }

@@ -1,7 +1,8 @@
-//! Small blobs as rows: stored in the transaction of the append that comes after them.
+//! Small blobs as database rows, inserted in the transaction of the append that follows them.
 //!
-//! New rows follow each other, and share pages. Their places by digest would not: each new one would change a page of its own, more of
-//! them the longer the run is. So places are written many at once, and the few rows that have none yet are looked through.
+//! New rows of `blob` are adjacent and share pages. Entries of the index by digest (`blob_place`) are not adjacent:
+//! each new one would change a separate page, and more pages as the run grows. So index entries are written in batches,
+//! and the few rows without an index entry are searched by a scan.
 
 use super::{Parcel, corrupt};
 use crate::event::Digest;
@@ -10,7 +11,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Added to the tables of a journal. `blob_placed` has one row, once there are places: the last blob that has one.
+/// Tables that are added to a journal's database. `blob_placed` has at most one row: the id of the last blob with an index entry.
 pub(crate) const TABLES: &str = "
 CREATE TABLE blob (
     id INTEGER PRIMARY KEY,
@@ -25,12 +26,12 @@ CREATE TABLE blob_placed (
     id INTEGER PRIMARY KEY
 ) STRICT;
 ";
-/// Rows that get their places at once. The more they are, the more of them share a page that changes.
+/// Number of rows that are indexed in one batch. In a larger batch, more entries share a changed page.
 const PLACED_AT_ONCE: usize = 2_048;
-/// Most rows without a place. A journal never has so many: one group of appends adds far fewer.
+/// Maximum number of rows without an index entry. A valid journal never has so many, because one group of appends adds far fewer.
 const UNPLACED_MAX: usize = 64 * PLACED_AT_ONCE;
 
-/// A connection for reading, until its journal is closed.
+/// A connection for reading; `None` once the journal is closed.
 pub(crate) type SharedReader = Arc<Mutex<Option<Connection>>>;
 
 /// The small blobs in a journal's database.
@@ -44,7 +45,7 @@ impl BlobRows {
         Self { reader, unplaced: Mutex::default() }
     }
 
-    /// The bytes under a digest, unverified; none when the database does not have them.
+    /// Returns the unverified bytes of a blob, or `None` if the database does not contain it.
     pub(super) fn read(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, PortError> {
         let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let reader = reader.as_ref().ok_or_else(|| PortError::Unavailable("the journal is closed".into()))?;
@@ -55,7 +56,7 @@ impl BlobRows {
     }
 
     fn find(&self, reader: &Connection, digest: &Digest) -> rusqlite::Result<Option<Arc<[u8]>>> {
-        // Places and rows of one moment: a row may get its place in between.
+        // One snapshot for both tables: a row may get its index entry between the two reads.
         let snapshot = reader.unchecked_transaction()?;
         let id = match place(&snapshot, digest)? {
             Some(id) => Some(id),
@@ -72,30 +73,30 @@ impl BlobRows {
     }
 }
 
-/// The row of a blob, once it is written.
+/// Returns the row id of a blob, or `None` if it has no index entry.
 fn place(connection: &Connection, digest: &Digest) -> rusqlite::Result<Option<i64>> {
     let mut statement = connection.prepare_cached("SELECT id FROM blob_place WHERE digest = ?1")?;
     statement.query_row([digest.as_bytes()], |row| row.get(0)).optional()
 }
 
-/// The last row that has a place; 0 before there is one.
+/// Returns the id of the last row with an index entry, or 0 if there is none.
 fn last_placed(connection: &Connection) -> rusqlite::Result<i64> {
     let mut statement = connection.prepare_cached("SELECT max(id) FROM blob_placed")?;
     Ok(statement.query_row([], |row| row.get::<_, Option<i64>>(0))?.unwrap_or_default())
 }
 
-/// The rows without a place.
+/// The rows without an index entry.
 #[derive(Default)]
 struct Unplaced {
     ids: HashMap<Digest, i64>,
-    /// The last row with a place, when it was asked last.
+    /// Id of the last row with an index entry, as of the last update.
     placed: i64,
-    /// The last row that was looked at.
+    /// Id of the last row that was read.
     seen: i64,
 }
 
 impl Unplaced {
-    /// Takes in what was stored since it was asked last, and lets go of what has a place now.
+    /// Adds the rows that were stored since the last update, and removes those that have an index entry now.
     fn follow(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let placed = last_placed(connection)?;
         if placed != self.placed {
@@ -131,19 +132,19 @@ pub(crate) struct StoredBlobs {
 }
 
 impl StoredBlobs {
-    /// Forgets what was stored in a transaction that may have failed.
+    /// Clears the index after a transaction that may have failed.
     pub(crate) fn forget(&mut self) {
         self.unplaced = Unplaced::default();
     }
 
-    /// Stores blobs in a transaction. One that is there already stays as it is.
+    /// Stores blobs in a transaction. A blob that is already stored is skipped.
     pub(crate) fn store(&mut self, connection: &Connection, parcel: &Parcel) -> rusqlite::Result<()> {
         let mut blobs = parcel.blobs().peekable();
         if blobs.peek().is_none() {
             return Ok(());
         }
         let unplaced = &mut self.unplaced;
-        // The transaction has begun, so no other writer can add rows after this look.
+        // The write transaction has begun, so no other writer can add rows after this read.
         unplaced.follow(connection)?;
         for (digest, bytes) in blobs {
             if unplaced.ids.contains_key(digest) || place(connection, digest)?.is_some() {
@@ -160,7 +161,7 @@ impl StoredBlobs {
 
 impl Unplaced {
     fn write_places(&mut self, connection: &Connection) -> rusqlite::Result<()> {
-        // In the order of the table, so that each of its pages is changed once.
+        // Sorted in the order of the table, so that each of its pages is changed only once.
         let mut places: Vec<(Digest, i64)> = self.ids.drain().collect();
         places.sort_unstable();
         let mut statement =

@@ -1,8 +1,9 @@
 //! Canonical JSON: object keys sorted, no white space. Written in one pass, without a tree of values.
 //!
-//! Fields go into the text as they come. An object whose keys came in another order is put in order when it ends. What is written is
-//! what `serde_json` would write of the same value with sorted keys; hashes of journals depend on that. A tree of values would take 6 %
-//! of a component stage more (`benches/canonical.rs`).
+//! Fields are written in the order in which `serde` visits them. When an object ends, its fields are sorted if its keys
+//! were not in order. The text is identical to what `serde_json` writes for the same value with sorted keys; the hashes
+//! of journals depend on that. A tree of values would increase the time of a component stage by 6 %
+//! (`benches/canonical.rs`).
 
 mod keys;
 
@@ -14,17 +15,17 @@ use serde_json::Error;
 use std::fmt::Display;
 use std::io::Write as _;
 
-/// Room for most records.
+/// Initial capacity of the buffer in bytes, enough for most records.
 const USUAL_BYTES: usize = 1024;
 
-/// Writes an event, or anything made from one, as canonical JSON: object keys sorted, no white space.
+/// Returns a value, such as an event, as canonical JSON: object keys sorted, no white space.
 pub fn canonical<T: Serialize + ?Sized>(fact: &T) -> Result<String, Error> {
     let mut bytes = Vec::with_capacity(USUAL_BYTES);
     write_canonical(&mut bytes, fact)?;
     String::from_utf8(bytes).map_err(Error::custom)
 }
 
-/// Adds the same to a text.
+/// Appends a value to `bytes` as canonical JSON. See [`canonical`].
 pub fn write_canonical<T: Serialize + ?Sized>(bytes: &mut Vec<u8>, fact: &T) -> Result<(), Error> {
     let mut text = Text { bytes, fields: Vec::new(), scratch: Vec::new() };
     fact.serialize(&mut text)
@@ -33,7 +34,7 @@ pub fn write_canonical<T: Serialize + ?Sized>(bytes: &mut Vec<u8>, fact: &T) -> 
 /// Canonical JSON that is being written.
 struct Text<'b> {
     bytes: &'b mut Vec<u8>,
-    /// Fields of the objects that are open; those of the innermost are the last.
+    /// Fields of the open objects. The fields of the innermost object are the last.
     fields: Vec<Field>,
     scratch: Vec<u8>,
 }
@@ -42,13 +43,13 @@ struct Text<'b> {
 #[derive(Clone, Copy)]
 struct Field {
     key: usize,
-    /// Behind its key.
+    /// Position of the colon after the key.
     colon: usize,
     end: usize,
 }
 
 impl Text<'_> {
-    /// Writes what has no parts as `serde_json` does.
+    /// Writes a scalar as `serde_json` does.
     fn scalar<T: Serialize + ?Sized>(&mut self, scalar: &T) -> Result<(), Error> {
         serde_json::to_writer(&mut *self.bytes, scalar)
     }
@@ -57,7 +58,7 @@ impl Text<'_> {
         write!(self.bytes, "{number}").map_err(Error::io)
     }
 
-    /// Opens an object with one field: how a variant with content is written.
+    /// Opens an object with one field, the form of an enum variant with content.
     fn open_variant(&mut self, variant: &'static str) -> Result<(), Error> {
         self.bytes.push(b'{');
         self.scalar(variant)?;
@@ -65,7 +66,7 @@ impl Text<'_> {
         Ok(())
     }
 
-    /// Puts the fields of an object in order, of which the first in `fields` is `first`.
+    /// Sorts the fields of the innermost object. `first` is the index in `fields` of the first one.
     fn sort(&mut self, first: usize) {
         let Some(begin) = self.fields.get(first).map(|field| field.key) else { return };
         let bytes = &*self.bytes;
@@ -74,7 +75,7 @@ impl Text<'_> {
         if own.windows(2).all(|pair| keys::order(key(&pair[0]), key(&pair[1])).is_lt()) {
             return;
         }
-        // Stable: of two fields with one key the later one counts, and comes later.
+        // The sort is stable: of two fields with the same key, the later one stays later, and it replaces the earlier one.
         own.sort_by(|one, other| keys::order(key(one), key(other)));
         self.scratch.clear();
         for (index, field) in own.iter().enumerate() {
@@ -94,10 +95,10 @@ impl Text<'_> {
 /// An array or an object that is being written.
 struct Parts<'t, 'b> {
     text: &'t mut Text<'b>,
-    /// Of an object, where its fields begin in [`Text::fields`].
+    /// For an object, the index in [`Text::fields`] of the first field.
     first: usize,
     has_some: bool,
-    /// The byte that closes it.
+    /// The bytes that close the array or object.
     end: &'static [u8],
 }
 
@@ -161,7 +162,7 @@ impl<'t, 'b> Parts<'t, 'b> {
     }
 }
 
-/// Methods that write a number or another scalar.
+/// Implements the `serialize_*` methods of scalars.
 macro_rules! scalars {
     ($($method:ident $kind:ty, $write:ident;)*) => {
         $(fn $method(self, value: $kind) -> Result<(), Error> {
@@ -196,7 +197,7 @@ impl<'t, 'b> Serializer for &'t mut Text<'b> {
         serialize_str &str, scalar;
     }
 
-    /// As the number that it is: `serde_json` keeps numbers with 64 bits.
+    /// Writes the `f32` as the `f64` of the same value, as a tree of `serde_json` values does.
     fn serialize_f32(self, value: f32) -> Result<(), Error> {
         self.serialize_f64(f64::from(value))
     }
@@ -286,7 +287,7 @@ impl<'t, 'b> Serializer for &'t mut Text<'b> {
     }
 }
 
-/// How the parts of an array are written.
+/// Implements the traits that write the items of an array.
 macro_rules! arrays {
     ($($trait:ident $method:ident,)*) => {
         $(impl $trait for Parts<'_, '_> {
@@ -304,7 +305,7 @@ macro_rules! arrays {
     };
 }
 
-/// How the fields of an object are written.
+/// Implements the traits that write the fields of an object.
 macro_rules! objects {
     ($($trait:ident,)*) => {
         $(impl $trait for Parts<'_, '_> {

@@ -1,5 +1,5 @@
-//! Facts about a failed verification beside its failure (`error_meta` of openTiger; decision failure-codes): for people, and never for
-//! another stage.
+//! Facts about a failed verification that are written next to its failure (`error_meta` of openTiger; decision
+//! failure-codes). They are for people. No other stage gets them.
 
 use super::{StageFinished, Work};
 use glovebox_pipeline::ir::{HandlerKind, Role};
@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CommandSource {
-    /// The pipeline's author, the plan, or what completes the plan.
+    /// The command was written by the pipeline's author or is part of the verification plan or its completion.
     Explicit,
-    /// The worker's part of `[verify]`.
+    /// The command comes from `[verify]` in `glovebox.toml`.
     Auto,
 }
 
 impl CommandSource {
-    /// The word for it.
+    /// Returns the name of the origin in files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Explicit => "explicit",
@@ -30,7 +30,7 @@ impl CommandSource {
 /// The command that made a verification fail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FailedCommand {
-    /// As it is written.
+    /// The command line as it was written.
     pub line: String,
     /// The origin of the command.
     pub source: CommandSource,
@@ -44,20 +44,20 @@ pub struct FailureMeta {
     pub source: FailureSource,
     /// The code in the vocabulary of openTiger (decision failure-codes).
     pub failure_code: &'static str,
-    /// Its category.
+    /// The category of the failure code.
     pub category: FailureCategory,
-    /// Whether another try can help.
+    /// True if another attempt can succeed.
     pub retryable: bool,
-    /// The command that failed; absent where no command did, and where hold-outs were in reach.
+    /// The command that failed; absent if no command failed, and if hold-outs were readable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_command: Option<String>,
-    /// The origin of the command.
+    /// The origin of `failed_command`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_command_source: Option<CommandSource>,
 }
 
 impl FailureMeta {
-    /// The failure description of an attempt; none unless it is a verification that failed.
+    /// Creates the description of an attempt's failure. Returns `None` unless the attempt was a verification that failed.
     pub fn for_stage(finished: &StageFinished) -> Option<Self> {
         let failure = finished.outcome.failure.as_ref().filter(|_| finished.is_verification())?;
         let source = FailureSource::Verification;
@@ -75,12 +75,13 @@ impl FailureMeta {
 }
 
 impl StageFinished {
-    /// True for everything that verifies: repetitions after its failures are bounded by their category.
+    /// Returns true for every stage that verifies. The number of repetitions after a failure of such a stage is bounded
+    /// by the failure category.
     pub fn is_bounded_by_category(&self) -> bool {
         self.is_verification() || HandlerKind::from_name(&self.handler).role() == Some(Role::Verifier)
     }
 
-    /// True for the verification of a node's work, and for a stage that runs a plan of checks.
+    /// Returns true for the verification of a node's work and for a stage with the `verification` handler.
     pub fn is_verification(&self) -> bool {
         self.attempt.task.work == Work::Verify || HandlerKind::from_name(&self.handler) == HandlerKind::Verification
     }

@@ -1,24 +1,24 @@
-//! What the first record says of hold-outs: the commitment, made before the first stage, and who could read them.
+//! The hold-outs in the first record: the commitment, made before the first stage, and the nodes that can read them.
 
 use glovebox_record::Digest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Hold-outs under seal.
+/// Hold-outs that were sealed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HoldoutsSealed {
     /// The folders, relative to the project, each with a final slash.
     pub folders: Vec<String>,
-    /// Salted BLAKE3 root over all files; opened by the run's `holdouts/seal.json`.
+    /// Salted BLAKE3 root over all files. The run's `holdouts/seal.json` opens the commitment.
     pub root: Digest,
-    /// How many files.
+    /// Number of files.
     pub files: u64,
-    /// Their bytes.
+    /// Total size of the files in bytes.
     pub bytes: u64,
-    /// Nodes that have them in reach, read-only.
+    /// Nodes that can read the hold-outs.
     #[serde(default)]
     pub reach: Vec<String>,
-    /// Protections of the hold-outs that the pipeline opted out of, in words.
+    /// Protections of the hold-outs that the pipeline opted out of, as text for people.
     #[serde(default)]
     pub opt_outs: Vec<String>,
 }

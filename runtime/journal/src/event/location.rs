@@ -1,9 +1,9 @@
-//! Where an event belongs: its branch and its node.
+//! The branch and the node that an event is about.
 
 use super::{BranchId, Event, NodeId};
 
 impl Event {
-    /// The branch that the event is about; none for an event about the whole run.
+    /// Returns the branch that the event is about, or `None` for an event about the whole run.
     pub fn branch(&self) -> Option<&BranchId> {
         match self {
             Event::StageReady(event) => Some(&event.task.branch),
@@ -31,7 +31,7 @@ impl Event {
         }
     }
 
-    /// The node the event is about, if it is about one.
+    /// Returns the node that the event is about, or `None` if it is not about one.
     pub fn node(&self) -> Option<&NodeId> {
         match self {
             Event::CacheFilled(event) => Some(&event.node),

@@ -1,7 +1,8 @@
-//! Events of parallel nodes: what begins, ends and merges branches.
+//! Events of parallel nodes: branches start, end and are merged.
 //!
-//! The beginning and the end of a branch stand under the head of the branch that split, so that two processes that end two of its
-//! branches at once cannot both miss that they were the last.
+//! The start and the end of a branch are stored under the head of its parent branch. So if two processes end the last
+//! two branches at the same time, one of the appends conflicts, and one of the processes sees that its branch was the
+//! last.
 
 use super::{BranchId, Digest, FileChange, NodeId, RefusedChange, Task, time_format};
 use glovebox_record::path::ScopePath;
@@ -15,34 +16,34 @@ use std::collections::BTreeMap;
 /// A branch reached a parallel node and waits for the branches that begin there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ParallelStarted {
-    /// Counts loop restarts; 0 before the first.
+    /// Number of the generation, counted from 0.
     pub generation: u32,
-    /// The branch that splits.
+    /// The branch that was split.
     pub branch: BranchId,
     /// The parallel node.
     pub node: NodeId,
     /// The visit of the node.
     pub visit: u32,
-    /// The fan-in where its branches meet.
+    /// The fan-in where the branches meet.
     pub join: NodeId,
-    /// Its branches in the order of their edges.
+    /// The branches, in the order of their edges.
     pub children: Vec<ParallelChild>,
-    /// When its time is over; absent without a `timeout`.
+    /// The deadline of the node; absent without a `timeout`.
     #[serde(default, with = "time_format::option", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub due_at: Option<Timestamp>,
-    /// When a supervisor looks at its child pipeline for the first time; absent for any other parallel node.
+    /// The time of a supervisor's first observation of its child pipeline; absent for any other parallel node.
     #[serde(default, with = "time_format::option", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub observe_at: Option<Timestamp>,
 }
 
-/// A supervisor looked at its child pipeline, which still runs (spec §4.11).
+/// A supervisor observed its child pipeline, which is still running (spec §4.11).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChildObserved {
-    /// Counts loop restarts; 0 before the first.
+    /// Number of the generation, counted from 0.
     pub generation: u32,
-    /// The branch that split.
+    /// The branch that was split.
     pub branch: BranchId,
     /// The supervisor.
     pub node: NodeId,
@@ -50,15 +51,15 @@ pub struct ChildObserved {
     pub visit: u32,
     /// The number of the observation, from 1.
     pub cycle: u32,
-    /// The updates of its context.
+    /// Context updates of the supervisor.
     pub context: BTreeMap<String, Value>,
-    /// The new value of `stack.steering` in the child's context; absent when there is nothing new.
+    /// The new value of `stack.steering` in the child's context; absent if it did not change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steering: Option<String>,
-    /// Why the child is not needed any more; absent while it is.
+    /// Why the supervisor ends the child pipeline; absent if the child continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends: Option<SupervisionEnd>,
-    /// When it looks again; absent when it does not.
+    /// The time of the next observation; absent if there is none.
     #[serde(default, with = "time_format::option", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub observe_at: Option<Timestamp>,
@@ -68,18 +69,18 @@ pub struct ChildObserved {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SupervisionEnd {
-    /// `manager.stop_condition` holds: the supervisor has succeeded.
+    /// The condition `manager.stop_condition` is true: the supervisor succeeded.
     StopCondition,
-    /// It looked `manager.max_cycles` times: the supervisor has failed.
+    /// The supervisor made `manager.max_cycles` observations: it failed.
     MaxCycles,
 }
 
-/// The time of a parallel node is over. Its branches are not needed any more, and it fails.
+/// The timeout of a parallel node has expired. Its branches are canceled, and the node fails.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ParallelExpired {
-    /// Counts loop restarts; 0 before the first.
+    /// Number of the generation, counted from 0.
     pub generation: u32,
-    /// The branch that split.
+    /// The branch that was split.
     pub branch: BranchId,
     /// The parallel node.
     pub node: NodeId,
@@ -92,41 +93,41 @@ pub struct ParallelExpired {
 pub struct ParallelChild {
     /// The branch.
     pub id: BranchId,
-    /// Its first node.
+    /// The first node of the branch.
     pub to: NodeId,
-    /// Index of its edge in file order.
+    /// Index of the edge to the first node, in file order.
     pub edge: usize,
 }
 
-/// A branch of a parallel node began, with a copy of the context and the files of the branch that split.
+/// A branch of a parallel node was started, with a copy of the context and the files of its parent branch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BranchStarted {
-    /// Counts loop restarts; 0 before the first.
+    /// Number of the generation, counted from 0.
     pub generation: u32,
     /// The branch.
     pub branch: BranchId,
-    /// The branch that split.
+    /// The branch that was split.
     pub parent: BranchId,
-    /// Its first node.
+    /// The first node of the branch.
     pub to: NodeId,
-    /// Index of its edge in file order.
+    /// Index of the edge to the first node, in file order.
     pub edge: usize,
-    /// The context that a child pipeline begins with, with no outcome of an earlier run of the child; absent for a copy of all that the
-    /// branch that split knows.
+    /// The initial context of a child pipeline, without outcomes of an earlier run of the child; absent for a copy of
+    /// the parent branch's context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<BTreeMap<String, Value>>,
 }
 
-/// A branch is not needed any more. An attempt of it that is under way is asked to stop.
+/// A branch was canceled because its result is not needed any more. A running attempt of the branch is asked to stop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BranchCanceled {
-    /// Counts loop restarts; 0 before the first.
+    /// Number of the generation, counted from 0.
     pub generation: u32,
     /// The branch.
     pub branch: BranchId,
-    /// The branch that split.
+    /// The branch that was split.
     pub parent: BranchId,
-    /// Why.
+    /// Why the branch was canceled.
     pub reason: String,
 }
 
@@ -134,18 +135,18 @@ pub struct BranchCanceled {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BranchEnd {
-    /// It reached the fan-in after a success.
+    /// The branch reached the fan-in after a success.
     Success,
-    /// It reached the fan-in after a partial success.
+    /// The branch reached the fan-in after a partial success.
     PartialSuccess,
-    /// It failed, also when it reached the fan-in after a failure.
+    /// The branch failed, or reached the fan-in after a failure.
     Fail,
-    /// Its parallel node did not need it any more.
+    /// The branch was canceled because the parallel node did not need its result any more.
     Canceled,
 }
 
 impl BranchEnd {
-    /// The word in files and messages.
+    /// Returns the name used in files and messages.
     pub fn as_str(self) -> &'static str {
         match self {
             BranchEnd::Success => "success",
@@ -155,71 +156,71 @@ impl BranchEnd {
         }
     }
 
-    /// True when the branch did what it was for.
+    /// Returns true for a success and a partial success.
     pub fn has_succeeded(self) -> bool {
         matches!(self, BranchEnd::Success | BranchEnd::PartialSuccess)
     }
 }
 
-/// A branch of a parallel node ended. Nothing of it is under way any more.
+/// A branch of a parallel node ended. None of its attempts is running any more.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BranchFinished {
-    /// Counts loop restarts; 0 before the first.
+    /// Number of the generation, counted from 0.
     pub generation: u32,
     /// The branch.
     pub branch: BranchId,
-    /// The branch that split.
+    /// The branch that was split.
     pub parent: BranchId,
-    /// How.
+    /// How the branch ended.
     pub outcome: BranchEnd,
-    /// The node that it was at last; absent when it visited none.
+    /// The last node that the branch visited; absent if it visited none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeId>,
-    /// The `score` in the branch's context; 0 when it set none.
+    /// The `score` in the branch's context; 0 if the branch set none.
     #[serde(default)]
     pub score: f64,
-    /// The notes of its last stage.
+    /// The notes of the branch's last stage.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub notes: String,
-    /// Why it failed or was canceled.
+    /// Why the branch failed or was canceled; absent after a success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
 }
 
-/// Every branch of a parallel node that began has ended.
+/// All branches of a parallel node that were started have ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ParallelJoined {
-    /// Counts loop restarts; 0 before the first.
+    /// Number of the generation, counted from 0.
     pub generation: u32,
-    /// The branch that split.
+    /// The branch that was split.
     pub branch: BranchId,
     /// The parallel node.
     pub node: NodeId,
     /// The visit of the node.
     pub visit: u32,
-    /// The fan-in, where the branch that split goes on.
+    /// The fan-in, where the branch that was split continues.
     pub join: NodeId,
-    /// How the parallel node ended by its policies.
+    /// The status of the parallel node, computed from its policies.
     pub status: Status,
-    /// Branches that succeeded.
+    /// Number of branches that succeeded.
     pub succeeded: u32,
-    /// Branches that failed.
+    /// Number of branches that failed.
     pub failed: u32,
-    /// Branches that were canceled.
+    /// Number of branches that were canceled.
     pub canceled: u32,
-    /// Branches that never began.
+    /// Number of branches that were never started.
     pub never_started: u32,
-    /// Why it failed.
+    /// Why the parallel node failed; absent if it did not fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
 }
 
-/// A fan-in chose a branch and took changes over.
+/// A fan-in chose a branch and merged changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FanInFinished {
-    /// Counts loop restarts; 0 before the first.
+    /// Number of the generation, counted from 0.
     pub generation: u32,
-    /// The branch that split, which has the changes from here on.
+    /// The branch that was split, into which the changes are merged.
     pub branch: BranchId,
     /// The fan-in.
     pub node: NodeId,
@@ -229,42 +230,42 @@ pub struct FanInFinished {
     pub judge: String,
     /// `success` or `fail`.
     pub status: Status,
-    /// The best branch; absent when there was none to choose.
+    /// The best branch; absent if no branch could be chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<BranchId>,
-    /// How it had ended.
+    /// How the best branch ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best_outcome: Option<BranchEnd>,
-    /// Branches whose changes were taken.
+    /// Branches whose changes were merged.
     #[serde(default)]
     pub merged: Vec<BranchId>,
-    /// The changes that were taken, by path.
+    /// The merged changes, by path.
     #[serde(default)]
     pub changes: Vec<FileChange>,
-    /// Paths that branches changed in different ways. None of their changes was taken.
+    /// Paths that branches changed in different ways. No change of such a path was merged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<MergeConflict>,
-    /// Why it failed.
+    /// Why the fan-in failed; absent if it did not fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-    /// Its signature; absent for a failure that can pass by itself.
+    /// The signature of the failure; absent if there is no failure, and for a failure that is transient.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<Digest>,
     /// The context updates from a child pipeline.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<String, Value>,
-    /// True when a verification of this visit follows, which decides what the outcome counts for.
+    /// True if a verification of this visit follows, which decides whether the outcome counts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub verifying: bool,
 }
 
 impl FanInFinished {
-    /// The visit.
+    /// Returns the visit as a task.
     pub fn task(&self) -> Task {
         Task::for_handler(self.generation, &self.branch, &self.node, self.visit)
     }
 
-    /// The changes of conflicts, as what was set aside.
+    /// Returns the conflicting changes as refused changes, for the quarantine.
     pub fn quarantined(&self) -> impl Iterator<Item = RefusedChange> {
         self.conflicts.iter().flat_map(|conflict| {
             let reason = conflict.reason();
@@ -277,7 +278,7 @@ impl FanInFinished {
 /// A path that branches changed in different ways.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MergeConflict {
-    /// Relative to the workspace.
+    /// The path, relative to the workspace.
     #[schemars(with = "String")]
     pub path: ScopePath,
     /// The version of each branch.
@@ -285,7 +286,7 @@ pub struct MergeConflict {
 }
 
 impl MergeConflict {
-    /// Why nothing was taken.
+    /// Returns the reason why no change of the path was merged.
     pub fn reason(&self) -> String {
         let names: Vec<&str> = self.sides.iter().map(|side| side.branch.as_str()).collect();
         format!("conflict: branches {} changed it in different ways", names.join(", "))
@@ -297,6 +298,6 @@ impl MergeConflict {
 pub struct ConflictSide {
     /// The branch.
     pub branch: BranchId,
-    /// Its change; its bytes are kept.
+    /// The change of the branch. The bytes are stored as a blob.
     pub change: FileChange,
 }

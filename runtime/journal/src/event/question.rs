@@ -1,6 +1,6 @@
-//! The events of a human gate: a question was asked, and it was answered or nobody answered it in time.
+//! The events of a human gate: a question was asked, and it was answered or its deadline passed.
 //!
-//! An answer says who gave it, when, how and in which words. What the gate's outcome is follows from it and from nothing else.
+//! An answer records who gave it, when, how and with which text. The outcome of the gate is computed from the answer alone.
 
 use super::{BranchId, Digest, NodeId, RecoveryAction, RecoveryQuestion, Task, time_format};
 use glovebox_record::question::{Answer, Answers};
@@ -10,12 +10,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A person is asked.
+/// A person was asked a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QuestionAsked {
-    /// Counts loop restarts; 0 before the first.
+    /// Number of the generation, counted from 0.
     pub generation: u32,
-    /// The branch that waits.
+    /// The branch that waits for the answer.
     pub branch: BranchId,
     /// The gate.
     pub node: NodeId,
@@ -26,15 +26,15 @@ pub struct QuestionAsked {
     /// The type of the question.
     #[serde(rename = "type")]
     pub question_type: QuestionType,
-    /// Its text.
+    /// The text of the question.
     pub text: String,
     /// The choices, in file order.
     #[serde(default)]
     pub choices: Vec<Choice>,
-    /// The answer after the timeout, or if nobody is there; absent when there is none.
+    /// The answer that is used after the timeout, or if no person can answer; absent if the gate has no default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Choice>,
-    /// When it is too late to answer; absent when it never is.
+    /// The deadline for an answer; absent if there is none.
     #[serde(default, with = "time_format::option", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub due_at: Option<Timestamp>,
@@ -44,30 +44,31 @@ pub struct QuestionAsked {
 }
 
 impl QuestionAsked {
-    /// The rules by which an answer is valid.
+    /// Returns the rules that decide whether an answer is valid.
     pub fn answers(&self) -> Answers<'_> {
         Answers { kind: self.question_type, choices: &self.choices }
     }
 
-    /// The visit of the gate.
+    /// Returns the visit of the gate as a task.
     pub fn task(&self) -> Task {
         Task::for_handler(self.generation, &self.branch, &self.node, self.visit)
     }
 
-    /// The id of the question that a visit of a gate asks: the node and the visit, with branch and generation where they are not the first.
+    /// Returns the id of the question of a gate's visit: the node and the visit. The branch and the generation precede
+    /// them if they are not the first.
     pub fn id_of(task: &Task) -> QuestionId {
         let generation = if task.generation > 0 { format!("{}/", task.generation) } else { String::new() };
         let branch = if task.branch == BranchId::main() { String::new() } else { format!("{}/", task.branch) };
         QuestionId::from(format!("{generation}{branch}{}#{}", task.node, task.visit))
     }
 
-    /// The id of the question about the disallowed writes of a visit.
+    /// Returns the id of the question about the disallowed writes of a visit.
     pub fn id_of_recovery(task: &Task) -> QuestionId {
         QuestionId::from(format!("{}/recovery", Self::id_of(task)))
     }
 }
 
-/// How an answer came.
+/// How an answer was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AnsweredBy {
@@ -77,16 +78,16 @@ pub enum AnsweredBy {
     Command,
     /// From a file of answers.
     File,
-    /// By `--auto-approve`: no person looked.
+    /// By `--auto-approve`, without a person.
     Auto,
-    /// The gate's default, because nobody was there.
+    /// By the gate's default, because no person could answer.
     Default,
-    /// Nobody answered in time: the gate's default, or a failure.
+    /// The deadline passed without an answer. The gate used its default, or failed if it has none.
     Timeout,
 }
 
 impl AnsweredBy {
-    /// The word in the journal.
+    /// Returns the name used in the journal.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Terminal => "terminal",
@@ -99,12 +100,12 @@ impl AnsweredBy {
     }
 }
 
-/// A question was answered, or its time has passed.
+/// A question was answered, or its deadline has passed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QuestionAnswered {
-    /// Counts loop restarts; 0 before the first.
+    /// Number of the generation, counted from 0.
     pub generation: u32,
-    /// The branch that waited.
+    /// The branch that waited for the answer.
     pub branch: BranchId,
     /// The gate.
     pub node: NodeId,
@@ -112,28 +113,28 @@ pub struct QuestionAnswered {
     pub visit: u32,
     /// The question.
     pub question: QuestionId,
-    /// How the answer came.
+    /// How the answer was given.
     pub how: AnsweredBy,
-    /// The name of the person who gave it; empty when no person did.
+    /// The name of the person who answered; empty if no person did.
     #[serde(default)]
     pub by: String,
-    /// When it was given. The record may be later, when a paused run is resumed.
+    /// The time of the answer. The record can be later if the run was paused and resumed.
     #[serde(with = "time_format")]
     #[schemars(with = "String")]
     pub answered_at: Timestamp,
-    /// The answer as it was written.
+    /// The answer as the person wrote it.
     #[serde(default)]
     pub value: String,
-    /// The parsed answer; absent when nobody answered in time and there is no default.
+    /// The parsed answer; absent if the deadline passed and there is no default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
-    /// The text of a free answer, or what was said beside a choice. Text from outside, bounded.
+    /// The text of a free answer, or the comment to a choice. It is untrusted text of bounded length.
     #[serde(default)]
     pub text: String,
-    /// The line of the file of answers; absent for an answer that came in another way.
+    /// The line of the file of answers; absent for any other answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sheet: Option<SheetLine>,
-    /// True if the question was about disallowed writes. Such an answer does not end the node as a gate's answer does.
+    /// True if the question was about disallowed writes. Such an answer does not complete the node; the answer of a gate does.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recovery: bool,
 }
@@ -141,14 +142,15 @@ pub struct QuestionAnswered {
 /// A line of a file of answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SheetLine {
-    /// BLAKE3 of the file.
+    /// BLAKE3 digest of the file.
     pub digest: Digest,
     /// The number of the line, from 1.
     pub line: u32,
 }
 
 impl QuestionAnswered {
-    /// The gate's outcome: it prefers the label and suggests the target of the choice (decision choices-name-label-and-target).
+    /// Returns the outcome of the gate. It prefers the label of the choice and suggests its target (decision
+    /// choices-name-label-and-target).
     pub fn outcome(&self) -> Outcome {
         let failed = |code: &'static str, reason: String| {
             Outcome::failed(Failure::new(FailureClass::Deterministic, code, reason))
@@ -182,12 +184,12 @@ impl QuestionAnswered {
         outcome
     }
 
-    /// The visit of the gate.
+    /// Returns the visit of the gate as a task.
     pub fn task(&self) -> Task {
         Task::for_handler(self.generation, &self.branch, &self.node, self.visit)
     }
 
-    /// The decision of an answer about disallowed writes. An answer that names no action denies.
+    /// Returns the recovery action that an answer about disallowed writes chose. An answer that names no action denies.
     pub fn action(&self) -> RecoveryAction {
         let Some(Answer::Choice(choice)) = &self.answer else { return RecoveryAction::Deny };
         let named = RecoveryAction::ALL.into_iter().find(|action| choice.to == *action.as_str());
@@ -195,28 +197,28 @@ impl QuestionAnswered {
     }
 }
 
-/// The run holds no process from here on, until it is resumed.
+/// The run was paused: no process drives it until it is resumed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunPaused {
-    /// The name of the person who asked for it; absent when it waits for answers.
+    /// The name of the person who paused the run; absent if the run waits for answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// The questions that nobody has answered.
+    /// The questions without an answer.
     #[serde(default)]
     pub questions: Vec<QuestionId>,
-    /// Why an answer that was at hand did not count; absent when there was none.
+    /// Why an available answer was rejected; absent if no answer was rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// The failure of a stage that is made again once its cause is mended; absent when it was not that.
+    /// The stage that is executed again once the cause of its failure is fixed; absent if the run was paused for another reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<HeldStage>,
 }
 
-/// A stage that failed for want of something that a person has to give, such as credit at a provider.
+/// A stage that failed because a person must provide something, such as credit at a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeldStage {
     /// The stage.
     pub node: NodeId,
-    /// Its failure.
+    /// The failure of the stage.
     pub failure: Failure,
 }

@@ -1,6 +1,6 @@
-//! An event in its place: numbered, stamped, and chained to the record before by a hash.
+//! A journal record: an event with a sequence number and a time, chained to the previous record by a hash.
 //!
-//! Knows how a record is hashed and written, not where it is kept.
+//! This module knows how a record is hashed and written, not where it is stored.
 
 use super::{Digest, Event, time_format, write_canonical};
 use jiff::Timestamp;
@@ -12,26 +12,27 @@ use std::sync::Arc;
 /// An event with its place in the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
-    /// Counts from 1 without gaps.
+    /// The sequence number. It counts from 1 without gaps.
     pub seq: u64,
-    /// When it was appended, whole milliseconds. Not trusted for order; `seq` is.
+    /// The time of the append, in whole milliseconds. The order of records is defined by `seq`, not by this time.
     #[serde(with = "time_format")]
     #[schemars(with = "String")]
     pub at: Timestamp,
     /// Hash of the previous record; all zeros for the first.
     pub prev: Digest,
-    /// Hash over `prev`, `seq`, `at` and the event: [`chain`].
+    /// Hash over `prev`, `seq`, `at` and the event. See [`chain`].
     pub hash: Digest,
     /// The event.
     pub event: Event,
-    /// The event as it is stored, if the record comes from a journal.
+    /// The stored text of the event, if the record was read from a journal.
     #[serde(skip)]
     #[schemars(skip)]
     pub text: EventText,
 }
 
 impl Record {
-    /// Adds the record as canonical JSON. Takes the event as it is stored, if that is known: nothing is written twice then.
+    /// Appends the record to `bytes` as canonical JSON. If the stored text of the event is known, it is copied instead
+    /// of serialized again.
     pub fn write(&self, bytes: &mut Vec<u8>) -> serde_json::Result<()> {
         let Some(text) = self.text.get() else { return write_canonical(bytes, self) };
         bytes.extend_from_slice(b"{\"at\":");
@@ -49,12 +50,12 @@ impl Record {
     }
 }
 
-/// The text of an event as it was stored, where it is known. It is not compared.
+/// The stored text of an event, if it is known. All values compare equal.
 #[derive(Clone, Default)]
 pub struct EventText(Option<Arc<str>>);
 
 impl EventText {
-    /// Forgets the text, for records that are kept.
+    /// Drops the text, to save memory in records that are kept.
     pub fn forget(&mut self) {
         self.0 = None;
     }
@@ -84,13 +85,14 @@ impl fmt::Debug for EventText {
     }
 }
 
-/// Cuts a moment to the whole milliseconds that records keep, so that a record reads back as it was made.
+/// Truncates a time to the whole milliseconds that records store, so that a record is equal to itself after it was stored and read.
 pub fn whole_milliseconds(at: Timestamp) -> Timestamp {
     Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at)
 }
 
-/// Hashes a record: BLAKE3 over previous hash, sequence number, milliseconds since the epoch (both little-endian) and the
-/// event's [`super::canonical`] text. The hash has a context of its own, so that no other hash of this program can replace it.
+/// Returns the hash of a record: BLAKE3 over the previous hash, the sequence number, the milliseconds since the epoch
+/// (both little-endian) and the event's [`super::canonical`] text. The key derivation context is used only here, so
+/// that no other hash of this program can equal a record's hash.
 pub fn chain(prev: &Digest, seq: u64, at: Timestamp, canonical_event: &str) -> Digest {
     let mut hasher = blake3::Hasher::new_derive_key("glovebox 2026 journal record v1");
     hasher.update(prev.as_bytes());

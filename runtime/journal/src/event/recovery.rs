@@ -1,8 +1,8 @@
-//! The events of write recovery (decision write-recovery): what a person may decide about a stage's writes outside of its scope, and what
-//! was decided.
+//! The events of write recovery (decision write-recovery): the decisions that a person may make about a stage's writes
+//! outside of its scope, and the decision that was made.
 //!
-//! The bytes that a decision can commit are named by digest before anybody is asked, so nothing that happens later changes them. It knows
-//! no rule for which paths are proposed.
+//! The bytes that a decision can commit are named by digest in the question, so nothing that happens later changes
+//! them. This module does not know the rules for which paths are proposed.
 
 use super::{AnsweredBy, Attempt, AttemptId, BranchId, Digest, FileChange, NodeId, QuestionId};
 use glovebox_record::Outcome;
@@ -12,21 +12,21 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// The disallowed writes of an attempt that a person may allow or discard, all together.
+/// The disallowed writes of an attempt that a person may allow or discard as a whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Recoverable {
-    /// The outcome that counts if they are allowed or discarded: the stage's own.
+    /// The outcome that counts if the writes are allowed or discarded: the stage's own outcome.
     pub outcome: Outcome,
-    /// True when a verification of the visit follows that outcome. Only the engine sets it.
+    /// True if a verification of the visit follows `outcome`. Only the engine sets it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub verifying: bool,
-    /// The writes that may be allowed, by path. The others can only be discarded.
+    /// The writes that may be allowed, by path. All other disallowed writes can only be discarded.
     #[serde(default)]
     pub proposed: Vec<ProposedWrite>,
-    /// The signature of that outcome's failure, if it has one that lasts.
+    /// The signature of the failure in `outcome`; absent if there is no failure, and for a failure that is transient.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<Digest>,
-    /// How long the question waits, milliseconds; absent when it has no bound.
+    /// Time limit of the question in milliseconds; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
 }
@@ -37,7 +37,7 @@ pub struct ProposedWrite {
     /// The write, with the digest of its bytes.
     #[serde(flatten)]
     pub change: FileChange,
-    /// The text of the author or the operator that proposes the path.
+    /// Why the path is proposed, as text of the author or the operator.
     pub why: String,
 }
 
@@ -46,7 +46,8 @@ pub struct ProposedWrite {
 pub struct RecoveryQuestion {
     /// The attempt that wrote outside of its scope.
     pub attempt: AttemptId,
-    /// The paths that the node may write from then on, with the bytes that are committed; empty when nothing can be allowed.
+    /// The writes that are committed if they are allowed. The node may then write their paths for the rest of the run.
+    /// Empty if nothing can be allowed.
     #[serde(default)]
     pub grants: Vec<ProposedWrite>,
 }
@@ -55,11 +56,11 @@ pub struct RecoveryQuestion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryAction {
-    /// The proposed ones are committed, and the node may write their paths for the rest of the run.
+    /// The proposed writes are committed, and the node may write their paths for the rest of the run.
     Allow,
-    /// They stay in quarantine, and the stage's own outcome counts.
+    /// All disallowed writes stay in quarantine, and the stage's own outcome counts.
     Discard,
-    /// They stay in quarantine, and the stage fails.
+    /// All disallowed writes stay in quarantine, and the stage fails.
     Deny,
 }
 
@@ -67,7 +68,7 @@ impl RecoveryAction {
     /// Every action, in the order in which a question lists them.
     pub const ALL: [Self; 3] = [Self::Allow, Self::Discard, Self::Deny];
 
-    /// The word in questions, answers and records.
+    /// Returns the name used in questions, answers and records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -83,7 +84,7 @@ impl fmt::Display for RecoveryAction {
     }
 }
 
-/// Why the scope of a node is another one.
+/// Why the scope of a node was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryReason {
@@ -91,55 +92,55 @@ pub enum RecoveryReason {
     AllowedPathsAdjusted,
 }
 
-/// It was decided what happens to the disallowed writes of an attempt.
+/// The disallowed writes of an attempt were allowed, discarded or denied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RecoveryDecided {
-    /// The attempt.
+    /// The attempt that made the writes.
     #[serde(flatten)]
     pub attempt: Attempt,
-    /// The handler that executed it.
+    /// The handler that executed the attempt.
     #[serde(default)]
     pub handler: String,
-    /// The question that asked for it.
+    /// The question about the writes.
     pub question: QuestionId,
     /// The decision.
     pub action: RecoveryAction,
-    /// Why the node's write scope is another one; absent when it is not.
+    /// Why the node's write scope was changed; absent if it was not changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<RecoveryReason>,
-    /// How the answer came.
+    /// How the answer was given.
     pub how: AnsweredBy,
-    /// The name of the person who gave it; empty when no person did.
+    /// The name of the person who answered; empty if no person did.
     #[serde(default)]
     pub by: String,
-    /// The committed writes, as the question named them. The node may write these paths for the rest of the run.
+    /// The committed writes, as listed in the question. The node may write these paths for the rest of the run.
     #[serde(default)]
     pub changes: Vec<FileChange>,
     /// The outcome of the attempt that counts from here on.
     pub outcome: Outcome,
-    /// True when a verification of the visit follows.
+    /// True if a verification of the visit follows.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub verifying: bool,
     /// Context keys of the outcome whose value is a reference to an artifact.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub stored_values: BTreeSet<String>,
-    /// The signature of the failure, if the attempt has failed.
+    /// The signature of the failure, if the attempt failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<Digest>,
 }
 
 impl RecoveryDecided {
-    /// The node whose writes they are.
+    /// Returns the node that made the writes.
     pub fn node(&self) -> &NodeId {
         &self.attempt.task.node
     }
 
-    /// The branch.
+    /// Returns the branch of the attempt.
     pub fn branch(&self) -> &BranchId {
         &self.attempt.task.branch
     }
 
-    /// The paths that the node may write from here on.
+    /// Returns the paths that the node may write from here on.
     pub fn granted(&self) -> impl Iterator<Item = &ScopePath> {
         self.changes.iter().map(|change| &change.path)
     }

@@ -1,4 +1,4 @@
-//! Events between two nodes: the choice of the next one, a goal gate that was unmet, and the restart of the run's loop.
+//! Events between two nodes: the choice of the next node, an unmet goal gate, and a loop restart.
 
 use super::{BranchId, NodeId};
 use glovebox_record::{Failure, Status};
@@ -8,85 +8,87 @@ use serde::{Deserialize, Serialize};
 /// The next node was chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RouteTaken {
-    /// Counts loop restarts; 0 before the first.
+    /// Number of the generation, counted from 0.
     pub generation: u32,
-    /// The branch that goes on.
+    /// The branch that continues at the next node.
     pub branch: BranchId,
-    /// From which node.
+    /// The node that the branch leaves.
     pub from: NodeId,
-    /// To which.
+    /// The next node.
     pub to: NodeId,
-    /// By which rule: `condition`, `preferred_label`, `suggested_id`, `default`, `weight`, `lexical`, after a failure also
-    /// `retry_target`, `fallback_retry_target`, `diamond`, and at an exit `gate_target`. More may come.
+    /// The rule that chose the node: `condition`, `preferred_label`, `suggested_id`, `default`, `weight` or `lexical`;
+    /// after a failure also `retry_target`, `fallback_retry_target` or `diamond`; at an exit `gate_target`. Later
+    /// versions may add rules.
     pub how: String,
-    /// Index of the edge in file order; none for a jump to a target.
+    /// Index of the edge in file order; absent for a jump to a target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edge: Option<usize>,
-    /// Every outgoing edge and why it was or was not taken.
+    /// Every outgoing edge, with the reason why it was or was not taken.
     #[serde(default)]
     pub candidates: Vec<RouteCandidate>,
 }
 
-/// An edge that was looked at.
+/// An edge that was considered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RouteCandidate {
     /// Index of the edge in file order.
     pub edge: usize,
-    /// Its target.
+    /// The target of the edge.
     pub to: NodeId,
-    /// Its condition as written; empty when it has none.
+    /// The condition of the edge as written; empty if it has none.
     #[serde(default)]
     pub condition: String,
-    /// Whether the deciding step could have taken it.
+    /// True if the rule that decided could have taken the edge.
     pub matched: bool,
-    /// Why, or why not.
+    /// Why the edge was or was not taken.
     pub reason: String,
 }
 
-/// An exit was reached while a goal gate was unmet, or a check of the operator was dropped.
+/// An exit was reached while a goal gate was unmet, or after commands of the verify contract were skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GateUnmet {
-    /// Counts loop restarts; 0 before the first.
+    /// Number of the generation, counted from 0.
     pub generation: u32,
     /// The branch that reached the exit.
     pub branch: BranchId,
     /// The exit that was reached.
     pub exit_node: NodeId,
-    /// The gate, or the stage that dropped checks: the first in file order.
+    /// The goal gate, or the stage that skipped commands. If there are several, the first in file order.
     pub gate: NodeId,
-    /// Its last status; none when it was never visited.
+    /// The last status of that node; absent if it was never visited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
-    /// True when it succeeded without the receipt that its `gate_requires` asks for.
+    /// True if the gate succeeded without the receipt that its `gate_requires` demands.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lacks_receipt: bool,
-    /// The operator's checks that it dropped; absent for a goal gate.
+    /// The commands of the verify contract that the stage skipped; absent for a goal gate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped_checks: Vec<String>,
-    /// The retry target; none when no level names one.
+    /// The retry target; absent if neither the node nor the graph names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<NodeId>,
 }
 
-/// An edge with `loop_restart` was taken: a new generation begins. Visits, outcomes and conversations of the one before count no more.
+/// An edge with `loop_restart` was taken, and a new generation begins. Visits, outcomes and conversations of the
+/// previous generation no longer count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LoopRestarted {
-    /// The generation that begins: one more than the one that ends.
+    /// Number of the new generation: one more than that of the previous one.
     pub generation: u32,
-    /// The branch: always the one that the run began with.
+    /// The branch, which is always the first branch of the run.
     pub branch: BranchId,
-    /// The node that led to it.
+    /// The node whose outgoing edge was taken.
     pub from: NodeId,
-    /// The node that the generation begins at.
+    /// The first node of the new generation.
     pub to: NodeId,
     /// Index of the edge in file order.
     pub edge: usize,
-    /// How the node that led to it ended.
+    /// The status of `from`.
     pub status: Status,
-    /// Its failure; absent without one.
+    /// The failure of `from`; absent if it did not fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-    /// Keys of the context that the generation begins with.
+    /// Keys of the context that the new generation keeps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<String>,
 }

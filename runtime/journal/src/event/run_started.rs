@@ -12,21 +12,21 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The run was created.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunStarted {
-    /// Version of this vocabulary: [`SCHEMA_VERSION`](super::SCHEMA_VERSION).
+    /// Version of the event vocabulary: [`SCHEMA_VERSION`](super::SCHEMA_VERSION).
     pub schema_version: u32,
-    /// Version of the program that wrote it.
+    /// Version of the program that wrote the record.
     pub engine_version: String,
     /// The run's id.
     pub run_id: RunId,
-    /// The run whose records this one begins with; absent for a run of its own.
+    /// The run from which this run was forked; absent if it is not a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<Box<ForkedFrom>>,
-    /// Counts loop restarts; 0 for the first generation (decision run-generations).
+    /// Number of the generation, counted from 0 (decision run-generations).
     pub generation: u32,
-    /// The node that the run begins at; absent when that is the start node.
+    /// The first node of the run; absent if that is the start node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<NodeId>,
-    /// Free labels, for people and for finding the run again.
+    /// Labels that the user chose, for people and for finding the run again.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
     /// The pipeline as it was checked.
@@ -35,7 +35,7 @@ pub struct RunStarted {
     /// The bound plan.
     #[serde(flatten)]
     pub plan: StartedPlan,
-    /// The workspace at the beginning.
+    /// The initial workspace.
     #[serde(flatten)]
     pub workspace: StartedWorkspace,
     /// The source of model answers.
@@ -49,18 +49,18 @@ pub struct RunStarted {
     pub bounds: RunBounds,
 }
 
-/// The pipeline of a run: its source, and the values that were put into it.
+/// The pipeline of a run: the source and the values that were inserted into it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StartedPipeline {
     /// The graph's name.
     #[serde(rename = "pipeline_name")]
     pub name: String,
-    /// The goal, inputs expanded.
+    /// The goal, with inputs expanded.
     pub goal: String,
     /// Graph attributes; the context mirrors them as `graph.<key>` (spec §3.1).
     #[serde(default)]
     pub graph: BTreeMap<String, String>,
-    /// `--set` values.
+    /// The values of `--set`.
     #[serde(default)]
     pub inputs: BTreeMap<String, String>,
     /// The path of the pipeline file, for messages.
@@ -69,13 +69,13 @@ pub struct StartedPipeline {
     /// Blob with the pipeline's source.
     #[serde(rename = "pipeline_digest")]
     pub digest: Digest,
-    /// Blobs with the files that the source refers to, by path; absent when it refers to none.
+    /// Blobs with the files that the source refers to, by path; absent if it refers to none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, Digest>,
-    /// The project's own rules that judged the graph, in the order they were asked, and what each changed.
+    /// The rule plugins of the project that checked the graph, in order, with the changes that each one made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<RuleRecord>,
-    /// Blob with the pipeline as the rules' transforms made it, which is what runs; absent when none changed it.
+    /// Blob with the pipeline after all transforms, which is executed; absent if no transform changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transformed_digest: Option<Digest>,
 }
@@ -86,9 +86,9 @@ pub struct StartedPlan {
     /// Digest of the plan: bindings, grants and limits.
     #[serde(rename = "plan_digest")]
     pub digest: Digest,
-    /// Blob with the capabilities that the plan gives.
+    /// Blob with the capabilities of the plan.
     pub capabilities_digest: Digest,
-    /// The components that the nodes are bound to: digest of the bytes by handler; absent when no component runs.
+    /// The components that the nodes are bound to: digest of the bytes, by handler. Absent if there are none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub components: BTreeMap<String, Digest>,
     /// The bound write scopes of nodes that the grants narrowed below their `allowed_write_paths`; absent when there are none.
@@ -97,19 +97,19 @@ pub struct StartedPlan {
     /// Plugins that the operator bound as verifiers, by handler type.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub verifiers: BTreeSet<String>,
-    /// How often work is repeated after a failed verification; absent where the operator has no `[verify]`.
+    /// Maximum numbers of repetitions of work after a failed verification; absent if the operator has no `[verify]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify_retry: Option<VerifyLimits>,
 }
 
-/// The files that a run begins with.
+/// The initial files of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StartedWorkspace {
-    /// Blob with the list of files the workspace began with.
+    /// Blob with the list of the initial files of the workspace.
     pub base_digest: Digest,
-    /// Folder the workspace was copied from, for `apply` and for people.
+    /// Folder from which the workspace was copied, for `apply` and for people.
     pub source_dir: String,
-    /// Hold-outs under seal; absent when the run has none.
+    /// The sealed hold-outs; absent if the run has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdouts: Option<HoldoutsSealed>,
 }
@@ -120,7 +120,7 @@ pub struct StartedModel {
     /// The provider: `scripted`, `live` or `simulated`.
     #[serde(rename = "model")]
     pub provider: String,
-    /// Nodes with simulated answers; absent when there are none.
+    /// Nodes with simulated answers; absent if there are none.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub simulated: BTreeSet<NodeId>,
     /// Blob with the script of a scripted model.
@@ -131,16 +131,16 @@ pub struct StartedModel {
 /// The sandbox of a run's commands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StartedSandbox {
-    /// Tier of subprocesses: `full`, `bwrap`, `landlock`, `unconfined`, or `none` when no stage runs any.
+    /// Tier of the sandbox for commands: `full`, `bwrap`, `landlock`, `unconfined`, or `none` if no stage runs commands.
     #[serde(rename = "sandbox_tier")]
     pub tier: String,
-    /// The requested sandbox, and what this machine enforces of it; absent when no stage runs commands.
+    /// The requested sandbox and what this machine enforces of it; absent if no stage runs commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxRecord>,
 }
 
 impl RunStarted {
-    /// The role of a handler in this run.
+    /// Returns the role of a handler in this run.
     pub fn role(&self, handler: &str) -> Role {
         match self.plan.verifiers.contains(handler) {
             true => Role::Verifier,
@@ -148,7 +148,7 @@ impl RunStarted {
         }
     }
 
-    /// The start record with the changes of a resume.
+    /// Returns the start record with the changes of a resume.
     #[must_use]
     pub fn resumed(mut self, resumed: &RunResumed) -> Self {
         self.bounds.steps_max = resumed.steps_max.unwrap_or(self.bounds.steps_max);

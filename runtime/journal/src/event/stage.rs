@@ -1,6 +1,6 @@
-//! The events of an attempt: it is ready, it was claimed, and everything that the host saw of it.
+//! The events of an attempt: it is ready, it was claimed, and what the host and the engine recorded about it.
 //!
-//! The host's report as the journal records it. Bytes are named by digest and stored before the event that names them.
+//! Events name bytes by digest. The bytes are stored before the event.
 
 use super::{Attempt, FailedCommand, NodeId, Recoverable, Task, time_format};
 use glovebox_record::spend::Money;
@@ -19,9 +19,9 @@ pub struct StageReady {
     /// The task.
     #[serde(flatten)]
     pub task: Task,
-    /// 1 for the first attempt of the task.
+    /// Number of the attempt within the task, counted from 1.
     pub ordinal: u32,
-    /// Not before this moment; at once when absent.
+    /// The earliest time to start; absent if the attempt may start immediately.
     #[serde(default, with = "time_format::option", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub due_at: Option<Timestamp>,
@@ -30,39 +30,41 @@ pub struct StageReady {
 /// A worker claimed the attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StageStarted {
-    /// The attempt. One that a crash cut off is claimed again with the same ordinal and a new id.
+    /// The attempt. An attempt that a crash interrupted is claimed again with the same ordinal and a new id.
     #[serde(flatten)]
     pub attempt: Attempt,
     /// The worker that claimed it.
     pub worker: String,
 }
 
-/// A verifying stage's command ran once over the files that the run began with, to fill its caches. Its verdict is ignored.
+/// The command of a verifying stage was executed once over the initial files of the run, to fill the stage's caches.
+/// Its verdict is ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheFilled {
     /// The node.
     pub node: NodeId,
-    /// The command, then the programs under test that it started.
+    /// The receipt of the command, followed by those of the programs under test that it started.
     pub receipts: Vec<Receipt>,
 }
 
-/// The attempt was committed, with everything that the host and the engine recorded of it.
+/// The attempt was committed, with everything that the host and the engine recorded about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageFinished {
     /// The attempt that was claimed.
     #[serde(flatten)]
     pub attempt: Attempt,
-    /// The handler that executed it: `codergen`, `tool`, `verify`, or a plugin's name. Empty for an attempt that was given up.
+    /// The handler that executed the attempt: `codergen`, `tool`, `verify`, or a plugin's name. Empty for an attempt
+    /// that was abandoned.
     #[serde(default)]
     pub handler: String,
-    /// The outcome that the handler returned, or the host in its place, after the engine's retry rules.
+    /// The outcome from the handler, or from the host if the handler returned none, after the engine's retry rules.
     pub outcome: Outcome,
-    /// How the call itself went.
+    /// How the call ended.
     pub ending: Ending,
-    /// Wall time of the call, milliseconds.
+    /// Wall time of the call in milliseconds.
     #[serde(default)]
     pub duration_ms: u64,
-    /// Every limit, used and bound.
+    /// The use and the bound of every limit.
     #[serde(default)]
     pub usage: Vec<LimitUse>,
     /// Requests that the host refused.
@@ -71,13 +73,13 @@ pub struct StageFinished {
     /// Commands and requests to tool servers.
     #[serde(flatten)]
     pub commands: StageCommands,
-    /// Changes of the workspace and files that were kept.
+    /// Changes of the workspace and stored files.
     #[serde(flatten)]
     pub files: StageFiles,
     /// Requests to a model.
     #[serde(flatten)]
     pub model: StageModel,
-    /// Whether and how the visit goes on.
+    /// Whether and how the visit continues.
     #[serde(flatten)]
     pub follow_up: FollowUp,
 }
@@ -85,10 +87,10 @@ pub struct StageFinished {
 /// The requests of an attempt that the host refused.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageRefusals {
-    /// The refusals; capped.
+    /// The refusals; the list is capped.
     #[serde(default, rename = "refusals")]
     pub listed: Vec<Refusal>,
-    /// All refusals, also those beyond the cap.
+    /// Number of all refusals, including those beyond the cap.
     #[serde(default, rename = "refusals_total")]
     pub total: u64,
 }
@@ -96,54 +98,56 @@ pub struct StageRefusals {
 /// The commands of an attempt, as the host executed them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageCommands {
-    /// One per command.
+    /// One receipt per command.
     #[serde(default)]
     pub receipts: Vec<Receipt>,
-    /// One per request to a tool server; absent when there was none.
+    /// One entry per request to a tool server; absent if there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
-    /// Requests of its commands to the network, where they had a proxy. For people and never for another stage: the stage chooses
-    /// the names.
+    /// Network requests of the commands, if they had a proxy. For people only, never for another stage, because the
+    /// stage chooses the host names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Traffic>,
-    /// Whether code of a builder could decide the verdict; absent when no hold-outs were in reach and no such code had run with the
-    /// stage's caches.
+    /// Whether code of a builder could decide the verdict; absent if no hold-outs were readable and no such code had
+    /// run with the stage's caches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
-    /// The part of the workspace that the commands of a verifying stage could see; absent if that is all of it, and for other stages.
+    /// The part of the workspace that the commands of a verifying stage could see; absent if they could see all of it,
+    /// and for other stages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sees: Option<Vec<String>>,
-    /// True for a verifying stage that failed without the run's hold-outs, none of which it names, if it may have looked for them.
+    /// True for a verifying stage that failed and might have succeeded with hold-outs: it neither names nor gets any,
+    /// but it may have looked for them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub misses_holdouts: bool,
-    /// The command that made a verification fail; absent for any other stage, and where only the verdict counts.
+    /// The command that made a verification fail; absent for any other stage, and if only the verdict may be recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_command: Option<FailedCommand>,
-    /// Commands of the operator's contract that a verification did not run to an end that counts; absent when there are none. A run does not
-    /// succeed without them.
+    /// Commands of the verify contract that a verification skipped or did not complete; absent if there are none. A run
+    /// does not succeed without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped_checks: Vec<String>,
 }
 
-/// The files of an attempt, as the workspace judged them.
+/// The files of an attempt, with the decisions of the workspace.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageFiles {
-    /// The changes of the workspace; every digest names a stored blob.
+    /// The committed changes of the workspace. Every digest names a stored blob.
     #[serde(default)]
     pub changes: Vec<FileChange>,
-    /// Changes that were not allowed and were set aside.
+    /// Disallowed changes, which are in quarantine.
     #[serde(default)]
     pub quarantined: Vec<RefusedChange>,
     /// The disallowed writes that a person may decide about; absent without `[recovery]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recoverable: Option<Box<Recoverable>>,
-    /// Its writes to paths that git ignores, none of which is committed; absent when there are none.
+    /// Writes to paths that git ignores, none of which is committed; absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ignored: Option<IgnoredFiles>,
-    /// Kept bytes.
+    /// The artifacts of the attempt.
     #[serde(default)]
     pub artifacts: Vec<Artifact>,
-    /// Context keys of the outcome whose value is a reference to an artifact: the value is too large for the context.
+    /// Context keys of the outcome whose value is a reference to an artifact, because the value is too large for the context.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub stored_values: BTreeSet<String>,
     /// The stage's standard output.
@@ -157,62 +161,63 @@ pub struct StageFiles {
 /// The model requests of an attempt, as the host counted them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageModel {
-    /// The model that was asked; absent where no provider was.
+    /// The model that was asked; absent if no provider was asked.
     #[serde(default, rename = "model", skip_serializing_if = "Option::is_none")]
     pub asked: Option<AskedModel>,
-    /// The context fidelity of its model's prompt; absent where it asks no model.
+    /// The session of the model; absent if the stage asks no model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
-    /// Model turns that were answered.
+    /// Number of model turns that were answered.
     #[serde(default)]
     pub turns_used: u32,
-    /// Tokens of these turns; absent where nothing counted them.
+    /// Tokens of these turns; absent if they were not counted.
     #[serde(default, skip_serializing_if = "Tokens::is_zero")]
     pub tokens: Tokens,
-    /// Their cost, in millionths of a dollar; absent where no price is known.
+    /// Cost of these turns in millionths of a dollar; absent if no price is known.
     #[serde(default, skip_serializing_if = "Money::is_zero")]
     pub cost: Money,
-    /// True if some of these tokens and their cost are estimated.
+    /// True if some of the tokens and their cost are estimated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_estimated: bool,
-    /// The fate of each steering message, in order; absent without messages.
+    /// The delivery of each steering message, in order; absent if there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steered: Vec<SteeringDelivery>,
 }
 
-/// How the visit goes on after an attempt. Only the engine sets it.
+/// Whether and how the visit continues after an attempt. Only the engine sets it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FollowUp {
-    /// True when another attempt of this visit follows.
+    /// True if another attempt of this visit follows.
     #[serde(default)]
     pub retrying: bool,
-    /// True when a verification of this visit follows, which decides what the outcome counts for.
+    /// True if a verification of this visit follows, which decides whether the outcome counts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub verifying: bool,
-    /// True if the operator asks the stage for changes and the work of this attempt made none.
+    /// True if the operator requires changes from the stage and this attempt made none.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_change: bool,
-    /// True for the verification of an exit.
+    /// True for the verification at an exit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_exit: bool,
-    /// Digest over the parts of its failure that repeat from visit to visit; absent without a failure that lasts. Only the cycle breaker
-    /// reads it.
+    /// The signature of the failure: a digest over the parts that are equal in each visit. Absent if there is no
+    /// failure, and for a failure that is transient. Only the cycle breaker reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<super::Digest>,
 }
 
 impl StageFinished {
-    /// True when a command of the stage's own ended with code 0 and proves something, as the host saw it.
+    /// Returns true if a command of the stage itself exited with code 0 and its receipt proves something. Commands of
+    /// hooks and programs under test do not count.
     pub fn has_passing_receipt(&self) -> bool {
         self.own_receipts().any(Receipt::proves)
     }
 
-    /// True when commands of the stage's own ended with code 0, and none of them proves anything.
+    /// Returns true if commands of the stage itself exited with code 0, and the receipt of none of them proves anything.
     pub fn proves_nothing(&self) -> bool {
         self.has_passed_command() && !self.has_passing_receipt()
     }
 
-    /// True when a command of the stage's own ended with code 0, whether that proves something or not.
+    /// Returns true if a command of the stage itself exited with code 0, with or without a proof.
     pub fn has_passed_command(&self) -> bool {
         self.own_receipts().any(Receipt::passed)
     }
@@ -221,7 +226,8 @@ impl StageFinished {
         self.commands.receipts.iter().filter(|receipt| receipt.hook.is_none() && !receipt.subject)
     }
 
-    /// Does something with the stage's own outcome in the place of the failure for its disallowed writes, if a person may decide about them.
+    /// Calls `change` with the stage's own outcome in place of the failure for its disallowed writes, if a person may
+    /// decide about them.
     pub fn with_own_outcome(&mut self, change: impl FnOnce(&mut Self)) {
         let Some(mut recoverable) = self.files.recoverable.take() else { return };
         std::mem::swap(&mut self.outcome, &mut recoverable.outcome);
@@ -230,17 +236,17 @@ impl StageFinished {
         self.files.recoverable = Some(recoverable);
     }
 
-    /// The disallowed writes that a person may allow.
+    /// Returns the disallowed writes that a person may allow.
     pub fn proposed(&self) -> impl Iterator<Item = &FileChange> {
         self.files.recoverable.iter().flat_map(|recoverable| recoverable.proposed.iter().map(|write| &write.change))
     }
 
-    /// True when nothing more of the visit follows.
+    /// Returns true if the visit ends with this attempt.
     pub fn is_final(&self) -> bool {
         !self.follow_up.retrying && !self.follow_up.verifying && self.files.recoverable.is_none()
     }
 
-    /// The context values that the attempt set and that are stored apart from the context, by their keys.
+    /// Returns the context values that the attempt set and that are stored outside of the context, with their keys.
     pub fn stored_values(&self) -> impl Iterator<Item = (&str, StoredValue)> {
         let updates = &self.outcome.context_updates;
         self.files
@@ -249,7 +255,7 @@ impl StageFinished {
             .filter_map(|key| Some((key.as_str(), StoredValue::from_reference(updates.get(key)?)?)))
     }
 
-    /// An attempt that ended by itself with this outcome, and of which nothing else is known.
+    /// Creates the record of an attempt that returned this outcome, with all other fields empty.
     pub fn new(attempt: Attempt, outcome: Outcome) -> Self {
         Self {
             attempt,
@@ -270,13 +276,13 @@ impl StageFinished {
 /// A model that a stage asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AskedModel {
-    /// Its name in glovebox.toml.
+    /// The name of the model in glovebox.toml.
     pub name: String,
-    /// Its wire format.
+    /// The wire format of the provider.
     pub provider: String,
-    /// The exact name that was asked.
+    /// The exact model name in the request.
     pub model: String,
-    /// The name that the provider answered last; absent where it never did.
+    /// The model name in the last answer; absent if no answer named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<String>,
 }
@@ -284,23 +290,24 @@ pub struct AskedModel {
 /// The writes of a stage to paths that git ignored when the run began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IgnoredFiles {
-    /// How many files.
+    /// Number of files.
     pub files: u64,
-    /// Their length.
+    /// Total length of the files in bytes.
     pub bytes: u64,
     /// Some of the ignored names, such as `target/`, the most frequent first.
     pub names: Vec<String>,
 }
 
-/// Whether code of a builder could decide a verdict unseen.
+/// Whether code of a builder could have influenced a verdict undetected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
-    /// The stage's own commands saw nothing of the workspace but hold-outs. The program under test ran in a sandbox of its own.
+    /// The stage's own commands saw only hold-outs in the workspace. The program under test ran in a sandbox of its own.
     Isolated,
-    /// They saw the project: builders' code could run among them, read the hold-outs and forge the verdict.
+    /// The stage's own commands saw the project. Code of builders could run in the same sandbox, read the hold-outs and
+    /// forge the verdict.
     NotIsolated,
-    /// No hold-outs were in reach. The stage began with caches that code of builders could have changed in a stage before.
+    /// No hold-outs were readable. The stage used caches that code of builders could have changed in an earlier stage.
     BuildersCaches,
 }
 
@@ -310,11 +317,11 @@ pub struct StageRetrying {
     /// The task.
     #[serde(flatten)]
     pub task: Task,
-    /// The attempt that follows.
+    /// Number of the next attempt.
     pub ordinal: u32,
-    /// Back-off, milliseconds.
+    /// Backoff in milliseconds.
     pub delay_ms: u64,
-    /// When it may start.
+    /// The earliest time to start the next attempt.
     #[serde(with = "time_format")]
     #[schemars(with = "String")]
     pub due_at: Timestamp,

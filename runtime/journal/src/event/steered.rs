@@ -1,4 +1,4 @@
-//! A person told an agent something while it was at work.
+//! The event of a steering message: a person sent a message to an agent at work.
 
 use super::{Attempt, time_format};
 use glovebox_record::{MessageId, SteeringMessage};
@@ -6,17 +6,17 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A message of a person to the agent of an attempt that was under way. Whether its model heard it is in `stage.finished`.
+/// A person sent a message to the agent of a running attempt. Its delivery to the model is recorded in `stage.finished`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StageSteered {
     /// The attempt.
     #[serde(flatten)]
     pub attempt: Attempt,
-    /// The message; several attempts get the same one if their branches are at the same node.
+    /// The id of the message. Several attempts get the same message if their branches are at the same node.
     pub message: MessageId,
     /// The name of the sender.
     pub by: String,
-    /// When.
+    /// The time when the message was sent.
     #[serde(with = "time_format")]
     #[schemars(with = "String")]
     pub said_at: Timestamp,

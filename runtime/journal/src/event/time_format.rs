@@ -1,28 +1,28 @@
-//! Times in JSON: RFC 3339 in UTC with exactly three decimals, so that they sort as text. Any RFC 3339 is read.
+//! Times in JSON: RFC 3339 in UTC with exactly three decimals, so that they sort as text. Any RFC 3339 time can be read.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serializer};
 
-/// The time as text.
+/// Returns the time as text.
 pub fn text(at: &Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }
 
-/// Writes a time.
+/// Serializes a time.
 pub fn serialize<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&text(at))
 }
 
-/// Reads a time.
+/// Deserializes a time.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
     Timestamp::deserialize(deserializer)
 }
 
-/// The same for a time that may be absent.
+/// As [`time_format`](self), but for a time that may be absent.
 pub mod option {
     use super::{Deserialize, Deserializer, Serializer, Timestamp, text};
 
-    /// Writes a time, or null.
+    /// Serializes a time, or null.
     pub fn serialize<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
         match at {
             Some(at) => serializer.serialize_some(&text(at)),
@@ -30,7 +30,7 @@ pub mod option {
         }
     }
 
-    /// Reads a time, or null.
+    /// Deserializes a time, or null.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
         Option::<Timestamp>::deserialize(deserializer)
     }

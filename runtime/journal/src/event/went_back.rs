@@ -1,15 +1,15 @@
-//! A visit that a run went back to. What it did since stays in the journal, and counts no more.
+//! The visit to which a run was rewound. Later records stay in the journal and no longer count.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The visit that a resume begins again before.
+/// The visit to which a resume rewound the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WentBack {
-    /// The visit of the node. The one that begins now has a number of its own.
+    /// The visit of the node. The visit that follows the resume has a new number.
     pub visit: u32,
     /// The generation of that visit.
     pub generation: u32,
-    /// The last record before that visit.
+    /// The sequence number of the last record before that visit.
     pub seq: u64,
 }

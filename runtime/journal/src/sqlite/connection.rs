@@ -1,7 +1,7 @@
-//! Connections to a journal's database, set up so that an acknowledged record survives a power cut.
+//! Connections to a journal's database, configured so that an acknowledged record survives a power failure.
 //!
-//! WAL with `synchronous=FULL`: SQLite's defaults would lose the last commits (measured: 12 of 54,177). Knows tables and
-//! pragmas, nothing of events.
+//! The journal mode is WAL with `synchronous=FULL`. SQLite's defaults would lose the last commits (measured: 12 of
+//! 54,177). This module knows tables and pragmas, but no events.
 
 use super::{guard, port_error};
 use crate::blobs::rows;
@@ -11,14 +11,14 @@ use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use std::time::Duration;
 
-/// Marks the file as a journal ("GBXJ"), so that no other database is mistaken for one.
+/// The `application_id` of a journal's database ("GBXJ"). No other database is mistaken for a journal.
 const APPLICATION_ID: i32 = 0x4742_584A;
 const BUSY_WAIT: Duration = Duration::from_secs(5);
-/// Version of the tables, `user_version` of the database.
+/// Version of the tables; the `user_version` of the database.
 const VERSION: i32 = 1;
-/// Pages in the log after which they are brought into the database. The log is written from its beginning again then, in place.
+/// Number of pages in the write-ahead log that triggers a checkpoint. After it, the log is overwritten from its beginning.
 pub(super) const LOG_PAGES: u32 = 512;
-/// More statements than there are here.
+/// Capacity of the statement cache. It is larger than the number of different statements.
 const STATEMENTS_MAX: usize = 32;
 
 pub(super) const TABLES: &str = "
@@ -32,7 +32,7 @@ CREATE TABLE record (
     event TEXT NOT NULL
 ) STRICT;
 ";
-/// Opens the database for the one writer; creates it when it is not there.
+/// Opens the database for the only writer, and creates it if it does not exist.
 pub(super) fn writable(path: &Path) -> Result<Connection, PortError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     guard::check_files(path)?;
@@ -42,7 +42,7 @@ pub(super) fn writable(path: &Path) -> Result<Connection, PortError> {
     connection.pragma_update(None, "journal_mode", "WAL").map_err(port_error)?;
     connection.pragma_update(None, "synchronous", "FULL").map_err(port_error)?;
     connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES).map_err(port_error)?;
-    // Otherwise a statement is prepared again for other values.
+    // Otherwise SQLite may prepare a statement again when its parameters change.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(port_error)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     create_tables(&mut connection).map_err(port_error)?;
@@ -50,13 +50,14 @@ pub(super) fn writable(path: &Path) -> Result<Connection, PortError> {
     Ok(connection)
 }
 
-/// Opens the database for looking only.
+/// Opens the database for reading only.
 pub(super) fn read_only(path: &Path) -> Result<Connection, PortError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     guard::check_files(path)?;
     let mut connection = Connection::open_with_flags(path, flags).map_err(port_error)?;
     connection.busy_timeout(BUSY_WAIT).map_err(port_error)?;
-    // Between making the file and its tables a process may be killed: that is no damage, there never was a journal.
+    // A process may be killed after it created the file and before it created the tables. The file is then not damaged;
+    // the journal never existed.
     if guard::check_content(&mut connection)? == 0 {
         return Err(PortError::Unavailable(format!("nothing was ever written to `{}`", path.display())));
     }
@@ -64,7 +65,8 @@ pub(super) fn read_only(path: &Path) -> Result<Connection, PortError> {
     Ok(connection)
 }
 
-/// Tables and marks in one transaction: a kill between them must not leave a database without a mark.
+/// Creates the tables, the application id and the version in one transaction, so that a kill cannot leave a database
+/// with only some of them.
 fn create_tables(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let tables: i64 = transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -77,7 +79,7 @@ fn create_tables(connection: &mut Connection) -> rusqlite::Result<()> {
     transaction.commit()
 }
 
-/// Refuses a journal that a later version of this program wrote. Its tables are unknown here, but the journal is not damaged.
+/// Refuses a journal that a later version of this program wrote. Such a journal is not damaged, but its tables are unknown.
 pub(super) fn check_version(connection: &Connection) -> Result<(), PortError> {
     let mark = |name| connection.pragma_query_value(None, name, |row| row.get(0)).map_err(port_error);
     match (mark("application_id")?, mark("user_version")?) {

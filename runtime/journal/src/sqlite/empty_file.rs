@@ -1,7 +1,7 @@
-//! An empty journal as the bytes of its file, so that a run begins with one write instead of the making of each table.
+//! The file of an empty journal as bytes, so that a new run needs one write instead of creating each table.
 //!
-//! `empty.sqlite` is what [`connection::writable`] makes of a new file. A test compares the two, and writes the file anew with
-//! `UPDATE_EMPTY_JOURNAL=1`.
+//! `empty.sqlite` is the file that [`connection::writable`] creates. A test compares the two, and replaces the file
+//! with `UPDATE_EMPTY_JOURNAL=1`.
 
 use cap_std::fs::{Dir, OpenOptions};
 use glovebox_workspace::run_folder::JOURNAL_FILE;
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 static EMPTY: &[u8] = include_bytes!("empty.sqlite");
 
-/// Puts an empty journal into the directory of a new run, durably. It has its name only when it is whole.
+/// Creates an empty journal in the directory of a new run, durably and atomically.
 pub(super) fn create(run: &Dir) -> io::Result<()> {
     let new = format!("{JOURNAL_FILE}.new");
     let mut file = run.open_with(&new, OpenOptions::new().write(true).create_new(true))?;
@@ -25,7 +25,7 @@ mod tests {
     use rusqlite::Connection;
     use std::path::Path;
 
-    /// Everything that the file says, as text.
+    /// Returns the schema and the settings of a database file as text.
     fn content(path: &Path) -> String {
         let connection = Connection::open(path).unwrap();
         let mut schema = connection.prepare("SELECT type, name, sql FROM sqlite_schema ORDER BY name").unwrap();

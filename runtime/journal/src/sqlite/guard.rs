@@ -1,7 +1,8 @@
-//! What is checked of a journal's database before a record is read: it may have come with a project.
+//! Checks a journal's database before a record is read, because an untrusted project can contain a database.
 //!
-//! A database is a program: a view in place of a table never ends, and a trigger writes. So it may have the tables of a journal and nothing
-//! else, each exactly as this program makes it. Values have a largest size, and reading the tables a largest number of steps.
+//! A database can contain code: a view in place of a table may never end, and a trigger may write. So the database must
+//! have only the tables of a journal, each created by the same statement as in this program. The size of a value and
+//! the number of steps to read the schema are bounded.
 
 use super::{connection, port_error};
 use crate::blobs::rows;
@@ -14,13 +15,14 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// The largest record or blob in a journal, many times that of the largest that a stage can cause.
+/// Maximum size in bytes of a record or blob in a journal, many times the largest that a stage can cause.
 const VALUE_BYTES_MAX: i32 = 128 * 1024 * 1024;
-/// How many times [`STEPS`] SQLite may need to read which tables there are. A journal needs less than one.
+/// Maximum number of progress callbacks, one per [`STEPS`] virtual machine instructions, while SQLite reads the schema.
+/// A journal needs less than one.
 const PAUSES_MAX: u32 = 100;
 const STEPS: i32 = 1_000;
 
-/// Refuses files that SQLite would wait for, or that lead elsewhere.
+/// Refuses files on which SQLite would block, and links.
 pub(super) fn check_files(path: &Path) -> Result<(), PortError> {
     check_database(path).map_err(|error| match error.kind() {
         ErrorKind::InvalidInput => corrupt(error.to_string()),
@@ -28,7 +30,8 @@ pub(super) fn check_files(path: &Path) -> Result<(), PortError> {
     })
 }
 
-/// Refuses a database with anything but the tables of a journal. Returns how many it has: none before the journal was begun.
+/// Refuses a database that contains anything except the tables of a journal. Returns the number of tables: 0 if the
+/// journal was never created.
 pub(super) fn check_content(connection: &mut Connection) -> Result<usize, PortError> {
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX).map_err(port_error)?;
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0).map_err(port_error)?;
@@ -54,14 +57,14 @@ pub(super) fn check_content(connection: &mut Connection) -> Result<usize, PortEr
     }
 }
 
-/// The statements that made what is in the database.
+/// Returns the statements that created the contents of the database.
 fn made_by(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare("SELECT coalesce(sql, name) FROM sqlite_schema")?;
     let texts = statement.query_map([], |row| row.get::<_, String>(0))?;
     texts.map(|text| text.map(|text| in_one_line(&text))).collect()
 }
 
-/// The statements that make a journal.
+/// Returns the statements that create a journal.
 fn known() -> BTreeSet<String> {
     let tables = [connection::TABLES, rows::TABLES].into_iter();
     tables.flat_map(|text| text.split(';')).map(in_one_line).filter(|text| !text.is_empty()).collect()
@@ -71,7 +74,7 @@ fn in_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The beginning of a statement, for a message.
+/// Returns the beginning of a statement, for a message.
 fn shown(sql: &str) -> String {
     const CHARACTERS_MAX: usize = 80;
     sql.chars().take(CHARACTERS_MAX).map(|one| if one.is_control() { '?' } else { one }).collect()

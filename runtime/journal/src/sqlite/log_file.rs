@@ -1,40 +1,41 @@
-//! The database's write-ahead log as a file: made as long as it gets before appends need the space.
+//! The file of the database's write-ahead log, which is lengthened to its full size before appends need the space.
 //!
-//! A file that grows makes the file system record its new length and blocks at each flush; one that is written in place does not. SQLite
-//! overwrites the zeros in order and reads none of them back: a frame of zeros has no valid checksum.
+//! When a file grows, the file system must record the new length and blocks at each flush; a file that is written in
+//! place avoids that. SQLite overwrites the zeros in order and never reads them as frames, because a frame of zeros has
+//! no valid checksum.
 
 use super::connection::LOG_PAGES;
 use cap_std::fs::{Dir, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 
-/// The log of `glovebox_workspace::run_folder::JOURNAL_FILE`.
+/// Name of the write-ahead log of `glovebox_workspace::run_folder::JOURNAL_FILE`.
 pub const LOG_FILE: &str = "journal.sqlite-wal";
 
-/// Pages that the last append before a checkpoint may add; a larger one lengthens the file once more.
+/// Maximum number of pages that the last append before a checkpoint is expected to add. A larger append lengthens the file again.
 const APPEND_PAGES: u32 = 32;
-/// Pages that the log has for the first appends. A short run needs no more, and begins sooner.
+/// Number of pages of the log for the first appends. A short run needs no more and starts sooner.
 const FIRST_PAGES: u32 = 64;
-/// Appends for which the first pages suffice, if each is as large as that of a usual stage.
+/// Number of appends for which [`FIRST_PAGES`] suffice, if each is as large as that of a typical stage.
 const FIRST_APPENDS: u32 = 6;
-/// Header of the file, and each page with its own header (SQLite file format §4.1).
+/// Full length of the log in bytes: the header of the file, and each page with its frame header (SQLite file format §4.1).
 pub const LOG_BYTES: u64 = bytes_of(LOG_PAGES + APPEND_PAGES);
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
-/// The log of a journal that is written. The writer holds it: no append may run while it gets longer.
+/// The write-ahead log of an open journal. The writer owns it, because no append may run while the file is lengthened.
 pub(super) struct LogFile {
     run: Dir,
-    /// Up to the first one that the first pages may be too few for.
+    /// Number of appends so far. It stops counting once the log has its full length.
     appends: u32,
 }
 
 impl LogFile {
-    /// Makes it long enough for the first appends.
+    /// Lengthens the log for the first appends.
     pub(super) fn begin(run: &Dir) -> io::Result<Self> {
         lengthen(run, bytes_of(FIRST_PAGES))?;
         Ok(Self { run: run.try_clone()?, appends: 0 })
     }
 
-    /// Makes it as long as it gets, if this append is the first that may need that.
+    /// Lengthens the log to its full length before the first append that may need it.
     pub(super) fn before_append(&mut self) -> io::Result<()> {
         match self.appends {
             0..FIRST_APPENDS => {}
@@ -50,7 +51,7 @@ const fn bytes_of(pages: u32) -> u64 {
     32 + pages as u64 * (24 + 4096)
 }
 
-/// Adds zeros to the log of a run up to a length.
+/// Appends zeros to the log of a run until it has the given length.
 fn lengthen(run: &Dir, bytes: u64) -> io::Result<()> {
     let mut file = run.open_with(LOG_FILE, OpenOptions::new().write(true))?;
     let mut length = file.seek(SeekFrom::End(0))?;

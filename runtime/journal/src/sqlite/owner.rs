@@ -1,21 +1,22 @@
 //! The lock that keeps two processes from driving one run.
 //!
-//! A second database whose exclusive transaction stays open as long as the owner lives. The lock is the kernel's (`fcntl`
-//! record locks): it is gone the moment the process is, a SIGKILL included, so a run whose driver died can be resumed at
-//! once; and children do not inherit it, so an orphaned command cannot keep a run locked.
+//! The lock is a second database with an exclusive transaction that stays open as long as the owner lives. The kernel
+//! holds the lock (`fcntl` record locks) and releases it as soon as the process ends, even by SIGKILL. So a run whose
+//! driver died can be resumed immediately. Child processes do not inherit the lock, so an orphaned command cannot keep
+//! a run locked.
 
 use super::{guard, port_error};
 use crate::ports::PortError;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 
-/// Held while a run is driven; dropping it lets go.
+/// The lock of a run that is driven. It is released on drop.
 pub struct Owner {
     _connection: Connection,
 }
 
 impl Owner {
-    /// Takes the lock at `path` (`owner.sqlite` in the run directory), or says that another process has it.
+    /// Takes the lock at `path` (`owner.sqlite` in the run directory). Returns an error if another process holds it.
     pub fn acquire(path: &Path) -> Result<Self, PortError> {
         guard::check_files(path)?;
         let connection = Connection::open(path).map_err(port_error)?;
@@ -29,7 +30,8 @@ impl Owner {
         Ok(Self { _connection: connection })
     }
 
-    /// True while another process holds the lock at `path`. It is only looked at, so a run that starts now is not kept from it.
+    /// Returns true if another process holds the lock at `path`. The check takes no lock that could stop a starting run
+    /// from acquiring it.
     pub fn is_held(path: &Path) -> bool {
         if guard::check_files(path).is_err() {
             return false;

@@ -1,7 +1,7 @@
-//! A verified journal's records a few at once, so that a command needs as much memory for a long run as for a short one.
+//! Reads a verified journal page by page, so that a command needs no more memory for a long run than for a short one.
 //!
-//! A journal is verified as a whole before any record of it is handed out. When records are read again, each is checked against its
-//! predecessor once more, and the last one against what was verified.
+//! The whole journal is verified before any record is returned. When records are read again, each one is checked
+//! against its predecessor, and the last one against the verified end of the journal.
 
 use super::{OpenJournal, PAGE_RECORDS, SqliteReader, VerifiedJournal, rows};
 use crate::event::Record;
@@ -9,12 +9,12 @@ use crate::ports::PortError;
 use crate::reading::ReadRecords;
 use std::ops::RangeInclusive;
 
-/// Records of a journal, some at once and in order.
+/// An iterator over pages of records of a journal, in order.
 pub struct Pages<'a> {
     reader: &'a SqliteReader,
     journal: &'a VerifiedJournal,
     at: rows::Tip,
-    /// The last record that is wanted.
+    /// Sequence number of the last record to read.
     end: u64,
 }
 
@@ -36,7 +36,7 @@ impl Iterator for Pages<'_> {
 }
 
 impl Pages<'_> {
-    /// Refuses a page that is missing or leads elsewhere than the journal did when it was verified.
+    /// Refuses an empty page, and a page whose end differs from the verified end of the journal.
     fn checked(&self, page: Vec<Record>) -> Result<Vec<Record>, PortError> {
         let verified = &self.journal.tip;
         let is_other = self.at.seq == verified.seq && self.at.hash != verified.hash;
@@ -48,12 +48,13 @@ impl Pages<'_> {
 }
 
 impl SqliteReader {
-    /// Reads the records of a verified journal that follow the one with this sequence number.
+    /// Returns the records of a verified journal after the record with sequence number `after`.
     pub fn pages<'a>(&'a self, journal: &'a VerifiedJournal, after: u64) -> Result<Pages<'a>, PortError> {
         self.pages_between(journal, &(after + 1..=journal.records_count()))
     }
 
-    /// Verifies what was appended since, and keeps of it what [`SqliteReader::read_terms`] keeps.
+    /// Verifies the records that were appended since the journal was verified, and adds the records that
+    /// [`SqliteReader::read_terms`] keeps.
     pub fn read_on(&self, journal: &mut VerifiedJournal) -> Result<(), PortError> {
         let (terms, tip) = rows::terms(&self.connection, journal.tip)?;
         journal.records.extend(terms);
@@ -61,7 +62,7 @@ impl SqliteReader {
         Ok(())
     }
 
-    /// The same for the records with these sequence numbers.
+    /// As [`SqliteReader::pages`], but for the records with these sequence numbers.
     pub(crate) fn pages_between<'a>(
         &'a self,
         journal: &'a VerifiedJournal,

@@ -1,8 +1,9 @@
-//! Ready attempts, as the records say it.
+//! The queue of ready attempts, computed from the records.
 //!
-//! The queue lives in the memory of the process that drives the run. Only that process delivers. The queue changes with each append, once
-//! the append is durable. Leases live in memory too, because they must end with the process. If the queue is unknown, the next question
-//! reads the records: after the journal was opened, or after an append that may have failed.
+//! The queue is in the memory of the process that drives the run, which is the only one that delivers. It changes after
+//! each append, once the append is durable. Leases are in memory too, because they must end with the process. After the
+//! journal was opened, and after an append that may have failed, the queue is unknown. The next call then rebuilds it
+//! from the records.
 
 use super::rows::{self, Tip};
 use super::{PAGE_RECORDS, SqliteLog};
@@ -25,10 +26,11 @@ impl Leases {
     }
 }
 
-/// When a task is due, in milliseconds since 1970, and the number of the record that says so: the order of the queue.
+/// The sort key of the queue: the time at which a task is due, in milliseconds since the epoch, and the sequence number
+/// of its `stage.ready` record.
 type Place = (i64, u64);
 
-/// What records say is ready and not finished.
+/// The tasks that are ready and not finished.
 #[derive(Debug, Default, PartialEq)]
 pub struct Queue {
     waiting: BTreeMap<Place, Task>,
@@ -36,12 +38,12 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Takes in a record, in the order of the journal.
+    /// Applies a record. Records must be applied in the order of the journal.
     pub fn apply(&mut self, record: &Record) {
         self.change(QueueChange::from_event(&record.event), record.seq, record.at);
     }
 
-    /// Makes the change of a record with this number and time.
+    /// Applies the change of the record with this sequence number and time.
     fn change(&mut self, change: QueueChange, seq: u64, at: Timestamp) {
         match change {
             QueueChange::Ready { task, due_at } => {
@@ -62,7 +64,7 @@ impl Queue {
         }
     }
 
-    /// Reads what is ready out of the records.
+    /// Builds the queue from all records.
     fn read(connection: &Connection) -> Result<Self, PortError> {
         let (mut queue, mut tip) = (Self::default(), Tip::START);
         loop {
@@ -75,29 +77,29 @@ impl Queue {
     }
 }
 
-/// The queue of a journal; none while the records have to be read for it.
+/// The queue of a journal, or `None` if it must be rebuilt from the records.
 #[derive(Clone, Default)]
 pub(super) struct SharedQueue(Arc<Mutex<Option<Queue>>>);
 
 impl SharedQueue {
-    /// The queue of a journal without records.
+    /// Creates the queue of a journal without records.
     pub(super) fn empty() -> Self {
         Self(Arc::new(Mutex::new(Some(Queue::default()))))
     }
 
-    /// Begins with what the records say.
+    /// Sets the queue.
     pub(super) fn set(&self, queue: Queue) {
         *self.lock() = Some(queue);
     }
 
-    /// Makes the changes of records that are durable now.
+    /// Applies the changes of records that have become durable.
     pub(super) fn follow(&self, changes: Vec<(QueueChange, u64, Timestamp)>) {
         if let Some(queue) = &mut *self.lock() {
             changes.into_iter().for_each(|(change, seq, at)| queue.change(change, seq, at));
         }
     }
 
-    /// Has the records read the next time it is asked.
+    /// Drops the queue, so that the next call rebuilds it from the records.
     pub(super) fn forget(&self) {
         *self.lock() = None;
     }
@@ -110,7 +112,7 @@ impl SharedQueue {
 impl ClaimQueue for SqliteLog {
     async fn next(&self, run: &RunId, now: Timestamp, lease_ms: u64) -> Result<Next, PortError> {
         self.require(run)?;
-        // Held while the records are read: what is appended meanwhile follows.
+        // The lock is held while the records are read. Changes of concurrent appends are applied afterwards.
         let mut queue = self.queue.lock();
         let queue = match &mut *queue {
             Some(queue) => queue,

@@ -1,7 +1,7 @@
-//! Records as rows: reading them back, and proving that they are what was written.
+//! Records as database rows: reading and verifying them.
 //!
-//! The hash covers the stored text of the event, not what a newer program would make of it, so that an old journal verifies
-//! for ever. Any gap, any changed byte is [`PortError::Corrupt`] with the sequence number.
+//! The hash covers the stored text of the event, not a new serialization by a later version of the program, so an old
+//! journal always verifies. A gap or a changed byte is [`PortError::Corrupt`] with the sequence number.
 
 use super::port_error;
 use crate::event::{Digest, Event, EventText, Record, Subject, chain};
@@ -11,21 +11,21 @@ use glovebox_record::spend::{Money, SpendTotals};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
 
-/// Where a journal ends.
+/// The end of a journal, or of a part of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tip {
-    /// The last sequence number; 0 when there is none.
+    /// The last sequence number; 0 if there is no record.
     pub(crate) seq: u64,
-    /// The last hash; zeros when there is none.
+    /// The last hash; all zeros if there is no record.
     pub(crate) hash: Digest,
 }
 
 impl Tip {
-    /// The end of a journal without records.
+    /// The tip of a journal without records.
     pub const START: Tip = Tip { seq: 0, hash: Digest::ZERO };
 }
 
-/// A row as stored.
+/// A stored row.
 struct Stored {
     seq: u64,
     at: Timestamp,
@@ -37,13 +37,13 @@ struct Stored {
 
 const COLUMNS: &str = "SELECT seq, at, subject, prev, hash, event FROM record";
 
-/// Walks the chain from the first record to the last.
+/// Verifies the chain from the first record to the last.
 pub(super) fn verify(connection: &Connection) -> Result<Tip, PortError> {
     walk(connection, Tip::START, usize::MAX, |_| Ok(()))
 }
 
-/// Where a journal ends of which the records up to `known` were verified; none that follow are verified. A last known record that is no
-/// longer what it was is corrupt.
+/// Returns the end of a journal whose records up to `known` were verified. Later records are not verified. If the last
+/// verified record has changed, the journal is corrupt.
 pub(super) fn tip_after(connection: &Connection, known: &Tip) -> Result<Tip, PortError> {
     if before(connection, known.seq + 1)? != *known {
         return Err(changed(known.seq));
@@ -51,12 +51,12 @@ pub(super) fn tip_after(connection: &Connection, known: &Tip) -> Result<Tip, Por
     tip(connection)
 }
 
-/// Reads records and checks each against its predecessor.
+/// Reads records and verifies each one against its predecessor.
 pub(super) fn read(connection: &Connection, from: u64, records_max: usize) -> Result<Vec<Record>, PortError> {
     page(connection, &mut before(connection, from.max(1))?, records_max)
 }
 
-/// Reads the records after one, checks each against its predecessor, and moves on to the last of them.
+/// Reads records after `tip`, verifies each one against its predecessor, and advances `tip` to the last of them.
 pub(super) fn page(connection: &Connection, tip: &mut Tip, records_max: usize) -> Result<Vec<Record>, PortError> {
     let mut records = Vec::new();
     *tip = walk(connection, *tip, records_max, |stored| {
@@ -66,12 +66,12 @@ pub(super) fn page(connection: &Connection, tip: &mut Tip, records_max: usize) -
     Ok(records)
 }
 
-/// Checks every record after one against its predecessor, and reads those that say how the run was started and taken up; where all of
-/// them end.
+/// Verifies every record after `after` against its predecessor. Returns the start and the resumes of the run among
+/// them, and the tip.
 pub(super) fn terms(connection: &Connection, after: Tip) -> Result<(Vec<Record>, Tip), PortError> {
     let mut records = Vec::new();
     let tip = walk(connection, after, usize::MAX, |stored| {
-        // What the hash covers decides, not the subject.
+        // The decision depends only on text that the hash covers, not on the subject.
         if stored.seq == 1 || stored.event.contains(RESUMED) {
             let record = parse(stored)?;
             let is_of_terms = record.seq == 1 || record.event.run_resumed().is_some();
@@ -82,10 +82,10 @@ pub(super) fn terms(connection: &Connection, after: Tip) -> Result<(Vec<Record>,
     Ok((records, tip))
 }
 
-/// In the text of every `run.resumed`.
+/// A text that every `run.resumed` contains.
 const RESUMED: &str = "\"run.resumed\"";
 
-/// Goes through the records after one, each checked against its predecessor; the last of them.
+/// Passes the records after the tip to `take`, each verified against its predecessor. Returns the new tip.
 fn walk(
     connection: &Connection,
     mut tip: Tip,
@@ -105,7 +105,7 @@ fn walk(
     Ok(tip)
 }
 
-/// Reads the first and the last record, each once, and checks neither.
+/// Reads the first and the last record without verifying them. If the journal has only one record, it is returned once.
 pub(super) fn ends(connection: &Connection) -> Result<Vec<Record>, PortError> {
     let sql =
         format!("{COLUMNS} WHERE seq IN ((SELECT min(seq) FROM record), (SELECT max(seq) FROM record)) ORDER BY seq");
@@ -118,9 +118,9 @@ pub(super) fn ends(connection: &Connection) -> Result<Vec<Record>, PortError> {
     Ok(records)
 }
 
-/// What all attempts have spent, without a look at any other record.
+/// Returns the spend of all attempts without reading any other record.
 pub(super) fn spent(connection: &Connection) -> Result<SpendTotals, PortError> {
-    // Most attempts ask no model, and their records are not parsed.
+    // Most attempts ask no model. Their records are not parsed.
     let field = |path: &str| format!("json_extract(event, '$.{path}')");
     let fields = ["tokens.input", "tokens.output", "cost", "is_estimated"].map(field).join(", ");
     let sql = format!(
@@ -131,7 +131,7 @@ pub(super) fn spent(connection: &Connection) -> Result<SpendTotals, PortError> {
     let mut rows = statement.query([]).map_err(port_error)?;
     let mut spent = SpendTotals::default();
     while let Some(row) = rows.next().map_err(port_error)? {
-        // A forged record may have anything there.
+        // A forged record may contain a value of any type.
         let number = |at| row.get::<_, Option<i64>>(at).ok().flatten().unwrap_or_default().max(0).cast_unsigned();
         let tokens = Tokens { input: number(0), output: number(1) };
         spent.add(SpendTotals { tokens, cost: Money(number(2)), is_estimated: number(3) != 0 });
@@ -139,9 +139,10 @@ pub(super) fn spent(connection: &Connection) -> Result<SpendTotals, PortError> {
     Ok(spent)
 }
 
-/// The sequence number of a subject's last record; 0 when it has none.
+/// Returns the sequence number of a subject's last record; 0 if it has none.
 pub(super) fn head(connection: &Connection, subject: &Subject) -> Result<u64, PortError> {
-    // From the end: a subject that is asked for is one of the last, and only the first append of a process asks.
+    // The search starts at the end, because the head of a subject is only read for the first append of a process, and
+    // then its last record is one of the last.
     let sql = "SELECT seq FROM record WHERE subject = ?1 ORDER BY seq DESC LIMIT 1";
     let mut statement = connection.prepare_cached(sql).map_err(port_error)?;
     let head: Option<i64> =
@@ -149,9 +150,9 @@ pub(super) fn head(connection: &Connection, subject: &Subject) -> Result<u64, Po
     Ok(head.unwrap_or(0).cast_unsigned())
 }
 
-/// The subjects that are branches, each with its last record, by one walk over the journal.
+/// Returns each subject that is a branch with its last record, by one scan of the journal.
 pub(super) fn branch_heads(connection: &Connection) -> Result<Vec<(String, u64)>, PortError> {
-    // As `Subject` writes them.
+    // The prefix is the one that `Subject` writes for a branch.
     let sql =
         "SELECT subject, max(seq) FROM record WHERE subject >= 'branch.' AND subject < 'branch/' GROUP BY subject";
     let mut statement = connection.prepare(sql).map_err(port_error)?;
@@ -159,14 +160,14 @@ pub(super) fn branch_heads(connection: &Connection) -> Result<Vec<(String, u64)>
     heads.and_then(Iterator::collect).map_err(port_error)
 }
 
-/// Where the journal ends, unverified.
+/// Returns the end of the journal without verifying it.
 pub(super) fn tip(connection: &Connection) -> Result<Tip, PortError> {
     let seq: i64 =
         connection.query_row("SELECT coalesce(max(seq), 0) FROM record", [], |row| row.get(0)).map_err(port_error)?;
     before(connection, seq.cast_unsigned() + 1)
 }
 
-/// What the record with sequence number `seq` has to link to.
+/// Returns the tip that the record with sequence number `seq` must link to.
 pub(super) fn before(connection: &Connection, seq: u64) -> Result<Tip, PortError> {
     let last = seq - 1;
     let sql = "SELECT hash FROM record WHERE seq = ?1";
@@ -175,7 +176,7 @@ pub(super) fn before(connection: &Connection, seq: u64) -> Result<Tip, PortError
         statement.query_row([last.cast_signed()], |row| row.get(0)).optional().map_err(port_error)?;
     match hash {
         Some(bytes) => Ok(Tip { seq: last, hash: digest(&bytes, last)? }),
-        // Before the first record and beyond the last one there is nothing to link to.
+        // There is no record to link to before the first one and after the last one.
         None => Ok(Tip { seq: last, hash: Digest::ZERO }),
     }
 }
@@ -215,12 +216,12 @@ fn decode(row: &Row<'_>, expected_seq: u64) -> Result<Stored, PortError> {
 
 fn parse(stored: Stored) -> Result<Record, PortError> {
     let event: Event = serde_json::from_str(&stored.event).map_err(|error| corrupt(stored.seq, error.to_string()))?;
-    // The subject column is outside the hash; it is only an index into what is inside.
+    // The subject column is outside of the hash. It is only an index of what the hash covers.
     if event.subject().to_string() != stored.subject {
         return Err(corrupt(stored.seq, format!("it is filed under `{}`", stored.subject)));
     }
     let Stored { seq, at, prev, hash, event: text, .. } = stored;
-    // A foreign journal may have lines between its tokens.
+    // The events of a forged journal may contain line breaks between tokens.
     let text = if text.bytes().any(|byte| byte < b' ') { EventText::default() } else { text.into() };
     Ok(Record { seq, at, prev, hash, event, text })
 }
@@ -230,7 +231,7 @@ pub(super) fn digest(bytes: &[u8], seq: u64) -> Result<Digest, PortError> {
     Ok(Digest::from(bytes))
 }
 
-/// Why a record is refused that was verified before and is another one now.
+/// Returns the error for a record that changed after it was verified.
 pub(super) fn changed(seq: u64) -> PortError {
     corrupt(seq, "it is not what it was when the journal was verified")
 }

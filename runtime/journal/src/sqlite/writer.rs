@@ -1,9 +1,10 @@
-//! The one writer of the database, and the queue before it.
+//! The only writer of the database, and the queue of batches in front of it.
 //!
-//! A batch queues up first, and every task that is ready by then queues up its own. Whoever finds nobody writing then commits them all in
-//! one transaction, on its own thread: one producer has no change of threads, and many share a flush. A batch whose expectations fail
-//! leaves no trace and does not disturb its neighbours, nor does one whose producer gave up before it was written.
-//! Competing connections to one database starve each other for seconds; many senders to one writer do not.
+//! A producer first adds its batch to the queue and yields, so that other ready tasks can add theirs. A producer that
+//! then finds the store unlocked commits all waiting batches in one transaction, on its own thread. So one producer
+//! needs no thread switch, and many producers share a flush. A batch with an unmet expectation leaves no trace and does
+//! not affect the other batches. A batch whose producer was dropped before the commit is not stored. Connections that
+//! compete for one database block each other for seconds; many senders to one writer do not.
 
 pub(super) mod store;
 
@@ -18,10 +19,10 @@ use store::Store;
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
 
-/// Batches in one commit at most.
+/// Maximum number of batches in one commit.
 const GROUP_MAX: usize = 64;
 
-/// An event as it is stored.
+/// An event in its stored form.
 pub(super) struct Entry {
     subject: String,
     text: String,
@@ -29,7 +30,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Writes an event as text.
+    /// Serializes an event.
     pub(super) fn new(event: &Event) -> Result<Self, serde_json::Error> {
         let queue = QueueChange::from_event(event);
         Ok(Self { subject: event.subject().to_string(), text: canonical(event)?, queue })
@@ -50,37 +51,39 @@ struct Request {
     answer: oneshot::Sender<Answer>,
 }
 
-/// The database and what waits for it.
+/// The database and the batches that wait for it.
 pub(super) struct Writer {
     waiting: Mutex<VecDeque<Request>>,
-    /// None once it is closed.
+    /// `None` once it is closed.
     store: Mutex<Option<Store>>,
 }
 
 impl Writer {
-    /// Takes the database over. Nothing waits for it yet.
+    /// Creates a writer that continues at the journal's end. It signs records with the key, stores the blobs of the
+    /// outbox with each append, and updates the queue.
     pub(super) fn new(store: Store) -> Self {
         Self { waiting: Mutex::default(), store: Mutex::new(Some(store)) }
     }
 
-    /// Stores a batch, and returns when it is durable or refused. Blocks for a flush unless another writes.
+    /// Stores a batch, and returns when it is durable or refused. Blocks for a flush unless another producer is writing.
     pub(super) async fn append(&self, batch: Batch) -> Answer {
         let (answer, mut answered) = oneshot::channel();
         self.waiting().push_back(Request { batch, answer });
-        // Producers on the same thread run only while this one waits, and a flush does not let them.
+        // Producers on the same thread can only add their batches now, because the flush blocks the thread.
         yield_now().await;
-        // What came after a commit is left to those who came: they gather first, too.
+        // Batches that were added after a commit are left to their own producers, which also gather a group first.
         if let Ok(answer) = answered.try_recv() {
             return answer;
         }
         self.write_waiting()?;
-        // The writer died with the batch in hand: it may have been committed.
+        // If the writer died while it had the batch, the batch may have been committed.
         answered.await.map_err(|_| PortError::Ambiguous("the last append".into()))?
     }
 
-    /// Writes until nothing waits, or another does.
+    /// Commits groups until no batch waits, or until another producer is writing.
     fn write_waiting(&self) -> Result<(), PortError> {
-        // Looked at again after the lock is free: who came meanwhile found it taken and left the work to this one.
+        // The queue is checked again after the lock is released: a producer that found the lock taken has left its
+        // batch to this one.
         while !self.waiting().is_empty() {
             let mut store = match self.store.try_lock() {
                 Ok(store) => store,
@@ -103,13 +106,13 @@ impl Writer {
         waiting.drain(..count).collect()
     }
 
-    /// Makes the log long enough for the next appends, now and before later ones.
+    /// Lengthens the write-ahead log for the next appends. See [`LogFile`](super::log_file::LogFile).
     pub(super) fn lengthen(&self, run: &Dir) -> Result<(), PortError> {
         let mut store = self.store.lock().map_err(|_| stopped())?;
         store.as_mut().ok_or_else(stopped)?.lengthen(run)
     }
 
-    /// Closes the database. Nothing may be appended afterwards.
+    /// Closes the database. No batch may be appended afterwards.
     pub(super) fn close(&self) {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner).take();
         store.into_iter().for_each(Store::close);
@@ -124,7 +127,7 @@ fn stopped() -> PortError {
     PortError::Unavailable("the journal's writer has stopped".into())
 }
 
-/// Commits a group and answers everybody in it.
+/// Commits a group and sends the answers to all producers in it.
 fn commit(store: &mut Store, group: Vec<Request>) {
     let (batches, senders): (Vec<Batch>, Vec<_>) =
         group.into_iter().map(|request| (request.batch, request.answer)).unzip();

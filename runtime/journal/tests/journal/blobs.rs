@@ -1,4 +1,4 @@
-//! Blobs in a journal's database: what rotted is refused, and runs of before there were such rows are read and continued.
+//! Blobs in a journal's database: damaged blobs are refused, and a run whose journal has no blob rows can be read and continued.
 
 use super::{Place, RUN, append, note, records};
 use cap_std::ambient_authority;
@@ -61,7 +61,7 @@ async fn a_journal_that_is_closed_is_one_file() {
     assert_eq!(log.blobs(&folder(&copy)).unwrap().read_all(&digest, 5).unwrap(), b"hello");
 }
 
-/// Room in the log saves time only: without it the records are stored as well.
+/// The lengthened log only saves time: if it cannot be lengthened, records are stored nevertheless.
 #[tokio::test]
 async fn a_log_that_cannot_be_lengthened_refuses_no_record() {
     let place = Place::make();
@@ -69,7 +69,7 @@ async fn a_log_that_cannot_be_lengthened_refuses_no_record() {
     log.lengthen(&folder(&place)).unwrap();
     let file = place.path.with_file_name("journal.sqlite-wal");
     let (away, first) = (place.path.with_file_name("away"), std::fs::metadata(&file).unwrap().len());
-    // The database has it open, and nobody else finds it.
+    // The database has the file open, but no other code finds it under its name.
     std::fs::rename(&file, &away).unwrap();
     for head in 0..9 {
         append(&log, head, vec![note("a")]).await.unwrap();

@@ -1,4 +1,5 @@
-//! Whatever is changed behind the journal's back is found when it is opened, and named by its sequence number.
+//! Every change that was made to a journal outside of the program is found when it is opened, and reported with its
+//! sequence number.
 
 use super::{Place, RUN, append, note};
 use glovebox_journal::event::{Digest, canonical, chain};
@@ -46,7 +47,7 @@ async fn a_flipped_byte_is_found_wherever_it_is() {
     }
 }
 
-/// Each record by itself is whole: only the link between them tells.
+/// Each record is valid on its own. Only the link between the two records shows the damage.
 #[tokio::test]
 async fn a_record_with_a_hash_of_its_own_that_does_not_follow_the_one_before_is_found() {
     for previous in [Digest::ZERO, Digest::hash(b"a record of another run")] {
@@ -129,7 +130,7 @@ fn looking_never_makes_a_journal() {
     assert!(!place.path.exists());
 }
 
-/// The author of a journal can hash any text. An event with line breaks must not add lines to `progress.ndjson`.
+/// The author of a forged journal can hash any text. An event with line breaks must not add lines to `progress.ndjson`.
 #[tokio::test]
 async fn lines_within_an_event_are_not_taken_over() {
     let texts = |place: &Place| {

@@ -1,4 +1,5 @@
-//! What only a journal on disk promises: commits that writers share, a queue and timers that outlive their process, one owner.
+//! The properties of the journal on disk: writers share commits, the queue and timers outlive their process, and there
+//! is one owner.
 
 use super::{Place, RUN, note, ready, records, task};
 use glovebox_journal::event::{Attempt, Event, RunFinished, RunResumed, StageFinished, Verdict};
@@ -34,7 +35,7 @@ async fn sixteen_producers_share_commits() {
     assert!(commits <= WRITERS * 4, "{commits} commits for {} appends", WRITERS * 8);
 }
 
-/// Nothing but the caller's own turns: no thread is there that could take over, and nothing wakes it.
+/// The test polls the future itself: no other thread could complete the append, and nothing wakes the task.
 #[test]
 fn one_producer_appends_on_its_own_thread() {
     let place = Place::make();
@@ -46,7 +47,8 @@ fn one_producer_appends_on_its_own_thread() {
     assert!(matches!(turn(), Poll::Ready(Ok(stored)) if stored.len() == 1));
 }
 
-/// A producer that is dropped before its turn leaves nothing behind: nobody could learn what became of its records.
+/// A producer that is dropped before its batch is committed stores nothing, because no caller could learn whether the
+/// records were stored.
 #[tokio::test]
 async fn who_gives_up_before_the_commit_stores_nothing() {
     let place = Place::make();
@@ -61,7 +63,8 @@ async fn who_gives_up_before_the_commit_stores_nothing() {
     assert_eq!(events, [note("kept")]);
 }
 
-/// Commit frames in a write-ahead log: those whose header carries a database size (SQLite file format §4.1).
+/// Returns the number of commit frames in a write-ahead log. The header of such a frame contains a database size
+/// (SQLite file format §4.1).
 fn commits(wal: &[u8]) -> usize {
     let word = |at: usize| u32::from_be_bytes(wal[at..at + 4].try_into().unwrap());
     let frame = 24 + word(8) as usize;
@@ -110,7 +113,7 @@ async fn a_delivery_is_held_until_its_lease_ends() {
     assert_eq!(log.next(&run, at(160), 100).await.unwrap(), Next::Due(delivery), "nobody holds it any more");
 }
 
-/// In the process that appends, and in the next one.
+/// Checked in the process that appends and in the next one.
 #[tokio::test]
 async fn what_has_ended_is_delivered_no_more() {
     let failure = None;

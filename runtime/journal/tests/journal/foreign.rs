@@ -1,4 +1,4 @@
-//! Journals that came with a project, that somebody else signed, or that grew since they were verified.
+//! Journals that came with a project, that another user signed, or that grew since they were verified.
 
 use super::{Place, RUN, append, note, ready, records};
 use glovebox_journal::event::{Attempt, Digest, Event, Record, RunStarted, StageFinished, StageModel};
@@ -126,7 +126,7 @@ async fn a_database_has_the_tables_of_a_journal_and_nothing_else() {
     assert!(refusal(&place.path).contains("CREATE TRIGGER t AFTER INSERT"));
     run("DROP TRIGGER t");
     assert!(SqliteReader::open(&place.path).is_ok());
-    // Made as one statement, since a database of this size is slow to make otherwise.
+    // One statement creates all views, because a database of this size is slow to create otherwise.
     let views = |from: u32, to: u32| {
         run(&format!(
             "PRAGMA writable_schema = ON; WITH RECURSIVE n(i) AS (SELECT {from} UNION ALL SELECT i + 1 FROM n WHERE i < {to})
@@ -161,7 +161,7 @@ fn a_run_is_driven_as_long_as_its_owner_is_there() {
     assert!(!Owner::is_held(&path));
 }
 
-/// The records that a fold sees, and how often it went back.
+/// The sequence numbers of the records that a fold got, and the number of times that it went back.
 #[derive(Default)]
 struct Seen(Vec<u64>, usize);
 

@@ -1,4 +1,4 @@
-//! A process killed in mid-append loses nothing it was told is stored, and its lock dies with it.
+//! If a process is killed during an append, no acknowledged record is lost, and its lock is released.
 
 use super::{Place, RUN, note, ready, records};
 use glovebox_journal::event::Event;
@@ -10,10 +10,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Names the journal for the child; this test program is its own child.
+/// Environment variable with the path of the journal for the child process, which is this test program too.
 const CHILD: &str = "GLOVEBOX_TEST_JOURNAL";
 
-/// In the child: appends batches of three until it is killed, and says each that was acknowledged.
+/// In the child: appends batches of three until it is killed, and prints each that was acknowledged.
 #[test]
 fn child() {
     let Some(path) = std::env::var_os(CHILD) else { return };
@@ -24,7 +24,7 @@ fn child() {
     for batch in runtime.block_on(records(&log)).len() / 3.. {
         let events = vec![note(&format!("{batch}")), ready(&format!("n{batch}")), note(&"x".repeat(2000))];
         runtime.block_on(log.append(&RUN.into(), &[], Timestamp::now(), &events)).unwrap();
-        // On a line of its own: the harness writes without an end of line before it.
+        // The text begins with a line break, because the test harness writes text without one before it.
         println!("\nacknowledged {batch}");
     }
 }
@@ -43,7 +43,7 @@ fn what_was_acknowledged_outlives_a_kill_and_batches_stay_whole() {
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
         let said = |line: String| line.strip_prefix("acknowledged ").and_then(|batch| batch.parse::<usize>().ok());
-        // Some batches, then a moment more, so that the kill falls anywhere within one.
+        // The test waits for some batches and a short time, so that the kill happens at any point of an append.
         acknowledged = lines.by_ref().filter_map(said).nth(3).expect("the child appends") + 1;
         std::thread::sleep(Duration::from_micros(700 * round));
         child.kill().unwrap();

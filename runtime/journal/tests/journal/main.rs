@@ -1,4 +1,5 @@
-//! The SQLite journal from outside: exclusive appends, fencing, group commit, corruption, and a process killed in mid-append.
+//! Black-box tests of the SQLite journal: exclusive appends, fencing, group commit, corruption, and a process killed
+//! during an append.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
@@ -19,7 +20,7 @@ use glovebox_record::Status;
 use jiff::Timestamp;
 use std::path::PathBuf;
 
-/// A journal in a folder of its own.
+/// A journal in a temporary folder.
 pub struct Place {
     _folder: tempfile::TempDir,
     pub path: PathBuf,
@@ -41,7 +42,7 @@ pub fn note(text: &str) -> Event {
     Event::RunCanceled(RunCanceled { by: text.to_owned() })
 }
 
-/// The run that every journal here is of.
+/// The run id of every journal in these tests.
 pub const RUN: &str = "run";
 
 pub fn task(node: &str) -> Task {
@@ -52,13 +53,13 @@ pub fn ready(node: &str) -> Event {
     Event::StageReady(StageReady { task: task(node), ordinal: 1, due_at: None })
 }
 
-/// Appends with an expectation about the run and reads back what was stored.
+/// Appends events with an expectation about the head of the run, and reads the stored records.
 pub async fn append(log: &SqliteLog, head: u64, events: Vec<Event>) -> Result<Vec<Record>, PortError> {
     let stored = log.append(&RUN.into(), &[(Subject::Run, head)], Timestamp::now(), &events).await?;
     log.read(&RUN.into(), stored[0].seq, stored.len()).await
 }
 
-/// Every record of a journal.
+/// Returns every record of a journal.
 pub async fn records(log: &SqliteLog) -> Vec<Record> {
     log.read(&RUN.into(), 1, usize::MAX).await.unwrap()
 }
@@ -105,7 +106,7 @@ async fn the_next_process_knows_which_branches_have_records() {
             assert_eq!(append(&branch("f-a", 0), passed("f-a")).await.unwrap(), 1);
             assert_eq!(append(&[(Subject::Run, 0)], note("a")).await.unwrap(), 2);
         }
-        // In the process that wrote it and in the next one.
+        // Checked in the process that wrote the record and in the next one.
         let again = append(&branch("f-a", 0), passed("f-a")).await;
         assert!(matches!(again, Err(PortError::Conflict { head: 1, .. })), "{again:?}");
     }

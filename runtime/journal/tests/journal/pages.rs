@@ -1,4 +1,4 @@
-//! A verified journal that is read a few records at once: the same records and the same summary as when it is read as a whole.
+//! A verified journal that is read page by page has the same records and the same folds as one that is read as a whole.
 
 use super::{Place, RUN, append, note};
 use glovebox_journal::event::{Event, Record, RunResumed, WentBack};
@@ -13,7 +13,7 @@ fn back_to(seq: u64) -> Event {
     Event::RunResumed(Box::new(RunResumed { back, ..RunResumed::default() }))
 }
 
-/// A journal of more than two pages that goes back three times, once to what was left.
+/// Creates a journal of more than two pages that goes back three times, once to a record that no longer counted.
 async fn long() -> Place {
     let place = Place::make();
     let log = place.open();
@@ -44,7 +44,7 @@ async fn pages_are_the_journal() {
     }
 }
 
-/// The records that a fold sees, and those before each record that went back.
+/// The sequence numbers of the records that a fold got, and those before each record that went back.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
     seqs: Vec<u64>,

@@ -1,4 +1,4 @@
-//! The tables of a journal: signatures beside records, and blobs with and without a place.
+//! The tables of a journal: signatures next to records, and blobs with and without an index entry.
 
 use super::{Place, RUN, append, note};
 use cap_std::ambient_authority;
@@ -53,7 +53,7 @@ async fn blobs_with_a_place_and_without_one_are_found_and_stored_once() {
     let mut log = place.open();
     let text = |number: usize| format!("blob {number}").into_bytes();
     let mut digests = Vec::new();
-    // A reader that is there from the beginning sees rows get their places.
+    // A reader that was opened early sees that rows get their index entries.
     append(&log, 0, vec![note("begin")]).await.unwrap();
     let early = SqliteReader::open(&place.path).unwrap().into_blobs(&folder(&place)).unwrap();
     for round in 0..5 {
@@ -65,7 +65,7 @@ async fn blobs_with_a_place_and_without_one_are_found_and_stored_once() {
         for number in round * 900..(round + 1) * 900 {
             digests.push(blobs.put_bytes(&text(number)).unwrap());
         }
-        // Of the round before, some with a place by now.
+        // Blobs of the previous round, some of which have an index entry by now.
         for (number, digest) in digests.iter().enumerate().take(round * 900).skip((round.max(1) - 1) * 900) {
             assert_eq!(blobs.put_bytes(&text(number)).unwrap(), *digest);
         }
@@ -83,7 +83,7 @@ async fn blobs_with_a_place_and_without_one_are_found_and_stored_once() {
     }
     assert!(matches!(read(&place, &Digest::hash(b"nowhere"), 1), Err(PortError::Corrupt { .. })));
     let change = |sql: &str| assert!(Connection::open(&place.path).unwrap().execute(sql, []).unwrap() > 0);
-    // Places are outside of every hash: one that lies leads to other bytes, which are refused.
+    // Index entries are outside of every hash. A wrong one leads to other bytes, which are refused.
     change("UPDATE blob_place SET id = id % 7 + 1");
     assert!(digests.iter().step_by(100).all(|digest| match read(&place, digest, 99) {
         Ok(bytes) => Digest::hash(&bytes) == *digest,

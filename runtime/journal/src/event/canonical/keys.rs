@@ -1,4 +1,4 @@
-//! Keys of canonical JSON: how they are written and in which order they stand.
+//! Keys of canonical JSON: quoting and order.
 
 use serde::ser::Error as _;
 use serde_json::Error;
@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 const QUOTE: u8 = b'"';
 const ESCAPE: u8 = b'\\';
 
-/// Puts a key that was written as a number or as `true` into quotes. An error for anything that cannot be a key.
+/// Quotes a key that was written as a number or as `true`. Returns an error for a value that cannot be a key.
 pub(super) fn quote(bytes: &mut Vec<u8>, begin: usize) -> Result<(), Error> {
     match bytes.get(begin) {
         Some(&QUOTE) => Ok(()),
@@ -21,7 +21,7 @@ pub(super) fn quote(bytes: &mut Vec<u8>, begin: usize) -> Result<(), Error> {
     }
 }
 
-/// The order of two keys in quotes: that of the bytes they stand for.
+/// Compares two quoted keys by the bytes of the unescaped text.
 pub(super) fn order(one: &[u8], other: &[u8]) -> Ordering {
     let (one_inner, other_inner) = (inner(one), inner(other));
     let common = one_inner.iter().zip(other_inner).take_while(|(a, b)| a == b).count();
@@ -37,6 +37,6 @@ fn inner(quoted: &[u8]) -> &[u8] {
 }
 
 fn meaning(quoted: &[u8]) -> Cow<'_, [u8]> {
-    // What was just written can be read.
+    // The text was just written by `serde_json`, so parsing it does not fail.
     serde_json::from_slice::<String>(quoted).map_or(Cow::Borrowed(inner(quoted)), |key| Cow::Owned(key.into_bytes()))
 }

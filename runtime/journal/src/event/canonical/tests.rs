@@ -1,4 +1,4 @@
-//! The same text as by way of a tree of values, for every shape of a value.
+//! Tests that canonical JSON equals the text that is written through a tree of values, for every shape of value.
 
 use super::canonical;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 
-/// The same by way of a tree of values, the plain definition of the form.
+/// Writes a value with sorted keys through a tree of values. This is the plain definition of canonical JSON.
 fn by_tree(value: &Value) -> String {
     match value {
         Value::Object(fields) => {

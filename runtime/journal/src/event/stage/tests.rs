@@ -1,4 +1,4 @@
-//! What the record of an attempt proves, what it leaves open, and how its failure is classified.
+//! Tests of the record of an attempt: what it proves, and how its failure is classified.
 
 use super::*;
 use crate::event::{CommandSource, FailedCommand, FailureMeta, ProposedWrite};
@@ -56,7 +56,7 @@ fn only_a_command_of_the_stage_s_own_proves_anything() {
     }
 }
 
-/// An attempt with a disallowed write that a person may allow.
+/// Returns an attempt with a disallowed write that a person may allow.
 fn proposing() -> StageFinished {
     let change = FileChange::bare(ScopePath::parse("lock").unwrap(), crate::event::ChangeOp::Write);
     let proposed = vec![ProposedWrite { change, why: "a test".into() }];

@@ -1,7 +1,8 @@
-//! What the writing thread does with the database.
+//! The operations of the writer on the database.
 //!
-//! One transaction for a group of batches and the blobs that wait. Where the journal ends, and the last record of each subject that is
-//! under way, are remembered; after any error they are read again, since the memory may be wrong then.
+//! A group of batches and the waiting blobs are stored in one transaction. The tip of the journal and the last record
+//! of each active subject are cached. After any error the cache is cleared, because it may be wrong, and the values are
+//! read again.
 
 use super::super::log_file::LogFile;
 use super::super::queue::SharedQueue;
@@ -21,10 +22,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the last checkpoint waits for readers. They see the same without it.
+/// Maximum time that the last checkpoint waits for readers. The content of the database is the same without the checkpoint.
 const CLOSE_WAIT: Duration = Duration::from_millis(200);
 
-/// Why nothing is known of a group: none of it was stored, or it is unknown whether it was.
+/// The error of a whole group: nothing was stored, or it is unknown whether anything was.
 #[derive(Debug)]
 pub(super) enum GroupError {
     Refused(PortError),
@@ -32,7 +33,7 @@ pub(super) enum GroupError {
 }
 
 impl GroupError {
-    /// The same for each sender.
+    /// Returns the error for one sender. Each sender gets a copy.
     pub(super) fn again(&self) -> PortError {
         match self {
             Self::Refused(PortError::Unavailable(why)) => PortError::Unavailable(why.clone()),
@@ -42,33 +43,34 @@ impl GroupError {
     }
 }
 
-/// The database in the hands of its one writer.
+/// The database, owned by the writer.
 pub(in crate::sqlite) struct Store {
     connection: Connection,
     key: Option<UserKey>,
     outbox: Arc<Outbox>,
     queue: SharedQueue,
     blobs: StoredBlobs,
-    /// Where the journal ends; none after an error.
+    /// The end of the journal; `None` after an error.
     tip: Option<Tip>,
     heads: Heads,
-    /// None: SQLite lengthens the log itself.
+    /// `None` if SQLite lengthens the log itself.
     log: Option<LogFile>,
 }
 
-/// The last record of subjects. One that is not here is read, except that a branch has no record once all branches are known.
+/// A cache of the last record of subjects. A missing subject is read from the database. Once all branches are known, a
+/// missing branch has no record.
 #[derive(Default)]
 struct Heads {
     of: HashMap<String, u64>,
     has_all_branches: bool,
 }
 
-/// What a transaction adds to what is known, kept once it is committed.
+/// The changes of a transaction to the cached values, applied after the commit.
 struct Draft {
     tip: Tip,
-    /// Subjects with their new heads; none for a task that has ended.
+    /// Subjects with their new heads; `None` for a task that has ended.
     heads: Vec<(String, Option<u64>)>,
-    /// What the records change in the queue.
+    /// The changes that the records make to the queue.
     queue: Vec<(QueueChange, u64, Timestamp)>,
 }
 
@@ -94,14 +96,15 @@ impl Store {
         }
     }
 
-    /// Makes the log long enough for the next appends, now and before later ones.
+    /// Lengthens the write-ahead log for the next appends, now and before later ones.
     pub(super) fn lengthen(&mut self, run: &Dir) -> Result<(), PortError> {
         let begun = LogFile::begin(run);
         self.log = Some(begun.map_err(|error| PortError::Unavailable(format!("the journal's log: {error}")))?);
         Ok(())
     }
 
-    /// Without room for more zeros the records may still have some.
+    /// Lengthens the log before an append that needs it. An error is ignored: if there is no space for more zeros,
+    /// there may still be space for the records.
     fn keep_log_long(&mut self) {
         if let Some(Err(error)) = self.log.as_mut().map(LogFile::before_append) {
             tracing::debug!(%error, "the journal's log does not get longer before it must");
@@ -134,7 +137,7 @@ impl Store {
         }
     }
 
-    /// Brings everything from the log into the database's own file, which a copy may be made of then.
+    /// Moves everything from the write-ahead log into the database file, so that the file can be copied.
     pub(super) fn close(self) {
         let emptied = self.connection.busy_timeout(CLOSE_WAIT).and_then(|()| {
             self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
@@ -146,7 +149,8 @@ impl Store {
         }
     }
 
-    /// Reads the heads of all branches, once, when one is expected that is not known: a parallel node begins many, and none of them has a record.
+    /// Reads the heads of all branches, once, when the head of an unknown branch is expected: a parallel node starts
+    /// many branches, none of which has a record.
     fn know_branches(&mut self, batches: &[Batch]) -> Result<(), PortError> {
         let is_unknown = |(subject, _): &(Subject, u64)| {
             matches!(subject, Subject::Branch(_)) && !self.heads.of.contains_key(&subject.to_string())
@@ -168,7 +172,7 @@ impl Store {
         let mut answers = Vec::with_capacity(batches.len());
         for batch in batches {
             let (tip, known, changes) = (draft.tip, draft.heads.len(), draft.queue.len());
-            // Alone, a batch that is refused was refused before anything was written.
+            // A batch that is alone needs no savepoint: a conflict is detected before anything is written.
             if !is_alone {
                 self.execute("SAVEPOINT batch", [])?;
             }
