@@ -1,7 +1,7 @@
 //! Plans and applies a run's result to the user's project, and shows the differences.
 //!
-//! All or nothing: if one touched path differs from the copy's start, nothing is written. A path that already has the run's result is
-//! not a conflict.
+//! An apply writes all changes or none: if one touched path differs from the initial copy, nothing is written. A path
+//! that already has the run's result is not a conflict.
 
 use crate::commit::{ChangeWriter, CommitError, Obstacle, digest_of, fold};
 use crate::exposure::Exposure;
@@ -19,7 +19,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// A path at which the user's tree and the run disagree.
+/// A path at which the user's tree and the run's changes conflict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Conflict {
     /// Path relative to the project.
@@ -28,7 +28,7 @@ pub struct Conflict {
     pub reason: String,
 }
 
-/// The reason why a change may never be applied to a project: a protected path, or a link that leads out of the project.
+/// Returns the reason why a change may never be applied to a project: the path is protected, or a link leads out of the project.
 pub fn fault(change: &FileChange) -> Option<String> {
     let target = change.target.as_deref().filter(|_| change.op == ChangeOp::Symlink);
     match (change.path.is_root(), target) {
@@ -42,37 +42,37 @@ pub fn fault(change: &FileChange) -> Option<String> {
 /// The changes that `apply` would make.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ApplyPlan {
-    /// Files, links and directories to make, in order.
+    /// Files, links and directories to create, in order.
     pub writes: Vec<FileChange>,
     /// Files and directories to remove, in order.
     pub deletes: Vec<FileChange>,
-    /// Why nothing will be done, when not empty.
+    /// Conflicts. If there are any, nothing is applied.
     pub conflicts: Vec<Conflict>,
 }
 
-/// Why a plan was not performed.
+/// Why a plan was not applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// Touched paths differ from the run's base.
     #[error("{} changed since the run started; nothing was written", if let [_] = .0[..] { "1 path".to_owned() } else { format!("{} paths", .0.len()) })]
     Conflicts(Vec<Conflict>),
-    /// A change could not be made.
+    /// A change could not be applied.
     #[error(transparent)]
     Commit(#[from] CommitError),
 }
 
-/// One path the run changed, for `diff`.
+/// A path that the run changed, for `diff`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// Path relative to the project.
     pub path: String,
-    /// The file before; none when there was none.
+    /// The file before the run; `None` if there was none.
     pub before: Option<FileFact>,
-    /// The file after; none when there is none.
+    /// The change of the run; `None` if the run removed the file.
     pub after: Option<FileChange>,
 }
 
-/// The state of a path, as far as the comparison needs it.
+/// The state of a path, with the properties that are compared.
 #[derive(Debug, PartialEq, Eq)]
 enum PathContent {
     Absent,
@@ -122,7 +122,7 @@ impl PathContent {
 /// Compares the final state of `changes` with `base` and with the user's tree.
 ///
 /// # Errors
-/// [`CommitError`] when the user's tree cannot be read; an obstacle is not an error but a conflict.
+/// [`CommitError`] if the user's tree cannot be read. An obstacle is reported as a conflict, not as an error.
 pub fn plan<R: io::Read>(
     base: &Base,
     changes: &[FileChange],
@@ -147,7 +147,8 @@ pub fn plan<R: io::Read>(
     Ok(plan)
 }
 
-/// The folders that the plan would make repositories, or change where they name programs.
+/// Returns conflicts for folders that the plan would turn into git repositories, and for repositories in which it would
+/// change settings that name programs.
 fn repositories<R: io::Read>(
     plan: &ApplyPlan,
     tree: &Tree,
@@ -159,7 +160,7 @@ fn repositories<R: io::Read>(
     Ok(conflicts(&repository_shape::faults(tree, &steps)?, planned()))
 }
 
-/// One conflict for each telling name of a repository that changes touch.
+/// Returns one conflict for each path of a change that makes a folder look like a git repository.
 pub fn conflicts<'a>(
     faults: &[RepositoryFault],
     changes: impl Iterator<Item = &'a FileChange> + Clone,
@@ -222,7 +223,7 @@ fn difference(before: &PathContent, now: &PathContent) -> &'static str {
     }
 }
 
-/// A file may replace a directory only if the plan removes everything in it.
+/// Returns an error unless the plan removes everything in a directory. Only then may a file replace the directory.
 fn only_planned_below(tree: &Tree, path: &Path, planned: &BTreeMap<&str, ChangeOp>) -> Result<(), String> {
     let below = tree.below(path).map_err(|error| format!("failed to list it: {error}"))?;
     let visit = &mut |entry: &tree::WalkEntry<'_>| {
@@ -245,11 +246,11 @@ impl From<tree::WalkError> for UnreadableEntry {
     }
 }
 
-/// Compares again and performs a plan. Denied: any write if there is a conflict.
+/// Computes the plan again and applies it. Writes nothing if there is a conflict.
 ///
 /// # Errors
-/// [`ApplyError::Conflicts`] before anything was written; [`ApplyError::Commit`] possibly between two writes, after which
-/// planning and performing again goes on where it stopped.
+/// [`ApplyError::Conflicts`] before anything was written. [`ApplyError::Commit`] possibly between two writes; a new
+/// plan then contains only the remaining changes.
 pub fn perform<R: io::Read>(
     plan: &ApplyPlan,
     base: &Base,
@@ -268,7 +269,7 @@ pub fn perform<R: io::Read>(
     Ok(())
 }
 
-/// Lists the differences between the run's result and `base`, by path. A path with its original content is left out.
+/// Lists the differences between the run's result and `base`, by path. A path with its original content is omitted.
 pub fn differences(base: &Base, changes: &[FileChange]) -> Vec<Difference> {
     let mut listed: Vec<Difference> = fold(changes)
         .into_iter()
@@ -283,21 +284,21 @@ pub fn differences(base: &Base, changes: &[FileChange]) -> Vec<Difference> {
     listed
 }
 
-/// Bits of a mode that no run leaves: set-user-id, set-group-id and sticky.
+/// Mode bits that no run sets: set-user-id, set-group-id and sticky.
 const SPECIAL: u32 = 0o7000;
 
-/// True if a folder has the result of a change at its path. No link is followed, also not one above the path. Counts a file that others may
-/// change.
+/// Returns true if a folder has the result of a change at its path. Links are never followed, neither at the path nor
+/// above it. Adds the file to `exposure`.
 ///
 /// # Errors
-/// The system's error; [`io::ErrorKind::NotFound`] if the change leaves something at the path and the folder has nothing there.
+/// The system's error. [`io::ErrorKind::NotFound`] if nothing is at the path and the change does not remove it.
 pub fn is_as_left(folder: &Path, change: &FileChange, exposure: &mut Exposure) -> io::Result<bool> {
     let (tree, path) = (Tree::open(folder)?, Path::new(change.path.as_str()));
     let stat = tree.stat_below_folders(path)?;
     match stat {
         None if change.op.removes() => return Ok(true),
         None => return Err(io::ErrorKind::NotFound.into()),
-        // A file of another length is not read: it may be as long as the disk.
+        // A file of another length is not read, because it may be as large as the disk.
         Some(stat) if change.op == ChangeOp::Write && tree::length(&stat) != change.bytes => return Ok(false),
         Some(stat) if change.op == ChangeOp::Write && stat.st_mode & SPECIAL != 0 => return Ok(false),
         Some(stat) => exposure.add(&stat),
@@ -305,7 +306,7 @@ pub fn is_as_left(folder: &Path, change: &FileChange, exposure: &mut Exposure) -
     Ok(PathContent::in_tree(&tree, path)? == PathContent::after(change))
 }
 
-/// The link in a folder that is in the way to a path, if there is one: nothing of the folder lies below it.
+/// Returns the first link among the folders above a path, if there is one. Then nothing of the folder is below that link.
 ///
 /// # Errors
 /// The system's error.
@@ -322,10 +323,10 @@ pub fn link_above(folder: &Path, path: &ScopePath) -> io::Result<Option<ScopePat
     Ok(None)
 }
 
-/// Opens a file of the user's tree for `diff`, following no link.
+/// Opens a file of the user's tree for `diff`, without following links.
 ///
 /// # Errors
-/// The system's error; anything but a regular file is an error.
+/// The system's error. A path that is not a regular file is an error.
 pub fn open_before(user_tree: &Path, path: &str) -> io::Result<File> {
     let path = ScopePath::parse(path).map_err(|problem| io::Error::new(io::ErrorKind::InvalidInput, problem))?;
     Tree::open(user_tree)?.file(Path::new(path.as_str()))

@@ -1,7 +1,7 @@
-//! Opens paths beneath a directory. Never follows a link or leaves the directory.
+//! Opens paths beneath a directory. It never follows a link and never leaves the directory.
 //!
-//! One `openat2` opens a whole path. If the kernel or container does not have that call, or the caller checks each directory, names
-//! are opened one at a time. This module does not know scopes or owners.
+//! One `openat2` call opens a whole path. If the kernel or container does not support that call, or if the caller
+//! checks each directory, names are opened one at a time. This module does not know scopes or owners.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
@@ -10,16 +10,16 @@ use std::ffi::OsStr;
 use std::path::{Component, Path};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Number of retries when a concurrent rename made an open fail with `EAGAIN`.
+/// Maximum number of `openat2` calls for one open. The call fails with `EAGAIN` during a concurrent rename.
 const UNSURE_TRIES: u32 = 32;
 
-/// Opens a directory for passing through: no permission to read it is needed.
+/// Flags that open a directory only to open entries in it. No read permission is needed.
 pub(crate) const PASS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 
 /// Options for opening a path. `O_CLOEXEC` is always set.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct How {
-    /// Flags of the last name. `O_NOFOLLOW` is not needed: a link is always `ELOOP`.
+    /// Flags for the last name. `O_NOFOLLOW` is not needed: a link is always `ELOOP`.
     pub(crate) flags: OFlags,
     /// Mode of a file that is created.
     pub(crate) mode: Mode,
@@ -28,20 +28,20 @@ pub(crate) struct How {
 }
 
 impl How {
-    /// Opens what exists, on any mount.
+    /// Options that open an existing file or directory, on any mount.
     pub(crate) fn existing(flags: OFlags) -> Self {
         Self { flags, mode: Mode::empty(), one_mount: false }
     }
 }
 
-/// Opens beneath directories, and remembers when the kernel has no `openat2`.
+/// Opens paths beneath directories, and records whether the kernel supports `openat2`.
 #[derive(Debug)]
 pub(crate) struct Walker {
     openat2: AtomicBool,
 }
 
 impl Walker {
-    /// Uses `openat2` until the kernel refuses it.
+    /// Creates a walker that uses `openat2` until the kernel refuses the call.
     pub(crate) fn new() -> Self {
         Self { openat2: AtomicBool::new(true) }
     }
@@ -51,7 +51,7 @@ impl Walker {
         self.openat2.store(false, Ordering::Relaxed);
     }
 
-    /// Opens a path, or one name. A link anywhere in it is `ELOOP`; `..` and an absolute path are errors.
+    /// Opens a path of one or more names. A link anywhere in the path is `ELOOP`. `..` and an absolute path are errors.
     pub(crate) fn open(&self, at: BorrowedFd<'_>, path: &Path, how: How) -> Result<OwnedFd, Errno> {
         match self.in_one_step(at, path, how) {
             Some(opened) => opened,
@@ -59,7 +59,7 @@ impl Walker {
         }
     }
 
-    /// Opens a path one name at a time. `check` is called for every object opened, the last included.
+    /// Opens a path one name at a time. `check` is called for every opened object, including the last.
     pub(crate) fn name_by_name<E: From<Errno>>(
         &self,
         at: BorrowedFd<'_>,
@@ -88,13 +88,13 @@ impl Walker {
         }
         let opened = rustix::fs::openat(at, name, how.flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, how.mode);
         match opened {
-            // With DIRECTORY the kernel calls a link no directory.
+            // With DIRECTORY, the kernel reports a link as `ENOTDIR`.
             Err(Errno::NOTDIR) if is_link(at, name)? => Err(Errno::LOOP),
             opened => opened,
         }
     }
 
-    /// Opens by `openat2`; none where that call is missing.
+    /// Opens a path with `openat2`. Returns `None` if the call is not supported.
     fn in_one_step(&self, at: BorrowedFd<'_>, path: &Path, how: How) -> Option<Result<OwnedFd, Errno>> {
         if !self.openat2.load(Ordering::Relaxed) {
             return None;

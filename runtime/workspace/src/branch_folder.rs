@@ -1,6 +1,6 @@
-//! The folder of a branch: a whole copy of the workspace it began with, put in place when it is complete.
+//! The folder of a branch: a full copy of the initial workspace of the branch, renamed to its final name when it is complete.
 //!
-//! A file system that can share blocks shares them. A copy that was cut short never has the folder's name.
+//! The copy shares blocks if the file system can. An interrupted copy never has the final name.
 
 use crate::stage::{Copy, StageError};
 use crate::tree;
@@ -8,15 +8,15 @@ use glovebox_record::scope::Scope;
 use std::io;
 use std::path::Path;
 
-/// Copies everything of `workspace` to the new folder `beside`.
+/// Copies the whole `workspace` to the new folder `beside`.
 ///
 /// # Errors
-/// [`StageError`] when `beside` exists already or the system refuses.
+/// [`StageError`] if `beside` exists or the system refuses.
 pub fn copy(workspace: &Path, beside: &Path) -> Result<(), StageError> {
     Copy::create(workspace, beside, &Scope::everything()).map(drop)
 }
 
-/// Gives a complete copy its name. If another thread was faster, its copy is the same and stays.
+/// Renames a complete copy to its final name. If another thread was faster, its copy is equal and is kept.
 ///
 /// # Errors
 /// The system's error.

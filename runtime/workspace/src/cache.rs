@@ -1,10 +1,10 @@
 //! Build caches: folders of the workspace and of toolchains that are kept from one stage of a run to the next, and never
 //! committed.
 //!
-//! They lie in the run's folder, in sets: one for builders, one for verifiers, and one for each stage with restricted reads. A
-//! verifier sees hold-outs, so files that it compiles from them must not reach a builder. Stages of one set share caches and can corrupt them
-//! for each other, so a set in which builders' code ran is marked. The content is untrusted: this module measures and removes it, and
-//! never reads it.
+//! Caches are stored in the run's folder, in sets: one for builders, one for checkers, one for verifiers, and one for
+//! each stage with restricted reads. A verifier sees hold-outs, so files that it compiles from them must not reach a
+//! builder. Stages of one set share caches and can corrupt them for each other, so a set in which code of builders ran
+//! is marked. The content is untrusted: this module measures and removes it, and never reads it.
 
 use crate::stage::{ViewOverrides, WorkspaceView};
 use crate::tree::{self, Owner, Tree, WalkEntry, WalkError};
@@ -18,32 +18,32 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Most bytes that all caches of one domain may hold after a stage. If they hold more, all are dropped.
+/// Maximum size in bytes of all caches of one set after a stage. If they are larger, all are removed.
 pub const BYTES_MAX: u64 = 4 << 30;
 
-/// Bytes of an entry at least: an inode and a name.
+/// Number of bytes that every entry counts at least, for an inode and a name.
 const ENTRY_BYTES: u64 = 1024;
-/// The folder of the caches in a run's folder.
+/// Name of the caches' folder in a run's folder.
 pub const FOLDER: &str = "cache";
 const LOCK: &str = "lock";
-/// Ending of the mark of a set in which code of builders ran.
+/// File name extension of the mark of a set in which code of builders ran.
 const MARK: &str = "builders";
-/// Ending of the mark of a set that an attempt uses.
+/// File name extension of the mark of a set that a running attempt uses.
 const UNSETTLED: &str = "unsettled";
 
-/// Role of the stages that use the caches. A domain never sees the caches of the other one.
+/// Role of the stages that use a set of caches. A domain never sees the caches of another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Domain {
     /// Stages that may not see hold-outs.
     Builder,
-    /// Stages that may.
+    /// Stages that may see hold-outs.
     Verifier,
-    /// Stages that judge the work of builders, and may not.
+    /// Stages that judge the work of builders and may not see hold-outs.
     Checker,
 }
 
 impl Domain {
-    /// Returns the name of its folder.
+    /// Returns the name of the domain's folder.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Builder => "builder",
@@ -58,32 +58,32 @@ impl Domain {
 pub struct CacheSet(String);
 
 impl From<Domain> for CacheSet {
-    /// The set of all stages of a domain.
+    /// Returns the set that all stages of a domain share.
     fn from(domain: Domain) -> Self {
         Self(domain.as_str().to_owned())
     }
 }
 
 impl CacheSet {
-    /// The set of one node alone.
+    /// Returns the set of a single node.
     pub fn for_node(domain: Domain, node: &NodeId) -> Self {
         Self(format!("{}-{}", domain.as_str(), &blake3::hash(node.as_str().as_bytes()).to_hex()[..16]))
     }
 
-    /// Returns the name of its folder.
+    /// Returns the name of the set's folder.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// True when code of builders can have run in a stage that used the set.
+    /// Returns true if code of builders may have run in a stage that used the set.
     pub fn is_marked(&self, run: &Path) -> bool {
         self.mark_file(run).exists()
     }
 
-    /// Notes that code of builders can run in a stage that uses the set. To be called before that stage begins.
+    /// Marks the set because code of builders may run in a stage that uses it. Must be called before that stage starts.
     ///
     /// # Errors
-    /// [`CacheError::Io`] when the system refuses.
+    /// [`CacheError::Io`] if the system refuses.
     pub fn mark(&self, run: &Path) -> Result<(), CacheError> {
         let file = self.mark_file(run);
         let all = run.join(FOLDER);
@@ -91,11 +91,11 @@ impl CacheSet {
         fs::write(&file, []).map_err(failed("write", &file))
     }
 
-    /// Begins an attempt that uses the set. What an attempt left that did not end by itself is removed first: it may be half of something,
-    /// and nothing else of that attempt stays. A set is used by one attempt at a time.
+    /// Starts an attempt that uses the set. If the previous attempt did not end normally, the caches are removed first,
+    /// because they may contain incomplete files. Only one attempt at a time may use a set.
     ///
     /// # Errors
-    /// [`CacheError::Io`] when the system refuses.
+    /// [`CacheError::Io`] if the system refuses.
     pub fn begin(&self, run: &Path) -> Result<(), CacheError> {
         let file = self.unsettled_file(run);
         if file.exists() {
@@ -107,10 +107,10 @@ impl CacheSet {
         fs::write(&file, []).map_err(failed("write", &file))
     }
 
-    /// Ends an attempt in which no command was killed: the next stage gets the caches.
+    /// Ends an attempt in which no command was killed. The next stage gets the caches.
     ///
     /// # Errors
-    /// [`CacheError::Io`] when the system refuses.
+    /// [`CacheError::Io`] if the system refuses.
     pub fn settle(&self, run: &Path) -> Result<(), CacheError> {
         let file = self.unsettled_file(run);
         fs::remove_file(&file).map_err(failed("remove", &file))
@@ -136,34 +136,34 @@ pub enum CacheError {
     Io {
         /// The failed action.
         act: &'static str,
-        /// On what.
+        /// Path on which it failed.
         path: String,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// The caches of one stage. They cannot be removed while this value exists.
+/// The caches of one stage. No other stage can remove them while this value exists.
 #[derive(Debug)]
 pub struct Caches {
     domain: PathBuf,
     held: File,
     folders: Vec<(ScopePath, PathBuf)>,
-    /// Folders of toolchains: the path below HOME, and where it is kept.
+    /// Folders of toolchains: the path below HOME, and the folder of the cache.
     tools: Vec<(PathBuf, PathBuf)>,
 }
 
-/// Size of a domain's caches after a stage.
+/// Size of a set's caches after a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheUsage {
-    /// Bytes on disk; a lower bound where they were dropped.
+    /// Size on disk in bytes; a lower bound if the caches were removed.
     pub bytes: u64,
-    /// True when they were over the bound, or could not be measured, and are gone.
+    /// True if the caches were removed because they exceeded the limit or could not be measured.
     pub dropped: bool,
 }
 
 impl Caches {
-    /// Makes or finds the folders of these entries. An entry within another's folder is part of that one.
+    /// Opens or creates the cache folders of these entries. An entry inside the folder of another entry is part of that one.
     ///
     /// # Errors
     /// [`CacheError::Entry`] for the whole workspace and for an entry without a final `/`.
@@ -171,11 +171,11 @@ impl Caches {
         Self::in_folder(run.join(FOLDER).join(set.as_str()), entries)
     }
 
-    /// A set for one stage alone, in the new folder `at`. It begins with a copy of the folder `base`, if that exists. No other stage sees
-    /// its changes.
+    /// Creates a set for a single stage in the new folder `at`, with a copy of the folder `base` if that exists. No
+    /// other stage sees changes to it.
     ///
     /// # Errors
-    /// As [`Caches::open`]; [`CacheError::Io`] also when `base` cannot be copied.
+    /// As [`Caches::open`]. Also [`CacheError::Io`] if `base` cannot be copied.
     pub fn private(at: &Path, base: Option<&Path>, entries: &[Entry]) -> Result<Self, CacheError> {
         if let Some(base) = base.filter(|base| base.is_dir()) {
             let copied = WorkspaceView::copy(base, at, &Scope::everything(), &ViewOverrides::default());
@@ -202,10 +202,10 @@ impl Caches {
         Ok(Self { domain, held, folders, tools: Vec::new() })
     }
 
-    /// Adds folders of toolchains, each by its path below the HOME of commands.
+    /// Adds cache folders of toolchains, each given as its path below the HOME of commands.
     ///
     /// # Errors
-    /// [`CacheError::Io`] when the system refuses.
+    /// [`CacheError::Io`] if the system refuses.
     pub fn with_tools(mut self, below_home: &[PathBuf]) -> Result<Self, CacheError> {
         for path in below_home {
             let name = blake3::hash(&[b"tools:", path.as_os_str().as_encoded_bytes()].concat());
@@ -217,11 +217,11 @@ impl Caches {
         Ok(self)
     }
 
-    /// Returns the mounts of the toolchains' folders for a sandbox of this tier. Without a private root, paths inside and outside are equal, so
-    /// only the first folder, which variables name, is available.
+    /// Returns the mounts of the toolchains' folders for a sandbox of this tier. Without a private root, paths inside
+    /// and outside are equal, so only the first folder is available, through environment variables.
     ///
     /// # Errors
-    /// [`CacheError::Io`] when a path is not UTF-8.
+    /// [`CacheError::Io`] if a path is not UTF-8.
     pub fn tool_binds(&self, tier: Tier) -> Result<Vec<Bind>, CacheError> {
         let bind = |(below_home, folder): &(PathBuf, PathBuf)| {
             let folder = utf8(folder.to_owned())?;
@@ -232,7 +232,7 @@ impl Caches {
         self.tools.iter().take(had).map(bind).collect()
     }
 
-    /// True when they hold anything outside of toolchains' folders at or below `but`.
+    /// Returns true if any cache has content. Folders of toolchains at or below `but` are ignored.
     pub fn hold_anything(&self, but: Option<&Path>) -> bool {
         let counts = |below_home: &Path| but.is_none_or(|but| !below_home.starts_with(but));
         let of_tools = self.tools.iter().filter(|(below_home, _)| counts(below_home)).map(|(_, folder)| folder);
@@ -247,7 +247,7 @@ impl Caches {
     /// Returns the mounts for a jail whose workspace is at `inside`.
     ///
     /// # Errors
-    /// [`CacheError::Io`] when a path is not UTF-8.
+    /// [`CacheError::Io`] if a path is not UTF-8.
     pub fn binds(&self, inside: &Path) -> Result<Vec<Bind>, CacheError> {
         let bind = |(path, folder): &(ScopePath, PathBuf)| {
             let at = inside.join(path.as_str());
@@ -256,11 +256,11 @@ impl Caches {
         self.folders.iter().map(bind).collect()
     }
 
-    /// Measures the domain's caches after the stage's jail has ended, and removes all of them if they exceed `bytes_max`. If another stage uses
-    /// them, the end of that stage decides.
+    /// Measures the set's caches after the stage's jail has ended, and removes all of them if they exceed `bytes_max`.
+    /// If another stage uses them, they are kept, and the limit is enforced at the end of that stage.
     ///
     /// # Errors
-    /// [`CacheError::Io`] when the caches cannot be removed.
+    /// [`CacheError::Io`] if the caches cannot be removed.
     pub fn enforce_limit(self, bytes_max: u64) -> Result<CacheUsage, CacheError> {
         let measured = measure(&self.domain, bytes_max);
         let bytes = measured.unwrap_or(bytes_max);
@@ -278,11 +278,11 @@ impl Caches {
     }
 }
 
-/// Moves the private caches of a stage that has ended from `from` to `to`, unless they hold more than `bytes_max`. Nothing happens where
-/// there are none.
+/// Moves the private caches of a finished stage from `from` to `to`, unless they exceed `bytes_max`. Does nothing if
+/// `from` does not exist.
 ///
 /// # Errors
-/// [`CacheError::Io`] when the system refuses.
+/// [`CacheError::Io`] if the system refuses.
 pub fn keep(from: &Path, to: &Path, bytes_max: u64) -> Result<(), CacheError> {
     if !from.is_dir() || measure(from, bytes_max).is_none_or(|bytes| bytes > bytes_max) {
         return Ok(());
@@ -292,7 +292,7 @@ pub fn keep(from: &Path, to: &Path, bytes_max: u64) -> Result<(), CacheError> {
     fs::rename(from, to).map_err(failed("move", to))
 }
 
-/// Takes the shared lock of a domain. Waits while another stage drops the caches.
+/// Takes the shared lock of a set. Waits while another stage removes the caches.
 fn lock_file(domain: &Path) -> Result<File, CacheError> {
     let path = domain.join(LOCK);
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
@@ -301,12 +301,12 @@ fn lock_file(domain: &Path) -> Result<File, CacheError> {
     Ok(file)
 }
 
-/// The name of an entry's folder. It depends on the path only.
+/// Returns the folder name of an entry. It depends only on the path.
 fn folder_name(entry: &Entry) -> String {
     blake3::hash(entry.path().as_str().as_bytes()).to_hex()[..16].to_owned()
 }
 
-/// Makes a folder, or takes back the permissions a command gave it.
+/// Creates a private folder, or resets its permissions, which a command may have changed.
 fn make_private(folder: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -316,12 +316,12 @@ fn make_private(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// True when something is in a folder, or when that cannot be seen.
+/// Returns true if a folder has an entry or cannot be read.
 pub fn holds_anything(folder: &Path) -> bool {
     fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_some())
 }
 
-/// The bytes below a folder, counted until they are over the bound; none when they cannot be counted.
+/// Returns the size of a folder in bytes; counting stops above `bytes_max`. Returns `None` if the folder cannot be read.
 pub(crate) fn measure(folder: &Path, bytes_max: u64) -> Option<u64> {
     let mut tree = Tree::open(folder).ok()?;
     tree.owner = Owner::Us;

@@ -1,4 +1,4 @@
-//! The path of a file without links, by one look-up instead of one for each name in it.
+//! The canonical path of a file, by one lookup instead of one for each name in the path.
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::io;
@@ -6,16 +6,16 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Suffix that the kernel adds to the path of a removed file.
+/// Suffix that the kernel appends to the path of a removed file.
 const REMOVED: &[u8] = b" (deleted)";
 
-/// Returns the absolute path of a file that exists, without links, as [`Path::canonicalize`] does.
+/// Returns the absolute path of an existing file, without links, as [`Path::canonicalize`] does.
 pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     let held = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     let named = std::fs::read_link(format!("/proc/self/fd/{}", held.as_raw_fd()));
     match named {
         Ok(named) if named.is_absolute() && !named.as_os_str().as_bytes().ends_with(REMOVED) => Ok(named),
-        // Without `/proc`, or with a name like that.
+        // The file has such a name, or `/proc` is not mounted.
         _ => path.canonicalize(),
     }
 }

@@ -1,6 +1,6 @@
-//! The changes of a stage and the verdict about each: allowed or not.
+//! The changes of a stage and the verdict on each one: allowed or not.
 //!
-//! These are types only: [`crate::stage`] finds the changes and decides about them.
+//! This module only has types: [`crate::stage`] finds the changes and decides about them.
 
 use glovebox_record::Limits;
 use serde::Serialize;
@@ -8,20 +8,20 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
-/// Limits on a stage's changes; reaching one fails the stage. The limits on the shape of a tree are fixed.
+/// Limits on a stage's changes. A stage that exceeds one fails. The limits on depth and name length are fixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChangeLimits {
-    /// The limits of the stage. `write_bytes` counts changed files by length, `write_entries` changed entries, `ignored_entries`
-    /// those that git ignores.
+    /// The limits of the stage. `write_bytes` limits the total length of changed files, `write_entries` the number of
+    /// changed entries, and `ignored_entries` the number of changed entries that git ignores.
     pub stage: Limits,
-    /// Levels of directories.
+    /// Maximum depth of directories.
     pub depth: u32,
-    /// Bytes in one name.
+    /// Maximum length of a name in bytes.
     pub name_bytes: u32,
 }
 
 impl ChangeLimits {
-    /// Returns the caps of a stage.
+    /// Returns the limits of a stage.
     pub fn new(stage: Limits) -> Self {
         Self { stage, ..Self::default() }
     }
@@ -37,25 +37,25 @@ impl Default for ChangeLimits {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
 pub enum Op {
-    /// A regular file is new, has other content or another executable bit.
+    /// A regular file was created, or its content or executable bit was changed.
     Write {
         /// Length in bytes.
         bytes: u64,
-        /// True when the owner may execute it.
+        /// True if the owner may execute it.
         executable: bool,
     },
-    /// A file or link is gone.
+    /// A file or link was removed.
     Delete,
-    /// A directory is new.
+    /// A directory was created.
     MakeDir,
-    /// A directory is gone.
+    /// A directory was removed.
     RemoveDir,
-    /// A symbolic link is new or points elsewhere.
+    /// A symbolic link was created, or its target was changed.
     Link {
-        /// Its target, unprintable characters escaped.
+        /// The target of the link, with unprintable characters escaped.
         target: String,
     },
-    /// Something that is never committed: `fifo`, `socket`, `block device`, `character device`.
+    /// A special file was created: `fifo`, `socket`, `block device` or `character device`. It is never committed.
     Special {
         /// The kind of the special file.
         kind: &'static str,
@@ -80,53 +80,53 @@ impl Op {
     }
 }
 
-/// Decides if a change may be committed.
+/// The decision whether a change may be committed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "verdict", content = "reason", rename_all = "lowercase")]
 pub enum Verdict {
-    /// Inside the write scope.
+    /// The path is in the write scope, and nothing else forbids the change.
     Allowed,
-    /// Not to be committed, and why, naming the grant where one would help.
+    /// The change may not be committed. The text is the reason, with the grant that would allow it if there is one.
     Disallowed(String),
 }
 
-/// One change a stage left.
+/// One change that a stage made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FoundChange {
-    /// Path relative to the workspace, unprintable characters escaped.
+    /// Path relative to the workspace, with unprintable characters escaped.
     pub path: String,
     /// The change.
     #[serde(flatten)]
     pub op: Op,
-    /// The decision.
+    /// The verdict.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// True when nothing but the write scope forbids it.
+    /// True if only the write scope forbids the change.
     #[serde(skip)]
     pub is_only_out_of_scope: bool,
-    /// The path as the system has it.
+    /// The path as bytes of the file system.
     #[serde(skip)]
     pub(crate) raw: PathBuf,
 }
 
 impl FoundChange {
-    /// True when it may be committed.
+    /// Returns true if the change may be committed.
     pub fn is_allowed(&self) -> bool {
         self.verdict == Verdict::Allowed
     }
 
-    /// Refuses it for good: no wider write scope would help.
+    /// Refuses the change permanently: no wider write scope would allow it.
     pub(crate) fn refuse(&mut self, reason: String) {
         self.verdict = Verdict::Disallowed(reason);
         self.is_only_out_of_scope = false;
     }
 
-    /// True for a regular file without the right to be executed that a wider write scope alone would commit.
+    /// Returns true for a regular file that is not executable and that a wider write scope would allow.
     pub fn is_grantable(&self) -> bool {
         self.is_only_out_of_scope && matches!(self.op, Op::Write { executable: false, .. })
     }
 
-    /// The same change as one that may be committed; none if more than the write scope forbids it.
+    /// Returns the change as an allowed one, or `None` if it is not grantable.
     pub fn granted(&self) -> Option<Self> {
         self.is_grantable().then(|| Self { verdict: Verdict::Allowed, ..self.clone() })
     }
@@ -134,9 +134,9 @@ impl FoundChange {
 
 /// Reads the content of changed files, without following links and without blocking.
 pub trait ChangedFiles {
-    /// Opens the regular file a change found there.
+    /// Opens the regular file of a change.
     ///
     /// # Errors
-    /// The system's error, also if the path is no longer a regular file.
+    /// The system's error, including the case that the path is no longer a regular file.
     fn open(&self, change: &FoundChange) -> io::Result<File>;
 }

@@ -1,7 +1,7 @@
 //! Stores the changes of a stage, and applies stored changes to a workspace.
 //!
-//! The journal lists each change as a [`FileChange`]. The bytes are in a blob store, which this module reaches only through closures.
-//! Applying is idempotent and never follows a link out of the workspace.
+//! The journal lists each change as a [`FileChange`]. The bytes are in a blob store, which this module reaches only
+//! through closures. Applying changes is idempotent and never follows a link out of the workspace.
 
 use crate::change::{ChangedFiles, FoundChange, Op};
 use crate::link;
@@ -39,7 +39,7 @@ pub enum CommitError {
         /// The file.
         path: String,
     },
-    /// A blob's content does not match its digest.
+    /// The content of a blob does not match its digest.
     #[error("the stored content of `{path}` has digest {found}, expected {expected}")]
     Corrupt {
         /// The file.
@@ -49,7 +49,7 @@ pub enum CommitError {
         /// Digest of the bytes.
         found: Digest,
     },
-    /// A path exists and is not part of the changes.
+    /// A path exists that is not part of the changes.
     #[error("`{path}` exists and is not part of the changes; it was not changed")]
     InTheWay {
         /// The path.
@@ -58,9 +58,9 @@ pub enum CommitError {
     /// The operating system refused.
     #[error("could not commit `{path}`: {source}")]
     Io {
-        /// Path at which it happened.
+        /// Path on which it failed.
         path: String,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -71,11 +71,11 @@ impl CommitError {
     }
 }
 
-/// Passes the content of every allowed change to `keep`, which returns the digest. Returns the changes in an order in which they
-/// can be applied, without disallowed ones.
+/// Passes the content of every allowed change to `keep`, which returns the digest. Returns the allowed changes in an
+/// order in which they can be applied.
 ///
 /// # Errors
-/// [`CommitError::Unstable`] if a file changed after its verdict, so that every listed change has a verdict.
+/// [`CommitError::Unstable`] if the length of a file changed after the verdict, because the new content has no verdict.
 pub fn store(
     found: &[FoundChange],
     view: &dyn ChangedFiles,
@@ -116,7 +116,7 @@ fn store_file(
     if file.limit() == 1 { Ok(digest) } else { Err(CommitError::Unstable { path: change.path.clone() }) }
 }
 
-/// Removals from the leaves up, then directories from the root down, then files and links.
+/// Sorts changes: first removals from the leaves up, then directories from the root down, then files and links.
 fn sort(changes: &mut [FileChange]) {
     changes.sort_by(|a, b| {
         let rank = |change: &FileChange| match change.op {
@@ -129,7 +129,7 @@ fn sort(changes: &mut [FileChange]) {
     });
 }
 
-/// Returns the final state of every path a list of changes touches, in an order in which it can be applied.
+/// Returns the final state of every path that a list of changes touches, in an order in which the changes can be applied.
 pub fn fold<'a>(changes: impl IntoIterator<Item = &'a FileChange>) -> Vec<FileChange> {
     let last: BTreeMap<&str, &FileChange> = changes.into_iter().map(|change| (change.path.as_str(), change)).collect();
     let mut folded: Vec<FileChange> = last.into_values().cloned().collect();
@@ -139,8 +139,9 @@ pub fn fold<'a>(changes: impl IntoIterator<Item = &'a FileChange>) -> Vec<FileCh
 
 /// Applies changes to the workspace: those of one stage, or those of all stages of a run in order.
 ///
-/// Idempotent: the result is the same for a tree with these changes, for a half-made tree, and for the tree of a later stage if
-/// the later changes follow. Conflicting files are replaced. Nothing outside the workspace is ever changed.
+/// Idempotent: the result is the same if some or all of the changes were already applied. It is also the same if
+/// changes of a later stage were applied, if those follow. Conflicting files are replaced. Nothing outside the
+/// workspace is ever changed.
 pub fn apply<'a, R: Read>(
     workspace: &Path,
     changes: impl IntoIterator<Item = &'a FileChange>,
@@ -150,17 +151,18 @@ pub fn apply<'a, R: Read>(
     ChangeWriter { tree: &tree, obstacle: Obstacle::Replace, open_blob }.all(&fold(changes))
 }
 
-/// Treatment of a path where a change needs another kind of file.
+/// Handling of a path at which a change needs another kind of file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Obstacle {
-    /// It goes: the tree is a projection of the changes. What lies in a directory that goes was made by later changes and
-    /// comes back with them; content no stage could see is safe, since such a directory is never allowed to be replaced.
+    /// The obstacle is removed, because the tree is a projection of the changes. Files in a removed directory were
+    /// created by later changes and are created again with them. Files that no stage can see are safe, because a change
+    /// that replaces their directory is never allowed.
     Replace,
-    /// It stays and nothing is done: the tree is the user's.
+    /// The obstacle stays and the change is refused, because the tree is the user's project.
     Refuse,
 }
 
-/// Changes being made below one folder.
+/// Applies changes below one folder.
 pub(crate) struct ChangeWriter<'a, R> {
     pub(crate) tree: &'a Tree,
     pub(crate) obstacle: Obstacle,
@@ -168,7 +170,7 @@ pub(crate) struct ChangeWriter<'a, R> {
 }
 
 impl<R: Read> ChangeWriter<'_, R> {
-    /// Makes all changes in the order given.
+    /// Applies all changes in the given order.
     pub(crate) fn all(&self, changes: &[FileChange]) -> Result<(), CommitError> {
         changes.iter().try_for_each(|change| self.one(change))
     }
@@ -206,7 +208,7 @@ impl<R: Read> ChangeWriter<'_, R> {
         }
     }
 
-    /// Creates the directory; the change replaces a file at this path.
+    /// Creates a directory. A file at this path is replaced.
     fn mkdir(&self, path: &ScopePath) -> Result<(), CommitError> {
         let stat = self.tree.stat(Path::new(path.as_str())).map_err(|source| CommitError::io(path.as_str(), source));
         if stat.is_ok_and(|stat| stat.is_some_and(|stat| kind(&stat) != FileType::Directory)) {
@@ -245,7 +247,7 @@ impl<R: Read> ChangeWriter<'_, R> {
         self.put(path, &parent, &part, OsStr::new(path.name().unwrap_or_default()))
     }
 
-    /// Renames the finished part to its name; a directory that stands there has to go first.
+    /// Renames a complete temporary file to its final name. A directory at that name is removed first.
     fn put(&self, path: &ScopePath, parent: &OwnedFd, part: &OsStr, name: &OsStr) -> Result<(), CommitError> {
         let failed = |source: io::Error| CommitError::io(path.as_str(), source);
         let rename = || rustix::fs::renameat(parent, part, parent, name);
@@ -262,7 +264,7 @@ impl<R: Read> ChangeWriter<'_, R> {
         rename().map_err(|error| failed(error.into()))
     }
 
-    /// Opens the directory at `path`, and creates missing ones. No link is ever followed.
+    /// Opens the directory at `path` and creates missing directories. Links are never followed.
     fn directory(&self, path: &ScopePath) -> Result<OwnedFd, CommitError> {
         if let Ok(directory) = self.tree.directory(Path::new(path.as_str())) {
             return Ok(directory);
@@ -304,12 +306,13 @@ fn unlink_if_there(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     }
 }
 
-/// Names the unfinished file of a path. Always the same, so that what an interruption left is replaced by the next try.
+/// Returns the name of the temporary file for a path. It is always the same, so that the next attempt replaces the file
+/// of an interrupted one.
 fn part_name(path: &ScopePath) -> OsString {
     format!("{PART_PREFIX}{}", &blake3::hash(path.as_str().as_bytes()).to_hex()[..16]).into()
 }
 
-/// True when the file is there with this very content; keeps its times for build tools.
+/// Returns true if the file already has this content. It is then not written, so that its times do not change for build tools.
 fn is_already(parent: &OwnedFd, name: &OsStr, change: &FileChange) -> io::Result<bool> {
     let Some(stat) = tree::stat_at(parent, name)? else { return Ok(false) };
     if kind(&stat) != FileType::RegularFile
@@ -322,7 +325,7 @@ fn is_already(parent: &OwnedFd, name: &OsStr, change: &FileChange) -> io::Result
     Ok(change.digest == Some(digest_of(tree::open_regular(parent, name, Owner::Somebody)?)?))
 }
 
-/// Returns the digest of everything a file holds.
+/// Returns the digest of a file's content.
 pub fn digest_of(file: File) -> io::Result<Digest> {
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(file)?;

@@ -1,7 +1,8 @@
-//! Installed dependencies of the project in the sandbox of an attempt: mounted read-only at their paths, and never copied.
+//! Installed dependencies of the project in the sandbox of an attempt. They are mounted read-only at their paths and never copied.
 //!
-//! A folder of the workspace itself is not replaced. Caches that tools keep inside a dependency are hidden, because they could contain parts
-//! of a hold-out. They can be written, and end with the attempt. Only a tier with a private root can mount.
+//! A folder that exists in the workspace is not replaced. Caches that tools keep inside a dependency are hidden,
+//! because they could contain parts of a hold-out. In their place, the attempt gets empty writable folders, which are
+//! removed with the attempt. Only a tier with a private root can mount.
 
 use glovebox_jail_helper::policy::Bind;
 use glovebox_record::path::ScopePath;
@@ -12,9 +13,10 @@ use std::path::{Path, PathBuf};
 
 /// Folders in a dependency that tools write: caches of bundlers and test runners.
 const WRITTEN: [&str; 5] = [".cache", ".vite", ".vite-temp", ".vitest", ".tmp"];
-/// The same in a virtual environment: what `tox` and `nox` write in theirs. Elsewhere these are names of packages.
+/// As [`WRITTEN`], but only in a Python virtual environment, where `tox` and `nox` write them. In other dependencies
+/// these can be names of packages.
 const WRITTEN_BY_TESTS: [&str; 2] = ["log", "tmp"];
-/// Folder of the files written there, in the attempt's folder.
+/// Name of the folder, in the attempt's folder, that takes the writes.
 const WRITTEN_DIR: &str = "dependencies";
 
 /// The folders of one attempt.
@@ -28,20 +30,21 @@ pub struct Places<'p> {
     pub attempt: &'p Path,
 }
 
-/// Dependencies that an attempt sees. The default: none.
+/// The dependencies that an attempt sees. The default is none.
 #[derive(Debug, Default)]
 pub struct Dependencies<'d> {
-    /// Each with the folder of the user's project.
+    /// Path of each dependency, with the folder in the user's project.
     shown: Vec<(&'d ScopePath, PathBuf)>,
-    /// Folders in them that can be written, each with what takes the writes.
+    /// Writable folders in the dependencies, each with the folder that takes the writes.
     written: Vec<(ScopePath, PathBuf)>,
 }
 
 impl<'d> Dependencies<'d> {
-    /// Finds those of `folders` that the commands of an attempt with this scope see. Denied: a folder with something hidden in it.
+    /// Selects those of `folders` that the commands of an attempt with this scope may see. A folder that contains a
+    /// hidden path is not included.
     ///
     /// # Errors
-    /// The system's error, when the folder for writes cannot be made.
+    /// The system's error if the folder for writes cannot be created.
     pub fn for_scope(folders: &'d [Entry], scope: &Scope, places: Places<'_>) -> io::Result<Self> {
         let mut found = Self::default();
         let is_folder = |at: &Path| fs::symlink_metadata(at).is_ok_and(|found| found.is_dir());
@@ -64,12 +67,12 @@ impl<'d> Dependencies<'d> {
         Ok(found)
     }
 
-    /// The paths at which they are mounted, for [`crate::stage::ViewOverrides`].
+    /// Returns the paths at which the dependencies are mounted, for [`crate::stage::ViewOverrides`].
     pub fn mount_points(&self) -> impl Iterator<Item = ScopePath> {
         self.shown.iter().map(|(path, _)| (*path).clone())
     }
 
-    /// The mounts of a jail whose workspace is at `inside`, outer ones first.
+    /// Returns the mounts for a jail whose workspace is at `inside`, outer ones first.
     pub fn binds(&self, inside: &Path) -> Vec<Bind> {
         let bind = |path: &ScopePath, source: &Path, writable| Bind {
             writable,
@@ -79,7 +82,7 @@ impl<'d> Dependencies<'d> {
         shown.chain(self.written.iter().map(|(path, source)| bind(path, source, true))).collect()
     }
 
-    /// True if a folder is one of them.
+    /// Returns true if a folder is one of the dependencies.
     pub fn has(&self, folder: &Entry) -> bool {
         self.shown.iter().any(|(path, _)| *path == folder.path())
     }

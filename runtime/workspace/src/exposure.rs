@@ -1,27 +1,27 @@
-//! Files that others can change: through another name, or as another user.
+//! Counts files that can be changed from outside: through another hard link, or by another user.
 //!
-//! Such a file can still be correct, so this is for a note and not for a verdict. A run hard-links files of its record to each
-//! other; these names are known.
+//! Such a file can still be correct, so the counts are used for a note and not for a verdict. A run hard-links files of
+//! its record to each other; these links are not counted.
 
 use rustix::fs::{FileType, Stat};
 use std::collections::BTreeMap;
 
-/// The number of files that others can change.
+/// Counts of the files that can be changed from outside.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exposure {
-    /// Files that every user may write.
+    /// Number of files that every user may write.
     pub writable: usize,
-    /// Files with several names: how many, and how many were found here.
+    /// Files with several hard links, by device and inode: the number of links, and the number of links that were found.
     names: BTreeMap<(u64, u64), (u64, u64)>,
 }
 
 impl Exposure {
-    /// Files with a hard link that was not found here.
+    /// Returns the number of files with a hard link that was not found.
     pub fn linked(&self) -> usize {
         self.names.values().filter(|(all, found)| all > found).count()
     }
 
-    /// Counts a file.
+    /// Adds a file to the counts.
     pub(crate) fn add(&mut self, stat: &Stat) {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return;

@@ -1,18 +1,20 @@
 //! Makes folders durable before a record that names them.
 //!
-//! A new copy may exist in memory only, and a power failure would lose it. This module knows files and folders, not their purpose.
+//! A new copy may still be in memory only, and a power failure would lose it. This module does not know the purpose of
+//! the files and folders.
 
 use crate::regular_file;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Entries that are flushed one by one; a tree with more is flushed with its whole file system.
+/// Maximum number of entries that are flushed one by one. If there are more, the whole file system is flushed.
 const FLUSHED_ONE_BY_ONE_MAX: usize = 256;
 
-/// Makes new folders and everything below them durable: files first, then the folders that name them. A missing folder is not an error.
+/// Makes new folders and everything below them durable: files first, then the folders that contain them. A missing
+/// folder is not an error.
 ///
 /// # Errors
-/// The system's error; what was flushed by then is durable.
+/// The system's error. Entries that were flushed before it are durable.
 pub fn flush_all(folders: &[&Path]) -> io::Result<()> {
     let mut below = Vec::new();
     for folder in folders.iter().filter(|folder| folder.exists()) {
@@ -23,7 +25,7 @@ pub fn flush_all(folders: &[&Path]) -> io::Result<()> {
     below.iter().try_for_each(|path| regular_file::open_unlinked(path)?.sync_all())
 }
 
-/// Lists the entries below a folder that must be flushed, a folder after its content. False if there are too many.
+/// Lists the entries below a folder that must be flushed, each folder after its content. Returns false if there are too many.
 fn list(folder: &Path, below: &mut Vec<PathBuf>) -> io::Result<bool> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;

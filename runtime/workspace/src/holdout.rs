@@ -1,10 +1,11 @@
-//! Sealed hold-outs: the run's own copy of the scenario folders, and a salted commitment (one root) to all files.
-//! The root reveals nothing about the files without the salt in `seal.json`. Lengths and counts are 8 bytes, little-endian.
-//! A leaf is BLAKE3, keyed by `derive_key("glovebox hold-out leaf v1", salt)`, of mode byte (1 if executable), length and bytes
-//! of the path, length of the content, and its 32 bytes of BLAKE3. The root is BLAKE3, keyed by
-//! `derive_key("glovebox hold-out root v1", salt)`, of the count of folders, each with length and bytes, the count of leaves,
-//! and the leaves by path. Empty directories are copied, but the commitment does not cover them.
-//! This module does not know who may see a hold-out.
+//! Sealed hold-outs: the run's copy of the scenario folders, and a salted commitment (one root hash) to all files.
+//!
+//! Without the salt in `seal.json`, the root reveals nothing about the files. Lengths and counts are 8 bytes,
+//! little-endian. A leaf is the BLAKE3 hash, keyed by `derive_key("glovebox hold-out leaf v1", salt)`, of: the mode
+//! byte (1 if executable), the length and bytes of the path, the length of the content, and the 32 bytes of the
+//! content's BLAKE3 hash. The root is the BLAKE3 hash, keyed by `derive_key("glovebox hold-out root v1", salt)`, of:
+//! the count of folders, the length and bytes of each folder, the count of leaves, and the leaves by path. Empty
+//! directories are copied, but the commitment does not cover them. This module does not know who may see a hold-out.
 
 pub mod canary;
 mod gather;
@@ -25,17 +26,17 @@ use std::path::{Path, PathBuf};
 pub const FOLDER_DEFAULT: &str = "scripts/scenarios/";
 /// Version of `seal.json`.
 pub const SEAL_VERSION: u32 = 1;
-/// The opening of the commitment, below the seal's folder.
+/// Name of the file with the opening of the commitment, in the seal's folder.
 const SEAL_FILE: &str = "seal.json";
-/// The sealed copy, below the seal's folder.
+/// Name of the folder with the sealed copy, in the seal's folder.
 const FILES_DIR: &str = "files";
-/// Most bytes of a `seal.json` that are read.
+/// Maximum number of bytes of a `seal.json` that are read.
 const SEAL_BYTES_MAX: u64 = 64 << 20;
-/// Least bytes of a file that counts as a copy: shorter ones are alike by accident.
+/// Minimum size in bytes of a file that counts as a copy of a hold-out. Shorter files can be equal by chance.
 pub const COPY_BYTES_MIN: u64 = 32;
-/// Most files under one seal; limit `holdout_files`.
+/// Maximum number of files under one seal; limit `holdout_files`.
 pub const FILES_MAX: u64 = 20_000;
-/// Most bytes under one seal; limit `holdout_bytes`.
+/// Maximum total size in bytes of the files under one seal; limit `holdout_bytes`.
 pub const BYTES_MAX: u64 = 1 << 30;
 
 /// Why sealing hold-outs or opening a seal failed.
@@ -44,18 +45,18 @@ pub enum SealError {
     /// The text does not name a folder of the project.
     #[error("hold-out folder `{text}`: {problem}")]
     Folder {
-        /// As written.
+        /// The text as written.
         text: String,
         /// The problem.
         problem: ScopePathProblem,
     },
-    /// The folder cannot be sealed: the project itself, its repository, its runs.
+    /// The folder may never be sealed: it is the project itself, the repository, or the folder of the runs.
     #[error("hold-out folder `{0}`: expected a folder below the project, outside of `.git` and `.glovebox`")]
     Never(String),
     /// The folder does not exist.
     #[error("hold-out folder `{0}` does not exist in the project")]
     Missing(String),
-    /// The path is not a real folder, or contains a link.
+    /// The path is not a folder, or a part of it is a link.
     #[error(
         "hold-out folder `{0}` is not a folder or its path contains a link: expected a real folder, because stages can see the target of a link"
     )]
@@ -63,17 +64,17 @@ pub enum SealError {
     /// The file cannot be sealed.
     #[error("hold-out `{path}` is {what}: expected regular files only")]
     Odd {
-        /// Relative to the project, unprintable characters escaped.
+        /// The path relative to the project, with unprintable characters escaped.
         path: String,
         /// The kind of the entry.
         what: &'static str,
     },
-    /// A cap was reached.
+    /// A limit was exceeded.
     #[error("the hold-outs exceed the limit `{limit}` ({max})")]
     Limit {
         /// Name of the limit.
         limit: &'static str,
-        /// Its value.
+        /// Value of the limit.
         max: u64,
     },
     /// This version cannot read `seal.json`.
@@ -82,9 +83,9 @@ pub enum SealError {
     /// The operating system refused.
     #[error("could not read or keep hold-out `{path}`: {source}")]
     Io {
-        /// Path at which it happened.
+        /// Path on which it failed.
         path: String,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -101,13 +102,13 @@ impl From<tree::WalkError> for SealError {
     }
 }
 
-/// One committed file.
+/// A file that the commitment covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Leaf {
-    /// Relative to the project.
+    /// The path relative to the project.
     pub path: String,
-    /// True when the owner may execute it.
+    /// True if the owner may execute the file.
     pub executable: bool,
     /// Length in bytes.
     pub bytes: u64,
@@ -125,7 +126,7 @@ struct Opening {
     leaves: Vec<Leaf>,
 }
 
-/// Hold-outs under seal.
+/// Sealed hold-outs.
 #[derive(Clone)]
 pub struct Seal {
     at: PathBuf,
@@ -133,17 +134,17 @@ pub struct Seal {
 }
 
 impl fmt::Debug for Seal {
-    /// Names no file and no salt: a debug print may end up in a log.
+    /// Prints neither a file name nor the salt, because debug output may be logged.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Seal").field("root", &self.root()).finish_non_exhaustive()
     }
 }
 
-/// Copies `folders` of `project` to the new folder `into` and commits to them. Denied: links and special files anywhere below a
-/// folder, links in the path of a folder, names that cannot be shown. The project is only read.
+/// Copies `folders` of `project` to the new folder `into` and commits to them. Refuses links and special files anywhere
+/// below a folder, links in the path of a folder, and names with deceptive characters. The project is only read.
 ///
 /// # Errors
-/// [`SealError`]. A partial copy stays; a folder without `seal.json` is not a valid seal.
+/// [`SealError`]. A partial copy is not removed; a folder without `seal.json` is not a valid seal.
 pub fn seal(project: &Path, folders: &[Entry], into: &Path) -> Result<Seal, SealError> {
     let source = Tree::open(project).map_err(|source| SealError::io(project, source))?;
     let folders = outermost(folders)?;
@@ -163,10 +164,10 @@ pub fn seal(project: &Path, folders: &[Entry], into: &Path) -> Result<Seal, Seal
 }
 
 impl Seal {
-    /// Opens a seal that [`seal`] made. [`Seal::verify`] compares it with the files.
+    /// Opens a seal that [`seal`] created. It does not check the files; [`Seal::verify`] does.
     ///
     /// # Errors
-    /// [`SealError::Malformed`] for a seal this version cannot read, [`SealError::Io`] when there is none.
+    /// [`SealError::Malformed`] for a seal that this version cannot read, [`SealError::Io`] if there is none.
     pub fn open(at: &Path) -> Result<Self, SealError> {
         let failed = |source| SealError::io(Path::new(SEAL_FILE), source);
         let file = Tree::open(at).and_then(|tree| tree.file(Path::new(SEAL_FILE))).map_err(failed)?;
@@ -184,33 +185,34 @@ impl Seal {
         Ok(Self { at: at.to_owned(), opening })
     }
 
-    /// The commitment.
+    /// Returns the root of the commitment.
     pub fn root(&self) -> Digest {
         root(&self.opening).into()
     }
 
-    /// The sealed folders, each with a final slash, sorted, none below another.
+    /// Returns the sealed folders, sorted, each with a final slash. No folder is below another one.
     pub fn folders(&self) -> &[String] {
         &self.opening.folders
     }
 
-    /// The committed files by path.
+    /// Returns the committed files by path.
     pub fn leaves(&self) -> &[Leaf] {
         &self.opening.leaves
     }
 
-    /// Bytes of all committed files.
+    /// Returns the total size of all committed files in bytes.
     pub fn bytes(&self) -> u64 {
         self.opening.leaves.iter().map(|leaf| leaf.bytes).sum()
     }
 
-    /// The folder under which the sealed copy has the project's paths. To be mounted read-only, never written.
+    /// Returns the folder of the sealed copy, in which the files have the same paths as in the project. It must be
+    /// mounted read-only and never written.
     pub fn files(&self) -> PathBuf {
         self.at.join(FILES_DIR)
     }
 }
 
-/// The folders to seal: the named ones, which must exist, or the default one if it exists.
+/// Returns the folders to seal: the named ones, which must exist, or the default one if it exists.
 ///
 /// # Errors
 /// [`SealError::Missing`] or [`SealError::NotFolder`] for a folder that cannot be sealed.
@@ -221,7 +223,7 @@ pub fn folders(project: &Path, named: Option<&[Entry]>) -> Result<Vec<Entry>, Se
     Ok(named.to_vec())
 }
 
-/// Reads folder texts.
+/// Parses the texts of hold-out folders.
 ///
 /// # Errors
 /// [`SealError::Folder`] if a text is not a path.
@@ -231,7 +233,7 @@ pub fn entries(texts: &[String]) -> Result<Vec<Entry>, SealError> {
     parsed.map_err(|error| SealError::Folder { text: error.text, problem: error.problem })
 }
 
-/// The default folder to seal; none if the project does not have it.
+/// Returns the default folder to seal, or `None` if the project does not have it.
 ///
 /// # Errors
 /// [`SealError::NotFolder`] if it exists and cannot be sealed, for example because it is a link.
@@ -246,7 +248,7 @@ pub fn default_folder(project: &Path) -> Result<Option<Entry>, SealError> {
     Ok(Some(entry))
 }
 
-/// The folders by path, without those below another one.
+/// Returns the folders sorted by path, without those below another one.
 fn outermost(folders: &[Entry]) -> Result<Vec<ScopePath>, SealError> {
     let mut paths: Vec<&ScopePath> = folders.iter().map(Entry::path).collect();
     paths.sort();
@@ -262,7 +264,7 @@ fn outermost(folders: &[Entry]) -> Result<Vec<ScopePath>, SealError> {
     Ok(kept)
 }
 
-/// Checks one name at a time, because kernels differ in their error for a link within a path.
+/// Checks that a path is a folder, one name at a time, because kernels return different errors for a link within a path.
 fn check_folder(source: &Tree, folder: &ScopePath) -> Result<(), SealError> {
     let mut at = PathBuf::new();
     for name in folder.names() {
@@ -291,7 +293,7 @@ fn keep(made: &Tree, opening: &Opening) -> io::Result<()> {
 }
 
 fn root(opening: &Opening) -> blake3::Hash {
-    // `open` accepts only a valid salt; zeroes here only lead to a different root.
+    // `open` accepts only a valid salt. Zeros here would only lead to a different root.
     let salt = blake3::Hash::from_hex(&opening.salt).map_or([0; 32], |salt| *salt.as_bytes());
     let leaf_key = blake3::derive_key("glovebox hold-out leaf v1", &salt);
     let mut hasher = blake3::Hasher::new_keyed(&blake3::derive_key("glovebox hold-out root v1", &salt));

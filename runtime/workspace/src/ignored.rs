@@ -1,8 +1,9 @@
-//! Git's ignore rules of the project, as they were when the run began, and their answer for a path.
+//! Git's ignore rules of the project, as they were when the run began, and a matcher for paths.
 //!
-//! A stage's writes at such a path are scratch: they are never committed, and are no violation. The rules are read once, from the user's
-//! project, so a stage that changes `.gitignore` has no effect here. A file of the run's base is not ignored, regardless of the rules: one
-//! that git tracks, or that `workspace.include` names. This module knows no scopes.
+//! A stage's writes to an ignored path are scratch: they are never committed and are not a violation. The rules are
+//! read once, from the user's project, so a stage that changes `.gitignore` does not change them. A file of the run's
+//! base is never ignored, regardless of the rules. That is a file that git tracks or that `workspace.include` names.
+//! This module does not know scopes.
 
 mod changes;
 mod index;
@@ -21,43 +22,43 @@ pub(crate) use index::tracked;
 pub(crate) use rule_reader::RuleReader;
 pub use rule_reader::RulesTooLong;
 
-/// The rules of one file, as they were.
+/// The rules of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct RuleFile {
-    /// The project's path below the folder of the rule file; empty for a file of the project.
+    /// The project's path below the folder of the rule file; empty if the file is in the project.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     above: String,
-    /// The folder of the project in which the file is; empty for the project itself.
+    /// The folder of the project that contains the file; empty for the project itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     folder: String,
     text: String,
 }
 
-/// The rules of a project, as a run records them.
+/// The rules of a project, as recorded in a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IgnoreRules {
-    /// Weakest first: a later file decides over an earlier one.
+    /// Rule files in order of precedence: a later file overrides an earlier one.
     files: Vec<RuleFile>,
-    /// Files that match, and that the run began with.
+    /// Files of the run's base that match a rule.
     kept: BTreeSet<String>,
 }
 
 impl IgnoreRules {
-    /// True when nothing is ignored.
+    /// Returns true if there are no rules.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// Reads the rules of a project: its `.gitignore` files in these folders and, within a repository, those above it and
-    /// `info/exclude`. Links are not followed. A file that cannot be read, or is not UTF-8, has no rules.
+    /// Reads the rules of a project: the `.gitignore` files in these folders and, within a repository, those above the
+    /// project and `info/exclude`. Links are not followed. A file that cannot be read or is not UTF-8 has no rules.
     ///
     /// # Errors
-    /// [`RulesTooLong`] when all files together have more rules than are read.
+    /// [`RulesTooLong`] if all files together exceed the limits.
     pub(crate) fn read<'a>(project: &Path, folders: impl Iterator<Item = &'a str>) -> Result<Self, RulesTooLong> {
         Ok(Self { files: rule_reader::files(project, folders)?, kept: BTreeSet::new() })
     }
 
-    /// Excludes files of the run's base from the ignored ones.
+    /// Marks files of the run's base as not ignored.
     pub(crate) fn keep<'a>(&mut self, files: impl Iterator<Item = &'a str>) {
         let ignored = IgnoreMatcher::new(self);
         let matching =
@@ -66,7 +67,7 @@ impl IgnoreRules {
     }
 }
 
-/// A project's files in git: the tracked and the ignored ones.
+/// The files of a project as git sees them: tracked files and ignore rules.
 #[derive(Debug)]
 pub struct ProjectFiles {
     tracked: BTreeSet<String>,
@@ -74,20 +75,20 @@ pub struct ProjectFiles {
 }
 
 impl ProjectFiles {
-    /// Reads the index and the rules that apply to folders of the project's own folder; rules of folders below are not read. Rules that
-    /// are too long ignore nothing here: a copy of such a project fails.
+    /// Reads the index and the rules that apply to folders directly in the project; rule files in subfolders are not
+    /// read. If the rules are too long, nothing counts as ignored here. A copy of such a project fails.
     pub fn for_project(project: &Path) -> Self {
         let rules = IgnoreRules::read(project, std::iter::empty()).unwrap_or_default();
         Self { tracked: tracked(project).into_iter().collect(), ignored: IgnoreMatcher::new(&rules) }
     }
 
-    /// True when git tracks a file in this folder.
+    /// Returns true if git tracks a file in this folder.
     pub fn has_tracked(&self, folder: &ScopePath) -> bool {
         let below = format!("{folder}/");
         self.tracked.range(below.clone()..).next().is_some_and(|first| first.starts_with(&below))
     }
 
-    /// True when git ignores this folder.
+    /// Returns true if git ignores this folder.
     pub fn ignores(&self, folder: &ScopePath) -> bool {
         self.ignored.covers(folder, EntryKind::Directory).is_some()
     }
@@ -96,7 +97,7 @@ impl ProjectFiles {
 /// The kind of entry at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryKind {
-    /// A file, a link, or something special.
+    /// A file, a link, or a special file.
     File,
     /// A directory.
     Directory,
@@ -113,7 +114,7 @@ fn prepared(file: RuleFile) -> Option<(RuleFile, Gitignore)> {
     Some((file, rules))
 }
 
-/// The rules, ready to be asked.
+/// The compiled rules.
 #[derive(Debug, Default)]
 pub struct IgnoreMatcher {
     files: Vec<(RuleFile, Gitignore)>,
@@ -121,18 +122,18 @@ pub struct IgnoreMatcher {
 }
 
 impl IgnoreMatcher {
-    /// Prepares rules. A line that git would not understand is left out.
+    /// Compiles rules. A line that git would not understand is skipped.
     pub fn new(rules: &IgnoreRules) -> Self {
         Self { files: rules.files.iter().cloned().filter_map(prepared).collect(), kept: rules.kept.clone() }
     }
 
-    /// True when nothing is ignored.
+    /// Returns true if there are no rules.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// Returns the topmost path at or above `path` that git ignores, in bytes of `path`; none when git does not ignore it, and for a
-    /// file that the run began with.
+    /// Finds the topmost path at or above `path` that git ignores. Returns its length in bytes of `path`. Returns
+    /// `None` if git does not ignore the path, and for a file of the run's base.
     pub(crate) fn covers(&self, path: &ScopePath, kind: EntryKind) -> Option<usize> {
         let text = path.as_str();
         if self.is_empty() || self.kept.contains(text) {
@@ -142,7 +143,7 @@ impl IgnoreMatcher {
         ends.chain([(text.len(), kind)]).find(|(end, kind)| self.is_ignored(&text[..*end], *kind)).map(|(end, _)| end)
     }
 
-    /// The result of the last matching rule for this path.
+    /// Returns the result of the last rule that matches this path.
     fn is_ignored(&self, path: &str, kind: EntryKind) -> bool {
         for (file, rules) in self.files.iter().rev() {
             let below = match file.folder.as_str() {

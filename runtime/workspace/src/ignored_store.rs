@@ -1,8 +1,9 @@
-//! Files that stages leave at ignored paths, stored in the run's folder for the next stage of the same trust.
+//! Files that stages write to ignored paths, stored in the run's folder for later stages of the same cache set.
 //!
-//! The store is a layer below the workspace of that stage, so that it never hides a file of the workspace. The content is untrusted: files are
-//! moved by descriptor, no link is followed, directories are created anew, holes stay holes, and no file keeps an attribute that an overlay
-//! reads. A store that exceeds its limit, that could not be changed, or that a crash left half changed, is emptied.
+//! The store is a layer below the workspace of such a stage, so it never hides a file of the workspace. The content is
+//! untrusted: files are moved by descriptor, no link is followed, directories are created anew, holes stay holes, and
+//! no file keeps an extended attribute that an overlay reads. A store is emptied if it exceeds its limit, if a change
+//! of it failed, or if a crash interrupted a change.
 
 use crate::cache::{self, CacheError, CacheSet};
 use crate::change::Op;
@@ -21,9 +22,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// The folder of all stores in a run's folder of caches.
+/// Name of the folder of all stores, in a run's folder of caches.
 const FOLDER: &str = "ignored";
-/// Ending of the mark of a store that is being changed.
+/// File name extension of the mark of a store that is being changed.
 const CHANGING: &str = "changing";
 
 /// The store of one set in one run.
@@ -34,10 +35,10 @@ pub struct IgnoredStore {
 }
 
 impl IgnoredStore {
-    /// Makes or finds the store of a set. One that was being changed when the program ended is emptied.
+    /// Opens or creates the store of a set. If the program ended during a change of the store, the store is emptied.
     ///
     /// # Errors
-    /// [`CacheError::Io`] when the system refuses.
+    /// [`CacheError::Io`] if the system refuses.
     pub fn open(run: &Path, set: &CacheSet) -> Result<Self, CacheError> {
         let all = run.join(cache::FOLDER).join(FOLDER);
         let (at, mark) = (all.join(set.as_str()), all.join(format!("{}.{CHANGING}", set.as_str())));
@@ -50,21 +51,21 @@ impl IgnoredStore {
         Ok(store)
     }
 
-    /// True when there is content.
+    /// Returns true if the store has content.
     pub fn holds_anything(&self) -> bool {
         cache::holds_anything(&self.at)
     }
 
-    /// The folder with the content.
+    /// Returns the folder with the content.
     pub fn folder(&self) -> &Path {
         &self.at
     }
 
-    /// Stores the ignored files of a stage. The stage must have ended, and its other files must be stored. Returns false
-    /// if they exceed `bytes_max`: then the store is empty, as it is after an error.
+    /// Stores the ignored files of a stage. The stage must have ended, and its allowed changes must be stored. Returns
+    /// false if the files exceed `bytes_max`. The store is then empty, as it is after an error.
     ///
     /// # Errors
-    /// [`CacheError::Io`] when the system refuses.
+    /// [`CacheError::Io`] if the system refuses.
     pub fn take(&self, view: &WorkspaceView, left_out: &IgnoredChanges, bytes_max: u64) -> Result<bool, CacheError> {
         if left_out.lasting.is_empty() {
             return Ok(true);
@@ -106,7 +107,7 @@ fn absent(error: io::Error) -> io::Result<()> {
     if tree::is_absent(&error) { Ok(()) } else { Err(error) }
 }
 
-/// Removes a path and the folders above it that are empty then.
+/// Removes a path, and the folders above it that become empty.
 fn remove(into: &Tree, path: &Path) -> io::Result<()> {
     match into.parent(path) {
         Ok((parent, name)) => tree::remove(&parent, name).or_else(absent)?,
@@ -121,11 +122,11 @@ fn remove(into: &Tree, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Files on their way into a store.
+/// A transfer of files into a store.
 struct Transfer<'m> {
     from: &'m Tree,
     into: &'m Tree,
-    /// Bytes that may still be copied, where a file cannot be moved.
+    /// Number of bytes that may still be copied if files cannot be moved.
     bytes_left: Cell<u64>,
 }
 
@@ -142,14 +143,14 @@ impl Transfer<'_> {
     fn file(&self, path: &Path, executable: bool) -> io::Result<()> {
         let (source, name) = self.from.parent(path)?;
         let target = self.target(path, name)?;
-        // Opening restores permissions, and refuses an entry that is no longer a regular file.
+        // Opening the file restores its permissions, and refuses an entry that is no longer a regular file.
         let file = tree::open_regular(&source, name, Owner::Us)?;
         rustix::fs::fchmod(&file, tree::file_mode(executable))?;
         remove_overlay_attributes(&file)?;
         let rename = || rustix::fs::renameat(&source, name, &target, name);
         let renamed = match rename() {
             Err(Errno::ACCESS) => {
-                // The stage took away the right to change the folder.
+                // The stage removed the write permission of the folder.
                 rustix::fs::fchmod(&source, Mode::RWXU)?;
                 rename()
             }
@@ -174,14 +175,14 @@ impl Transfer<'_> {
         Ok(rustix::fs::symlinkat(&leads_to, self.target(path, name)?, name)?)
     }
 
-    /// The target directory of a file, in which the file's name is free.
+    /// Opens the target directory of a file and removes an existing entry with the file's name.
     fn target(&self, path: &Path, name: &OsStr) -> io::Result<OwnedFd> {
         let target = self.make_directories(path.parent().unwrap_or(Path::new("")))?;
         tree::remove(&target, name)?;
         Ok(target)
     }
 
-    /// Creates a directory and those above it. Files and links in their place are removed.
+    /// Creates a directory and its parents. Files and links at these paths are removed.
     fn make_directories(&self, path: &Path) -> io::Result<OwnedFd> {
         if let Ok(found) = self.into.directory(path) {
             return Ok(found);

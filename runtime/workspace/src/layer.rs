@@ -1,16 +1,19 @@
 //! The changes of one stage as a layer over the workspace, without a mount: writes, removals and renames of a component.
 //!
-//! The workspace is only read. A file is copied into the layer when it is first opened for writing; a removed file is an entry
-//! without content; a renamed file moves within the layer. The layer lists its changes itself: nothing is copied when a stage begins,
-//! nothing is searched when it ends, and the cost depends on what the stage touched alone.
+//! The workspace is only read. A file is copied into the layer when it is first opened for writing. A removed file is
+//! an entry without content. A renamed file moves within the layer. The layer lists its changes itself: nothing is
+//! copied when a stage begins, nothing is searched when it ends, and the cost depends only on the files that the stage
+//! touched.
 //!
-//! - `nodes` has the entries, in memory; their number is bounded by `write_entries` and `COPIED_ENTRIES_MAX`.
-//! - `content` has the bytes: small amounts in memory, the others in the stage's own folder, which is created when it is first needed.
-//! - `handle` has the files that the component holds open, which follow a copy.
-//! - `lay_out` turns the layer into the upper folder of an overlay, when the stage first runs a command: from then on the view works
-//!   on the mounted folder, as the commands do, and the changes are found as in every overlay.
+//! - `nodes` has the entries, in memory. Their number is bounded by `write_entries` and `COPIED_ENTRIES_MAX`.
+//! - `content` has the bytes: small amounts in memory, the rest in the stage's own folder, which is created when it is
+//!   first needed.
+//! - `handle` has the files that the component has open. A handle switches to the copy when its file is copied into the layer.
+//! - `lay_out` turns the layer into the upper folder of an overlay when the stage first runs a command. From then on
+//!   the view works on the mounted folder, as the commands do, and the changes are found as in every overlay.
 //!
-//! The layer knows only the scope it was created with: [`crate::view`] checks every operation of a component before it gets here.
+//! The layer knows only the scope it was created with. [`crate::view`] checks every operation of a component before it
+//! calls the layer.
 
 pub(crate) mod content;
 pub(crate) mod handle;
@@ -31,7 +34,7 @@ use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Most files and directories that may be copied into one layer.
+/// Maximum number of files and directories that may be copied into one layer.
 pub(crate) const COPIED_ENTRIES_MAX: u64 = 100_000;
 
 /// The changes of one stage over its view of the workspace.
@@ -44,18 +47,19 @@ pub struct Layer {
     store: Arc<Store>,
     top: Mutex<Folder>,
     readers: Readers,
-    /// For its commands.
+    /// State of the overlay for the stage's commands.
     mounted: MountState,
-    /// Its files without the marks of an overlay, once they are to be kept.
+    /// The layer's files as a tree without overlay marks; set when they are stored.
     kept: OnceLock<Tree>,
 }
 
-/// A layer for commands. One that started over has another one after it, and the last one counts.
+/// State of a layer that is mounted for commands. After [`Layer::start_over`], a new state is linked in `next`, and the
+/// last state is the current one.
 #[derive(Debug, Default)]
 struct MountState {
-    /// The layer as files, once a command needs them.
+    /// The overlay on disk; set when a command first needs it.
     overlay: OnceLock<Overlay>,
-    /// The mounted folder, once there is one.
+    /// The mounted folder; set once it is mounted.
     merged: OnceLock<Root>,
     next: OnceLock<Box<MountState>>,
 }
@@ -67,10 +71,10 @@ impl MountState {
 }
 
 impl Layer {
-    /// Makes an empty layer over the workspace; `at` is made when it is needed. Denied: the workspace is only read.
+    /// Creates an empty layer over the workspace. The folder `at` is created when it is first needed. The workspace is only read.
     ///
     /// # Errors
-    /// [`StageError::Io`] when a folder cannot be opened.
+    /// [`StageError::Io`] if a folder cannot be opened.
     pub fn open(
         workspace: &Path,
         at: &Path,
@@ -98,23 +102,23 @@ impl Layer {
         Ok(Arc::new(layer))
     }
 
-    /// True when nothing was ever changed, copied or laid out.
+    /// Returns true if nothing was ever changed, copied or laid out.
     pub(crate) fn is_untouched(&self) -> bool {
         self.overlay().is_none() && !self.top().is_changed()
     }
 
-    /// The layer as files, once it was laid out.
+    /// Returns the overlay on disk, or `None` if the layer was not laid out.
     pub(crate) fn overlay(&self) -> Option<&Overlay> {
         self.mounted.last().overlay.get()
     }
 
-    /// The mounted folder on which views work now; none while they work on the layer itself.
+    /// Returns the mounted folder on which views work, or `None` if they work on the layer itself.
     pub(crate) fn merged(&self) -> Option<&Root> {
         self.mounted.last().merged.get()
     }
 
-    /// Drops every change: the layer is empty again, and views work on it until it is mounted again. The component's open files stay
-    /// open, and writes to them are lost. No jail that has the layer mounted may be alive.
+    /// Drops every change. The layer is then empty, and views work on it until it is mounted again. Files that the
+    /// component has open stay open, and writes to them are lost. No jail that has the layer mounted may be alive.
     pub(crate) fn start_over(&self) -> Result<(), StageError> {
         let mut top = self.top();
         let last = self.mounted.last();
@@ -127,34 +131,34 @@ impl Layer {
         Ok(())
     }
 
-    /// The entries.
+    /// Locks and returns the entries.
     pub(crate) fn top(&self) -> MutexGuard<'_, Folder> {
         self.top.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state of a path in the layer.
+    /// Returns the state of a path in the layer.
     pub(crate) fn seen(&self, path: &ScopePath) -> Result<PathState, Errno> {
         self.top().seen(path)
     }
 
-    /// Adds an empty file where nothing is.
+    /// Adds an empty file at a path where nothing exists.
     pub(crate) fn create_file(&self, path: &ScopePath) -> Result<Arc<Content>, Errno> {
         let content = self.store.create(false)?;
         self.put(path, Node::File(Arc::clone(&content)))?;
         Ok(content)
     }
 
-    /// Makes an empty file for a copy that [`Layer::put`] adds.
+    /// Creates an empty content for a copy that [`Layer::put`] adds.
     pub(crate) fn new_content(&self, executable: bool) -> Result<Arc<Content>, Errno> {
         self.store.create(executable)
     }
 
-    /// Adds a new directory where nothing is: nothing of what lies below shows in it.
+    /// Adds a new directory at a path where nothing exists. No lower entries show in it.
     pub(crate) fn make_directory(&self, path: &ScopePath) -> Result<(), Errno> {
         self.put(path, Node::Folder(Folder::empty(self.store.number())))
     }
 
-    /// Puts a node at a path; its directory exists for the stage.
+    /// Puts a node at a path. The parent directory must exist for the stage.
     pub(crate) fn put(&self, path: &ScopePath, node: Node) -> Result<(), Errno> {
         let mut top = self.top();
         let (parent, name) = top.parent(path, &mut || self.store.number())?;
@@ -162,7 +166,7 @@ impl Layer {
         Ok(())
     }
 
-    /// Puts a copy of what lies below at its own path: nothing changes for the stage.
+    /// Puts a copy of a lower entry at the same path. The stage sees no change.
     pub(crate) fn put_copy(&self, path: &ScopePath, node: Node) -> Result<(), Errno> {
         let mut top = self.top();
         let (parent, name) = top.parent(path, &mut || self.store.number())?;
@@ -170,7 +174,8 @@ impl Layer {
         Ok(())
     }
 
-    /// Moves an entry of the layer. A directory moves with its content: no entry of lower folders shows in it.
+    /// Moves an entry of the layer. A directory moves with its content, and no lower entries show in it afterwards.
+    /// `shows_lower` is true if a lower entry exists at the old path.
     pub(crate) fn rename(&self, from: &ScopePath, to: &ScopePath, shows_lower: bool) -> Result<(), Errno> {
         let mut node = self.take(from, shows_lower)?.ok_or(Errno::NOENT)?;
         if let Node::Folder(folder) = &mut node {
@@ -179,7 +184,7 @@ impl Layer {
         self.put(to, node)
     }
 
-    /// Takes a path away. `shows_lower` says whether something would show in its place.
+    /// Removes a path. `shows_lower` is true if a lower entry exists at the path and must be hidden.
     pub(crate) fn remove(&self, path: &ScopePath, shows_lower: bool) -> Result<(), Errno> {
         self.take(path, shows_lower).map(drop)
     }
@@ -190,7 +195,7 @@ impl Layer {
         Ok(parent.take(name, shows_lower))
     }
 
-    /// Notes the times of a directory, which gets an entry for them.
+    /// Sets times of a directory. The directory gets an entry in the layer if it has none.
     pub(crate) fn set_folder_times(
         &self,
         path: &ScopePath,
@@ -205,7 +210,7 @@ impl Layer {
     /// Opens the content of a changed file for reading.
     ///
     /// # Errors
-    /// The system's error; [`Errno::NOENT`] when the path is no file of the layer.
+    /// The system's error. [`Errno::NOENT`] if the path is not a file of the layer.
     pub(crate) fn open_changed(&self, path: &Path) -> Result<std::fs::File, std::io::Error> {
         if let Some(overlay) = self.overlay() {
             return overlay.upper.file(path);
@@ -214,20 +219,20 @@ impl Layer {
         content.reader()
     }
 
-    /// Visits every entry, a directory before its content, with its path and depth.
+    /// Visits every entry with its path and depth, a directory before its content.
     pub(crate) fn each<E>(&self, visit: &mut dyn FnMut(&Path, u32, &Node) -> Result<(), E>) -> Result<(), E> {
         self.top().each(visit)
     }
 
-    /// True when the stage has its own folder.
+    /// Returns true if the stage's own folder was created.
     pub(crate) fn has_folder(&self) -> bool {
         self.store.has_folder()
     }
 
-    /// Removes the stage's own folder, if there is one.
+    /// Removes the stage's own folder if it was created.
     ///
     /// # Errors
-    /// [`StageError::Io`] when the system refuses.
+    /// [`StageError::Io`] if the system refuses.
     pub(crate) fn remove_folder(&self) -> Result<(), StageError> {
         if !self.has_folder() {
             return Ok(());
@@ -236,7 +241,7 @@ impl Layer {
     }
 }
 
-/// The entries of a layer in which nothing was changed.
+/// Returns the entries of a layer without changes.
 fn empty(mount_points: &[ScopePath]) -> Folder {
     let mut top = Folder::over_lower();
     mount_points.iter().for_each(|path| top.make_mount_point(path));

@@ -1,20 +1,25 @@
 //! The files of a run: the copy of the project, the views of stages, and their stored changes.
 //!
-//! [`project`] copies the user's project once, [`ignored`] has git's ignore rules of it. [`glovebox_record::scope`] decides which operations a stage
-//! may do on a path; [`view`] does them on a real directory and never leaves it, [`layer`] takes the changes of a component. [`stage`] is the
-//! files of one attempt: a copy, a layer or an overlay over the folders of `lower`. [`branch_folder`] is the folder of a branch. [`refusal`]
-//! records denials, with the grant that would allow each.
+//! [`project`] copies the user's project once, and [`ignored`] has git's ignore rules for it.
+//! [`glovebox_record::scope`] decides which operations a stage may do on a path. [`view`] does them on a real directory
+//! and never leaves it. [`layer`] takes the changes of a component. [`stage`] has the files of one attempt: a copy, a
+//! layer or an overlay over the folders of `lower`. [`branch_folder`] creates the folder of a branch. [`refusal`]
+//! records refusals, each with the grant that would allow it.
 //!
-//! Afterwards [`change`] lists the changes, [`protect`] and [`repository_shape`] refuse changes that would make other programs run, [`commit`] keeps
-//! allowed changes as blobs and applies them, [`quarantine`] keeps the rest. [`apply`] changes the user's project, [`restore`] repairs the
-//! workspace of a resumed run. [`holdout`] seals hold-outs; [`cache`], [`ignored_store`], [`dependencies`] and [`repository`] last from one stage to the next.
+//! After an attempt, [`change`] lists the changes. [`protect`] and [`repository_shape`] refuse changes that would make
+//! other programs run. [`commit`] stores allowed changes as blobs and applies them, and [`quarantine`] stores the rest.
+//! [`apply`] changes the user's project, and [`restore`] repairs the workspace of a resumed run. [`holdout`] seals
+//! hold-outs. [`cache`], [`ignored_store`], [`dependencies`] and [`repository`] provide files that are not copied for
+//! each stage.
 //!
-//! A component works on a layer over the workspace: reads go to the workspace, the first write copies a file up. With its first command the
-//! layer becomes the upper folder of an overlay that the jail mounts; where nothing can be mounted the stage has a private copy. The
-//! workspace itself changes only after the attempt was appended to the journal.
+//! A component works on a layer over the workspace: reads go to the workspace, and the first write copies a file into
+//! the layer. With the first command, the layer becomes the upper folder of an overlay that the jail mounts. If nothing
+//! can be mounted, the stage has a private copy. The workspace itself changes only after the attempt was appended to
+//! the journal.
 //!
-//! [`regular_file`] is the one bounded reader of files from a project or a run folder, [`tree`] walks directories without following
-//! links, [`user_key`] authenticates the records of this user's runs. This crate starts no process.
+//! [`regular_file`] is the only reader of files from a project or a run folder, and its reads are bounded. [`tree`]
+//! walks directories without following links. [`user_key`] authenticates the records of this user's runs. This crate
+//! starts no process.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

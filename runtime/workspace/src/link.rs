@@ -1,12 +1,12 @@
 //! Symbolic links that may exist in a workspace: relative ones that cannot lead out of it.
 //!
-//! `..` is accepted only at the front of a target. There it is safe, because the directories above a link are real ones. After the
-//! first name there may be another link, and `..` after a link can lead anywhere.
+//! `..` is accepted only at the beginning of a target. There it is safe, because the directories above a link are not
+//! links. A later name may be another link, and `..` after a link can lead anywhere.
 
 use glovebox_record::path::ScopePath;
 use std::path::{Component, Path};
 
-/// Returns where a link at `path` with this target leads, or why it must not exist.
+/// Returns the path to which a link at `path` with this target leads, or the reason why the link must not exist.
 pub(crate) fn destination(path: &ScopePath, target: &Path) -> Result<ScopePath, &'static str> {
     let Some(text) = target.to_str() else { return Err("its target is not valid UTF-8") };
     if text.chars().any(glovebox_names::visible::is_deceptive) {

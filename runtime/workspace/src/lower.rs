@@ -1,6 +1,6 @@
-//! The folders under the changes of a stage, and the part of them that a scope shows.
+//! The folders below the changes of a stage, and the part of them that a scope shows.
 //!
-//! From the top: layers, the run's workspace, and files of earlier stages at ignored paths. They are only read.
+//! From top to bottom: layers, the run's workspace, and files of earlier stages at ignored paths. All of them are only read.
 
 use crate::stage_error::StageError;
 use crate::tree::{Stamp, Tree};
@@ -14,18 +14,18 @@ use std::path::{Path, PathBuf};
 /// Parts of a stage's workspace that do not come from the run's workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ViewOverrides {
-    /// Folders whose content lies over the workspace's, the first on top. The scope does not apply to them, the verdict about
-    /// changes does. Where a layer and the workspace have the same path, both have a directory or the layer has a file.
+    /// Folders whose content overrides the workspace's, the first on top. The scope does not hide their entries, but
+    /// changes of them are still checked. If a layer and the workspace have the same path, either both have a directory
+    /// or the layer has a file.
     pub layers: Vec<PathBuf>,
-    /// Paths at which the jail mounts something: empty directories, made with those above them, in which nothing of the
-    /// workspace shows and nothing is ever committed.
+    /// Paths at which the jail mounts something. Each one is an empty directory, created with its parents. Nothing of
+    /// the workspace shows in it, and nothing in it is ever committed.
     pub mount_points: Vec<ScopePath>,
-    /// Folder below the workspace: files of earlier stages at ignored paths. Paths that the scope hides do
-    /// not show through.
+    /// Folder below the workspace with files of earlier stages at ignored paths. Paths that the scope hides do not show through.
     pub below: Option<PathBuf>,
 }
 
-/// The folders under the one, or under the layer, that takes the changes.
+/// The folders below the folder or layer that takes the changes.
 #[derive(Debug)]
 pub(crate) struct LowerFolders {
     pub(crate) workspace: Tree,
@@ -34,13 +34,13 @@ pub(crate) struct LowerFolders {
     pub(crate) below: Option<Tree>,
     pub(crate) mount_points: Vec<ScopePath>,
     pub(crate) scope: Scope,
-    /// Time when the stage began, in seconds and nanoseconds. Not the coarse clock: a file that was examined before it was
-    /// changed has a finer time than that.
+    /// Time when the stage began, in seconds and nanoseconds. It is not read from the coarse clock: a file that was
+    /// examined before it was changed has a more precise time than that clock.
     pub(crate) begun: (i64, i64),
 }
 
 impl LowerFolders {
-    /// Opens everything, for a stage that begins now.
+    /// Opens all folders for a stage that begins now.
     pub(crate) fn open(workspace: &Path, scope: &Scope, overrides: &ViewOverrides) -> Result<Self, StageError> {
         let layers = open_all(&overrides.layers)?;
         let below = open_all(overrides.below.as_slice())?.pop();
@@ -55,7 +55,7 @@ impl LowerFolders {
         })
     }
 
-    /// Every tree, the first on top.
+    /// Returns every tree, the first on top.
     pub(crate) fn trees(&self) -> impl Iterator<Item = &Tree> {
         self.layers.iter().chain([&self.workspace]).chain(&self.below)
     }
@@ -71,7 +71,7 @@ fn now() -> (i64, i64) {
     (now.tv_sec, now.tv_nsec)
 }
 
-/// Returns now, by this machine's clock or by that of the file system if it is ahead.
+/// Returns the current time of this machine's clock, or that of the file system if it is later.
 pub(crate) fn begun(fresh: &impl AsFd) -> io::Result<(i64, i64)> {
     Ok(now().max(Stamp::from_stat(&rustix::fs::fstat(fresh)?).changed()))
 }
@@ -88,7 +88,7 @@ const LOCAL: [u64; 8] = [
     0x794c_7630, // overlayfs
 ];
 
-/// True when times of new files in the folder are those of this machine's clock.
+/// Returns true if new files in the folder get their times from this machine's clock.
 #[expect(clippy::cast_sign_loss, reason = "the type differs between architectures")]
 pub(crate) fn has_local_clock(folder: &Tree) -> io::Result<bool> {
     Ok(LOCAL.contains(&(rustix::fs::fstatfs(folder)?.f_type as u64 & 0xffff_ffff)))
@@ -104,12 +104,12 @@ pub(crate) fn open_all(paths: &[PathBuf]) -> Result<Vec<Tree>, StageError> {
     paths.iter().map(|path| open(path)).collect()
 }
 
-/// True when a stage with this scope sees the entry at the path.
+/// Returns true if a stage with this scope sees the entry at the path.
 pub(crate) fn is_seen(kind: FileType, scope: &Scope, path: &Path) -> bool {
     is_visible(kind, access(scope, path))
 }
 
-/// True when an entry of this kind exists for a stage: a path that the stage may only pass through must be a directory.
+/// Returns true if an entry of this kind exists for a stage. A path that the stage may only traverse must be a directory.
 pub(crate) fn is_visible(kind: FileType, access: Access) -> bool {
     match kind {
         FileType::Directory => access >= Access::Traverse,
@@ -118,7 +118,7 @@ pub(crate) fn is_visible(kind: FileType, access: Access) -> bool {
     }
 }
 
-/// Returns the access to a path; one that is not a valid scope path does not exist.
+/// Returns the access to a path. A path that is not a valid scope path is absent.
 pub(crate) fn access(scope: &Scope, path: &Path) -> Access {
     ScopePath::parse_bytes(path.as_os_str().as_encoded_bytes()).map_or(Access::Absent, |path| scope.access(&path))
 }

@@ -1,7 +1,8 @@
 //! The overlay for a stage: a mask and layers over the run's workspace, and a folder for the stage's changes.
 //!
-//! Preparing it mounts nothing: a process with a mount namespace mounts it from [`Overlay::source`]. The cost does not depend on
-//! the number of files. The stage's own folder holds `mask`, `upper` and `work`; these names do not exist inside.
+//! This module mounts nothing: a process with a mount namespace mounts the overlay from [`Overlay::source`]. The cost
+//! does not depend on the number of files. The stage's own folder contains `mask`, `upper` and `work`, which are not
+//! visible inside the overlay.
 
 pub(crate) mod attributes;
 pub(crate) mod mask;
@@ -16,13 +17,13 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A workspace seen through a scope, whose changes land elsewhere.
+/// A workspace seen through a scope. Changes are written to a separate folder.
 #[derive(Debug)]
 pub struct Overlay {
     at: PathBuf,
     source: Source,
     pub(crate) upper: Tree,
-    /// The file system of the changes.
+    /// Device number of the file system that contains the changes.
     pub(crate) device: u64,
     pub(crate) lower: LowerFolders,
 }
@@ -59,7 +60,7 @@ impl Overlay {
         Ok(Self { at: at.to_owned(), source, upper, device, lower })
     }
 
-    /// Returns what to mount, with paths as they were given: a jail resolves them when it is opened.
+    /// Returns the folders to mount, with paths as they were given. A jail resolves them when it is opened.
     pub fn source(&self) -> Source {
         self.source.clone()
     }
@@ -75,7 +76,7 @@ impl Overlay {
     /// Removes the stage's own folder.
     ///
     /// # Errors
-    /// [`StageError::Io`] when the system refuses.
+    /// [`StageError::Io`] if the system refuses.
     pub fn remove(self) -> Result<(), StageError> {
         tree::remove_all(&self.at).map_err(|source| StageError::io(&self.at, source))
     }
@@ -95,7 +96,7 @@ fn layered(workspace: &Path, at: &Path, overrides: &ViewOverrides) -> Source {
     Source::Overlay { lower, upper: at.join("upper"), work: at.join("work") }
 }
 
-/// Returns a path of the host as a jail needs it: absolute, without links, valid UTF-8.
+/// Returns a path of the host in the form that a jail needs: absolute, without links, valid UTF-8.
 pub(crate) fn resolved(path: &Path) -> Result<PathBuf, StageError> {
     let whole = crate::canonical::canonical(path).map_err(|source| StageError::io(path, source))?;
     if whole.to_str().is_some() {
@@ -104,8 +105,8 @@ pub(crate) fn resolved(path: &Path) -> Result<PathBuf, StageError> {
     Err(StageError::io(path, io::Error::new(io::ErrorKind::InvalidInput, "the path is not valid UTF-8")))
 }
 
-/// True when the workspace belongs to this user and group. What belongs to others cannot be copied up in a user namespace
-/// that maps one id.
+/// Returns true if the workspace belongs to this user and group. In a user namespace that maps a single id, files of
+/// other users cannot be copied up.
 pub(crate) fn is_ours(workspace: &Path) -> Result<bool, StageError> {
     let stat = rustix::fs::stat(workspace).map_err(|error| StageError::io(workspace, error.into()))?;
     let ours = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());

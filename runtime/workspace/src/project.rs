@@ -1,7 +1,8 @@
-//! The run's private copy of the user's project, and the record of the copied files.
+//! The run's private copy of the user's project, and the list of the copied files.
 //!
-//! Ignored files are not copied unless git tracks them or `workspace.include` names them. `.git`, `.glovebox` and folders that hold a run are never copied.
-//! Links are never followed. The user's tree is only read. Invariant: [`Base`] lists exactly the files of the copy.
+//! Ignored files are not copied unless git tracks them or `workspace.include` names them. `.git`, `.glovebox` and
+//! folders that contain a run are never copied. Links are never followed. The user's tree is only read. Invariant:
+//! [`Base`] lists exactly the files of the copy.
 
 mod copiers;
 mod listing;
@@ -25,19 +26,19 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Names that are never copied, wherever they stand.
+/// Names that are never copied, at any depth.
 const NEVER: [&str; 2] = [".git", ".glovebox"];
 
-/// Ignored paths that are copied all the same (`workspace.include`), and the caps of the copy.
+/// Ignored paths that are copied nevertheless (`workspace.include`), and the limits of the copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Include {
-    /// `dir/` for a subtree, else exactly that path.
+    /// Entries: `dir/` for a subtree, otherwise exactly that path.
     pub entries: Vec<Entry>,
-    /// Entries that are never copied, even if `workspace.include` names them: the folder of the runs, sealed hold-outs.
+    /// Entries that are never copied, even if `workspace.include` names them: the folder of the runs, and sealed hold-outs.
     pub leave_out: Vec<Entry>,
-    /// Most files copied; limit `project_files`.
+    /// Maximum number of copied files; limit `project_files`.
     pub files_max: u64,
-    /// Most bytes copied; limit `project_bytes`.
+    /// Maximum number of copied bytes; limit `project_bytes`.
     pub bytes_max: u64,
 }
 
@@ -48,16 +49,16 @@ impl Default for Include {
 }
 
 impl Include {
-    /// Reads the entries of `workspace.include`, with the default caps.
+    /// Parses the entries of `workspace.include`, with the default limits.
     pub fn parse<S: AsRef<str>>(texts: &[S]) -> Result<Self, EntryProblem> {
         let entries = texts.iter().map(|text| Entry::parse(text.as_ref())).collect::<Result<_, _>>()?;
         Ok(Self { entries, ..Self::default() })
     }
 
-    /// Finds an entry's file or folder in the project at `from`; none for the whole project.
+    /// Finds the file or folder of an entry in the project at `from`. Returns `None` for the whole project.
     ///
     /// # Errors
-    /// [`ProjectError`] for an entry that no copy has, and for one that names nothing.
+    /// [`ProjectError`] for an entry that is never copied, and for one that does not exist.
     pub fn find(from: &Path, entry: &Entry) -> Result<Option<Stat>, ProjectError> {
         let source = Tree::open(from).map_err(|source| ProjectError::io(from, source))?;
         find_included(&source, from, entry)
@@ -86,47 +87,47 @@ pub struct FileFact {
     pub digest: Digest,
     /// Length in bytes.
     pub bytes: u64,
-    /// True when the owner may execute it.
+    /// True if the owner may execute it.
     pub executable: bool,
 }
 
-/// Something of the project that was not copied, and why.
+/// An entry of the project that was not copied, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedEntry {
-    /// Path relative to the project, unprintable characters escaped.
+    /// Path relative to the project, with unprintable characters escaped.
     pub path: String,
-    /// Why it stayed behind.
+    /// Why the entry was not copied.
     pub reason: String,
 }
 
-/// Everything the copy was made of; `diff` and `apply` compare with it.
+/// The initial content of the copy. `diff` and `apply` compare with it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Base {
     /// Regular files by path.
     pub files: BTreeMap<String, FileFact>,
     /// Links that were copied as links, with their targets.
     pub symlinks: BTreeMap<String, String>,
-    /// Directories, empty ones included, the root not.
+    /// Directories, including empty ones, without the root.
     pub directories: BTreeSet<String>,
-    /// Skipped entries, ignored files not counted.
+    /// Skipped entries, without ignored files.
     pub skipped: Vec<SkippedEntry>,
-    /// The ignore rules, as they were.
+    /// The ignore rules at the time of the copy.
     #[serde(default, skip_serializing_if = "IgnoreRules::is_empty")]
     pub ignored: IgnoreRules,
 }
 
 impl Base {
-    /// The list as a run records it.
+    /// Returns the list as it is recorded in a run.
     pub fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("maps with text keys have a JSON form")
     }
 
-    /// The digest of [`Base::to_json`].
+    /// Returns the digest of [`Base::to_json`].
     pub fn digest(&self) -> Digest {
         Digest::hash(&self.to_json())
     }
 
-    /// The same files after changes, in order.
+    /// Returns the list after changes, which are applied in order.
     #[must_use]
     pub fn after<'a>(mut self, changes: impl IntoIterator<Item = &'a FileChange>) -> Self {
         for change in changes {
@@ -175,18 +176,18 @@ impl Folders for Base {
 /// Why a project could not be copied.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
-    /// A cap was reached.
+    /// A limit was exceeded.
     #[error("the project exceeds the limit `{limit}` ({max}): add unneeded files to `.gitignore`")]
     Limit {
         /// Name of the limit.
         limit: &'static str,
-        /// Its value.
+        /// Value of the limit.
         max: u64,
     },
-    /// An entry of `workspace.include` names nothing.
+    /// An entry of `workspace.include` does not exist.
     #[error("`workspace.include` names `{0}`, which does not exist in the project")]
     IncludeMissing(String),
-    /// An entry of `workspace.include` names what no copy ever has.
+    /// An entry of `workspace.include` names a path that is never copied.
     #[error("`workspace.include` names `{0}`, but `.git` and `.glovebox` are never copied")]
     IncludeNever(String),
     /// An entry of `workspace.include` names a run or a path in one.
@@ -198,9 +199,9 @@ pub enum ProjectError {
     /// The operating system refused.
     #[error("could not copy `{path}`: {source}")]
     Io {
-        /// Path at which it happened.
+        /// Path on which it failed.
         path: String,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -219,11 +220,11 @@ impl From<WalkError> for ProjectError {
 
 /// Copies the project at `from` to the new folder `to`.
 ///
-/// `.gitignore` files count, also without a repository; hidden files are kept. Links are copied when they are relative and
-/// stay inside. Everything else except regular files and directories is listed in [`Base::skipped`].
+/// `.gitignore` files apply, even without a repository. Hidden files are copied. Links are copied if they are relative
+/// and stay inside. Everything else except regular files and directories is listed in [`Base::skipped`].
 ///
 /// # Errors
-/// [`ProjectError`] when `to` exists, a cap is reached, an entry of `include` names nothing or the system refuses.
+/// [`ProjectError`] if `to` exists, a limit is exceeded, an entry of `include` does not exist or the system refuses.
 pub fn copy(from: &Path, to: &Path, include: &Include) -> Result<Base, ProjectError> {
     let source = Tree::open(from).map_err(|source| ProjectError::io(from, source))?;
     let target = Tree::create(to).map_err(|source| ProjectError::io(to, source))?;
@@ -236,7 +237,7 @@ pub fn copy(from: &Path, to: &Path, include: &Include) -> Result<Base, ProjectEr
             ProjectCopy { source: &source, target: &target, include, from, own: &own, base, place, copiers };
         let listed = copying.all();
         let ProjectCopy { base, copiers, .. } = copying;
-        // Why a file was not copied comes before what followed from it.
+        // An error of a copy is returned first, because an error of the list may be a consequence of it.
         let copied = copiers.finish()?;
         listed.map(|()| (base, copied))
     })?;
@@ -253,7 +254,7 @@ struct ProjectCopy<'c, 'e> {
     /// The project's folder.
     from: &'c Path,
     own: &'c Path,
-    /// The copied entries; files have an empty fact until all of them are copied.
+    /// The copied entries. A file has an empty [`FileFact`] until all files are copied.
     base: Base,
     /// The folder of the last entry.
     place: Option<OpenFolders>,
@@ -283,7 +284,7 @@ impl ProjectCopy<'_, '_> {
         self.read_rules()
     }
 
-    /// The folder in which a path lies, opened once for entries that follow each other.
+    /// Returns the folder of a path. Consecutive entries of one folder share the open descriptor.
     fn place(&mut self, path: &Path) -> io::Result<&mut OpenFolders> {
         let folder = path.parent().unwrap_or(Path::new(""));
         let place = match self.place.take().filter(|place| place.path == folder) {
@@ -370,7 +371,7 @@ impl ProjectCopy<'_, '_> {
         })
     }
 
-    /// Copies one path, unless the copy has it or must not have it.
+    /// Copies one path, unless it was already copied or must not be copied.
     fn copy_entry(&mut self, path: &Path, stat: &Stat) -> Result<(), ProjectError> {
         let failed = |source: io::Error| ProjectError::io(path, source);
         if self.is_left_out(path) {
@@ -398,7 +399,7 @@ impl ProjectCopy<'_, '_> {
         }
     }
 
-    /// True for what must not even be named: neither in the copy nor among what stayed behind.
+    /// Returns true for a path that must appear neither in the copy nor in the list of skipped entries.
     fn is_left_out(&self, path: &Path) -> bool {
         self.include.leave_out.iter().any(|entry| path.starts_with(entry.path().as_str()))
     }
@@ -432,7 +433,7 @@ impl ProjectCopy<'_, '_> {
         let fact = FileFact { digest: Digest::ZERO, bytes: 0, executable: false };
         self.base.files.insert(path.as_str().to_owned(), fact);
         let goes_on = self.copiers.copy(Job { path: path.clone(), source, target, stat: *stat });
-        // The threads report the reason at their end.
+        // `Copiers::finish` returns the error of the thread that failed.
         if goes_on {
             Ok(())
         } else {
@@ -440,7 +441,7 @@ impl ProjectCopy<'_, '_> {
         }
     }
 
-    /// The folder of a file in the project and in the copy, which has it.
+    /// Returns the folder of a file in the project and in the copy, where it must exist.
     fn folders(&mut self, path: &Path) -> io::Result<(Arc<OwnedFd>, Arc<OwnedFd>)> {
         let target = self.target;
         let place = self.place(path)?;
@@ -460,7 +461,7 @@ impl ProjectCopy<'_, '_> {
             Ok(leads_to) if leads_to.names().any(|name| NEVER.contains(&name)) => {
                 self.skip(at, "its target is not copied")
             }
-            // A dangling link would still reveal the name of the omitted file.
+            // A dangling link would reveal the name of the omitted file.
             Ok(leads_to) if self.is_left_out(Path::new(leads_to.as_str())) => {}
             Ok(_) => {
                 let (parent, name) = self.target.parent(at)?;
@@ -472,7 +473,7 @@ impl ProjectCopy<'_, '_> {
         Ok(())
     }
 
-    /// Names a run that stayed behind, unless it must not even be named.
+    /// Adds a run to the skipped entries, unless its name must not appear.
     fn skip_run(&mut self, path: &Path) {
         if !self.is_left_out(path) {
             self.skip(path, "it contains a run, and runs contain hold-outs");
@@ -484,7 +485,7 @@ impl ProjectCopy<'_, '_> {
     }
 }
 
-/// Copies at most one byte more than `bytes_max` and returns digest and length.
+/// Copies at most `bytes_max` plus one bytes. Returns the digest and the length.
 pub(crate) fn copy_hashed(from: &mut impl Read, mut to: impl Write, bytes_max: u64) -> io::Result<(Digest, u64)> {
     let mut hasher = blake3::Hasher::new();
     let mut limited = from.take(bytes_max.saturating_add(1));

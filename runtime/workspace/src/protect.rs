@@ -1,24 +1,26 @@
-//! Paths that no stage may change, even if its write scope has them: the table of [`glovebox_names::protected`] and a run's additions.
+//! Paths that no stage may change, even if its write scope includes them: the table of [`glovebox_names::protected`]
+//! and paths that a run adds.
 
 use glovebox_names::protected::{inside, reason, segments};
 
-/// Prefix of unfinished files while changes are applied. A stage's file of such a name could block them.
+/// Prefix of temporary files while changes are applied. A stage's file with such a name could block them.
 pub(crate) const PART_PREFIX: &str = ".glovebox-part-";
 
-/// The protected paths: a fixed list and the caller's additions, such as the pipeline file.
+/// The protected paths: a fixed list, and paths that the caller adds, such as the pipeline file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Protected {
     added: Vec<Vec<String>>,
 }
 
 impl Protected {
-    /// Protects the fixed list and `added`: workspace-relative, a folder with everything below it, final slash or not.
+    /// Protects the fixed list and `added`. Each added path is relative to the workspace, and everything below it is
+    /// protected too. A final slash is optional.
     pub fn new<S: AsRef<str>>(added: &[S]) -> Self {
         let added = added.iter().map(|path| segments(path.as_ref())).filter(|segments| !segments.is_empty());
         Self { added: added.collect() }
     }
 
-    /// Returns why `path` is protected, if it is.
+    /// Returns the reason why `path` is protected, or `None` if it is not.
     pub fn reason(&self, path: &str) -> Option<String> {
         let segments = segments(path);
         let by_caller = || self.added_at(&segments);
@@ -29,7 +31,7 @@ impl Protected {
         reason(path).or_else(by_prefix).or_else(by_caller)
     }
 
-    /// True for protected paths of this run: the pipeline file, hold-outs.
+    /// Returns true for a path that this run added, such as the pipeline file or a hold-out folder.
     pub(crate) fn is_of_run(&self, path: &str) -> bool {
         self.added_at(&segments(path)).is_some()
     }
@@ -39,7 +41,7 @@ impl Protected {
         named.map(|added| format!("`{}` is protected by this run", added.join("/")))
     }
 
-    /// Returns the reason if a folder may not be replaced: it is protected, or contains a protected path.
+    /// Returns the reason why a folder may not be replaced: it is protected or contains a protected path.
     pub fn overlap(&self, folder: &str) -> Option<String> {
         let segments = segments(folder);
         let in_caller = || {

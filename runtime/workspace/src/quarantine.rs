@@ -1,7 +1,7 @@
-//! Keeps files that a stage was not allowed to write, in a form in which they are harmless.
+//! Stores files that a stage was not allowed to write, in a form in which they are harmless.
 //!
-//! Files are numbered in one flat folder, mode 0600. They never keep their names, so that no `.git` or `.envrc` takes effect when
-//! a person opens the folder. `report.json` lists the original paths.
+//! Files are numbered in one flat folder, with mode 0600. They never keep their original names, so that no `.git` or
+//! `.envrc` takes effect when a person opens the folder. `report.json` lists the original paths.
 
 use crate::change::{ChangedFiles, FoundChange, Op, Verdict};
 use crate::commit::CommitError;
@@ -15,12 +15,12 @@ use std::path::Path;
 
 const OWNER_ONLY: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// QuarantineLimits of a quarantine folder.
+/// Limits of a quarantine folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuarantineLimits {
-    /// Most files kept; more are listed only.
+    /// Maximum number of stored files. Further files are only listed.
     pub files_max: u64,
-    /// Most bytes kept; a file that does not fit is listed only.
+    /// Maximum total size of stored files in bytes. A file that would exceed it is only listed.
     pub bytes_max: u64,
 }
 
@@ -33,7 +33,7 @@ impl Default for QuarantineLimits {
 /// One disallowed change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuarantinedChange {
-    /// Its path in the workspace, unprintable characters escaped.
+    /// The path in the workspace, with unprintable characters escaped.
     pub path: String,
     /// The kind of change, as in [`crate::stage::Op`].
     pub op: String,
@@ -41,7 +41,7 @@ pub struct QuarantinedChange {
     pub reason: String,
     /// Length in bytes.
     pub bytes: u64,
-    /// Name below the quarantine folder; none when nothing was kept.
+    /// File name in the quarantine folder; `None` if the content was not stored.
     pub stored_as: Option<String>,
 }
 
@@ -52,11 +52,11 @@ pub struct QuarantineReport {
     pub kept: Vec<QuarantinedChange>,
 }
 
-/// Copies the disallowed regular files of `found` to the new folder `into` and writes `report.json` there. Nothing is made
-/// when nothing was disallowed.
+/// Copies the disallowed regular files of `found` to the new folder `into` and writes `report.json` there. If all
+/// changes are allowed, the folder is not created.
 ///
 /// # Errors
-/// [`CommitError::Io`] when `into` exists or the system refuses.
+/// [`CommitError::Io`] if `into` exists or the system refuses.
 pub fn quarantine(
     view: &dyn ChangedFiles,
     found: &[FoundChange],
@@ -103,7 +103,7 @@ fn keep(view: &dyn ChangedFiles, change: &FoundChange, folder: &OwnedFd, name: &
     Ok(())
 }
 
-/// A stored name for people: a number and the harmless characters of the file's last name.
+/// Returns a readable file name: a number, and the harmless characters of the last name of the path.
 fn stored_name(number: usize, path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let plain = name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' });

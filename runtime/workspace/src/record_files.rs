@@ -1,7 +1,7 @@
 //! The files of a run's folder that are its record, each with its digest.
 //!
-//! Other files are left out: files that stages work on, locks, and sealed hold-outs, whose names and digests only the owner
-//! may know. The folder may come from a stranger: no link is followed, and only regular files are opened.
+//! Other files are not included: files that stages work on, locks, and sealed hold-outs, whose names and digests only
+//! the owner may know. The folder may be untrusted: no link is followed, and only regular files are opened.
 
 use crate::commit::digest_of;
 use crate::exposure::Exposure;
@@ -11,7 +11,7 @@ use rustix::fs::FileType;
 use std::io;
 use std::path::Path;
 
-/// Entries of a run's folder that are no record.
+/// Entries of a run's folder that are not part of the record.
 const WORKING: [&str; 10] = [
     "workspace",
     "repository",
@@ -24,33 +24,33 @@ const WORKING: [&str; 10] = [
     "journal.sqlite-wal",
     "journal.sqlite-shm",
 ];
-/// The folder with a folder of this kind for each branch of a fork.
+/// The folder that has a subfolder for each branch. A subfolder has the layout of a run's folder.
 const BRANCHES: &str = "branches";
-/// Most files of a record.
+/// Maximum number of files in a record.
 const FILES_MAX: usize = 1_000_000;
 
 /// A file of a record.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RecordFile {
-    /// Its path and content.
+    /// The path and the digest of the content.
     pub file: DigestedFile,
-    /// True if its owner may execute it. Glovebox makes none of them executable.
+    /// True if the owner may execute the file. Glovebox makes no file of a record executable.
     pub executable: bool,
 }
 
 /// All files of a record.
 #[derive(Debug, Clone, Default)]
 pub struct RecordFiles {
-    /// In the order of their paths.
+    /// The files, sorted by path.
     pub files: Vec<RecordFile>,
-    /// Files that others can change.
+    /// Counts of the files that can be changed from outside.
     pub exposure: Exposure,
 }
 
-/// Digests each file of the record of a run.
+/// Returns all files of a run's record with their digests.
 ///
 /// # Errors
-/// The system's error with the path. `InvalidInput` for a link, a pipe or a device in place of a file, for a name that is not UTF-8, and
+/// The system's error with the path. `InvalidInput` for a link, a FIFO or a device, for a name that is not UTF-8, and
 /// for more than a million files.
 pub fn list(run: &Path) -> io::Result<RecordFiles> {
     let tree = Tree::open(run)?;
@@ -61,7 +61,8 @@ pub fn list(run: &Path) -> io::Result<RecordFiles> {
     Ok(record)
 }
 
-/// Counts the bytes of these files without reading any: a stranger's file may be as long as a disk.
+/// Returns the total size of the record's files in bytes without reading them, because a file of an untrusted run may
+/// be as large as a disk.
 ///
 /// # Errors
 /// The system's error with the path.
@@ -107,7 +108,7 @@ fn visit(entry: &WalkEntry<'_>, record: &mut RecordFiles) -> io::Result<bool> {
     Ok(false)
 }
 
-/// True for what no record has: in the run's own folder, and in that of a branch.
+/// Returns true for an entry that is not part of a record, in the run's own folder or in the folder of a branch.
 fn is_working(path: &Path, depth: u32) -> bool {
     let is_named = || path.file_name().and_then(|name| name.to_str()).is_some_and(|name| WORKING.contains(&name));
     match depth {

@@ -1,21 +1,21 @@
 //! The refusals of a stage, each with the grant that would allow it.
 //!
-//! The log of one call keeps a bounded number of refusals, and counts all of them.
+//! The log of one call keeps a bounded number of refusals and counts all of them.
 
 use glovebox_names::visible;
 use glovebox_record::Refusal;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-/// The default number of refusals that are kept; limit `refusals`.
+/// Default maximum number of refusals that are kept; limit `refusals`.
 pub const REFUSALS_MAX: usize = 1000;
 
-/// Foreign text on one line, safe to print.
+/// Returns untrusted text on one line, safe to print.
 pub fn escaped(text: &str) -> String {
     visible::line(text).into_owned()
 }
 
-/// Called with each refusal as it is recorded.
+/// A function that is called with each refusal that is kept.
 type Listener = Box<dyn Fn(&Refusal) + Send + Sync>;
 
 /// Bounded, thread-safe list of refusals of one call.
@@ -32,18 +32,18 @@ struct LoggedRefusals {
 }
 
 impl RefusalLog {
-    /// Makes a log that keeps the first `kept_max` refusals and counts all.
+    /// Creates a log that keeps the first `kept_max` refusals and counts all of them.
     pub fn new(kept_max: usize) -> Self {
         Self { kept_max, inner: Mutex::default(), listener: None }
     }
 
-    /// Calls the listener for each kept refusal; the listener must not block.
+    /// Sets a listener that is called for each kept refusal. It must not block.
     pub fn on_refusal(mut self, listener: impl Fn(&Refusal) + Send + Sync + 'static) -> Self {
         self.listener = Some(Box::new(listener));
         self
     }
 
-    /// Records one.
+    /// Records a refusal.
     pub fn record(&self, refusal: Refusal) {
         tracing::debug!(%refusal, "refused");
         let mut kept = self.lock();
@@ -57,12 +57,12 @@ impl RefusalLog {
         kept.list.push(refusal);
     }
 
-    /// Returns those kept, in order.
+    /// Returns the kept refusals, in order.
     pub fn stored(&self) -> Vec<Refusal> {
         self.lock().list.clone()
     }
 
-    /// Returns how many there were, also beyond the bound.
+    /// Returns the number of all refusals, including those that were not kept.
     pub fn total(&self) -> u64 {
         self.lock().total
     }

@@ -1,7 +1,8 @@
-//! The one way to read files that a project, a run folder or a home folder brings: regular files only, of a bounded size.
+//! The reader for files from a project, a run folder or a home folder. It reads only regular files, and at most a
+//! bounded number of bytes.
 //!
-//! A project may put a pipe, a device or a link to one at any path that the host reads. `clippy.toml` forbids the functions of `std`
-//! that would wait for it, or read it without end.
+//! A project may contain a FIFO, a device, or a link to one, at any path that the host reads. `clippy.toml` forbids the
+//! functions of `std` that would block on it or read it without end.
 
 use cap_std::fs::{Dir, OpenOptionsExt as _};
 use rustix::fs::OFlags;
@@ -16,14 +17,14 @@ use std::path::{Path, PathBuf};
 /// Rule for links in a path.
 #[derive(Debug, Clone, Copy)]
 pub enum Links<'f> {
-    /// Anywhere: the user named the path, or the file is one of the user's own.
+    /// Links may lead anywhere, because the user named the path or the file belongs to the user.
     Follow,
-    /// To a file in this folder: a project or a run folder brings the path.
+    /// Links may only lead to a file in this folder, because the path comes from a project or a run folder.
     Within(&'f Path),
 }
 
-/// Opens a file for reading. Does not wait for a pipe and does not use a device, because a project may choose the path. Checks the
-/// opened file itself, not the path.
+/// Opens a file for reading. Because a project may choose the path, it does not block on a FIFO and does not open a
+/// device. The opened file itself is checked, not the path.
 ///
 /// # Errors
 /// [`NotFile`] for another kind of file, [`EscapingLink`] for a link that may not be followed, or the system's error.
@@ -34,7 +35,7 @@ pub fn open(file: &Path, links: Links<'_>) -> io::Result<File> {
         return Err(NotFile(NonFileKind::from_type(kind)).into());
     }
     if let Links::Within(folder) = links {
-        // The kernel's name of the opened file: a concurrent change of a link has no effect.
+        // The path comes from the kernel for the opened file, so a concurrent change of a link has no effect.
         let real = fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd()))?;
         if !real.starts_with(fs::canonicalize(folder)?) {
             return Err(EscapingLink(folder.to_owned()).into());
@@ -43,7 +44,7 @@ pub fn open(file: &Path, links: Links<'_>) -> io::Result<File> {
     Ok(opened)
 }
 
-/// Opens a file below a directory for reading. Links lead nowhere else.
+/// Opens a file below a directory for reading. Links cannot lead out of the directory.
 ///
 /// # Errors
 /// [`NotFile`] for another kind of file, or the system's error.
@@ -76,7 +77,7 @@ pub fn read_text(file: &Path, links: Links<'_>, bytes_max: u64) -> io::Result<St
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
-/// Reads a text that the kernel makes, in `/proc` or `/sys`. No project can put one there.
+/// Reads a text file that the kernel generates, in `/proc` or `/sys`. No project can create a file there.
 ///
 /// # Errors
 /// The system's error.
@@ -85,7 +86,7 @@ pub fn kernel_text(file: impl AsRef<Path>) -> io::Result<String> {
     fs::read_to_string(file)
 }
 
-/// Reads a file of `/proc` or `/sys`, which need not be text.
+/// Reads a file of `/proc` or `/sys` that need not be text.
 ///
 /// # Errors
 /// The system's error.
@@ -94,7 +95,7 @@ pub fn kernel_bytes(file: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     fs::read(file)
 }
 
-/// Flushes a folder: the names in it are durable.
+/// Flushes a folder, which makes the names in it durable.
 ///
 /// # Errors
 /// The system's error.
@@ -102,7 +103,7 @@ pub fn flush_folder(folder: &Path) -> io::Result<()> {
     open_folder(folder)?.sync_all()
 }
 
-/// The same, for a folder that is open.
+/// As [`flush_folder`], but for an open folder.
 ///
 /// # Errors
 /// The system's error.
@@ -111,13 +112,13 @@ pub fn flush_dir(dir: &Dir) -> io::Result<()> {
     dir.open(".")?.sync_all()
 }
 
-/// Opens a file or a folder that was just listed, to flush it. A link in its place is `ELOOP`.
+/// Opens a file or a folder that was just listed, to flush it. A link at its path is `ELOOP`.
 pub(crate) fn open_unlinked(path: &Path) -> io::Result<File> {
     let flags = flags() | OFlags::NOFOLLOW.bits().cast_signed();
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
-/// Opens a folder, to flush or to mark it.
+/// Opens a folder, to flush it or to set its flags.
 pub fn open_folder(folder: &Path) -> io::Result<File> {
     let flags = (OFlags::DIRECTORY | OFlags::NOCTTY).bits().cast_signed();
     OpenOptions::new().read(true).custom_flags(flags).open(folder)
@@ -127,13 +128,13 @@ fn flags() -> i32 {
     (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed()
 }
 
-/// A socket cannot even be opened.
+/// Converts the error of opening a socket, which always fails, to [`NotFile`].
 fn socket(error: io::Error) -> io::Error {
     let is_socket = error.raw_os_error() == Some(Errno::NXIO.raw_os_error());
     if is_socket { NotFile(NonFileKind::Socket).into() } else { error }
 }
 
-/// Something else is at the path of a file.
+/// The entry at a path is not a file.
 #[derive(Debug, thiserror::Error)]
 #[error("expected a file, found {0}")]
 pub struct NotFile(pub NonFileKind);
@@ -143,12 +144,12 @@ pub struct NotFile(pub NonFileKind);
 #[error("a link leads out of `{}`", .0.display())]
 pub struct EscapingLink(PathBuf);
 
-/// A file is longer than the limit of its kind, in bytes.
+/// A file is longer than its limit, in bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("it has more than {0} bytes")]
 pub struct FileTooLong(u64);
 
-/// The entry at a path instead of a file.
+/// The kind of an entry that is not a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NonFileKind {
     /// A folder.
@@ -157,7 +158,7 @@ pub enum NonFileKind {
     Pipe,
     /// A socket.
     Socket,
-    /// A device, or something unknown.
+    /// A device, or an entry of an unknown kind.
     Device,
 }
 
@@ -201,7 +202,7 @@ impl From<FileTooLong> for io::Error {
     }
 }
 
-/// The entry at the path, if the error means that it is not a file.
+/// Returns the kind of the entry at the path if the error is a [`NotFile`].
 pub fn not_file(error: &io::Error) -> Option<NonFileKind> {
     error.get_ref().and_then(|inner| inner.downcast_ref::<NotFile>()).map(|found| found.0)
 }

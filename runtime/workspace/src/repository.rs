@@ -1,8 +1,8 @@
-//! A repository with one commit of the files that a stage sees, so that `git` works in the sandbox.
+//! A git repository with one commit of the files that a stage sees, so that `git` works in the sandbox.
 //!
-//! The project's own repository is never read, because its objects, reflogs, stashes and index contain hidden content. No program runs to
-//! create this one: its objects go into one packfile, so that a large project costs little more than reading it once. It must be
-//! mounted read-only at `.git`.
+//! The project's own repository is never read, because its objects, reflogs, stashes and index contain hidden content.
+//! The repository is created without running a program. Its objects are in one packfile, so a large project costs
+//! little more than reading it once. The repository must be mounted read-only at `.git`.
 
 mod digest;
 mod pack;
@@ -22,18 +22,19 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Name of the repository in a workspace, and below the folder it is kept in.
+/// Name of the repository in a workspace and in the folder where it is stored.
 pub const REPOSITORY_DIR: &str = ".git";
-/// The largest file that the commit has. Larger ones are listed in `info/exclude`, so that git leaves them alone.
+/// Maximum size in bytes of a file in the commit. Larger files are listed in `info/exclude`, so that git ignores them.
 const FILE_BYTES_MAX: u64 = 32 << 20;
-/// Times of files mean the same in every view of the workspace; nothing else of their status does.
+/// The configuration lets git compare only lengths and times of files, because other fields of their status differ
+/// between views of the workspace.
 const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = false\n\t\
     autocrlf = false\n\tcheckStat = minimal\n\ttrustctime = false\n[gc]\n\tauto = 0\n";
 const HEAD: &str = "ref: refs/heads/main\n";
 const AUTHOR: &str = "glovebox <glovebox@localhost>";
 const MESSAGE: &str = "the workspace as this run has it";
 
-/// Why a repository could not be made.
+/// Why a repository could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum RepositoryError {
     /// The workspace could not be read.
@@ -41,7 +42,7 @@ pub enum RepositoryError {
     Read {
         /// The path, with unprintable characters escaped.
         path: String,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
     /// The repository could not be written.
@@ -55,19 +56,19 @@ impl From<WalkError> for RepositoryError {
     }
 }
 
-/// True when the project has a repository and one of the folders of `path` has a `git`. Otherwise no repository is needed.
+/// Returns true if the project has a repository and a folder of `path` contains a `git` program. Otherwise no repository is needed.
 pub fn is_wanted(project: &Path, path: &[PathBuf]) -> bool {
     let has_git = |folder: &PathBuf| folder.join("git").is_file();
     project.join(REPOSITORY_DIR).symlink_metadata().is_ok() && path.iter().any(has_git)
 }
 
-/// True if a repository was begun below `all`.
+/// Returns true if the creation of a repository below `all` was started.
 pub fn has_any(all: &Path) -> bool {
     all.symlink_metadata().is_ok()
 }
 
-/// Returns the repository of a scope below `all`; the first call for the shown files creates it. So the last commit is the workspace as
-/// it was for the first of all stages with the same view.
+/// Returns the repository below `all` for the files that a scope shows. The first call for these files creates it. So
+/// the commit contains the workspace as the first stage with this view saw it.
 ///
 /// # Errors
 /// As [`make`].
@@ -87,7 +88,8 @@ pub fn open_or_make(workspace: &Path, scope: &Scope, all: &Path) -> Result<PathB
     Ok(repository)
 }
 
-/// The entries that decide which files a scope shows: the granted entries and the hidden ones. An entry that another one covers is left out.
+/// Returns the entries that decide which files a scope shows: the granted and the hidden ones. An entry that another
+/// one covers is omitted.
 fn shown(scope: &Scope) -> [Vec<&Entry>; 2] {
     let granted: Vec<&Entry> = [&scope.read, &scope.write, &scope.scratch].into_iter().flatten().collect();
     [granted, scope.hidden.iter().collect()].map(|entries| {
@@ -97,14 +99,14 @@ fn shown(scope: &Scope) -> [Vec<&Entry>; 2] {
     })
 }
 
-/// Creates a repository of the files that `scope` shows of `workspace`, as `<into>/.git`. `into` is a new folder, and all
-/// files are 0700 for this user.
+/// Creates a repository of the files of `workspace` that `scope` shows, as `<into>/.git`. The folder `into` must not
+/// exist, and is created with mode 0700.
 ///
-/// # Errors
+/// [`RepositoryError`]. The folder `into` is removed again.
 /// [`RepositoryError`]; then no file of the attempt is left.
 pub fn make(workspace: &Path, scope: &Scope, into: &Path) -> Result<(), RepositoryError> {
     drop(Tree::create(into)?);
-    // The name that counts is given last: a repository with that name is whole.
+    // The repository gets its final name last, so a repository with that name is complete.
     let (unfinished, finished) = (into.join("unfinished"), into.join(REPOSITORY_DIR));
     let made = fill(workspace, scope, &unfinished).and_then(|()| Ok(std::fs::rename(&unfinished, &finished)?));
     if made.is_err() {
@@ -173,7 +175,8 @@ fn add_files(workspace: &Path, scope: &Scope, pack: &mut Pack) -> Result<Visible
     Ok(content)
 }
 
-/// A line of `info/exclude` that names exactly this path; none for a name with a line break, which no line can hold.
+/// Returns a line of `info/exclude` that matches exactly this path. The line is empty for a name with a line break,
+/// which no line can contain.
 fn pattern(path: &[u8]) -> Vec<u8> {
     if path.contains(&b'\n') {
         return Vec::new();

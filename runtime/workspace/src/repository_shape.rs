@@ -1,8 +1,9 @@
-//! Changes that would turn a folder into a repository, or would change the programs that such a repository runs.
+//! Changes that would turn a folder into a git repository, or would change the programs that a repository runs.
 //!
-//! The merged result counts: the files before, and the changes. So it does not matter which stage, branch or person made which
-//! half. Only folders in which a change touches a name of git are read, and those above them. A repository that existed before the
-//! changes stays usable: its objects and branches may change, but nothing in it that names programs.
+//! The merged result is checked: the existing files and the changes. So it does not matter which stage, branch or
+//! person made which part of the repository. Only folders in which a change touches a name that git uses, and their
+//! parents, are read. A repository that existed before the changes stays usable: its objects and branches may change,
+//! but no file that names programs.
 
 use crate::change::{ChangedFiles, FoundChange, Op};
 use crate::tree::{self, Tree};
@@ -14,7 +15,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Bytes of a `HEAD` that are read.
+/// Number of bytes of a `HEAD` that are read.
 const HEAD_BYTES: u64 = 64;
 
 /// The kind of an entry in a folder.
@@ -24,19 +25,19 @@ pub enum FolderEntry {
     Folder,
     /// A regular file.
     File,
-    /// A link, or anything else.
+    /// A link, or any other entry.
     Other,
 }
 
-/// Folders as they are before the changes. Paths are relative; the empty one is the top.
+/// Folders as they are before the changes. Paths are relative. The empty path is the top folder.
 pub trait Folders {
-    /// Lists the entries of a folder; empty if there is no folder.
+    /// Lists the entries of a folder. The list is empty if the folder does not exist.
     ///
     /// # Errors
     /// The system's error.
     fn entries(&self, folder: &Path) -> io::Result<Vec<(String, FolderEntry)>>;
 
-    /// Returns the beginning of a regular file; none if it is not known.
+    /// Returns the beginning of a regular file, or `None` if it is unknown.
     ///
     /// # Errors
     /// The system's error.
@@ -67,7 +68,7 @@ impl Folders for Tree {
     }
 }
 
-/// Reads as much of a file as shows whether it names a branch or a commit.
+/// Reads the beginning of a file, enough to decide whether it names a branch or a commit.
 ///
 /// # Errors
 /// The system's error.
@@ -80,13 +81,14 @@ pub fn beginning(file: impl Read) -> io::Result<Vec<u8>> {
 /// One change, reduced to its effect on repositories.
 pub struct RepositoryChange<'s> {
     path: &'s str,
-    /// The entry that it leaves at the path; none for a removal.
+    /// The entry that exists at the path after the change; `None` for a removal.
     leaves: Option<FolderEntry>,
     open: Box<dyn Fn() -> io::Result<Option<Vec<u8>>> + 's>,
 }
 
 impl<'s> RepositoryChange<'s> {
-    /// A change whose bytes `open_blob` opens; where it opens none, a `HEAD` counts as one that names a branch.
+    /// Creates the step for a recorded change whose bytes `open_blob` opens. If it returns `None`, a `HEAD` counts as
+    /// one that names a branch.
     pub fn recorded<R: Read>(change: &'s FileChange, open_blob: &'s dyn Fn(&Digest) -> io::Result<Option<R>>) -> Self {
         let leaves = match change.op {
             ChangeOp::Write => Some(FolderEntry::File),
@@ -108,12 +110,12 @@ impl<'s> RepositoryChange<'s> {
         Self { path: &change.path, leaves, open: Box::new(move || beginning(view.open(change)?).map(Some)) }
     }
 
-    /// True for a change that could be one half of a repository, or lies in one where it names programs.
+    /// Returns true if the change could create a part of a repository, or could change a file that names programs in one.
     pub fn may_touch_repository(&self) -> bool {
         self.leaves.is_some() && self.parts().next().is_some()
     }
 
-    /// Each telling name on the path: its folder, and whether the path ends there.
+    /// Returns each part of the path that has a name of a git repository: its folder, and whether the path ends there.
     fn parts(&self) -> impl Iterator<Item = (&'s str, Part, bool)> {
         let path = self.path;
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
@@ -124,10 +126,10 @@ impl<'s> RepositoryChange<'s> {
     }
 }
 
-/// Why some changes are refused: they touch a folder that is a repository, or would be one.
+/// Why changes are refused: they touch a folder that is a repository or would become one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepositoryFault {
-    /// The folder, as it is compared.
+    /// The folder, with names folded for comparison.
     folder: Vec<String>,
     shown: String,
     names: &'static str,
@@ -135,7 +137,7 @@ pub struct RepositoryFault {
 }
 
 impl RepositoryFault {
-    /// Returns the path of the telling name that a change touches there; none where the change has nothing to do with it.
+    /// Returns the path of the repository name that a change touches in the folder, or `None` if it touches none.
     pub fn touched<'p>(&self, path: &'p str) -> Option<&'p str> {
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
         let mut parts = ends.filter(|end| {
@@ -149,7 +151,7 @@ impl RepositoryFault {
         parts.next().map(|end| &path[..end])
     }
 
-    /// Describes the problem of the folder, for people.
+    /// Returns a description of the problem, for people.
     pub fn what(&self) -> String {
         let folder = if self.shown.is_empty() { "the top folder".to_owned() } else { format!("`{}`", self.shown) };
         let has = if self.was_there { "has" } else { "would have" };
@@ -159,7 +161,7 @@ impl RepositoryFault {
         )
     }
 
-    /// Describes the problem and the fix, for people.
+    /// Returns a description of the problem and the fix, for people.
     pub fn reason(&self) -> String {
         let remedy = match self.was_there {
             true => "change `HEAD`, settings and hooks of a repository yourself",
@@ -169,7 +171,7 @@ impl RepositoryFault {
     }
 }
 
-/// Checks changes against the files before them.
+/// Checks changes against the existing files. Returns a fault for each folder that must not be changed in this way.
 ///
 /// # Errors
 /// The system's error.
@@ -198,7 +200,7 @@ pub fn faults(before: &dyn Folders, steps: &[RepositoryChange<'_>]) -> io::Resul
     Ok(faults)
 }
 
-/// Judges a folder that has the changes already: no repository in it has a telling name from them.
+/// Checks a folder that already contains the changes. Returns a fault for each repository in it that has a name from the changes.
 ///
 /// # Errors
 /// The system's error.
@@ -214,10 +216,10 @@ pub fn faults_in_result(folder: &Path, steps: &[RepositoryChange<'_>]) -> io::Re
     Ok(faults)
 }
 
-/// A folder as the change spells it, the telling name in it, the change, and whether its path ends there.
+/// A folder as the change spells it, the repository name in it, the change, and whether the path of the change ends there.
 type Touched<'s> = (&'s str, Part, &'s RepositoryChange<'s>, bool);
 
-/// The telling names that changes leave, by folder as folders are compared.
+/// Returns the repository names that exist after the changes, by folder. Names of folders are folded for comparison.
 fn by_folder<'s>(
     steps: &'s [RepositoryChange<'s>],
     counts: impl Fn(Part, bool) -> bool,
@@ -236,7 +238,7 @@ fn kind_after(step: &RepositoryChange<'_>, part: Part, is_whole: bool) -> io::Re
     kind(part, leaves.unwrap_or(FolderEntry::Other), &*step.open)
 }
 
-/// The kind of a name as a part of a repository. A link counts as one that names a branch: git reads its target.
+/// Returns the kind of an entry as a part of a repository. A link counts as one that names a branch, because git reads its target.
 fn kind(part: Part, entry: FolderEntry, open: &dyn Fn() -> io::Result<Option<Vec<u8>>>) -> io::Result<Kind> {
     Ok(match (entry, part) {
         (FolderEntry::Folder, _) => Kind::Folder,
@@ -246,7 +248,7 @@ fn kind(part: Part, entry: FolderEntry, open: &dyn Fn() -> io::Result<Option<Vec
     })
 }
 
-/// The entries before the changes, each folder listed once.
+/// The entries before the changes. Each folder is listed only once.
 struct FolderListings<'f> {
     before: &'f dyn Folders,
     listed: HashMap<PathBuf, Vec<(String, FolderEntry)>>,
@@ -260,7 +262,7 @@ impl FolderListings<'_> {
         Ok(self.listed.get(folder).map_or(&[], Vec::as_slice))
     }
 
-    /// The names of git in a folder, in any spelling of the folder: some file systems ignore case.
+    /// Returns the names of git in a folder, in all spellings of the folder, because some file systems ignore case.
     fn parts(&mut self, folder: &[String]) -> io::Result<Vec<(String, Part, Kind)>> {
         let mut spellings = vec![String::new()];
         for name in folder {
@@ -285,7 +287,7 @@ impl FolderListings<'_> {
     }
 }
 
-/// Refuses a stage's changes of repositories, even if the write scope or a person would allow them.
+/// Refuses a stage's changes that would create or change a repository, even if the write scope or a person allows them.
 pub(crate) fn refuse(found: &mut [FoundChange], workspace: &Tree, view: &dyn ChangedFiles) -> io::Result<()> {
     let counts = |change: &&FoundChange| change.is_allowed() || change.is_only_out_of_scope;
     let steps: Vec<RepositoryChange<'_>> =

@@ -1,7 +1,7 @@
 //! Restores the workspace of a run to the state in its record.
 //!
-//! Every file is digested: a process of the same user can set times and sizes, so they prove nothing. Differing entries are created again, and
-//! unknown ones are removed. No link is followed.
+//! Every file is hashed, because times and sizes prove nothing: any process of the same user can set them. Entries that
+//! differ are created again, and unknown entries are removed. No link is followed.
 
 use crate::commit::{ChangeWriter, CommitError, Obstacle, digest_of, fold};
 use crate::project::Base;
@@ -13,22 +13,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Permissions of a directory without which its owner cannot work in it.
+/// Permissions that the owner of a directory needs to work in it.
 const OWNER_ALL: u32 = 0o700;
 
 /// Differences from the record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RestoreReport {
-    /// Paths that were made again.
+    /// Number of paths that were restored.
     pub made: usize,
-    /// Paths that the record does not have, or that were something else.
+    /// Number of paths that were removed, because the record does not have them or because they differed.
     pub removed: usize,
 }
 
-/// Compares the workspace with its beginning and all changes since, and repairs it. `open` returns the content with a digest.
+/// Compares the workspace with its base and all later changes, and repairs it. `open` returns the content with a digest.
 ///
 /// # Errors
-/// [`CommitError`]; with the kind [`io::ErrorKind::NotFound`], or as [`CommitError::Corrupt`], when the content is no longer there.
+/// [`CommitError`]. If content is missing, the error has the kind [`io::ErrorKind::NotFound`] or is [`CommitError::Corrupt`].
 pub fn restore<'a, R: Read>(
     workspace: &Path,
     base: &Base,
@@ -56,11 +56,11 @@ pub fn restore<'a, R: Read>(
     Ok(restored)
 }
 
-/// Compares the workspace with its beginning and all changes since, and repairs nothing. Returns the paths that differ, in order, with
-/// unprintable characters escaped.
+/// Compares the workspace with its base and all later changes, without repairing it. Returns the paths that differ, in
+/// order, with unprintable characters escaped.
 ///
 /// # Errors
-/// [`CommitError`] when the workspace cannot be read.
+/// [`CommitError`] if the workspace cannot be read.
 pub fn differing<'a>(
     workspace: &Path,
     base: &Base,
@@ -84,7 +84,7 @@ pub fn differing<'a>(
     Ok(differing)
 }
 
-/// The expected entry of each path, as the change that creates it. A folder exists if it has any content.
+/// Returns the expected entry of each path, as the change that creates it. A folder with any content is expected too.
 fn expected<'a>(
     base: &Base,
     changes: impl Iterator<Item = &'a FileChange>,
@@ -123,7 +123,7 @@ fn expected<'a>(
     Ok(expected)
 }
 
-/// True if an entry is the result of the change. An unreadable entry is not.
+/// Returns true if an entry is the result of the change. An unreadable entry is not.
 fn is_as(entry: &WalkEntry<'_>, change: &FileChange) -> bool {
     match (entry.kind(), change.op) {
         (FileType::Directory, ChangeOp::Mkdir) => entry.stat.st_mode & OWNER_ALL == OWNER_ALL,
@@ -133,7 +133,7 @@ fn is_as(entry: &WalkEntry<'_>, change: &FileChange) -> bool {
         (FileType::RegularFile, ChangeOp::Write) => {
             let is_alike = tree::length(&entry.stat) == change.bytes
                 && tree::is_executable(&entry.stat) == change.executable
-                // Another name of the file could change it later.
+                // The file could be changed later through another hard link.
                 && entry.stat.st_nlink == 1;
             let found = || tree::open_regular(entry.directory, entry.name, Owner::Somebody).and_then(digest_of);
             is_alike && found().is_ok_and(|found| Some(found) == change.digest)
@@ -149,7 +149,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    /// A workspace of a file, a link, an empty folder and a change, with the base that it began with.
+    /// Creates a workspace with a file, a link, an empty folder and a change. Returns it with its base and changes.
     fn workspace() -> (tempfile::TempDir, Base, Vec<FileChange>) {
         let place = tempfile::tempdir().unwrap();
         for folder in ["src", "empty"] {

@@ -1,6 +1,6 @@
-//! An opened directory, and how what lies beneath it is opened: no link is followed, and no path leaves it.
+//! An open directory and operations that open paths below it. No link is followed, and no path leaves the directory.
 //!
-//! It knows no scopes: [`crate::view`] decides what may be opened.
+//! This module does not know scopes: [`crate::view`] decides what may be opened.
 
 use crate::beneath::{How, PASS, Walker};
 use glovebox_record::path::ScopePath;
@@ -9,7 +9,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::path::Path;
 
-/// An opened root directory.
+/// An open root directory.
 #[derive(Debug)]
 pub(crate) struct Root {
     fd: OwnedFd,
@@ -32,7 +32,7 @@ impl AsFd for Directory<'_> {
 }
 
 impl Root {
-    /// Takes an opened directory as a root.
+    /// Uses an open directory as a root.
     pub(crate) fn new(fd: OwnedFd) -> Self {
         Self { fd, walker: Walker::new() }
     }
@@ -42,7 +42,7 @@ impl Root {
         self.walker.forget_openat2();
     }
 
-    /// Opens a directory for passing through.
+    /// Opens a directory only to open entries in it.
     pub(crate) fn directory(&self, path: &ScopePath) -> Result<Directory<'_>, Errno> {
         let root = self.fd.as_fd();
         if path.is_root() {
@@ -51,8 +51,8 @@ impl Root {
         self.walker.open(root, Path::new(path.as_str()), How::existing(PASS)).map(Directory::Below)
     }
 
-    /// Opens a directory for passing through, name by name. `check` is called for each directory on the way, the last included, but not
-    /// for the root.
+    /// Opens a directory only to open entries in it, name by name. `check` is called for each directory on the path,
+    /// including the last, but not for the root.
     pub(crate) fn checked_directory<E: From<Errno>>(
         &self,
         path: &ScopePath,
@@ -66,7 +66,7 @@ impl Root {
         self.walker.name_by_name(root, below, How::existing(PASS), check).map(Directory::Below)
     }
 
-    /// Opens a file below, without following a link.
+    /// Opens a file below the root without following links.
     pub(crate) fn file(&self, path: &ScopePath, flags: OFlags) -> Result<OwnedFd, Errno> {
         let how = How::existing(flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC);
         self.walker.open(self.fd.as_fd(), Path::new(path.as_str()), how)

@@ -1,8 +1,9 @@
-//! Folders that hold a run of this program: detects them, at any place and under any name, and keeps them apart on disk.
+//! Detects folders of runs of this program, at any path and under any name, and places them in separate block groups on disk.
 //!
-//! A run's folder contains sealed hold-outs, so it is never copied with a project. Its journal identifies it: an SQLite database with
-//! our application id. During a run the id may be only in the database's log, so a journal with our lock or a log beside it counts
-//! too. In doubt, a folder counts as a run: it is not copied, and its path is reported.
+//! A run's folder contains sealed hold-outs, so it is never copied with a project. It is identified by its journal: an
+//! SQLite database with Glovebox's application id. During a run, the id may be only in the write-ahead log, so a
+//! journal next to a Glovebox lock or a log counts too. In doubt, a folder counts as a run: it is not copied, and its
+//! path is reported.
 
 use crate::regular_file::{self, Links};
 use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
@@ -11,15 +12,15 @@ use std::path::Path;
 
 /// The file that makes a folder a run.
 pub const JOURNAL_FILE: &str = "journal.sqlite";
-/// Files that stand beside a journal while, or after, a run is driven.
+/// Files in the same folder as a journal while, or after, a run is driven.
 const BESIDE: [&str; 2] = ["owner.sqlite", "journal.sqlite-wal"];
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-/// Offset of a SQLite database's application id, and our id: "GBXJ".
+/// Offset of the application id in an SQLite database, and Glovebox's application id: "GBXJ".
 const MARK_AT: usize = 68;
 const MARK: &[u8; 4] = b"GBXJ";
 
-/// True when the folder holds a journal of ours. A link to one is none.
+/// Returns true if the folder contains a journal of Glovebox. A link to a journal does not count.
 pub fn is_run(folder: &Path) -> bool {
     let journal = folder.join(JOURNAL_FILE);
     let is_file = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
@@ -33,8 +34,8 @@ pub fn is_run(folder: &Path) -> bool {
     is_marked || BESIDE.iter().any(|name| is_file(&folder.join(name)))
 }
 
-/// Checks what SQLite would open for a database of a run, because a project may have brought it. Denied: anything but regular files. A
-/// pipe would be waited for without end, and a link leads elsewhere.
+/// Checks the files that SQLite would open for a database of a run, because they may come from an untrusted project.
+/// Only regular files are accepted: SQLite would block on a FIFO, and a link can lead anywhere.
 ///
 /// # Errors
 /// [`io::ErrorKind::InvalidInput`] with the file, or the system's error.
@@ -57,11 +58,12 @@ pub fn check_database(database: &Path) -> io::Result<()> {
 
 /// Tells the file system that the folders in this one are unrelated, as `chattr +T` does.
 ///
-/// ext4 then puts each into its own block group. Otherwise all runs share one, and ext4 checks every inode that was freed
-/// there in the last minutes before it allocates a new one: a run after the removal of an old one would take several times as long.
+/// ext4 then puts each of them into a separate block group. Otherwise all runs share one, and ext4 checks every inode
+/// that was freed there in the last minutes before it allocates a new one. A run that starts after an old run was
+/// removed would take several times as long.
 ///
 /// # Errors
-/// The system's, also if the file system has no such flag. Only speed depends on it.
+/// The system's error, including the case that the file system has no such flag. Only speed depends on the flag.
 pub fn keep_apart(folder: &Path) -> io::Result<()> {
     let folder = regular_file::open_folder(folder)?;
     let flags = ioctl_getflags(&folder)?;

@@ -1,6 +1,6 @@
 //! Copies of files with holes.
 //!
-//! A hole takes up nothing on disk. A plain copy fills it with zeros, so that a file of no bytes could take up the whole disk.
+//! A hole takes no space on disk. A plain copy fills it with zeros, so that a file without data could fill the disk.
 
 use crate::tree;
 use rustix::fs::Stat;
@@ -8,19 +8,19 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// True when a file takes up less than its length.
+/// Returns true if a file takes less space on disk than its length.
 pub(crate) fn any(stat: &Stat) -> bool {
     u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512) < tree::length(stat)
 }
 
-/// Copies at most `bytes_max` bytes of a file, and leaves holes where the file has holes. Returns the number of bytes copied.
+/// Copies at most `bytes_max` bytes of data, and leaves holes where the source has holes. Returns the number of copied bytes.
 pub(crate) fn copy(mut source: &File, mut target: &File, bytes_max: u64) -> io::Result<u64> {
     let length = source.metadata()?.len();
     let (mut at, mut copied) = (0, 0);
     while at < length {
         let begin = match rustix::fs::seek(source, rustix::fs::SeekFrom::Data(at)) {
             Err(Errno::NXIO) => break,
-            // A file system without holes.
+            // The file system does not support holes.
             Err(Errno::INVAL) => at,
             other => other?,
         };

@@ -1,8 +1,9 @@
-//! The files of a stage: a private copy, an overlay over the run's workspace, or a layer over it. After a program ran in it, the content
-//! is untrusted.
+//! The files of a stage: a private copy, an overlay over the run's workspace, or a layer over it. After a program ran
+//! in them, their content is untrusted.
 //!
-//! All have the same interface: the files for a jail, the list of changes, the content of a changed file. So one engine
-//! decides about changes, stores, applies and quarantines them. Paths that the stage may not see exist in none of them.
+//! All three have the same interface: the files for a jail, the list of changes, and the content of a changed file. So
+//! the same code decides about changes, stores, applies and quarantines them. Paths that the stage may not see do not
+//! exist in any of them.
 
 mod compare;
 mod copy;
@@ -33,14 +34,14 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Rules for the changes of a stage, beside its scope.
+/// Rules for the changes of a stage, in addition to its scope.
 #[derive(Debug, Clone, Copy)]
 pub struct ChangeRules<'r> {
-    /// Caps.
+    /// Limits on the changes.
     pub limits: &'r ChangeLimits,
     /// Paths that no stage may change.
     pub protected: &'r Protected,
-    /// Ignored paths: neither committed nor a violation.
+    /// Ignored paths. Changes of them are neither committed nor a violation.
     pub ignored: &'r IgnoreMatcher,
 }
 
@@ -60,38 +61,40 @@ pub enum WorkspaceView {
     Copy(Copy),
     /// An overlay. A process with its own mount namespace mounts it.
     Overlay(Overlay),
-    /// A layer, which becomes an overlay when something mounts it.
+    /// A layer, which becomes an overlay when a jail first mounts it.
     Layer(Arc<Layer>),
 }
 
 impl WorkspaceView {
-    /// Copies what `scope` lets a stage see to the new folder `at`. Denied: everything hidden or not granted does not exist.
+    /// Copies the files that `scope` shows to the new folder `at`. Paths that are hidden or not granted do not exist in the copy.
     ///
     /// # Errors
-    /// [`StageError::Io`] when `at` exists already or the system refuses.
+    /// [`StageError::Io`] if `at` exists or the system refuses.
     pub fn copy(workspace: &Path, at: &Path, scope: &Scope, overrides: &ViewOverrides) -> Result<Self, StageError> {
         Copy::with_overrides(workspace, at, scope, overrides).map(Self::Copy)
     }
 
-    /// Prepares an overlay in the new folder `at`. Denied: everything hidden or not granted does not exist; the workspace is
-    /// only read. It must not change until the changes have been found: a file that did is not committed.
+    /// Prepares an overlay in the new folder `at`. Paths that are hidden or not granted do not exist in it. The
+    /// workspace is only read, and must not change until the stage's changes have been listed: a file that changed in
+    /// the workspace is not committed.
     ///
-    /// # Errors
+    /// [`StageError::Io`] if `at` exists or the system refuses.
     /// [`StageError::Io`] when `at` exists already or the system refuses.
     pub fn overlay(workspace: &Path, at: &Path, scope: &Scope, overrides: &ViewOverrides) -> Result<Self, StageError> {
         Overlay::create(workspace, at, scope, overrides).map(Self::Overlay)
     }
 
-    /// Makes a layer for a component; `at` is made when the stage changes something. Denied: as for an overlay.
+    /// Creates a layer for a component. The folder `at` is created when it is first needed. As for an overlay, paths
+    /// that are hidden or not granted do not exist in it.
     ///
     /// # Errors
-    /// [`StageError::Io`] when the system refuses.
+    /// [`StageError::Io`] if the system refuses.
     pub fn layer(workspace: &Path, at: &Path, scope: &Scope, overrides: &ViewOverrides) -> Result<Self, StageError> {
         Layer::open(workspace, at, scope, overrides).map(Self::Layer)
     }
 
-    /// Makes a layer for a component that may run commands: it becomes an overlay with the first one. Makes a copy if files of the
-    /// workspace belong to other users, because an overlay cannot copy those up.
+    /// Creates a layer for a component that may run commands. The layer becomes an overlay with the first command. If
+    /// files of the workspace belong to other users, it creates a copy, because an overlay cannot copy up such files.
     ///
     /// # Errors
     /// As [`WorkspaceView::copy`] and [`WorkspaceView::layer`].
@@ -107,7 +110,8 @@ impl WorkspaceView {
         }
     }
 
-    /// Prepares an overlay. Makes a copy if files of the workspace belong to other users, because an overlay cannot copy those up.
+    /// Prepares an overlay. If files of the workspace belong to other users, it creates a copy, because an overlay
+    /// cannot copy up such files.
     ///
     /// # Errors
     /// As [`WorkspaceView::copy`] and [`WorkspaceView::overlay`].
@@ -118,10 +122,10 @@ impl WorkspaceView {
         }
     }
 
-    /// Returns where a jail takes the files from.
+    /// Returns the files for a jail.
     ///
     /// # Errors
-    /// [`StageError::Io`] when the path of a copy is not UTF-8.
+    /// [`StageError::Io`] if the path of a copy is not UTF-8.
     pub fn source(&self) -> Result<Source, StageError> {
         match self {
             Self::Copy(copy) => overlay::resolved(copy.root()).map(Source::Directory),
@@ -130,7 +134,8 @@ impl WorkspaceView {
         }
     }
 
-    /// Returns the folder with the files; none for an overlay, whose merged folder only the jail has, and for a layer.
+    /// Returns the folder with the files. Returns `None` for an overlay, whose merged folder exists only in the jail,
+    /// and for a layer.
     pub fn root(&self) -> Option<&Path> {
         match self {
             Self::Copy(copy) => Some(copy.root()),
@@ -138,7 +143,7 @@ impl WorkspaceView {
         }
     }
 
-    /// True when the stage has its own folder.
+    /// Returns true if the stage has a folder of its own.
     pub fn has_folder(&self) -> bool {
         match self {
             Self::Copy(_) | Self::Overlay(_) => true,
@@ -146,7 +151,7 @@ impl WorkspaceView {
         }
     }
 
-    /// Returns the layer, if it is one.
+    /// Returns the layer, or `None` for a copy or an overlay.
     pub fn as_layer(&self) -> Option<&Arc<Layer>> {
         match self {
             Self::Layer(layer) => Some(layer),
@@ -154,17 +159,18 @@ impl WorkspaceView {
         }
     }
 
-    /// Lists the stage's changes, by path, each with its verdict: deceiving names, protected paths, scratch (left out
-    /// silently), the scope, concurrent changes, folders that would be repositories. Call it when no program of the stage is alive.
+    /// Lists the stage's changes by path, each with its verdict. These rules are checked: deceptive names, protected
+    /// paths, scratch (changes in it are not listed), the scope, concurrent changes, and folders that would become
+    /// repositories. No program of the stage may be running.
     ///
     /// # Errors
-    /// [`StageError::Limit`] when the changes exceed `limits`.
+    /// [`StageError::Limit`] if the changes exceed `limits`.
     pub fn changes(&self, limits: &ChangeLimits, protected: &Protected) -> Result<Vec<FoundChange>, StageError> {
         let ignored = &IgnoreMatcher::default();
         self.examine(ChangeRules { limits, protected, ignored }).map(|examined| examined.found)
     }
 
-    /// The same, and the changes at ignored paths.
+    /// As [`WorkspaceView::changes`], but also returns the changes at ignored paths.
     ///
     /// # Errors
     /// As [`WorkspaceView::changes`].
@@ -179,7 +185,7 @@ impl WorkspaceView {
         Ok(examined)
     }
 
-    /// The folder in which the stage's changes lie; a layer is laid out for it.
+    /// Returns the folder that contains the stage's changes. A layer is laid out for it.
     pub(crate) fn changed_tree(&self) -> Result<&Tree, StageError> {
         match self {
             Self::Copy(copy) => Ok(&copy.tree),
@@ -188,11 +194,11 @@ impl WorkspaceView {
         }
     }
 
-    /// Restores the files of the stage's beginning: all changes of its component and its commands are dropped, also
-    /// for a view of the component. Call it when no program of the stage is alive.
+    /// Restores the initial files of the stage. All changes of the component and of commands are dropped, also for open
+    /// views of the component. No program of the stage may be running.
     ///
     /// # Errors
-    /// [`StageError::Io`] when the system refuses, and for an overlay, which only the jail could mount again.
+    /// [`StageError::Io`] if the system refuses, and for an overlay, because only the jail could mount it again.
     pub fn start_over(&mut self) -> Result<(), StageError> {
         match self {
             Self::Copy(copy) => copy.start_over(),
@@ -201,10 +207,10 @@ impl WorkspaceView {
         }
     }
 
-    /// Removes the stage's own folder, however deep and unreadable the stage made it. The workspace is not touched.
+    /// Removes the stage's own folder, at any depth and with any permissions. The workspace is not changed.
     ///
     /// # Errors
-    /// [`StageError::Io`] when the system refuses.
+    /// [`StageError::Io`] if the system refuses.
     pub fn remove(self) -> Result<(), StageError> {
         match self {
             Self::Copy(copy) => copy.remove(),

@@ -1,18 +1,18 @@
-//! Why the files of a stage could not be made, read or changed.
+//! Errors of creating, reading and changing the files of a stage.
 
 use crate::tree::{self, WalkError};
 use std::io;
 use std::path::Path;
 
-/// Why a stage's files could not be made or examined.
+/// Why a stage's files could not be created or examined.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
-    /// The stage left more than a limit allows.
+    /// The stage's changes exceed a limit.
     #[error("the stage reached `limits.{limit}` ({max}) at `{path}`")]
     Limit {
         /// Name of the limit.
         limit: &'static str,
-        /// Its value.
+        /// Value of the limit.
         max: u64,
         /// The path, with unprintable characters escaped.
         path: String,
@@ -20,9 +20,9 @@ pub enum StageError {
     /// The operating system refused.
     #[error("could not read the stage's files at `{path}`: {source}")]
     Io {
-        /// Path at which it happened.
+        /// Path on which it failed.
         path: String,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! A folder reached by descriptor: opening below it, walking it, emptying it.
+//! A folder with an open descriptor: opening paths below it, walking it, and emptying it.
 //!
 //! Even with hostile content, nothing here follows a symbolic link or leaves the folder: every name is resolved beneath one open
 //! descriptor, nothing recurses without a bound, and no operation blocks on a FIFO. This module does not know scopes.
@@ -20,7 +20,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Longest relative path the kernel takes in one call, in bytes.
+/// Maximum length in bytes of a relative path in one system call.
 pub const PATH_BYTES_MAX: u64 = 4095;
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
@@ -32,16 +32,16 @@ impl AsFd for Tree {
     }
 }
 
-/// The owner of the files in a folder. It decides how to treat files that cannot be read.
+/// The owner of the files in a folder. It decides how files that cannot be read are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// This program: commands may have removed permissions, so they are restored.
+    /// This program. Commands may have removed permissions, so they are restored.
     Us,
-    /// The user or another program: permissions stay as they are.
+    /// The user or another program. Permissions are not changed.
     Somebody,
 }
 
-/// A folder held by its descriptor.
+/// A folder with an open descriptor.
 #[derive(Debug)]
 pub struct Tree {
     root: OwnedFd,
@@ -50,19 +50,19 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Opens an existing folder; links on the way to it are followed, it is the caller's own path.
+    /// Opens an existing folder. Links in `path` are followed, because the caller trusts the path.
     pub fn open(path: &Path) -> io::Result<Self> {
         let root = rustix::fs::open(path, DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         Ok(Self { root, walker: Walker::new(), owner: Owner::Somebody })
     }
 
-    /// Makes a new folder that only this user can enter.
+    /// Creates a new folder that only this user can enter.
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         rustix::fs::mkdir(path, Mode::RWXU)?;
         Ok(Self { owner: Owner::Us, ..Self::open(path)? })
     }
 
-    /// Opens a directory below as a separate tree.
+    /// Opens a directory below the folder as a separate tree.
     pub(crate) fn below(&self, path: &Path) -> io::Result<Self> {
         Ok(Self { root: self.directory(path)?, walker: Walker::new(), owner: self.owner })
     }
@@ -72,27 +72,27 @@ impl Tree {
         self.root.try_clone()
     }
 
-    /// Returns the numbers of the file system and of the folder on it.
+    /// Returns the device and inode numbers of the folder.
     pub(crate) fn inode(&self) -> io::Result<(u64, u64)> {
         let stat = rustix::fs::fstat(&self.root)?;
         Ok((stat.st_dev, stat.st_ino))
     }
 
-    /// Opens a directory below; the empty path is the folder itself.
+    /// Opens a directory below the folder. The empty path is the folder itself.
     pub fn directory(&self, path: &Path) -> io::Result<OwnedFd> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        // Never cross into another mount in folders that programs wrote.
+        // In folders that programs wrote, mount points are never crossed.
         let how = How { one_mount: self.owner == Owner::Us, ..How::existing(DIRECTORY | CAREFUL) };
         Ok(self.walker.open(self.root.as_fd(), path, how)?)
     }
 
-    /// Opens a regular file below for reading.
+    /// Opens a regular file below the folder for reading.
     pub(crate) fn file(&self, path: &Path) -> io::Result<File> {
         let (parent, name) = self.parent(path)?;
         open_regular(&parent, name, self.owner)
     }
 
-    /// Opens the directory `path` lies in and returns its last name.
+    /// Opens the parent directory of `path` and returns it with the last name of `path`.
     pub(crate) fn parent<'p>(&self, path: &'p Path) -> io::Result<(OwnedFd, &'p OsStr)> {
         let Some(Component::Normal(name)) = path.components().next_back() else {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -100,7 +100,7 @@ impl Tree {
         Ok((self.directory(path.parent().unwrap_or(Path::new("")))?, name))
     }
 
-    /// Returns the status of a path; none if the path, or a directory in it, is missing.
+    /// Returns the status of a path, or `None` if the path or a directory in it is missing.
     pub(crate) fn stat(&self, path: &Path) -> io::Result<Option<Stat>> {
         match self.parent(path) {
             Ok((parent, name)) => stat_at(&parent, name),
@@ -109,7 +109,7 @@ impl Tree {
         }
     }
 
-    /// Returns the status of a path; none also if a link is in its way, because nothing lies below a link.
+    /// Returns the status of a path, or `None` if the path or a directory in it is missing or a directory in it is a link.
     pub(crate) fn stat_below_folders(&self, path: &Path) -> io::Result<Option<Stat>> {
         match self.stat(path) {
             Err(error) if is_unreachable(&error) => Ok(None),
@@ -118,12 +118,13 @@ impl Tree {
     }
 }
 
-/// True if an error means that the path, or a directory in it, does not exist.
+/// Returns true if an error means that the path or a directory in it does not exist.
 pub fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// True if an error means that nothing is at a path when no link is followed: it does not exist, or a link is in its way.
+/// Returns true if an error means that nothing exists at a path when links are not followed: the path does not exist,
+/// or a part of it is a link.
 pub(crate) fn is_unreachable(error: &io::Error) -> bool {
     is_absent(error) || error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
 }
@@ -137,7 +138,7 @@ pub fn stat_at(directory: impl AsFd, name: &OsStr) -> io::Result<Option<Stat>> {
     }
 }
 
-/// Opens a regular file by its name; anything else at that name is an error, and nothing blocks.
+/// Opens a regular file by its name without blocking. Any other kind of entry is an error.
 pub(crate) fn open_regular(directory: impl AsFd, name: &OsStr, owner: Owner) -> io::Result<File> {
     let directory = directory.as_fd();
     let open = || rustix::fs::openat(directory, name, OFlags::RDONLY | CAREFUL, Mode::empty());
@@ -154,7 +155,7 @@ pub(crate) fn open_regular(directory: impl AsFd, name: &OsStr, owner: Owner) -> 
     Ok(File::from(file))
 }
 
-/// Opens a directory by its name; a link is an error. One of ours can be searched and changed afterwards.
+/// Opens a directory by its name. A link is an error. If this program owns the directory, its permissions are restored.
 pub(crate) fn open_directory(directory: impl AsFd, name: &OsStr, owner: Owner) -> io::Result<OwnedFd> {
     let directory = directory.as_fd();
     let open = || rustix::fs::openat(directory, name, DIRECTORY | CAREFUL, Mode::empty());
@@ -174,7 +175,8 @@ pub(crate) fn open_directory(directory: impl AsFd, name: &OsStr, owner: Owner) -
     Ok(opened)
 }
 
-/// Adds permissions to an own file or directory; the descriptor in between makes sure that it is not a link's target.
+/// Adds permissions to a file or directory of this program. They are changed through a descriptor, so that the target
+/// of a link is never changed.
 fn make_readable(directory: impl AsFd, name: &OsStr, add: Mode) -> io::Result<()> {
     let held = rustix::fs::openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     let stat = rustix::fs::fstat(&held)?;
@@ -185,40 +187,40 @@ fn make_readable(directory: impl AsFd, name: &OsStr, add: Mode) -> io::Result<()
     Ok(())
 }
 
-/// One entry met by [`walk`].
+/// An entry that [`walk`] visits.
 pub(crate) struct WalkEntry<'w> {
     /// Path relative to the walked folder.
     pub(crate) path: &'w Path,
-    /// The directory it lies in.
+    /// The parent directory of the entry.
     pub(crate) directory: BorrowedFd<'w>,
-    /// Its name there.
+    /// The name of the entry in `directory`.
     pub(crate) name: &'w OsStr,
-    /// Its status when the walk met it.
+    /// The status of the entry when it was visited.
     pub(crate) stat: Stat,
-    /// 1 for entries of the folder itself.
+    /// Depth of the entry; 1 for entries directly in the walked folder.
     pub(crate) depth: u32,
 }
 
 impl WalkEntry<'_> {
-    /// Returns what kind of file it is.
+    /// Returns the kind of the entry.
     pub(crate) fn kind(&self) -> FileType {
         FileType::from_raw_mode(self.stat.st_mode)
     }
 
-    /// Returns where a link points.
+    /// Returns the target of a link.
     pub(crate) fn target(&self) -> io::Result<OsString> {
         read_link(self.directory, self.name)
     }
 }
 
-/// Returns where a link points.
+/// Returns the target of a link.
 pub(crate) fn read_link(directory: impl AsFd, name: &OsStr) -> io::Result<OsString> {
     let target = rustix::fs::readlinkat(directory, name, Vec::new())?;
     Ok(OsStr::from_bytes(target.to_bytes()).to_owned())
 }
 
-/// Visits every entry once, a directory before its content. `visit` returns whether to descend into a directory. Entries that
-/// vanish during the walk are skipped. Holds one descriptor, at any depth.
+/// Visits every entry once, a directory before its content. `visit` returns whether to descend into a directory.
+/// Entries that are removed during the walk are skipped. The number of open descriptors does not depend on the depth.
 pub(crate) fn walk<E: From<WalkError>>(
     tree: &Tree,
     visit: &mut dyn FnMut(&WalkEntry<'_>) -> Result<bool, E>,
@@ -267,16 +269,16 @@ pub(crate) fn names(directory: &OwnedFd) -> io::Result<Vec<OsString>> {
 /// The path at which a walk failed, and the error.
 #[derive(Debug)]
 pub(crate) struct WalkError {
-    /// Relative to the walked folder.
+    /// Path relative to the walked folder.
     pub(crate) path: PathBuf,
-    /// The system's answer.
+    /// The system's error.
     pub(crate) source: io::Error,
 }
 
-/// Returns the disk usage of a folder: blocks, links not followed, a file with several names once.
+/// Returns the disk usage of a folder in bytes. Links are not followed. A file with several hard links counts once.
 ///
 /// # Errors
-/// The system's error for a folder that cannot be read. Entries that vanish meanwhile count nothing.
+/// The system's error if a folder cannot be read. Entries that are removed during the walk do not count.
 pub fn bytes_on_disk(path: &Path) -> io::Result<u64> {
     const BLOCK_BYTES: u64 = 512;
     let tree = Tree::open(path)?;
@@ -294,7 +296,7 @@ pub fn bytes_on_disk(path: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// The state of a file without its content, from `stat`.
+/// The state of a file as returned by `stat`, without its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     bytes: u64,
@@ -305,7 +307,7 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// Takes the stamp from a `stat` result.
+    /// Creates the stamp from a `stat` result.
     #[expect(clippy::unnecessary_cast, reason = "the widths differ between architectures")]
     pub(crate) fn from_stat(stat: &Stat) -> Self {
         Self {
@@ -317,7 +319,7 @@ impl Stamp {
         }
     }
 
-    /// Returns when the file's inode last changed, in seconds and nanoseconds.
+    /// Returns the change time of the file's inode, in seconds and nanoseconds.
     pub(crate) fn changed(&self) -> (i64, i64) {
         self.changed
     }
@@ -328,26 +330,26 @@ pub fn length(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }
 
-/// True when the owner may execute a file with this mode.
+/// Returns true if the owner may execute a file with this mode.
 pub(crate) fn is_executable(stat: &Stat) -> bool {
     stat.st_mode & 0o100 != 0
 }
 
-/// Returns the only two modes files get here: read and write, and execute or not. Never set-id bits.
+/// Returns the mode of a new file: one of two modes, with or without execute permission. It never has set-id bits.
 pub(crate) fn file_mode(executable: bool) -> Mode {
     Mode::from_raw_mode(if executable { 0o755 } else { 0o644 })
 }
 
-/// The mode directories get.
+/// The mode of new directories.
 pub(crate) const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
 
-/// Makes a new regular file; an existing name is an error.
+/// Creates a new regular file. An existing name is an error.
 pub(crate) fn create_file(directory: impl AsFd, name: &OsStr, mode: Mode) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(File::from(rustix::fs::openat(directory, name, flags, mode)?))
 }
 
-/// Returns a printable path. Escapes bytes that are not UTF-8 and characters that could act on a terminal or reorder text.
+/// Returns a printable path. Bytes that are not UTF-8, and characters that could control a terminal or reorder text, are escaped.
 pub fn shown(path: &Path) -> String {
     let mut text = String::new();
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {
@@ -357,7 +359,7 @@ pub fn shown(path: &Path) -> String {
     text
 }
 
-/// Fills the buffer, or reads to the end of the source.
+/// Reads until the buffer is full or the source ends. Returns the number of bytes.
 pub(crate) fn read_full(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
     let mut got = 0;
     while got < into.len() {
@@ -371,7 +373,8 @@ pub(crate) fn read_full(from: &mut impl Read, into: &mut [u8]) -> io::Result<usi
     Ok(got)
 }
 
-/// Gives a file the times another one had. Build tools compare times; a copy younger than its outputs would be built anew.
+/// Sets the times of a file to those of another one. Build tools compare times; a copy that is newer than its outputs
+/// would be built again.
 #[expect(clippy::unnecessary_cast, reason = "the widths differ between architectures")]
 pub(crate) fn keep_times(file: impl AsFd, stat: &Stat) -> io::Result<()> {
     let times = Timestamps {

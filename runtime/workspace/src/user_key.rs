@@ -1,8 +1,8 @@
 //! The key of one user on one machine. It authenticates files that this program writes and later trusts.
 //!
-//! Hashes do not prove who made a folder, because an attacker can hash files too. The key is made at first use and lies
-//! outside of every project: 32 random bytes in a file of mode 0600 with one link, in a folder of mode 0700. This user must own
-//! both. Any other file is refused and never replaced, so that an attacker cannot choose the key.
+//! A hash does not prove who wrote a folder, because an attacker can compute hashes too. The key is created at first
+//! use, outside of every project: 32 random bytes in a file of mode 0600 with one hard link, in a folder of mode 0700.
+//! This user must own both. Any other file is refused and never replaced, so that an attacker cannot choose the key.
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -15,7 +15,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-/// The key's file in its folder.
+/// File name of the key.
 pub const KEY_FILE: &str = "run.key";
 
 const KEY_BYTES: usize = 32;
@@ -32,15 +32,16 @@ impl fmt::Debug for UserKey {
 }
 
 impl UserKey {
-    /// Takes a key's bytes; [`UserKey::read`] and [`UserKey::read_or_make`] take them from the user's file.
+    /// Creates a key from bytes. [`UserKey::read`] and [`UserKey::read_or_make`] read them from the user's file.
     pub fn from_bytes(bytes: [u8; KEY_BYTES]) -> Self {
         Self(bytes)
     }
 
-    /// Reads the key in `folder`; none when there is no such file.
+    /// Reads the key in `folder`. Returns `None` if there is no such file.
     ///
     /// # Errors
-    /// `PermissionDenied` when folder or file belongs to another user, or when others can read or write either of them.
+    /// `PermissionDenied` if the folder or the file belongs to another user, or if others can write the folder or read
+    /// or write the file.
     pub fn read(folder: &Path) -> io::Result<Option<Self>> {
         match open_folder(folder) {
             Ok(folder) => read(&folder),
@@ -49,10 +50,11 @@ impl UserKey {
         }
     }
 
-    /// Reads the key in `folder`, or makes folder and key. Of two processes that make one at once both use the same.
+    /// Reads the key in `folder`, or creates the folder and the key. If two processes create a key at the same time,
+    /// both use the same one.
     ///
     /// # Errors
-    /// As [`UserKey::read`], and when the system refuses.
+    /// As [`UserKey::read`]; also the system's error.
     pub fn read_or_make(folder: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let folder = open_folder(folder)?;
@@ -63,7 +65,7 @@ impl UserKey {
         read(&folder)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     }
 
-    /// The MAC of some bytes. `purpose` keeps MACs of one kind from standing in for another.
+    /// Returns the MAC of some bytes. `purpose` separates MACs of different kinds, so that none is valid for another purpose.
     pub fn mac(&self, purpose: &str, bytes: &[u8]) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         hasher.update(&(purpose.len() as u64).to_le_bytes()).update(purpose.as_bytes()).update(bytes);
@@ -79,7 +81,8 @@ fn is_own(uid: u32) -> bool {
     uid == rustix::process::geteuid().as_raw()
 }
 
-/// The folder itself may not be replaced by others between two uses, so it must be this user's alone to write.
+/// Opens the folder of the key. Only this user may be able to write it, so that others cannot replace the folder's
+/// files between two uses.
 fn open_folder(path: &Path) -> io::Result<OwnedFd> {
     let folder = rustix::fs::open(path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let found = rustix::fs::fstat(&folder)?;
@@ -113,12 +116,12 @@ fn read(folder: &OwnedFd) -> io::Result<Option<UserKey>> {
     Ok(Some(UserKey(key)))
 }
 
-/// Written beside and moved into place: the key is there as a whole or not at all, and one that is there stays.
+/// Creates the key atomically: writes it to a temporary file and renames that, unless there is a key already.
 fn make(folder: &OwnedFd) -> io::Result<()> {
     let temporary = format!("{KEY_FILE}.{:016x}", u64::from_le_bytes(random()?));
     let bytes = random::<KEY_BYTES>()?;
     let mut file = crate::tree::create_file(folder, OsStr::new(&temporary), PRIVATE)?;
-    // The user's umask may have taken the owner's own bits away.
+    // The user's umask may have removed permissions of the owner.
     rustix::fs::fchmod(&file, PRIVATE)?;
     let written = file.write_all(&bytes).and_then(|()| file.sync_all());
     let placed = written.and_then(|()| Ok(place(folder, &temporary)?));
@@ -128,10 +131,11 @@ fn make(folder: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Gives a file the key's name, unless there is a key. A hard link would give the key two names for a moment, and readers refuse it then.
+/// Renames a file to the key's name, unless there is a key. A hard link would give the key two names for a moment, and
+/// readers would refuse it.
 fn place(folder: &OwnedFd, temporary: &str) -> Result<(), Errno> {
     let moved = match rustix::fs::renameat_with(folder, temporary, folder, KEY_FILE, RenameFlags::NOREPLACE) {
-        // Some file systems cannot move without replacing.
+        // Some file systems cannot rename without replacing.
         Err(Errno::INVAL | Errno::NOSYS) => rustix::fs::linkat(folder, temporary, folder, KEY_FILE, AtFlags::empty()),
         moved => moved,
     };

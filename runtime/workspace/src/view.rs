@@ -1,10 +1,10 @@
-//! A directory as a stage may see it: one root and one scope. Every operation is checked separately.
+//! A directory as a stage may see it: a root and a scope. Every operation is checked separately.
 //!
-//! A [`View`] works on a folder, or on a [`Layer`] over a workspace that it only reads; the checks are the same. It never follows a
-//! symbolic link and never leaves its root. Paths that the stage may not see are not found, never "not permitted". Each operation walks
-//! from the root to the parent directory and compares device and inode of each directory with the hidden objects. Then it acts on the
-//! last name without following it. A refusal is recorded with the grant that would allow it. This module does not know components or
-//! guests.
+//! A [`View`] works on a folder, or on a [`Layer`] over a workspace that it only reads; the checks are the same. It
+//! never follows a symbolic link and never leaves its root. A path that the stage may not see is "not found", never
+//! "not permitted". Each operation walks from the root to the parent directory, and compares the device and inode of
+//! each directory with the hidden objects. Then it acts on the last name without following it. A refusal is recorded
+//! with the grant that would allow the operation. This module does not know components or guests.
 
 mod directory;
 mod error;
@@ -52,7 +52,7 @@ pub enum OpenViewError {
     Root {
         /// The root as given.
         root: String,
-        /// The system's answer.
+        /// The system's error.
         source: Errno,
     },
     /// A hidden path contains a symbolic link, so another name could reach its target.
@@ -61,7 +61,7 @@ pub enum OpenViewError {
         /// The hidden entry.
         path: ScopePath,
     },
-    /// Below the hidden entries lie more objects than [`HIDDEN_OBJECTS_MAX`].
+    /// There are more than [`HIDDEN_OBJECTS_MAX`] objects at or below the hidden entries.
     #[error("more than {HIDDEN_OBJECTS_MAX} files and directories are hidden")]
     TooManyHidden,
     /// A hidden path cannot be examined.
@@ -69,7 +69,7 @@ pub enum OpenViewError {
     Hidden {
         /// The hidden entry.
         path: ScopePath,
-        /// The system's answer.
+        /// The system's error.
         source: Errno,
     },
 }
@@ -103,17 +103,17 @@ pub struct View {
 /// The storage behind a view.
 #[derive(Debug)]
 enum Files {
-    /// A folder, which it changes.
+    /// A folder, which the view changes.
     Root(Root),
-    /// A layer, and the folders below it, which it only reads.
+    /// A layer, and the folders below it, which the view only reads.
     Layer(LayerStack),
 }
 
 impl View {
-    /// Opens `root`, which the caller trusts, and indexes what lies at and below the hidden entries.
+    /// Opens `root`, which the caller trusts, and indexes the objects at and below the hidden entries.
     ///
-    /// Denied through the view: everything outside the scope, every symbolic link, link and special file, writing to
-    /// a file that has a second name, and more than `write_bytes` and `write_entries`.
+    /// The view denies: everything outside the scope, following a symbolic link, creating or reading a link, using a
+    /// special file, writing to a file that has several hard links, and exceeding `write_bytes` or `write_entries`.
     pub fn open(root: &Path, scope: Scope, limits: Limits, refusals: Arc<RefusalLog>) -> Result<Self, OpenViewError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(CWD, root, flags, Mode::empty())
@@ -123,8 +123,8 @@ impl View {
         Ok(Self::new(Files::Root(root), scope, hidden, limits, refusals))
     }
 
-    /// Opens a layer, and indexes what lies below it at and below the hidden entries. Denied is what [`View::open`] denies; what lies
-    /// below the layer is never changed.
+    /// Opens a layer, and indexes the objects at and below the hidden entries in the folders below it. The view denies
+    /// the same operations as one from [`View::open`]. The folders below the layer are never changed.
     pub fn over(
         layer: &Arc<Layer>,
         scope: Scope,
@@ -152,17 +152,17 @@ impl View {
         }
     }
 
-    /// Sets the paths that no grant can allow, beside the fixed list. Refusals of these paths name no grant.
+    /// Sets the paths that no grant can allow, in addition to the fixed list. Refusals of these paths name no grant.
     pub fn protecting(self, protected: Protected) -> Self {
         Self { protected, ..self }
     }
 
-    /// Makes refusals name the grants of a plugin too, if a plugin works with it.
+    /// Sets whether a plugin uses the view. If so, refusals also name the plugin's grants.
     pub fn for_plugin(self, is_of_plugin: bool) -> Self {
         Self { is_of_plugin, ..self }
     }
 
-    /// Adds absolute paths that mean the root, such as the one commands see it at (decision project-path-is-the-workspace).
+    /// Adds absolute paths that mean the root, such as the path at which commands see it (decision project-path-is-the-workspace).
     pub fn known_as(self, paths: Vec<String>) -> Self {
         let is_usable = |path: &String| path.len() > 1 && path.starts_with('/');
         let paths = paths.into_iter().map(|path| path.trim_end_matches('/').to_owned());
@@ -174,15 +174,15 @@ impl View {
         &self.known_as
     }
 
-    /// Takes the root's own name off an absolute path; none for any other text.
+    /// Strips a name of the root from an absolute path. Returns `None` for any other text.
     pub fn relative<'t>(&self, text: &'t str) -> Option<&'t str> {
         let below = |name: &String| text.strip_prefix(name.as_str());
         let below = |name: &String| below(name).filter(|rest| rest.is_empty() || rest.starts_with('/'));
         self.known_as.iter().find_map(below).map(|rest| rest.trim_matches('/'))
     }
 
-    /// Resolves a guest's text against a directory, or an absolute path by one of the root's names. Any other text is recorded
-    /// and denied.
+    /// Resolves a guest's path relative to a directory, or as an absolute path below a name of the root. Any other path
+    /// is recorded and denied.
     pub fn resolve(&self, operation: Operation, base: &ScopePath, text: &str) -> Result<ScopePath, ViewError> {
         let resolved = match self.relative(text) {
             Some(below) => ScopePath::root().resolve(below),
@@ -191,32 +191,32 @@ impl View {
         resolved.map_err(|problem| self.refuse_path(operation, text, problem))
     }
 
-    /// Returns the rules.
+    /// Returns the scope.
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
 
-    /// Returns the log of denials.
+    /// Returns the log of refusals.
     pub fn refusals(&self) -> &Arc<RefusalLog> {
         &self.refusals
     }
 
-    /// Returns bytes charged so far.
+    /// Returns the number of bytes charged so far.
     pub fn written_bytes(&self) -> u64 {
         self.written_bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns entries charged so far.
+    /// Returns the number of entries charged so far.
     pub fn written_entries(&self) -> u64 {
         self.written_entries.load(Ordering::Relaxed)
     }
 
-    /// True once anything below the root may have changed through this view.
+    /// Returns true if anything below the root may have changed through this view.
     pub fn touched(&self) -> bool {
         self.touched.load(Ordering::Relaxed)
     }
 
-    /// Makes the walk behave as on a kernel without `openat2`, to exercise the fallback.
+    /// Makes the view behave as on a kernel without `openat2`, to test the fallback.
     #[doc(hidden)]
     pub fn without_openat2(self) -> Self {
         match &self.files {
@@ -238,7 +238,7 @@ impl View {
         Err(self.refuse_quota(path, LimitName::WriteBytes))
     }
 
-    /// Charges one change of an entry, does it, and gives the charge back when that failed.
+    /// Charges one changed entry and makes the change. If the change fails, the charge is reversed.
     fn charged_entry<T>(&self, path: &ScopePath, change: impl FnOnce() -> Result<T, Errno>) -> Result<T, ViewError> {
         if !charge(&self.written_entries, 1, self.limits.write_entries) {
             return Err(self.refuse_quota(path, LimitName::WriteEntries));
@@ -256,7 +256,7 @@ impl View {
     }
 }
 
-/// Adds to a counter unless that would pass the limit.
+/// Adds to a counter, unless that would exceed the limit. Returns whether it was added.
 fn charge(counter: &AtomicU64, amount: u64, limit: u64) -> bool {
     let within = |used: u64| used.checked_add(amount).filter(|sum| *sum <= limit);
     counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).is_ok()

@@ -1,5 +1,6 @@
-//! Does the alarm stay silent for honest work? Three hold-out suites in the common styles, and for each what an honest builder
-//! writes for the same task without having seen them: the program, tests of its own, notes. And the repository's own examples.
+//! Tests that the leak check raises no alarm for honest work. There are three suites of hold-outs in common styles. For
+//! each one, there is the work that an honest builder writes for the same task without having seen the suite: the
+//! program, its tests, notes. The examples of the repository are checked too.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
@@ -10,10 +11,11 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 const STYLES: [&str; 3] = ["shell", "pytest", "cargo"];
-/// Files of a suite that are longer have something to search for; a table of single words has not.
+/// Minimum size in bytes of a suite's file that must have pieces to search for. A shorter file, such as a table of
+/// single words, may have none.
 const LONG_BYTES: u64 = 300;
 
-/// Returns where each file of the honest work quotes a hold-out of the style's suite.
+/// Returns the files of the honest work that quote a hold-out of the style's suite, with the quoted line.
 fn alarms(style: &str, prompt: &str, work: &[PathBuf]) -> Vec<(PathBuf, Leak)> {
     alarms_of(&folder(style), "scenarios/", prompt, work)
 }
@@ -58,7 +60,7 @@ fn honest_work_beside_a_suite_in_each_style_raises_no_alarm() {
     }
 }
 
-/// The repository's own suites beside what their examples' builders are given and write.
+/// Compares the repository's own suites with the prompts and the work of the builders in their examples.
 #[test]
 fn the_examples_with_suites_raise_no_alarm() {
     for style in STYLES {
@@ -70,7 +72,7 @@ fn the_examples_with_suites_raise_no_alarm() {
     }
 }
 
-/// Every suite against the work for the other tasks, against all examples, and against the sources of this crate.
+/// Compares every suite with the work for the other tasks, with all examples, and with the sources of this crate.
 #[test]
 fn work_that_has_nothing_to_do_with_a_suite_raises_no_alarm() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

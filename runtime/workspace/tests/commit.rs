@@ -1,4 +1,5 @@
-//! A stage's copy, what is found in it and what reaches the workspace. Witnesses stand outside the copy.
+//! Tests of a stage's copy, the changes that are found in it, and the changes that reach the workspace. Witnesses are
+//! outside of the copy.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 

@@ -1,4 +1,4 @@
-//! Hold-outs under seal: the copy, the commitment, its opening, and the search for what leaked.
+//! Sealed hold-outs: the copy, the commitment, its opening, and the leak check.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
@@ -288,7 +288,7 @@ fn a_file_of_any_length_is_searched_to_its_end() {
     assert!(canary.find_in(&wide[..]).unwrap().is_some(), "UTF-16");
 }
 
-/// Gives one byte at a time.
+/// A reader that returns one byte at a time.
 struct Slow<'b>(&'b [u8]);
 
 impl std::io::Read for Slow<'_> {

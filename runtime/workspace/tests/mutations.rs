@@ -1,5 +1,5 @@
-//! Whatever a program does to its copy: after the commit only allowed paths of the workspace differ, and those differ as the
-//! copy did.
+//! A property test: a program does anything to its copy. After the commit, only allowed paths of the workspace differ,
+//! and they are equal to those of the copy.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
@@ -49,7 +49,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Does it as a program would; what the system refuses is not done.
+/// Performs the action as a program would. An action that the system refuses has no effect.
 fn perform(root: &Path, act: &Act) {
     let at = |path: &str| root.join(path);
     let inside = |path: &str| at(path).parent().unwrap().canonicalize().is_ok_and(|parent| parent.starts_with(root));
@@ -78,7 +78,7 @@ fn perform(root: &Path, act: &Act) {
     }
 }
 
-/// Files and links with what they are; directories are told apart but not compared.
+/// Returns files and links with their content. Directories are listed, but their metadata is not compared.
 fn snapshot(root: &Path) -> BTreeMap<String, String> {
     let (mut all, mut pending) = (BTreeMap::new(), vec![root.to_owned()]);
     while let Some(folder) = pending.pop() {
@@ -158,7 +158,7 @@ proptest! {
                 prop_assert!(may, "{path} changed with {access:?}");
                 prop_assert_eq!(is.get(path), wanted.get(path), "{} is not what the copy had", path);
             }
-            // Nothing allowed is lost: a file of the copy is there, unless something disallowed is on its way or in its place.
+            // No allowed change is lost: a file of the copy exists, unless a disallowed change is at its path or above it.
             let blocked = found.iter().any(|change| {
                 !change.is_allowed() && (path == &change.path || path.starts_with(&format!("{}/", change.path)))
             });

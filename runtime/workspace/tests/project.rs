@@ -1,4 +1,4 @@
-//! The run's copy of a project, and the way back into the user's tree.
+//! The run's copy of a project, and applying changes to the user's project.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
@@ -262,7 +262,7 @@ fn one_conflict_and_nothing_is_written() {
         let plan = apply::plan(&base, &changes, &made.user(), &|digest| made.blob(digest)).unwrap();
         let paths: Vec<&str> = plan.conflicts.iter().map(|conflict| conflict.path.as_str()).collect();
         assert_eq!(paths, expected, "{:?}", plan.conflicts);
-        // Neither the plan that knows of it nor the one from before is performed.
+        // Neither the new plan, which contains the conflict, nor the earlier one is applied.
         for plan in [plan, ready] {
             let refused = apply::perform(&plan, &base, &made.user(), &|digest| made.blob(digest));
             assert!(matches!(refused, Err(ApplyError::Conflicts(_))), "{refused:?}");
@@ -406,7 +406,7 @@ fn a_folder_has_what_a_change_left_or_something_else() {
         let found = apply::is_as_left(&made.user(), &change, &mut Exposure::default());
         assert_eq!(found.map_err(missing), is_as_left.ok_or(true), "{change:?}");
     }
-    // A bit of a mode that no run leaves counts for files only.
+    // Mode bits that no run sets are only checked for files.
     fs::set_permissions(made.user().join("d"), fs::Permissions::from_mode(0o1755)).unwrap();
     let folder = change("d", ChangeOp::Mkdir);
     assert!(apply::is_as_left(&made.user(), &folder, &mut Exposure::default()).unwrap());

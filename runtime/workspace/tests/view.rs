@@ -1,8 +1,8 @@
-//! The walls of a view, attacked from inside, with a witness outside that looks at the disk.
+//! Attacks on a view from inside, with a witness outside that examines the disk.
 //!
-//! `attacks` is the table of escapes, run with `openat2` and without; `objects` are links, pipes, devices and holes; `race` swaps
-//! directories under the walk; `model` plays random operations against a model of what should have happened; `layer` plays them on a
-//! layer and on a copied folder, and expects the same.
+//! `attacks` is the table of escapes, run with and without `openat2`. `objects` has links, FIFOs, devices and holes.
+//! `race` swaps directories during the walk. `model` performs random operations and compares the results with a model.
+//! `layer` performs them on a layer and on a copied folder and expects the same results.
 
 #![allow(clippy::unwrap_used)]
 

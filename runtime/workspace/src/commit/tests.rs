@@ -1,9 +1,9 @@
-//! In the user's project nothing gives way to a change: what is there stays, and the change is refused.
+//! Tests that applying to the user's project replaces no obstacle: an existing file stays, and the change is refused.
 
 use super::*;
 use std::fs;
 
-/// Makes one change in a folder of the user.
+/// Applies one change in a folder of the user and returns the error.
 fn refused(folder: &Path, change: FileChange) -> CommitError {
     let tree = Tree::open(folder).unwrap();
     let open_blob = |_: &Digest| Ok(&b"new"[..]);

@@ -1,10 +1,11 @@
-//! The alarm: finds pieces of hold-outs in a text.
+//! The leak check: finds pieces of hold-outs in a text.
 //!
-//! A piece is 24 characters of one line, beginning at any of its words, compared without white space, quotes and backslashes; of a
-//! sentence of common words it is 40. So indentation, wrapping, line numbers and JSON make no difference, and a part of a line is
-//! found as well as the whole. Texts of any length are searched in one pass and in bounded memory. The alarm does not find text that
-//! was paraphrased or encoded. A match names the file and the line, and quotes nothing. Text that the pipeline or workspace shows is
-//! not searched for, and neither are public hints and lines that many programs share.
+//! A piece is 24 characters of one line that begin at a word, compared without white space, quotes and backslashes. In
+//! a sentence of common words, a piece is 40 characters. So indentation, wrapping, line numbers and JSON encoding make
+//! no difference, and a part of a line is found as well as the whole line. Texts of any length are searched in one pass
+//! and in bounded memory. The check does not find text that was paraphrased or encoded. A match names the file and the
+//! line, and never contains the text. These texts are not searched for: text that the pipeline or the workspace shows,
+//! public hints, and lines that are common in many programs.
 
 mod commonplace;
 mod comparison;
@@ -22,50 +23,50 @@ use std::io::{self, Read};
 use std::path::Path;
 use windows::{SealedFile, Table};
 
-/// Bytes read at a time.
+/// Number of bytes that are read at a time.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// The place of a hold-out in a text or file. Names no content.
+/// The hold-out line that was found in a text or file. It does not contain the text of the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leak {
     /// The sealed file.
     pub file: String,
-    /// Its line, from 1.
+    /// The line of the sealed file, from 1.
     pub line: usize,
 }
 
-/// Files and texts that builders can see. The default: none.
+/// Files and texts that builders can see. The default is none.
 #[derive(Debug, Default)]
 pub struct PublicSummary<'p> {
-    /// Texts that builders are given.
+    /// Texts that builders get.
     pub texts: Vec<&'p str>,
-    /// A folder that builders see. It is read to a bound, and no link in it is followed.
+    /// A folder that builders see. The number of bytes that are read is bounded, and links in it are not followed.
     pub folder: Option<&'p Path>,
-    /// Paths below it that do not count: stages wrote them.
+    /// Paths below `folder` that are ignored because stages wrote them.
     pub written: HashSet<&'p str>,
 }
 
-/// Pieces of hold-outs, ready to be searched for, and the hints that their authors made public.
+/// An index of pieces of hold-outs to search for, and the hints that scenario authors made public.
 pub struct Canary {
     table: Table,
     files: Vec<String>,
-    /// The files that are not public, and their places in the list.
+    /// Digests of the sealed files that are not public, with their indexes in `files`.
     digests: HashMap<Digest, usize>,
     hints: Hints,
 }
 
 impl std::fmt::Debug for Canary {
-    /// Quotes nothing: a debug print may end up in a log.
+    /// Prints no piece, because debug output may be logged.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Canary").field("pieces", &self.table.len()).finish_non_exhaustive()
     }
 }
 
 impl Canary {
-    /// Reads the sealed copy. Text that is public is not searched for.
+    /// Builds the index from the sealed copy. Public text is not included.
     ///
     /// # Errors
-    /// [`SealError::Io`] when the sealed copy or the public folder cannot be read.
+    /// [`SealError::Io`] if the sealed copy or the public folder cannot be read.
     pub fn for_seal(seal: &Seal, public: &PublicSummary<'_>) -> Result<Self, SealError> {
         let files = seal.files();
         let tree = Tree::open(&files).map_err(|source| SealError::io(&files, source))?;
@@ -86,12 +87,12 @@ impl Canary {
         Ok(Self { table, files, digests, hints })
     }
 
-    /// True when there is nothing to search for.
+    /// Returns true if there is nothing to search for.
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
     }
 
-    /// Returns the first piece of a hold-out in a text. Linear in the text.
+    /// Returns the first piece of a hold-out in a text. The time is linear in the length of the text.
     pub fn find(&self, text: &str) -> Option<Leak> {
         if self.is_empty() {
             return None;
@@ -100,10 +101,10 @@ impl Canary {
         text.chars().find_map(|letter| rolling.push(letter, |hash| self.found(hash)))
     }
 
-    /// Returns the first piece of a hold-out in all that can be read, however long it is.
+    /// Returns the first piece of a hold-out in a stream of any length.
     ///
     /// # Errors
-    /// Those of the reader.
+    /// The errors of the reader.
     pub fn find_in(&self, mut from: impl Read) -> io::Result<Option<Leak>> {
         let (mut rolling, mut bytes, mut kept) = (RollingWindow::default(), vec![0; PIECE_BYTES], 0);
         loop {
@@ -112,7 +113,7 @@ impl Canary {
                 other => other?,
             };
             let have = kept + read;
-            // A character may be cut by the end of a piece, but not by the end of all.
+            // A character may be truncated at the end of a buffer, but not at the end of the stream.
             let whole = if read == 0 { have } else { comparison::whole(&bytes[..have]) };
             let text = String::from_utf8_lossy(&bytes[..whole]);
             let found = text.chars().find_map(|letter| rolling.push(letter, |hash| self.found(hash)));
@@ -124,15 +125,17 @@ impl Canary {
         }
     }
 
-    /// Returns the hold-out that bytes which are no text are a copy of, or the first piece of one in a text among them.
+    /// Returns the hold-out of which the bytes are a copy, or the first piece of a hold-out in them. The bytes need not
+    /// be valid text.
     pub fn find_bytes(&self, bytes: &[u8]) -> Option<Leak> {
         let copied = self.digests.get(&Digest::hash(bytes)).and_then(|place| self.files.get(*place));
         let copied = copied.map(|file| Leak { file: file.to_owned(), line: 1 });
         copied.or_else(|| self.find(&String::from_utf8_lossy(bytes)))
     }
 
-    /// Returns the public hints that a stage printed, each as its sealed file has it, once, in the order of the sealed files. The output
-    /// only selects hints: a line counts if it is `hint:` and the whole text of a hint, apart from surrounding spaces.
+    /// Returns the public hints that a stage printed, each once and with the text of the sealed file, in the order of
+    /// the sealed files. The output only selects hints: a line counts if it is `hint:` followed by the whole text of a
+    /// hint, apart from surrounding spaces.
     pub fn hints<'o>(&self, outputs: impl IntoIterator<Item = &'o str>) -> Vec<String> {
         self.hints.printed(outputs)
     }

@@ -1,6 +1,6 @@
-//! Visits every regular file of the hold-out folders and follows nothing.
+//! Visits every regular file in the hold-out folders. Links are never followed.
 //!
-//! The same walk seals and verifies, so both cover the same files. Other kinds of files are reported and never opened.
+//! The same walk is used to seal and to verify, so both cover the same files. Other kinds of files are reported and never opened.
 
 use super::{BYTES_MAX, FILES_MAX, Leaf, SealError, check_folder};
 use crate::project::copy_hashed;
@@ -17,14 +17,14 @@ use std::path::Path;
 pub(super) enum HoldoutEntry {
     /// A directory.
     Directory,
-    /// A regular file, opened.
+    /// An opened regular file.
     File { file: File, executable: bool },
-    /// Any other kind of entry, with its name.
+    /// Any other entry, with a description for messages.
     Odd(&'static str),
 }
 
-/// Calls back for everything below the folders; a missing folder has nothing. The text is the path from the project, with unprintable
-/// characters escaped if the entry is odd.
+/// Calls `take` for every entry below the folders. A missing folder has no entries. The text is the path relative to
+/// the project; unprintable characters are escaped if the entry is odd.
 pub(super) fn each(
     source: &Tree,
     folders: &[ScopePath],
@@ -101,7 +101,7 @@ pub(super) fn copy(source: &Tree, folders: &[ScopePath], target: &Tree) -> Resul
     Ok(leaves.into_values().collect())
 }
 
-/// Makes a directory and those above it, each for this user alone.
+/// Creates a directory and its parents, accessible only to this user.
 fn make_directories(target: &Tree, path: &Path) -> io::Result<()> {
     let mut parents: Vec<&Path> = path.ancestors().filter(|above| !above.as_os_str().is_empty()).collect();
     parents.reverse();

@@ -1,6 +1,6 @@
 //! Verifies a commitment: compares a folder with its seal, and the seal with the root in the journal.
 //!
-//! The paths of differences are hold-outs: show them to the run's owner, never to a stage.
+//! The paths of differences are names of hold-outs. They may be shown to the run's owner, but never to a stage.
 
 use super::gather::{self, HoldoutEntry};
 use super::{Leaf, Seal, SealError};
@@ -17,35 +17,36 @@ use std::path::Path;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SealDifference {
-    /// The seal itself is not the one that was published.
+    /// The seal is not the one that was published.
     Root,
-    /// A committed file is not there.
+    /// A committed file is missing.
     Missing,
-    /// A file is there that was not committed to.
+    /// A file exists that the commitment does not cover.
     Added,
-    /// The content is another.
+    /// The content differs.
     Content,
-    /// Only whether it may be executed is another.
+    /// Only the executable bit differs.
     Mode,
-    /// A link or a special file stands there.
+    /// The path is a link or a special file.
     Odd,
 }
 
-/// One difference and where.
+/// One difference and its path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Deviation {
-    /// Relative to the project, unprintable characters escaped; `seal.json` for the seal itself.
+    /// The path relative to the project, with unprintable characters escaped; `seal.json` for the seal itself.
     pub path: String,
     /// The difference.
     pub difference: SealDifference,
 }
 
 impl Seal {
-    /// Compares the seal with a published root and the files below `dir` with the seal, by path. `dir` has the project's layout:
-    /// [`Seal::files`] or the project. Nothing is followed or changed.
+    /// Compares the seal with a published root, and the files below `dir` with the seal. Returns the differences by
+    /// path. `dir` has the project's layout: it is [`Seal::files`] or the project. No link is followed and no file is
+    /// changed.
     ///
     /// # Errors
-    /// [`SealError::Io`] when `dir` cannot be read.
+    /// [`SealError::Io`] if `dir` cannot be read.
     pub fn verify(&self, root: &Digest, dir: &Path) -> Result<Vec<Deviation>, SealError> {
         let mut deviations = Vec::new();
         if self.root() != *root {

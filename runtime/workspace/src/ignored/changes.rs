@@ -1,16 +1,16 @@
-//! Changes of a stage at ignored paths: collected during the search, and summarized in one line.
+//! Changes of a stage at ignored paths: counted while the stage's changes are searched, and summarized in one line.
 //!
-//! The stage chooses the names, so only the most frequent ones are stored, up to a limit. No such change is ever committed.
+//! The stage chooses the names, so only the most frequent ones are kept, up to a limit. No such change is ever committed.
 
 use crate::change::{FoundChange, Op};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// Most names that are counted while changes are collected.
+/// Maximum number of names that are counted.
 const NAMES_COUNTED_MAX: usize = 1_000;
-/// Most names in the summary.
+/// Maximum number of names in the summary.
 const NAMES_TOLD_MAX: usize = 4;
-/// Longest name in the summary, in characters.
+/// Maximum length of a name in the summary, in characters.
 const NAME_CHARACTERS_MAX: usize = 80;
 
 /// A change at an ignored path.
@@ -18,7 +18,8 @@ const NAME_CHARACTERS_MAX: usize = 80;
 pub(crate) struct IgnoredChange {
     /// Last name of the topmost path that git ignores, with a final `/` for a folder.
     pub(crate) name: String,
-    /// True if a later stage may find it: never a name that makes programs run, nor a deceptive one.
+    /// True if the change may be stored for a later stage. Names of files that make programs run, and deceptive names,
+    /// are never stored.
     pub(crate) lasts: bool,
 }
 
@@ -30,27 +31,27 @@ pub struct IgnoredChanges {
     bytes: u64,
     names: BTreeMap<String, u64>,
     above: HashSet<PathBuf>,
-    /// Those that a later stage may find.
+    /// The changes that may be stored for a later stage.
     pub(crate) lasting: Vec<(PathBuf, Op)>,
 }
 
 impl IgnoredChanges {
-    /// Files, links and directories that the stage wrote.
+    /// Returns the number of files, links and directories that the stage wrote.
     pub fn entries(&self) -> u64 {
         self.entries
     }
 
-    /// Files and links that the stage wrote.
+    /// Returns the number of files and links that the stage wrote.
     pub fn files(&self) -> u64 {
         self.files
     }
 
-    /// Their length in bytes.
+    /// Returns the total length of the written files in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Names of what git ignores, the most frequent first, such as `target/`; chosen by the stage, and not all of them.
+    /// Returns the most frequent names of ignored paths, such as `target/`, the most frequent first. The stage chooses the names.
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<(&String, &u64)> = self.names.iter().collect();
         names.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), (*name).clone()));
@@ -70,7 +71,7 @@ impl IgnoredChanges {
             self.bytes = self.bytes.saturating_add(bytes);
         }
         for above in path.ancestors().skip(1) {
-            // The folders above a known folder are known too.
+            // If a folder is known, the folders above it are known too.
             if !self.above.insert(above.to_owned()) {
                 break;
             }
@@ -80,7 +81,7 @@ impl IgnoredChanges {
         }
     }
 
-    /// Removes new folders that contain only ignored changes.
+    /// Returns the changes without new folders that contain only ignored changes.
     pub(crate) fn without_folders_for_it(&self, found: Vec<FoundChange>) -> Vec<FoundChange> {
         let is_for_it = |change: &FoundChange| change.op == Op::MakeDir && self.above.contains(&change.raw);
         if !found.iter().any(is_for_it) {

@@ -1,23 +1,23 @@
-//! The files that git tracks, from the index of the project's repository.
+//! The files that git tracks, read from the index of the project's repository.
 //!
-//! Git's own format, versions 2 to 4. Only the user's repository is read, never one that a stage can write. An index that cannot be
-//! understood lists nothing: then a tracked file that git would ignore is treated as ignored.
+//! It reads the index formats 2 to 4 of git. Only the user's repository is read, never one that a stage can write. An
+//! index that cannot be parsed lists no files: a tracked file that matches a rule is then treated as ignored.
 
 use crate::regular_file::{self, Links};
 use crate::work_tree;
 use std::fs;
 use std::path::Path;
 
-/// The largest index that is read.
+/// Maximum size in bytes of an index that is read.
 const BYTES_MAX: u64 = 512 << 20;
-/// Times, numbers and length of an entry.
+/// Length in bytes of the fields before the digest of an entry: times, numbers and length.
 const STAT_BYTES: usize = 40;
-/// Lengths of a digest: SHA-1 and SHA-256.
+/// Lengths in bytes of a SHA-1 and a SHA-256 digest.
 const DIGEST_BYTES: [usize; 2] = [20, 32];
 const MODE_AT: usize = 24;
 const EXTENDED: u16 = 0x4000;
 
-/// The files below `project` that git tracks, relative to it. Submodules are not files.
+/// Returns the files below `project` that git tracks, relative to the project. Submodules are not included.
 pub(crate) fn tracked(project: &Path) -> Vec<String> {
     let whole = fs::canonicalize(project).unwrap_or_else(|_| project.to_owned());
     let Some(root) = work_tree::root(&whole) else { return Vec::new() };
@@ -33,7 +33,7 @@ pub(crate) fn tracked(project: &Path) -> Vec<String> {
     listed.unwrap_or_default().into_iter().filter_map(inside).collect()
 }
 
-/// Reads the entries of an index.
+/// A parser of the entries of an index.
 struct Entries<'b> {
     bytes: &'b [u8],
     at: usize,
@@ -50,7 +50,7 @@ impl<'b> Entries<'b> {
         is_known.then_some(Self { bytes, at: 12, left, version, digest_bytes })
     }
 
-    /// Every file; none when the bytes are not an index with digests of this length.
+    /// Returns every file, or `None` if the bytes are not an index with digests of this length.
     fn all(mut self) -> Option<Vec<String>> {
         let (mut found, mut last) = (Vec::new(), Vec::new());
         while self.left > 0 {
@@ -64,7 +64,8 @@ impl<'b> Entries<'b> {
         Some(found)
     }
 
-    /// Reads one entry: its path goes to `path`, which holds the one before. Returns its mode.
+    /// Reads one entry and returns its mode. `path` must contain the path of the previous entry and is replaced by the
+    /// path of this one.
     fn next(&mut self, path: &mut Vec<u8>) -> Option<u32> {
         let begin = self.at;
         let mode = self.bytes.get(begin + MODE_AT..begin + MODE_AT + 4)?;
@@ -96,7 +97,7 @@ impl<'b> Entries<'b> {
         is_named.then_some(mode)
     }
 
-    /// A number in git's variable length.
+    /// Reads a number in git's variable-length encoding.
     fn varint(&mut self) -> Option<usize> {
         let mut byte = *self.bytes.get(self.at)?;
         let mut value = usize::from(byte & 0x7f);

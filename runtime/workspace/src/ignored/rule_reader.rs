@@ -1,4 +1,4 @@
-//! Reads the files with ignore rules, of which a project may have any number.
+//! Reads the files with ignore rules. A project may have any number of them.
 
 use super::{EntryKind, IgnoreMatcher, RuleFile, prepared};
 use crate::tree::Tree;
@@ -7,11 +7,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 const FILE_NAME: &str = ".gitignore";
-/// The largest file with rules, remarks included.
+/// Maximum size in bytes of a file with rules, including comments.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// The most bytes of rules in all files of a project together, without remarks: prepared rules take some thousand times as much.
+/// Maximum total size in bytes of the rules in all files of a project, without comments. Compiled rules take about a
+/// thousand times as much memory.
 const RULE_BYTES_MAX: usize = 256 << 10;
-/// The most rules in all files of a project together.
+/// Maximum number of rules in all files of a project.
 const RULES_MAX: usize = 20_000;
 
 /// The ignore rules exceed a limit.
@@ -34,7 +35,7 @@ struct RuleBudget {
 impl RuleBudget {
     const ALL: Self = Self { bytes: RULE_BYTES_MAX, rules: RULES_MAX };
 
-    /// Reads a file with rules; none if there is none, or if it has no rule.
+    /// Reads a file with rules. Returns `None` if it does not exist or has no rules.
     fn read(&mut self, tree: &Tree, file: &Path) -> Result<Option<String>, RulesTooLong> {
         let too_long = || RulesTooLong { file: crate::tree::shown(file) };
         let Ok(opened) = tree.file(file) else { return Ok(None) };
@@ -60,7 +61,7 @@ impl RuleBudget {
         Ok(text.map(|text| RuleFile { above: String::new(), folder: folder.to_string_lossy().into_owned(), text }))
     }
 
-    /// Reads the rules above the project: those of its repository.
+    /// Reads the rules that are outside of the project: those of its repository.
     fn outer(&mut self, project: &Path) -> Result<Vec<RuleFile>, RulesTooLong> {
         let whole = std::fs::canonicalize(project).unwrap_or_else(|_| project.to_owned());
         let Some(root) = work_tree::root(&whole) else { return Ok(Vec::new()) };
@@ -81,7 +82,7 @@ impl RuleBudget {
     }
 }
 
-/// Reads the rules above a project and those of these folders of it, weakest first.
+/// Reads the rules outside of a project and those of these folders of the project, in order of increasing precedence.
 pub(super) fn files<'a>(project: &Path, folders: impl Iterator<Item = &'a str>) -> Result<Vec<RuleFile>, RulesTooLong> {
     let mut left = RuleBudget::ALL;
     let mut files = left.outer(project)?;
@@ -93,17 +94,17 @@ pub(super) fn files<'a>(project: &Path, folders: impl Iterator<Item = &'a str>) 
     Ok(files)
 }
 
-/// The rules that apply while the folders of a project are listed, each folder after the one that it is in.
+/// The rules that apply during a walk of a project's folders. Each folder must be entered after its parent.
 pub(crate) struct RuleReader {
     tree: Option<Tree>,
     left: RuleBudget,
     ignored: IgnoreMatcher,
-    /// Number of rule files above the project.
+    /// Number of rule files outside of the project.
     outer: usize,
 }
 
 impl RuleReader {
-    /// Reads the rules above a project, and those of its own folder.
+    /// Reads the rules outside of a project and those in its top folder.
     ///
     /// # Errors
     /// [`RulesTooLong`].
@@ -128,8 +129,8 @@ impl RuleReader {
         Ok(())
     }
 
-    /// True for a path that git ignores, of which it does not ignore the folder. Drops the rules of folders in which it is not: a list
-    /// comes back to none of them.
+    /// Returns true for a path that git ignores, if git does not ignore the folder of the path. Drops the rules of
+    /// folders that do not contain the path, because the walk does not return to them.
     pub(crate) fn ignores(&mut self, path: &Path, kind: EntryKind) -> bool {
         let files = &mut self.ignored.files;
         let applies = |file: &RuleFile| path.starts_with(&file.folder);

@@ -1,4 +1,4 @@
-//! The rules against git itself: what `git check-ignore` says is what we say.
+//! Compares the matcher with git: it must agree with `git check-ignore`.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -25,7 +25,7 @@ fn ask(ignored: &IgnoreMatcher, text: &str) -> Option<String> {
     ignored.covers(&ScopePath::parse(path).unwrap(), kind).map(|end| path[..end].to_owned())
 }
 
-/// A repository with rules at each place where git looks, and the project in a folder of it.
+/// Creates a repository with rules in each place that git reads, and the project in a folder of the repository.
 fn project() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();

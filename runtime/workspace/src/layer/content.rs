@@ -1,7 +1,8 @@
-//! The content of the files in a layer: in memory while there is little of it, else in the stage's own folder.
+//! The content of the files in a layer: small amounts in memory, the rest in the stage's own folder.
 //!
-//! Both are files of the kernel, reached by descriptor, so that reading and writing is the same for both. What outgrows its bounds
-//! in memory moves to the folder, also while it is open. The last user of a content removes its file.
+//! Both are kernel files with a descriptor, so that reading and writing is the same for both. Content that exceeds the
+//! bounds for memory moves to the folder, even while it is open. When the last reference to a content is dropped, its
+//! file is removed.
 
 use super::nodes::Times;
 use crate::tree::{self, Tree};
@@ -16,13 +17,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Longest content in memory.
+/// Maximum length in bytes of a content in memory.
 const FILE_MEMORY_BYTES_MAX: u64 = 256 << 10;
-/// Most bytes in memory of one layer.
+/// Maximum total size in bytes of the contents of one layer in memory.
 const MEMORY_BYTES_MAX: u64 = 1 << 20;
-/// Most files in memory of one layer: each holds a descriptor.
+/// Maximum number of files of one layer in memory. Each one needs a descriptor.
 const MEMORY_FILES_MAX: u64 = 32;
-/// Bytes of a file in memory at least.
+/// Number of bytes that a file in memory counts at least.
 const PAGE_BYTES: u64 = 4 << 10;
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
@@ -42,7 +43,7 @@ pub(crate) struct Content {
     store: Arc<Store>,
     /// Number of the file in the layer.
     pub(crate) number: u64,
-    /// True if its owner may execute it.
+    /// True if the owner may execute the file.
     pub(crate) executable: bool,
     held: Mutex<ContentState>,
 }
@@ -50,16 +51,16 @@ pub(crate) struct Content {
 #[derive(Debug)]
 struct ContentState {
     place: Storage,
-    /// Open while it is in memory or in use.
+    /// The descriptor; set while the content is in memory or in use.
     fd: Option<Arc<OwnedFd>>,
     users: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Storage {
-    /// In memory, with the bytes it was charged.
+    /// In memory, with the number of bytes that it counts.
     Memory(u64),
-    /// In the stage's folder, under its number.
+    /// In the stage's folder, in a file named by the content's number.
     Folder,
     /// In the upper folder of an overlay, which is removed as a whole.
     LaidOut,
@@ -75,7 +76,7 @@ impl Store {
         Self { at, folder: Mutex::default(), numbers: zero(), memory_bytes: zero(), memory_files: zero() }
     }
 
-    /// A number that nothing else of the layer has; from 1.
+    /// Returns a number that is unique in the layer, counted from 1.
     pub(super) fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -84,7 +85,7 @@ impl Store {
         self.locked().is_some()
     }
 
-    /// The stage's own folder, made with those above it if it is not there yet.
+    /// Returns the stage's own folder. Creates it and its parents if necessary.
     pub(super) fn folder(&self) -> io::Result<Arc<Tree>> {
         let mut folder = self.locked();
         if let Some(made) = &*folder {
@@ -96,7 +97,7 @@ impl Store {
         Ok(made)
     }
 
-    /// Makes the folders above the stage's own.
+    /// Creates the parents of the stage's own folder.
     pub(super) fn make_above(&self) -> io::Result<()> {
         match self.at.parent() {
             Some(above) => DirBuilder::new().recursive(true).mode(0o700).create(above),
@@ -104,7 +105,7 @@ impl Store {
         }
     }
 
-    /// Takes a folder that another part of the layer made as the stage's own.
+    /// Sets the stage's own folder to one that another part of the layer created.
     pub(super) fn adopt(&self, made: Tree) {
         *self.locked() = Some(Arc::new(made));
     }
@@ -113,7 +114,7 @@ impl Store {
         self.folder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes an empty content.
+    /// Creates an empty content.
     pub(super) fn create(self: &Arc<Self>, executable: bool) -> Result<Arc<Content>, Errno> {
         let number = self.number();
         let held = match self.in_memory() {
@@ -126,7 +127,7 @@ impl Store {
         Ok(Arc::new(Content { store: Arc::clone(self), number, executable, held: Mutex::new(held) }))
     }
 
-    /// An empty file in memory, if there is room for one.
+    /// Creates an empty file in memory, or returns `None` if a bound is reached.
     fn in_memory(&self) -> Option<OwnedFd> {
         let one_more = |files: u64| Some(files + 1).filter(|files| *files <= MEMORY_FILES_MAX);
         self.memory_files.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
@@ -137,7 +138,7 @@ impl Store {
         memory_file().inspect_err(|_| self.give_back(PAGE_BYTES)).ok()
     }
 
-    /// Reserves memory for a content that grows.
+    /// Reserves memory for a content that grows. Returns false if the bound is reached.
     fn charge(&self, has: u64, needs: u64) -> bool {
         let more = needs.saturating_sub(has);
         let within = |used: u64| used.checked_add(more).filter(|sum| *sum <= MEMORY_BYTES_MAX);
@@ -161,11 +162,11 @@ impl Store {
     }
 }
 
-/// An empty file in memory that cannot be executed.
+/// Creates an empty file in memory that cannot be executed.
 fn memory_file() -> Result<OwnedFd, Errno> {
     let made = |flags: MemfdFlags| rustix::fs::memfd_create("glovebox-layer", MemfdFlags::CLOEXEC | flags);
     match made(MemfdFlags::NOEXEC_SEAL) {
-        // Older than Linux 6.3.
+        // The kernel is older than Linux 6.3.
         Err(Errno::INVAL) => made(MemfdFlags::empty()),
         other => other,
     }
@@ -175,7 +176,7 @@ fn name(number: u64) -> String {
     format!("content-{number}")
 }
 
-/// The system's error in an error of the standard library.
+/// Converts an error of the standard library to an [`Errno`].
 pub(crate) fn errno(error: io::Error) -> Errno {
     Errno::from_io_error(&error).unwrap_or(Errno::IO)
 }
@@ -185,7 +186,7 @@ impl Content {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens it for reading and writing.
+    /// Opens the content for reading and writing.
     pub(crate) fn open(self: &Arc<Self>) -> Result<ContentUse, Errno> {
         let mut held = self.held();
         if held.fd.is_none() {
@@ -195,7 +196,7 @@ impl Content {
         Ok(ContentUse(Arc::clone(self)))
     }
 
-    /// Opens it for reading from the beginning, apart from all that use it.
+    /// Opens the content for reading from the beginning, with a file position of its own.
     #[expect(clippy::disallowed_methods, reason = "opens a file again that this module made")]
     pub(crate) fn reader(&self) -> io::Result<File> {
         let held = self.held();
@@ -205,7 +206,7 @@ impl Content {
         }
     }
 
-    /// Returns its status.
+    /// Returns the status of the file.
     pub(crate) fn stat(&self) -> Result<Stat, Errno> {
         let held = self.held();
         match &held.fd {
@@ -217,7 +218,7 @@ impl Content {
         }
     }
 
-    /// Makes room for a length; a content that is too long for memory moves to the folder.
+    /// Makes room for a length in bytes. A content that is too long for memory moves to the folder.
     fn make_room(&self, bytes: u64) -> Result<(), Errno> {
         let mut held = self.held();
         let Storage::Memory(charged) = held.place else { return Ok(()) };
@@ -236,7 +237,7 @@ impl Content {
         Ok(())
     }
 
-    /// Copies the content to another file, with its times.
+    /// Copies the content and the times to another file.
     #[expect(clippy::disallowed_methods, reason = "opens a file again that this module made")]
     fn copy_to(&self, held: &ContentState, to: &OwnedFd) -> Result<(), Errno> {
         let fd = held.fd.as_ref().ok_or(Errno::BADF)?;
@@ -247,17 +248,17 @@ impl Content {
         tree::keep_times(&to, &stat).map_err(errno)
     }
 
-    /// True while a handle of the component is open.
+    /// Returns true while the component has the file open.
     pub(super) fn is_in_use(&self) -> bool {
         self.held().users > 0
     }
 
-    /// True once it is a file of an overlay.
+    /// Returns true if the content is a file of an overlay.
     pub(crate) fn is_laid_out(&self) -> bool {
         self.held().place == Storage::LaidOut
     }
 
-    /// Moves it to a name in a directory of an overlay.
+    /// Moves the content to a name in a directory of an overlay.
     pub(super) fn lay_out(&self, directory: &OwnedFd, to: &OsStr) -> Result<(), Errno> {
         let mut held = self.held();
         let mode = tree::file_mode(self.executable);
@@ -281,7 +282,7 @@ impl Content {
         Ok(())
     }
 
-    /// From now on its users work on this descriptor.
+    /// Replaces the descriptor that all users of the content work on.
     pub(super) fn replace(&self, fd: OwnedFd) {
         self.held().fd = Some(Arc::new(fd));
     }
@@ -292,7 +293,7 @@ impl Drop for Content {
         let held = self.held.get_mut().unwrap_or_else(PoisonError::into_inner);
         match held.place {
             Storage::Memory(charged) => self.store.give_back(charged),
-            // One that stays goes with the folder soon after.
+            // If the file cannot be removed, it is removed with the folder later.
             Storage::Folder => self.store.folder().iter().for_each(|folder| {
                 let _ = rustix::fs::unlinkat(folder, name(self.number), AtFlags::empty());
             }),
@@ -302,23 +303,23 @@ impl Drop for Content {
 }
 
 impl ContentUse {
-    /// The content.
+    /// Returns the content.
     pub(crate) fn content(&self) -> &Arc<Content> {
         &self.0
     }
 
-    /// The descriptor.
+    /// Returns the descriptor.
     pub(crate) fn descriptor(&self) -> Result<Arc<OwnedFd>, Errno> {
         self.0.held().fd.as_ref().map(Arc::clone).ok_or(Errno::BADF)
     }
 
-    /// The descriptor, with room for a length.
+    /// Returns the descriptor after it made room for a length in bytes.
     pub(crate) fn with_room(&self, bytes: u64) -> Result<Arc<OwnedFd>, Errno> {
         self.0.make_room(bytes)?;
         self.descriptor()
     }
 
-    /// Fills an empty content from a file of this length, and gives it that file's times.
+    /// Fills an empty content from a file of this length and copies the times of the file.
     pub(crate) fn fill(&self, from: impl AsFd, stat: &Stat) -> Result<(), Errno> {
         let mut from = File::from(from.as_fd().try_clone_to_owned().map_err(errno)?).take(tree::length(stat));
         let mut to = File::from(self.with_room(tree::length(stat))?.try_clone().map_err(errno)?);
@@ -344,7 +345,7 @@ impl Drop for ContentUse {
     }
 }
 
-/// Gives a directory the times that a layer noted for it.
+/// Sets the times of a directory to those of the layer.
 pub(super) fn set_times(directory: &OwnedFd, times: Times) -> io::Result<()> {
     let mut new = std::fs::FileTimes::new();
     if let Some(accessed) = times.accessed {

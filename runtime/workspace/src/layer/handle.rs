@@ -1,7 +1,7 @@
-//! An opened file of a stage with a layer: of the layer itself, or of what lies below it.
+//! An open file of a stage with a layer: a file of the layer, or a lower file.
 //!
-//! A file that is opened for reading and then copied into the layer is read from there, as if it were one file. The same holds when
-//! the layer is mounted for commands.
+//! If a lower file is opened for reading and then copied into the layer, the handle reads the copy from then on. If the
+//! layer is mounted for commands, the handle reads the file of the mounted folder.
 
 use super::Layer;
 use super::content::{Content, ContentUse};
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// An opened file.
+/// An open file.
 #[derive(Debug)]
 pub(crate) struct Handle {
     path: ScopePath,
@@ -21,13 +21,13 @@ pub(crate) struct Handle {
 
 #[derive(Debug)]
 enum HandleSource {
-    /// A file below the layer, only read.
+    /// A lower file, which is only read.
     Lower(Arc<OwnedFd>),
     /// A file of the layer.
     Content(ContentUse),
 }
 
-/// Handles of files below the layer.
+/// Handles of lower files.
 #[derive(Debug, Default)]
 pub(super) struct Readers(Mutex<Vec<Weak<Handle>>>);
 
@@ -36,7 +36,7 @@ impl Readers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The handles that still read a file below the layer, with others left out for good.
+    /// Calls `act` for every handle that still reads a lower file, and forgets all other handles.
     fn each(&self, act: &mut dyn FnMut(&Handle, &mut HandleSource)) {
         self.locked().retain(|reader| {
             let Some(handle) = reader.upgrade() else { return false };
@@ -58,14 +58,14 @@ impl Readers {
 }
 
 impl Layer {
-    /// Makes a handle that reads a file below the layer.
+    /// Creates a handle that reads a lower file.
     pub(crate) fn read_lower(&self, path: &ScopePath, fd: OwnedFd) -> Arc<Handle> {
         let handle = Arc::new(Handle { path: path.clone(), behind: Mutex::new(HandleSource::Lower(Arc::new(fd))) });
         self.readers.add(&handle);
         handle
     }
 
-    /// Lets the handles that read the file at this path read its copy.
+    /// Switches the handles that read the lower file at this path to its copy.
     pub(crate) fn read_copy(&self, path: &ScopePath, copy: &Arc<Content>) -> Result<(), Errno> {
         let mut failed = Ok(());
         self.readers.each(&mut |handle, behind| {
@@ -79,7 +79,7 @@ impl Layer {
         failed
     }
 
-    /// Lets the handles that read files below the layer read those of the mounted folder.
+    /// Switches the handles that read lower files to the files of the mounted folder.
     pub(super) fn read_merged(&self, root: &Root) {
         self.readers.each(&mut |handle, behind| {
             if let Ok(fd) = root.file(&handle.path, OFlags::RDONLY) {
@@ -90,7 +90,7 @@ impl Layer {
 }
 
 impl Handle {
-    /// Makes a handle of a file of the layer.
+    /// Creates a handle of a file of the layer.
     pub(crate) fn new(path: &ScopePath, content: &Arc<Content>) -> Result<Arc<Self>, Errno> {
         Ok(Arc::new(Self { path: path.clone(), behind: Mutex::new(HandleSource::Content(content.open()?)) }))
     }
@@ -99,7 +99,7 @@ impl Handle {
         self.behind.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The descriptor of the file as it is now.
+    /// Returns the current descriptor of the file.
     pub(crate) fn descriptor(&self) -> Result<Arc<OwnedFd>, Errno> {
         match &*self.behind() {
             HandleSource::Lower(fd) => Ok(Arc::clone(fd)),
@@ -107,7 +107,7 @@ impl Handle {
         }
     }
 
-    /// The descriptor of a file of the layer, which has room for this length.
+    /// Returns the descriptor of a file of the layer after it made room for a length in bytes.
     pub(crate) fn with_room(&self, bytes: u64) -> Result<Arc<OwnedFd>, Errno> {
         match &*self.behind() {
             HandleSource::Lower(_) => Err(Errno::BADF),
@@ -115,7 +115,7 @@ impl Handle {
         }
     }
 
-    /// The content, where it is a file of the layer that was not laid out.
+    /// Returns the content if the file is in the layer and was not laid out.
     pub(crate) fn content(&self) -> Option<Arc<Content>> {
         match &*self.behind() {
             HandleSource::Content(opened) if !opened.content().is_laid_out() => Some(Arc::clone(opened.content())),

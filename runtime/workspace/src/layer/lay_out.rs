@@ -1,7 +1,8 @@
 //! Turns a layer into the upper folder of an overlay, for the commands of a stage and for storing its files.
 //!
-//! Contents are moved and not copied, except those in memory. A removed entry becomes a whiteout, and a directory that hides the lower one
-//! becomes opaque. Files that the component has open stay open, and work on the mounted folder afterwards.
+//! Contents in the stage's folder are moved, and contents in memory are copied. A removed entry becomes a whiteout, and
+//! a directory that hides the lower one becomes opaque. Files that the component has open stay open, and work on the
+//! mounted folder afterwards.
 
 use super::Layer;
 use super::content::{self, Content};
@@ -27,18 +28,18 @@ struct OpenFile {
 }
 
 impl Layer {
-    /// Returns the folders for a jail to mount. Nothing may change through the layer until [`Layer::work_on`].
+    /// Returns the folders that a jail mounts. The layer must not be changed until [`Layer::work_on`] is called.
     ///
     /// # Errors
-    /// [`StageError::Io`] when the files cannot be laid out.
+    /// [`StageError::Io`] if the files cannot be laid out.
     pub(crate) fn source(&self) -> Result<Source, StageError> {
         self.laid_out().map(Overlay::source)
     }
 
-    /// From now on views work on the folder at which the overlay is mounted, as the commands do.
+    /// Makes views work on the folder at which the overlay is mounted, as the commands do.
     ///
     /// # Errors
-    /// [`StageError::Io`] when it cannot be opened.
+    /// [`StageError::Io`] if the folder cannot be opened.
     pub fn work_on(&self, mounted: &Path) -> Result<(), StageError> {
         let failed = |source: io::Error| StageError::io(mounted, source);
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -49,15 +50,15 @@ impl Layer {
             content.replace(root.file(&scope_path, OFlags::RDWR).map_err(|error| failed(error.into()))?);
         }
         self.read_merged(&root);
-        // A jail of the same stage that follows starts over first.
+        // Before another jail of the same stage mounts the layer, `start_over` is called.
         self.mounted.last().merged.set(root).map_err(|_| failed(Errno::BUSY.into()))
     }
 
-    /// The layer's files as a tree. Without an overlay, removed entries leave no mark in it, and the layer must not be read
-    /// afterwards.
+    /// Returns the layer's files as a tree. Without an overlay, removed entries leave no mark in the tree, and the
+    /// layer must not be read afterwards.
     ///
     /// # Errors
-    /// [`StageError::Io`] when they cannot be laid out.
+    /// [`StageError::Io`] if the files cannot be laid out.
     pub(crate) fn changed_tree(&self) -> Result<&Tree, StageError> {
         if let Some(overlay) = self.overlay() {
             return Ok(&overlay.upper);
@@ -75,13 +76,13 @@ impl Layer {
         Ok(self.kept.get_or_init(|| kept))
     }
 
-    /// The layer as an overlay on disk.
+    /// Returns the layer as an overlay on disk. Creates it if necessary.
     pub(super) fn laid_out(&self) -> Result<&Overlay, StageError> {
         let mounted = self.mounted.last();
         if let Some(overlay) = mounted.overlay.get() {
             return Ok(overlay);
         }
-        // The usual stage has no folder yet: that of the overlay becomes its own.
+        // Most stages have no folder yet. The folder of the overlay then becomes the stage's own folder.
         let failed = |source| StageError::io(&self.at, source);
         let is_own = !self.store.has_folder();
         let at = if is_own { self.at.to_owned() } else { self.at.join(format!("overlay-{}", self.store.number())) };
@@ -106,7 +107,7 @@ impl Layer {
         Ok(mounted.overlay.get_or_init(|| overlay))
     }
 
-    /// Gives a directory its marks, and the permissions and times it has for the stage.
+    /// Sets the marks, permissions and times of a directory to those that the stage sees.
     fn keep_attributes(&self, upper: &Tree, path: &Path, folder: &Folder) -> io::Result<()> {
         let directory = upper.directory(path)?;
         if !folder.shows_lower {

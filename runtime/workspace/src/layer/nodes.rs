@@ -1,7 +1,8 @@
 //! The entries of a layer, as a tree of names.
 //!
-//! Every node is something the stage made, changed or removed, or a directory on the way to it. A directory says whether the one
-//! below it shows through. Node by name, so that the memory is that of the names, and a directory moves with all it holds.
+//! Every node is an entry that the stage created, changed or removed, or a parent directory of one. A directory records
+//! whether the lower directory shows through. The tree is indexed by name at each level, so that each name is stored
+//! once and a directory moves with its content.
 
 use super::content::Content;
 use glovebox_record::path::ScopePath;
@@ -15,17 +16,17 @@ use std::time::SystemTime;
 /// One entry of a layer.
 #[derive(Debug)]
 pub(crate) enum Node {
-    /// Removed: lower entries do not show.
+    /// A removed entry, which hides the lower one.
     Removed,
     /// A file with its content.
     File(Arc<Content>),
-    /// A link, moved with the directory it lies in.
+    /// A link, which was moved with its directory.
     Link(OsString),
     /// A directory.
     Folder(Folder),
 }
 
-/// Times of a directory that differ from those below; none where they do not.
+/// Times of a directory; `None` for a time that is that of the lower directory.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Times {
     pub(crate) accessed: Option<SystemTime>,
@@ -37,7 +38,7 @@ pub(crate) struct Times {
 pub(crate) struct Folder {
     /// True if entries of the lower directory show through.
     pub(crate) shows_lower: bool,
-    /// A mount of commands comes here: no change by itself.
+    /// True if the directory exists only because commands mount something at or below it. This is not a change.
     is_mount: bool,
     /// Number of the directory in the layer.
     pub(crate) number: u64,
@@ -48,9 +49,9 @@ pub(crate) struct Folder {
 /// State of a path in a layer.
 #[derive(Debug)]
 pub(crate) enum PathState {
-    /// Nothing is there.
+    /// Nothing exists at the path.
     Nothing,
-    /// The lower entry, if any.
+    /// The lower entry shows, if there is one.
     Lower,
     File(Arc<Content>),
     Link,
@@ -76,19 +77,19 @@ pub(crate) enum EntryState {
 }
 
 impl Folder {
-    /// The directory through which all below shows.
+    /// Creates a directory through which all lower entries show.
     pub(crate) fn over_lower() -> Self {
         Self { shows_lower: true, is_mount: false, number: 0, times: None, entries: BTreeMap::new() }
     }
 
-    /// A new directory, made now.
+    /// Creates a new directory with the current time.
     pub(crate) fn empty(number: u64) -> Self {
         let now = Some(SystemTime::now());
         let times = Some(Times { accessed: now, modified: now });
         Self { shows_lower: false, number, times, ..Self::over_lower() }
     }
 
-    /// An empty directory in which nothing from below shows, and those above it.
+    /// Creates an empty directory in which no lower entries show, and its parents.
     pub(super) fn make_mount_point(&mut self, path: &ScopePath) {
         let mut at = self;
         for name in path.names() {
@@ -100,7 +101,7 @@ impl Folder {
         at.shows_lower = false;
     }
 
-    /// True when there is more than directories to mount on.
+    /// Returns true if there are changes. Mount points are not changes.
     pub(super) fn is_changed(&self) -> bool {
         self.entries.values().any(|node| match node {
             Node::Folder(folder) => !folder.is_mount || folder.is_changed(),
@@ -108,10 +109,10 @@ impl Folder {
         })
     }
 
-    /// The state of a path, and whether lower entries show there.
+    /// Returns the state of a path, including whether lower entries show there.
     ///
     /// # Errors
-    /// [`Errno::NOTDIR`] or [`Errno::LOOP`] when the path goes through a file or a link of the layer.
+    /// [`Errno::NOTDIR`] or [`Errno::LOOP`] if the path leads through a file or a link of the layer.
     pub(crate) fn seen(&self, path: &ScopePath) -> Result<PathState, Errno> {
         let (mut at, mut shows_lower) = (self, self.shows_lower);
         let mut names = path.names().peekable();
@@ -130,7 +131,7 @@ impl Folder {
         Ok(PathState::Directory(DirectoryState { shows_lower, number: at.number, times: at.times }))
     }
 
-    /// The directory at a path, made with those above it where the stage sees the ones below.
+    /// Returns the directory at a path. Creates missing entries for it and its parents, through which the lower directories show.
     pub(super) fn folder(&mut self, path: &ScopePath, number: &mut dyn FnMut() -> u64) -> Result<&mut Self, Errno> {
         let mut at = self;
         for name in path.names() {
@@ -148,7 +149,7 @@ impl Folder {
         Ok(at)
     }
 
-    /// The directory a path lies in, as [`Folder::folder`], and the path's name. It counts as changed now.
+    /// Returns the parent directory of a path, as [`Folder::folder`] does, and the last name of the path.
     pub(super) fn parent<'n>(
         &mut self,
         path: &'n ScopePath,
@@ -169,7 +170,7 @@ impl Folder {
         self.entries.insert(name.into(), node);
     }
 
-    /// Takes a name away; what lies below does not show in its place.
+    /// Removes a name. If `shows_lower` is true, a removed entry is left in its place, which hides the lower one.
     pub(super) fn take(&mut self, name: &str, shows_lower: bool) -> Option<Node> {
         self.note_change();
         match shows_lower && self.shows_lower {
@@ -182,7 +183,7 @@ impl Folder {
         self.times.get_or_insert_with(Times::default).modified = Some(SystemTime::now());
     }
 
-    /// The file at a path.
+    /// Returns the file at a path.
     pub(super) fn file(&self, path: &Path) -> Option<Arc<Content>> {
         let mut at = self;
         let mut names = path.iter().peekable();
@@ -196,7 +197,7 @@ impl Folder {
         None
     }
 
-    /// The layer's own entries of a directory; empty if it has none there.
+    /// Returns the layer's own entries of a directory; empty if the directory has no entry in the layer.
     pub(crate) fn listed(&self, path: &ScopePath) -> Vec<(Box<str>, EntryState)> {
         let mut at = self;
         for name in path.names() {
@@ -217,7 +218,7 @@ impl Folder {
         listed.collect()
     }
 
-    /// Makes what this directory holds all there is in it, at any depth.
+    /// Hides all lower entries in this directory, at any depth.
     pub(crate) fn cover_lower(&mut self) {
         let mut pending = vec![self];
         while let Some(folder) = pending.pop() {
@@ -230,7 +231,7 @@ impl Folder {
         }
     }
 
-    /// Visits every entry but mere mount points, a directory before its content.
+    /// Visits every entry except unchanged mount points, a directory before its content.
     pub(super) fn each<'f, E>(&'f self, visit: &mut dyn FnMut(&Path, u32, &'f Node) -> Result<(), E>) -> Result<(), E> {
         let mut pending = vec![(PathBuf::new(), 0_u32, self)];
         while let Some((at, depth, folder)) = pending.pop() {

@@ -1,6 +1,7 @@
-//! The extended attributes with which an overlay marks files and directories, and those that a program could have forged.
+//! Extended attributes with which an overlay marks files and directories, and detection of attributes that a program
+//! could have forged.
 //!
-//! New kernels escape the attributes that a program in an overlay sets; older ones may not. So an unknown attribute counts as forged.
+//! New kernels escape attributes that a program in an overlay sets; older ones may not. So an unknown attribute counts as forged.
 
 use crate::tree::{self, Owner, WalkEntry};
 use rustix::fs::{FileType, XattrFlags};
@@ -10,7 +11,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// The attribute of a directory through which nothing of the layers below shows.
+/// The attribute of a directory that hides all entries of lower layers.
 const OPAQUE: &str = "user.overlay.opaque";
 /// Attributes of the kernel that do not affect content.
 const HARMLESS: &[&[u8]] = &[
@@ -21,9 +22,9 @@ const HARMLESS: &[&[u8]] = &[
     b"user.overlay.uuid",
     b"user.overlay.protattr",
 ];
-/// Beginning of the attributes an overlay reads.
+/// Prefix of the attributes that an overlay reads.
 const PREFIX: &[u8] = b"user.overlay.";
-/// Beginning of the attributes a program set and the kernel moved out of the way.
+/// Prefix of attributes that a program set and that the kernel escaped.
 const ESCAPED: &[u8] = b"user.overlay.overlay.";
 
 /// The meaning of the attributes of a directory or file.
@@ -34,12 +35,12 @@ pub(crate) enum Mark {
     Forged,
 }
 
-/// Marks a directory as one through which nothing below shows.
+/// Marks a directory as opaque: no lower entries show in it.
 pub(crate) fn set_opaque(directory: &OwnedFd) -> io::Result<()> {
     Ok(rustix::fs::fsetxattr(directory, OPAQUE, b"y", XattrFlags::empty())?)
 }
 
-/// Removes every attribute of a file that an overlay could read.
+/// Removes every attribute of a file that an overlay reads.
 pub(crate) fn remove_overlay_attributes(file: &File) -> io::Result<()> {
     let found = names(&mut |space| rustix::fs::flistxattr(file, space))?;
     found.iter().filter(|name| name.starts_with(PREFIX)).try_for_each(|name| {
@@ -48,10 +49,10 @@ pub(crate) fn remove_overlay_attributes(file: &File) -> io::Result<()> {
     })
 }
 
-/// Reads the attributes of an entry; only directories and regular files have any.
+/// Reads the mark of an entry. Only directories and regular files have attributes.
 pub(crate) fn mark_of(entry: &WalkEntry<'_>) -> io::Result<Mark> {
     match entry.kind() {
-        // Opened for us first: without read permission no attribute can be read.
+        // The directory is opened first, which restores read permission. Without it, attributes cannot be read.
         FileType::Directory => {
             let held = tree::open_directory(entry.directory, entry.name, Owner::Us)?;
             mark(held.as_fd(), OsStr::new("."), FileType::Directory)
@@ -61,7 +62,7 @@ pub(crate) fn mark_of(entry: &WalkEntry<'_>) -> io::Result<Mark> {
     }
 }
 
-/// Reads the attributes of a name in a directory; does not follow links.
+/// Reads the mark of a name in a directory. Links are not followed.
 pub(crate) fn mark(directory: BorrowedFd<'_>, name: &OsStr, kind: FileType) -> io::Result<Mark> {
     let mut mark = Mark::Plain;
     for found in attributes(directory, name)?.iter().filter(|found| found.starts_with(PREFIX)) {
@@ -74,20 +75,20 @@ pub(crate) fn mark(directory: BorrowedFd<'_>, name: &OsStr, kind: FileType) -> i
     Ok(mark)
 }
 
-/// The path of a name in a directory that is held open.
+/// Returns a path to a name in an open directory.
 fn held(directory: BorrowedFd<'_>, name: &OsStr) -> OsString {
     let mut at = OsString::from(format!("/proc/self/fd/{}/", directory.as_raw_fd()));
     at.push(name);
     at
 }
 
-/// The names of the attributes of a name in a directory; does not follow links.
+/// Lists the attributes of a name in a directory. Links are not followed.
 fn attributes(directory: BorrowedFd<'_>, name: &OsStr) -> io::Result<Vec<Vec<u8>>> {
     let at = held(directory, name);
     names(&mut |space| rustix::fs::llistxattr(&at, space))
 }
 
-/// Lists names of attributes, with as much space as they need.
+/// Lists names of attributes, in a buffer that grows as needed.
 fn names(list: &mut dyn FnMut(&mut [u8]) -> Result<usize, Errno>) -> io::Result<Vec<Vec<u8>>> {
     let mut names = vec![0_u8; 512];
     let length = loop {

@@ -1,7 +1,7 @@
-//! The overlay layer that hides what its stage must not see.
+//! The overlay layer that hides entries that a stage must not see.
 //!
-//! A whiteout hides a name completely: lookups, listings and mounts do not show it. Directories that the scope grants as a whole are
-//! not listed, so the cost depends on the scope's entries and not on the workspace's files.
+//! A whiteout hides a name completely: in lookups, in listings and as a mount point. Directories that the scope grants
+//! as a whole are not listed, so the cost depends on the entries of the scope and not on the number of files.
 
 use super::attributes::set_opaque;
 use crate::lower::{ViewOverrides, access, is_visible};
@@ -16,8 +16,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// Visits the topmost hidden paths of the workspace at or below the directory `start`. `visit` returns whether to continue. Names
-/// that are not UTF-8 are visited only where the scope does not grant a whole subtree; a run's workspace has no such names.
+/// Visits the topmost hidden paths of the workspace at or below the directory `start`. `visit` returns whether to
+/// continue. Names that are not UTF-8 are not visited in a subtree that the scope grants as a whole; a run's workspace
+/// has no such names.
 pub(crate) fn unseen(
     workspace: &Tree,
     scope: &Scope,
@@ -56,7 +57,7 @@ pub(crate) fn unseen(
     Ok(())
 }
 
-/// Fills the new folder `mask` with whiteouts for hidden entries, and with directories to mount on.
+/// Fills the new folder `mask` with whiteouts for hidden entries and with directories for mount points.
 pub(super) fn fill(
     mask: &Tree,
     workspace: &Tree,
@@ -74,7 +75,7 @@ pub(super) fn fill(
         filling.hide(path).map(|()| true)
     })?;
     for path in below.iter().flat_map(|_| &scope.hidden).map(|entry| Path::new(entry.path().as_str())) {
-        // The folder below the workspace may have entries that the workspace has not.
+        // The folder below the workspace may have entries that the workspace does not have.
         let is_hidden = path.ancestors().any(|above| hidden.contains(above));
         if !is_hidden && below.map(|below| below.stat(path)).transpose()?.flatten().is_some() {
             hidden.insert(path.to_owned());
@@ -88,25 +89,26 @@ struct MaskBuilder<'m> {
     mask: &'m Tree,
     workspace: &'m Tree,
     made: BTreeSet<PathBuf>,
-    /// A whiteout that is there already.
+    /// An existing whiteout, for hard links.
     node: Option<(OwnedFd, OsString)>,
 }
 
 impl MaskBuilder<'_> {
-    /// A directory through which nothing shows.
+    /// Creates a directory in which no lower entries show.
     fn make_mount_point(&mut self, path: &Path) -> io::Result<()> {
         self.make_directories(path)?;
         if self.workspace.stat(path)?.is_some() { set_opaque(&self.mask.directory(path)?) } else { Ok(()) }
     }
 
-    /// A whiteout; where a mount needs the directory, an opaque directory.
+    /// Hides a path with a whiteout, or with an opaque directory if a mount needs a directory there.
     fn hide(&mut self, path: &Path) -> io::Result<()> {
         if self.made.contains(path) {
             return set_opaque(&self.mask.directory(path)?);
         }
         self.make_directories(path.parent().unwrap_or(Path::new("")))?;
         let (parent, name) = self.mask.parent(path)?;
-        // One node with many names, as the kernel does it too: a name costs a tenth of a node. Limited by the link count of a node.
+        // All whiteouts are hard links to one node, as the kernel does it: a link costs a tenth of a node. The link
+        // count of a node is limited.
         let linked = self.node.as_ref().is_some_and(|(directory, node)| {
             let linked = rustix::fs::linkat(directory, node, &parent, name, AtFlags::empty());
             matches!(linked, Ok(()) | Err(Errno::EXIST))
@@ -130,7 +132,8 @@ impl MaskBuilder<'_> {
         Ok(())
     }
 
-    /// Gives every directory the permissions and times of the workspace's, which the merged one would otherwise not have.
+    /// Sets the permissions and times of each directory to those of the workspace, because the merged directory shows
+    /// those of the mask.
     fn keep_attributes(&self) -> io::Result<()> {
         for path in self.made.iter().rev() {
             let directory = self.mask.directory(path)?;

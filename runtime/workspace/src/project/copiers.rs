@@ -1,7 +1,8 @@
-//! Threads that copy regular files and digest them, while another one lists the project and makes its folders.
+//! Threads that copy and hash regular files, while another thread lists the project and creates folders.
 //!
-//! They get folders as descriptors and one name each, so they resolve no path. The first failure stops them all; that of the first path
-//! is the one that is reported. All of them together keep the bound on bytes.
+//! They get folders as descriptors and one name for each file, so they resolve no paths. After the first failure, all
+//! of them stop. If several threads fail, the error with the first path is returned. The limit on bytes applies to all
+//! threads together.
 
 use super::{FileFact, ProjectError, copy_hashed};
 use crate::tree::{self, Owner};
@@ -18,19 +19,20 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Scope, ScopedJoinHandle};
 
-/// Most threads. More only wait for each other: files of one folder are made one after the other.
+/// Maximum number of threads. More threads would only wait for each other, because the kernel creates the files of one
+/// folder one after the other.
 const THREADS_MAX: usize = 4;
-/// Files that are handed over at once. A project with fewer is copied by the thread that lists it.
+/// Number of files in a batch. A project with fewer files is copied by the thread that lists it.
 const BATCH: usize = 32;
-/// Batches that may wait.
+/// Maximum number of batches that wait.
 const WAITING_MAX: usize = 16;
 
 /// One file to copy.
 pub(super) struct Job {
     pub(super) path: ScopePath,
-    /// The folder of the project.
+    /// The folder of the file in the project.
     pub(super) source: Arc<OwnedFd>,
-    /// The folder of the copy.
+    /// The folder of the file in the copy.
     pub(super) target: Arc<OwnedFd>,
     pub(super) stat: Stat,
 }
@@ -39,7 +41,7 @@ pub(super) struct Job {
 pub(super) struct Shared {
     bytes_max: u64,
     bytes: AtomicU64,
-    /// Until the file system refuses once.
+    /// True until the file system refuses to share blocks.
     can_share: AtomicBool,
     has_failed: AtomicBool,
 }
@@ -54,7 +56,7 @@ impl Shared {
 type CopiedFiles = Vec<(ScopePath, FileFact)>;
 type CopyFailure = (ScopePath, ProjectError);
 
-/// Threads that are started with the first full batch, and the files that wait for them.
+/// Threads that are started with the first full batch, and the files that wait for a batch.
 pub(super) struct Copiers<'s, 'e> {
     scope: &'s Scope<'s, 'e>,
     shared: &'s Shared,
@@ -85,7 +87,7 @@ impl<'s, 'e> Copiers<'s, 'e> {
         Self { scope, shared, batch: Vec::new(), threads: None }
     }
 
-    /// Hands a file over. Returns false once something failed: then nothing more is copied.
+    /// Adds a file to copy. Returns false after a failure; nothing more is copied then.
     pub(super) fn copy(&mut self, job: Job) -> bool {
         self.batch.push(job);
         if self.batch.len() == BATCH {
@@ -96,11 +98,11 @@ impl<'s, 'e> Copiers<'s, 'e> {
 
     fn hand_over(&mut self) {
         let threads = self.threads.get_or_insert_with(|| Threads::start(self.scope, self.shared));
-        // The receiver lives as long as the threads do.
+        // The receiver exists as long as the threads, so the send cannot fail.
         let _sent = threads.jobs.send(std::mem::take(&mut self.batch));
     }
 
-    /// Waits until every file is copied.
+    /// Waits until every file is copied. Returns the copied files.
     pub(super) fn finish(mut self) -> Result<CopiedFiles, ProjectError> {
         if self.threads.is_none() {
             let mut copied = Vec::new();
@@ -123,7 +125,7 @@ impl<'s, 'e> Copiers<'s, 'e> {
     }
 }
 
-/// Copies queued files until the queue is closed. After a failure the queue is drained without copying, so that no sender blocks.
+/// Copies queued files until the queue is closed. After a failure, the queue is drained without copying, so that no sender blocks.
 fn work(waiting: &Mutex<Receiver<Vec<Job>>>, shared: &Shared) -> Result<CopiedFiles, CopyFailure> {
     let mut copied = Vec::new();
     let mut failure = None;
@@ -136,7 +138,7 @@ fn work(waiting: &Mutex<Receiver<Vec<Job>>>, shared: &Shared) -> Result<CopiedFi
 }
 
 impl Shared {
-    /// Copies files up to the first failure of any thread. Returns that of this one.
+    /// Copies files until a thread fails. Returns the failure if it happened in this thread.
     fn copy_all(&self, batch: Vec<Job>, copied: &mut CopiedFiles) -> Option<CopyFailure> {
         for job in batch {
             if self.has_failed.load(Ordering::Relaxed) {
@@ -157,7 +159,7 @@ impl Shared {
         let failed = |source: io::Error| ProjectError::io(Path::new(job.path.as_str()), source);
         let limit = || ProjectError::Limit { limit: "project_bytes", max: self.bytes_max };
         let name = OsStr::new(job.path.name().unwrap_or_default());
-        // Taken before anything is written: the threads together stay within the bound.
+        // The planned size is reserved before anything is written, so that the threads together stay within the limit.
         let planned = tree::length(&job.stat);
         let before = self.bytes.fetch_add(planned, Ordering::Relaxed);
         let left = self.bytes_max.checked_sub(before).filter(|left| planned <= *left).ok_or_else(limit)?;
@@ -168,15 +170,15 @@ impl Shared {
         if bytes > left {
             return Err(limit());
         }
-        // A file that grew or shrank meanwhile counts as it was copied.
+        // If the file grew or shrank since it was listed, its copied size counts.
         self.bytes.fetch_add(bytes.wrapping_sub(planned), Ordering::Relaxed);
         tree::keep_times(OwnedFd::from(target), &job.stat).map_err(failed)?;
         Ok(FileFact { digest, bytes, executable })
     }
 
-    /// Copies the content, and digests the copy. Where the file system supports it, the copy shares the blocks of the original until one
-    /// of both is written, so it takes no space. A hard link would take none either, but it is the same file: a write to the workspace
-    /// would change the project.
+    /// Copies and hashes the content. If the file system supports it, the copy shares the blocks of the original until
+    /// one of them is written, so it takes no space. A hard link would take no space either, but it would be the same
+    /// file: a write to the workspace would change the project.
     fn content(&self, source: &mut File, target: &File, job: &Job, left: u64) -> io::Result<(Digest, u64)> {
         let is_shared = self.can_share.load(Ordering::Relaxed)
             && source.metadata()?.len() <= left

@@ -1,4 +1,4 @@
-//! The list of a project's files that git would not ignore.
+//! Lists the files of a project that git does not ignore.
 
 use super::{NEVER, ProjectError};
 use crate::ignored::{EntryKind, RuleReader, RulesTooLong};
@@ -7,29 +7,30 @@ use ignore::{DirEntry, WalkBuilder};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A walk through the files of a project, with the entries it skipped.
+/// A walk through the files of a project, and the entries that it skipped.
 pub(super) struct Listing {
     /// Every file and folder that is copied, a folder before its content.
     pub(super) walk: ignore::Walk,
-    /// Notes that are complete when the walk is done.
+    /// The skipped entries. They are complete when the walk is finished.
     pub(super) noted: WalkNotes,
 }
 
-/// Entries that a walk leaves out.
+/// The entries that a walk skips.
 pub(super) struct WalkNotes(Arc<Mutex<WalkState>>);
 
 struct WalkState {
     rules: RuleReader,
-    /// Folders that hold a run: they are not entered.
+    /// Folders that contain a run. They are not entered.
     runs: Vec<PathBuf>,
     failed: Option<RulesTooLong>,
 }
 
-/// Lists what git would not ignore. Rules outside of the project count only within its own repository, so that the same project gives
-/// the same copy everywhere. The rules are read here and not by the walk, which would wait for a pipe.
+/// Lists the files that git does not ignore. Rules outside of the project apply only within its own repository, so that
+/// the same project gives the same copy everywhere. The walk does not read the rules itself, because its reader would
+/// block on a FIFO.
 ///
 /// # Errors
-/// [`ProjectError::Rules`] when the rules around the project are too long.
+/// [`ProjectError::Rules`] if the rules above the project are too long.
 pub(super) fn list(from: &Path, own: &Path) -> Result<Listing, ProjectError> {
     let walked = WalkState { rules: RuleReader::new(from)?, runs: Vec::new(), failed: None };
     let noted = WalkNotes(Arc::new(Mutex::new(walked)));
@@ -47,10 +48,10 @@ pub(super) fn list(from: &Path, own: &Path) -> Result<Listing, ProjectError> {
 }
 
 impl WalkNotes {
-    /// The folders that hold a run.
+    /// Returns the folders that contain a run.
     ///
     /// # Errors
-    /// [`ProjectError::Rules`] when the rules of the project are too long: then the walk was cut.
+    /// [`ProjectError::Rules`] if the rules of the project are too long. The walk was then incomplete.
     pub(super) fn finish(self) -> Result<Vec<PathBuf>, ProjectError> {
         let mut walked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         walked.failed.take().map_or(Ok(()), Err)?;

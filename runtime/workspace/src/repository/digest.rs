@@ -1,6 +1,7 @@
-//! The names of objects in a git repository.
+//! The ids of objects in a git repository.
 //!
-//! SHA-1 is git's choice. Nothing here relies on it for safety: the repository is made from the workspace and only read by commands.
+//! Git uses SHA-1. The security of this program does not depend on it: the repository is created from the workspace,
+//! and only commands read it.
 
 use sha1_smol::Sha1;
 use std::fmt;
@@ -22,7 +23,7 @@ impl ObjectKind {
         }
     }
 
-    /// The number of the kind in a packfile.
+    /// Returns the number of the kind in a packfile.
     pub(super) fn number(self) -> u8 {
         match self {
             Self::Commit => 1,
@@ -32,12 +33,12 @@ impl ObjectKind {
     }
 }
 
-/// The name of an object.
+/// The id of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ObjectId(pub(super) [u8; 20]);
 
 impl ObjectId {
-    /// The name of an object with this content.
+    /// Returns the id of an object with this content.
     pub(super) fn for_object(kind: ObjectKind, content: &[u8]) -> Self {
         let mut digest = Sha1::new();
         digest.update(format!("{} {}\0", kind.word(), content.len()).as_bytes());

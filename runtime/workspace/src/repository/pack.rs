@@ -1,7 +1,7 @@
-//! A packfile: all objects of a repository in one file, with the index that finds them (git's `gitformat-pack`, version 2).
+//! A packfile: all objects of a repository in one file, with an index (git's `gitformat-pack`, version 2).
 //!
-//! Objects are appended one by one and compressed only where that is likely to pay. Memory holds 28 bytes for each object and one
-//! buffer, never a file. An object that is there already is not stored twice.
+//! Objects are appended one by one, and compressed only if that is likely to reduce the size. Memory contains 28 bytes
+//! for each object and one buffer, never a whole file. An object is stored only once.
 
 use super::digest::{ObjectId, ObjectKind};
 use crate::tree;
@@ -12,13 +12,13 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
 
-/// The largest object whose content is compressed; larger ones are stored as they are.
+/// Maximum size in bytes of an object whose content is compressed. Larger ones are stored uncompressed.
 const COMPRESSED_BYTES_MAX: usize = 1 << 20;
-/// Bytes that are searched for a NUL, which text does not have.
+/// Number of bytes that are searched for a NUL, which text does not contain.
 const TEXT_BYTES: usize = 8_000;
-/// Offsets with this bit are places in the table of large offsets.
+/// Bit of an offset that is an index in the table of large offsets.
 const LARGE_OFFSET: u64 = 1 << 31;
-/// The fastest level of compression.
+/// The fastest compression level.
 const LEVEL: u8 = 1;
 const STORED_BYTES_MAX: usize = 65_535;
 const MODULUS: u32 = 65_521;
@@ -28,7 +28,7 @@ struct PackedObject {
     offset: u64,
 }
 
-/// A packfile in the making.
+/// A packfile that is being written.
 pub(super) struct Pack {
     out: BufWriter<File>,
     offset: u64,
@@ -36,14 +36,14 @@ pub(super) struct Pack {
 }
 
 impl Pack {
-    /// Begins a pack in an empty file that can be read too.
+    /// Creates a pack in an empty file that is open for reading and writing.
     pub(super) fn begin(file: File) -> io::Result<Self> {
         let mut pack = Self { out: BufWriter::with_capacity(1 << 18, file), offset: 0, entries: HashMap::new() };
         pack.write(&header(0))?;
         Ok(pack)
     }
 
-    /// Adds an object.
+    /// Adds an object unless the pack contains it. Returns its id.
     pub(super) fn add(&mut self, kind: ObjectKind, content: &[u8]) -> io::Result<ObjectId> {
         let id = ObjectId::for_object(kind, content);
         if self.entries.contains_key(&id) {
@@ -60,7 +60,7 @@ impl Pack {
         Ok(id)
     }
 
-    /// Writes the number of objects and the checksum. Returns the name of the pack and its index.
+    /// Writes the number of objects and the checksum. Returns the id of the pack, and the index.
     pub(super) fn finish(mut self) -> io::Result<(ObjectId, Vec<u8>)> {
         self.out.seek(SeekFrom::Start(0))?;
         self.out.write_all(&header(self.entries.len()))?;
@@ -85,7 +85,7 @@ impl Pack {
     }
 }
 
-/// Reads a whole file of at most `bytes_max` bytes; none if it has grown beyond.
+/// Reads a whole file of at most `bytes_max` bytes. Returns `None` if it has grown beyond that.
 pub(super) fn content(file: File, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
     let mut content = Vec::new();
     file.take(bytes_max.saturating_add(1)).read_to_end(&mut content)?;
@@ -105,7 +105,8 @@ fn header(objects: usize) -> [u8; 12] {
     header
 }
 
-/// The kind and the length of an object, four bits and then seven a byte.
+/// Returns the kind and the length of an object in git's encoding: four bits of the length in the first byte, then
+/// seven in each further byte.
 fn length(kind: ObjectKind, bytes: usize) -> Vec<u8> {
     let mut rest = bytes >> 4;
     let first = (kind.number() << 4) | u8::try_from(bytes & 15).unwrap_or_default();
@@ -120,7 +121,7 @@ fn length(kind: ObjectKind, bytes: usize) -> Vec<u8> {
     head
 }
 
-/// A zlib stream that stores the content as it is.
+/// Appends a zlib stream that contains the content uncompressed.
 fn store(content: &[u8], into: &mut Vec<u8>) {
     into.reserve(content.len() + content.len() / STORED_BYTES_MAX * 5 + 16);
     into.extend([0x78, 0x01]);
@@ -137,7 +138,7 @@ fn store(content: &[u8], into: &mut Vec<u8>) {
     into.extend(adler(content).to_be_bytes());
 }
 
-/// Adler-32, the checksum of a zlib stream.
+/// Returns the Adler-32 checksum, which ends a zlib stream.
 fn adler(content: &[u8]) -> u32 {
     let (mut low, mut high) = (1_u32, 0_u32);
     // The sums of 5,552 bytes fit into 32 bits.
@@ -152,7 +153,7 @@ fn adler(content: &[u8]) -> u32 {
     (high << 16) | low
 }
 
-/// The index: a table of counts, then names, checksums and offsets in the order of the names.
+/// Returns the index: a table of counts, then ids, checksums and offsets sorted by id.
 fn index(entries: &HashMap<ObjectId, PackedObject>, pack: ObjectId) -> Vec<u8> {
     let mut sorted: Vec<(&ObjectId, &PackedObject)> = entries.iter().collect();
     sorted.sort_by_key(|(id, _)| **id);

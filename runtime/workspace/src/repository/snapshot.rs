@@ -1,6 +1,6 @@
-//! The files of one commit: as tree objects, and as the index of the work tree (git's `gitformat-index`, version 2).
+//! The files of one commit, as tree objects and as the index of the work tree (git's `gitformat-index`, version 2).
 //!
-//! The index has the length and the time of each file, so `git status` reads no file that has not changed.
+//! The index contains the length and the time of each file, so `git status` does not read files that have not changed.
 
 use super::digest::{ObjectId, ObjectKind};
 use super::pack::Pack;
@@ -35,7 +35,7 @@ pub(super) struct TrackedFile {
     pub(super) stat: Stat,
 }
 
-/// Everything in the commit, by path, sorted as the index is.
+/// All files and links of the commit by path, in the order of the index.
 pub(super) type Files = BTreeMap<Vec<u8>, TrackedFile>;
 
 /// A directory of the commit.
@@ -56,9 +56,9 @@ impl<'f> TreeFolder<'f> {
         folder.files.push((name, file));
     }
 
-    /// Adds the tree objects of this folder and of all below it. Their depth is bounded by the longest path.
+    /// Adds the tree objects of this folder and of all folders below it. The recursion depth is bounded by the longest path.
     fn write(&self, pack: &mut Pack) -> io::Result<ObjectId> {
-        // Git sorts a folder as if its name ended in a slash.
+        // Git sorts a folder as if its name ended with a slash.
         let mut entries: BTreeMap<Vec<u8>, (String, &[u8], ObjectId)> = BTreeMap::new();
         for (name, file) in &self.files {
             entries.insert(name.to_vec(), (format!("{:o}", file.mode.number()), name, file.id));
@@ -78,14 +78,14 @@ impl<'f> TreeFolder<'f> {
     }
 }
 
-/// Adds the tree objects and returns the root's.
+/// Adds the tree objects and returns the id of the root.
 pub(super) fn trees(files: &Files, pack: &mut Pack) -> io::Result<ObjectId> {
     let mut root = TreeFolder::default();
     files.iter().for_each(|(path, file)| root.add(path, file));
     root.write(pack)
 }
 
-/// The index of a work tree with exactly these files.
+/// Returns the index of a work tree with exactly these files.
 pub(super) fn index(files: &Files) -> Vec<u8> {
     let mut index = b"DIRC\0\0\0\x02".to_vec();
     index.extend(u32::try_from(files.len()).unwrap_or(u32::MAX).to_be_bytes());
@@ -106,7 +106,7 @@ pub(super) fn index(files: &Files) -> Vec<u8> {
     index
 }
 
-/// Times, places, mode, owners and length, each cut to 32 bits as git does.
+/// Returns the times, device, inode, mode, owners and length, each truncated to 32 bits as git does.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "git cuts them too")]
 fn numbers(file: &TrackedFile) -> [u32; 10] {
     let stat = &file.stat;

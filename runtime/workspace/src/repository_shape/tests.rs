@@ -1,4 +1,4 @@
-//! Changes to folders that are, or become, repositories.
+//! Tests of changes to folders that are or become repositories.
 
 use super::*;
 use crate::project::Base;
@@ -7,7 +7,7 @@ use glovebox_record::path::ScopePath;
 
 const REFERENCE: &str = "ref: refs/heads/main\n";
 
-/// The entries of a project: folders end with a slash.
+/// Creates a base with these entries. Folders end with a slash.
 fn base(paths: &[&str]) -> Base {
     let mut base = Base::default();
     for path in paths {
@@ -25,7 +25,8 @@ fn base(paths: &[&str]) -> Base {
     base
 }
 
-/// A change: `-` removes, a final slash makes a folder, `->` a link, anything else writes the text behind `=`.
+/// Parses a change: a leading `-` removes, a final slash creates a folder, `->` creates a link, and any other text
+/// writes the text after `=`.
 fn change(text: &str) -> FileChange {
     let (path, op) = match text {
         _ if text.starts_with('-') => (&text[1..], ChangeOp::Delete),
@@ -38,7 +39,7 @@ fn change(text: &str) -> FileChange {
     FileChange { digest, ..FileChange::bare(ScopePath::parse(path).unwrap(), op) }
 }
 
-/// The folders that are refused, and whether they were repositories before.
+/// Returns the folders that are refused, and whether they were repositories before.
 fn check(there: &[&str], changes: &[&str]) -> Vec<(String, bool)> {
     let changes: Vec<FileChange> = changes.iter().map(|text| change(text)).collect();
     let open = |digest: &Digest| {

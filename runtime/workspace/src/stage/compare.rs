@@ -1,6 +1,7 @@
-//! Compares an entry of a stage with the one it saw at its beginning, for the folder of an overlay and for a layer.
+//! Compares the entries of a stage with the initial ones, for the upper folder of an overlay and for a layer.
 //!
-//! Removing a directory, or replacing it by an opaque one, removes only entries that the stage saw; hidden files stay.
+//! If a directory is removed or replaced by an opaque one, only entries that the stage could see count as removed.
+//! Hidden files stay.
 
 use super::decide::LowerKind;
 use super::findings::{self, Findings, FoundEntry, same_content};
@@ -14,18 +15,18 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The entry that a stage left at a path.
+/// The current entry at a path of the stage.
 pub(super) enum CurrentEntry<'n> {
     /// A directory.
     Directory {
         /// True if lower entries show in it.
         shows_lower: bool,
     },
-    /// A file, opened to compare it.
+    /// A file, with a function that opens it for the comparison.
     File(&'n dyn Fn() -> io::Result<File>),
     /// A link.
     Link(OsString),
-    /// Something that is never committed.
+    /// An entry that is never committed.
     Special(Op),
 }
 
@@ -33,9 +34,9 @@ pub(super) enum CurrentEntry<'n> {
 pub(super) struct Comparison<'s> {
     lookup: &'s Lookup<'s>,
     pub(super) findings: Findings<'s>,
-    /// Directories whose lower entries are gone, except those that also occur among the changes.
+    /// Directories whose lower entries are removed, except those that are also among the changes.
     gone: Vec<PathBuf>,
-    /// Directories through which nothing below shows.
+    /// Directories in which no lower entries show.
     pure: HashSet<PathBuf>,
 }
 
@@ -44,12 +45,12 @@ impl<'s> Comparison<'s> {
         Self { lookup, findings: Findings::new(lookup, rules, None), gone: Vec::new(), pure: HashSet::new() }
     }
 
-    /// Notes that nothing is left at a path.
+    /// Records that a path was removed.
     pub(super) fn removed(&mut self, path: &Path) {
         self.gone.push(path.to_owned());
     }
 
-    /// Compares the entry at a path, whose size was checked.
+    /// Compares the entry at a path. Its size must have been checked.
     pub(super) fn compare(&mut self, met: FoundEntry<'_>, now: CurrentEntry<'_>) -> Result<(), StageError> {
         self.findings.seen.insert(met.path.to_owned());
         let failed = |source: io::Error| StageError::io(met.path, source);
@@ -101,7 +102,7 @@ impl<'s> Comparison<'s> {
         same_content(open()?, self.lookup.open(met.path)?)
     }
 
-    /// Adds what now stands at a path, and the removal of a directory that stood there.
+    /// Adds the new entry at a path, and the removal of a directory that it replaced.
     fn replace(&mut self, path: &Path, lower: LowerEntry, op: Op) -> Result<(), StageError> {
         if lower.kind == Some(LowerKind::Directory) {
             self.findings.add(path, Op::RemoveDir)?;
@@ -110,7 +111,7 @@ impl<'s> Comparison<'s> {
         self.findings.add(path, op)
     }
 
-    /// Adds the removals of entries that the stage saw, and returns all changes.
+    /// Adds the removals of entries that the stage could see, and returns all changes.
     pub(super) fn finish(mut self) -> Result<StageChanges, StageError> {
         for start in std::mem::take(&mut self.gone) {
             self.add_gone(start)?;

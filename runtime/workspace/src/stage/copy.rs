@@ -1,7 +1,7 @@
 //! The private copy for a stage.
 //!
-//! The copy contains only files that the scope lets the stage see. It keeps a stamp (size, times, inode, mode) of every file, so that
-//! untouched files are not read again, except files of the last clock tick before the stage began.
+//! The copy contains only files that the scope shows. A stamp (size, times, inode, mode) of every file is recorded, so
+//! that unchanged files are not read again. Only files that were copied in the last clock tick are read.
 
 use super::{ChangeRules, copy_changes};
 use crate::change::{ChangeLimits, ChangedFiles, FoundChange};
@@ -23,12 +23,12 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// An entry of the copy at the stage's beginning.
+/// An initial entry of the copy.
 #[derive(Debug)]
 pub(super) enum CopiedEntry {
-    /// A directory; `partial` when it holds something the stage must not see.
+    /// A directory. `partial` is true if it contains an entry in the workspace that the stage must not see.
     Directory { partial: bool },
-    /// A regular file; `origin` is the stamp of the workspace's file, none for a layer's.
+    /// A regular file. `origin` is the stamp of the workspace's file, or `None` for a file of a layer.
     File { stamp: Stamp, bytes: u64, executable: bool, origin: Option<Stamp> },
     /// A link.
     Link { target: OsString, origin: Option<Stamp> },
@@ -41,26 +41,27 @@ pub struct Copy {
     pub(super) tree: Tree,
     pub(super) workspace: Tree,
     layers: Vec<Tree>,
-    /// The folder below the workspace.
+    /// The folder below the workspace, with files of earlier stages at ignored paths.
     below: Option<Tree>,
     mount_points: Vec<ScopePath>,
     pub(super) scope: Scope,
     pub(super) facts: HashMap<PathBuf, CopiedEntry>,
-    /// Entries of the workspace that are not in the copy; nothing below them is listed.
+    /// Entries of the workspace that are not in the copy. Nothing below them is listed.
     pub(super) left_out: HashSet<PathBuf>,
-    /// The file system the copy is on.
+    /// Device number of the file system that contains the copy.
     pub(super) device: u64,
-    /// The clock of file stamps when the copy was complete. A stamp of this tick or later proves nothing: a program could change
-    /// the file within the tick, set its times back, and leave the stamp as it was.
+    /// The time, by the clock of file stamps, when the copy was complete. A stamp with this time or a later one does
+    /// not prove that a file is unchanged: a program could change the file within the clock tick and reset its times,
+    /// so that the stamp stays the same.
     pub(super) complete: (i64, i64),
 }
 
 impl Copy {
-    /// Copies what `scope` lets a stage see of `workspace` to the new folder `at`. Denied: everything hidden or not granted
-    /// does not exist in it, links that leave the workspace or lead to something hidden are left out.
+    /// Copies the files of `workspace` that `scope` shows to the new folder `at`. Paths that are hidden or not granted
+    /// do not exist in the copy. Links that leave the workspace or lead to a hidden path are omitted.
     ///
     /// # Errors
-    /// [`StageError::Io`] when `at` exists already or the system refuses.
+    /// [`StageError::Io`] if `at` exists or the system refuses.
     pub fn create(workspace: &Path, at: &Path, scope: &Scope) -> Result<Self, StageError> {
         Self::with_overrides(workspace, at, scope, &ViewOverrides::default())
     }
@@ -84,7 +85,7 @@ impl Copy {
         Ok(copy)
     }
 
-    /// Copies everything into the empty folder.
+    /// Copies all files into the empty folder.
     fn fill(&mut self) -> Result<(), StageError> {
         let mut filling = CopyBuilder::new(&self.tree, &self.scope);
         filling.all(&self.workspace, &self.layers, &self.mount_points)?;
@@ -94,7 +95,7 @@ impl Copy {
         Ok(())
     }
 
-    /// Copies everything again, replacing the stage's changes. The folder stays the same.
+    /// Drops the stage's changes and copies all files again. The folder itself stays the same.
     pub(super) fn start_over(&mut self) -> Result<(), StageError> {
         tree::clear(&self.tree).map_err(|source| StageError::io(&self.at, source))?;
         self.fill()
@@ -105,21 +106,22 @@ impl Copy {
         &self.at
     }
 
-    /// Lists the differences from the copied files, by path, each with its verdict: protected paths first, then the scope.
+    /// Lists the differences from the copied files by path, each with its verdict.
     ///
-    /// An unchanged file costs one stat; one copied in the last clock tick is read too. Call it when no program of the stage is alive.
+    /// An unchanged file costs one `stat`. A file that was copied in the last clock tick is also read. No program of
+    /// the stage may be running.
     ///
     /// # Errors
-    /// [`StageError::Limit`] when the changes exceed `limits`.
+    /// [`StageError::Limit`] if the changes exceed `limits`.
     pub fn changes(&self, limits: &ChangeLimits, protected: &Protected) -> Result<Vec<FoundChange>, StageError> {
         let ignored = &IgnoreMatcher::default();
         copy_changes::changes(self, ChangeRules { limits, protected, ignored }).map(|examined| examined.found)
     }
 
-    /// Removes the copy, however deep and unreadable the stage made it.
+    /// Removes the copy, at any depth and with any permissions.
     ///
     /// # Errors
-    /// [`StageError::Io`] when the system refuses.
+    /// [`StageError::Io`] if the system refuses.
     pub fn remove(self) -> Result<(), StageError> {
         tree::remove_all(&self.at).map_err(|source| StageError::io(&self.at, source))
     }
@@ -146,23 +148,23 @@ impl ChangedFiles for Copy {
 /// Source of a copied entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CopySource {
-    /// A layer, to which the scope does not apply.
+    /// A layer. The scope does not apply to it.
     Layer,
-    /// The workspace, where the scope rules.
+    /// The workspace. The scope applies to it.
     Workspace,
-    /// The folder below the workspace, of which only hidden entries do not show.
+    /// The folder below the workspace. Only hidden paths of it are omitted.
     Below,
 }
 
-/// The copying in progress.
+/// A copy in progress.
 struct CopyBuilder<'c> {
     copy: &'c Tree,
     scope: &'c Scope,
     facts: HashMap<PathBuf, CopiedEntry>,
     left_out: HashSet<PathBuf>,
-    /// The source of the current entries.
+    /// The source that is being copied.
     origin: CopySource,
-    /// The directory of the copy that is being filled.
+    /// The directory of the copy that was opened last.
     into: Option<(PathBuf, OwnedFd)>,
 }
 
@@ -172,7 +174,7 @@ impl<'c> CopyBuilder<'c> {
         Self { copy, scope, facts, left_out, origin: CopySource::Layer, into: None }
     }
 
-    /// Copies the layers, then the workspace where nothing exists yet.
+    /// Copies the layers, and then the entries of the workspace at paths that do not exist yet.
     fn all(&mut self, workspace: &Tree, layers: &[Tree], mount_points: &[ScopePath]) -> Result<(), StageError> {
         for layer in layers {
             tree::walk(layer, &mut |entry| self.add(entry))?;
@@ -184,13 +186,13 @@ impl<'c> CopyBuilder<'c> {
         tree::walk(workspace, &mut |entry| self.add(entry))
     }
 
-    /// Copies what lies under the workspace, where nothing exists yet and nothing is hidden.
+    /// Copies the entries of the folder below the workspace at paths that do not exist yet and are not hidden.
     fn below(&mut self, below: &Tree) -> Result<(), StageError> {
         self.origin = CopySource::Below;
         tree::walk(below, &mut |entry| self.add(entry))
     }
 
-    /// Copies one entry or leaves it out. Returns whether to descend into it.
+    /// Copies or omits one entry. Returns whether to descend into it.
     fn add(&mut self, entry: &WalkEntry<'_>) -> Result<bool, StageError> {
         let failed = |source: io::Error| StageError::io(entry.path, source);
         let is_seen = match self.origin {
@@ -251,7 +253,7 @@ impl<'c> CopyBuilder<'c> {
         let path = ScopePath::parse_bytes(entry.path.as_os_str().as_encoded_bytes()).unwrap_or_default();
         match link::destination(&path, Path::new(&target)) {
             Ok(leads_to) if !self.scope.is_hidden(&leads_to) => {}
-            // A stage made it, as it may make any link in its copy.
+            // A link from below the workspace was made by a stage, which may make any link in its copy.
             _ if self.origin == CopySource::Below => {}
             _ => return Ok(None),
         }
@@ -260,7 +262,7 @@ impl<'c> CopyBuilder<'c> {
         Ok(Some(CopiedEntry::Link { target, origin }))
     }
 
-    /// Makes an empty directory and those above it; nothing of the workspace will be taken into it.
+    /// Creates an empty directory and its parents. No entry of the workspace is copied into it.
     fn make_mount_point(&mut self, path: &ScopePath) -> Result<(), StageError> {
         let mut at = PathBuf::new();
         for name in path.names() {
@@ -276,7 +278,7 @@ impl<'c> CopyBuilder<'c> {
         Ok(())
     }
 
-    /// Opens the directory of the copy that corresponds to the entry's, unless it is open already.
+    /// Returns the directory of the copy that corresponds to the entry's parent. It stays open for the next entry.
     fn into(&mut self, entry: &WalkEntry<'_>) -> io::Result<&OwnedFd> {
         let parent = entry.path.parent().unwrap_or(Path::new(""));
         if self.into.as_ref().is_none_or(|(path, _)| path != parent) {
@@ -288,7 +290,7 @@ impl<'c> CopyBuilder<'c> {
         }
     }
 
-    /// Remembers for every directory above that it holds more than the stage sees.
+    /// Records that an entry was omitted, and marks the directories above it as partial.
     fn note_left_out(&mut self, path: &Path) {
         self.left_out.insert(path.to_owned());
         for above in path.ancestors().skip(1) {
@@ -299,7 +301,7 @@ impl<'c> CopyBuilder<'c> {
     }
 }
 
-/// Reads the clock from which file systems take their stamps, in seconds and nanoseconds.
+/// Returns the time of the clock that file systems use for stamps, in seconds and nanoseconds.
 fn file_clock() -> (i64, i64) {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
     (now.tv_sec, now.tv_nsec)

@@ -1,6 +1,6 @@
 //! Finds the changes of a stage in its copy.
 //!
-//! The walk follows no link, reads no untouched file and changes nothing.
+//! The walk follows no link, reads no unchanged file and changes nothing.
 
 use super::StageError;
 use super::copy::{CopiedEntry, Copy};
@@ -39,7 +39,8 @@ impl Baseline for Copy {
         Ok(self.workspace.stat_below_folders(path)?.is_some())
     }
 
-    /// Files by the stamp they had when they were copied; where nothing was, by whether something is.
+    /// Compares the stamp of a file with the one at the time of the copy. At a path that did not exist, any entry is a
+    /// concurrent change.
     fn is_stale(&self, path: &Path, op: &Op) -> io::Result<bool> {
         let now = self.workspace.stat_below_folders(path)?;
         let is_directory = now.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory);
@@ -71,7 +72,7 @@ struct CopySearch<'s> {
 }
 
 impl CopySearch<'_> {
-    /// Compares one entry of the copy with the copied one. Returns true to descend into it.
+    /// Compares one entry of the copy with the initial one. Returns whether to descend into it.
     fn compare(&mut self, entry: &WalkEntry<'_>) -> Result<bool, StageError> {
         self.findings.check_size(FoundEntry::new(entry))?;
         let known = self.copy.facts.get(entry.path);
@@ -109,7 +110,7 @@ impl CopySearch<'_> {
         Ok(false)
     }
 
-    /// Adds what now stands at a path, and the removal of a directory that stood there.
+    /// Adds the new entry at a path, and the removal of a directory that it replaced.
     fn replace(&mut self, entry: &WalkEntry<'_>, known: Option<&CopiedEntry>, op: Op) -> Result<(), StageError> {
         if matches!(known, Some(CopiedEntry::Directory { .. })) {
             self.findings.add(entry.path, Op::RemoveDir)?;

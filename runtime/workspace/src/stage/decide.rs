@@ -1,7 +1,8 @@
 //! Decides whether a change may be committed.
 //!
-//! The verdict depends on the path and on the files at and above it. The order: deceptive names, then protected paths,
-//! then scratch, then the scope, last concurrent changes of the same file. What git ignores comes before all but protected paths. It does not know copies and overlays.
+//! The verdict depends on the path and on the files at and above it. The rules are checked in this order: deceptive
+//! names, protected paths, scratch, the scope, and concurrent changes of the same file. Git's ignore rules are checked
+//! before all of them, but never apply to protected paths. This module does not know copies and overlays.
 
 use super::ChangeRules;
 use crate::change::Op;
@@ -17,7 +18,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// LowerKind of an entry that the stage could see when it began.
+/// Kind of an initial entry that the stage could see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LowerKind {
     Directory,
@@ -25,30 +26,30 @@ pub(crate) enum LowerKind {
     Link,
 }
 
-/// The workspace before the stage, as the stage could see it.
+/// The initial workspace, as the stage could see it.
 pub(crate) trait Baseline {
     fn scope(&self) -> &Scope;
-    /// The kind of the entry; none also when the stage could not see it.
+    /// Returns the kind of the entry, or `None` if it does not exist or the stage could not see it.
     fn kind(&self, path: &Path) -> io::Result<Option<LowerKind>>;
-    /// True when the workspace has an entry that the stage could not see.
+    /// Returns true if the workspace has an entry that the stage could not see.
     fn is_left_out(&self, path: &Path) -> io::Result<bool>;
-    /// True for a directory that holds, at any depth, something the stage could not see.
+    /// Returns true for a directory that contains, at any depth, an entry that the stage could not see.
     fn is_partial(&self, path: &Path) -> io::Result<bool>;
-    /// True when something stands there in the workspace itself, seen by the stage or not.
+    /// Returns true if the workspace has an entry at the path, whether the stage could see it or not.
     fn workspace_has(&self, path: &Path) -> io::Result<bool>;
-    /// True when the workspace's entry differs from the one the stage saw.
+    /// Returns true if the workspace's entry differs from the one that the stage saw.
     fn is_stale(&self, path: &Path, op: &Op) -> io::Result<bool>;
 }
 
 /// The decision about a change.
 pub(crate) enum Decision {
     Allowed,
-    /// It is in scratch: dropped without a violation.
+    /// The path is in scratch. The change is dropped and is not a violation.
     Dropped,
-    /// Git ignores it: left out without a violation.
+    /// Git ignores the path. The change is not committed and is not a violation.
     Ignored(IgnoredChange),
     Disallowed(String),
-    /// Disallowed by the write scope and by nothing else.
+    /// Only the write scope forbids the change.
     OutOfScope(String),
 }
 
@@ -56,7 +57,7 @@ pub(crate) enum Decision {
 enum Stop {
     Scratch,
     Reason(String),
-    /// The write scope does not have it.
+    /// The path is not in the write scope.
     OutOfScope(String),
     Io(io::Error),
 }
@@ -68,7 +69,7 @@ impl From<io::Error> for Stop {
 }
 
 impl Stop {
-    /// The same where a wider scope would not help by itself.
+    /// Converts `OutOfScope` to a permanent refusal, for changes that a wider scope alone would not allow.
     fn for_good(self) -> Self {
         match self {
             Stop::OutOfScope(reason) => Stop::Reason(reason),
@@ -81,12 +82,12 @@ fn refused<T>(reason: impl Into<String>) -> Result<T, Stop> {
     Err(Stop::Reason(reason.into()))
 }
 
-/// The reason that forbids changes below a directory, at the directory or above.
+/// A reason, at a directory or above it, that forbids changes below the directory.
 #[derive(Clone, Default)]
 struct DirectoryRestriction {
-    /// The stage could not see one of them.
+    /// True if the stage could not see one of the directories.
     is_left_out: bool,
-    /// One of them is not a directory.
+    /// A path among them that is not a directory.
     file: Option<PathBuf>,
 }
 
@@ -95,9 +96,9 @@ pub(crate) struct Decider<'s> {
     pub(crate) before: &'s dyn Baseline,
     protected: &'s Protected,
     pub(crate) ignored: &'s IgnoreMatcher,
-    /// Ignored folders, by whether the workspace has them.
+    /// Ignored folders, with whether the workspace has them.
     ignored_folders: RefCell<HashMap<String, bool>>,
-    /// A cache, so that a deep tree is not climbed again for every change in it.
+    /// A cache, so that the parents in a deep tree are not checked again for every change.
     above: RefCell<HashMap<PathBuf, DirectoryRestriction>>,
 }
 
@@ -121,8 +122,8 @@ impl<'s> Decider<'s> {
         }
     }
 
-    /// Returns the ignored change of a path; none if the path is not ignored. A path that this run protects, that is hidden, or that the
-    /// workspace has, is never ignored; nor is one whose topmost ignored folder has a protected name.
+    /// Returns the ignored change of a path, or `None` if the path is not ignored. A path is never ignored if this run
+    /// protects it, if it is hidden, if the workspace has it, or if its topmost ignored folder has a protected name.
     pub(crate) fn left_out(&self, raw: &Path, op: &Op) -> io::Result<Option<IgnoredChange>> {
         if self.ignored.is_empty() {
             return Ok(None);
@@ -149,14 +150,14 @@ impl<'s> Decider<'s> {
         Ok(Some(IgnoredChange { name: format!("{name}{slash}"), lasts }))
     }
 
-    /// A removed folder that git does not ignore, and that was only there for what git ignores.
+    /// Returns the ignored change for a removed folder that git does not ignore, if the folder contained only ignored files.
     fn left_out_folder(&self, raw: &Path, path: &ScopePath) -> io::Result<Option<IgnoredChange>> {
         let is_other = self.before.scope().is_hidden(path) || self.protected.reason(path.as_str()).is_some();
         let is_only_for_it = !is_other && !self.before.workspace_has(raw)?;
         Ok(is_only_for_it.then(|| IgnoredChange { name: String::new(), lasts: true }))
     }
 
-    /// True where the write scope names an ignored path itself: then its author wants it committed.
+    /// Returns true if an entry of the write scope itself is ignored. The author then wants its files to be committed.
     fn is_granted_by_name(&self, path: &ScopePath) -> bool {
         let kind =
             |entry: &Entry| if entry.is_subtree() { ignored::EntryKind::Directory } else { ignored::EntryKind::File };
@@ -220,7 +221,7 @@ impl<'s> Decider<'s> {
                     return Err(Stop::Scratch);
                 }
             }
-            // The directory of a grant stays, for the grant and for hidden entries in it.
+            // The directory of a grant stays in the workspace, for the grant and for hidden entries in it.
             Op::RemoveDir if scope.commits_directory(path) || self.before.is_partial(raw)? => return Ok(()),
             _ => {}
         }
@@ -240,7 +241,7 @@ impl<'s> Decider<'s> {
         Err(Stop::OutOfScope(format!("not in the write scope; allowed_write_paths=\"{path}\" would grant it")))
     }
 
-    /// Refuses a change that would also affect something which the change does not name.
+    /// Refuses a change that would also affect other paths than its own.
     fn check_neighbours(&self, raw: &Path, op: &Op) -> Result<(), Stop> {
         if let Op::Special { kind } = op {
             return refused(format!("it is a {kind}"));
@@ -256,7 +257,7 @@ impl<'s> Decider<'s> {
             return refused("the directory at this path has content outside the stage's scope");
         }
         if let Some(file) = &above.file {
-            // A file was replaced by a directory: allowed only where the file might be removed.
+            // A file was replaced by a directory. This is allowed only if the file may be removed.
             self.check_scope(&ScopePath::parse_bytes(file.as_os_str().as_bytes()).unwrap_or_default())?;
             self.check_stale(file, &Op::Delete)?;
         }
@@ -297,7 +298,8 @@ impl<'s> Decider<'s> {
     }
 }
 
-/// The path as scopes know it, and whether that is all of it: of a name that deceives or is not UTF-8 only the folder it lies in counts.
+/// Returns the path as a scope path, and true if that is the whole path. If a name is deceptive or not UTF-8, the path
+/// of the folder above it is returned.
 fn plain(raw: &Path) -> Option<(ScopePath, bool)> {
     let parse = |path: &Path| {
         let text = path.to_str().filter(|text| !text.chars().any(is_deceptive))?;

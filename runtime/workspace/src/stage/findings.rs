@@ -1,6 +1,6 @@
-//! Collects the changes of a stage during a search, and enforces the caps.
+//! Collects the changes of a stage during a search, and enforces the limits.
 //!
-//! Searches differ only in where they look. Counting, verdicts and the order of changes are the same for all.
+//! Searches differ only in the files that they compare. Counting, verdicts and the order of changes are the same for all.
 
 use super::decide::{Baseline, Decider, Decision};
 use super::{ChangeRules, StageChanges, StageError};
@@ -15,50 +15,51 @@ use std::io::{self, Read};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
-/// Bytes by which the allocated blocks of a file may exceed its length before they count: file systems allocate ahead.
+/// Number of bytes by which the allocated blocks of a file may exceed its length before they count, because file
+/// systems preallocate.
 const AHEAD_BYTES: u64 = 1 << 20;
 
-/// The reason for a change with an attribute that only a forger sets.
+/// The reason for refusing a change with an attribute that only the kernel may set.
 const FORGED: &str = "it has an overlay attribute that only the kernel may set";
-/// Most entries that are not changes: in scratch, or touched but equal.
+/// Maximum number of entries that are not changes: entries in scratch, and entries that were written without a difference.
 const UNCHANGED_MAX: u64 = 1_000_000;
 
 /// An entry that a search found.
 #[derive(Clone, Copy)]
 pub(crate) struct FoundEntry<'m> {
     pub(crate) path: &'m Path,
-    /// 1 for entries of the folder itself.
+    /// Depth of the entry; 1 for entries directly in the searched folder.
     pub(crate) depth: u32,
-    /// Length of a file, and its bytes on disk.
+    /// Length of a file, and its size on disk, in bytes.
     pub(crate) bytes: u64,
     pub(crate) disk_bytes: u64,
     pub(crate) executable: bool,
 }
 
 impl<'m> FoundEntry<'m> {
-    /// Makes an entry of a walk's entry.
+    /// Creates the entry for an entry of a walk.
     pub(crate) fn new(entry: &WalkEntry<'m>) -> Self {
         Self::file(entry.path, entry.depth, &entry.stat, tree::is_executable(&entry.stat))
     }
 
-    /// A file with this status.
+    /// Creates the entry of a file with this status.
     pub(crate) fn file(path: &'m Path, depth: u32, stat: &Stat, executable: bool) -> Self {
         let disk_bytes = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
         Self { path, depth, bytes: tree::length(stat), disk_bytes, executable }
     }
 
-    /// Anything else.
+    /// Creates the entry of a directory, link or special file.
     pub(crate) fn other(path: &'m Path, depth: u32) -> Self {
         Self { path, depth, bytes: 0, disk_bytes: 0, executable: false }
     }
 
-    /// The change that writes this file.
+    /// Returns the change that writes this file.
     pub(crate) fn write(self) -> Op {
         Op::Write { bytes: self.bytes, executable: self.executable }
     }
 }
 
-/// Changes being collected.
+/// The changes that a search has collected.
 pub(crate) struct Findings<'s> {
     decider: Decider<'s>,
     limits: &'s ChangeLimits,
@@ -66,7 +67,7 @@ pub(crate) struct Findings<'s> {
     pub(crate) seen: HashSet<PathBuf>,
     found: Vec<FoundChange>,
     left_out: IgnoredChanges,
-    /// Removed paths that must stay.
+    /// Removed paths that must stay in the workspace.
     kept: BTreeSet<PathBuf>,
     bytes: u64,
     paths: u64,
@@ -74,7 +75,7 @@ pub(crate) struct Findings<'s> {
 }
 
 impl<'s> Findings<'s> {
-    /// Begins a search among `known` entries; one that does not know how many bounds it by a fixed number.
+    /// Starts a search. `known` is the number of initial entries; if it is `None`, a fixed limit bounds the number of entries.
     pub(crate) fn new(before: &'s dyn Baseline, rules: ChangeRules<'s>, known: Option<usize>) -> Self {
         let decider = Decider::new(before, rules);
         let (seen, found, kept) = (HashSet::new(), Vec::new(), BTreeSet::new());
@@ -87,7 +88,7 @@ impl<'s> Findings<'s> {
         Self { decider, limits, seen, found, left_out, kept, bytes: 0, paths: 0, unchanged_max }
     }
 
-    /// Adds a change with its verdict; one in scratch is forgotten.
+    /// Adds a change with its verdict. A change in scratch is dropped.
     pub(crate) fn add(&mut self, path: &Path, op: Op) -> Result<(), StageError> {
         let decision = self.decider.decide(path, &op).map_err(|source| StageError::io(path, source))?;
         if op.removes() && !matches!(decision, Decision::Allowed | Decision::Ignored(_)) {
@@ -109,7 +110,7 @@ impl<'s> Findings<'s> {
         }
     }
 
-    /// Adds a change of which an overlay attribute was forged; no path allows it.
+    /// Adds a change with a forged overlay attribute. It is refused at any path.
     pub(crate) fn refuse_forged(&mut self, path: &Path, op: Op) -> Result<(), StageError> {
         self.push(path, op, Verdict::Disallowed(FORGED.to_owned()), false)
     }
@@ -128,7 +129,7 @@ impl<'s> Findings<'s> {
         Ok(())
     }
 
-    /// Refuses to go on when an entry is one too many, too deep or too long.
+    /// Returns an error if there are too many entries, or if the entry is too deep or its name or path is too long.
     pub(crate) fn check_size(&mut self, entry: FoundEntry<'_>) -> Result<(), StageError> {
         self.paths += 1;
         if self.paths > self.unchanged_max.saturating_add(self.limits.stage.write_entries) {
@@ -146,8 +147,8 @@ impl<'s> Findings<'s> {
         Ok(())
     }
 
-    /// Counts the bytes of a changed file: its length, or its bytes on disk if those are far more. A change that is never committed does not
-    /// count.
+    /// Counts the bytes of a changed file: its length, or its size on disk if that is much larger. Changes that are
+    /// never committed are not counted.
     pub(crate) fn count_bytes(&mut self, entry: FoundEntry<'_>) -> Result<(), StageError> {
         let path = ScopePath::parse_bytes(entry.path.as_os_str().as_encoded_bytes());
         if path.is_ok_and(|path| self.decider.before.scope().is_scratch(&path)) {
@@ -166,7 +167,7 @@ impl<'s> Findings<'s> {
         Ok(())
     }
 
-    /// Returns the changes sorted by path, removals first.
+    /// Returns the changes sorted by path. At equal paths, removals are first.
     pub(crate) fn finish(self) -> StageChanges {
         let mut found = self.left_out.without_folders_for_it(self.found);
         for change in &mut found {
@@ -191,7 +192,7 @@ impl<'s> Findings<'s> {
 
 fn limit(limit: &'static str, max: u64, path: &Path) -> StageError {
     let mut path = tree::shown(path);
-    // Shorten the path: it can have thousands of levels.
+    // The path is shortened, because it can have thousands of levels.
     if path.len() > 200 {
         path.truncate(path.floor_char_boundary(200));
         path.push('…');
@@ -199,8 +200,8 @@ fn limit(limit: &'static str, max: u64, path: &Path) -> StageError {
     StageError::Limit { limit, max, path }
 }
 
-/// Omits redundant changes: a new directory outside the scope that contains other changes, and a removed directory that stays in
-/// the workspace because it belongs to a grant or has hidden content.
+/// Omits redundant changes: a new directory outside of the scope that contains other changes, and a removed directory
+/// that stays in the workspace because it belongs to a grant or has hidden content.
 fn without_redundant_directories(found: Vec<FoundChange>, scope: &Scope) -> Vec<FoundChange> {
     let filled: BTreeSet<PathBuf> =
         found.iter().flat_map(|change| change.raw.ancestors().skip(1)).map(Path::to_owned).collect();
@@ -215,12 +216,12 @@ fn without_redundant_directories(found: Vec<FoundChange>, scope: &Scope) -> Vec<
     found.into_iter().filter(keep).collect()
 }
 
-/// The change that creates this link.
+/// Returns the change that creates a link to this target.
 pub(crate) fn link(target: &std::ffi::OsStr) -> Op {
     Op::Link { target: tree::shown(Path::new(target)) }
 }
 
-/// The name of a special file, which is never committed.
+/// Returns the change for a special file, which is never committed.
 pub(crate) fn special(kind: FileType) -> Op {
     let kind = match kind {
         FileType::Fifo => "fifo",
@@ -232,7 +233,7 @@ pub(crate) fn special(kind: FileType) -> Op {
     Op::Special { kind }
 }
 
-/// True when two files hold the same bytes.
+/// Returns true if two files contain the same bytes.
 pub(crate) fn same_content(mut a: impl Read, mut b: impl Read) -> io::Result<bool> {
     let (mut left, mut right) = (vec![0; 64 << 10], vec![0; 64 << 10]);
     loop {

@@ -1,4 +1,4 @@
-//! Lists the changes of a stage from its layer, which holds exactly the changes. Nothing is searched.
+//! Lists the changes of a stage from its layer, which contains exactly the changed entries. No folder is searched.
 
 use super::compare::{Comparison, CurrentEntry};
 use super::findings::FoundEntry;
@@ -10,7 +10,7 @@ use crate::layer::nodes::Node;
 use std::io;
 use std::path::Path;
 
-/// Lists the stage's changes, sorted by path, removals first.
+/// Lists the stage's changes, sorted by path. At equal paths, removals are first.
 pub(super) fn changes(layer: &Layer, rules: ChangeRules<'_>) -> Result<StageChanges, StageError> {
     if let Some(overlay) = layer.overlay() {
         return upper_changes::changes(overlay, rules);

@@ -1,7 +1,7 @@
-//! Looks up a path in the workspace and its layers as a stage with an overlay could see it.
+//! Looks up a path in the workspace and its layers as a stage with an overlay saw it.
 //!
-//! The start of a stage records no files. The workspace must not change during the stage, so it is read afterwards; the change time
-//! of a file reveals a change. Lookups only read, and are cached.
+//! No files are recorded when a stage starts. The workspace must not change during the stage, so it can be read
+//! afterwards. The change time of a file reveals a concurrent change. Lookups only read, and are cached.
 
 use super::decide::{Baseline, LowerKind};
 use crate::change::Op;
@@ -24,9 +24,9 @@ use std::path::{Path, PathBuf};
 pub(super) struct LowerEntry {
     /// The kind that the stage saw.
     pub(super) kind: Option<LowerKind>,
-    /// The metadata that the stage saw; none for entries that only the jail mounts there.
+    /// The metadata that the stage saw; `None` for entries that exist only because the jail mounts something there.
     pub(super) stat: Option<Stat>,
-    /// True if the workspace has an entry there that the stage could not see.
+    /// True if the workspace has an entry at the path that the stage could not see.
     is_left_out: bool,
     /// True if the visible entry comes from the workspace.
     is_workspace: bool,
@@ -37,12 +37,12 @@ impl LowerEntry {
     const LEFT_OUT: Self = Self { is_left_out: true, ..Self::NOTHING };
 }
 
-/// Looks paths up below an overlay.
+/// Looks up paths in the folders below a stage's changes.
 pub(super) struct Lookup<'o> {
     lower: &'o LowerFolders,
     known: RefCell<HashMap<PathBuf, LowerEntry>>,
     partial: RefCell<HashMap<PathBuf, bool>>,
-    /// The directory of the workspace that was looked into last.
+    /// The directory of the workspace that was opened last.
     parent: RefCell<Option<(PathBuf, Option<OwnedFd>)>>,
 }
 
@@ -82,7 +82,7 @@ impl<'o> Lookup<'o> {
         Ok(found)
     }
 
-    /// Asks the layers from the top, then the workspace.
+    /// Looks up a path in the layers, from top to bottom, and then in the workspace.
     fn look_through(&self, path: &Path) -> io::Result<LowerEntry> {
         for layer in &self.lower.layers {
             if let Some(stat) = layer.stat_below_folders(path)? {
@@ -96,7 +96,7 @@ impl<'o> Lookup<'o> {
         Ok(LowerEntry::LEFT_OUT)
     }
 
-    /// The entry below the workspace; it shows only where every folder above it is a directory for the stage.
+    /// Looks up a path in the folder below the workspace. Its entry shows only if all parents are directories for the stage.
     fn look_below(&self, path: &Path) -> io::Result<LowerEntry> {
         let Some(below) = &self.lower.below else { return Ok(LowerEntry::NOTHING) };
         let above = path.parent().unwrap_or(Path::new(""));
@@ -127,7 +127,7 @@ impl<'o> Lookup<'o> {
         }
     }
 
-    /// Opens the file the stage saw.
+    /// Opens the file that the stage saw.
     pub(super) fn open(&self, path: &Path) -> io::Result<File> {
         let from_layer = self.lower.layers.iter().find_map(|layer| layer.file(path).ok());
         if let Some(file) = from_layer {
@@ -139,7 +139,7 @@ impl<'o> Lookup<'o> {
         }
     }
 
-    /// Returns where the link the stage saw points.
+    /// Returns the target of the link that the stage saw.
     pub(super) fn target(&self, path: &Path) -> io::Result<OsString> {
         for tree in self.lower.trees() {
             if tree.stat_below_folders(path)?.is_some() {
@@ -150,7 +150,7 @@ impl<'o> Lookup<'o> {
         Err(io::ErrorKind::NotFound.into())
     }
 
-    /// Meets everything the stage saw below a directory.
+    /// Visits all entries below a directory that the stage saw.
     pub(super) fn each_below<E: From<io::Error>>(
         &self,
         start: &Path,
@@ -211,8 +211,9 @@ impl Baseline for Lookup<'_> {
         Ok(partial)
     }
 
-    /// Compares the change time: if it is later than the view, the change is concurrent. A change in the clock tick of the view
-    /// counts as earlier, because it can be of the stage before. A removed file is not noticed.
+    /// Compares the change time. If it is later than the start of the view, there was a concurrent change. A change in
+    /// the same clock tick as the start counts as earlier, because the previous stage may have made it. A removed file
+    /// is not detected.
     fn is_stale(&self, path: &Path, op: &Op) -> io::Result<bool> {
         let LowerEntry { kind: Some(kind), stat: Some(stat), is_workspace: true, .. } = self.entry(path)? else {
             return Ok(false);

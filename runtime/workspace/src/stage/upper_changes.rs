@@ -1,8 +1,8 @@
 //! Lists the changes of a stage from the upper folder of its overlay.
 //!
-//! The walk covers only that folder, by descriptor, and follows nothing. A whiteout or an opaque directory removes only what the
-//! stage saw below it; hidden files stay. Overlay attributes that a program forged are refused. New kernels escape such
-//! attributes, older ones may not.
+//! The walk covers only that folder, by descriptor, and follows no links. A whiteout or an opaque directory removes
+//! only entries that the stage could see; hidden files stay. Entries with overlay attributes that a program forged are
+//! refused. New kernels escape such attributes; older ones may not.
 
 use super::compare::{Comparison, CurrentEntry};
 use super::findings::{self, FoundEntry};
@@ -22,7 +22,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// Lists the stage's changes, sorted by path, removals first.
+/// Lists the stage's changes, sorted by path. At equal paths, removals are first.
 pub(super) fn changes(overlay: &Overlay, rules: ChangeRules<'_>) -> Result<StageChanges, StageError> {
     let lookup = Lookup::new(&overlay.lower);
     let mut search = UpperSearch { overlay, comparison: Comparison::new(&lookup, rules), forged: HashSet::new() };
@@ -35,7 +35,7 @@ impl Overlay {
     /// Lists the stage's changes; see [`crate::stage::WorkspaceView::changes`]. Only paths that the stage touched are read.
     ///
     /// # Errors
-    /// [`StageError::Limit`] when the changes exceed `limits`.
+    /// [`StageError::Limit`] if the changes exceed `limits`.
     pub fn changes(&self, limits: &ChangeLimits, protected: &Protected) -> Result<Vec<FoundChange>, StageError> {
         let ignored = &IgnoreMatcher::default();
         changes(self, ChangeRules { limits, protected, ignored }).map(|examined| examined.found)
@@ -50,7 +50,7 @@ struct UpperSearch<'s> {
 }
 
 impl UpperSearch<'_> {
-    /// The kernel marks the top in no way that matters.
+    /// Checks the attributes of the top folder. The kernel sets none there that affect content, so any mark is forged.
     fn check_top(&mut self) -> io::Result<()> {
         let top = self.overlay.upper.directory(Path::new(""))?;
         if mark(top.as_fd(), OsStr::new("."), FileType::Directory)? != Mark::Plain {
@@ -59,7 +59,7 @@ impl UpperSearch<'_> {
         Ok(())
     }
 
-    /// Compares one entry of the upper folder with the one the stage saw. Returns true to descend into it.
+    /// Compares one entry of the upper folder with the initial one. Returns whether to descend into it.
     fn compare(&mut self, entry: &WalkEntry<'_>) -> Result<bool, StageError> {
         let met = FoundEntry::new(entry);
         self.comparison.findings.check_size(met)?;
@@ -87,7 +87,8 @@ impl UpperSearch<'_> {
         Ok(descends)
     }
 
-    /// Refuses an entry in or below a directory with forged attributes: it may differ from the one the stage saw.
+    /// Refuses an entry with forged attributes, or below a directory with forged attributes, because it may differ from
+    /// the entry that the stage saw.
     fn refuse(&mut self, entry: &WalkEntry<'_>) -> Result<bool, StageError> {
         let findings = &mut self.comparison.findings;
         let op = match entry.kind() {
@@ -108,7 +109,7 @@ impl UpperSearch<'_> {
     }
 }
 
-/// True for the kernel's mark of a removed file.
+/// Returns true for a whiteout, the kernel's mark of a removed file.
 fn is_whiteout(entry: &WalkEntry<'_>) -> bool {
     entry.kind() == FileType::CharacterDevice && entry.stat.st_rdev == 0
 }

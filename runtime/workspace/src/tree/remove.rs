@@ -1,4 +1,4 @@
-//! Removes a folder and everything below it, in any state that a hostile program left.
+//! Removes a folder and everything below it, in any state that a hostile program can leave it in.
 
 use super::{Owner, Tree, is_absent, make_readable, open_directory, stat_at};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,10 +9,10 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Folders within each other that are emptied in place, each with a descriptor.
+/// Maximum depth of directories that are emptied in place. Each level needs an open descriptor.
 const DEPTH_MAX: u32 = 16;
 
-/// Removes a folder and everything below it; a missing one is not an error. Safe for folders that hostile programs wrote.
+/// Removes a folder and everything below it. A missing folder is not an error. Safe for folders that hostile programs wrote.
 ///
 /// # Errors
 /// The system's error, for example if a directory belongs to another user.
@@ -28,7 +28,7 @@ pub fn remove_all(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes everything in a folder, which stays: open handles of it stay valid. Safe as [`remove_all`] is.
+/// Removes everything in a folder, but not the folder itself, so that open handles of it stay valid. As safe as [`remove_all`].
 ///
 /// # Errors
 /// The system's error.
@@ -52,11 +52,12 @@ pub(crate) fn clear(folder: &Tree) -> io::Result<()> {
     }
 }
 
-/// Removes a name and everything below it, at any depth; a missing name is not an error. Directories within [`DEPTH_MAX`] others are first
-/// moved up, since neither descriptors nor path lengths suffice for thousands of levels.
+/// Removes a name and everything below it, at any depth. A missing name is not an error. Directories deeper than
+/// [`DEPTH_MAX`] are first moved to the top, because neither descriptors nor path lengths suffice for thousands of
+/// levels.
 pub(crate) fn remove(parent: impl AsFd, name: &OsStr) -> io::Result<()> {
     let parent = parent.as_fd();
-    // Opened first: most are directories, and this saves a call.
+    // The name is opened first, because most names are directories, and this saves a call.
     let open = || open_directory(parent, name, Owner::Us);
     let opened = match open() {
         Err(error) if error.kind() != io::ErrorKind::NotFound && unlink(parent, name)? == Unlink::Directory => open(),
@@ -71,14 +72,14 @@ pub(crate) fn remove(parent: impl AsFd, name: &OsStr) -> io::Result<()> {
     Removal { top: &top, moved: 0 }.directory(parent, name, walked, 1)
 }
 
-/// A removal in progress, and the number of directories that were moved to its top.
+/// A removal in progress, with the number of directories that were moved to its top.
 struct Removal<'t> {
     top: &'t OwnedFd,
     moved: u64,
 }
 
 impl Removal<'_> {
-    /// Empties a directory, again while something was moved into it, and removes it.
+    /// Empties a directory and removes it. Repeats this if directories were moved into it in the meantime.
     fn directory(&mut self, parent: BorrowedFd<'_>, name: &OsStr, mut directory: Dir, depth: u32) -> io::Result<()> {
         loop {
             let mut is_empty = true;
@@ -115,7 +116,7 @@ impl Removal<'_> {
     }
 
     fn move_up(&mut self, from: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
-        // A directory without write permission cannot be moved: its `..` would have to change.
+        // A directory without write permission cannot be moved, because its `..` entry would have to change.
         if stat_at(from, name)?.is_some_and(|stat| stat.st_mode & 0o700 != 0o700) {
             make_readable(from, name, Mode::RWXU)?;
         }
@@ -155,7 +156,7 @@ fn unlink_here(directory: impl AsFd, name: &OsStr, flags: AtFlags) -> Result<(),
     let directory = directory.as_fd();
     match rustix::fs::unlinkat(directory, name, flags) {
         Err(Errno::ACCESS) => {
-            // The directory itself lost its write permission.
+            // The directory itself has no write permission.
             rustix::fs::fchmod(directory, Mode::RWXU)?;
             rustix::fs::unlinkat(directory, name, flags)
         }
@@ -218,7 +219,7 @@ mod tests {
             std::fs::create_dir_all(deep.join("empty")).unwrap();
             std::fs::write(deep.join("file"), "x").unwrap();
         }
-        // The deepest first, or the way to it is closed.
+        // The deepest directory is closed first, because it cannot be reached through a closed one.
         for closed in deep.ancestors().take(70).step_by(3) {
             std::fs::set_permissions(closed, std::fs::Permissions::from_mode(0o000)).unwrap();
         }

@@ -1,6 +1,6 @@
-//! Directories of a view: open, list, make, remove. Also examines and removes single entries.
+//! Directories of a view: opening, listing, creating and removing them. Also examines and removes single entries.
 //!
-//! A listing shows only paths in the scope. An ancestor of a grant is shown only if it is a directory.
+//! A listing shows only paths in the scope. A parent of a grant is shown only if it is a directory.
 
 use super::View;
 use super::error::ViewError;
@@ -15,22 +15,22 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-/// Most entries a directory may have to be listed, seen or not.
+/// Maximum number of entries in a directory that is listed, including entries that the stage cannot see.
 pub const LIST_ENTRIES_MAX: usize = 50_000;
 
-/// Numbers with which a file system says that it does not tell the number of an entry.
+/// Inode numbers that a file system returns if it does not report the number of an entry.
 const UNTOLD: [u64; 2] = [0, 0xffff_ffff];
 
 /// One entry of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectoryEntry {
-    /// Its name.
+    /// The name of the entry.
     pub name: String,
     /// The kind of the entry.
     pub kind: Kind,
-    /// Size in bytes; 0 for anything but a regular file, and where only names were asked for.
+    /// Size in bytes; 0 for an entry that is not a regular file, and in a listing without sizes.
     pub size: u64,
-    /// Its identity, if the directory lists it.
+    /// The identity of the entry, if the listing reports it.
     pub identity: Option<Identity>,
 }
 
@@ -46,12 +46,12 @@ pub(super) struct OpenDirectory {
 pub(super) enum Detail {
     /// Name and kind.
     Kind,
-    /// The size too.
+    /// Name, kind and size.
     Size,
 }
 
 impl OpenDirectory {
-    /// Its entries, also `.` and `..`.
+    /// Returns the entries, including `.` and `..`.
     pub(super) fn entries(&self) -> Result<Dir, Errno> {
         Dir::read_from(&self.fd)
     }
@@ -60,12 +60,12 @@ impl OpenDirectory {
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 impl View {
-    /// Looks at an entry without following it.
+    /// Returns the metadata of an entry without following it.
     pub fn stat(&self, path: &ScopePath) -> Result<Metadata, ViewError> {
         self.visible(Operation::Stat, path)
     }
 
-    /// Looks at a directory; anything else is not one.
+    /// Returns the metadata of a directory. Any other kind of entry is an error.
     pub fn directory(&self, path: &ScopePath) -> Result<Metadata, ViewError> {
         let metadata = self.visible(Operation::List, path)?;
         match metadata.kind {
@@ -75,13 +75,14 @@ impl View {
         }
     }
 
-    /// Lists a directory by name. Hidden, ungranted and unspeakable (not UTF-8) entries are left out; one with more than
-    /// [`LIST_ENTRIES_MAX`] entries is too large.
+    /// Lists a directory by name. Entries that are hidden, not granted or not UTF-8 are omitted. A directory with more
+    /// than [`LIST_ENTRIES_MAX`] entries is [`ViewError::TooLarge`].
     pub fn list(&self, path: &ScopePath) -> Result<Vec<DirectoryEntry>, ViewError> {
         self.listing(path, Detail::Size)
     }
 
-    /// The same without sizes. Where nothing is hidden, the kinds come from the directory itself, and no entry is examined.
+    /// As [`View::list`], but without sizes. If nothing is hidden, the kinds come from the directory itself, and no
+    /// entry is examined.
     pub fn kinds(&self, path: &ScopePath) -> Result<Vec<DirectoryEntry>, ViewError> {
         self.listing(path, Detail::Kind)
     }
@@ -110,7 +111,7 @@ impl View {
         Ok(listing)
     }
 
-    /// Makes a directory, also the one a write entry names and those on the way to it.
+    /// Creates a directory in the write scope, at an entry of it, or above one.
     pub fn make_directory(&self, path: &ScopePath) -> Result<(), ViewError> {
         if !self.scope.may_create_directory(path) {
             return Err(self.refuse_scope(Operation::MakeDirectory, path));
@@ -125,7 +126,7 @@ impl View {
         self.charged_entry(path, || place.make_directory(path))
     }
 
-    /// Removes a file, or a link or special file that lies in the write scope.
+    /// Removes a file, a link or a special file in the write scope.
     pub fn unlink(&self, path: &ScopePath) -> Result<(), ViewError> {
         self.require(Operation::Remove, path, Access::Write)?;
         if path.is_root() {
@@ -146,7 +147,7 @@ impl View {
         }
     }
 
-    /// Removes an empty directory; not the one a write entry names, and not one with something hidden below.
+    /// Removes an empty directory below an entry of the write scope. A directory with a hidden path below it is refused.
     pub fn remove_directory(&self, path: &ScopePath) -> Result<(), ViewError> {
         self.require(Operation::Remove, path, Access::Write)?;
         if path.is_root() {
@@ -165,7 +166,7 @@ impl View {
             Holder::Disk(_, directory) => {
                 let removed =
                     self.charged_entry(path, || rustix::fs::unlinkat(directory, last_name(path), AtFlags::REMOVEDIR));
-                // Some systems answer EXIST for a directory that is not empty.
+                // Some systems return EEXIST for a directory that is not empty.
                 removed.map_err(|denied| if denied == ViewError::Exists { ViewError::NotEmpty } else { denied })
             }
             Holder::Layer(layered, _) if self.is_empty(layered, Operation::Remove, path)? => {
@@ -242,7 +243,7 @@ impl View {
         Ok(OpenDirectory { fd, device: identity.device })
     }
 
-    /// The entry of a listing, if it may show it.
+    /// Returns the entry of a listing, or `None` if it must not be shown.
     pub(super) fn entry(
         &self,
         directory: &OpenDirectory,
@@ -252,12 +253,12 @@ impl View {
         detail: Detail,
     ) -> Result<Option<DirectoryEntry>, ViewError> {
         let shown = |kind, size, identity| Some(DirectoryEntry { name: name.to_owned(), kind, size, identity });
-        // Hidden objects are found by examining each entry: they may have another name here.
+        // To find hidden objects, each entry must be examined, because they may have another name here.
         if detail == Detail::Kind && self.hidden.is_empty() && entry.file_type() != FileType::Unknown {
             let kind = Kind::from_type(entry.file_type());
             let access = self.scope.access(child);
             let may_show = access > Access::Traverse || (access == Access::Traverse && kind == Kind::Directory);
-            // A directory may be a place where something is mounted, which has another number.
+            // A directory may be a mount point. The number in the listing is then not that of the mounted directory.
             let is_told = kind != Kind::Directory && !UNTOLD.contains(&entry.ino());
             let identity = is_told.then(|| Identity { device: directory.device, inode: entry.ino() });
             return Ok(shown(kind, 0, identity).filter(|_| may_show));
@@ -266,7 +267,7 @@ impl View {
         Ok(found.and_then(|Metadata { kind, size, identity, .. }| shown(kind, size, Some(identity))))
     }
 
-    /// Looks at an entry if the listing may show it. Leaving out is not a refusal.
+    /// Returns the metadata of an entry, or `None` if the listing must not show it. Omitting it is not a refusal.
     fn shown(&self, directory: &OpenDirectory, child: &ScopePath) -> Result<Option<Metadata>, ViewError> {
         let access = self.scope.access(child);
         if access <= Access::Absent {

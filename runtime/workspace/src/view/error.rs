@@ -1,22 +1,22 @@
-//! Errors of operations on a view. Each interface above translates these errors.
+//! Errors of operations on a view. Each WIT interface translates them for its guests.
 //!
 //! These errors reveal nothing outside the scope: a path that the stage may not see is [`ViewError::NotFound`].
 
 use rustix::io::Errno;
 
-/// The answer to an operation that did not happen.
+/// The error of an operation that was not performed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ViewError {
-    /// Does not exist, or not for this stage.
+    /// The path does not exist, or not for this stage.
     #[error("no such file or directory")]
     NotFound,
-    /// Visible, but this may not be done with it.
+    /// The path is visible, but the operation is not permitted.
     #[error("not permitted")]
     NotPermitted,
-    /// A symbolic link, which a view never follows.
+    /// The path is or contains a symbolic link, which a view never follows.
     #[error("a symbolic link, which is not followed")]
     Loop,
-    /// Exists already.
+    /// The path already exists.
     #[error("already exists")]
     Exists,
     /// A directory was expected.
@@ -25,16 +25,16 @@ pub enum ViewError {
     /// A file was expected.
     #[error("is a directory")]
     IsADirectory,
-    /// The directory has entries.
+    /// The directory is not empty.
     #[error("directory not empty")]
     NotEmpty,
-    /// The arguments make no sense.
+    /// The arguments are invalid.
     #[error("invalid argument")]
     Invalid,
-    /// More than one answer may carry, such as a directory with more than [`super::LIST_ENTRIES_MAX`] entries.
+    /// The result would exceed a limit, such as the list of a directory with more than [`super::LIST_ENTRIES_MAX`] entries.
     #[error("too large")]
     TooLarge,
-    /// A write quota is used up.
+    /// A write quota is exhausted.
     #[error("write quota exceeded")]
     Quota,
     /// The system refused.

@@ -1,7 +1,7 @@
-//! An opened file of a view: reading and writing at positions, within the quota.
+//! An open file of a view: reading and writing at offsets, within the quota.
 //!
-//! The handle was checked when it was opened and keeps the rights of that moment. Every byte written goes through
-//! [`FileHandle::write_at`] or [`FileHandle::append`], so that no stream escapes the quota.
+//! The rights of a handle are checked when it is opened and do not change. Every written byte goes through
+//! [`FileHandle::write_at`] or [`FileHandle::append`], so that no stream evades the quota.
 
 use super::error::ViewError;
 use super::metadata::{Metadata, NewTime};
@@ -14,7 +14,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::sync::Arc;
 
-/// An opened regular file.
+/// An open regular file.
 #[derive(Debug)]
 pub struct FileHandle {
     view: Arc<View>,
@@ -29,7 +29,7 @@ pub struct FileHandle {
 enum Backing {
     /// A file of a folder that the view changes.
     Disk(Arc<OwnedFd>),
-    /// A file of a layer or below it.
+    /// A file of a layer, or of a folder below it.
     Layer(Arc<Handle>),
 }
 
@@ -44,7 +44,7 @@ impl FileHandle {
         Self { view, file: Backing::Layer(handle), path, readable, writable }
     }
 
-    /// The descriptor of the file as it is now.
+    /// Returns the current descriptor of the file.
     fn descriptor(&self) -> Result<Arc<OwnedFd>, Errno> {
         match &self.file {
             Backing::Disk(fd) => Ok(Arc::clone(fd)),
@@ -52,7 +52,7 @@ impl FileHandle {
         }
     }
 
-    /// The descriptor for a file that will have this length.
+    /// Returns the descriptor after it made room for a length in bytes.
     fn with_room(&self, bytes: u64) -> Result<Arc<OwnedFd>, Errno> {
         match &self.file {
             Backing::Disk(fd) => Ok(Arc::clone(fd)),
@@ -60,22 +60,22 @@ impl FileHandle {
         }
     }
 
-    /// Returns the path it was opened by.
+    /// Returns the path by which the file was opened.
     pub fn path(&self) -> &ScopePath {
         &self.path
     }
 
-    /// True when it was opened for reading.
+    /// Returns true if the file was opened for reading.
     pub fn readable(&self) -> bool {
         self.readable
     }
 
-    /// True when it was opened for writing.
+    /// Returns true if the file was opened for writing.
     pub fn writable(&self) -> bool {
         self.writable
     }
 
-    /// Reads into `buffer` from `offset`; returns the number of bytes, 0 at the end.
+    /// Reads into `buffer` from `offset`. Returns the number of bytes; 0 at the end of the file.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, ViewError> {
         if !self.readable {
             return Err(ViewError::Io(Errno::BADF));
@@ -84,7 +84,8 @@ impl FileHandle {
         Ok(rustix::io::retry_on_intr(|| rustix::io::pread(&fd, &mut *buffer, offset))?)
     }
 
-    /// Writes all of `bytes` at `offset`; charges them, or the growth of the file when that is more (a hole costs its size).
+    /// Writes all of `bytes` at `offset`. Charges the number of bytes, or the growth of the file if that is more: a
+    /// hole is charged in full.
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), ViewError> {
         self.require_writable()?;
         if bytes.is_empty() {
@@ -107,13 +108,13 @@ impl FileHandle {
         Ok(())
     }
 
-    /// Writes all of `bytes` at the end.
+    /// Writes all of `bytes` at the end of the file.
     pub fn append(&self, bytes: &[u8]) -> Result<(), ViewError> {
         self.require_writable()?;
         self.write_at(bytes, self.metadata()?.size)
     }
 
-    /// Makes the file `size` bytes long; growth is charged although it takes no room on the disk.
+    /// Sets the length of the file. Growth is charged, although it takes no space on disk.
     pub fn set_len(&self, size: u64) -> Result<(), ViewError> {
         self.require_writable()?;
         self.view.charge_bytes(&self.path, size.saturating_sub(self.metadata()?.size))?;
@@ -121,7 +122,7 @@ impl FileHandle {
         Ok(rustix::fs::ftruncate(self.with_room(size)?, size)?)
     }
 
-    /// Sets times; asks for a handle that may write.
+    /// Sets the times of the file. The handle must be writable.
     pub fn set_times(&self, accessed: NewTime, modified: NewTime) -> Result<(), ViewError> {
         self.require_writable()?;
         let times = NewTime::pair(accessed, modified).ok_or(ViewError::Invalid)?;
@@ -129,7 +130,7 @@ impl FileHandle {
         Ok(rustix::fs::futimens(self.descriptor()?, &times)?)
     }
 
-    /// Looks at the file.
+    /// Returns the metadata of the file.
     pub fn metadata(&self) -> Result<Metadata, ViewError> {
         let metadata = match &self.file {
             Backing::Disk(fd) => Metadata::from_stat(&rustix::fs::fstat(fd)?),
@@ -141,7 +142,7 @@ impl FileHandle {
         if metadata.kind == Kind::File { Ok(metadata) } else { Err(ViewError::Invalid) }
     }
 
-    /// Brings content, and with `all` the metadata too, to the disk.
+    /// Flushes the content to disk, and with `all` also the metadata.
     pub fn sync(&self, all: bool) -> Result<(), ViewError> {
         let fd = self.descriptor()?;
         let done = if all { rustix::fs::fsync(fd) } else { rustix::fs::fdatasync(fd) };

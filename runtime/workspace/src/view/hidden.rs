@@ -1,7 +1,8 @@
-//! The identity (device and inode) of everything at and below the hidden entries, so that no other name can reach it.
+//! An index of the identities (device and inode) of all objects at and below the hidden entries, so that they cannot be
+//! reached by another name.
 //!
-//! The index is built once, when the view is opened. It detects what path rules cannot: hard links, bind mounts, renamed ancestors,
-//! names that differ only in case.
+//! The index is built once, when the view is opened. It detects cases that rules for paths cannot: hard links, bind
+//! mounts, renamed parents, and names that differ only in case.
 
 use super::OpenViewError;
 use super::error::ViewError;
@@ -15,7 +16,7 @@ use rustix::io::Errno;
 use std::collections::HashSet;
 use std::ffi::CStr;
 
-/// Most files and directories that can be hidden in one view; more is an error, not a leak.
+/// Maximum number of files and directories that can be hidden in one view. If there are more, the view cannot be opened.
 pub const HIDDEN_OBJECTS_MAX: usize = 1_000_000;
 
 /// Identities of hidden files and directories.
@@ -34,7 +35,7 @@ impl HiddenObjects {
         self.0.contains(&object)
     }
 
-    /// Opens a directory for passing through. A hidden one, and one below it, does not exist.
+    /// Opens a directory only to open entries in it. A hidden directory, and a directory below one, is not found.
     pub(super) fn directory<'r>(&self, root: &'r Root, path: &ScopePath) -> Result<Directory<'r>, ViewError> {
         if self.is_empty() {
             return Ok(root.directory(path)?);
@@ -48,7 +49,7 @@ impl HiddenObjects {
         )
     }
 
-    /// Walks every hidden entry that exists, in each of the roots.
+    /// Indexes every existing hidden entry in each of the roots.
     pub(super) fn index<'r>(
         roots: impl IntoIterator<Item = &'r Root>,
         entries: &[Entry],
@@ -91,7 +92,7 @@ impl HiddenObjects {
         if self.0.len() > HIDDEN_OBJECTS_MAX { Err(OpenViewError::TooManyHidden) } else { Ok(()) }
     }
 
-    /// Takes everything below an opened directory, depth first, one open directory per level.
+    /// Adds everything below an open directory, depth first, with one open directory per level.
     fn add_below(&mut self, top: OwnedFd, path: &ScopePath) -> Result<(), OpenViewError> {
         let problem = |source| OpenViewError::hidden(path, source);
         let mut open = vec![Dir::new(top).map_err(problem)?];
@@ -111,7 +112,7 @@ impl HiddenObjects {
         Ok(())
     }
 
-    /// Takes one name; returns the directory to descend into, if it is one.
+    /// Adds one name. If it is a directory, it is returned to descend into it.
     fn add_name(
         &mut self,
         at: BorrowedFd<'_>,
@@ -127,7 +128,7 @@ impl HiddenObjects {
     }
 }
 
-/// True for the two entries every directory has.
+/// Returns true for `.` and `..`.
 pub(super) fn is_dot(name: &CStr) -> bool {
     matches!(name.to_bytes(), b"." | b"..")
 }

@@ -1,7 +1,7 @@
-//! Files of a layer: opened, created, and copied into the layer before they change.
+//! Files of a layer: opening and creating them, and copying files into the layer before they are changed.
 //!
-//! The folders below are only read, through the same walk and the same checks as a view without a layer. Copies are bounded by
-//! `disk_bytes` and [`COPIED_ENTRIES_MAX`].
+//! The folders below the layer are only read, through the same walk and with the same checks as in a view without a
+//! layer. Copies are bounded by `disk_bytes` and [`COPIED_ENTRIES_MAX`].
 
 use super::error::ViewError;
 use super::file::FileHandle;
@@ -22,12 +22,12 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, Stat, Timestamps};
 use std::sync::Arc;
 
-/// Bytes of a copied file on disk at least.
+/// Number of bytes that a copied file counts at least.
 const COPY_BYTES_MIN: u64 = 4 << 10;
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 impl View {
-    /// Opens a regular file of the layer or below it. One below is copied before it may be changed.
+    /// Opens a regular file of the layer or of a lower folder. A lower file is copied into the layer before it can be changed.
     pub(super) fn open_in_layer(
         self: &Arc<Self>,
         layered: &LayerStack,
@@ -70,7 +70,7 @@ impl View {
         Ok(handle)
     }
 
-    /// Makes a file in the layer where nothing is.
+    /// Creates a file in the layer at a path where nothing exists.
     pub(super) fn create_in_layer(
         self: &Arc<Self>,
         layered: &LayerStack,
@@ -82,7 +82,7 @@ impl View {
         Ok(FileHandle::in_layer(Arc::clone(self), handle, path.clone(), options))
     }
 
-    /// Copies a file into the layer, or makes an empty one in its place.
+    /// Copies a lower file into the layer, or creates an empty file in its place if `from` is `None`.
     pub(super) fn copy(
         &self,
         layered: &LayerStack,
@@ -101,7 +101,7 @@ impl View {
         Ok(content)
     }
 
-    /// Charges the disk usage of a copy, and its entry.
+    /// Charges one entry and the disk usage of a copy.
     pub(super) fn charge_copy(&self, layered: &LayerStack, path: &ScopePath, bytes: u64) -> Result<(), ViewError> {
         if !charge(&layered.copied_entries, 1, COPIED_ENTRIES_MAX) {
             return Err(self.refuse_quota(path, LimitName::WriteEntries));
@@ -112,7 +112,7 @@ impl View {
         Ok(())
     }
 
-    /// The file at a place as one of the layer, copied if it lies below.
+    /// Returns the file at a path as a file of the layer. A lower file is copied first.
     pub(super) fn in_layer(
         &self,
         layered: &LayerStack,

@@ -1,4 +1,4 @@
-//! Directories of a layer merged with those below it: listed, and tested for being empty.
+//! Directories of a layer merged with the lower ones: listing them, and checking whether they are empty.
 
 use super::View;
 use super::directory::{Detail, DirectoryEntry, LIST_ENTRIES_MAX, OpenDirectory};
@@ -62,8 +62,9 @@ impl View {
         Ok(listing)
     }
 
-    /// Visits the names below a layer in a directory, folder by folder. Not found when no folder has it; too large when there are
-    /// more than [`LIST_ENTRIES_MAX`].
+    /// Visits the entries of a directory in the folders below a layer, folder by folder. Returns
+    /// [`ViewError::NotFound`] if no folder has the directory, and [`ViewError::TooLarge`] if it has more than
+    /// [`LIST_ENTRIES_MAX`] entries.
     pub(super) fn each_below(
         &self,
         layered: &LayerStack,
@@ -96,7 +97,7 @@ impl View {
         found
     }
 
-    /// True when a directory holds nothing for the stage, and nothing that it cannot see.
+    /// Returns true if a directory has no entries, including entries that the stage cannot see.
     pub(super) fn is_empty(
         &self,
         layered: &LayerStack,
@@ -128,7 +129,7 @@ impl View {
     }
 }
 
-/// The kind and size of an entry of a layer; none for a removed one.
+/// Returns the kind and size of an entry of a layer, or `None` for a removed one.
 fn shown_of(listed: &EntryState) -> Result<Option<(Kind, u64)>, ViewError> {
     Ok(match listed {
         EntryState::Removed => None,

@@ -1,7 +1,8 @@
 //! Renames in a layer.
 //!
-//! A file moves within the layer, one below it is copied first. A directory is copied with all it holds and then moves as a whole;
-//! one that holds something hidden, or something that cannot be copied, stays where it is.
+//! A file of the layer is moved within the layer; a lower file is copied first. A directory is copied with all its
+//! content and then moved as a whole. A directory that contains a hidden entry or one that cannot be copied is not
+//! moved.
 
 use super::View;
 use super::error::ViewError;
@@ -19,7 +20,7 @@ use std::ffi::OsStr;
 const OPERATION: Operation = Operation::Rename;
 
 impl View {
-    /// Renames the entry at `from`; both ends were checked.
+    /// Renames the entry at `from`. Both paths must have been checked.
     pub(super) fn rename_in_layer(
         &self,
         layered: &LayerStack,
@@ -45,7 +46,7 @@ impl View {
         self.charged_entry(to, || layered.layer().rename(from, to, shows_lower))
     }
 
-    /// Copies everything in a directory into the layer, so that nothing below needs to show in it.
+    /// Copies the content of a directory into the layer, so that no lower entries need to show in it.
     fn copy_directory(&self, layered: &LayerStack, top: &ScopePath) -> Result<(), ViewError> {
         let mut pending = vec![top.clone()];
         while let Some(path) = pending.pop() {
@@ -68,7 +69,7 @@ impl View {
                     return Ok(());
                 }
                 let child = path.join(name).map_err(|_| self.refuse_below(OPERATION, top))?;
-                // A folder below the first may have the name too.
+                // The name may also occur in a folder further below.
                 if !matches!(layered.layer().seen(&child)?, PathState::Lower) {
                     return Ok(());
                 }
@@ -85,7 +86,7 @@ impl View {
         Ok(())
     }
 
-    /// Makes the entry of a directory in the layer, with the times it has.
+    /// Creates the entry of a directory in the layer, with the current times of the directory.
     fn copy_folder(&self, layered: &LayerStack, path: &ScopePath) -> Result<(), ViewError> {
         let found = self.look(OPERATION, path)?.1;
         Ok(layered.layer().set_folder_times(path, |times| {
@@ -93,7 +94,7 @@ impl View {
         })?)
     }
 
-    /// Copies one entry below the layer; a directory without its content.
+    /// Copies one lower entry. A directory is copied without its content.
     fn copy_entry(&self, layered: &LayerStack, directory: &OwnedFd, path: &ScopePath) -> Result<Kind, ViewError> {
         let name = path.name().unwrap_or(".");
         let metadata = Metadata::from_stat(&rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?);

@@ -1,4 +1,4 @@
-//! A layer and the folders below it, opened for a view, with the bytes copied into the layer so far.
+//! A layer and the folders below it, opened for a view, and counters of what was copied into the layer.
 
 use super::OpenViewError;
 use crate::layer::Layer;
@@ -30,12 +30,12 @@ impl LayerStack {
         &self.layer
     }
 
-    /// The folders below, the first on top.
+    /// Returns the folders below the layer, the first on top.
     pub(super) fn lower(&self) -> impl Iterator<Item = &Root> {
         self.lower.iter()
     }
 
-    /// The folder at which the layer is mounted, once it is.
+    /// Returns the folder at which the layer is mounted, or `None` if it is not mounted.
     pub(super) fn merged(&self) -> Option<&Root> {
         self.layer.merged()
     }

@@ -1,6 +1,6 @@
-//! The metadata of a file or directory that a view shows, and how times are set.
+//! The metadata of a file or directory that a view shows, and new values for times.
 //!
-//! A view does not show owners, modes and device numbers of special files.
+//! A view does not show owners, modes, or the device numbers of special files.
 
 use crate::layer::content::Content;
 use crate::layer::nodes::DirectoryState;
@@ -30,9 +30,9 @@ pub enum Kind {
     File,
     /// A directory.
     Directory,
-    /// A symbolic link; shown, never followed.
+    /// A symbolic link. It is shown and never followed.
     Symlink,
-    /// Pipe, socket or device; shown, never opened.
+    /// A FIFO, socket or device. It is shown and never opened.
     Special,
 }
 
@@ -54,19 +54,19 @@ impl Kind {
 /// The metadata of an object that a view shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metadata {
-    /// Its kind.
+    /// The kind of the object.
     pub kind: Kind,
-    /// Size in bytes; 0 for anything but a regular file.
+    /// Size in bytes; 0 for an object that is not a regular file.
     pub size: u64,
-    /// Number of names.
+    /// Number of hard links.
     pub links: u64,
-    /// Its identity.
+    /// The identity of the object.
     pub identity: Identity,
-    /// Time of last access, none before 1970.
+    /// Time of the last access; `None` before 1970.
     pub accessed: Option<SystemTime>,
-    /// Time of last change of content.
+    /// Time of the last change of the content; `None` before 1970.
     pub modified: Option<SystemTime>,
-    /// Time of last change of content or state.
+    /// Time of the last change of the content or the status; `None` before 1970.
     pub changed: Option<SystemTime>,
 }
 
@@ -86,17 +86,17 @@ impl Metadata {
     }
 }
 
-/// The device of what only a layer has.
+/// Device number of objects that exist only in a layer.
 const LAYER_DEVICE: u64 = u64::MAX;
 
 impl Metadata {
-    /// The metadata of a file in a layer: it has one name, and its identity stays when its content moves.
+    /// Returns the metadata of a file in a layer. It has one hard link, and its identity does not change when its content is moved.
     pub(super) fn for_content(content: &Content) -> Result<Self, Errno> {
         let identity = Identity { device: LAYER_DEVICE, inode: content.number };
         Ok(Self { links: 1, identity, ..Self::from_stat(&content.stat()?) })
     }
 
-    /// The metadata of a directory that only a layer has.
+    /// Returns the metadata of a directory that exists only in a layer.
     pub(super) fn for_directory(seen: DirectoryState) -> Self {
         let identity = Identity { device: LAYER_DEVICE, inode: seen.number };
         let bare =
@@ -104,13 +104,13 @@ impl Metadata {
         bare.changed_by(seen)
     }
 
-    /// The metadata of a link in a layer.
+    /// Returns the metadata of a link in a layer.
     pub(super) fn for_link() -> Self {
         let identity = Identity { device: LAYER_DEVICE, inode: 0 };
         Self { kind: Kind::Symlink, size: 0, links: 1, identity, accessed: None, modified: None, changed: None }
     }
 
-    /// The metadata of a directory below a layer that changed its entries or its times.
+    /// Returns the metadata of a lower directory whose entries or times were changed in the layer.
     pub(super) fn changed_by(self, seen: DirectoryState) -> Self {
         let times = seen.times.unwrap_or_default();
         let (accessed, modified) = (times.accessed.or(self.accessed), times.modified.or(self.modified));
@@ -131,11 +131,11 @@ fn time(seconds: i128, nanoseconds: i128) -> Option<SystemTime> {
 /// A new value for one of a file's times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NewTime {
-    /// Leave it.
+    /// The time does not change.
     Keep,
-    /// Set it to the host's clock.
+    /// The time is set to the host's current time.
     Now,
-    /// Set it to this time since 1970.
+    /// The time is set to this duration since 1970.
     At(Duration),
 }
 
@@ -150,7 +150,7 @@ impl NewTime {
         })
     }
 
-    /// Returns the time to set; none to leave it.
+    /// Returns the time to set, or `None` if it does not change.
     pub(super) fn time(self) -> Option<SystemTime> {
         match self {
             Self::Keep => None,
@@ -159,7 +159,7 @@ impl NewTime {
         }
     }
 
-    /// Pairs two times for the system; none when one is out of its range.
+    /// Pairs two times for the system call. Returns `None` if one is out of range.
     pub(super) fn pair(accessed: Self, modified: Self) -> Option<Timestamps> {
         Some(Timestamps { last_access: accessed.timespec()?, last_modification: modified.timespec()? })
     }

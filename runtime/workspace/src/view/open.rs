@@ -1,7 +1,8 @@
 //! Opens a file of a view.
 //!
-//! The order matters: check the rules, examine the path without opening it, open it without following links or blocking, examine the
-//! opened object, and only then truncate. `O_TRUNC` is never passed to the kernel, because it would act before the last checks.
+//! The order of the steps matters: check the rules, examine the path without opening it, open it without following
+//! links or blocking, examine the opened object, and only then truncate. `O_TRUNC` is never passed to the kernel,
+//! because it would truncate the file before the last checks.
 
 use super::error::ViewError;
 use super::file::FileHandle;
@@ -17,38 +18,38 @@ use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::sync::Arc;
 
-/// Whether an open creates the file.
+/// Whether opening a file creates it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Create {
-    /// It must exist.
+    /// The file must exist.
     #[default]
     Never,
-    /// It is created when absent.
+    /// The file is created if it does not exist.
     IfAbsent,
-    /// It must be absent.
+    /// The file must not exist and is created.
     MustBeNew,
 }
 
-/// Access mode of an open.
+/// Options for opening a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OpenOptions {
-    /// Read from it.
+    /// Opens for reading.
     pub read: bool,
-    /// Write to it.
+    /// Opens for writing.
     pub write: bool,
-    /// Create it.
+    /// Whether the file is created.
     pub create: Create,
-    /// Empty it, once it passed all checks.
+    /// Truncates the file to length 0 after all checks.
     pub truncate: bool,
 }
 
 impl OpenOptions {
-    /// Reads an existing file.
+    /// Options to read an existing file.
     pub const READ: Self = Self { read: true, write: false, create: Create::Never, truncate: false };
-    /// Replaces the content of a file, creating it when absent.
+    /// Options to replace the content of a file, which is created if it does not exist.
     pub const REPLACE: Self = Self { read: false, write: true, create: Create::IfAbsent, truncate: true };
 
-    /// True when anything may change.
+    /// Returns true if the open or the handle can change something.
     pub fn changes(self) -> bool {
         self.write || self.truncate || self.create != Create::Never
     }
@@ -57,7 +58,7 @@ impl OpenOptions {
         if self.changes() { Operation::Write } else { Operation::Read }
     }
 
-    /// The flags that keep an open from blocking, from taking a terminal and from following anything.
+    /// Returns flags that keep the open from blocking, from acquiring a controlling terminal and from following links.
     fn flags(self) -> OFlags {
         let mode = match (self.read, self.write || self.truncate) {
             (_, false) => OFlags::RDONLY,
@@ -68,11 +69,12 @@ impl OpenOptions {
     }
 }
 
-/// Number of retries of an open while the name appears and vanishes.
+/// Maximum number of tries to open a file while other processes create and remove it.
 const CREATE_TRIES_MAX: u32 = 4;
 
 impl View {
-    /// Opens a regular file. Writing is refused for a file that has a second name, which may lie outside the write scope.
+    /// Opens a regular file. Writing is refused for a file with several hard links, because another name may be outside
+    /// the write scope.
     pub fn open_file(self: &Arc<Self>, path: &ScopePath, options: OpenOptions) -> Result<FileHandle, ViewError> {
         let operation = options.operation();
         self.require_file_access(path, options)?;
@@ -105,7 +107,7 @@ impl View {
         Err(ViewError::Io(Errno::AGAIN))
     }
 
-    /// Checks the rules for a file. A directory that is only an ancestor of a grant does not count as a file.
+    /// Checks the rules for a file. A directory that is only a parent of a grant is not a file.
     fn require_file_access(&self, path: &ScopePath, options: OpenOptions) -> Result<(), ViewError> {
         if options.changes() {
             return self.require(Operation::Write, path, Access::Write);
@@ -152,7 +154,7 @@ impl View {
         FileHandle::on_disk(Arc::clone(self), fd, path.clone(), options)
     }
 
-    /// Refuses special files, objects that are hidden under another name, and writing to files with a second name.
+    /// Refuses special files, objects that are hidden under another name, and writing to files with several hard links.
     pub(super) fn require_plain_file(
         &self,
         options: OpenOptions,
@@ -172,7 +174,7 @@ impl View {
         if options.changes() { self.require_single_name(operation, path, found) } else { Ok(()) }
     }
 
-    /// Refuses to change a file that has a second name.
+    /// Refuses to change a file with several hard links.
     pub(super) fn require_single_name(
         &self,
         operation: Operation,
@@ -185,12 +187,12 @@ impl View {
         Ok(())
     }
 
-    /// Demands at least `needed` for `path`, and records a refusal otherwise.
+    /// Requires at least the access `needed` to `path`. Records a refusal otherwise.
     pub(super) fn require(&self, operation: Operation, path: &ScopePath, needed: Access) -> Result<(), ViewError> {
         if self.scope.access(path) >= needed { Ok(()) } else { Err(self.refuse_scope(operation, path)) }
     }
 
-    /// Opens the directory a path lies in.
+    /// Opens the parent directory of a path.
     pub(super) fn parent<'r>(
         &self,
         root: &'r Root,
@@ -204,7 +206,7 @@ impl View {
         })
     }
 
-    /// Examines an entry without opening or following it. An object that is hidden under another name does not exist.
+    /// Returns the status of an entry without opening or following it. An object that is hidden under another name is not found.
     pub(super) fn lstat(
         &self,
         operation: Operation,
@@ -221,7 +223,7 @@ impl View {
         }
     }
 
-    /// Translates the kernel's error; a link is a refusal.
+    /// Converts an error of the kernel. An error about a link becomes a recorded refusal.
     pub(super) fn denied(&self, operation: Operation, path: &ScopePath, errno: Errno) -> ViewError {
         match ViewError::from(errno) {
             ViewError::Loop => self.refuse_link(operation, path),

@@ -1,7 +1,7 @@
-//! The place of a path in a view: its entry, and the directory through which it is opened or changed.
+//! The location of a path in a view: its entry, and the directory through which the entry is opened or changed.
 //!
-//! On a folder it holds the path's directory open, so that the examined entry is the changed one. With a layer it
-//! holds the directory below it in which the entry was found; changes go to the layer.
+//! In a view of a folder, the parent directory stays open, so that the examined entry is the one that is changed. In a
+//! view with a layer, the lower directory in which the entry was found stays open; changes are made in the layer.
 
 use super::error::ViewError;
 use super::layer_stack::LayerStack;
@@ -16,47 +16,47 @@ use rustix::io::Errno;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The place of a path.
+/// The location of a path.
 pub(super) struct Place<'v> {
-    /// The entry; none if it could be created.
+    /// The entry; `None` if it does not exist and could be created.
     pub(super) found: Option<Metadata>,
     pub(super) holder: Holder<'v>,
 }
 
-/// The holder of a path's entry.
+/// The directory or layer in which an entry is changed.
 pub(super) enum Holder<'v> {
-    /// A directory in which the view changes entries.
+    /// An open directory, in which the view changes entries.
     Disk(&'v Root, Directory<'v>),
     /// A layer.
     Layer(&'v LayerStack, Origin<'v>),
 }
 
-/// Source of an entry in a view with a layer.
+/// Where an entry was found in a view with a layer.
 pub(super) enum Origin<'v> {
-    /// Nothing is there.
+    /// Nothing exists at the path.
     Nowhere,
     /// A file of the layer.
     Content(Arc<Content>),
     /// A directory or a link of the layer.
     Layer,
-    /// In this directory below the layer.
+    /// An entry in this directory of a lower folder.
     Lower(&'v Root, Directory<'v>),
 }
 
-/// An entry below a layer.
+/// An entry of a folder below a layer.
 pub(super) struct EntryBelow<'v> {
     pub(super) root: &'v Root,
     pub(super) directory: Directory<'v>,
     pub(super) metadata: Metadata,
 }
 
-/// The last name of a path, for calls that take a name in a directory; the root itself is `.`.
+/// Returns the last name of a path, for calls that take a name in a directory. For the root, it is `.`.
 pub(super) fn last_name(path: &ScopePath) -> &Path {
     Path::new(path.name().unwrap_or("."))
 }
 
 impl Files {
-    /// The folder it works on; an error with the layer where it works on that.
+    /// Returns the folder that the view works on, or the layer as an error if the view works on a layer.
     pub(super) fn on_disk(&self) -> Result<&Root, &LayerStack> {
         match self {
             Self::Root(root) => Ok(root),
@@ -66,7 +66,7 @@ impl Files {
 }
 
 impl View {
-    /// Finds a path without opening or following it. The directory it lies in must exist.
+    /// Finds a path without opening or following it. The parent directory must exist.
     pub(super) fn find(&self, operation: Operation, path: &ScopePath) -> Result<Place<'_>, ViewError> {
         match self.files.on_disk() {
             Ok(root) => {
@@ -78,7 +78,7 @@ impl View {
         }
     }
 
-    /// As [`View::find`], for a path at which something must be.
+    /// As [`View::find`], but a path where nothing exists is [`ViewError::NotFound`].
     pub(super) fn look(&self, operation: Operation, path: &ScopePath) -> Result<(Place<'_>, Metadata), ViewError> {
         let place = self.find(operation, path)?;
         let found = place.found.ok_or(ViewError::NotFound)?;
@@ -112,7 +112,7 @@ impl View {
         }
     }
 
-    /// True when the layer itself has the directory a path lies in.
+    /// Returns true if the layer itself has the parent directory of a path.
     fn has_directory(&self, layered: &LayerStack, path: &ScopePath) -> bool {
         let parent = path.parent().unwrap_or_default();
         matches!(layered.layer().seen(&parent), Ok(PathState::Directory(_)))
@@ -135,8 +135,9 @@ impl View {
         }
     }
 
-    /// Finds the entry of a path below a layer: in the first folder that has it. Not found when no folder has the directory of the path.
-    /// An entry that is not a directory hides the entries of the folders below it.
+    /// Finds the entry of a path in the folders below a layer. The first folder that has it counts. Returns
+    /// [`ViewError::NotFound`] if no folder has the parent directory. An entry that is not a directory hides the
+    /// entries of lower folders.
     pub(super) fn find_below<'v>(
         &'v self,
         layered: &'v LayerStack,
@@ -159,7 +160,7 @@ impl View {
         missing
     }
 
-    /// True when something would show at a path if the layer had nothing there.
+    /// Returns true if a lower entry would show at a path without the layer.
     pub(super) fn shows_below(&self, layered: &LayerStack, operation: Operation, path: &ScopePath) -> bool {
         !matches!(
             self.find_below(layered, operation, path),
@@ -169,7 +170,7 @@ impl View {
 }
 
 impl Place<'_> {
-    /// Makes a directory where nothing is.
+    /// Creates a directory at a path where nothing exists.
     pub(super) fn make_directory(&self, path: &ScopePath) -> Result<(), Errno> {
         match &self.holder {
             Holder::Disk(_, directory) => {

@@ -1,6 +1,7 @@
-//! Turns a denial into a recorded refusal that names the grant which would allow the operation.
+//! Records a refusal for each denied operation, with the grant that would allow the operation.
 //!
-//! The record is for the operator and complete. The returned [`ViewError`] is for the guest and contains only what it may know.
+//! The record is complete and is meant for the operator. The returned [`ViewError`] is for the guest and contains only
+//! what the guest may know.
 
 use super::error::ViewError;
 use super::{Kind, View};
@@ -14,30 +15,30 @@ use rustix::io::Errno;
 pub enum Operation {
     /// Open a file for reading.
     Read,
-    /// Open a file for writing, create or truncate it.
+    /// Open a file for writing, create it or truncate it.
     Write,
     /// List a directory or open it.
     List,
-    /// Look at an entry.
+    /// Examine an entry.
     Stat,
-    /// Make a directory.
+    /// Create a directory.
     MakeDirectory,
     /// Remove a file or directory.
     Remove,
-    /// Rename, from or to.
+    /// Rename an entry, as the old or the new path.
     Rename,
     /// Set times.
     SetTimes,
-    /// Make a hard link.
+    /// Create a hard link.
     Link,
-    /// Make a symbolic link.
+    /// Create a symbolic link.
     Symlink,
     /// Read a symbolic link.
     ReadLink,
 }
 
 impl Operation {
-    /// Returns the word used in refusals.
+    /// Returns the text used in refusals.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -62,11 +63,11 @@ impl Operation {
 /// Why an object cannot be used, even if the scope grants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ObjectFault {
-    /// A pipe, socket or device.
+    /// A FIFO, socket or device.
     Special,
-    /// A hard link: its other name may be outside the write scope.
+    /// A file with several hard links. Another name may be outside the write scope.
     HardLink,
-    /// Its handle was opened for reading only.
+    /// The handle was opened for reading only.
     ReadOnlyHandle,
 }
 
@@ -80,14 +81,14 @@ impl ObjectFault {
     }
 }
 
-/// Why an operation was refused, and what would allow it.
+/// Why an operation was refused, and how to allow it.
 struct Explanation {
     reason: String,
     help: String,
 }
 
 impl View {
-    /// Records that the scope denies an operation. Returns the error for the guest: hidden paths are not found.
+    /// Records that the scope denies an operation. Returns the error for the guest. A hidden path is not found.
     pub(super) fn refuse_scope(&self, operation: Operation, path: &ScopePath) -> ViewError {
         let access = self.scope.access(path);
         let (reason, help) = match access {
@@ -102,14 +103,14 @@ impl View {
         if access <= Access::Absent { ViewError::NotFound } else { ViewError::NotPermitted }
     }
 
-    /// Records that an ancestor of a grant is not a directory; it does not exist for the stage.
+    /// Records that a parent of a grant is not a directory. It is not found.
     pub(super) fn refuse_scope_of_file(&self, operation: Operation, path: &ScopePath) -> ViewError {
         let reason = "not in the read scope and not a parent directory of it";
         self.record(operation, path, Explanation { reason: reason.to_owned(), help: self.read_grant(path) });
         ViewError::NotFound
     }
 
-    /// Records that an object is hidden although its name is not: a second name of something hidden.
+    /// Records that an object is hidden although the path is not: the path is another name of a hidden object.
     pub(super) fn refuse_hidden_object(&self, operation: Operation, path: &ScopePath) -> ViewError {
         let reason = "another name of a path that is hidden from this stage";
         self.record(
@@ -120,7 +121,7 @@ impl View {
         ViewError::NotFound
     }
 
-    /// Records that an operation would take something along that is hidden or not writable.
+    /// Records that an operation would affect a path below that is hidden or not writable.
     pub(super) fn refuse_below(&self, operation: Operation, path: &ScopePath) -> ViewError {
         let reason = "a path below it is hidden or not in the write scope";
         self.record(
@@ -131,7 +132,7 @@ impl View {
         ViewError::NotPermitted
     }
 
-    /// Records that the path is, or passes, a symbolic link.
+    /// Records that the path is or contains a symbolic link.
     pub(super) fn refuse_link(&self, operation: Operation, path: &ScopePath) -> ViewError {
         let reason = "a symbolic link, which is never followed";
         self.record(
@@ -142,7 +143,7 @@ impl View {
         ViewError::Loop
     }
 
-    /// Records that an object may not be used: it is not a regular file or has a second name.
+    /// Records that an object may not be used: it is not a regular file, or it has several hard links.
     pub(super) fn refuse_object(&self, operation: Operation, path: &ScopePath, unusable: ObjectFault) -> ViewError {
         self.record(
             operation,
@@ -162,7 +163,7 @@ impl View {
         ViewError::Quota
     }
 
-    /// Records a text that is not a valid path of the view, for example one that is absolute or leaves it.
+    /// Records a text that is not a valid path of the view, for example an absolute path or one that leaves the view.
     pub fn refuse_path(&self, operation: Operation, text: &str, problem: ScopePathProblem) -> ViewError {
         let help = match (problem, self.known_as.first()) {
             (ScopePathProblem::Absolute, Some(name)) => {
@@ -186,15 +187,15 @@ impl View {
         }
     }
 
-    /// Refuses making a link, which no grant allows.
+    /// Refuses to create or read a link, which no grant allows.
     pub fn refuse_linking(&self, operation: Operation, path: &ScopePath) -> ViewError {
         let reason = "links are never created or read";
         self.record(operation, path, Explanation { reason: reason.to_owned(), help: "no grant allows it".to_owned() });
         if self.scope.access(path) <= Access::Absent { ViewError::NotFound } else { ViewError::NotPermitted }
     }
 
-    /// Returns why a link cannot be read. Reading a path that is not a link is invalid, as usual (`canonicalize` relies on it).
-    /// The target of a link is never revealed.
+    /// Returns the error of reading a link. Reading a path that is not a link is invalid, as on Unix (`canonicalize`
+    /// relies on it). The target of a link is never revealed.
     pub fn refuse_reading_link(&self, path: &ScopePath) -> ViewError {
         match self.stat(path) {
             Ok(metadata) if metadata.kind == Kind::Symlink => self.refuse_linking(Operation::ReadLink, path),
@@ -218,7 +219,7 @@ impl View {
         self.grant(&format!("`read_paths=\"{comma}\"` on the node"), &format!("`grants.read = [{quoted}]`"))
     }
 
-    /// The grant that would help, if any: protected paths are never committed.
+    /// Returns the grant that would allow writing. There is none for protected paths, which are never committed.
     fn write_grant(&self, operation: Operation, path: &ScopePath) -> String {
         if let Some(reason) = self.protected.reason(&path.to_string()) {
             return format!("no grant allows it: {}", crate::refusal::escaped(&reason));
@@ -227,7 +228,7 @@ impl View {
         self.grant(&format!("`allowed_write_paths=\"{comma}\"` on the node"), &format!("`grants.write = [{quoted}]`"))
     }
 
-    /// The grant that would allow it. Only a plugin has grants beside its node's attributes.
+    /// Returns the text about the grant. Only a plugin needs a grant in addition to the attributes of the node.
     fn grant(&self, on_node: &str, of_plugin: &str) -> String {
         match self.is_of_plugin {
             true => format!("to allow it: {on_node}, and {of_plugin} of the plugin in glovebox.toml"),
@@ -236,7 +237,7 @@ impl View {
     }
 }
 
-/// Returns the present entries with one more, as a node attribute and as a TOML list.
+/// Returns the current entries and one more, as a node attribute and as a TOML list.
 fn with_entry(entries: &[Entry], path: &ScopePath, is_folder: bool) -> (String, String) {
     let slash = if is_folder || path.is_root() { "/" } else { "" };
     let more = crate::refusal::escaped(&format!("{path}{slash}"));

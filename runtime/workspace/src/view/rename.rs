@@ -1,7 +1,8 @@
 //! Renames inside a view.
 //!
-//! Both ends must be writable. A directory moves with its present and future content, so for a directory both ends must be
-//! writable with everything below and hide nothing: renaming an ancestor would reveal paths that are hidden by name.
+//! Both paths must be writable. A directory moves with its current and future content. So for a directory, everything
+//! below both paths must be writable and nothing below them may be hidden: renaming a parent would reveal paths that
+//! are hidden by name.
 
 use super::View;
 use super::error::ViewError;
@@ -12,7 +13,7 @@ use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Access;
 
 impl View {
-    /// Renames a file or directory, replacing a file or an empty directory at the new path.
+    /// Renames a file or directory. A file or an empty directory at the new path is replaced.
     pub fn rename(&self, from: &ScopePath, to: &ScopePath) -> Result<(), ViewError> {
         let operation = Operation::Rename;
         for end in [from, to] {

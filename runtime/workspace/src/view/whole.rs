@@ -1,7 +1,8 @@
-//! Operations on whole files: read a part, replace the content, make missing directories.
+//! Operations on whole files: reading a part, replacing the content, and creating missing parents.
 //!
-//! Replacing charges the quota and then writes in place. It is not atomic, because a temporary file beside a granted file would
-//! lie outside the scope. A half-written file never leaves the stage, because an attempt that is killed commits nothing.
+//! Replacing charges the quota and then writes in place. It is not atomic, because a temporary file next to a granted
+//! file would be outside the scope. An incomplete file never leaves the stage, because a killed attempt commits
+//! nothing.
 
 use super::View;
 use super::error::ViewError;
@@ -14,7 +15,8 @@ use glovebox_record::scope::Access;
 use std::sync::Arc;
 
 impl View {
-    /// Reads at most `bytes_max` bytes from `offset`; fewer only at the end of the file. Allocates no more than the file holds.
+    /// Reads at most `bytes_max` bytes from `offset`; fewer only at the end of the file. Allocates no more than the
+    /// length of the file.
     pub fn read_file(self: &Arc<Self>, path: &ScopePath, offset: u64, bytes_max: usize) -> Result<Vec<u8>, ViewError> {
         let file = self.open_file(path, OpenOptions::READ)?;
         let left = file.metadata()?.size.saturating_sub(offset);
@@ -30,8 +32,8 @@ impl View {
         Ok(content)
     }
 
-    /// Replaces or creates a file. Missing directories in the write scope, or on the way to it, are made. The bytes are
-    /// charged before the old content is given up.
+    /// Replaces or creates a file. Missing parents in the write scope or above its entries are created. The bytes are
+    /// charged before the old content is dropped.
     pub fn write_file(self: &Arc<Self>, path: &ScopePath, content: &[u8]) -> Result<(), ViewError> {
         self.require(Operation::Write, path, Access::Write)?;
         self.make_parents(path)?;
@@ -54,7 +56,7 @@ impl View {
         }
     }
 
-    /// True for a directory, seen or not. An error comes up when it is used.
+    /// Returns true if the path is a directory, even one that the stage cannot see. Using such a directory fails later.
     fn has_parent_directory(&self, path: &ScopePath) -> bool {
         match self.files.on_disk() {
             Ok(root) => self.hidden.directory(root, path).is_ok(),

@@ -1,4 +1,4 @@
-//! Storing changes and applying them: again, after interruptions, and against somebody who swaps folders.
+//! Storing and applying changes: repeatedly, after interruptions, and while another process swaps folders.
 
 use super::bench::{Bench, look, sh, snapshot};
 use glovebox_record::path::ScopePath;
@@ -32,14 +32,14 @@ fn applying_twice_or_again_after_any_interruption_gives_the_same_tree() {
     }
     let all: Vec<FileChange> = stages.concat();
     let last = states.last().unwrap();
-    // Applied to the finished tree, as one list and stage by stage.
+    // Applied to the complete tree, as one list and stage by stage.
     made.apply(&all).unwrap();
     assert_eq!(&snapshot(&made.workspace()), last);
     for changes in &stages {
         made.apply(changes).unwrap();
     }
     assert_eq!(&snapshot(&made.workspace()), last);
-    // Interrupted before every blob it needs, then applied again, from the very beginning.
+    // Interrupted before every blob, then applied again from the beginning.
     let steps = all.iter().filter(|change| change.op == ChangeOp::Write).count();
     for stop in 0..=steps {
         let fresh = Bench::new(&files);
@@ -123,7 +123,7 @@ fn what_an_interrupted_write_left_is_gone_after_the_next() {
     let copy = made.copy(&Scope::everything());
     sh(copy.root(), "echo new > a");
     let changes = made.store(&look(&copy), &copy);
-    // A blob whose content is not what it is called: refused, and the workspace keeps what it had.
+    // A blob whose content does not match its digest is refused, and the workspace does not change.
     let digest = changes[0].digest.unwrap();
     let forged = commit::apply(&made.workspace(), &changes, &|_| {
         let path = made.dir.path().join("forged");
@@ -132,7 +132,7 @@ fn what_an_interrupted_write_left_is_gone_after_the_next() {
     });
     assert!(matches!(forged, Err(commit::CommitError::Corrupt { .. })), "{digest}");
     assert_eq!(snapshot(&made.workspace()).into_values().collect::<Vec<_>>(), ["false old"]);
-    // A part left by a crash has a fixed name, so the next try replaces it.
+    // A temporary file that a crash left has a fixed name, so the next attempt replaces it.
     let name = format!(".glovebox-part-{}", &blake3::hash(b"a").to_hex()[..16]);
     fs::write(made.workspace().join(name), "half").unwrap();
     made.apply(&changes).unwrap();
@@ -181,7 +181,7 @@ fn changes_with_paths_that_lead_out_are_refused() {
     assert!(made.apply(&[write("")]).is_err());
     let link = FileChange { op: ChangeOp::Symlink, target: Some("../../x".to_owned()), digest: None, ..write("a/l") };
     assert!(made.apply(&[link]).is_err());
-    // A link on the way gives way; nothing is written behind it.
+    // A link in the path is replaced, and nothing is written through it.
     made.apply(&[write("way/x")]).unwrap();
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
     assert!(made.workspace().join("way/x").is_file());
@@ -207,7 +207,7 @@ fn a_swapped_directory_never_lets_a_commit_out() {
         let begin = std::time::Instant::now();
         let (least, most) = (std::time::Duration::from_secs(3), std::time::Duration::from_secs(60));
         let mut turn = 0_u32;
-        // As long as it takes on a busy machine until some commits went well.
+        // Repeats until some commits succeeded, however long that takes on a busy machine.
         while begin.elapsed() < least || done <= 5 && begin.elapsed() < most {
             turn += 1;
             let content = turn.to_string();
@@ -233,7 +233,7 @@ fn a_swapped_directory_never_lets_a_commit_out() {
                 Err(_) => failed += 1,
             }
             if !workspace.join("link").is_symlink() && !workspace.join("d").is_symlink() {
-                // The commit removed the link, as it may; plant it again.
+                // The commit may have removed the link, which is correct. It is created again.
                 let _ = fs::remove_dir_all(workspace.join("link"));
                 let _ = symlink(&outside, workspace.join("link"));
             }

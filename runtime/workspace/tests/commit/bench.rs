@@ -1,4 +1,4 @@
-//! A workspace, a blob store and a witness beside them.
+//! A workspace, a blob store, and a witness next to them.
 
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Digest, FileChange};
@@ -61,7 +61,7 @@ impl Bench {
         File::open(self.blobs().join(digest.hex()))
     }
 
-    /// Runs a shell in the copy, looks, commits, and returns the disallowed paths.
+    /// Runs a shell in the copy, lists and commits the changes, and returns the disallowed paths.
     pub(crate) fn round(&self, scope: &Scope, script: &str) -> Vec<String> {
         let copy = self.copy(scope);
         sh(copy.root(), script);
@@ -96,7 +96,7 @@ pub(crate) fn scope(read: &[&str], write: &[&str], hidden: &[&str]) -> Scope {
     Scope::new(entries(read), entries(write), entries(hidden))
 }
 
-/// Everything below a folder: path to content, `dir` or link target, with the executable bit.
+/// Returns everything below a folder: each path with its content, `dir` or link target, and with the executable bit.
 pub(crate) fn snapshot(root: &Path) -> BTreeMap<String, String> {
     fn go(root: &Path, at: &Path, into: &mut BTreeMap<String, String>) {
         for entry in fs::read_dir(at).unwrap() {

@@ -1,4 +1,4 @@
-//! The search for changes: entries that are read, entries that are not, and its limits.
+//! The search for changes: which entries are read, which are not, and the limits of the search.
 
 use super::bench::{Bench, look, put, scope, sh};
 use glovebox_record::Limits;
@@ -13,12 +13,12 @@ use std::path::Path;
 fn a_change_that_sets_its_times_back_is_found() {
     let made = Bench::new(&[("src/a", "aaaa"), ("src/b", "bbbb")]);
     let copy = made.copy(&scope(&["./"], &["src/"], &[]));
-    // At once, as a rule in the same clock tick as the copy: its stamp alone proves nothing.
+    // The write usually happens in the same clock tick as the copy, so the stamp alone does not prove a change.
     let path = copy.root().join("src/a");
     let modified = fs::metadata(&path).unwrap().modified().unwrap();
     fs::write(&path, "AAAA").unwrap();
     File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
-    // Touched only: no change.
+    // Only the time changes. This is not a change of the file.
     File::options().write(true).open(copy.root().join("src/b")).unwrap().set_modified(modified).unwrap();
     let found = look(&copy);
     assert_eq!(found.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["src/a"]);
@@ -81,7 +81,7 @@ fn of_five_thousand_untouched_files_only_the_last_copied_are_read() {
         put(&made.workspace().join(format!("d{}/f{n}", n % 50)), "some content");
     }
     let copy = made.copy(&Scope::everything());
-    // The witness: what is read looks changed, since what it would be compared with is gone.
+    // The workspace is removed as a witness: a file that is read cannot be compared with its original, so it counts as changed.
     for n in 0..50 {
         fs::remove_dir_all(made.workspace().join(format!("d{n}"))).unwrap();
     }

@@ -1,4 +1,4 @@
-//! Keeping what was not allowed.
+//! The quarantine of disallowed changes.
 
 use super::bench::{Bench, look, scope, sh};
 use glovebox_workspace::quarantine::{self, QuarantineLimits};

@@ -1,4 +1,4 @@
-//! Allowed changes, and the verdicts on all others.
+//! The verdicts on allowed and disallowed changes.
 
 use super::bench::{Bench, look, scope, sh, snapshot};
 use std::fs;
@@ -47,7 +47,7 @@ fn what_is_outside_the_write_scope_never_reaches_the_workspace() {
     check("mkdir -p .github/workflows; echo x > .github/workflows/ci.yml", &[".github/workflows/ci.yml"]);
 }
 
-/// Only these may be offered to a person: a wider write scope by itself would commit them.
+/// Only changes that a wider write scope alone would allow may be proposed to a person.
 #[test]
 fn only_plain_writes_that_nothing_else_forbids_can_be_granted() {
     let check = |script: &str, expected: &[&str]| {
@@ -65,7 +65,7 @@ fn only_plain_writes_that_nothing_else_forbids_can_be_granted() {
     check("echo x > new; chmod +x new", &[]);
     check("mkdir secret; echo x > secret/key", &[]);
     check("ln -s README.md link", &[]);
-    // The file in its place would have to go as well, which nobody was asked about.
+    // The existing file would have to be removed as well, and the question does not include that.
     check("rm notes; mkdir notes; echo x > notes/today", &[]);
     check("mkdir .git; echo x > .git/config", &[]);
 }
@@ -123,7 +123,7 @@ fn a_file_outside_the_scope_does_not_give_way_to_a_folder_inside() {
     let refused = made.round(&scope(&["./"], &["a/x"], &[]), "rm a; mkdir a; echo x > a/x");
     assert_eq!(refused, ["a", "a/x"]);
     assert_eq!(fs::read_to_string(made.workspace().join("a")).unwrap(), "file");
-    // The same without being able to see the file.
+    // The same change by a stage that cannot see the file.
     let refused = made.round(&scope(&[], &["a/x"], &[]), "mkdir a; echo x > a/x");
     assert_eq!(refused, ["a/x"]);
     assert_eq!(fs::read_to_string(made.workspace().join("a")).unwrap(), "file");

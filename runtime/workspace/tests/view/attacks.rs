@@ -1,4 +1,4 @@
-//! The table of escapes, tried on a view itself: what it must answer, and what the disk must look like after.
+//! The table of escapes, tried directly on a view: the expected results, and the expected state of the disk.
 
 use crate::fixture::{Fixture, SECRET, listed};
 use crate::table::{
@@ -42,7 +42,7 @@ impl Try {
     }
 }
 
-/// Tries everything on a view of a new tree. `changed` are the paths that an allowed change may touch on the disk.
+/// Tries every escape on a view of a new tree. `changed` are the paths that an allowed operation may change on disk.
 fn run_table(open: impl Fn(&Fixture) -> View, changed: &[&str]) {
     for (case, attempt, expected) in TABLE {
         let fixture = Fixture::new();
@@ -84,7 +84,7 @@ fn every_attack_on_a_layer_is_refused_without_openat2() {
     run_table(|fixture| fixture.layered().without_openat2(), &[]);
 }
 
-/// A copy in a stage's layer opens no way to a forbidden path.
+/// Checks that a copy in a stage's layer does not allow access to a forbidden path.
 #[test]
 fn every_attack_is_refused_after_the_layer_has_copies() {
     let prepared = |fixture: &Fixture| {
@@ -155,7 +155,7 @@ fn no_directory_is_made_where_a_file_is_granted() {
     let refusals = view.refusals().stored();
     assert_eq!(refusals[1].reason, "the path is granted as a file, not as a directory");
     assert!(refusals[1].help.contains("allowed_write_paths=\"src/go.mod,new/go.mod,src/go.mod/\""), "{refusals:?}");
-    // The folder on the way to a grant is made, as before.
+    // The parent folder of a grant is still created.
     view.write_file(&at("new/go.mod"), b"x").unwrap();
 }
 

@@ -1,4 +1,4 @@
-//! The tree under attack and the witness that remembers it.
+//! The tree under attack, and a witness of its state.
 
 use glovebox_record::Limits;
 use glovebox_record::path::ScopePath;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Content of hidden files; a test that reads it has found an escape.
+/// Content of hidden files. A test that reads it has found an escape.
 pub(crate) const SECRET: &[u8] = b"SECRET";
 
 pub(crate) struct Fixture {
@@ -24,8 +24,8 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// Makes the tree: a readable workspace, `out/` and `src/main.rs` to write, `scenarios/holdout` to hide, and the traps a
-    /// real tree may contain.
+    /// Creates the tree: a readable workspace with the writable paths `out/` and `src/main.rs`, the hidden folder
+    /// `scenarios/holdout`, and traps that a real tree may contain.
     pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
@@ -58,7 +58,7 @@ impl Fixture {
         self.dir.path()
     }
 
-    /// Opens the tree with everything readable, `out/` and `src/main.rs` writable, `scenarios/holdout/` hidden.
+    /// Opens a view of the tree: everything is readable, `out/` and `src/main.rs` are writable, `scenarios/holdout/` is hidden.
     pub(crate) fn view(&self) -> View {
         self.view_with(scope(&["./"], &["out/", "src/main.rs"], &["scenarios/holdout/"]), Limits::default())
     }
@@ -68,30 +68,30 @@ impl Fixture {
         view.known_as(vec!["/home/me/proj".to_owned()])
     }
 
-    /// As [`Fixture::view`], with a layer over the tree: whatever the view does, the tree must stay as it is.
+    /// As [`Fixture::view`], but with a layer over the tree. The tree must not change, whatever the view does.
     pub(crate) fn layered(&self) -> View {
         self.layered_with(scope(&["./"], &["out/", "src/main.rs"], &["scenarios/holdout/"]), Limits::default()).0
     }
 
-    /// As [`Fixture::view_with`], with a layer over the tree, and the layer.
+    /// As [`Fixture::view_with`], but with a layer over the tree. Also returns the layer.
     pub(crate) fn layered_with(&self, scope: Scope, limits: Limits) -> (View, WorkspaceView) {
         let files = self.layer(&scope);
         let view = View::over(files.as_layer().unwrap(), scope, limits, Arc::new(RefusalLog::default())).unwrap();
         (view.known_as(vec!["/home/me/proj".to_owned()]), files)
     }
 
-    /// A new layer over the tree.
+    /// Creates a new layer over the tree.
     pub(crate) fn layer(&self, scope: &Scope) -> WorkspaceView {
         let at = self.aside(&format!("layer-{}", self.layers.fetch_add(1, Ordering::Relaxed)));
         WorkspaceView::layer(self.root(), &at, scope, &ViewOverrides::default()).unwrap()
     }
 
-    /// A path beside the tree.
+    /// Returns a path outside of the tree.
     pub(crate) fn aside(&self, name: &str) -> PathBuf {
         self.aside.path().join(name)
     }
 
-    /// Remembers everything but what lies at or below the named paths: kind, content, names, mode and time.
+    /// Returns the state of everything except entries at or below the named paths: kind, content, names, mode and time.
     pub(crate) fn witness(&self, except: &[&str]) -> BTreeMap<String, String> {
         let mut seen = BTreeMap::new();
         remember(self.root(), "", except, &mut seen);
@@ -114,7 +114,7 @@ fn remember(root: &Path, at: &str, except: &[&str], seen: &mut BTreeMap<String, 
             () if kind.is_file() => format!("{:?}", fs::read(entry.path()).unwrap()),
             () => String::new(),
         };
-        // The time of a directory changes with its entries, which are remembered one by one.
+        // The time of a directory changes with its entries, which are recorded one by one.
         let time = if kind.is_dir() { 0 } else { metadata.mtime_nsec() ^ metadata.mtime() };
         seen.insert(path.clone(), format!("{kind:?} {content} {:o} {} {time}", metadata.mode(), metadata.ino()));
         if kind.is_dir() {
@@ -132,7 +132,7 @@ pub(crate) fn path(text: &str) -> ScopePath {
     ScopePath::parse(text).unwrap()
 }
 
-/// Lists a folder. The listing without sizes must have the same entries.
+/// Lists a folder, and checks that the listing without sizes has the same entries.
 pub(crate) fn listed(view: &View, at: &str) -> Vec<DirectoryEntry> {
     let listed = view.list(&path(at)).unwrap();
     let of =

@@ -1,5 +1,5 @@
-//! A layer against a copied folder: the same operations have the same answers, leave the same files to see, and are the same
-//! changes. What a layer keeps, how much of it in memory, and what becomes of open files.
+//! Compares a layer with a copied folder: the same operations have the same results, the same visible files and the
+//! same changes. Also tests what a layer stores, how much of it is in memory, and what happens to open files.
 
 use crate::fixture::{Fixture, listed, path, scope};
 use crate::model::{Operation, any_operation, perform};
@@ -19,7 +19,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Everything below a path as a view shows it: kind, size and content.
+/// Adds everything below a path as a view shows it: kind, size and content.
 fn shown(view: &Arc<View>, at: &str, into: &mut BTreeMap<String, String>) {
     for entry in listed(view, at) {
         let name = if at.is_empty() { entry.name.clone() } else { format!("{at}/{}", entry.name) };
@@ -42,7 +42,7 @@ fn all_shown(view: &Arc<View>) -> BTreeMap<String, String> {
     all
 }
 
-/// The changes that would be committed, and everything that was found with its verdict.
+/// Returns the changes that would be committed, and all changes that were found with their verdicts.
 fn changes(files: &WorkspaceView) -> (Vec<FileChange>, Vec<String>) {
     let found = files.changes(&ChangeLimits::default(), &Protected::default()).unwrap();
     let mut keep = |content: &mut dyn Read| {
@@ -61,7 +61,7 @@ fn copied(fixture: &Fixture, scope: Scope, limits: Limits) -> (View, WorkspaceVi
     (view, files)
 }
 
-/// More than the operations of the model: what handles and times do.
+/// An operation of the model, or one on handles and times.
 #[derive(Debug, Clone)]
 enum Step {
     Plain(Operation),
@@ -106,7 +106,7 @@ fn take(view: &Arc<View>, step: &Step) -> Result<Vec<u8>, ViewError> {
             view.open_file(&path(at), wish)?.append(&[*byte]).map(|()| Vec::new())
         }
         Step::Edit(at) => {
-            // A reader that was there before sees what is written.
+            // A reader that was opened before the write sees the written content.
             let reader = view.open_file(&path(at), OpenOptions::READ)?;
             let writer = view.open_file(&path(at), EDIT)?;
             writer.write_at(b"edited", 1)?;
@@ -133,8 +133,8 @@ fn rules() -> Scope {
     scope(&["./"], &["out/", "src/main.rs"], &["scenarios/holdout/", "out/d/hold/"])
 }
 
-/// A tree in which a copy and an overlay show the same: a hard link is a file of its own in a copy, and a link to what is hidden is
-/// left out of it.
+/// Creates a tree in which a copy and an overlay show the same files. It has no hard links, because a copy makes them
+/// separate files, and no links to hidden paths, because a copy omits them.
 fn comparable() -> Fixture {
     let fixture = Fixture::new();
     for trap in ["out/hard", "out/to_holdout", "out/to_passwd"] {
@@ -164,7 +164,7 @@ proptest! {
             if got.is_ok() {
                 prop_assert_eq!(got, expected, "{:?}", step);
             } else if expected == Err(ViewError::Quota) || got == Err(ViewError::Quota) {
-                // A directory that moves within a layer costs what it holds.
+                // Moving a directory within a layer charges all entries in it.
                 prop_assert_eq!(got, expected, "{:?}", step);
             }
         }
@@ -173,7 +173,7 @@ proptest! {
         let changed = changes(&layered);
         prop_assert_eq!(&changed, &changes(&copied));
         prop_assert_eq!(fixture.witness(&[]), before, "the workspace is only read");
-        // As files of an overlay they are the same changes.
+        // Laid out as files of an overlay, the changes are the same.
         layered.source().unwrap();
         prop_assert_eq!(changes(&layered), changed);
         layered.remove().unwrap();
@@ -230,7 +230,7 @@ fn what_is_copied_is_bounded_by_disk_bytes() {
     view.open_file(&path("out/own"), EDIT).unwrap();
     assert_eq!(view.open_file(&path("out/d/h.toml"), EDIT).map(drop), Err(ViewError::Quota));
     assert!(view.refusals().stored()[0].help.contains("limits.disk_bytes"));
-    // New content is bounded by `write_bytes`.
+    // New content is only bounded by `write_bytes`.
     view.write_file(&path("out/new"), b"new").unwrap();
 }
 

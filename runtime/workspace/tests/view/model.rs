@@ -1,5 +1,5 @@
-//! Random operations against a model: what the view says must be what the model expects, the disk must end up as the model
-//! does, and nothing outside the write scope may differ from before.
+//! Random operations against a model: the view must return what the model expects, the disk must have the state of the
+//! model, and nothing outside the write scope may change.
 
 use crate::fixture::{Fixture, SECRET, path, scope};
 use glovebox_workspace::view::{OpenOptions, View, ViewError};
@@ -58,7 +58,7 @@ pub(crate) fn any_operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// The paths that the stage can see, without directories.
+/// The paths that the stage can see, with the content of each file, or `None` for a directory.
 #[derive(Debug, Clone, PartialEq)]
 struct Model(BTreeMap<String, Option<Vec<u8>>>);
 
@@ -121,7 +121,7 @@ impl Model {
         !self.0.keys().any(|key| below(path, key).is_some())
     }
 
-    /// Does the operation; false when it must be denied.
+    /// Performs the operation. Returns false if it must be denied.
     fn apply(&mut self, operation: &Operation) -> bool {
         match operation {
             Operation::Read(path) => self.is_file(path),
@@ -131,7 +131,7 @@ impl Model {
                 may && self.0.insert(path.clone(), Some(vec![*byte])).is_none_or(|_| true)
             }
             Operation::MakeDirectory(path) => {
-                // An exact grant is a file's.
+                // An exact entry of the scope grants a file, not a directory.
                 let may = subtree(path) && self.in_directory(path) && !self.0.contains_key(path);
                 may && self.0.insert(path.clone(), None).is_none()
             }

@@ -1,4 +1,5 @@
-//! Objects that are not what their name promises: links, pipes, sockets, devices, holes, moved directories, huge listings.
+//! Objects that are not regular files or that a name reaches in an unexpected way: links, FIFOs, sockets, devices,
+//! holes, moved directories, huge listings.
 
 use crate::fixture::{Fixture, listed, path, scope};
 use glovebox_record::Limits;
@@ -23,7 +24,7 @@ fn pipes_and_sockets_are_refused_at_once() {
     let (on_disk, layered) = (Arc::new(fixture.view()), Arc::new(fixture.layered()));
     let (done, ended) = mpsc::channel();
     std::thread::spawn(move || {
-        // The layer comes first: it leaves them for the other.
+        // The layer is tested first, because it does not remove the objects from the disk.
         for (view, name) in [&layered, &on_disk].into_iter().flat_map(|view| [(view, "out/pipe"), (view, "out/socket")])
         {
             for wish in [OpenOptions::READ, OpenOptions::REPLACE, WRITE] {
@@ -105,7 +106,7 @@ fn another_name_of_something_hidden_does_not_exist() {
     let (view, layered) = (Arc::new(fixture.view()), Arc::new(fixture.layered()));
     fs::rename(fixture.root().join("scenarios/holdout/deep"), fixture.root().join("visible/deep")).unwrap();
     check_other_names(&layered);
-    // Nor does it come along with the directory it lies in.
+    // The hidden object is not moved with its directory either.
     assert_eq!(layered.rename(&path("out/d"), &path("out/e")), Ok(()));
     fs::hard_link(fixture.root().join("scenarios/holdout/h.toml"), fixture.root().join("out/d/alias")).unwrap();
     let layered = Arc::new(fixture.layered());
@@ -205,7 +206,7 @@ fn names_that_no_text_can_say_are_not_shown() {
         let names: Vec<String> = view.list(&path("out/d")).unwrap().into_iter().map(|entry| entry.name).collect();
         assert_eq!(names, ["h.toml"]);
     }
-    // What no text can say is not moved either.
+    // An entry whose name is not UTF-8 is not moved either.
     assert_eq!(fixture.layered().rename(&path("out/d"), &path("out/e")), Err(ViewError::NotPermitted));
 }
 

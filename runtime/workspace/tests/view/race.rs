@@ -1,4 +1,4 @@
-//! Operations on their way through a directory that a thread of the host swaps for links into forbidden places.
+//! Operations through a directory while a thread of the host swaps it for links to forbidden places.
 
 use crate::fixture::{Fixture, SECRET, path, scope};
 use crate::swap::Swapping;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const RACE_TIME: Duration = Duration::from_millis(1200);
-/// As long may it take on a busy machine until each of the operations has been lucky once.
+/// Maximum time until each of the operations has succeeded once on a busy machine.
 const LUCK_TIME: Duration = Duration::from_secs(60);
 
-/// Counts what a view did while the directory was swapped.
+/// Counts of the operations that succeeded while the directory was swapped.
 #[derive(Default)]
 struct Lucky {
     read: u64,
@@ -19,7 +19,7 @@ struct Lucky {
 }
 
 impl Lucky {
-    /// Tries everything once on a view.
+    /// Tries every operation once on a view.
     fn turn(&mut self, view: &Arc<View>) {
         let target = path("out/d/h.toml");
         if let Ok(content) = view.read_file(&target, 0, 100) {
@@ -71,7 +71,7 @@ const OUTSIDE: &[&str] = &["out", "park"];
 #[test]
 fn swapping_a_directory_for_links_leaks_nothing() {
     let fixture = Fixture::new();
-    // A directory that moves would take the swapped one along.
+    // The scope forbids moving the directory, because it would move the swapped one too.
     let view = Arc::new(fixture.view_with(fixed_scope(), Default::default()));
     race(&fixture, || Arc::clone(&view), OUTSIDE);
 }
@@ -87,7 +87,7 @@ fn swapping_leaks_nothing_without_openat2() {
 fn swapping_below_a_layer_leaks_nothing_and_copies_nothing_else() {
     for openat2 in [true, false] {
         let fixture = Fixture::new();
-        // A new layer each time: what it has copied once it does not read again.
+        // Each turn has a new layer, because a layer does not read a file again after it copied it.
         let next = || {
             let view = fixture.layered();
             Arc::new(if openat2 { view } else { view.without_openat2() })
@@ -96,7 +96,7 @@ fn swapping_below_a_layer_leaks_nothing_and_copies_nothing_else() {
     }
 }
 
-/// The usual scope, in which `out/d` cannot be renamed itself.
+/// Returns the usual scope, but `out/d` itself cannot be renamed.
 fn fixed_scope() -> glovebox_record::scope::Scope {
     scope(&["./"], &["out/d/", "src/main.rs"], &["scenarios/holdout/"])
 }

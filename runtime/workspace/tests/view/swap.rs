@@ -1,4 +1,4 @@
-//! A thread of the host that keeps swapping `out/d` for links into forbidden places.
+//! A thread of the host that repeatedly swaps `out/d` for links to forbidden places.
 
 use crate::fixture::Fixture;
 use rustix::fs::{CWD, RenameFlags};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-/// The thread; it ends with this value, also when a test fails.
+/// The thread. It ends when this value is dropped, even if a test fails.
 pub(crate) struct Swapping {
     told: Arc<SwapControl>,
     thread: Option<JoinHandle<()>>,
@@ -23,7 +23,8 @@ struct SwapControl {
 }
 
 impl Swapping {
-    /// Puts links to the hidden directory and to `src` into `park/` and begins. Only `out` and `park` may differ afterwards.
+    /// Creates links to the hidden directory and to `src` in `park/`, and starts the thread. Only `out` and `park` may
+    /// differ afterwards.
     pub(crate) fn start(fixture: &Fixture) -> Self {
         let root = fixture.root().to_owned();
         fs::create_dir(root.join("park")).unwrap();
@@ -34,12 +35,12 @@ impl Swapping {
         Self { told, thread: Some(std::thread::spawn(move || swap(&root, &heard))) }
     }
 
-    /// The number of swaps so far.
+    /// Returns the number of swaps so far.
     pub(crate) fn count(&self) -> u64 {
         self.told.swaps.load(Ordering::Relaxed)
     }
 
-    /// Ends it; returns the number of swaps.
+    /// Stops the thread and returns the number of swaps.
     pub(crate) fn finish(mut self) -> u64 {
         self.told.stop.store(true, Ordering::Relaxed);
         self.thread.take().unwrap().join().unwrap();
@@ -53,7 +54,7 @@ impl Drop for Swapping {
     }
 }
 
-/// Exchanges the directory with one link, back, with the other, back.
+/// Exchanges the directory with one link and back, then with the other link and back.
 fn swap(root: &Path, told: &SwapControl) {
     let link = |name: &str| -> PathBuf { root.join("park").join(name) };
     while !told.stop.load(Ordering::Relaxed) {

@@ -1,12 +1,12 @@
-//! The table of escapes from a stage's files, for every interface through which a guest may try them.
+//! The table of escapes from a stage's files, for every interface through which a guest can try them.
 //!
-//! The tree is the one of `fixture`: everything is readable, `out/` and `src/main.rs` are writable, `scenarios/holdout` is
-//! hidden, and the root is known as `/home/me/proj`. Paths are as a guest writes them; the last column is what it must be told.
+//! The tree is the one of `fixture`: everything is readable, `out/` and `src/main.rs` are writable, `scenarios/holdout`
+//! is hidden, and `/home/me/proj` is an absolute name of the root. The last column is the expected result.
 
 use Try::*;
 use glovebox_workspace::view::ViewError::{self, Loop, NotFound, NotPermitted};
 
-/// One operation of a guest; paths are as a guest writes them.
+/// One operation of a guest. Paths are as a guest writes them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Try {
     Read(&'static str),

@@ -1,12 +1,13 @@
-//! Text that unrelated programs share: common lines and common words.
+//! Text that is common in unrelated programs: common lines and common words.
 //!
-//! A window of such words alone does not prove a copy, so it is not searched for. The list has the most common words of
-//! English and of test suites in shell, Python, Rust, Go, JavaScript and C; words of a task, such as `invoice`, are not in it.
+//! A window that consists only of such words does not prove a copy, so it is not searched for. The list has the most
+//! common words of English and of test suites in shell, Python, Rust, Go, JavaScript and C. Words of a task, such as
+//! `invoice`, are not in the list.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-/// Files that tools write. They are the same in every project with the same dependencies.
+/// Files that tools generate. They are equal in all projects with the same dependencies.
 const LOCK_FILES: [&str; 10] = [
     "Cargo.lock",
     "Gemfile.lock",
@@ -20,12 +21,12 @@ const LOCK_FILES: [&str; 10] = [
     "yarn.lock",
 ];
 
-/// True for a file that tools generate.
+/// Returns true for a file that tools generate.
 pub(super) fn is_file(path: &str) -> bool {
     path.rsplit('/').next().is_some_and(|name| LOCK_FILES.contains(&name))
 }
 
-/// True for an import, an interpreter, an attribute, a word to a linter or a licence.
+/// Returns true for an import, an interpreter line, an attribute, a linter directive or a licence line.
 pub(super) fn is_line(line: &str) -> bool {
     let line = line.trim_start();
     let starts = ["#!", "#[", "#include", "import ", "package ", "if __name__ ==", "require("];
@@ -49,7 +50,7 @@ pub(super) fn is_line(line: &str) -> bool {
         || ["SPDX-", "Copyright", "(c)", "©"].iter().any(|start| bare.starts_with(start))
 }
 
-/// True for a common word, in upper or lower case, and in the plural.
+/// Returns true for a common word, in upper or lower case, singular or plural.
 pub(super) fn is_word(word: &str) -> bool {
     let word = word.to_lowercase();
     WORDS.contains(word.as_str()) || word.strip_suffix('s').is_some_and(|one| WORDS.contains(one))

@@ -1,13 +1,13 @@
-//! Comparison of texts: without white space, control characters, quotes and backslashes, as rolling windows of characters.
-//! Windows are compared by hash. The same characters always have the same hash, so no match is missed.
+//! Comparison of texts by rolling windows of characters, without white space, control characters, quotes and
+//! backslashes. Windows are compared by hash. Equal characters always have the same hash, so no match is missed.
 
-/// Characters of a window.
+/// Number of characters in a window.
 pub(super) const WINDOW: usize = 24;
-/// Characters of a wide window, for sentences of common words.
+/// Number of characters in a wide window, for sentences of common words.
 pub(super) const WIDE: usize = 40;
-/// The base of the rolling hash: odd and large; collisions would raise false alarms only.
+/// The base of the rolling hash: odd and large. A collision would only cause a false alarm.
 const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
-/// The base to the power of a window's length.
+/// The base to the power of the length of a window and of a wide window.
 const LEAVING: [u64; 2] = [power(WINDOW), power(WIDE)];
 
 const fn power(of: usize) -> u64 {
@@ -19,14 +19,14 @@ const fn power(of: usize) -> u64 {
     power
 }
 
-/// Drops what makes no difference, one character after the other.
+/// A filter that drops the characters that are not compared.
 #[derive(Debug, Default, Clone)]
 pub(super) struct CharacterFilter {
     after_backslash: bool,
 }
 
 impl CharacterFilter {
-    /// True for a character that is compared. After a backslash `n`, `r` and `t` mean white space.
+    /// Returns true for a character that is compared. After a backslash, `n`, `r` and `t` count as white space.
     pub(super) fn passes(&mut self, letter: char) -> bool {
         let escaped = std::mem::replace(&mut self.after_backslash, letter == '\\');
         match letter {
@@ -37,7 +37,7 @@ impl CharacterFilter {
     }
 }
 
-/// The last characters that were compared.
+/// The most recent compared characters, with the hashes of the windows that end with the last one.
 #[derive(Debug, Clone)]
 pub(super) struct RollingWindow {
     filter: CharacterFilter,
@@ -53,7 +53,7 @@ impl Default for RollingWindow {
 }
 
 impl RollingWindow {
-    /// Takes the next character and calls `look` for each window that ends with it.
+    /// Adds the next character and calls `look` for each window that ends with it.
     pub(super) fn push<T>(&mut self, letter: char, mut look: impl FnMut(u64) -> Option<T>) -> Option<T> {
         if !self.filter.passes(letter) {
             return None;
@@ -74,7 +74,7 @@ fn step(hash: u64, letter: char) -> u64 {
     hash.wrapping_mul(BASE).wrapping_add(u64::from(u32::from(letter)))
 }
 
-/// Spreads the hash over all its bits: tables look at some of them only.
+/// Mixes the bits of a hash, because hash tables use only some of them.
 fn mixed(hash: u64) -> u64 {
     let hash = (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     hash ^ (hash >> 32)
@@ -85,7 +85,7 @@ pub(super) fn hash_of(window: impl Iterator<Item = char>) -> u64 {
     mixed(window.fold(0, step))
 }
 
-/// The number of leading bytes without a truncated character at the end.
+/// Returns the number of leading bytes without a truncated character at the end.
 pub(super) fn whole(bytes: &[u8]) -> usize {
     let cut = (1..=bytes.len().min(3)).find(|back| bytes[bytes.len() - back] >= 0xc0);
     let length = |first: u8| if first >= 0xf0 { 4 } else { 2 + usize::from(first >= 0xe0) };

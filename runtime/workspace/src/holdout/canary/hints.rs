@@ -1,17 +1,17 @@
-//! Hints that a scenario makes public: fixed texts behind `hint:` in a sealed file.
+//! Hints that a scenario makes public: fixed texts after `hint:` in a sealed file.
 //!
-//! A text ends where its string ends, else with its line. A text with variable parts is not fixed: a hint with `$` or a backquote
-//! in it is not public, and neither is one with an escape whose meaning depends on the language.
+//! A hint ends at the end of its string literal, or otherwise at the end of the line. A text with variable parts is not
+//! fixed: a hint that contains `$`, a backquote, or an escape whose meaning depends on the language is not public.
 
 use std::collections::BTreeMap;
 
-/// Marks a line as public, in a scenario and in its output (decision verdict-and-hints-only).
+/// Marks a hint as public, in a scenario and in the output of a stage (decision verdict-and-hints-only).
 const HINT: &str = "hint:";
-/// Most hints of all sealed files, and most characters of each.
+/// Maximum number of hints of all sealed files, and maximum number of characters of each.
 const HINTS_MAX: usize = 100;
 const HINT_CHARS_MAX: usize = 500;
 
-/// Public texts by their place: the order of the sealed files.
+/// Public hints with their positions in the order of the sealed files.
 #[derive(Debug, Default)]
 pub(super) struct Hints(BTreeMap<String, usize>);
 
@@ -27,17 +27,17 @@ impl Hints {
         line
     }
 
-    /// The part of a line that is not public.
+    /// Returns the part of a line that is not public.
     pub(super) fn secret<'l>(&self, line: &'l str) -> &'l str {
         HintLine::split(line).filter(|(_, text)| self.0.contains_key(text)).map_or(line, |(before, _)| before)
     }
 
-    /// The texts.
+    /// Returns the texts of the hints.
     pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// The hints that were printed, once each, in the order of the sealed files.
+    /// Returns the hints that were printed, each once, in the order of the sealed files.
     pub(super) fn printed<'o>(&self, outputs: impl IntoIterator<Item = &'o str>) -> Vec<String> {
         let mut printed_hints = BTreeMap::new();
         for line in outputs.into_iter().flat_map(str::lines) {
@@ -57,7 +57,8 @@ struct HintLine<'l> {
 }
 
 impl<'l> HintLine<'l> {
-    /// Splits a line at its hint; none without a public one. Returns the part before it, and the hint's text.
+    /// Splits a line at its hint. Returns the part before the hint and the text of the hint, or `None` if the line has
+    /// no public hint.
     fn split(line: &'l str) -> Option<(&'l str, String)> {
         let (before, rest) = line.split_once(HINT)?;
         let text = Self { before, rest }.text()?;
@@ -65,7 +66,7 @@ impl<'l> HintLine<'l> {
         is_public.then_some((before, text))
     }
 
-    /// The quote that is open where the hint begins.
+    /// Returns the quote character of the string literal in which the hint begins.
     fn quote(&self) -> Option<char> {
         if let Some(quote) = self.before.chars().next_back().filter(|last| matches!(last, '"' | '\'')) {
             return Some(quote);
@@ -82,8 +83,9 @@ impl<'l> HintLine<'l> {
         open
     }
 
-    /// The text that is printed for the rest of the line: up to the quote that ends its string or to an escaped end of line. None when
-    /// the script fills something in, or when the string does not end on the line.
+    /// Returns the text that is printed for the rest of the line: up to the quote that ends the string literal, or to
+    /// an escaped line break. Returns `None` if the text has a variable part, or if the literal does not end on the
+    /// line.
     fn text(&self) -> Option<String> {
         let Some(quote) = self.quote() else {
             return (!self.rest.contains(['$', '`'])).then(|| self.rest.trim().to_owned());

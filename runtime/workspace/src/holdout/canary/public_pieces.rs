@@ -11,11 +11,11 @@ use std::collections::HashSet;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Most bytes read of a public folder and of one file of it, and most files.
+/// Maximum number of bytes that are read of a public folder and of one file in it, and maximum number of files.
 const BYTES_MAX: u64 = 64 << 20;
 const FILE_BYTES_MAX: u64 = 4 << 20;
 const FILES_MAX: u64 = 20_000;
-/// Longest name that is compared; longer ones are data.
+/// Maximum length in bytes of a name that is compared.
 const NAME_BYTES_MAX: usize = 64;
 
 /// The pieces and names that occur in public texts, and the digests of public files.
@@ -31,13 +31,13 @@ impl<'w> PublicPieces<'w> {
         Self { draft, windows: HashSet::new(), names: HashSet::new(), digests: HashSet::new() }
     }
 
-    /// Adds a whole text.
+    /// Adds a complete text.
     pub(super) fn add(&mut self, text: &str) {
         let mut reader = Reader::default();
         text.chars().chain(['\n']).for_each(|letter| self.next(&mut reader, letter));
     }
 
-    /// Adds the names and contents of the files below a folder, without those that stages wrote.
+    /// Adds the names and contents of the files below a folder, except files that stages wrote.
     pub(super) fn add_folder(&mut self, folder: &Path, written: &HashSet<&str>) -> Result<(), SealError> {
         let shown = Tree::open(folder).map_err(|source| SealError::io(folder, source))?;
         let (mut files, mut bytes) = (0, 0);
@@ -49,7 +49,7 @@ impl<'w> PublicPieces<'w> {
             self.add(&name);
             if entry.kind() == FileType::RegularFile && files < FILES_MAX && bytes < BYTES_MAX {
                 files += 1;
-                // An unreadable file shows nothing.
+                // A file that cannot be read adds nothing.
                 bytes +=
                     shown.file(entry.path).and_then(|file| self.add_content(file.take(FILE_BYTES_MAX))).unwrap_or(0);
             }
@@ -106,17 +106,17 @@ impl<'w> PublicPieces<'w> {
         }
     }
 
-    /// The names that are public.
+    /// Returns the names that are public.
     pub(super) fn names(&self) -> &HashSet<String> {
         &self.names
     }
 
-    /// True for a file that is public.
+    /// Returns true for a file that is public.
     pub(super) fn has_file(&self, digest: &Digest) -> bool {
         self.digests.contains(digest)
     }
 
-    /// True for a piece that is public.
+    /// Returns true for a piece that is public.
     pub(super) fn has(&self, hash: u64) -> bool {
         self.windows.contains(&hash)
     }

@@ -1,8 +1,9 @@
-//! The pieces of sealed files that are searched for: windows over a line's compared characters, one at each word.
+//! The pieces of sealed files that are searched for: windows over the compared characters of a line, one starting at each word.
 //!
-//! A window counts only when it is distinctive: two different words of it are neither commonplace (see [`super::commonplace`]) nor
-//! part of a compound name that is public; in code it is three, and none that is public counts. A sentence of commonplace words
-//! counts as a wide window. Honest work shares idioms and the names of the task with hold-outs; it does not share the rest.
+//! A window is used only if it is distinctive. In prose, it must contain at least two different words that are neither
+//! commonplace (see [`super::commonplace`]) nor part of a public compound name. In code, it must contain three, and
+//! words that are public do not count. A sentence of commonplace words is used as a wide window. Independent work
+//! shares idioms and the names of the task with hold-outs, but not distinctive windows.
 
 use super::super::{Leaf, SealError};
 use super::commonplace;
@@ -14,24 +15,25 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-/// Least of a window's own words, and least letters of them: of prose, and of code.
+/// Minimum number of distinctive words in a window, and minimum number of their letters, in prose and in code.
 const PROSE_MIN: (usize, usize) = (2, 10);
 const CODE_MIN: (usize, usize) = (3, 14);
-/// Most characters of prose that belong to no word.
+/// Maximum number of characters in a window of prose that are not part of a word.
 const PROSE_SIGNS_MAX: usize = 2;
-/// Least words of a sentence in a wide window, and most characters that belong to none.
+/// Minimum number of words in a wide window, and maximum number of characters that are not part of a word.
 const SENTENCE_WORDS_MIN: usize = 7;
 const SENTENCE_SIGNS_MAX: usize = 2;
-/// Letters of a word that counts, and digits of a number that does.
+/// Minimum length of a word that counts in letters, and of a number that counts in digits.
 const WORD_LETTERS_MIN: usize = 3;
 const NUMBER_DIGITS_MIN: usize = 6;
-/// Characters of a key, a digest or a run of letters outside of ASCII that is distinctive by itself.
+/// Minimum length in characters of a key, a digest or a sequence of letters outside of ASCII that is distinctive alone.
 const DENSE_CHARS_MIN: usize = 12;
-/// Bytes of hold-outs of which every window is kept. Of more than that only every second word begins one, every third, and so on.
+/// Maximum size in bytes of hold-outs of which every window is kept. Of larger ones, only every second window, every
+/// third, and so on, is kept.
 const DENSE_BYTES_MAX: u64 = 4 << 20;
-/// Longest piece of a line that is examined at a time.
+/// Maximum number of bytes of a line that are examined at a time.
 const LINE_BYTES_MAX: u64 = 64 << 10;
-/// Most names that are compared with public texts.
+/// Maximum number of names that are compared with public texts.
 const NAMES_MAX: usize = 100_000;
 
 /// The position of a window.
@@ -39,14 +41,14 @@ const NAMES_MAX: usize = 100_000;
 pub(super) struct Position {
     /// Index of the sealed file.
     pub(super) file: u32,
-    /// Its line, from 1.
+    /// The line in the sealed file, from 1.
     pub(super) line: u32,
 }
 
-/// Windows by their hash, which is uniform already.
+/// Windows by hash. The hash is already uniformly distributed.
 pub(super) type Table = HashMap<u64, Position, BuildHasherDefault<IdentityHasher>>;
 
-/// Takes a number for its own hash.
+/// A hasher that returns the number itself.
 #[derive(Default)]
 pub(super) struct IdentityHasher(u64);
 
@@ -64,7 +66,7 @@ impl Hasher for IdentityHasher {
     }
 }
 
-/// Windows, and what of their lines may be public: compound names, and other words in small letters.
+/// Windows, and the names in their lines that may be public: compound names, and other words in lower case.
 #[derive(Default)]
 pub(super) struct Windows {
     pub(super) table: Table,
@@ -78,7 +80,7 @@ pub(super) struct SealedFile<'s> {
 }
 
 impl SealedFile<'_> {
-    /// The public hints of all files.
+    /// Returns the public hints of all files.
     pub(super) fn hints(&self) -> Result<Hints, SealError> {
         let mut hints = Hints::default();
         self.each_line(&mut |_, line| {
@@ -87,7 +89,7 @@ impl SealedFile<'_> {
         Ok(hints)
     }
 
-    /// The windows of all files; `is_public` returns whether a name is public.
+    /// Returns the windows of all files. `is_public` decides whether a name is public.
     pub(super) fn windows(&self, hints: &Hints, is_public: &dyn Fn(&str) -> bool) -> Result<Windows, SealError> {
         let bytes: u64 = self.leaves.iter().map(|leaf| leaf.bytes).sum();
         let stride = usize::try_from(bytes.div_ceil(DENSE_BYTES_MAX)).unwrap_or(usize::MAX).max(1);
@@ -130,18 +132,18 @@ impl SealedFile<'_> {
 /// One compared character.
 struct Letter {
     character: char,
-    /// The word it belongs to.
+    /// Index of the word that contains the character.
     word: Option<usize>,
 }
 
-/// A word of a line: a run of letters and digits, split at `_` and before capitals.
+/// A word of a line: a sequence of letters and digits. Names are split at `_` and before capitals.
 struct Word {
     start: usize,
-    /// The word in small letters when it counts.
+    /// The word in lower case, if it counts as distinctive.
     own: Option<String>,
-    /// True if it counts in code too.
+    /// True if the word also counts in code.
     in_code: bool,
-    /// True if it is distinctive by itself.
+    /// True if the word is distinctive alone.
     is_dense: bool,
 }
 
@@ -172,7 +174,7 @@ impl Line {
         line
     }
 
-    /// Takes a name that is complete, word by word.
+    /// Adds a complete name, word by word.
     fn end_name(&mut self, name: &mut String, is_public: &dyn Fn(&str) -> bool) {
         if name.is_empty() {
             return;
@@ -198,8 +200,8 @@ impl Line {
         }
     }
 
-    /// Positions of windows: the line's first character and each word, characters that are words in some languages, and
-    /// all positions up to one window length before the end.
+    /// Returns the start positions of windows: the first character of the line, each word, each letter outside of
+    /// ASCII, and the last possible start of a window and of a wide window.
     fn starts(&self) -> Vec<usize> {
         let Some(last) = self.letters.len().checked_sub(WINDOW) else { return Vec::new() };
         let foreign = self.letters.iter().enumerate().filter(|(_, letter)| is_foreign(letter.character));
@@ -212,7 +214,7 @@ impl Line {
         starts
     }
 
-    /// Adds the windows that begin at a position.
+    /// Adds the windows that start at a position.
     fn add_windows(&self, start: usize, position: Position, table: &mut Table) {
         for (length, counts) in
             [(WINDOW, Self::is_distinctive as fn(&Self, &[Letter]) -> bool), (WIDE, Self::is_sentence)]
@@ -250,19 +252,19 @@ impl Line {
     }
 }
 
-/// A name in a line: a run of letters, digits and `_`, or one word of it.
+/// A name in a line: a sequence of letters, digits and `_`, or one word of such a sequence.
 #[derive(Clone, Copy)]
 struct Name<'n>(&'n str);
 
 impl<'n> Name<'n> {
-    /// True for a word that is not commonplace.
+    /// Returns true for a word that is not commonplace.
     fn is_own(self) -> bool {
         let (chars, digits) = (self.0.chars().count(), self.0.chars().filter(char::is_ascii_digit).count());
         let says_little = chars < WORD_LETTERS_MIN || (digits == chars && digits < NUMBER_DIGITS_MIN);
         !says_little && !commonplace::is_word(self.0)
     }
 
-    /// True for keys, digests, and long runs of letters outside of ASCII, which need no spaces.
+    /// Returns true for keys, digests, and long sequences of letters outside of ASCII, which some languages write without spaces.
     fn is_dense(self) -> bool {
         let digits = self.0.bytes().filter(u8::is_ascii_digit).count();
         let letters = self.0.bytes().filter(u8::is_ascii_alphabetic).count();
@@ -270,7 +272,7 @@ impl<'n> Name<'n> {
         is_key || (self.0.chars().count() >= DENSE_CHARS_MIN && self.0.chars().any(is_foreign))
     }
 
-    /// Splits it at `_` and where a capital follows a small letter; each word with its position.
+    /// Splits the name at `_` and before each capital that follows a lower-case letter. Returns each word with its position.
     fn words(self) -> Vec<(usize, Self)> {
         let (mut words, mut start, mut before) = (Vec::new(), 0, ' ');
         for (at, letter) in self.0.char_indices() {
