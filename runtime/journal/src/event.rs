@@ -127,7 +127,7 @@ pub enum Event {
     /// A question was answered, or its deadline has passed.
     #[serde(rename = "question.answered")]
     QuestionAnswered(Box<QuestionAnswered>),
-    /// The recovery of writes outside of the scope was decided.
+    /// A decision was made about an attempt's writes outside of its scope.
     #[serde(rename = "recovery.decided")]
     RecoveryDecided(Box<RecoveryDecided>),
     /// The run was paused: no process drives it until it is resumed.
@@ -268,7 +268,7 @@ pub struct Replanned {
     /// The components of the new plan: the digest of the bytes, by handler.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub components: BTreeMap<String, Digest>,
-    /// The bound write scopes of nodes that the grants narrowed below their `allowed_write_paths`; absent when there are none.
+    /// Write scopes of the nodes whose `allowed_write_paths` the grants narrowed; absent if there are none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub narrowed_scopes: BTreeMap<NodeId, Vec<Entry>>,
     /// Blob with the capabilities of the new plan.

@@ -12,7 +12,7 @@ pub trait Fold {
     /// The fold of the records before an earlier visit. It is used when a resume goes back to that visit.
     type Past: Fold + Default;
 
-    /// Adds the next record.
+    /// Applies the next record.
     fn apply(&mut self, record: &Record);
 
     /// Goes back to the state that `past` was computed from. The record that went back is applied next.

@@ -12,7 +12,7 @@ use glovebox_record::question::{Answer, Choice};
 use jiff::Timestamp;
 use std::path::Path;
 
-/// Set to write the schema instead of comparing it.
+/// Environment variable that makes the test write the schema instead of comparing it.
 const UPDATE: &str = "UPDATE_SCHEMAS";
 
 #[test]
@@ -22,7 +22,7 @@ fn the_schema_on_file_is_current() {
     if std::env::var_os(UPDATE).is_some() {
         std::fs::write(&path, serde_json::to_string_pretty(&schema).unwrap() + "\n").unwrap();
     }
-    // Compared as values: the order of keys in the text depends on features of other crates in the build.
+    // The values are compared, not the texts: the order of keys depends on features of other crates in the build.
     let on_file: Option<serde_json::Value> =
         std::fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
     assert!(on_file == Some(schema), "docs/schemas/event.schema.json is out of date: run with {UPDATE}=1");

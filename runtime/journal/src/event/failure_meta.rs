@@ -1,5 +1,5 @@
-//! Facts about a failed verification that are written next to its failure (`error_meta` of openTiger; decision
-//! failure-codes). They are for people. No other stage gets them.
+//! Facts about a failed verification that are written next to its failure (`error_meta` of openTiger;
+//! decision failure-codes). They are for people. No other stage gets them.
 
 use super::{StageFinished, Work};
 use glovebox_pipeline::ir::{HandlerKind, Role};
@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CommandSource {
-    /// The command was written by the pipeline's author or is part of the verification plan or its completion.
+    /// The command is from the pipeline's author, from the verification plan, or from `[verify.planner]`, which completes the plan.
     Explicit,
-    /// The command comes from `[verify]` in `glovebox.toml`.
+    /// The command was added by `[verify.worker]`.
     Auto,
 }
 

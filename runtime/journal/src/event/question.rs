@@ -149,8 +149,8 @@ pub struct SheetLine {
 }
 
 impl QuestionAnswered {
-    /// Returns the outcome of the gate. It prefers the label of the choice and suggests its target (decision
-    /// choices-name-label-and-target).
+    /// Returns the outcome of the gate. It prefers the label of the choice and suggests its target
+    /// (decision choices-name-label-and-target).
     pub fn outcome(&self) -> Outcome {
         let failed = |code: &'static str, reason: String| {
             Outcome::failed(Failure::new(FailureClass::Deterministic, code, reason))

@@ -64,7 +64,7 @@ pub struct GateUnmet {
     /// The commands of the verify contract that the stage skipped; absent for a goal gate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped_checks: Vec<String>,
-    /// The retry target; absent if neither the node nor the graph names one.
+    /// The retry target; absent if none is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<NodeId>,
 }

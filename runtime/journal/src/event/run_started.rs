@@ -91,7 +91,7 @@ pub struct StartedPlan {
     /// The components that the nodes are bound to: digest of the bytes, by handler. Absent if there are none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub components: BTreeMap<String, Digest>,
-    /// The bound write scopes of nodes that the grants narrowed below their `allowed_write_paths`; absent when there are none.
+    /// Write scopes of the nodes whose `allowed_write_paths` the grants narrowed; absent if there are none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub narrowed_scopes: BTreeMap<NodeId, Vec<Entry>>,
     /// Plugins that the operator bound as verifiers, by handler type.

@@ -57,7 +57,7 @@ pub struct StageFinished {
     /// that was abandoned.
     #[serde(default)]
     pub handler: String,
-    /// The outcome from the handler, or from the host if the handler returned none, after the engine's retry rules.
+    /// The outcome from the handler, or from the host if the handler returned none. The engine's retry rules are already applied.
     pub outcome: Outcome,
     /// How the call ended.
     pub ending: Ending,
@@ -200,7 +200,7 @@ pub struct FollowUp {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_exit: bool,
     /// The signature of the failure: a digest over the parts that are equal in each visit. Absent if there is no
-    /// failure, and for a failure that is transient. Only the cycle breaker reads it.
+    /// failure, and for a failure that is transient. It is used only to stop a run that repeats the same failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<super::Digest>,
 }

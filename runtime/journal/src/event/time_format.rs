@@ -18,7 +18,7 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timesta
     Timestamp::deserialize(deserializer)
 }
 
-/// As [`time_format`](self), but for a time that may be absent.
+/// As the parent module, but for a time that may be absent.
 pub mod option {
     use super::{Deserialize, Deserializer, Serializer, Timestamp, text};
 

@@ -24,7 +24,7 @@ pub enum Provenance {
     Unsigned,
     /// Some record is not signed, or is signed with another key.
     Foreign {
-        /// The first such record.
+        /// The first record that is not signed with this user's key.
         seq: u64,
     },
 }
