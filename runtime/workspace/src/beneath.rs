@@ -101,7 +101,7 @@ impl Walker {
         }
         let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         let resolve = if how.one_mount { beneath | ResolveFlags::NO_XDEV } else { beneath };
-        // No NOFOLLOW: with PATH it would open the link itself, while NO_SYMLINKS refuses it.
+        // NOFOLLOW is not set, because with PATH the kernel would open the link itself. NO_SYMLINKS refuses links.
         let flags = (how.flags - OFlags::NOFOLLOW) | OFlags::CLOEXEC;
         for _ in 0..UNSURE_TRIES {
             match rustix::fs::openat2(at, path, flags, how.mode, resolve) {

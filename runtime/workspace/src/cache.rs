@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// Maximum size in bytes of all caches of one set after a stage. If they are larger, all are removed.
 pub const BYTES_MAX: u64 = 4 << 30;
 
-/// Number of bytes that every entry counts at least, for an inode and a name.
+/// Minimum number of bytes that are counted for an entry: an inode and a name.
 const ENTRY_BYTES: u64 = 1024;
 /// Name of the caches' folder in a run's folder.
 pub const FOLDER: &str = "cache";

@@ -140,8 +140,8 @@ pub fn fold<'a>(changes: impl IntoIterator<Item = &'a FileChange>) -> Vec<FileCh
 /// Applies changes to the workspace: those of one stage, or those of all stages of a run in order.
 ///
 /// Idempotent: the result is the same if some or all of the changes were already applied. It is also the same if
-/// changes of a later stage were applied, if those follow. Conflicting files are replaced. Nothing outside the
-/// workspace is ever changed.
+/// changes of later stages were already applied and are part of the list. Conflicting files are replaced. Nothing
+/// outside the workspace is ever changed.
 pub fn apply<'a, R: Read>(
     workspace: &Path,
     changes: impl IntoIterator<Item = &'a FileChange>,

@@ -1,4 +1,4 @@
-//! Makes folders durable before a record that names them.
+//! Makes folders durable before a record that names them is appended.
 //!
 //! A new copy may still be in memory only, and a power failure would lose it. This module does not know the purpose of
 //! the files and folders.

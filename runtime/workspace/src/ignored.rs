@@ -1,9 +1,9 @@
 //! Git's ignore rules of the project, as they were when the run began, and a matcher for paths.
 //!
 //! A stage's writes to an ignored path are scratch: they are never committed and are not a violation. The rules are
-//! read once, from the user's project, so a stage that changes `.gitignore` does not change them. A file of the run's
-//! base is never ignored, regardless of the rules. That is a file that git tracks or that `workspace.include` names.
-//! This module does not know scopes.
+//! read once, from the user's project, so a stage that changes `.gitignore` does not change them. A file that was
+//! copied from the project is never ignored, whatever the rules are, because git tracks it or `workspace.include` names
+//! it. This module does not know scopes.
 
 mod changes;
 mod index;
@@ -39,7 +39,7 @@ struct RuleFile {
 pub struct IgnoreRules {
     /// Rule files in order of precedence: a later file overrides an earlier one.
     files: Vec<RuleFile>,
-    /// Files of the run's base that match a rule.
+    /// Files that were copied from the project and match a rule. They are not ignored.
     kept: BTreeSet<String>,
 }
 
@@ -58,7 +58,7 @@ impl IgnoreRules {
         Ok(Self { files: rule_reader::files(project, folders)?, kept: BTreeSet::new() })
     }
 
-    /// Marks files of the run's base as not ignored.
+    /// Marks files that were copied from the project as not ignored.
     pub(crate) fn keep<'a>(&mut self, files: impl Iterator<Item = &'a str>) {
         let ignored = IgnoreMatcher::new(self);
         let matching =
@@ -133,7 +133,7 @@ impl IgnoreMatcher {
     }
 
     /// Finds the topmost path at or above `path` that git ignores. Returns its length in bytes of `path`. Returns
-    /// `None` if git does not ignore the path, and for a file of the run's base.
+    /// `None` if git does not ignore the path, and for a file that was copied from the project.
     pub(crate) fn covers(&self, path: &ScopePath, kind: EntryKind) -> Option<usize> {
         let text = path.as_str();
         if self.is_empty() || self.kept.contains(text) {

@@ -102,12 +102,12 @@ impl Layer {
         Ok(Arc::new(layer))
     }
 
-    /// Returns true if nothing was ever changed, copied or laid out.
+    /// Returns true if nothing was ever changed or copied and the layer was not turned into an overlay.
     pub(crate) fn is_untouched(&self) -> bool {
         self.overlay().is_none() && !self.top().is_changed()
     }
 
-    /// Returns the overlay on disk, or `None` if the layer was not laid out.
+    /// Returns the overlay on disk, or `None` if the layer was not turned into one.
     pub(crate) fn overlay(&self) -> Option<&Overlay> {
         self.mounted.last().overlay.get()
     }

@@ -9,8 +9,8 @@
 //! After an attempt, [`change`] lists the changes. [`protect`] and [`repository_shape`] refuse changes that would make
 //! other programs run. [`commit`] stores allowed changes as blobs and applies them, and [`quarantine`] stores the rest.
 //! [`apply`] changes the user's project, and [`restore`] repairs the workspace of a resumed run. [`holdout`] seals
-//! hold-outs. [`cache`], [`ignored_store`], [`dependencies`] and [`repository`] provide files that are not copied for
-//! each stage.
+//! hold-outs. [`cache`], [`ignored_store`], [`dependencies`] and [`repository`] provide files that the stages of a run
+//! share.
 //!
 //! A component works on a layer over the workspace: reads go to the workspace, and the first write copies a file into
 //! the layer. With the first command, the layer becomes the upper folder of an overlay that the jail mounts. If nothing

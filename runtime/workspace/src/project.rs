@@ -193,7 +193,7 @@ pub enum ProjectError {
     /// An entry of `workspace.include` names a run or a path in one.
     #[error("`workspace.include` names `{0}`, which is in a run's folder: runs contain hold-outs and are never copied")]
     IncludeRun(String),
-    /// The rules of what git ignores are too long.
+    /// The ignore rules exceed a limit.
     #[error(transparent)]
     Rules(#[from] RulesTooLong),
     /// The operating system refused.

@@ -102,8 +102,8 @@ fn shown(scope: &Scope) -> [Vec<&Entry>; 2] {
 /// Creates a repository of the files of `workspace` that `scope` shows, as `<into>/.git`. The folder `into` must not
 /// exist, and is created with mode 0700.
 ///
+/// # Errors
 /// [`RepositoryError`]. The folder `into` is removed again.
-/// [`RepositoryError`]; then no file of the attempt is left.
 pub fn make(workspace: &Path, scope: &Scope, into: &Path) -> Result<(), RepositoryError> {
     drop(Tree::create(into)?);
     // The repository gets its final name last, so a repository with that name is complete.

@@ -1,9 +1,10 @@
 //! Changes that would turn a folder into a git repository, or would change the programs that a repository runs.
 //!
 //! The merged result is checked: the existing files and the changes. So it does not matter which stage, branch or
-//! person made which part of the repository. Only folders in which a change touches a name that git uses, and their
-//! parents, are read. A repository that existed before the changes stays usable: its objects and branches may change,
-//! but no file that names programs.
+//! person made which part of the repository. A *repository name* is the name of an entry in a repository, such as
+//! `HEAD`, `objects`, `config` or `hooks`. Only folders in which a change touches a repository name, and their parents,
+//! are read. A repository that existed before the changes stays usable: its objects and branches may change, but no
+//! file that names programs.
 
 use crate::change::{ChangedFiles, FoundChange, Op};
 use crate::tree::{self, Tree};
@@ -115,7 +116,7 @@ impl<'s> RepositoryChange<'s> {
         self.leaves.is_some() && self.parts().next().is_some()
     }
 
-    /// Returns each part of the path that has a name of a git repository: its folder, and whether the path ends there.
+    /// Returns each repository name in the path, with its folder, and whether the path ends with it.
     fn parts(&self) -> impl Iterator<Item = (&'s str, Part, bool)> {
         let path = self.path;
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
@@ -200,7 +201,8 @@ pub fn faults(before: &dyn Folders, steps: &[RepositoryChange<'_>]) -> io::Resul
     Ok(faults)
 }
 
-/// Checks a folder that already contains the changes. Returns a fault for each repository in it that has a name from the changes.
+/// Checks a folder that already contains the changes. Returns a fault for each repository in it that has a repository
+/// name from the changes.
 ///
 /// # Errors
 /// The system's error.
@@ -262,7 +264,7 @@ impl FolderListings<'_> {
         Ok(self.listed.get(folder).map_or(&[], Vec::as_slice))
     }
 
-    /// Returns the names of git in a folder, in all spellings of the folder, because some file systems ignore case.
+    /// Returns the repository names in a folder, in all spellings of the folder, because some file systems ignore case.
     fn parts(&mut self, folder: &[String]) -> io::Result<Vec<(String, Part, Kind)>> {
         let mut spellings = vec![String::new()];
         for name in folder {

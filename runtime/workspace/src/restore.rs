@@ -84,7 +84,7 @@ pub fn differing<'a>(
     Ok(differing)
 }
 
-/// Returns the expected entry of each path, as the change that creates it. A folder with any content is expected too.
+/// Returns the expected entry of each path, as the change that creates it. All parent folders of an entry are expected too.
 fn expected<'a>(
     base: &Base,
     changes: impl Iterator<Item = &'a FileChange>,

@@ -10,7 +10,7 @@ use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The file that makes a folder a run.
+/// File name of the journal. A folder with a journal is the folder of a run.
 pub const JOURNAL_FILE: &str = "journal.sqlite";
 /// Files in the same folder as a journal while, or after, a run is driven.
 const BESIDE: [&str; 2] = ["owner.sqlite", "journal.sqlite-wal"];

@@ -78,8 +78,8 @@ impl WorkspaceView {
     /// workspace is only read, and must not change until the stage's changes have been listed: a file that changed in
     /// the workspace is not committed.
     ///
+    /// # Errors
     /// [`StageError::Io`] if `at` exists or the system refuses.
-    /// [`StageError::Io`] when `at` exists already or the system refuses.
     pub fn overlay(workspace: &Path, at: &Path, scope: &Scope, overrides: &ViewOverrides) -> Result<Self, StageError> {
         Overlay::create(workspace, at, scope, overrides).map(Self::Overlay)
     }
@@ -185,7 +185,7 @@ impl WorkspaceView {
         Ok(examined)
     }
 
-    /// Returns the folder that contains the stage's changes. A layer is laid out for it.
+    /// Returns the folder that contains the stage's changes. A layer is turned into files for it.
     pub(crate) fn changed_tree(&self) -> Result<&Tree, StageError> {
         match self {
             Self::Copy(copy) => Ok(&copy.tree),
@@ -207,7 +207,7 @@ impl WorkspaceView {
         }
     }
 
-    /// Removes the stage's own folder, at any depth and with any permissions. The workspace is not changed.
+    /// Removes the stage's own folder, even if it is very deep or has no permissions. The workspace is not changed.
     ///
     /// # Errors
     /// [`StageError::Io`] if the system refuses.

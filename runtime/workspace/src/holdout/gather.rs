@@ -24,7 +24,7 @@ pub(super) enum HoldoutEntry {
 }
 
 /// Calls `take` for every entry below the folders. A missing folder has no entries. The text is the path relative to
-/// the project; unprintable characters are escaped if the entry is odd.
+/// the project; unprintable characters are escaped if the entry is [`HoldoutEntry::Odd`].
 pub(super) fn each(
     source: &Tree,
     folders: &[ScopePath],

@@ -85,7 +85,7 @@ impl<'b> Entries<'b> {
         let is_named = !path.is_empty() && !path.starts_with(b"/");
         self.at += length + 1;
         if self.version < 4 {
-            // Entries are padded to a multiple of eight, by one to eight NULs.
+            // Entries are padded to a multiple of eight bytes, with one to eight NULs.
             let taken = self.at - begin;
             let padded = taken.next_multiple_of(8);
             let padding = self.bytes.get(self.at..begin + padded)?;

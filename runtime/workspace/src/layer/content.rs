@@ -23,7 +23,7 @@ const FILE_MEMORY_BYTES_MAX: u64 = 256 << 10;
 const MEMORY_BYTES_MAX: u64 = 1 << 20;
 /// Maximum number of files of one layer in memory. Each one needs a descriptor.
 const MEMORY_FILES_MAX: u64 = 32;
-/// Number of bytes that a file in memory counts at least.
+/// Minimum number of bytes that are charged for a file in memory.
 const PAGE_BYTES: u64 = 4 << 10;
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
@@ -58,7 +58,7 @@ struct ContentState {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Storage {
-    /// In memory, with the number of bytes that it counts.
+    /// In memory, with the number of bytes that are charged for it.
     Memory(u64),
     /// In the stage's folder, in a file named by the content's number.
     Folder,
@@ -66,7 +66,7 @@ enum Storage {
     LaidOut,
 }
 
-/// A content in use.
+/// A content that is open. It stays open until the last such value is dropped.
 #[derive(Debug)]
 pub(crate) struct ContentUse(Arc<Content>);
 

@@ -115,7 +115,7 @@ impl Handle {
         }
     }
 
-    /// Returns the content if the file is in the layer and was not laid out.
+    /// Returns the content if the file is in the layer and was not moved to an overlay.
     pub(crate) fn content(&self) -> Option<Arc<Content>> {
         match &*self.behind() {
             HandleSource::Content(opened) if !opened.content().is_laid_out() => Some(Arc::clone(opened.content())),

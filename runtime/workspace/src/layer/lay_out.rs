@@ -31,7 +31,7 @@ impl Layer {
     /// Returns the folders that a jail mounts. The layer must not be changed until [`Layer::work_on`] is called.
     ///
     /// # Errors
-    /// [`StageError::Io`] if the files cannot be laid out.
+    /// [`StageError::Io`] if the files cannot be moved or copied.
     pub(crate) fn source(&self) -> Result<Source, StageError> {
         self.laid_out().map(Overlay::source)
     }
@@ -58,7 +58,7 @@ impl Layer {
     /// layer must not be read afterwards.
     ///
     /// # Errors
-    /// [`StageError::Io`] if the files cannot be laid out.
+    /// [`StageError::Io`] if the files cannot be moved or copied.
     pub(crate) fn changed_tree(&self) -> Result<&Tree, StageError> {
         if let Some(overlay) = self.overlay() {
             return Ok(&overlay.upper);

@@ -27,7 +27,7 @@ const PREFIX: &[u8] = b"user.overlay.";
 /// Prefix of attributes that a program set and that the kernel escaped.
 const ESCAPED: &[u8] = b"user.overlay.overlay.";
 
-/// The meaning of the attributes of a directory or file.
+/// The mark that the attributes of a directory or file represent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
     Plain,

@@ -97,7 +97,7 @@ pub(super) fn index(files: &Files) -> Vec<u8> {
         index.extend(file.id.0);
         index.extend(u16::try_from(path.len().min(0xfff)).unwrap_or(0xfff).to_be_bytes());
         index.extend(path);
-        // At least one NUL, up to a multiple of eight bytes.
+        // The entry is padded with at least one NUL to a multiple of eight bytes.
         let padded = (index.len() - start + 8) / 8 * 8;
         index.resize(start + padded, 0);
     }

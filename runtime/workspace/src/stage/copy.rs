@@ -118,7 +118,7 @@ impl Copy {
         copy_changes::changes(self, ChangeRules { limits, protected, ignored }).map(|examined| examined.found)
     }
 
-    /// Removes the copy, at any depth and with any permissions.
+    /// Removes the copy, even if it is very deep or has no permissions.
     ///
     /// # Errors
     /// [`StageError::Io`] if the system refuses.

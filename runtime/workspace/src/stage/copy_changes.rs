@@ -58,7 +58,7 @@ impl Baseline for Copy {
     }
 }
 
-/// Lists the differences from the copied files, sorted by path, removals first.
+/// Lists the differences from the copied files, sorted by path. At equal paths, removals are first.
 pub(super) fn changes(copy: &Copy, rules: ChangeRules<'_>) -> Result<StageChanges, StageError> {
     let mut search = CopySearch { copy, findings: Findings::new(copy, rules, Some(copy.facts.len())) };
     tree::walk(&copy.tree, &mut |entry| search.compare(entry))?;

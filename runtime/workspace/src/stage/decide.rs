@@ -221,7 +221,7 @@ impl<'s> Decider<'s> {
                     return Err(Stop::Scratch);
                 }
             }
-            // The directory of a grant stays in the workspace, for the grant and for hidden entries in it.
+            // The removal is allowed. The directory stays in the workspace if a grant or a hidden entry needs it.
             Op::RemoveDir if scope.commits_directory(path) || self.before.is_partial(raw)? => return Ok(()),
             _ => {}
         }

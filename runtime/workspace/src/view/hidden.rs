@@ -112,7 +112,7 @@ impl HiddenObjects {
         Ok(())
     }
 
-    /// Adds one name. If it is a directory, it is returned to descend into it.
+    /// Adds the object with this name. If it is a directory, the directory is returned to descend into it.
     fn add_name(
         &mut self,
         at: BorrowedFd<'_>,

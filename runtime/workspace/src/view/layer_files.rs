@@ -22,7 +22,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, Stat, Timestamps};
 use std::sync::Arc;
 
-/// Number of bytes that a copied file counts at least.
+/// Minimum number of bytes that are charged for a copied file.
 const COPY_BYTES_MIN: u64 = 4 << 10;
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 

@@ -173,7 +173,7 @@ proptest! {
         let changed = changes(&layered);
         prop_assert_eq!(&changed, &changes(&copied));
         prop_assert_eq!(fixture.witness(&[]), before, "the workspace is only read");
-        // Laid out as files of an overlay, the changes are the same.
+        // After the layer was turned into files of an overlay, the changes are the same.
         layered.source().unwrap();
         prop_assert_eq!(changes(&layered), changed);
         layered.remove().unwrap();

@@ -71,7 +71,7 @@ const OUTSIDE: &[&str] = &["out", "park"];
 #[test]
 fn swapping_a_directory_for_links_leaks_nothing() {
     let fixture = Fixture::new();
-    // The scope forbids moving the directory, because it would move the swapped one too.
+    // The scope forbids moving `out/d`, because a move would also move the directory that is swapped.
     let view = Arc::new(fixture.view_with(fixed_scope(), Default::default()));
     race(&fixture, || Arc::clone(&view), OUTSIDE);
 }
