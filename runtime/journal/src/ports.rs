@@ -3,7 +3,7 @@
 //! The engine is the same for one machine and for many. An adapter stores and delivers; it never decides about retries,
 //! gates or routing. Only [`RunLog::append`] guarantees exclusivity: a queue may deliver twice and a signal may be
 //! lost, but of two appends that expect the same head only one is stored. There are two adapters, [`crate::sqlite`] and
-//! [`crate::memory`]. `tests/ports` tests both against the same contract.
+//! [`crate::memory`]. `runtime/engine/tests/ports` tests both against the same contract.
 
 use crate::event::{Digest, Event, EventText, Record, RunId, Subject, Task};
 use jiff::Timestamp;
