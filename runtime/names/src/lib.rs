@@ -1,9 +1,9 @@
-//! What names and texts of strangers may do to those who read them: tables that every other crate shares.
+//! Tables of names and characters that are dangerous in untrusted input, shared by all other crates.
 //!
-//! [`visible`] says which characters could deceive a reader or drive a terminal, and shows them; [`protected`] says which files make
-//! programs run by being there, [`repository`] which names together do; [`shell`] quotes them for a
-//! command line. All are pure: no file, no terminal and no grant is known here. The crate depends on nothing, so that the pipeline, the
-//! sandbox and the command line can have the same answer.
+//! [`visible`] lists the characters that could deceive a reader or control a terminal, and escapes them. [`protected`] lists the
+//! files that make programs run merely because they exist, and [`repository`] lists the combinations of names that do. [`shell`]
+//! quotes arguments for a command line. All modules are pure: they know no files, terminals or grants. The crate depends on
+//! nothing, so that the pipeline, the sandbox and the command line use the same tables.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

@@ -1,13 +1,13 @@
-//! Files and folders that make programs run, or settle what may run, by being where they are.
+//! Files and folders that make programs run, or decide which programs may run, merely because they exist at a path.
 //!
-//! Repositories and hooks, CI workflows, settings of editors, shells, agents and tools, Glovebox's own files. Compared without case and
-//! without what some file systems ignore in names. Not here: ordinary code that a test runner or a build picks up
-//! (`conftest.py`, `build.rs`, `Makefile`), plain texts (`AGENTS.md`), and files that only choose among versions that are installed
-//! (`.nvmrc`, `.python-version`). Those are what stages write.
+//! The tables contain repositories and hooks, CI workflows, settings of editors, shells, agents and tools, and Glovebox's own
+//! files. Names are compared without case, and without the characters that some file systems ignore ([`fold`]). The tables do not
+//! contain ordinary code that a test runner or a build loads (`conftest.py`, `build.rs`, `Makefile`), plain texts (`AGENTS.md`),
+//! and files that only choose among installed versions (`.nvmrc`, `.python-version`), because stages must be able to write these.
 
 use super::visible::is_deceptive;
 
-/// Names that are protected wherever they stand, with everything below them.
+/// Names that are protected in every folder, with everything below them, grouped by the reason.
 #[rustfmt::skip]
 const NAMES: &[(&str, &[&str])] = &[
     ("the repository", &[
@@ -71,7 +71,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ]),
 ];
 
-/// A folder and a name directly in it, protected wherever the pair stands, with everything below.
+/// A folder, a name directly in it, and the reason why this pair is protected in every folder, with everything below it.
 const PAIRS: &[(&str, &str, &str)] = &[
     ("cvs", "root", "the repository"),
     ("bitkeeper", "triggers", "the repository"),
@@ -101,7 +101,7 @@ const PAIRS: &[(&str, &str, &str)] = &[
     (".config", "lefthook.json", "hooks"),
 ];
 
-/// Returns why a path is protected, if it is: the name that stands in it, and what it is.
+/// Returns the reason why a path is protected, with the protected name in it. `None` if the path is not protected.
 pub fn reason(path: &str) -> Option<String> {
     let segments = segments(path);
     let by_name = segments.iter().find_map(|segment| {
@@ -117,20 +117,21 @@ pub fn reason(path: &str) -> Option<String> {
     by_name.or_else(by_pair)
 }
 
-/// Returns why something in a folder is protected that can only be in it, though the folder is not.
+/// Returns the reason why a name directly in this folder is protected, although the folder itself is not. `None` if the
+/// folder can contain no such name.
 pub fn inside(folder: &str) -> Option<String> {
     let segments = segments(folder);
     let known = PAIRS.iter().find(|(holder, ..)| segments.last().is_some_and(|last| last == holder));
     known.map(|(holder, name, why)| format!("`{holder}/{name}` is protected: {why}"))
 }
 
-/// The names of a path as the most forgiving file system compares them.
+/// Returns the names of a path, each folded by [`fold`], without empty names and `.`.
 pub fn segments(path: &str) -> Vec<String> {
     path.split('/').map(fold).filter(|segment| !segment.is_empty() && segment != ".").collect()
 }
 
-/// Folds a name as the most forgiving file systems do: no case, no characters that are not seen, no dots or spaces at the end, no
-/// stream suffix.
+/// Folds a name as the most permissive file systems do: without case, invisible characters, trailing dots and spaces, and stream
+/// suffix (`:name`).
 pub fn fold(name: &str) -> String {
     let kept = name.chars().filter(|character| !is_deceptive(*character));
     let folded: String = kept.flat_map(char::to_lowercase).map(|c| if c == 'ſ' { 's' } else { c }).collect();

@@ -1,29 +1,30 @@
-//! Folders that git takes for a repository by what lies in them, whatever they are called.
+//! Names that make git treat a folder as a repository, whatever the folder is called.
 //!
-//! Git runs commands that a repository's `config` and `hooks` name, and looks for a repository in each folder above the current one. So the
-//! names count in every folder. They are compared as those of [`crate::protected`]. This module sees one folder's names; it knows no files.
+//! Git runs commands that a repository's `config` and `hooks` name, and it searches for a repository in the current folder and in
+//! every folder above it. So these names are checked in every folder. They are compared as in [`crate::protected`]. This module
+//! sees the names in one folder; it reads no files.
 
 use crate::protected::fold;
 
-/// What a name is in the folder of a repository.
+/// The role of a name in the folder of a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// Names the current branch or commit.
     Head,
-    /// The objects.
+    /// The folder of the objects.
     Objects,
-    /// The branches.
+    /// The folder of the branches.
     Refs,
-    /// Names the folder that has the objects and the branches.
+    /// Names the folder that contains the objects and the branches.
     CommonDir,
-    /// Settings, with programs to run.
+    /// Settings, which can name programs to run.
     Config,
-    /// Something else in which git finds programs to run, or more repositories. It makes no folder a repository.
+    /// Another name at which git finds programs to run, or more repositories. It does not make a folder a repository.
     Inner,
 }
 
 impl Part {
-    /// Returns what a name is in the folder of a repository; none for most names.
+    /// Returns the role of a name in the folder of a repository. `None` for most names.
     pub fn named(name: &str) -> Option<Self> {
         Some(match fold(name).as_str() {
             "head" => Self::Head,
@@ -36,24 +37,24 @@ impl Part {
         })
     }
 
-    /// True where a change can make git run another program, in a folder that is a repository already.
+    /// Returns true if a change at this name can make git run another program, in a folder that is already a repository.
     pub fn names_programs(self) -> bool {
         !matches!(self, Self::Objects | Self::Refs)
     }
 }
 
-/// What is at a part's name.
+/// The type of the entry at a part's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A folder.
     Folder,
-    /// A file or a link that names a branch or a commit, or may do so.
+    /// A file or a link that names a branch or a commit, or that could name one.
     Reference,
     /// Any other file or link.
     Other,
 }
 
-/// Returns the names that make a folder a repository, for people; none if it is no repository.
+/// Returns the names that make a folder a repository, for messages. `None` if the folder is not a repository.
 pub fn shape(parts: &[(Part, Kind)]) -> Option<&'static str> {
     let has = |part: Part| parts.iter().any(|(found, _)| *found == part);
     let has_file = |part: Part| parts.iter().any(|(found, kind)| *found == part && *kind != Kind::Folder);
@@ -69,7 +70,7 @@ pub fn shape(parts: &[(Part, Kind)]) -> Option<&'static str> {
     }
 }
 
-/// True for the content of a `HEAD` that names a branch or a commit. The first 64 bytes are enough.
+/// Returns true if the content of a `HEAD` file names a branch or a commit. The first 64 bytes of the content are enough.
 pub fn names_reference(content: &[u8]) -> bool {
     const NAME_DIGITS: usize = 40;
     let is_name = content.get(..NAME_DIGITS).is_some_and(|name| name.iter().all(u8::is_ascii_hexdigit));

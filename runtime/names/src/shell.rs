@@ -1,8 +1,8 @@
-//! Words quoted for a POSIX shell, so that a printed command can be pasted.
+//! Quotes arguments for a POSIX shell, so that users can paste a printed command.
 
 use std::borrow::Cow;
 
-/// Quotes a word where it needs quotes.
+/// Quotes an argument if it needs quotes.
 pub fn word(word: &str) -> Cow<'_, str> {
     let plain = |character: char| character.is_ascii_alphanumeric() || "/._-+:@%,=".contains(character);
     if !word.is_empty() && word.chars().all(plain) {
@@ -11,7 +11,7 @@ pub fn word(word: &str) -> Cow<'_, str> {
     Cow::Owned(format!("'{}'", word.replace('\'', "'\\''")))
 }
 
-/// Writes the words of a command as one line.
+/// Writes the arguments of a command as one line.
 pub fn line(argv: &[String]) -> String {
     argv.iter().map(|argument| word(argument)).collect::<Vec<_>>().join(" ")
 }

@@ -1,30 +1,32 @@
-//! Characters that could deceive a reader, and how they are shown.
+//! Characters that could deceive a reader, and how they are escaped.
 //!
-//! Node ids, labels, notes, paths, command output: a stage or a file controls them, and a terminal obeys what it is sent. Here is
-//! the one definition of what must not get through: everything that a terminal obeys, and everything that hides itself or moves its
-//! neighbours. The terminal, the pictures, messages, JSON for people, and the names of files that may be committed all ask it.
+//! Stages and files control node ids, labels, notes, paths and command output, and a terminal obeys control characters in them.
+//! This module is the only definition of the characters to escape: all that a terminal obeys, and all that are invisible or
+//! reorder the text around them. The terminal output, the drawings, messages, JSON for people and the check of file names before
+//! a commit use it.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// True for a character that acts instead of being shown: control characters (C0, DEL, C1), line and paragraph separators, controls
-/// of direction, and characters without width or ink that make two different texts look alike.
+/// Returns true for a character that has an effect instead of a shape: control characters (C0, DEL, C1), line and paragraph
+/// separators, direction controls, and characters without width or ink, which make two different texts look alike.
 ///
-/// Variation selectors (U+FE00 to U+FE0F) pass: they choose between two pictures of the character before them.
+/// Variation selectors (U+FE00 to U+FE0F) are not deceptive: they choose between two glyphs for the character before them.
 pub fn is_deceptive(character: char) -> bool {
     character.is_control()
         || matches!(
             u32::from(character),
-            // Soft hyphen, joiners, fillers of Hangul, Khmer and Mongolian vowel marks.
+            // Soft hyphen, grapheme joiner, Arabic letter mark, Hangul fillers, Khmer inherent vowels, Mongolian
+            // variation selectors.
             0xad | 0x34f | 0x61c | 0x115f..=0x1160 | 0x17b4..=0x17b5 | 0x180b..=0x180f | 0x3164 | 0xffa0
-                // Widths of zero, separators, directions, invisible operators, byte order mark.
+                // Zero-width characters, separators, direction controls, invisible operators, byte order mark.
                 | 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f | 0xfeff
-                // Specials, controls of shorthand and music, tags and the selectors behind them.
+                // Specials, controls of shorthand and music, tags and the variation selectors after them.
                 | 0xfff0..=0xfffb | 0x1bca0..=0x1bca3 | 0x1d173..=0x1d17a | 0xe0000..=0xe0fff
         )
 }
 
-/// One line of foreign text; line breaks and tabs are shown as escapes too.
+/// Escapes one line of untrusted text, line breaks and tabs included.
 pub fn line(text: &str) -> Cow<'_, str> {
     match text.chars().any(is_deceptive) {
         true => Cow::Owned(escaped(text, |_| false)),
@@ -32,8 +34,8 @@ pub fn line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Foreign text of several lines; only `\n` and `\t` pass, and `\r\n` becomes `\n`. A line that a CI service would take for a command of
-/// its own, such as `::error::`, begins with an escape.
+/// Escapes untrusted text of several lines. Only `\n` and `\t` are kept, and `\r\n` becomes `\n`. The first character of a line
+/// that a CI service would read as a command, such as `::error::`, is escaped.
 pub fn block(text: &str) -> Cow<'_, str> {
     let passes = |character| matches!(character, '\n' | '\t');
     let shown = match text.chars().any(|character| is_deceptive(character) && !passes(character)) {
@@ -46,8 +48,8 @@ pub fn block(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Where a command begins that a CI service obeys in a log: GitHub's `::name::` and `##[name]`, Azure's `##vso[name]`. Blanks before it count for
-/// nothing there.
+/// Returns the offset of a command that a CI service obeys in a log: GitHub's `::name::` and `##[name]`, Azure's `##vso[name]`.
+/// Both services ignore blanks before a command.
 fn commanding(line: &str) -> Option<usize> {
     let text = line.trim_start();
     ["::", "##[", "##vso["].iter().any(|mark| text.starts_with(mark)).then(|| line.len() - text.len())
@@ -60,7 +62,8 @@ fn obeyed_by_none(line: &str) -> Cow<'_, str> {
     Cow::Owned(shown + &line[at + 1..])
 }
 
-/// Canonical DOT, in which every deceptive character stands in quotes: shown so that Graphviz shows it in the same way.
+/// Escapes the deceptive characters of canonical DOT, which contains them only inside quotes. The backslash of each
+/// escape is doubled, so that Graphviz displays the escape.
 pub fn dot(text: &str) -> Cow<'_, str> {
     if !text.chars().any(|character| is_deceptive(character) && character != '\n') {
         return Cow::Borrowed(text);
@@ -77,8 +80,8 @@ pub fn dot(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// A JSON document, in which deceptive characters beside its own line breaks can only stand in strings: the same document, with those
-/// characters in the form `\u202e`.
+/// Writes the deceptive characters of a JSON document in the form `\u202e`. The value of the document does not change, because
+/// apart from the line breaks between tokens such characters occur only in strings.
 pub fn json(document: &str) -> Cow<'_, str> {
     if !document.chars().any(|character| is_deceptive(character) && character != '\n') {
         return Cow::Borrowed(document);
@@ -97,7 +100,7 @@ pub fn json(document: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Appends a character as it is written in source code: `\n`, `\x1b`, `\u{202e}`.
+/// Appends a character as an escape of source code: `\n`, `\x1b`, `\u{202e}`.
 pub fn push_escaped(shown: &mut String, character: char) {
     let written = match character {
         '\n' => return shown.push_str("\\n"),
