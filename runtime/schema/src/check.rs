@@ -1,22 +1,22 @@
-//! Holds a value against a schema. Every keyword counts, a bounded number of steps is made, and what is wrong is said with its place.
+//! Checks a value against a schema. Every keyword is enforced, the number of steps is bounded, and each violation names its place.
 
 use super::Schema;
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Most steps of one check; a value that needs more does not match.
+/// Maximum number of steps of one check. A value that needs more does not match.
 const STEPS_MAX: u32 = 100_000;
-/// Deepest value.
+/// Maximum depth of a value.
 const LEVELS_MAX: u32 = 64;
-/// Most violations that are told.
+/// Maximum number of violations that are reported.
 const VIOLATIONS_MAX: usize = 8;
-/// Longest name of a property in a message, in characters.
+/// Maximum length of the name of a property in a message, in characters.
 const NAME_CHARS_MAX: usize = 60;
 
-/// What is wrong with a value, and where.
+/// A violation of the schema, with its place in the value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The place in the value, a JSON pointer.
+    /// The place in the value, as a JSON pointer.
     pub at: String,
     /// What was expected there.
     pub expected: String,
@@ -29,7 +29,7 @@ impl fmt::Display for Violation {
 }
 
 impl Schema {
-    /// What is wrong with a value; nothing if it matches.
+    /// Returns what is wrong with a value. Empty if the value matches.
     pub fn check(&self, value: &Value) -> Vec<Violation> {
         let mut check = Check { schema: self, steps: 0, found: Vec::new() };
         check.value(&self.root, value, Place::default());
@@ -38,7 +38,7 @@ impl Schema {
     }
 }
 
-/// Where a value stands.
+/// The place of a value, and its depth.
 #[derive(Debug, Clone, Default)]
 struct Place {
     at: String,
@@ -52,13 +52,13 @@ impl Place {
         Self { at: format!("{}/{escaped}", self.at), level: self.level + 1 }
     }
 
-    /// The same place in the value, one schema deeper.
+    /// Returns this place, one schema deeper.
     fn again(&self) -> Self {
         Self { at: self.at.to_owned(), level: self.level + 1 }
     }
 }
 
-/// A keyword, its word in a message, and what it demands of a number.
+/// A keyword, its wording in a message, and the comparison of a number with the keyword's value.
 type Bound = (&'static str, &'static str, fn(f64, f64) -> bool);
 
 /// The keywords that bound a length, and what is counted.
@@ -197,7 +197,7 @@ impl<'a> Check<'a> {
     }
 }
 
-/// The names in a `type`.
+/// Returns the type names in the value of the keyword `type`.
 pub(crate) fn types_of(types: &Value) -> impl Iterator<Item = &str> {
     let list = types.as_array().map_or(std::slice::from_ref(types), Vec::as_slice);
     list.iter().filter_map(Value::as_str)
@@ -221,7 +221,7 @@ fn is_of(name: &str, value: &Value) -> bool {
     }
 }
 
-/// True for values that are equal in JSON: `1` is `1.0`.
+/// Returns true if two values are equal in JSON, where `1` equals `1.0`.
 fn is_equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(left), Value::Number(right)) => left == right || left.as_f64() == right.as_f64(),

@@ -1,8 +1,8 @@
-//! JSON that somebody else wrote, counted while it is parsed.
+//! Parses untrusted JSON, and counts its values while it parses.
 //!
-//! A [`Value`] takes up to 80 times the bytes of its text, so a bound on the text bounds no memory. [`read`] ends at [`UNITS_MAX`];
-//! [`read_within`] asks its caller for each portion of units as well, so that documents read at the same time share one bound. The depth
-//! is bounded by the parser. Nothing here knows where a document comes from.
+//! A [`Value`] takes up to 80 times the bytes of its text, so a bound on the text does not bound the memory. [`read`] fails above
+//! [`UNITS_MAX`]. [`read_within`] also asks its caller before each portion of units, so that documents that are read at the same
+//! time can share one bound. The parser bounds the depth. This module does not know where a document comes from.
 
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
@@ -10,48 +10,48 @@ use serde_json::{Map, Number, Value};
 use std::cell::RefCell;
 use std::fmt;
 
-/// Most units of one document. A unit takes at most [`UNIT_BYTES`] of memory beside the text of strings.
+/// Maximum number of units of one document. A unit takes at most [`UNIT_BYTES`] of memory, in addition to the text of strings.
 pub const UNITS_MAX: usize = 1_000_000;
-/// Memory of a unit, bytes: a value in a list whose capacity has just been doubled.
+/// Maximum memory of one unit, in bytes: that of a value in a list whose capacity has just been doubled.
 pub const UNIT_BYTES: usize = 64;
-/// What a value counts.
+/// Units of a value.
 const VALUE: usize = 1;
-/// What a list counts besides its items: itself and the room that it begins with.
+/// Units of a list besides its items: for the list itself and its initial capacity.
 const LIST: usize = 5;
-/// What an object counts besides its members: itself and a node of a tree.
+/// Units of an object besides its members: for the object itself and one node of its tree.
 const OBJECT: usize = 17;
-/// What a member counts besides its value: its name is a text of its own.
+/// Units of a member besides its value, because the name of a member is a separate string.
 const MEMBER: usize = 2;
-/// Units that a caller is asked for at a time.
+/// Number of units for which a caller is asked at a time.
 pub const PORTION: usize = 4_096;
 
 /// Why a document was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
-    /// It has more values than any document may have.
+    /// The document has more than [`UNITS_MAX`] units.
     #[error("the JSON has too many values, expected at most {UNITS_MAX}; an object counts as {OBJECT}")]
     TooManyValues,
-    /// What documents share is used up.
+    /// The bound that documents share is used up.
     #[error("too many values are read at the same time")]
     NoRoom,
-    /// It is not JSON.
+    /// The text is not JSON.
     #[error(transparent)]
     NotJson(serde_json::Error),
 }
 
-/// Reads a document of at most [`UNITS_MAX`].
+/// Reads a document of at most [`UNITS_MAX`] units.
 ///
 /// # Errors
-/// Where the text is not one JSON value, or has too many values.
+/// Returns an error if the text is not exactly one JSON value, or has too many values.
 pub fn read(text: &[u8]) -> Result<Value, DocumentError> {
     read_within(text, &mut || true)
 }
 
-/// Reads a document whose memory is shared with others: `portion` is called before each [`PORTION`] of units, and ends the reading with
-/// false.
+/// Reads a document that shares its memory bound with other documents. Calls `portion` before each [`PORTION`] of units, and
+/// stops if `portion` returns false.
 ///
 /// # Errors
-/// As [`read`], and [`DocumentError::NoRoom`].
+/// As [`read`], and [`DocumentError::NoRoom`] if `portion` returned false.
 pub fn read_within(text: &[u8], portion: &mut dyn FnMut() -> bool) -> Result<Value, DocumentError> {
     let counter = RefCell::new(Counter { units: 0, granted: 0, portion, exceeded: None });
     let mut parser = serde_json::Deserializer::from_slice(text);
@@ -83,13 +83,13 @@ impl Counter<'_> {
     }
 }
 
-/// Reads one value and what is in it.
+/// Reads one value with all values inside it.
 #[derive(Clone, Copy)]
 struct Counted<'c, 'p>(&'c RefCell<Counter<'p>>);
 
 impl Counted<'_, '_> {
     fn count<E: Error>(self, units: usize) -> Result<(), E> {
-        // The text of this error is replaced by that of the counter.
+        // `read_within` replaces this error with that of the counter.
         if self.0.borrow_mut().count(units) { Ok(()) } else { Err(E::custom("too many values")) }
     }
 
@@ -197,7 +197,7 @@ mod tests {
         }
         let members: String = (0..350_000).map(|name| format!("\"{name}\":0,")).collect();
         assert!(matches!(read(format!("{{{members}\"x\":0}}").as_bytes()), Err(DocumentError::TooManyValues)));
-        // Long texts are no values.
+        // A long string counts as one value.
         assert!(read(format!("\"{}\"", "x".repeat(20 << 20)).as_bytes()).is_ok());
     }
 

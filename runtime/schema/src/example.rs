@@ -1,18 +1,18 @@
-//! A value that matches a schema: what a stage answers when no model is asked.
+//! Creates a value that matches a schema: the answer of a stage if no model is asked.
 
 use super::Schema;
 use super::check::types_of;
 use serde_json::{Map, Value, json};
 
-/// Deepest example; a schema that demands more has none.
+/// Maximum depth of an example. A schema that needs more has no example.
 const LEVELS_MAX: u32 = 32;
-/// Longest list or text of an example.
+/// Maximum length of a list or a text in an example.
 const LENGTH_MAX: u64 = 1000;
-/// Most values in an example; a schema that demands more has none.
+/// Maximum number of values in an example. A schema that needs more has no example.
 const VALUES_MAX: u32 = 10_000;
 
 impl Schema {
-    /// The smallest value of this kind that is easily found; none if it does not match.
+    /// Returns a small value that matches the schema, found by a simple search. `None` if that search finds no matching value.
     pub fn example(&self) -> Option<Value> {
         let mut values_left = VALUES_MAX;
         let example = self.made(&self.root, LEVELS_MAX, &mut values_left)?;
@@ -59,7 +59,7 @@ impl Schema {
     }
 }
 
-/// As long as the word, within the bounds.
+/// Returns the length of a text in an example: that of `simulated`, clamped to the bounds of the schema.
 fn text_length(schema: &Value) -> usize {
     let (least, most) = (schema["minLength"].as_u64().unwrap_or(0), schema["maxLength"].as_u64().unwrap_or(LENGTH_MAX));
     usize::try_from(9.clamp(least.min(LENGTH_MAX), most.max(least).min(LENGTH_MAX))).unwrap_or_default()
@@ -70,7 +70,7 @@ fn number(schema: &Value) -> Value {
     let least = bound("minimum").or(bound("exclusiveMinimum").map(|bound| bound.floor() + 1.0)).map(f64::ceil);
     let most = bound("maximum").or(bound("exclusiveMaximum").map(|bound| bound.ceil() - 1.0)).map(f64::floor);
     let found = 0_f64.max(least.unwrap_or(f64::MIN)).min(most.unwrap_or(f64::MAX));
-    // A whole number is one in the JSON too.
+    // Write a whole number without a fraction: `1`, not `1.0`.
     if found.abs() < 9e15 { json!(found as i64) } else { json!(found) }
 }
 

@@ -1,19 +1,21 @@
-//! What a provider can be told of a schema. Each takes other keywords; what it is not told, [`Schema::check`] still demands.
+//! The forms of a schema for providers, which support different keywords. [`Schema::check`] still enforces the keywords that a
+//! form omits.
 //!
-//! A form never allows less than the schema in a way that no value could match, and an absent form means that the provider cannot be
-//! asked in its schema mode.
+//! A form is never so strict that no value could match it and the schema. If a schema has no form for a provider, the provider
+//! cannot be asked in its schema mode.
 
 use super::Schema;
 use super::check::types_of;
 use super::keyword::inner;
 use serde_json::{Value, json};
 
-/// Keywords with bounds of numbers, texts and lists.
+/// Keywords that bound numbers, texts and lists.
 const BOUNDS: [&str; 8] =
     ["minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"];
 
 impl Schema {
-    /// True if every object has exactly its properties, and no text has bounds: what a strict mode demands.
+    /// Returns true if every object is closed and requires all of its properties, and no object has `minLength` or
+    /// `maxLength`, as the strict mode of providers demands.
     pub fn is_strict(&self) -> bool {
         all(&self.root, &|schema| {
             let names = schema["properties"].as_object().map(|properties| properties.keys().collect::<Vec<_>>());
@@ -25,7 +27,8 @@ impl Schema {
         })
     }
 
-    /// Without bounds, and with closed objects only; none where an object must stay open, or where a definition contains itself.
+    /// Returns the schema without bounds, and with closed objects only. `None` if an object must stay open, or if a definition
+    /// contains itself.
     pub fn closed_form(&self) -> Option<Value> {
         let is_open =
             |schema: &Value| matches!(schema.get("additionalProperties"), Some(Value::Bool(true) | Value::Object(_)));
@@ -42,7 +45,7 @@ impl Schema {
         Some(form)
     }
 
-    /// With `enum` in the place of `const`, and without the lengths of texts.
+    /// Returns the schema with `enum` in place of `const`, and without bounds on the length of texts.
     pub fn plain_form(&self) -> Value {
         let mut form = self.root.to_owned();
         each(&mut form, &|schema| {
@@ -54,7 +57,7 @@ impl Schema {
         form
     }
 
-    /// True if a definition leads back to itself.
+    /// Returns true if a definition contains a reference to itself, directly or through other definitions.
     fn is_recursive(&self) -> bool {
         let names = self.root["$defs"].as_object().into_iter().flatten();
         names.into_iter().any(|(name, definition)| {
@@ -84,12 +87,12 @@ fn remove(schema: &mut Value, keyword: &str) {
     }
 }
 
-/// True if something holds for a schema and all in it.
+/// Returns true if `holds` returns true for a schema and all schemas inside it.
 fn all(schema: &Value, holds: &dyn Fn(&Value) -> bool) -> bool {
     holds(schema) && inner(schema).into_iter().all(|(_, inner)| all(inner, holds))
 }
 
-/// Changes a schema and all in it.
+/// Applies `change` to a schema and all schemas inside it.
 fn each(schema: &mut Value, change: &dyn Fn(&mut Value)) {
     change(schema);
     let places: Vec<String> = inner(schema).into_iter().map(|(place, _)| place).collect();

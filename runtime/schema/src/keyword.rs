@@ -1,25 +1,25 @@
-//! The keywords, one row each: what its value must be. A keyword without a row is refused.
+//! The supported keywords, one row each, with the kind of their values. A keyword without a row is refused.
 
 use serde_json::Value;
 
-/// How a `$ref` begins.
+/// The prefix of a `$ref`.
 pub(crate) const DEFINITIONS: &str = "#/$defs/";
 
 /// The names of types.
 pub(crate) const TYPES: [&str; 7] = ["object", "array", "string", "number", "integer", "boolean", "null"];
 
-/// What the value of a keyword must be.
+/// The kind of a keyword's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Anything: it says nothing about a value.
+    /// Anything: the keyword does not restrict values.
     Note,
     /// A type, or a list of different types.
     Types,
     /// A list of values, at least one.
     Values,
-    /// Any value, which is compared.
+    /// Any value, to compare with.
     Value,
-    /// Schemas by name.
+    /// An object of schemas by name.
     Schemas,
     /// A list of schemas, at least one.
     Choices,
@@ -29,7 +29,7 @@ pub(crate) enum Kind {
     Open,
     /// A list of names.
     Names,
-    /// A whole number from 0.
+    /// A whole number, at least 0.
     Count,
     /// A number.
     Number,
@@ -37,7 +37,7 @@ pub(crate) enum Kind {
     Reference,
 }
 
-/// Every keyword that is enforced, or that says nothing about a value.
+/// All supported keywords, including those that do not restrict values.
 const KEYWORDS: [(&str, Kind); 25] = [
     ("$schema", Kind::Note),
     ("$comment", Kind::Note),
@@ -66,18 +66,19 @@ const KEYWORDS: [(&str, Kind); 25] = [
     ("$defs", Kind::Schemas),
 ];
 
-/// The kind of a keyword; none for one that is not enforced.
+/// Returns the kind of a keyword. `None` for a keyword that is not supported.
 pub(crate) fn kind(keyword: &str) -> Option<Kind> {
     KEYWORDS.iter().find(|(known, _)| *known == keyword).map(|(_, kind)| *kind)
 }
 
-/// The keywords that say something about a value.
+/// Returns the keywords that restrict values.
 pub(crate) fn enforced() -> impl Iterator<Item = &'static str> {
     KEYWORDS.iter().filter(|(_, kind)| *kind != Kind::Note).map(|(keyword, _)| *keyword)
 }
 
 impl Kind {
-    /// What is expected instead of this value; none for a value that is right. The schemas in it are read apart.
+    /// Returns what is expected instead of this value, or `None` if the value has this kind. The schemas inside the
+    /// value are not checked.
     pub(crate) fn problem(self, value: &Value) -> Option<&'static str> {
         let is_type = |value: &Value| value.as_str().is_some_and(|name| TYPES.contains(&name));
         let all = |of: fn(&Value) -> bool| value.as_array().is_some_and(|list| list.iter().all(of));
@@ -104,7 +105,7 @@ impl Kind {
     }
 }
 
-/// The schemas directly in a schema, each with its place below it.
+/// Returns the schemas directly inside a schema, each with its place relative to that schema.
 pub(crate) fn inner(schema: &Value) -> Vec<(String, &Value)> {
     let mut found = Vec::new();
     for (keyword, value) in schema.as_object().into_iter().flatten() {

@@ -1,59 +1,59 @@
-//! Reads a schema, or says at which place it has something that would not be enforced.
+//! Parses a schema, or names the place of the first part that would not be enforced.
 
 use super::Schema;
 use super::keyword::{enforced, inner, kind};
 use serde_json::Value;
 
-/// Longest schema, bytes.
+/// Maximum length of a schema, in bytes.
 pub const SCHEMA_BYTES_MAX: usize = 64 << 10;
-/// Deepest schema, in schemas within schemas.
+/// Maximum nesting depth of schemas.
 const LEVELS_MAX: usize = 24;
-/// Most schemas in one.
+/// Maximum number of schemas in one schema.
 const SCHEMAS_MAX: usize = 1000;
 
-/// Why a text is no schema that can be enforced.
+/// Why a text is not a schema that can be enforced.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// It is not JSON.
+    /// The text is not JSON.
     #[error("it is not JSON: {0}")]
     NotJson(String),
-    /// It is longer than a schema may be.
+    /// The text is longer than [`SCHEMA_BYTES_MAX`].
     #[error("it has {0} bytes, expected at most {SCHEMA_BYTES_MAX}")]
     TooLong(usize),
-    /// It has too many schemas, or too many levels of them.
+    /// The schema contains too many schemas, or nests them too deep.
     #[error("it has more than {SCHEMAS_MAX} schemas, or more than {LEVELS_MAX} levels of them")]
     TooLarge,
-    /// It is not the schema of an object.
+    /// The schema is not the schema of an object.
     #[error("it is not the schema of an object: expected `\"type\": \"object\"` at its root")]
     NotObject,
-    /// A place where a schema is expected has something else.
+    /// There is something other than a schema where a schema is expected.
     #[error("at `{at}`: expected a schema")]
     NotSchema {
-        /// The place.
+        /// The place in the schema.
         at: String,
     },
-    /// A keyword that is not enforced.
+    /// The keyword is not enforced.
     #[error("at `{at}`: the keyword `{keyword}` is not enforced")]
     Keyword {
-        /// The place.
+        /// The place in the schema.
         at: String,
         /// The keyword.
         keyword: String,
     },
-    /// The value of a keyword is of the wrong kind.
+    /// The value of a keyword has the wrong kind.
     #[error("at `{at}`: `{keyword}` has the wrong value, expected {expected}")]
     Value {
-        /// The place.
+        /// The place in the schema.
         at: String,
         /// The keyword.
         keyword: String,
-        /// What its value must be.
+        /// The expected kind of value.
         expected: &'static str,
     },
-    /// A reference without a definition, or one that leads back to itself without a property or an item between.
+    /// A reference has no definition, or leads back to itself with no property or item in between.
     #[error("at `{at}`: `{reference}` leads nowhere")]
     Reference {
-        /// The place.
+        /// The place in the schema.
         at: String,
         /// The reference.
         reference: String,
@@ -61,7 +61,7 @@ pub enum SchemaError {
 }
 
 impl SchemaError {
-    /// What a schema may say instead; none where the message says it.
+    /// Returns help for the user. `None` if the message is enough.
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Keyword { .. } => {
@@ -74,10 +74,10 @@ impl SchemaError {
 }
 
 impl Schema {
-    /// Reads the schema of an object.
+    /// Parses the schema of an object.
     ///
     /// # Errors
-    /// The first place that cannot be enforced.
+    /// Returns an error for the first part that cannot be enforced.
     pub fn parse(text: &str) -> Result<Self, SchemaError> {
         let root = Self::json(text)?;
         if root["type"] != "object" {
@@ -86,7 +86,7 @@ impl Schema {
         Self::of(root)
     }
 
-    /// Reads a schema whose root may describe any value: the schema of a file.
+    /// Parses a schema whose root may describe any value, such as the schema of a file.
     ///
     /// # Errors
     /// As [`Self::parse`].
@@ -116,7 +116,7 @@ impl Schema {
         }
         let Value::Object(keywords) = schema else { return Err(SchemaError::NotSchema { at: place.shown() }) };
         for (keyword, value) in keywords {
-            // Definitions are found from the root only.
+            // References find definitions only at the root.
             let known = kind(keyword).filter(|_| keyword != "$defs" || place.level == 0);
             let Some(kind) = known else {
                 return Err(SchemaError::Keyword { at: place.shown(), keyword: keyword.to_owned() });
@@ -129,7 +129,7 @@ impl Schema {
         inner(schema).into_iter().try_for_each(|(below, inner)| self.read(inner, place.child(&below), count))
     }
 
-    /// Refuses a reference that leads to nothing, or back to itself without a property or an item between.
+    /// Refuses a reference without a definition, or one that leads back to itself with no property or item in between.
     fn follow<'a>(&'a self, schema: &'a Value, place: &Place, path: &mut Vec<&'a str>) -> Result<(), SchemaError> {
         if path.len() > LEVELS_MAX {
             return Err(SchemaError::TooLarge);
@@ -146,7 +146,7 @@ impl Schema {
     }
 }
 
-/// Where a schema stands.
+/// The place and the depth of a schema.
 struct Place {
     at: String,
     level: usize,
