@@ -1,6 +1,7 @@
-//! Changes of a stage in the workspace, and the stored files.
+//! Changes of a stage in the workspace, and files that are stored as blobs.
 //!
-//! Bytes are named by digest and stored before the event that names them. Nothing here knows a disk.
+//! Bytes are identified by their digest, and are stored before the event that refers to them. This module does not
+//! access any files.
 
 use crate::digest::Digest;
 use crate::path::ScopePath;
@@ -11,49 +12,49 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeOp {
-    /// A regular file has these bytes and this mode now.
+    /// A regular file was written. It has the recorded bytes and mode.
     Write,
-    /// No file is there.
+    /// A file was deleted.
     Delete,
-    /// A directory is there.
+    /// A directory was created.
     Mkdir,
-    /// No directory is there, unless something still lies in it.
+    /// A directory was removed. It is kept if it is not empty when the change is applied.
     Rmdir,
-    /// A symbolic link is there.
+    /// A symbolic link was created.
     Symlink,
 }
 
 impl ChangeOp {
-    /// True for what takes something away.
+    /// Returns true if the change removes a file or a directory.
     pub fn removes(self) -> bool {
         matches!(self, Self::Delete | Self::Rmdir)
     }
 }
 
-/// One change of the workspace. Applying it twice is the same as once.
+/// One change of the workspace. Applying a change is idempotent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileChange {
-    /// Relative to the workspace, `/`-separated.
+    /// Path relative to the workspace, separated by `/`.
     #[schemars(with = "String")]
     pub path: ScopePath,
     /// The kind of change.
     pub op: ChangeOp,
-    /// Blob with the bytes, for a write.
+    /// Digest of the blob with the bytes of a written file; absent for other changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
-    /// Length.
+    /// Length of the file in bytes.
     #[serde(default)]
     pub bytes: u64,
-    /// True if the owner may execute it.
+    /// True if the owner may execute the file.
     #[serde(default)]
     pub executable: bool,
-    /// Target of a link.
+    /// Target of the symbolic link; absent for other changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
 }
 
 impl FileChange {
-    /// Makes a change without content.
+    /// Creates a change without content.
     pub fn bare(path: ScopePath, op: ChangeOp) -> Self {
         Self { path, op, digest: None, bytes: 0, executable: false, target: None }
     }
@@ -62,30 +63,30 @@ impl FileChange {
 /// A change that was not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RefusedChange {
-    /// Relative to the workspace.
+    /// Path relative to the workspace.
     pub path: String,
-    /// Why it was not taken.
+    /// Why the change was not committed.
     pub reason: String,
 }
 
-/// Bytes a stage asked to keep.
+/// A file that a stage kept as an artifact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Artifact {
-    /// File name, checked.
+    /// Name of the file, which the host has checked.
     pub name: String,
-    /// As claimed.
+    /// Media type that the stage stated.
     pub media_type: String,
-    /// Blob with the bytes.
+    /// Digest of the blob with the bytes.
     pub digest: Digest,
-    /// Length.
+    /// Length in bytes.
     pub bytes: u64,
 }
 
-/// Output of a component, as a blob.
+/// Output of a component, stored as a blob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StoredOutput {
-    /// Blob with the bytes kept.
+    /// Digest of the blob with the part of the output that was kept.
     pub digest: Digest,
-    /// Length of the stored part.
+    /// Length of that part in bytes.
     pub bytes: u64,
 }

@@ -1,6 +1,6 @@
-//! Digests: names of bytes that no other bytes can have.
+//! Digests: identifiers of bytes. Different bytes have different digests.
 //!
-//! One spelling in every record, file and message. Knows nothing of where the bytes are.
+//! A digest has the same text form in every record, file and message. This module does not know where the bytes are stored.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -8,41 +8,41 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// BLAKE3 of some bytes; `blake3:` and 64 hexadecimal digits as text. The default is [`Digest::ZERO`].
+/// BLAKE3 digest of some bytes. The text form is `blake3:` and 64 hexadecimal digits. The default is [`Digest::ZERO`].
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
-/// A file by its content.
+/// A file, identified by its content.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct DigestedFile {
-    /// Relative to a folder that the context names.
+    /// Path of the file. The field that has this type says whether it is absolute or relative to a folder.
     pub path: String,
-    /// Its length.
+    /// Length of the file in bytes.
     pub bytes: u64,
-    /// Digest of all of it.
+    /// Digest of the whole file.
     pub digest: Digest,
 }
 
-/// Text that is not a digest.
+/// The error for a text that is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a digest, expected `blake3:` and 64 lower-case hexadecimal digits")]
 pub struct DigestError(pub String);
 
 impl Digest {
-    /// The digest before the first record of every journal.
+    /// Stands for the missing predecessor of the first record of every journal.
     pub const ZERO: Self = Self([0; 32]);
 
-    /// Digests bytes.
+    /// Computes the digest of some bytes.
     pub fn hash(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
-    /// The raw digest.
+    /// Returns the 32 bytes of the digest.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// The 64 hexadecimal digits without the prefix, as blob files are named.
+    /// Returns the 64 hexadecimal digits without the prefix. Blob files have these names.
     pub fn hex(&self) -> String {
         blake3::Hash::from_bytes(self.0).to_hex().to_string()
     }
@@ -63,7 +63,7 @@ impl From<[u8; 32]> for Digest {
 impl FromStr for Digest {
     type Err = DigestError;
 
-    /// Accepts lower-case digits, with or without the prefix: one digest has one spelling.
+    /// Accepts the digits with or without the prefix. Upper-case digits are refused, so that a digest has only one spelling.
     fn from_str(text: &str) -> Result<Self, DigestError> {
         let digits = text.strip_prefix("blake3:").unwrap_or(text);
         if digits.bytes().any(|digit| digit.is_ascii_uppercase()) {

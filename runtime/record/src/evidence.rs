@@ -1,7 +1,7 @@
 //! Evidence that the host collects about a call: its ending, resource usage, refusals, commands and network traffic.
 //!
-//! Host and sandbox make these values and the journal stores them unchanged. Texts from a guest are escaped and bounded when a
-//! refusal is made, so that printing one can never drive a terminal.
+//! The host and the sandbox create these values, and the journal stores them unchanged. The path of a refusal is escaped and all
+//! its texts are cut when the refusal is created, because a guest can choose them.
 
 use crate::digest::{Digest, DigestedFile};
 use crate::hook::Hook;
@@ -13,53 +13,53 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Longest text of a refusal before it is escaped, bytes: a guest chooses this text.
+/// Maximum length of each text of a refusal before it is escaped, in bytes. A guest can choose these texts.
 pub const REFUSAL_TEXT_BYTES_MAX: usize = 8 << 10;
 
-/// The ending of a call, apart from the handler's answer.
+/// How a call of a component ended, apart from the handler's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "how", content = "detail", rename_all = "snake_case")]
 pub enum Ending {
-    /// The export returned.
+    /// The exported function returned.
     Returned,
-    /// The component trapped: the trap and the captured panic.
+    /// The component trapped. The detail names the trap and the captured panic message.
     Trapped(String),
-    /// A named limit was hit.
+    /// A limit was reached. The detail names it.
     LimitHit(String),
-    /// The run was asked to stop.
+    /// The run was canceled.
     Canceled,
-    /// It could not be instantiated.
+    /// The component could not be instantiated.
     NotLinked(String),
 }
 
 /// A limit and how much of it was used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitUse {
-    /// The limit's name, which carries the unit: `_bytes`, `_ms`, else a count.
+    /// Name of the limit. Its suffix is the unit: `_bytes` or `_ms`; without one, the limit is a count.
     pub name: LimitName,
-    /// Used; absent where it was not measured.
+    /// Amount that was used; absent if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<u64>,
-    /// The bound.
+    /// Amount that was allowed.
     pub limit: u64,
 }
 
-/// Something a stage asked for and did not get.
+/// A request of a stage that was not granted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Refusal {
     /// The refused operation: `read`, `write`, `run`, `context`, ….
     pub operation: String,
-    /// The path, the command or the key; unprintable characters escaped.
+    /// The path, the command or the key, with unprintable characters escaped.
     pub path: String,
-    /// Why not.
+    /// Why the request was refused.
     pub reason: String,
-    /// The grant that would allow it, or why none can.
+    /// The grant that would allow the request, or the reason why no grant can.
     #[serde(default)]
     pub help: String,
 }
 
 impl Refusal {
-    /// Makes a refusal; `path` is escaped, and every text is cut to a bound.
+    /// Creates a refusal. Escapes `path`, and cuts every text to [`REFUSAL_TEXT_BYTES_MAX`].
     pub fn new(operation: &str, path: &str, reason: impl Into<String>, help: impl Into<String>) -> Self {
         let path = visible::line(&cut(path.to_owned())).into_owned();
         Self { operation: operation.to_owned(), path, reason: cut(reason.into()), help: cut(help.into()) }
@@ -80,22 +80,22 @@ fn cut(mut text: String) -> String {
     text
 }
 
-/// The ending of a command.
+/// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CommandEnding {
-    /// By itself.
+    /// The command exited.
     Exited,
-    /// By a signal that was not ours.
+    /// The command was ended by a signal that Glovebox did not send.
     Signaled,
-    /// By us, at its timeout.
+    /// Glovebox ended the command at its timeout.
     TimedOut,
-    /// By us, because the run was canceled.
+    /// Glovebox ended the command because the run was canceled.
     Canceled,
 }
 
 impl CommandEnding {
-    /// The word used in records and messages.
+    /// Returns the name used in records and messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Exited => "exited",
@@ -116,16 +116,16 @@ impl fmt::Display for CommandEnding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NoProof {
-    /// It runs tests, and its own report says that no test ran.
+    /// The command runs tests, and its report says that no test ran.
     NoTests,
-    /// It stood in for a command that was dropped.
+    /// The command replaced another command, which was skipped.
     StandIn,
-    /// The stage dropped the files that it ran over, and started over.
+    /// The stage discarded the files on which the command ran, and started again from the workspace.
     DroppedFiles,
 }
 
 impl NoProof {
-    /// The word used in records.
+    /// Returns the name used in records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoTests => "no_tests",
@@ -145,22 +145,22 @@ impl fmt::Display for NoProof {
     }
 }
 
-/// Host-made evidence of a command (decision receipts-prove-verdicts).
+/// Evidence that the host creates about a command (decision receipts-prove-verdicts).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Receipt {
-    /// Unique within the run.
+    /// Id of the receipt, unique within the run.
     pub id: String,
-    /// argv, or `["sh", "-c", text]`.
+    /// Arguments of the command; `["sh", "-c", text]` for a shell text.
     pub argv: Vec<String>,
-    /// The file of the program on this machine, by its absolute path; absent if it is in the workspace or was not found, for a program
-    /// under test.
+    /// The file of the program on this machine, with its absolute path. Absent if the file is in the workspace or was not found,
+    /// and for a program under test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<DigestedFile>,
-    /// Relative to the workspace.
+    /// Working directory, relative to the workspace.
     pub cwd: String,
-    /// Names of the environment, not values.
+    /// Names of the environment variables, without their values.
     pub env_names: Vec<String>,
-    /// Sandbox tier.
+    /// Sandbox tier in which the command ran.
     pub tier: Tier,
     /// Guarantees of the tier that were weaker, such as `memory=soft`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -168,39 +168,39 @@ pub struct Receipt {
     /// True for a program under test, which ran in a separate sandbox.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub subject: bool,
-    /// The tool call that it was a hook of; none for a command of the stage.
+    /// The tool call for which this command ran as a hook; absent for a command of the stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook: Option<Hook>,
-    /// The limit it passed, when it was ended for one.
+    /// The limit that the command exceeded; absent unless it was ended for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<LimitName>,
-    /// Why it proves nothing although it passed; absent otherwise.
+    /// Why the command proves nothing although it passed; absent for all other commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_proof: Option<NoProof>,
-    /// The kind of ending.
+    /// How the command ended.
     pub how: CommandEnding,
-    /// Exit code when it exited.
+    /// Exit code; absent unless the command exited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
     /// Wall time, milliseconds.
     pub duration_ms: u64,
-    /// Digest of all of stdout.
+    /// Digest of the whole standard output.
     pub stdout_digest: Digest,
-    /// Length of all of stdout.
+    /// Length of the whole standard output in bytes.
     pub stdout_bytes: u64,
-    /// Digest of all of stderr.
+    /// Digest of the whole standard error.
     pub stderr_digest: Digest,
-    /// Length of all of stderr.
+    /// Length of the whole standard error in bytes.
     pub stderr_bytes: u64,
 }
 
 impl Receipt {
-    /// True when the command ended by itself with code 0.
+    /// Returns true if the command exited with code 0.
     pub fn passed(&self) -> bool {
         self.how == CommandEnding::Exited && self.code == Some(0)
     }
 
-    /// True when the command passed and that says something.
+    /// Returns true if the command passed and is a proof of its result.
     pub fn proves(&self) -> bool {
         self.passed() && self.no_proof.is_none()
     }
@@ -209,23 +209,23 @@ impl Receipt {
 /// Traffic through a stage's proxy, and refused requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Traffic {
-    /// The first hosts by name, at most 128.
+    /// Traffic by host, for the first 128 hosts.
     #[serde(default)]
     pub hosts: BTreeMap<String, HostTraffic>,
-    /// All other hosts together, and requests that named none.
+    /// Traffic with all other hosts, and requests that named no host.
     #[serde(default)]
     pub others: HostTraffic,
 }
 
 impl Traffic {
-    /// All requests that were refused or not answered.
+    /// Returns the number of requests that were refused or not answered.
     pub fn refused(&self) -> u64 {
         self.hosts.values().fold(self.others.refused, |sum, host| sum.saturating_add(host.refused))
     }
 }
 
 impl Traffic {
-    /// Adds what another attempt asked.
+    /// Adds the traffic of another attempt.
     pub fn add(&mut self, other: &Self) {
         for (host, traffic) in &other.hosts {
             self.hosts.entry(host.clone()).or_default().add(*traffic);
@@ -243,22 +243,22 @@ impl HostTraffic {
     }
 }
 
-/// Tokens of exchanges with a model, as its provider or its script counts them.
+/// Tokens of calls of a model, as counted by the provider or the script.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tokens {
-    /// Sent.
+    /// Tokens sent to the model.
     pub input: u64,
-    /// Received.
+    /// Tokens received from the model.
     pub output: u64,
 }
 
 impl Tokens {
-    /// True if nothing was counted.
+    /// Returns true if no tokens were counted.
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Adds those of another exchange.
+    /// Adds the tokens of another call.
     pub fn add(&mut self, other: Self) {
         self.input = self.input.saturating_add(other.input);
         self.output = self.output.saturating_add(other.output);
@@ -272,9 +272,9 @@ pub struct HostTraffic {
     pub requests: u64,
     /// Requests that were refused, or that the host did not answer.
     pub refused: u64,
-    /// Bytes sent to it.
+    /// Bytes sent to the host.
     pub bytes_sent: u64,
-    /// Bytes received from it.
+    /// Bytes received from the host.
     pub bytes_received: u64,
 }
 

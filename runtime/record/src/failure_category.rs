@@ -1,8 +1,8 @@
-//! The vocabulary of failures of openTiger (decision failure-codes), in one table: code, category, and whether another try can help.
+//! The failure codes of openTiger (decision failure-codes), in one table: code, category, and whether a repetition can help.
 //!
-//! Glovebox's own codes map into it here and nowhere else. Code and class decide, which the host gives. Text decides only for a
-//! deterministic failure whose code says nothing: an unknown one, and `execution_failed`. So no text makes a failure that nothing can mend
-//! into one that is tried again.
+//! Only this module maps Glovebox's own codes to them. The code and the class, which the host assigns, decide. The text of a
+//! failure decides only if the failure is deterministic and its code is unknown or `execution_failed`. So no text can make a
+//! permanent failure retryable.
 
 use crate::outcome::{Failure, FailureClass};
 use schemars::JsonSchema;
@@ -12,23 +12,23 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureCategory {
-    /// Services and machines around the project.
+    /// A problem of services or machines outside of the project.
     Env,
-    /// The project's set-up, and commands that it does not have.
+    /// A problem of the project's set-up, or a command that the project does not have.
     Setup,
-    /// A permission that is missing and cannot be granted.
+    /// A missing permission that cannot be granted.
     Permission,
-    /// Nothing was done.
+    /// The work changed nothing.
     Noop,
-    /// Something was done that is not allowed.
+    /// The work broke a rule, such as its write scope.
     Policy,
-    /// A check says that the work is wrong.
+    /// A check found the work wrong.
     Test,
     /// A failure that may disappear without a change.
     Flaky,
-    /// A model's answer, or an unknown cause.
+    /// A problem of a model's answer, or an unknown cause.
     Model,
-    /// A model that goes round in circles.
+    /// A model that repeats itself without progress.
     ModelLoop,
 }
 
@@ -46,7 +46,7 @@ impl FailureCategory {
         Self::ModelLoop,
     ];
 
-    /// The word for it.
+    /// Returns the name used in records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Env => "env",
@@ -61,7 +61,7 @@ impl FailureCategory {
         }
     }
 
-    /// Times that work is repeated after failures of this category (decision repetitions-by-category).
+    /// Returns the maximum number of repetitions of work after failures of this category (decision repetitions-by-category).
     pub fn retry_limit(self) -> u32 {
         match self {
             Self::Permission | Self::Noop => 0,
@@ -72,13 +72,13 @@ impl FailureCategory {
         }
     }
 
-    /// True for what may pass with time.
+    /// Returns true if failures of this category may disappear with time.
     pub fn waits(self) -> bool {
         matches!(self, Self::Env | Self::Flaky | Self::Model)
     }
 }
 
-/// Source of a failure.
+/// The kind of work that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureSource {
@@ -89,7 +89,7 @@ pub enum FailureSource {
 }
 
 impl FailureSource {
-    /// The word for it.
+    /// Returns the name used in records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Verification => "verification",
@@ -98,14 +98,14 @@ impl FailureSource {
     }
 }
 
-/// A row of the vocabulary.
+/// A failure code of openTiger with its classification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClassifiedFailure {
-    /// The code as openTiger spells it (decision failure-codes).
+    /// The code in openTiger's spelling (decision failure-codes).
     pub code: &'static str,
-    /// Its category.
+    /// Category of the code.
     pub category: FailureCategory,
-    /// True if another try can help.
+    /// True if a repetition can help.
     pub is_retryable: bool,
 }
 
@@ -113,7 +113,7 @@ const fn row(code: &'static str, category: FailureCategory, is_retryable: bool) 
     ClassifiedFailure { code, category, is_retryable }
 }
 
-/// The code without a category: the text decides.
+/// The only code without a category. The text of the failure decides.
 pub const EXECUTION_FAILED: &str = "execution_failed";
 const NO_CHANGES: ClassifiedFailure = row("no_actionable_changes", FailureCategory::Noop, false);
 const POLICY: ClassifiedFailure = row("policy_violation", FailureCategory::Policy, true);
@@ -155,7 +155,7 @@ pub const VOCABULARY: [ClassifiedFailure; 17] = [
     DIVERGED,
 ];
 
-/// Glovebox's own codes, the first that fits. One that ends with `*` stands for all that begin so.
+/// Classification of Glovebox's own codes; the first match applies. A code that ends with `*` matches all codes with that prefix.
 const OWN: [(&str, ClassifiedFailure); 34] = [
     ("host/required_tool_node", TEST),
     ("verify/exit-code", TEST),
@@ -193,7 +193,8 @@ const OWN: [(&str, ClassifiedFailure); 34] = [
     ("loop/*", MODEL_LOOP),
 ];
 
-/// Words in a reason, in lower case, the first that is there. Words of digits and letters alone are whole words.
+/// Classification of failures by texts that their reason contains, compared in lower case; the first match applies. A
+/// text that consists only of letters and digits must match a whole word.
 const TEXTS: [(&[&str], ClassifiedFailure); 13] = [
     (&["external_directory permission prompt", "permission required: external_directory"], PERMISSION),
     (&["no changes were made", "no relevant changes were made", "no commits between"], NO_CHANGES),
@@ -249,7 +250,7 @@ const TEXTS: [(&[&str], ClassifiedFailure); 13] = [
 ];
 
 impl ClassifiedFailure {
-    /// Classifies a failure.
+    /// Classifies a failure by code, then by class, then by text.
     pub fn new(source: FailureSource, failure: &Failure) -> Self {
         let found = of_code(failure).or_else(|| of_class(failure.class)).or_else(|| of_text(failure));
         let found = found.unwrap_or(match source {
@@ -259,7 +260,7 @@ impl ClassifiedFailure {
         Self { is_retryable: found.is_retryable && can_be_fixed(failure), ..found }
     }
 
-    /// Times that work is repeated after such failures.
+    /// Returns the maximum number of repetitions of work after such failures.
     pub fn retry_limit(self) -> u32 {
         if self.is_retryable { self.category.retry_limit() } else { 0 }
     }
@@ -273,12 +274,12 @@ fn of_code(failure: &Failure) -> Option<ClassifiedFailure> {
     };
     let of_seed = VOCABULARY.iter().find(|row| row.code == code).copied();
     let found = of_seed.or_else(|| OWN.iter().find(|(known, _)| own(known)).map(|(_, row)| *row))?;
-    // A provider that may answer the next time.
+    // A transient error of the provider may not occur at the next call.
     let is_passing = failure.class == FailureClass::Transient && found == ENVIRONMENT && of_seed.is_none();
     Some(if is_passing { FLAKY } else { found })
 }
 
-/// The category of a class, for failures whose code has none; none for the class of every ordinary failure.
+/// Returns the classification of a class, for failures whose code has none. `None` for `deterministic`, the class of most failures.
 fn of_class(class: FailureClass) -> Option<ClassifiedFailure> {
     match class {
         FailureClass::Deterministic => None,
@@ -298,7 +299,8 @@ fn of_text(failure: &Failure) -> Option<ClassifiedFailure> {
     TEXTS.iter().find(|(texts, _)| texts.iter().any(is_there)).map(|(_, row)| *row)
 }
 
-/// False for a failure that the host declares final: a stop, a limit, a breach of contract, and a provider's refusal.
+/// Returns false for a failure that the host declares final: a cancellation, a limit, a breach of contract, or a
+/// refusal by the provider other than its quota.
 fn can_be_fixed(failure: &Failure) -> bool {
     use FailureClass::{Budget, Canceled, Contract, Transient};
     let is_refused = failure.code.as_str().starts_with("provider/") && failure.class != Transient;

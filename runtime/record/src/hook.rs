@@ -1,6 +1,6 @@
-//! Hooks around the tool calls of an agent (spec §9.7): the record of a hook's run, and the input of a hook.
+//! Hooks around the tool calls of an agent (spec §9.7): the record of an executed hook, and the input of a hook.
 //!
-//! A receipt with a [`Hook`] is evidence of a hook and proves nothing about the work of a stage.
+//! A receipt with a [`Hook`] is evidence of the hook. It proves nothing about the work of the stage.
 
 use crate::identity::{AttemptId, NodeId, RunId};
 use schemars::JsonSchema;
@@ -12,14 +12,14 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HookKind {
-    /// Before the call; it may refuse the call.
+    /// Before the call. The hook may refuse the call.
     Pre,
-    /// After the call; it changes nothing.
+    /// After the call. The hook cannot change its result.
     Post,
 }
 
 impl HookKind {
-    /// The word in records and in the names of attributes.
+    /// Returns the name used in records and attributes.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pre => "pre",
@@ -34,14 +34,14 @@ impl fmt::Display for HookKind {
     }
 }
 
-/// The tool call that a hook ran for.
+/// The tool call for which a hook ran.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Hook {
-    /// Before or after the call.
+    /// Whether the hook ran before or after the call.
     pub kind: HookKind,
-    /// The tool, cut to 64 characters.
+    /// Name of the tool, cut to 64 characters.
     pub tool: String,
-    /// The call's id, unique within the attempt.
+    /// Id of the call, unique within the attempt.
     pub call: String,
 }
 
@@ -51,31 +51,31 @@ pub struct Hook {
 pub struct HookInput<'a> {
     /// Always 1.
     pub schema_version: u32,
-    /// Before or after the call.
+    /// Whether the hook runs before or after the call.
     pub hook: HookKind,
-    /// The run.
+    /// Id of the run.
     pub run_id: &'a RunId,
-    /// The stage's node.
+    /// Id of the stage's node.
     pub node_id: &'a NodeId,
-    /// The visit to the node, from 1.
+    /// Number of the visit to the node, from 1.
     pub visit: u32,
-    /// The attempt.
+    /// Id of the attempt.
     pub attempt_id: &'a AttemptId,
-    /// The call's id, unique within the attempt.
+    /// Id of the call, unique within the attempt.
     pub call: &'a str,
     /// The tool that the model calls.
     pub tool: &'a str,
-    /// The arguments as the model wrote them; a text if they are not JSON.
+    /// The arguments as the model wrote them; a string if they are not JSON.
     pub arguments: Value,
     /// The component's answer; absent before the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<HookResult<'a>>,
 }
 
-/// The answer to a tool call, as the component hands it to the model.
+/// The answer to a tool call, as the component passes it to the model.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct HookResult<'a> {
-    /// The text.
+    /// The text of the answer.
     pub text: &'a str,
     /// True if the tool failed.
     pub is_error: bool,

@@ -1,7 +1,7 @@
 //! Identities in events: run, branch, node, visit and attempt.
 //!
-//! [`Task`] is the one identity of a unit of work. Journal subjects, queue keys, folder names and the owner of a status file derive
-//! from it and from nothing else. Two tasks that differ in any part never share a key.
+//! [`Task`] is the only identity of a unit of work. Journal subjects, queue keys, folder names and the owner of a status file are
+//! derived from it alone. Two tasks that differ in any field never share a key.
 
 use schemars::JsonSchema;
 use serde::de::Error;
@@ -10,8 +10,8 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
-/// Declares a name that is compared and shared, never computed with. A name from a file must have the right form; names that this program
-/// makes have it.
+/// Declares a type for names, which are compared and cloned but never computed with. Deserialization checks the form of a name; a
+/// name that this program creates has the right form.
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident, $form:expr) => {
         $(#[$doc])*
@@ -20,7 +20,7 @@ macro_rules! name {
         pub struct $name(#[schemars(with = "String")] Arc<str>);
 
         impl $name {
-            /// Takes a name whose form the caller has checked.
+            /// Creates a name. The caller has checked its form.
             pub fn new(name: impl Into<Arc<str>>) -> Self {
                 Self(name.into())
             }
@@ -87,36 +87,38 @@ macro_rules! name {
 }
 
 name! {
-    /// A node's name: `[A-Za-z_][A-Za-z0-9_]*` (spec §2.3).
+    /// The name of a node: `[A-Za-z_][A-Za-z0-9_]*` (spec §2.3).
     NodeId, |_| true
 }
 name! {
-    /// A run's name: the one that the user gave, or 26 characters that sort by the time at which the run began.
+    /// The name of a run: chosen by the user, or 26 characters that sort by the time at which the run began.
     RunId, |_| true
 }
 name! {
-    /// A branch of a run: `[a-z0-9_-]+`, so that it can name a folder. `main` is the one that every run begins with.
+    /// The name of a branch of a run: `[a-z0-9_-]+`, so that it can be the name of a folder. Every run begins with the
+    /// branch `main`.
     BranchId, |text| is_folder_name(text) && !text.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 name! {
-    /// One attempt of a task, unique in all runs; also the name of its folders.
+    /// The id of an attempt, unique in all runs. The folders of the attempt have this name.
     AttemptId, is_folder_name
 }
 name! {
-    /// A thread: the stages that share a conversation. The author names it, or it is named after a node.
+    /// The name of a thread, which is a group of stages that share a conversation. The author chooses it, or it is the
+    /// name of a node.
     ThreadId, |_| true
 }
 name! {
-    /// A question to a person.
+    /// The id of a question to a person.
     QuestionId, |_| true
 }
 
 name! {
-    /// A steering message; unique in the run.
+    /// The id of a steering message, unique in the run.
     MessageId, |_| true
 }
 
-/// True for `[A-Za-z0-9_-]+`: what may name a folder of a run.
+/// Returns true if the text matches `[A-Za-z0-9_-]+`, so that it can be the name of a folder of a run.
 fn is_folder_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
@@ -129,66 +131,67 @@ impl BranchId {
 }
 
 impl NodeId {
-    /// The name of the node's verification in plans and grants: `build.verify`. No node of a file has a dot in its name.
+    /// Returns the name of this node's verification in plans and grants, such as `build.verify`. It never equals the
+    /// name of a node, because node names in a file have no dot.
     pub fn verification(&self) -> Self {
         Self::new(format!("{self}{VERIFICATION}"))
     }
 
-    /// The node whose verification has this name; none for any other name.
+    /// Returns the node whose verification has this name. `None` if this is not the name of a verification.
     pub fn verified(&self) -> Option<&str> {
         self.as_str().strip_suffix(VERIFICATION)
     }
 }
 
-/// The end of the name of a node's verification.
+/// The suffix of the name of a node's verification.
 const VERIFICATION: &str = ".verify";
 
 /// The kind of work that a task does at its node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
-    /// Calls the node's handler.
+    /// Calls the handler of the node.
     #[default]
     Handler,
-    /// Runs the node's `verify_command`.
+    /// Runs the `verify_command` of the node.
     Verify,
     /// Merges the branches that arrived at the node.
     Join,
 }
 
-/// One visit of one node on one branch of one generation, with the kind of its work. All its attempts share it.
+/// One visit of one node on one branch of one generation, with the kind of work. All attempts of the visit have the same task.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Task {
-    /// Counts loop restarts; 0 before the first (decision run-generations).
+    /// Number of loop restarts before this task; 0 in the first generation (decision run-generations).
     pub generation: u32,
-    /// The branch.
+    /// Name of the branch.
     pub branch: BranchId,
-    /// The node.
+    /// Name of the node.
     pub node: NodeId,
-    /// Number of the visit of the node; counts from 1.
+    /// Number of the visit of the node, counted from 1.
     pub visit: u32,
-    /// The kind of work.
+    /// Kind of work.
     pub work: Work,
 }
 
 impl Task {
-    /// The handler's work at one visit of a node.
+    /// Creates the task of the handler at one visit of a node.
     pub fn for_handler(generation: u32, branch: &BranchId, node: &NodeId, visit: u32) -> Self {
         let (branch, node) = (branch.clone(), node.clone());
         Self { generation, branch, node, visit, work: Work::Handler }
     }
 
-    /// The verification of the same visit.
+    /// Returns the task of the verification at this visit.
     pub fn verification(&self) -> Self {
         Self { work: Work::Verify, ..self.clone() }
     }
 
-    /// The handler's work of the same visit.
+    /// Returns the task of the handler at this visit.
     pub fn handling(&self) -> Self {
         Self { work: Work::Handler, ..self.clone() }
     }
 
-    /// The stage that plan and grants know: the node, or its verification.
+    /// Returns the name of the stage in plans and grants: the node, or its verification.
     pub fn stage(&self) -> NodeId {
         match self.work {
             Work::Verify => self.node.verification(),
@@ -198,7 +201,7 @@ impl Task {
 }
 
 impl fmt::Display for Task {
-    /// Writes the key: `0/main/build#2`, with `/verify` or `/join` behind it for other work than the handler's.
+    /// Writes the key: `0/main/build#2`, followed by `/verify` or `/join` unless the work is that of the handler.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}#{}", self.generation, self.branch, self.node, self.visit)?;
         match self.work {
@@ -212,22 +215,23 @@ impl fmt::Display for Task {
 /// One attempt of a task.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Attempt {
-    /// The task.
+    /// The task of the attempt.
     #[serde(flatten)]
     pub task: Task,
-    /// Number of the attempt of the task; counts from 1.
+    /// Number of the attempt of the task, counted from 1.
     pub ordinal: u32,
-    /// Its unique name, also that of its folders. In JSON `attempt_id`, since an event has more ids than this one.
+    /// Unique id of the attempt; its folders have this name. In JSON it is `attempt_id`, because an event also has other ids.
     #[serde(rename = "attempt_id")]
     pub id: AttemptId,
 }
 
-/// The subject of an event. The journal has a head for each, and an append may require the heads to be at expected records.
+/// The subject of an event. The journal knows the last record of each subject (its head), and an append can require that heads
+/// are at expected records.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
     /// The run itself: its beginning and its end.
     Run,
-    /// One branch: where it stands and where it goes.
+    /// One branch: its current node and its next node.
     Branch(BranchId),
     /// One task.
     Task(Task),

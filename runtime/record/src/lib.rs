@@ -1,27 +1,27 @@
 //! The vocabulary of a run's record: the types that the journal stores and that pipeline, sandbox, host and engine share.
 //!
-//! Every concept has one type here, from the place that makes it to the journal line that keeps it. The serialised form is a promise:
-//! schema snapshots and a golden journal freeze it, and a change raises the schema version. This crate has no IO.
+//! Each concept has one type, from its creation to the line of the journal. The serialised form is stable: schema snapshots and a
+//! reference journal test it, and a change increments the schema version. This crate does no IO.
 //!
 //! - [`identity`]: identities of run, branch, node, visit and attempt;
-//! - [`digest`]: the name of bytes;
+//! - [`digest`]: the identifier of bytes;
 //! - [`change`]: changes of a stage, and stored files;
 //! - [`outcome`]: status and failure of a stage;
-//! - [`failure_category`]: the vocabulary of failures, and the number of tries for each;
+//! - [`failure_category`]: the classification of failures, and the number of repetitions for each;
 //! - [`evidence`]: evidence that the host collects about a call;
-//! - [`hook`]: commands around the tool calls of an agent;
-//! - [`limit`]: the one table of limits, amounts and their units;
+//! - [`hook`]: commands that run before and after the tool calls of an agent;
+//! - [`limit`]: the table of limits, with amounts and units;
 //! - [`network`]: hosts that commands can reach over the network;
-//! - [`session`]: the part of earlier conversations that a stage's model gets;
+//! - [`session`]: the part of earlier conversations that the model of a stage gets;
 //! - [`question`]: questions to a person, and their valid answers;
-//! - [`program`]: the agent programs that take the place of an agent;
+//! - [`program`]: agent programs that replace the built-in agent;
 //! - [`no_change`]: the operator's rule for agents that change nothing;
 //! - [`path`] and [`scope`]: paths that a stage may read and write;
-//! - [`steering`]: messages of a person to an agent at work;
+//! - [`steering`]: messages of a person to a working agent;
 //! - [`stored_value`]: the reference to a context value that is stored separately;
 //! - [`transcript`]: the conversation of one attempt, turn by turn;
 //! - [`verify_limits`]: the number of repetitions after a failed verification;
-//! - [`tier`]: tiers of confinement for commands;
+//! - [`tier`]: the tiers of confinement of commands;
 //! - [`tool_call`]: calls of tool servers.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

@@ -1,7 +1,8 @@
-//! The one table of the limits of a call: each name with its unit, its default and its purpose.
+//! The table of the limits of a call: the name, unit, default and purpose of each limit.
 //!
-//! Pipeline attributes (`limits.<name>`), `glovebox.toml`, host, sandbox, `plan` and the docs read this table. Limits of a whole run are
-//! not in it. A limit has no bounds but those of its unit: an operator can set any amount, a node can only lower it.
+//! Pipeline attributes (`limits.<name>`), `glovebox.toml`, the host, the sandbox, `plan` and the docs use this table. It does not
+//! contain the limits of a whole run. The amount of a limit is bounded only by its type: an operator can set any amount, and a
+//! node can only lower it.
 
 mod settings;
 mod unit;
@@ -16,37 +17,37 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-/// The amount of a limit that another limit bounds: `command_ms` is the rest of `wall_ms`.
+/// The amount of a limit that only another limit bounds: without an own amount, `command_ms` is the rest of `wall_ms`.
 pub const UNBOUNDED: u64 = u64::MAX;
 
 /// One row of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct Limit {
-    /// Its name in files, attributes, records and messages.
+    /// Name of the limit in files, attributes, records and messages.
     pub name: &'static str,
-    /// The counted unit.
+    /// Unit of the amount.
     pub unit: LimitUnit,
-    /// The amount where none is set.
+    /// Amount if none is set.
     pub default: u64,
-    /// Its purpose in one line.
+    /// Purpose of the limit, in one line.
     pub doc: &'static str,
 }
 
 macro_rules! limits {
     ($($(#[doc = $doc:literal])+ $variant:ident $name:ident: $unit:ident = $default:expr;)+) => {
-        /// The name of a limit. Names sort as their texts do.
+        /// The name of a limit. Names are ordered by their text.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum LimitName { $($(#[doc = $doc])+ $variant,)+ }
 
-        /// The amounts of all limits of one call, each in the unit of its name.
+        /// The amounts of all limits of one call. The name of each limit implies its unit.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub struct Limits { $($(#[doc = $doc])+ pub $name: u64,)+ }
 
         impl LimitName {
-            /// Every limit, in the order of reports.
+            /// All limits, in the order of reports.
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
-            /// The row of the table.
+            /// Returns the row of the limit in the table.
             pub const fn row(self) -> &'static Limit {
                 match self {
                     $(Self::$variant => &Limit {
@@ -66,7 +67,7 @@ macro_rules! limits {
         }
 
         impl Limits {
-            /// The amount of a limit.
+            /// Returns the amount of a limit.
             pub fn get(&self, name: LimitName) -> u64 {
                 match name { $(LimitName::$variant => self.$name,)+ }
             }
@@ -136,12 +137,12 @@ limits! {
 }
 
 impl LimitName {
-    /// The name as text.
+    /// Returns the name as text.
     pub const fn as_str(self) -> &'static str {
         self.row().name
     }
 
-    /// The counted unit.
+    /// Returns the unit of the amount.
     pub const fn unit(self) -> LimitUnit {
         self.row().unit
     }
@@ -200,19 +201,19 @@ impl JsonSchema for LimitName {
     }
 }
 
-/// The main activity of a stage, which decides the default wall time.
+/// The main activity of a stage, which decides its default wall time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StageKind {
-    /// Turns of a model.
+    /// Calls of a model.
     Agent,
-    /// Commands that the pipeline's author or a verifier runs.
+    /// Commands that the author of the pipeline or a verifier runs.
     Commands,
-    /// Anything else.
+    /// Any other activity.
     Other,
 }
 
 impl Limits {
-    /// The defaults for a kind of stage: agents and commands get more wall time.
+    /// Returns the default limits for a kind of stage. Agents and commands get more wall time than other stages.
     pub fn defaults_for(kind: StageKind) -> Self {
         let wall_ms = match kind {
             StageKind::Agent => 1_800_000,
@@ -222,7 +223,7 @@ impl Limits {
         Self { wall_ms, ..Self::default() }
     }
 
-    /// The effective amount. A command without its own time limit ends with its stage.
+    /// Returns the amount in force. For a command without a time limit of its own, that is the wall time of the stage.
     pub fn bound(&self, name: LimitName) -> u64 {
         match self.get(name) {
             UNBOUNDED if name == LimitName::CommandMs => self.wall_ms,
@@ -230,14 +231,14 @@ impl Limits {
         }
     }
 
-    /// Replaces the amounts that are set; for the operator's `[limits]`, which replace the defaults.
+    /// Replaces the amounts that are set. The operator's `[limits]` replace the defaults in this way.
     pub fn replace(&mut self, settings: &LimitSettings) {
         for (name, amount) in settings.iter() {
             *self.slot(name) = amount;
         }
     }
 
-    /// Lowers the amounts that are set; never raises one.
+    /// Lowers the amounts to those that are set. Never raises an amount.
     pub fn lower(&mut self, settings: &LimitSettings) {
         for (name, amount) in settings.iter() {
             let slot = self.slot(name);
@@ -245,7 +246,7 @@ impl Limits {
         }
     }
 
-    /// Every amount by name, in the order of the table.
+    /// Returns all names and amounts, in the order of the table.
     pub fn iter(&self) -> impl Iterator<Item = (LimitName, u64)> + '_ {
         LimitName::ALL.iter().map(|name| (*name, self.get(*name)))
     }

@@ -1,7 +1,7 @@
 //! Network access of commands: nothing, a list of hosts through a proxy, or everything.
 //!
-//! It is parsed once, from `glovebox.toml` or a node's attribute, and the same value reaches the proxy. Its text is that of the
-//! attribute.
+//! The value is parsed once, from `glovebox.toml` or an attribute of a node, and passed unchanged to the proxy. The text form is
+//! that of the attribute, such as `none` or `proxy:api.example.com`.
 
 mod host;
 mod rules;
@@ -19,28 +19,28 @@ use std::str::FromStr;
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String", inline)]
 pub enum Network {
-    /// At most a private loopback.
+    /// No network, except for a private loopback interface.
     #[default]
     None,
-    /// These hosts, through the proxy of the host.
+    /// Only these hosts, through Glovebox's proxy.
     Proxy(HostRules),
-    /// Everything that the machine can reach.
+    /// Every address that the machine can reach.
     Full,
 }
 
 /// Why a text is not a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
-    /// Another word.
+    /// The text is not one of the three forms.
     #[error("expected `none`, `full` or `proxy:api.example.com`")]
     Word,
-    /// One of the hosts is not a host.
+    /// An entry of the host list is not valid.
     #[error(transparent)]
     Hosts(#[from] HostRuleError),
 }
 
 impl Network {
-    /// True when everything that another network reaches is reached by this one.
+    /// Returns true if this network reaches everything that the other one reaches.
     pub fn covers(&self, other: &Network) -> bool {
         match (self, other) {
             (Self::Full, _) | (_, Self::None) => true,

@@ -1,22 +1,23 @@
-//! The operator's rule for agents that change nothing (decision no-change-is-a-failure): the number of repetitions, and other
-//! confirmations.
+//! The operator's rule for agents that change nothing (decision no-change-is-a-failure): the number of repetitions, and what
+//! confirms that no change was needed.
 //!
-//! Plain data. The plan decides for which nodes it holds; the crate `glovebox-state` decides the consequences.
+//! This module has types only. The plan decides to which nodes the rule applies, and the crate `glovebox-state` decides
+//! what follows.
 
 use crate::NodeId;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// Repetitions of work that changed nothing, unless the operator says how many (decision no-change-is-a-failure).
+/// Default number of repetitions of work that changed nothing (decision no-change-is-a-failure).
 const RECOVERY_ATTEMPTS: u32 = 5;
 
-/// The two settings.
+/// The operator's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoChange {
-    /// Times that the work of a visit is repeated.
+    /// Maximum number of repetitions of the work in one visit.
     pub recovery_attempts: u32,
-    /// The confirmation of work that changed nothing.
+    /// What confirms work that changed nothing.
     pub confirm: Confirmation,
 }
 
@@ -26,21 +27,21 @@ impl Default for NoChange {
     }
 }
 
-/// A confirmation of work that changed nothing.
+/// What confirms work that changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Confirmation {
-    /// The verification of the node, where it has one.
+    /// The verification of the node, if the node has one.
     #[default]
     Verify,
-    /// Nothing.
+    /// Nothing: such work always fails.
     Off,
 }
 
 impl Confirmation {
-    /// The words that openTiger reads as [`Confirmation::Off`] (decision no-change-is-a-failure).
+    /// The values that openTiger reads as [`Confirmation::Off`] (decision no-change-is-a-failure).
     const OFF: [&str; 5] = ["off", "false", "strict", "disabled", "none"];
 
-    /// The word for it.
+    /// Returns the value in files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Verify => "verify",
@@ -49,7 +50,7 @@ impl Confirmation {
     }
 }
 
-/// A word that names no way to confirm.
+/// The error for a text that does not name a confirmation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfirmationError;
 
@@ -71,11 +72,11 @@ impl FromStr for Confirmation {
     }
 }
 
-/// The settings, and the nodes of a plan that they hold for.
+/// The settings, and the nodes of a plan to which they apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoChangeRule {
     /// The settings.
     pub setting: NoChange,
-    /// Agents that may write.
+    /// Agent nodes that may write.
     pub nodes: BTreeSet<NodeId>,
 }

@@ -1,7 +1,7 @@
 //! The outcome of a stage: its status, and its failure.
 //!
-//! The host decides a failure's class and code. No code interprets the text of a reason, and only the methods here interpret the
-//! text of a code.
+//! The host decides the class and the code of a failure. Only [`crate::failure_category`] interprets the text of a reason. Only
+//! that module and the methods of this module interpret the text of a code.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,20 +14,20 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Did its work.
+    /// The stage did its work.
     Success,
-    /// Did part of it; routes like success.
+    /// The stage did part of its work. Routing treats this as success.
     PartialSuccess,
-    /// Asks to be executed again.
+    /// The stage asks for another attempt.
     Retry,
-    /// Failed.
+    /// The stage failed.
     Fail,
-    /// Had nothing to do.
+    /// The stage had nothing to do.
     Skipped,
 }
 
 impl Status {
-    /// The word used in conditions, files and messages.
+    /// Returns the name used in conditions, files and messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Status::Success => "success",
@@ -38,7 +38,7 @@ impl Status {
         }
     }
 
-    /// True when a goal gate accepts it (spec §3.4).
+    /// Returns true if this status satisfies a goal gate (spec §3.4).
     pub fn satisfies_gate(self) -> bool {
         matches!(self, Status::Success | Status::PartialSuccess)
     }
@@ -48,24 +48,24 @@ impl Status {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureClass {
-    /// May work on retry.
+    /// Another attempt may succeed.
     Transient,
-    /// Will fail the same way again.
+    /// Another attempt will fail in the same way.
     Deterministic,
-    /// The run was asked to stop; never retried.
+    /// The run was canceled. The work is never retried.
     Canceled,
-    /// A named limit.
+    /// A named limit was reached.
     Budget,
-    /// Reading, writing or running outside the grant.
+    /// The stage read, wrote or ran something that was not granted.
     Scope,
-    /// A malformed outcome, a missing export, a bad claim.
+    /// The component broke its contract: a malformed outcome, a missing export, a claim that is not proved.
     Contract,
-    /// A trap in the component or a fault of the host.
+    /// The component trapped, or the host failed.
     Internal,
 }
 
 impl FailureClass {
-    /// The word used in files and messages.
+    /// Returns the name used in files and messages.
     pub fn as_str(self) -> &'static str {
         match self {
             FailureClass::Transient => "transient",
@@ -79,29 +79,29 @@ impl FailureClass {
     }
 }
 
-/// The origin of a code, recognized by its prefix.
+/// The family of a failure code, which its prefix determines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FailureFamily {
     /// `limit/<name>`: a named limit was reached.
     Limit,
     /// `trap/<kind>`: the component trapped.
     Trap,
-    /// `provider/…`: the model's provider refused or failed.
+    /// `provider/…`: the provider of the model refused a call or failed.
     Provider,
-    /// `script/…`: the script in place of a model has no answer.
+    /// `script/…`: the script that replaces a model has no answer.
     Script,
-    /// Any other code that only the host gives: `plugin/`, `claim/`, `outcome/`, `host/`, `holdout/`.
+    /// Any other prefix that only the host uses: `plugin/`, `claim/`, `outcome/`, `host/`, `holdout/`.
     Host,
-    /// A handler's own code, or one that the engine gives to a run.
+    /// A code that a handler chose, or that the engine gives to a run.
     Other,
 }
 
-/// The code of a failure, such as `limit/memory_bytes`. Stable, so that people and programs can look it up.
+/// The code of a failure, such as `limit/memory_bytes`. Codes are stable, so that people and programs can look them up.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct FailureCode(Cow<'static, str>);
 
-/// Declares the codes that are given in more than one place or asked for.
+/// Declares the codes that several places create or compare with.
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $text:literal;)+) => {
         impl FailureCode {
@@ -113,79 +113,80 @@ macro_rules! codes {
 codes! {
     /// The handler failed without a code.
     STAGE_FAILED = "stage/failed";
-    /// The call was asked to stop.
+    /// The call was canceled.
     CANCELED = "canceled";
-    /// The run was asked to stop.
+    /// The run was canceled.
     RUN_CANCELED = "run/canceled";
-    /// The handler gave no outcome.
+    /// The handler returned no outcome.
     OUTCOME_MISSING = "outcome/missing";
     /// The handler's outcome breaks the contract.
     OUTCOME_MALFORMED = "outcome/malformed";
-    /// The records do not prove a claim.
+    /// The records do not prove a claim of the handler.
     CLAIM_UNPROVEN = "claim/unproven";
-    /// The account at the model's provider has no credit left: the run pauses.
+    /// The account at the provider of the model has no credit left. The run pauses.
     PROVIDER_QUOTA = "provider/quota-exceeded";
-    /// An agent changed nothing, and the operator asks for changes (decision no-change-is-a-failure).
+    /// An agent changed nothing, although the operator requires changes (decision no-change-is-a-failure).
     NO_ACTIONABLE_CHANGES = "no_actionable_changes";
     /// The scripted model has no turn left.
     SCRIPT_EXHAUSTED = "script/exhausted";
     /// The component could not be instantiated.
     NOT_LINKED = "plugin/not-linked";
-    /// The stage that this one requires has not passed.
+    /// The stage that `required_tool_node` names has not passed.
     REQUIRED_TOOL = "host/required_tool_node";
     /// The host itself failed.
     HOST_FAULT = "host/fault";
-    /// The stage knew text of a hold-out.
+    /// The stage knew text of a hold-out that it must not see.
     HOLDOUT_LEAK = "holdout/leak";
     /// The stage wrote files that its scope does not allow.
     SCOPE_WRITE = "scope/write";
-    /// An exit was reached while a goal gate was unmet (spec §3.4).
+    /// The run reached an exit while a goal gate was not satisfied (spec §3.4).
     GATE_UNSATISFIED = "GoalGateUnsatisfied";
-    /// A test command with hold-outs in reach ran no test.
+    /// A test command of a stage with hold-outs ran no test.
     NO_TESTS = "verify/no-tests";
-    /// An exit was reached, and a stage had dropped checks of the operator (decision dropped-checks-are-no-success).
+    /// The run reached an exit, but a stage had skipped commands of the operator's verify contract
+    /// (decision dropped-checks-are-no-success).
     CHECK_DROPPED = "verification/dropped-check";
-    /// A stage failed too often in the same way.
+    /// A stage failed too many times with the same failure.
     FAILURE_CYCLE = "loop/signature_limit";
-    /// The run used up its disk space.
+    /// The run used up its limit of disk space.
     RUN_DISK = "limit/run_disk_bytes";
-    /// The run used up its steps.
+    /// The run used up its limit of steps.
     RUN_STEPS = "limit/max_steps";
-    /// The run used up its time.
+    /// The run used up its limit of wall time.
     RUN_WALL_TIME = "limit/max_wall_time";
-    /// A node used up its steps.
+    /// A node used up its limit of steps.
     NODE_STEPS = "limit/node_max_steps";
-    /// A node used up its time.
+    /// A node used up its limit of wall time.
     NODE_WALL_TIME = "limit/node_max_wall_time";
-    /// A model call would have crossed the run's tokens.
+    /// A model call would have exceeded the token limit of the run.
     RUN_TOKENS = "limit/max_tokens";
-    /// A model call would have crossed the run's money.
+    /// A model call would have exceeded the money limit of the run.
     RUN_COST = "limit/max_budget_usd";
 }
 
 impl FailureCode {
-    /// The code of a limit that was reached.
+    /// Returns the code for a limit that was reached.
     pub fn limit(name: &str) -> Self {
         Self(format!("limit/{name}").into())
     }
 
-    /// The code of a trap.
+    /// Returns the code for a kind of trap.
     pub fn trap(kind: &str) -> Self {
         Self(format!("trap/{kind}").into())
     }
 
-    /// Takes a handler's own code; none when it is not a short name or belongs to the host.
+    /// Creates the code that a handler chose. `None` if the text is not a short name, or if the code is reserved for the host.
     pub fn from_handler(text: String) -> Option<Self> {
         let code = Self(text.into());
         (code.is_name() && !code.is_reserved()).then_some(code)
     }
 
-    /// The code as text.
+    /// Returns the code as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The origin of the code.
+    /// Returns the family of the code.
     pub fn family(&self) -> FailureFamily {
         let Some((family, _)) = self.0.split_once('/') else { return FailureFamily::Other };
         match family {
@@ -198,17 +199,17 @@ impl FailureCode {
         }
     }
 
-    /// The limit that was reached, for a code of a limit.
+    /// Returns the name of the limit that was reached. `None` if the code is not that of a limit.
     pub fn limit_name(&self) -> Option<&str> {
         self.0.strip_prefix("limit/")
     }
 
-    /// True for a failure of the model, of its provider or of the script in its place.
+    /// Returns true for a failure of the model, of its provider, or of the script that replaces it.
     pub fn is_of_model(&self) -> bool {
         matches!(self.family(), FailureFamily::Provider | FailureFamily::Script)
     }
 
-    /// True for a code that no handler may use.
+    /// Returns true if no handler may use the code.
     pub fn is_reserved(&self) -> bool {
         self.0.starts_with(Self::CANCELED.as_str())
             || matches!(
@@ -217,7 +218,7 @@ impl FailureCode {
             )
     }
 
-    /// True for 1 to 64 letters, digits, `/`, `_`, `-` and `.`: a name, as opposed to a text.
+    /// Returns true for 1 to 64 letters, digits, `/`, `_`, `-` and `.`, which distinguishes a code from a message.
     pub fn is_name(&self) -> bool {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'_' | b'-' | b'.');
         (1..=64).contains(&self.0.len()) && self.0.bytes().all(is_plain)
@@ -254,19 +255,19 @@ impl fmt::Debug for FailureCode {
     }
 }
 
-/// A failure as recorded.
+/// A failure of a stage or a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
-    /// Decides retries and exit codes.
+    /// Class of the failure, which decides about retries and the exit code.
     pub class: FailureClass,
     /// Stable code, such as `limit/memory_bytes`.
     pub code: FailureCode,
-    /// Raw text, kept unchanged through routing.
+    /// Reason as text. Routing does not change it.
     pub reason: String,
 }
 
 impl Failure {
-    /// Makes a failure.
+    /// Creates a failure.
     pub fn new(class: FailureClass, code: impl Into<FailureCode>, reason: impl Into<String>) -> Self {
         Self { class, code: code.into(), reason: reason.into() }
     }
@@ -277,25 +278,25 @@ impl Failure {
 pub struct Outcome {
     /// Status of the stage.
     pub status: Status,
-    /// Hint for edge selection.
+    /// Label of the edge that the handler prefers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preferred_label: Option<String>,
-    /// Hints for edge selection, best first.
+    /// Next nodes that the handler suggests, best first.
     #[serde(default)]
     pub suggested_next_ids: Vec<String>,
-    /// Keys for the pipeline's context; the engine removes reserved ones before it records them.
+    /// Values to set in the pipeline's context. The engine removes reserved keys before it records them.
     #[serde(default)]
     pub context_updates: BTreeMap<String, Value>,
-    /// For people.
+    /// Notes for people.
     #[serde(default)]
     pub notes: String,
-    /// Present when the status is `fail` or `retry`.
+    /// The failure; present if the status is `fail` or `retry`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
 }
 
 impl Outcome {
-    /// An outcome with a status and nothing else.
+    /// Creates an outcome that has only a status.
     pub fn new(status: Status) -> Self {
         Self {
             status,
@@ -307,17 +308,17 @@ impl Outcome {
         }
     }
 
-    /// An outcome with a status and the failure behind it, if there is one.
+    /// Creates an outcome with a status, and with the failure that caused it, if there is one.
     pub fn ended(status: Status, failure: Option<&Failure>) -> Self {
         Self { failure: failure.cloned(), ..Self::new(status) }
     }
 
-    /// A failed outcome.
+    /// Creates a failed outcome.
     pub fn failed(failure: Failure) -> Self {
         Self { failure: Some(failure), ..Self::new(Status::Fail) }
     }
 
-    /// Returns a copy that sets nothing in the context.
+    /// Returns a copy without context updates.
     pub fn without_context_updates(&self) -> Self {
         Self {
             status: self.status,

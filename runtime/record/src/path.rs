@@ -1,51 +1,51 @@
-//! A path inside a scope: relative, `/`-separated, already normal.
+//! A path inside a scope: relative, separated by `/`, normalised.
 //!
-//! It is text and never touches a disk. A [`ScopePath`] has no `.`, `..`, doubled slash or NUL, and it is
-//! not absolute. Lexical resolution is exact because no component of a view may be a symbolic link.
+//! A [`ScopePath`] is text; this module does not access the file system. It has no `.`, `..`, doubled slash or NUL, and
+//! it is not absolute. Lexical resolution is exact, because no component of a view may be a symbolic link.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Borrow;
 use std::fmt;
 
-/// Longest accepted path in bytes, as `PATH_MAX` on Linux.
+/// Maximum length of a path in bytes, as `PATH_MAX` on Linux.
 pub const PATH_BYTES_MAX: usize = 4096;
-/// Longest accepted name in bytes, as `NAME_MAX` on Linux.
+/// Maximum length of a name in bytes, as `NAME_MAX` on Linux.
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// Why a text is no path inside a scope.
+/// Why a text is not a path inside a scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ScopePathProblem {
-    /// Begins with `/`.
+    /// The path begins with `/`.
     #[error("the path is absolute, expected one relative to the workspace")]
     Absolute,
-    /// Contains a NUL byte.
+    /// The path contains a NUL byte.
     #[error("the path contains a NUL byte")]
     Nul,
-    /// Two slashes in a row, or one at the end.
+    /// The path has two slashes in a row, or one at the end.
     #[error("the path has an empty segment")]
     EmptySegment,
-    /// Nothing is written.
+    /// The path is empty.
     #[error("the path is empty")]
     Empty,
-    /// A `.` where only plain names may stand.
+    /// The path contains `.`, where only names are allowed.
     #[error("the path has a `.` segment")]
     DotSegment,
-    /// A `..` where only plain names may stand.
+    /// The path contains `..`, where only names are allowed.
     #[error("the path has a `..` segment")]
     ParentSegment,
-    /// `..` leads above the place the path starts from.
+    /// A `..` leads above the base of the path.
     #[error("the path climbs above its base")]
     ClimbsAbove,
-    /// Is not valid UTF-8.
+    /// The path is not valid UTF-8.
     #[error("the path is not valid UTF-8")]
     NotUtf8,
-    /// Longer than [`PATH_BYTES_MAX`], or a name longer than [`NAME_BYTES_MAX`].
+    /// The path is longer than [`PATH_BYTES_MAX`], or one of its names is longer than [`NAME_BYTES_MAX`].
     #[error("the path or one of its names is too long")]
     TooLong,
 }
 
 impl ScopePathProblem {
-    /// The fault as it follows "`read_paths` contains" (decision workspace-relative-paths).
+    /// Returns a noun phrase for messages of the form "`read_paths` contains …" (decision workspace-relative-paths).
     pub fn fault(self) -> &'static str {
         match self {
             Self::Absolute => "absolute path",
@@ -61,18 +61,19 @@ impl ScopePathProblem {
     }
 }
 
-/// A normalised path relative to the root of a view; the empty path is the root itself.
+/// A normalised path relative to the root of a view. The empty path is the root itself.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ScopePath(String);
 
 impl ScopePath {
-    /// Returns the root.
+    /// Returns the path of the root.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// Accepts plain names separated by single slashes; the empty text is the root. Nothing is normalised.
+    /// Parses names that are separated by single slashes. The empty text is the root. Returns an error for a text that
+    /// is not normalised.
     pub fn parse(text: &str) -> Result<Self, ScopePathProblem> {
         check_whole(text)?;
         if text.is_empty() {
@@ -89,13 +90,13 @@ impl ScopePath {
         Ok(Self(text.to_owned()))
     }
 
-    /// As [`ScopePath::parse`], for bytes that came from an operating system.
+    /// As [`ScopePath::parse`], but for bytes from the operating system.
     pub fn parse_bytes(bytes: &[u8]) -> Result<Self, ScopePathProblem> {
         Self::parse(std::str::from_utf8(bytes).map_err(|_| ScopePathProblem::NotUtf8)?)
     }
 
-    /// Resolves a guest's path against this base: `.`, empty segments and a final slash vanish, `..` removes a name of the
-    /// guest's own path and never one of the base.
+    /// Resolves a guest's path against this base. Ignores `.`, empty segments and a final slash. A `..` removes a name of the
+    /// guest's own path, and never a name of the base.
     pub fn resolve(&self, relative: &str) -> Result<Self, ScopePathProblem> {
         check_whole(relative)?;
         let mut names: Vec<&str> = Vec::new();
@@ -121,12 +122,12 @@ impl ScopePath {
         if below.is_root() { Ok(self.clone()) } else { self.resolve(&below.0) }
     }
 
-    /// Appends a name that was already checked.
+    /// Appends a name that has already been checked.
     fn child(&self, name: &str) -> Self {
         if self.0.is_empty() { Self(name.to_owned()) } else { Self(format!("{}/{name}", self.0)) }
     }
 
-    /// Returns the directory this path lies in; the root has none.
+    /// Returns the directory that contains this path. `None` for the root.
     pub fn parent(&self) -> Option<Self> {
         if self.is_root() {
             return None;
@@ -134,12 +135,12 @@ impl ScopePath {
         Some(self.0.rsplit_once('/').map_or_else(Self::root, |(parent, _)| Self(parent.to_owned())))
     }
 
-    /// Returns the last name; the root has none.
+    /// Returns the last name of the path. `None` for the root.
     pub fn name(&self) -> Option<&str> {
         self.0.rsplit('/').next().filter(|name| !name.is_empty())
     }
 
-    /// True for `base` itself and everything below it, by whole names.
+    /// Returns true for `base` itself and every path below it. Compares whole names.
     pub fn starts_with(&self, base: &Self) -> bool {
         match self.0.strip_prefix(&base.0) {
             Some(rest) => base.is_root() || rest.is_empty() || rest.starts_with('/'),
@@ -147,22 +148,22 @@ impl ScopePath {
         }
     }
 
-    /// True for everything below `base`, not for `base` itself.
+    /// Returns true for every path below `base`, but not for `base` itself.
     pub fn is_below(&self, base: &Self) -> bool {
         self != base && self.starts_with(base)
     }
 
-    /// Returns the names from the root down.
+    /// Returns the names in the path, beginning at the root.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.split('/').filter(|name| !name.is_empty())
     }
 
-    /// True for the empty path.
+    /// Returns true for the root.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the text; empty for the root.
+    /// Returns the path as text. Empty for the root.
     pub fn as_str(&self) -> &str {
         &self.0
     }

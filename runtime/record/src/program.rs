@@ -1,10 +1,10 @@
-//! Agent programs: their names, and the options that a node sets for one.
+//! Agent programs: their names, and the options that a node can set.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A program that this version can start in place of the built-in agent.
+/// An agent program that this version can start in place of the built-in agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AgentProgram {
     /// OpenAI's Codex CLI.
@@ -15,25 +15,25 @@ pub enum AgentProgram {
     Gemini,
     /// OpenCode.
     OpenCode,
-    /// A program of the operator's own, started as the node says.
+    /// Another program of the operator, started with the command line of the node.
     Exec,
 }
 
-/// A text that names no program.
+/// The error for a text that does not name a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected `codex`, `claude`, `gemini`, `opencode` or `exec`")]
 pub struct ProgramError;
 
-/// Paths of a project with settings of agent programs: permissions, hooks, servers, endpoints, and helpers that set such. Instructions for
-/// every reader, such as `AGENTS.md`, are not among them.
+/// Paths in a project that contain settings of agent programs: permissions, hooks, servers, endpoints, and programs that supply
+/// such settings. Instructions for agents, such as `AGENTS.md`, are not in this list.
 pub const PROJECT_SETTINGS: [&str; 8] =
     [".claude/", ".mcp.json", ".claude.json", ".codex/", ".gemini/", ".opencode/", "opencode.json", "opencode.jsonc"];
 
 impl AgentProgram {
-    /// Every program.
+    /// All programs.
     pub const ALL: [Self; 5] = [Self::Codex, Self::Claude, Self::Gemini, Self::OpenCode, Self::Exec];
 
-    /// The word in pipelines and in glovebox.toml.
+    /// Returns the name in pipelines and in `glovebox.toml`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Codex => "codex",
@@ -59,21 +59,21 @@ impl FromStr for AgentProgram {
     }
 }
 
-/// A node's options for its agent program. The default is the default of the program.
+/// The options that a node sets for its agent program. An option that is not set has the default of the program.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ProgramOptions {
-    /// The program's file, or its name among the programs of commands; the program's own name where absent.
+    /// Path of the program's file, or its name among the granted commands. `None` for the usual name of the program.
     pub path: Option<String>,
-    /// The words of a program of the operator's own, with `{prompt}`, `{model}`, `{gateway}` and `{home}`.
+    /// Command line of an [`AgentProgram::Exec`] program, with the placeholders `{prompt}`, `{model}`, `{gateway}` and `{home}`.
     pub command: Vec<String>,
-    /// Settings of Codex, `key=value`.
+    /// Settings of Codex, each as `key=value`.
     pub config_overrides: Vec<String>,
-    /// True if Codex works outside of a git repository.
+    /// True if Codex may be started outside of a git repository.
     pub skip_git_repo_check: bool,
-    /// True if the program may write nothing.
+    /// True if the program must not write.
     pub is_read_only: bool,
-    /// The longest time of one start; the bounds of the stage hold anyway.
+    /// Maximum time of one execution of the program. The limits of the stage apply as well.
     pub timeout: Option<Duration>,
-    /// The longest silence without a line that says that it is at work.
+    /// Interval of the reports that a silent program is still running. `None` for no reports.
     pub heartbeat: Option<Duration>,
 }

@@ -1,13 +1,13 @@
-//! A question to a person: its type, its choices, and which answers are valid.
+//! A question to a person: its type, its choices, and the valid answers.
 //!
-//! An answer is text from outside. It counts only if it names one choice: by key, by label or by target. Nothing is guessed, and
-//! there is no first choice to fall back to (decision choices-name-label-and-target).
+//! An answer is untrusted text. It is valid only if it names one choice by key, label or target. Similar texts do not match, and
+//! an invalid answer never selects the first choice (decision choices-name-label-and-target).
 
 use crate::NodeId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The longest free text that is kept of an answer, bytes.
+/// Maximum length of a free-text answer, in bytes.
 pub const ANSWER_BYTES_MAX: usize = 16 * 1024;
 
 /// The kind of answer that a question expects (spec §6.2).
@@ -21,11 +21,11 @@ pub enum QuestionType {
     YesNo,
     /// Any text.
     Freeform,
-    /// A confirmation of the next step. Without a choice for no, a no fails the gate.
+    /// A confirmation of the next step. If there is no choice for "no", the answer "no" fails the gate.
     Confirmation,
 }
 
-/// The words of `human.type`.
+/// The values of `human.type`.
 pub const QUESTION_TYPES: &[(&str, QuestionType)] = &[
     ("multiple_choice", QuestionType::MultipleChoice),
     ("yes_no", QuestionType::YesNo),
@@ -34,38 +34,38 @@ pub const QUESTION_TYPES: &[(&str, QuestionType)] = &[
 ];
 
 impl QuestionType {
-    /// The word in files.
+    /// Returns the name used in files.
     pub fn as_str(self) -> &'static str {
         QUESTION_TYPES.iter().find(|(_, kind)| *kind == self).map_or("", |(word, _)| word)
     }
 
-    /// True for a question that yes and no answer.
+    /// Returns true if the question can be answered with yes or no.
     pub fn takes_yes_or_no(self) -> bool {
         matches!(self, Self::YesNo | Self::Confirmation)
     }
 }
 
-/// One choice: an edge out of the gate.
+/// One choice: an outgoing edge of the gate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Choice {
     /// The accelerator key, in upper case.
     pub key: String,
-    /// The label as written, with its accelerator.
+    /// The label as written, including the accelerator.
     pub label: String,
-    /// The node to which the run goes.
+    /// The target of the edge.
     pub to: NodeId,
-    /// The gate fails with this choice.
+    /// True if the gate fails when this choice is made.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub declines: bool,
 }
 
 impl Choice {
-    /// The choice that a label makes.
+    /// Creates the choice for an edge with this label.
     pub fn new(label: &str, to: NodeId) -> Self {
         Self { key: accelerator(label).0, label: label.to_owned(), to, declines: false }
     }
 
-    /// The label without its accelerator.
+    /// Returns the label without its accelerator.
     pub fn shown(&self) -> &str {
         accelerator(&self.label).1
     }
@@ -75,52 +75,52 @@ impl Choice {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// This choice.
+    /// One of the choices.
     Choice(Choice),
-    /// A no to a confirmation that has no choice for it.
+    /// The answer "no" to a confirmation that has no choice for it.
     No,
-    /// Free text.
+    /// Free text, which is recorded separately.
     Text,
 }
 
-/// Why an answer does not count.
+/// Why an answer is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
-    /// It names no choice.
+    /// The answer names no choice.
     #[error("`{value}` is not an answer to this question, expected {expected}")]
     Unknown {
-        /// The given answer, on one line.
+        /// The given answer, in one line.
         value: String,
         /// The valid answers.
         expected: String,
     },
-    /// It names several choices.
+    /// The answer names several choices.
     #[error("`{value}` names more than one choice, expected a whole label: {expected}")]
     Ambiguous {
-        /// The given answer, on one line.
+        /// The given answer, in one line.
         value: String,
         /// The valid answers.
         expected: String,
     },
-    /// A free text is empty.
+    /// The free text is empty.
     #[error("the answer is empty, expected text")]
     Empty,
-    /// A free text is too long.
+    /// The free text is too long.
     #[error("the answer has {0} bytes, expected at most {ANSWER_BYTES_MAX}")]
     TooLong(usize),
 }
 
-/// A question's type and choices: what decides whether an answer is valid.
+/// The type and the choices of a question, which determine the valid answers.
 #[derive(Debug, Clone, Copy)]
 pub struct Answers<'a> {
-    /// The type.
+    /// Type of the question.
     pub kind: QuestionType,
-    /// The choices, in file order.
+    /// Choices in file order.
     pub choices: &'a [Choice],
 }
 
 impl Answers<'_> {
-    /// Reads an answer.
+    /// Parses an answer.
     pub fn read(&self, value: &str) -> Result<Answer, AnswerError> {
         if value.len() > ANSWER_BYTES_MAX {
             return Err(AnswerError::TooLong(value.len()));
@@ -147,7 +147,8 @@ impl Answers<'_> {
         }
     }
 
-    /// The choice that approves: yes, else the first (spec §6.4). None where nothing can be chosen.
+    /// Returns the answer that approves: "yes" if the question takes it, otherwise the first choice that does not
+    /// decline (spec §6.4). `None` if there is no such choice.
     pub fn approval(&self) -> Option<Answer> {
         match self.kind {
             QuestionType::Freeform => Some(Answer::Text),
@@ -156,7 +157,7 @@ impl Answers<'_> {
         }
     }
 
-    /// The valid answers, for a message.
+    /// Describes the valid answers, for a message.
     pub fn expected(&self) -> String {
         if self.kind == QuestionType::Freeform {
             return "any text".to_owned();
@@ -187,7 +188,7 @@ impl Answers<'_> {
     }
 }
 
-/// Splits the accelerator from a label: `[K] Label`, `K) Label`, `K - Label`, or the first character (spec §4.6).
+/// Splits a label into its accelerator and the rest: `[K] Label`, `K) Label`, `K - Label`, or the first character (spec §4.6).
 pub fn accelerator(label: &str) -> (String, &str) {
     let label = label.trim();
     if let Some((key, rest)) = label.strip_prefix('[').and_then(|label| label.split_once(']')) {

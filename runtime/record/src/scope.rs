@@ -1,15 +1,14 @@
-//! Readable, writable and hidden paths of a stage, as entries over paths.
+//! The paths that a stage may read and write, and the paths that are hidden from it.
 //!
-//! An entry with a final `/` means the subtree, any other exactly that path. A hidden entry overrides all others, and hides everything
-//! below it. This module knows rules, not disks: the sandbox enforces
-//! them.
+//! An entry with a final `/` matches a folder and everything below it; any other entry matches exactly one path. A hidden entry
+//! overrides all other entries, and hides everything below it. This module only evaluates the rules; the sandbox enforces them.
 
 use crate::path::{ScopePath, ScopePathProblem};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Why a text is no entry of a scope.
+/// Why a text is not an entry of a scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is no path of a scope: {problem}; expected `dir/` for a subtree, `dir/file` for one path or `./` for the whole workspace"
@@ -17,11 +16,11 @@ use std::fmt;
 pub struct EntryProblem {
     /// The text of the entry.
     pub text: String,
-    /// The problem.
+    /// What is wrong with the path.
     pub problem: ScopePathProblem,
 }
 
-/// One path of a grant, as the user writes it.
+/// One path of a scope, as the user writes it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -31,8 +30,9 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Reads `dir/` (subtree), `dir/file` (exact), or `./` and `.` (the whole workspace); `./dir/` is `dir/`. Pipeline files and
-    /// `glovebox.toml` have this one grammar; printed is always the spelling without `./`, and `./` for the whole workspace.
+    /// Parses `dir/` (a folder and everything below it), `dir/file` (exactly this path), or `./` and `.` (the whole workspace).
+    /// `./dir/` is the same as `dir/`. Pipeline files and `glovebox.toml` have the same syntax. Entries are printed without `./`,
+    /// except for the whole workspace.
     pub fn parse(text: &str) -> Result<Self, EntryProblem> {
         let refused = |problem| EntryProblem { text: text.to_owned(), problem };
         if matches!(text, "." | "./") {
@@ -58,7 +58,7 @@ impl Entry {
         Self { path, subtree: true }
     }
 
-    /// The same path as a folder, with or without a final slash.
+    /// Returns the entry for the path as a folder, whether or not it had a final slash.
     pub fn as_folder(&self) -> Self {
         Self::folder(self.path.clone())
     }
@@ -68,18 +68,18 @@ impl Entry {
         &self.path
     }
 
-    /// True when everything below the path is meant too.
+    /// Returns true if the entry includes everything below the path.
     pub fn is_subtree(&self) -> bool {
         self.subtree
     }
 
-    /// True when the entry means `path`; a subtree means its own directory too.
+    /// Returns true if the entry matches `path`. A folder entry also matches the folder itself.
     pub fn contains(&self, path: &ScopePath) -> bool {
         if self.subtree { path.starts_with(&self.path) } else { *path == self.path }
     }
 
-    /// True when every path another entry grants is granted by this one as well. `src/` does not cover the exact entry
-    /// `src`, which for writing would allow to remove the directory.
+    /// Returns true if this entry grants every path that the other entry grants. `src/` does not cover the exact entry
+    /// `src`, because a write grant of `src` would allow to remove the directory.
     pub fn covers(&self, other: &Self) -> bool {
         self == other || (self.subtree && (other.path.is_below(&self.path)))
     }
@@ -105,7 +105,7 @@ impl From<Entry> for String {
     }
 }
 
-/// Returns the entries that both lists grant; order of `left`, without doubles.
+/// Returns the entries that both lists grant, in the order of `left`, without duplicates.
 pub fn intersect(left: &[Entry], right: &[Entry]) -> Vec<Entry> {
     let mut both: Vec<Entry> = Vec::new();
     for a in left {
@@ -125,59 +125,60 @@ pub fn intersect(left: &[Entry], right: &[Entry]) -> Vec<Entry> {
     both
 }
 
-/// Access to one path, from least to most.
+/// What a stage may do with one path. Later values allow more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
-    /// Does not exist for the stage, with any grants.
+    /// The path does not exist for the stage, whatever is granted.
     Hidden,
-    /// Does not exist for the stage because nothing grants it.
+    /// The path does not exist for the stage, because nothing grants it.
     Absent,
-    /// An ancestor of a granted path: can be examined and listed, and the listing shows only granted paths.
+    /// The path is an ancestor of a granted path. It can be examined and listed; the list contains only granted paths.
     Traverse,
-    /// May be read.
+    /// The path may be read.
     Read,
-    /// May be read, created, changed, renamed and removed.
+    /// The path may be read, created, changed, renamed and removed.
     Write,
 }
 
-/// The scope of a stage. Denies everything that no entry grants.
+/// The scope of a stage. It denies everything that no entry grants.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scope {
-    /// Readable paths.
+    /// Paths that may be read.
     #[serde(default)]
     pub read: Vec<Entry>,
-    /// Writable paths, which are readable too.
+    /// Paths that may be written and read.
     #[serde(default)]
     pub write: Vec<Entry>,
-    /// Hidden paths, with everything below them, final slash or not.
+    /// Paths that are hidden with everything below them, whether or not they have a final slash.
     #[serde(default)]
     pub hidden: Vec<Entry>,
-    /// Paths that may be written like granted ones, and whose changes are dropped after the stage: neither committed nor a violation.
+    /// Paths that may be written, but whose changes are deleted after the stage. Such changes are not committed, and they are not
+    /// a violation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scratch: Vec<Entry>,
 }
 
 impl Scope {
-    /// Makes a scope. Denied: every path that no entry of `read` or `write` names, and everything at or below `hidden`.
+    /// Creates a scope. It denies every path that no entry of `read` or `write` grants, and everything at or below `hidden`.
     pub fn new(read: Vec<Entry>, write: Vec<Entry>, hidden: Vec<Entry>) -> Self {
         Self { read, write, hidden, scratch: Vec::new() }
     }
 
-    /// Adds what may be written and is dropped. Hidden entries win over it.
+    /// Adds paths that may be written and are deleted after the stage. Hidden entries override them.
     #[must_use]
     pub fn with_scratch(self, scratch: Vec<Entry>) -> Self {
         Self { scratch, ..self }
     }
 
-    /// Returns the scope that denies nothing inside the root.
+    /// Returns the scope that grants the whole workspace.
     pub fn everything() -> Self {
         Self::new(vec![Entry::whole()], vec![Entry::whole()], Vec::new())
     }
 
-    /// Says what may be done with `path`. For the write entry `out/` the directory `out` itself is only readable: it may not
-    /// be removed, renamed or replaced (see [`Scope::may_create_directory`] for making it).
+    /// Returns what the stage may do with `path`. With the write entry `out/` the directory `out` itself can only be read: it
+    /// must not be removed, renamed or replaced. [`Scope::may_create_directory`] decides whether it may be created.
     pub fn access(&self, path: &ScopePath) -> Access {
         if self.is_hidden(path) {
             return Access::Hidden;
@@ -194,74 +195,75 @@ impl Scope {
         Access::Absent
     }
 
-    /// True if everything may be read but what lies in hidden folders: then no single file is missing for the reader.
+    /// Returns true if everything may be read except hidden folders. Then no single file is hidden from a reader of its folder.
     pub fn shows_all_files(&self) -> bool {
         self.read.contains(&Entry::whole()) && self.hidden.iter().all(Entry::is_subtree)
     }
 
-    /// True when `path` is at or below a hidden entry.
+    /// Returns true if `path` is at or below a hidden entry.
     pub fn is_hidden(&self, path: &ScopePath) -> bool {
         self.hidden.iter().any(|entry| path.starts_with(&entry.path))
     }
 
-    /// True when a hidden entry lies at or below `path`, so that moving or removing `path` would take it along.
+    /// Returns true if a hidden entry is at or below `path`, so that moving or removing `path` would also affect hidden files.
     pub fn hides_below(&self, path: &ScopePath) -> bool {
         self.hidden.iter().any(|entry| entry.path.starts_with(path))
     }
 
-    /// True when something at or below `path` may be read.
+    /// Returns true if something at or below `path` may be read.
     pub fn readable_below(&self, path: &ScopePath) -> bool {
         self.access(path) >= Access::Traverse
     }
 
-    /// True when `path` and every possible path below it are writable, so that a directory may be moved there or away.
+    /// Returns true if `path` and every possible path below it may be written, so that a directory may be moved there or away.
     pub fn writable_subtree(&self, path: &ScopePath) -> bool {
         !self.hides_below(path)
             && !self.is_hidden(path)
             && self.changeable().any(|entry| entry.subtree && path.is_below(&entry.path))
     }
 
-    /// True when a directory may be made at `path`: below a subtree that may be written, or on the way to a write entry, which
-    /// could not be used without it. An exact entry is a file's.
+    /// Returns true if a directory may be created at `path`: below a writable folder, or as an ancestor of a write entry that
+    /// needs it. A path with an exact entry is a file, not a directory.
     pub fn may_create_directory(&self, path: &ScopePath) -> bool {
         let allows = |entry: &Entry| (entry.subtree && path.is_below(&entry.path)) || leads_to(path, entry);
         !self.is_hidden(path) && self.changeable().any(allows)
     }
 
-    /// True when some path may be written.
+    /// Returns true if some path may be written.
     pub fn may_write(&self) -> bool {
         self.changeable().next().is_some()
     }
 
-    /// True when changes at `path` are dropped after the stage.
+    /// Returns true if changes at `path` are deleted after the stage.
     pub fn is_scratch(&self, path: &ScopePath) -> bool {
         !self.is_hidden(path) && self.scratch.iter().any(|entry| entry.contains(path))
     }
 
-    /// True when a change of `path` itself may be committed: writable and not scratch.
+    /// Returns true if a change of `path` itself may be committed: the path is writable and not scratch.
     pub fn commits(&self, path: &ScopePath) -> bool {
         !self.is_hidden(path) && !self.is_scratch(path) && self.write.iter().any(|entry| writes(entry, path))
     }
 
-    /// As [`Scope::commits`] for a directory that is made or removed: also those a write entry needs.
+    /// As [`Scope::commits`], but for a directory that is created or removed. Also returns true for a directory that a
+    /// write entry needs.
     pub fn commits_directory(&self, path: &ScopePath) -> bool {
         self.commits(path)
             || (!self.is_hidden(path) && !self.is_scratch(path) && self.write.iter().any(|entry| leads_to(path, entry)))
     }
 
-    /// True when a directory may stand at `path`: below a subtree that is granted, or on the way to an entry. An exact entry is a
-    /// file's.
+    /// Returns true if the result of a commit may have a directory at `path`: below a granted folder, or as an ancestor of a
+    /// write entry. A path with an exact entry is a file, not a directory.
     pub fn commits_as_directory(&self, path: &ScopePath) -> bool {
         let grants = |entry: &Entry| (entry.subtree && path.is_below(&entry.path)) || leads_to(path, entry);
         self.commits_directory(path) && self.write.iter().any(grants)
     }
 
-    /// True when a scratch entry lies at or below `path`, so that the directory may be needed for it.
+    /// Returns true if a scratch entry is at or below `path`, so that the entry may need the directory.
     pub fn leads_to_scratch(&self, path: &ScopePath) -> bool {
         !self.is_hidden(path) && self.scratch.iter().any(|entry| leads_to(path, entry))
     }
 
-    /// True when every possible path below `path` is granted, except hidden ones.
+    /// Returns true if every possible path below `path` is granted, except hidden ones.
     pub fn grants_all_below(&self, path: &ScopePath) -> bool {
         self.granted().any(|entry| entry.subtree && entry.contains(path))
     }
@@ -275,7 +277,7 @@ impl Scope {
     }
 }
 
-/// True when a write entry allows to change `path` itself.
+/// Returns true if a write entry allows to change `path` itself.
 fn writes(entry: &Entry, path: &ScopePath) -> bool {
     if entry.subtree { path.is_below(&entry.path) } else { *path == entry.path }
 }
@@ -285,7 +287,8 @@ fn leads_to(path: &ScopePath, entry: &Entry) -> bool {
 }
 
 impl fmt::Display for Scope {
-    /// Prints the grants as the user would write them, such as `read = ["src/"], write = ["REVIEW.md"], hidden = []`.
+    /// Writes the scope in the form in which the user would write it, such as
+    /// `read = ["src/"], write = ["REVIEW.md"], hidden = []`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |entries: &[Entry]| {
             entries.iter().map(|entry| format!("{:?}", entry.to_string())).collect::<Vec<_>>().join(", ")

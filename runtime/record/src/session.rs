@@ -1,7 +1,7 @@
-//! The part of earlier conversations that a stage's model gets, and the conversation it continues (spec §5.4).
+//! The part of earlier conversations that the model of a stage gets, and the conversation that the stage continues (spec §5.4).
 //!
-//! The session in force is in the record of each attempt that may ask a model. The conversation itself is an artifact of the
-//! attempt that had it: questions and answers, as the host saw them.
+//! Each attempt that may ask a model has a session in its record. The conversation itself is an artifact of the attempt:
+//! questions and answers, as the host saw them.
 
 use crate::identity::AttemptId;
 use schemars::JsonSchema;
@@ -10,19 +10,19 @@ use std::fmt;
 
 pub use crate::identity::ThreadId;
 
-/// The version of [`Conversation`] as a file.
+/// The schema version of [`Conversation`] as a file.
 pub const CONVERSATION_SCHEMA_VERSION: u32 = 1;
 
-/// The part of earlier conversations that a stage's model gets.
+/// The part of earlier conversations that the model of a stage gets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Fidelity {
     /// The whole conversation of the thread.
     #[serde(rename = "full")]
     Full,
-    /// The goal and the run's id.
+    /// Only the goal and the run's id.
     #[serde(rename = "truncate")]
     Truncate,
-    /// The stages that ended, their outcomes and the context.
+    /// The finished stages, their outcomes and the context.
     #[default]
     #[serde(rename = "compact")]
     Compact,
@@ -38,11 +38,11 @@ pub enum Fidelity {
 }
 
 impl Fidelity {
-    /// Every mode, as the specification orders them.
+    /// All modes, in the order of the specification.
     pub const ALL: [Self; 6] =
         [Self::Full, Self::Truncate, Self::Compact, Self::SummaryLow, Self::SummaryMedium, Self::SummaryHigh];
 
-    /// The word in pipelines and records.
+    /// Returns the name used in pipelines and records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -54,7 +54,7 @@ impl Fidelity {
         }
     }
 
-    /// Reads a word; none for one that is no mode.
+    /// Parses a name. `None` if the text is not a mode.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.as_str() == word)
     }
@@ -69,37 +69,38 @@ impl fmt::Display for Fidelity {
 /// The earlier conversation that the model of one attempt got.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Session {
-    /// The mode in force. A `full` that could not be kept is recorded as the mode in its place, with the reason in `degraded`.
+    /// The mode in force. If `full` was requested but is not possible, this is the mode that replaces it, and `degraded` has the
+    /// reason.
     pub fidelity: Fidelity,
-    /// The thread of a `full` stage; absent in other modes, and for the first stage that asks a model.
+    /// The thread of a stage with `full`; absent in other modes, and for the first stage that asks a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<ThreadId>,
-    /// The attempt whose conversation it continues; absent where it begins one.
+    /// The attempt whose conversation this attempt continues; absent if this attempt begins a conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<AttemptId>,
-    /// Why `full` was asked for and is not in force; absent otherwise.
+    /// Why `full` was requested but is not in force; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub degraded: Option<String>,
 }
 
-/// Questions and answers of one attempt, with those of the earlier stages of its thread. System messages are not part of it.
+/// Questions and answers of one attempt, and of the earlier stages of its thread. System messages are not included.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "conversation.json")]
 pub struct Conversation {
     /// Always 1.
     pub schema_version: u32,
-    /// Messages of the oldest stages that were left out, because all of them would be too long.
+    /// Number of messages that were left out. They belong to the oldest stages; the whole conversation would have been too long.
     pub left_out: u64,
     /// The messages, oldest first.
     pub messages: Vec<Message>,
 }
 
-/// One message.
+/// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
     /// `user`, `assistant` or `tool`.
     pub role: String,
-    /// Its parts.
+    /// The parts of the message.
     pub parts: Vec<MessagePart>,
 }
 
@@ -110,14 +111,14 @@ pub struct MessagePart {
     pub kind: String,
     /// The text.
     pub text: String,
-    /// Names with values; a name may come twice.
+    /// Pairs of name and value. A name may occur more than once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<(String, String)>,
 }
 
 impl Conversation {
-    /// The messages of an attempt, cut to `bytes_max` of JSON: the oldest stages go first, each as a whole, so that no call loses its
-    /// result. None if the last stage alone is longer.
+    /// Creates the conversation of an attempt, with at most `bytes_max` bytes of JSON. Removes the oldest stages first, each as a
+    /// whole, so that every tool call keeps its result. `None` if the last stage alone is too long.
     pub fn bounded(messages: Vec<Message>, bytes_max: usize) -> Option<Self> {
         let messages: Vec<Message> = messages.into_iter().filter(|message| message.role != "system").collect();
         let sizes: Vec<usize> = messages.iter().map(Message::bytes).collect();
@@ -133,7 +134,7 @@ impl Conversation {
         Some(Self { schema_version: CONVERSATION_SCHEMA_VERSION, left_out: begin as u64, messages }.closed())
     }
 
-    /// Without calls of tools that were never answered, which a provider would refuse.
+    /// Removes tool calls at the end that were never answered, because a provider would refuse them.
     fn closed(mut self) -> Self {
         if let Some(last) = self.messages.last_mut().filter(|last| last.role == "assistant") {
             last.parts.retain(|part| part.kind != "tool-call");
@@ -146,7 +147,7 @@ impl Conversation {
 }
 
 impl Message {
-    /// About its length as JSON.
+    /// Returns the approximate length of the message as JSON, in bytes.
     fn bytes(&self) -> usize {
         let of_part = |part: &MessagePart| {
             let fields: usize = part.fields.iter().map(|(name, value)| name.len() + value.len() + 8).sum();

@@ -1,6 +1,6 @@
-//! The cost of model calls: tokens, money, and the bounds of a run or a node on both.
+//! The cost of model calls: tokens, money, and the budgets of a run or a node.
 //!
-//! Money is counted in whole millionths of a dollar and always rounded up, so that a sum is never less than the real cost.
+//! Money is counted in millionths of a dollar and always rounded up, so that a sum is never less than the real cost.
 
 use crate::evidence::Tokens;
 use schemars::JsonSchema;
@@ -8,25 +8,25 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Digits after the point of an amount of money.
+/// Maximum number of digits after the decimal point of an amount of money.
 const DECIMALS: usize = 6;
-/// Millionths of a dollar in a dollar.
+/// Number of millionths in a dollar.
 const MICRO: u64 = 1_000_000;
 
-/// Millionths of a US dollar.
+/// An amount of money in millionths of a US dollar.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Money(pub u64);
 
 impl Money {
-    /// True for no money.
+    /// Returns true if the amount is zero.
     pub fn is_zero(&self) -> bool {
         self.0 == 0
     }
 }
 
 impl fmt::Display for Money {
-    /// Writes dollars without needless zeros: `$0.5`.
+    /// Writes dollars without trailing zeros: `$0.5`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, rest) = (self.0 / MICRO, self.0 % MICRO);
         match rest {
@@ -36,7 +36,7 @@ impl fmt::Display for Money {
     }
 }
 
-/// A text that is no amount of money.
+/// The error for a text that is not an amount of money.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected US dollars such as `5` or `0.25`, with at most six digits after the point")]
 pub struct MoneyError;
@@ -44,7 +44,7 @@ pub struct MoneyError;
 impl FromStr for Money {
     type Err = MoneyError;
 
-    /// Reads dollars, with or without a `$` in front.
+    /// Parses dollars, with or without a leading `$`.
     fn from_str(text: &str) -> Result<Self, MoneyError> {
         let text = text.trim().trim_start_matches('$');
         let (whole, rest) = text.split_once('.').unwrap_or((text, "0"));
@@ -61,34 +61,34 @@ impl FromStr for Money {
 /// A provider's price for a million tokens of a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Price {
-    /// For those sent.
+    /// Price of tokens sent.
     pub input: Money,
-    /// For those received.
+    /// Price of tokens received.
     pub output: Money,
-    /// For those sent that come from the provider's cache; as for any other when absent.
+    /// Price of sent tokens that the provider reads from its cache; absent if it equals `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<Money>,
-    /// For those sent that the provider puts into its cache; as for any other when absent.
+    /// Price of sent tokens that the provider writes to its cache; absent if it equals `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<Money>,
 }
 
-/// Those of the tokens sent that went through a provider's cache.
+/// The sent tokens that the provider's cache affected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CachedTokens {
-    /// Taken from it.
+    /// Tokens read from the cache.
     pub read: u64,
-    /// Put into it.
+    /// Tokens written to the cache.
     pub write: u64,
 }
 
 impl Price {
-    /// The cost of these tokens, rounded up.
+    /// Returns the cost of the tokens, rounded up.
     pub fn cost(&self, tokens: Tokens) -> Money {
         self.cost_cached(tokens, CachedTokens::default())
     }
 
-    /// The cost of these tokens, rounded up, of which some went through the provider's cache.
+    /// Returns the cost of the tokens, some of which the provider read from or wrote to its cache. Rounded up.
     pub fn cost_cached(&self, tokens: Tokens, cached: CachedTokens) -> Money {
         let cost = |tokens: u64, price: Money| u128::from(tokens) * u128::from(price.0);
         let fresh = tokens.input.saturating_sub(cached.read).saturating_sub(cached.write);
@@ -108,24 +108,24 @@ impl Price {
 pub struct Spend {
     /// Tokens sent and received.
     pub tokens: u64,
-    /// Money.
+    /// Cost of the tokens.
     pub cost: Money,
 }
 
 impl Spend {
-    /// Tokens and their cost.
+    /// Creates the spend of these tokens with their cost.
     pub fn new(tokens: Tokens, cost: Money) -> Self {
         Self { tokens: tokens.input.saturating_add(tokens.output), cost }
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let cost = Money(self.cost.0.saturating_add(other.cost.0));
         Self { tokens: self.tokens.saturating_add(other.tokens), cost }
     }
 
-    /// The difference of both, at least zero.
+    /// Returns the difference of both, at least zero.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         let cost = Money(self.cost.0.saturating_sub(other.cost.0));
@@ -136,19 +136,19 @@ impl Spend {
 /// Tokens and money of model calls, as shown to people.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SpendTotals {
-    /// Tokens sent and received; absent where nothing counted them.
+    /// Tokens sent and received; absent if none were counted.
     #[serde(default, skip_serializing_if = "Tokens::is_zero")]
     pub tokens: Tokens,
-    /// Their cost, in millionths of a dollar; absent where nothing says it.
+    /// Cost of the tokens, in millionths of a dollar; absent if it is unknown or zero.
     #[serde(default, skip_serializing_if = "Money::is_zero")]
     pub cost: Money,
-    /// True if some of both is estimated; absent otherwise.
+    /// True if some of the tokens or their cost are estimated; absent otherwise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_estimated: bool,
 }
 
 impl SpendTotals {
-    /// Takes more in.
+    /// Adds other totals to these.
     pub fn add(&mut self, more: Self) {
         self.tokens.add(more.tokens);
         self.cost = Money(self.cost.0.saturating_add(more.cost.0));
@@ -156,24 +156,24 @@ impl SpendTotals {
     }
 }
 
-/// The most that model calls may cost. None is unlimited.
+/// A budget of model calls. `None` means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SpendBounds {
-    /// Tokens sent and received, together.
+    /// Maximum number of tokens sent and received together; absent if unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_max: Option<u64>,
-    /// Money, in millionths of a dollar.
+    /// Maximum cost, in millionths of a dollar; absent if unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_max: Option<Money>,
 }
 
 impl SpendBounds {
-    /// True without a bound.
+    /// Returns true if nothing is limited.
     pub fn is_open(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The smaller of both, bound by bound.
+    /// Returns the smaller value of both, for each bound.
     #[must_use]
     pub fn least(self, other: Self) -> Self {
         Self {
@@ -182,22 +182,22 @@ impl SpendBounds {
         }
     }
 
-    /// These bounds, and those of another one where there is none.
+    /// Returns these bounds, with each missing bound taken from `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self { tokens_max: self.tokens_max.or(other.tokens_max), cost_max: self.cost_max.or(other.cost_max) }
     }
 }
 
-/// The bounds of a run that flags may lower.
+/// The bounds of a run that command-line flags may lower.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunBounds {
-    /// Most steps, the lower of attribute and flag.
+    /// Maximum number of steps: the lower value of attribute and flag.
     pub steps_max: u64,
-    /// Longest driven time, milliseconds; absent when unlimited.
+    /// Maximum time in which the run is executed, in milliseconds; absent if unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_max_ms: Option<u64>,
-    /// The budget of model calls; absent when unlimited.
+    /// Budget of model calls; absent if unlimited.
     #[serde(default, skip_serializing_if = "SpendBounds::is_open")]
     pub spend_max: SpendBounds,
 }

@@ -1,15 +1,15 @@
-//! Messages of a person to an agent at work, and their delivery to its model.
+//! Messages of a person to a working agent, and their delivery to its model.
 
 use crate::MessageId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Most bytes of one message.
+/// Maximum length of one message, in bytes.
 pub const STEERING_BYTES_MAX: usize = 16 << 10;
-/// Most messages to one attempt.
+/// Maximum number of messages to one attempt.
 pub const STEERING_MAX: usize = 64;
 
-/// One message.
+/// One message to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SteeringMessage {
     /// Id of the message.
@@ -18,12 +18,13 @@ pub struct SteeringMessage {
     pub text: String,
 }
 
-/// Delivery of a message.
+/// The delivery of a steering message to the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SteeringDelivery {
-    /// The message.
+    /// Id of the message.
     pub message: MessageId,
-    /// The first turn of the attempt, from 1, whose question had it and was answered; absent if no such question did.
+    /// The first turn of the attempt, counted from 1, whose question contained the message and was answered; absent if
+    /// there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! Properties of record types: words, sums, and the rules of paths and scopes.
+//! Tests of record types: names in files, sums, and the rules of paths and scopes.
 
 mod network;
 mod paths;

@@ -1,6 +1,6 @@
 //! The tiers of confinement, from none to full, and their names in records.
 //!
-//! Their order is their strength. The guarantees of a tier are tested by the probe, never inferred from its name.
+//! Tiers are ordered by strength. A probe tests the guarantees of a tier; they are never inferred from its name.
 
 use crate::Network;
 use schemars::JsonSchema;
@@ -11,18 +11,18 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
-    /// Not at all; only with `--dangerously-no-sandbox`.
+    /// No confinement; only with `--dangerously-no-sandbox`.
     Unconfined,
-    /// Landlock and seccomp over a copied workspace.
+    /// Landlock and seccomp, with a copy of the workspace.
     Landlock,
-    /// The same inside namespaces that `bwrap` made.
+    /// As `landlock`, but inside namespaces that `bwrap` creates.
     Bwrap,
-    /// Seven namespaces, a private root, overlay, Landlock and seccomp.
+    /// Seven namespaces, a private root, an overlay, Landlock and seccomp.
     Full,
 }
 
 impl Tier {
-    /// The tiers that confine, best first.
+    /// The tiers that confine commands, strongest first.
     pub const CONFINING: [Tier; 3] = [Tier::Full, Tier::Bwrap, Tier::Landlock];
 
     /// Returns the name used in records and settings.
@@ -35,7 +35,7 @@ impl Tier {
         }
     }
 
-    /// The layers of the tier: what each command runs behind, unless a receipt names a degradation.
+    /// Returns the layers of protection of the tier. Each command has them all, unless its receipt names a degradation.
     pub fn layers(self) -> &'static [&'static str] {
         match self {
             Self::Unconfined => &[],
@@ -45,17 +45,17 @@ impl Tier {
         }
     }
 
-    /// Reads a name; nothing for one that is not of a tier.
+    /// Parses a name. `None` if no tier has it.
     pub fn parse(name: &str) -> Option<Self> {
         [Self::Unconfined, Self::Landlock, Self::Bwrap, Self::Full].into_iter().find(|tier| tier.as_str() == name)
     }
 
-    /// True where commands have a private root, so that a path can mean something else inside.
+    /// Returns true if commands have a private root directory, so that a path can refer to another file than outside.
     pub fn has_own_root(self) -> bool {
         matches!(self, Self::Full | Self::Bwrap)
     }
 
-    /// True where something can be mounted in the workspace of commands: hold-outs, caches, a repository.
+    /// Returns true if folders can be mounted into the workspace of commands: hold-outs, caches, a repository.
     pub fn can_mount(self) -> bool {
         self == Self::Full
     }
@@ -70,15 +70,15 @@ impl fmt::Display for Tier {
 /// The confinement of a run's commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SandboxRecord {
-    /// The tier, as in `sandbox_tier`.
+    /// Tier of the run, also recorded as `sandbox_tier`.
     pub tier: Tier,
-    /// The least tier the operator accepts.
+    /// The weakest tier that the operator accepts.
     pub require: Tier,
-    /// The most network a stage may have: `none`, `full` or `proxy:` and domains.
+    /// The network that stages may have at most: `none`, `full` or `proxy:` and hosts.
     pub network: Network,
-    /// Landlock's ABI that is enforced; 0 where none is.
+    /// ABI version of Landlock that is enforced; 0 if none is.
     pub landlock_abi: u32,
-    /// Guarantees that the tier does not give on this machine, such as `memory=soft`.
+    /// Guarantees of the tier that this machine cannot give, such as `memory=soft`.
     #[serde(default)]
     pub degradations: Vec<String>,
 }

@@ -1,6 +1,7 @@
-//! Calls of tools that other programs provide: the server, the tool, the duration, and digests of request and answer.
+//! Calls of tools that other programs provide: the server, the tool, the duration, and the digests of request and answer.
 //!
-//! The texts themselves are in the conversation. A record proves that a server answered, and nothing about its actions.
+//! The texts of requests and answers are in the conversation. A record proves that a server answered, and nothing about
+//! what the server did.
 
 use crate::digest::Digest;
 use schemars::JsonSchema;
@@ -9,21 +10,21 @@ use serde::{Deserialize, Serialize};
 /// One request to a tool server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCall {
-    /// The server, as glovebox.toml names it.
+    /// Name of the server in `glovebox.toml`.
     pub server: String,
-    /// The tool; absent for the start of the server.
+    /// Name of the tool; absent for the launch of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// Wall time, milliseconds.
     pub duration_ms: u64,
-    /// True if the tool failed, or the server did not do its part.
+    /// True if the tool failed, or if the server did not answer correctly.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
-    /// True if the attempt was made again and the answer is the one that was kept: the server was not asked.
+    /// True if the answer was replayed from the log because the attempt was executed again. The server was not called.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_replayed: bool,
     /// Digest of the arguments.
     pub arguments: Digest,
-    /// Digest of the stage's result: the answer, or the reason why there is none.
+    /// Digest of the answer that the stage got, or of the reason why there is none.
     pub result: Digest,
 }

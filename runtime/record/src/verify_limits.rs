@@ -1,23 +1,22 @@
-//! The operator's limits on repetitions after a failed verification (decision repetitions-by-category):
-//! `[verify.retry]`.
+//! The operator's limits on repetitions after a failed verification (decision repetitions-by-category), from `[verify.retry]`.
 //!
-//! `run.started` records it, so that a run keeps the bounds that it began with.
+//! The event `run.started` records the limits, so that they do not change during the run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Repetitions of the same failure in a row, unless the operator says how many (decision one-signature-two-bounds).
+/// Default number of times that the same failure may occur in a row (decision one-signature-two-bounds).
 const SIGNATURE_THRESHOLD: u32 = 4;
 
-/// The bounds on repetitions after a failed verification.
+/// The limits on repetitions after a failed verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyLimits {
-    /// Most repetitions, for any category of failure; absent where the category alone decides.
+    /// Maximum number of repetitions for all categories of failure; absent if only the category decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
-    /// The same failure so many times in a row ends the run.
+    /// Number of times in a row that the same failure ends the run.
     pub repeated_signature_threshold: u32,
-    /// Least time before work is repeated after a failure that may pass with time, seconds.
+    /// Minimum time before work is repeated after a failure that may disappear with time, in seconds.
     pub cooldown_seconds: u32,
 }
 

@@ -1,6 +1,6 @@
-//! Some limits with amounts, as one source (a plugin, an operator, a node) wrote them.
+//! Amounts for some of the limits, as one source (a plugin, an operator, a node) sets them.
 //!
-//! Two sources are merged by the lower amount.
+//! When two sources are merged, the lower amount wins.
 
 use super::LimitName;
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -10,18 +10,18 @@ use std::fmt;
 /// Why a limit cannot be set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
-    /// There is no limit of that name.
+    /// No limit has this name.
     #[error("unknown limit `{name}`, expected one of {}", names())]
     Unknown {
-        /// As written.
+        /// The name as written.
         name: String,
     },
-    /// The value is not an amount of its unit.
+    /// The value is not an amount in the unit of the limit.
     #[error("limit `{name}` has the value `{value}`, expected {}", name.unit().expected())]
     Value {
         /// The limit.
         name: LimitName,
-        /// As written.
+        /// The value as written.
         value: String,
     },
 }
@@ -31,34 +31,34 @@ fn names() -> String {
     quoted.join(", ")
 }
 
-/// The limits that one source sets.
+/// The amounts that one source sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
 pub struct LimitSettings(BTreeMap<LimitName, u64>);
 
 impl LimitSettings {
-    /// Sets one limit.
+    /// Sets the amount of one limit.
     pub fn set(&mut self, name: LimitName, amount: u64) {
         self.0.insert(name, amount);
     }
 
-    /// Both sources together; the lower amount wins.
+    /// Returns the settings of both sources. If both set a limit, the lower amount wins.
     pub fn merge(&self, other: &LimitSettings) -> LimitSettings {
         let lower = |(name, amount)| (name, other.get(name).map_or(amount, |most| most.min(amount)));
         other.iter().chain(self.iter().map(lower)).collect()
     }
 
-    /// The amount of a limit, when set.
+    /// Returns the amount of a limit. `None` if it is not set.
     pub fn get(&self, name: LimitName) -> Option<u64> {
         self.0.get(&name).copied()
     }
 
-    /// True when nothing is set.
+    /// Returns true if no limit is set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Everything set, by name.
+    /// Returns all limits that are set, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = (LimitName, u64)> + '_ {
         self.0.iter().map(|(name, amount)| (*name, *amount))
     }

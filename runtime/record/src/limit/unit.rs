@@ -1,6 +1,6 @@
-//! Units of limits: bytes, times, counts, and the one parser of amounts.
+//! Units of limits (bytes, times, counts), and the parser of amounts.
 //!
-//! `glovebox.toml`, node attributes and the command line are all read here.
+//! Amounts in `glovebox.toml`, node attributes and the command line are all parsed here.
 
 /// Unit of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,12 +9,12 @@ pub enum LimitUnit {
     Bytes,
     /// Milliseconds; written as an integer or with `ms`, `s`, `m`, `h`.
     Milliseconds,
-    /// Things; written as an integer.
+    /// A number of items; written as an integer.
     Count,
 }
 
 impl LimitUnit {
-    /// A description of accepted values, for messages.
+    /// Returns a description of the accepted values, for messages.
     pub fn expected(self) -> &'static str {
         match self {
             LimitUnit::Bytes => "a number of bytes such as `1048576` or `64MiB`",
@@ -43,7 +43,7 @@ impl LimitUnit {
         }
     }
 
-    /// Reads an amount in this unit; none when the text is not one or does not fit 64 bits.
+    /// Parses an amount in this unit. `None` if the text is not an amount, or if the amount does not fit 64 bits.
     pub fn parse(self, text: &str) -> Option<u64> {
         let text = text.trim();
         let split = text.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(text.len());

@@ -1,30 +1,30 @@
-//! Names of hosts: ASCII, lower case, at least two labels, never an address.
+//! Host names: ASCII, lower case, at least two labels, never an IP address.
 //!
-//! A name that any resolver would take for an IP address (`127.1`, `0x7f.1`, `2130706433`, `[::1]`) is not a valid host name,
-//! so that an address in a list of hosts cannot avoid the proxy's check of addresses.
+//! A name that a resolver could read as an IP address (`127.1`, `0x7f.1`, `2130706433`, `[::1]`) is not valid. Otherwise such an
+//! entry in a list of hosts could bypass the proxy's check of addresses.
 
 use std::fmt;
 
 const NAME_BYTES_MAX: usize = 253;
 const LABEL_BYTES_MAX: usize = 63;
 
-/// A host name that can be looked up: lower case, dotted, no trailing dot.
+/// A host name that can be resolved: lower case, with dots, without a trailing dot.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Host(String);
 
-/// Why a text is no [`Host`].
+/// Why a text is not a [`Host`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
-    /// An IP address in some spelling.
+    /// The text is an IP address in some spelling.
     #[error("an IP address, not a host name")]
     Literal,
-    /// No name that DNS knows.
+    /// The text is not a valid DNS name.
     #[error("no host name: ASCII letters, digits and `-` in two labels or more are expected, without a trailing dot")]
     Syntax,
 }
 
 impl Host {
-    /// Reads a name; capitals are taken as small letters.
+    /// Parses a name. Converts upper case to lower case.
     pub fn parse(text: &str) -> Result<Host, HostError> {
         let name = text.to_ascii_lowercase();
         if is_literal(&name) {
@@ -37,7 +37,7 @@ impl Host {
         Ok(Host(name))
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -49,7 +49,8 @@ impl fmt::Display for Host {
     }
 }
 
-/// True for what resolvers read as a number: the last label is one (the rule of the URL standard), or it is in brackets.
+/// Returns true for a name that resolvers read as an address: its last label is a number (the rule of the URL
+/// standard), it begins with a bracket, or it has several colons.
 fn is_literal(name: &str) -> bool {
     let bare = name.strip_suffix('.').unwrap_or(name);
     let last = bare.rsplit('.').next().unwrap_or_default();

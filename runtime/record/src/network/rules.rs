@@ -1,6 +1,6 @@
-//! The domain list of a proxy: allowed names and their ports.
+//! The host list of a proxy: names of hosts, with their ports.
 //!
-//! This module knows names only. The address of a name is checked where it is resolved; no rule can allow an address.
+//! This module knows names only. The proxy checks the address of a name when it resolves the name; no rule can allow an address.
 
 use super::host::{Host, HostError};
 use schemars::JsonSchema;
@@ -10,17 +10,18 @@ use std::str::FromStr;
 
 const RULES_MAX: usize = 256;
 
-/// The port of TLS, reached through tunnels whose first record must name the host.
+/// The port of TLS. A tunnel to this port must name the host in its first TLS record.
 pub const PORT_TLS: u16 = 443;
-/// The port of plain HTTP, reached by single requests only.
+/// The port of plain HTTP, for single requests without a tunnel.
 pub const PORT_HTTP: u16 = 80;
 
-/// A domain list. The default list is empty and allows nothing.
+/// A list of allowed hosts. The default list is empty and allows no host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct HostRules(Vec<HostRule>);
 
-/// One entry of a list: a host name, or `*.` and a domain for every name below it (not the domain itself). It may end in `:port`;
-/// without a port it allows 443 and 80. Addresses, capitals, names without a dot and `*.com` are refused.
+/// One entry of a host list: a host name, or `*.` and a domain for every name below the domain, but not the domain itself. The
+/// entry may end in `:port`; without a port it allows 443 and 80. Addresses, upper case, names without a dot and `*.com` are
+/// refused.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -30,48 +31,48 @@ pub struct HostRule {
     port: Option<u16>,
 }
 
-/// Why an entry of a domain list was refused.
+/// Why an entry of a host list was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostRuleError {
-    /// The entry names no host.
+    /// The entry does not contain a valid host name.
     #[error("`{entry}` is {reason}: `api.example.com`, `*.example.com` or `api.example.com:8443` is expected")]
     Name {
         /// The entry.
         entry: String,
-        /// The problem of the name.
+        /// What is wrong with the name.
         reason: HostError,
     },
-    /// Capitals, which two spellings of one host would hide behind.
+    /// The entry has upper-case letters, which would allow two spellings of one host.
     #[error("`{0}` has capitals: host names in lower case are expected")]
     Capitals(String),
-    /// The port is none.
+    /// The entry has no valid port.
     #[error("`{0}` has no valid port: a number from 1 to 65535 is expected after `:`")]
     Port(String),
-    /// `*` somewhere else than in front.
+    /// The entry has `*` in a place other than the beginning.
     #[error("`{0}` has `*` in it: only `*.` in front of a domain is expected")]
     Star(String),
-    /// More entries than a list may have.
+    /// The list has more entries than allowed.
     #[error("the domain list has {0} entries: at most {RULES_MAX} are expected")]
     TooMany(usize),
 }
 
 impl HostRules {
-    /// Reads a list; each entry as [`HostRule`] does.
+    /// Parses a list, with each entry in the form of [`HostRule`].
     pub fn parse<'t>(entries: impl Iterator<Item = &'t str>) -> Result<Self, HostRuleError> {
         Self::new(entries.map(str::parse).collect::<Result<_, _>>()?)
     }
 
-    /// Makes a list of rules, unless there are too many.
+    /// Creates a list of rules. Returns an error if there are too many.
     pub fn new(rules: Vec<HostRule>) -> Result<Self, HostRuleError> {
         if rules.len() > RULES_MAX { Err(HostRuleError::TooMany(rules.len())) } else { Ok(Self(rules)) }
     }
 
-    /// The rules, as written.
+    /// Returns the rules in the order in which they are written.
     pub fn iter(&self) -> impl Iterator<Item = &HostRule> {
         self.0.iter()
     }
 
-    /// Writes the list with one more host, in the form for `glovebox.toml`.
+    /// Returns the text of this list with one more host, in the syntax of `glovebox.toml`.
     pub fn with(&self, host: &Host, port: u16) -> String {
         let port = (!matches!(port, PORT_TLS | PORT_HTTP)).then_some(port);
         let more = HostRule { name: host.clone(), below: false, port };
@@ -79,12 +80,12 @@ impl HostRules {
         format!("[{}]", quoted.join(", "))
     }
 
-    /// True when everything that a rule allows is allowed by this list.
+    /// Returns true if this list allows everything that the rule allows.
     pub fn cover(&self, other: &HostRule) -> bool {
         self.iter().any(|rule| rule.covers(other))
     }
 
-    /// True when the list names this host on this port.
+    /// Returns true if this list allows the host on the port.
     pub fn allow(&self, host: &Host, port: u16) -> bool {
         self.iter().any(|rule| rule.matches(host) && rule.has(port))
     }
@@ -120,7 +121,7 @@ impl fmt::Display for HostRule {
 }
 
 impl HostRule {
-    /// True when one of the rules allows a host that the other allows too; ports make no difference.
+    /// Returns true if there are hosts that both rules allow, whatever the ports.
     pub fn overlaps(&self, other: &HostRule) -> bool {
         self.covers_hosts(other) || other.covers_hosts(self)
     }
@@ -137,7 +138,7 @@ impl HostRule {
         front.is_some_and(|front| front.len() > 1 && front.ends_with('.'))
     }
 
-    /// True when this rule allows everything that another one allows.
+    /// Returns true if this rule allows everything that the other rule allows.
     pub fn covers(&self, other: &HostRule) -> bool {
         self.covers_hosts(other)
             && (self.port == other.port || self.port.is_none() && other.port.is_some_and(|port| self.has(port)))
@@ -159,7 +160,7 @@ impl FromStr for HostRule {
             return Err(HostRuleError::Name { entry: entry.to_owned(), reason: HostError::Syntax });
         }
         let (name, port) = match entry.rsplit_once(':') {
-            // More than one colon is an IPv6 address, and named as such below.
+            // An entry with several colons is an IPv6 address; `Host::parse` reports it as one.
             Some((name, port)) if !name.contains(':') => {
                 (name, Some(parse_port(port).ok_or_else(|| HostRuleError::Port(entry.to_owned()))?))
             }
@@ -175,7 +176,7 @@ impl FromStr for HostRule {
     }
 }
 
-/// Reads a port, digits only.
+/// Parses a port of decimal digits. `None` for 0 and for text that is not a port.
 pub fn parse_port(text: &str) -> Option<u16> {
     let digits = !text.is_empty() && text.len() <= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten().filter(|port| *port != 0)

@@ -1,4 +1,4 @@
-//! Rules of hosts: how one is added to a list, which overlap, and what is no port.
+//! Tests of host rules: adding one to a list, overlaps, and texts that are not ports.
 
 use crate::network::{Host, HostError, HostRule, HostRuleError, HostRules};
 

@@ -1,4 +1,4 @@
-//! Paths stay inside of their bounds, and a scope commits nothing that no write entry grants.
+//! Tests that paths stay within their bounds, and that a scope commits nothing that no write entry grants.
 
 use crate::path::{NAME_BYTES_MAX, PATH_BYTES_MAX, ScopePath, ScopePathProblem};
 use crate::scope::{Entry, Scope};
@@ -17,7 +17,7 @@ fn a_path_may_be_as_long_as_its_bounds_and_no_longer() {
     let too_long = Err(ScopePathProblem::TooLong);
     assert!(ScopePath::parse(&"n".repeat(NAME_BYTES_MAX)).is_ok());
     assert_eq!(ScopePath::parse(&"n".repeat(NAME_BYTES_MAX + 1)), too_long);
-    // Names of 63 letters and a slash; the last one ends at the bound.
+    // Names of 63 letters and a slash each. The last name ends at the bound.
     let whole = vec!["n".repeat(63); PATH_BYTES_MAX / 64].join("/") + "n";
     assert_eq!(whole.len(), PATH_BYTES_MAX);
     assert!(ScopePath::parse(&whole).is_ok());
@@ -42,7 +42,8 @@ fn a_path_is_read_from_bytes_and_from_files_by_the_same_rules() {
     assert_eq!(ScopePath::root().names().count(), 0);
 }
 
-/// Paths with whether a change of them is committed as a file, as a folder made or removed, and whether a folder may stand there.
+/// Each row: a path, whether a change of it as a file is committed, whether creating or removing it as a folder is committed, and
+/// whether a folder may be there after a commit.
 #[test]
 fn a_folder_is_committed_only_where_a_write_entry_needs_it() {
     let scope = Scope::new(entries(&["./"]), entries(&["src/", "a/b/c.md", "h/x/y", "t/x"]), entries(&["h/x"]))

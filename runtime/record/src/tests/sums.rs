@@ -1,4 +1,4 @@
-//! Sums and bounds of what a run uses: none is lost, and none says less than was used.
+//! Tests that sums of what a run uses lose nothing and are never lower than the real use.
 
 use crate::session::{Conversation, Message, MessagePart};
 use crate::spend::{Money, Spend, SpendBounds, SpendTotals};
@@ -70,7 +70,7 @@ fn of_two_bounds_the_lower_acts_and_a_missing_one_is_no_bound() {
     assert!(bounds(None, None).is_open() && !one.is_open());
 }
 
-/// A message that has about 89 bytes of JSON.
+/// A message of about 89 bytes of JSON.
 fn message(role: &str) -> Message {
     let parts = vec![MessagePart { kind: "text".into(), text: "a".into(), fields: Vec::new() }];
     Message { role: role.into(), parts }

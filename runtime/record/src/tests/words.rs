@@ -1,4 +1,4 @@
-//! Each word stands in files and messages, and is read as it is written.
+//! Tests that each name of a value is the same in files and messages, and is parsed as it is written.
 
 use crate::evidence::REFUSAL_TEXT_BYTES_MAX;
 use crate::limit::{StageKind, UNBOUNDED};
@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// The word of each value is the one in JSON.
+/// Checks that the name of each value is also its JSON form.
 #[track_caller]
 fn check<T: Serialize>(values: &[T], word: impl Fn(&T) -> &'static str, words: &[&str]) {
     assert_eq!(values.iter().map(&word).collect::<Vec<_>>(), words);
