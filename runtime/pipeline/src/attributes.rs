@@ -1,7 +1,8 @@
-//! The known attributes, in one table: where they apply, their values and their purpose.
+//! The table of known attributes: the elements on which they have an effect, their values and their purpose.
 //!
-//! They come from spec appendix A, from other engines, and from this runtime (guardrails, limits, tests). Unknown names are kept for
-//! plugins; the lints `attribute_known` and `attribute_unread` report them (decision known-attributes).
+//! The attributes come from spec appendix A, from other engines, and from Glovebox itself (guardrails, limits, tests). Attributes
+//! with unknown names are kept for plugins; the lints `attribute_known` and `attribute_unread` report them
+//! (decision known-attributes).
 
 mod page;
 mod table;
@@ -12,7 +13,7 @@ pub use page::reference;
 use std::fmt;
 pub use table::ATTRIBUTES;
 
-/// The kinds of elements with attributes.
+/// The kinds of elements that can have attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Carrier {
     /// The graph.
@@ -26,23 +27,24 @@ pub enum Carrier {
 /// One attribute.
 #[derive(Debug, Clone, Copy)]
 pub struct KnownAttribute {
-    /// Its key.
+    /// Key of the attribute.
     pub key: Key<'static>,
-    /// The elements on which it has an effect.
+    /// The elements on which the attribute has an effect.
     pub on: &'static [Carrier],
-    /// The type of its value.
+    /// Type of the value.
     pub value: ValueKind,
-    /// The default: a value in backticks, or a description; `required` if there is none.
+    /// Default value: a value in backticks, or a description; `required` if there is no default.
     pub default: &'static str,
-    /// Its effect, in one line.
+    /// Effect of the attribute, in one line.
     pub summary: &'static str,
-    /// Its source.
+    /// The specification or program that defines the attribute.
     pub source: DefinedBy,
-    /// The alternative to an attribute that this version does not enforce. A run refuses such an attribute.
+    /// What to use instead of an attribute that this version does not enforce; a run refuses such an attribute. `None`
+    /// for an enforced attribute.
     pub instead: Option<&'static str>,
 }
 
-/// The type of an attribute's value. The page of attributes describes each.
+/// The type of an attribute's value. The generated page of attributes describes each type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueKind {
     /// A limit: a number, or a number with a unit.
@@ -55,7 +57,7 @@ pub enum ValueKind {
     Condition,
     /// An integer with a unit of time.
     Duration,
-    /// A word for the effort of a model.
+    /// A name for the reasoning effort of a model.
     Effort,
     /// The amount of earlier context that a session gets.
     Fidelity,
@@ -67,7 +69,7 @@ pub enum ValueKind {
     NodeName,
     /// A decimal number.
     Number,
-    /// The status of an outcome.
+    /// The status of a stage's outcome.
     Outcome,
     /// One path of the workspace.
     Path,
@@ -77,7 +79,7 @@ pub enum ValueKind {
     Policy,
     /// A shape of Graphviz.
     Shape,
-    /// Rules with model settings.
+    /// Rules with settings for models.
     Stylesheet,
     /// Any text.
     Text,
@@ -108,7 +110,7 @@ impl fmt::Display for ValueKind {
     }
 }
 
-/// The source that defines an attribute.
+/// Who defines an attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinedBy {
     /// This section of the Attractor specification.
@@ -132,17 +134,17 @@ impl fmt::Display for DefinedBy {
     }
 }
 
-/// Finds the attribute of the table with this key.
+/// Returns the attribute with this key. `None` if the table does not have one.
 pub fn known(key: Key<'_>) -> Option<&'static KnownAttribute> {
     ATTRIBUTES.iter().find(|known| known.key == key)
 }
 
-/// Key prefixes. A run refuses every name with such a prefix that the table does not list as enforced.
+/// Prefixes of keys. A run refuses every key with such a prefix that is not in the table as an enforced attribute.
 pub const REFUSED_NAMESPACES: &[&str] =
     &["codex.", "agent.", "verification.", "tool_hooks.", "human.", "manager.", "stack."];
 
-/// The alternative to an attribute that this version does not enforce. None for an enforced attribute, and for an unknown name, which
-/// may belong to a plugin.
+/// Returns what to use instead of an attribute that this version does not enforce. `None` for an enforced attribute, and for an
+/// unknown key, which may belong to a plugin.
 pub fn instead_of(key: Key<'_>) -> Option<&'static str> {
     match known(key) {
         Some(known) => known.instead,
@@ -153,11 +155,11 @@ pub fn instead_of(key: Key<'_>) -> Option<&'static str> {
     }
 }
 
-/// Prefixes of attribute names that other modules read.
+/// Prefixes of keys that are known without a row in the table, because other modules read them.
 pub const NAMESPACES: &[&str] =
     &["limits.", "test.", "codex.", "agent.", "verification.", "tool_hooks.", "human.", "manager.", "stack.", "env_"];
 
-/// Names for programs that draw the graph.
+/// Keys that only programs that draw the graph use.
 pub const DRAWING: &[&str] = &[
     "URL",
     "bgcolor",
@@ -223,7 +225,7 @@ pub const DRAWING: &[&str] = &[
     "id",
 ];
 
-/// True if the key has an effect on this carrier, or is in a namespace.
+/// Returns true if the key has an effect on this kind of element, or if it has a known prefix and is not similar to a known key.
 pub fn is_known(key: Key<'_>, carrier: Carrier) -> bool {
     let is_drawing = DRAWING.contains(&key.as_str());
     match known(key) {
@@ -234,7 +236,8 @@ pub fn is_known(key: Key<'_>, carrier: Carrier) -> bool {
     }
 }
 
-/// The attribute that a key in a namespace probably means, because a misspelt guard would guard nothing.
+/// Returns the known attribute of which a key with a known prefix is probably a misspelling. A misspelt guardrail would
+/// protect nothing.
 pub fn guard_meant(key: Key<'_>) -> Option<Key<'static>> {
     let (space, word) = key.as_str().split_once('.').filter(|(space, _)| *space != "limits")?;
     let own_word = |known: &KnownAttribute| known.key.as_str().strip_prefix(space)?.strip_prefix('.');

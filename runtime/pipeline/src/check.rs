@@ -1,6 +1,7 @@
-//! From text to checked pipeline, in steps that a caller can take one by one: parse, lower, validate.
+//! Checks a pipeline file in three steps that a caller can also take one by one: parse, lower, validate.
 //!
-//! No step can be skipped: each takes the result of the one before. Every text ends in diagnostics, none in a panic.
+//! Each step takes the result of the previous step, so none can be skipped. For every text the result is a list of
+//! diagnostics, never a panic.
 
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Edit};
 use crate::dot::{self, Name};
@@ -16,11 +17,11 @@ use crate::span::Span;
 /// The result of a check.
 #[derive(Debug, Clone)]
 pub struct CheckResult {
-    /// The pipeline; none if a diagnostic is an error.
+    /// The pipeline. `None` if a diagnostic is an error.
     pub pipeline: Option<Pipeline>,
-    /// The findings in file order, at most [`DIAGNOSTICS_MAX`]. Syntax errors have precedence, then other errors.
+    /// The findings in file order, at most [`DIAGNOSTICS_MAX`]. If there are more, syntax errors are kept first, then other errors.
     pub diagnostics: Vec<Diagnostic>,
-    /// True if there are more findings than these.
+    /// True if there are more findings than `diagnostics` contains.
     pub is_cut: bool,
 }
 
@@ -47,12 +48,12 @@ pub struct ParsedFile<'a> {
 }
 
 impl ParsedFile<'_> {
-    /// Lists the files that it refers to.
+    /// Returns the files that this file refers to.
     pub fn references(&self, inputs: &Inputs) -> References {
         self.draft.references(inputs)
     }
 
-    /// Gives every value its type. Never panics, whatever the text.
+    /// Converts every value to its type. Never panics, whatever the text.
     pub fn lower(self, inputs: &Inputs) -> LoweredFile {
         let Self { name, span, left_out, cut_off, draft, mut diagnostics } = self;
         let is_parsed = !diagnostics.iter().any(Diagnostic::is_error);
@@ -63,7 +64,7 @@ impl ParsedFile<'_> {
         LoweredFile { overridden: overridden.collect(), pipeline, diagnostics, is_parsed, is_cut: left_out > 0 }
     }
 
-    /// Lowers and lints it.
+    /// Lowers and lints the file.
     pub fn check(self, inputs: &Inputs) -> CheckResult {
         validate(self.lower(inputs))
     }
@@ -72,26 +73,26 @@ impl ParsedFile<'_> {
 /// A lowered file that is not linted yet.
 #[derive(Debug, Clone)]
 pub struct LoweredFile {
-    /// The draft of the pipeline, possibly without a start or with undeclared targets; [`validate`] checks it.
+    /// The lowered pipeline. It may lack a start node or have edges to undeclared nodes; [`validate`] checks that.
     pub pipeline: Pipeline,
-    /// The findings so far.
+    /// The findings of the steps so far.
     pub diagnostics: Vec<Diagnostic>,
     /// False for a file with syntax errors.
     pub(crate) is_parsed: bool,
-    /// True if the parser dropped findings.
+    /// True if the parser left out findings.
     pub(crate) is_cut: bool,
     /// The spans of values that an input replaces.
     pub(crate) overridden: Vec<Span>,
 }
 
 impl LoweredFile {
-    /// True if it has errors already.
+    /// Returns true if the file already has errors.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }
 }
 
-/// Lints a lowered file. Does not lint a file with syntax errors, because unread text would be reported as missing.
+/// Lints a lowered file. Skips a file with syntax errors, because text that the parser skipped would be reported as missing.
 pub fn validate(lowered: LoweredFile) -> CheckResult {
     let LoweredFile { pipeline, mut diagnostics, is_parsed, is_cut, overridden } = lowered;
     if is_parsed {
@@ -103,7 +104,7 @@ pub fn validate(lowered: LoweredFile) -> CheckResult {
     CheckResult { pipeline: valid.then_some(pipeline), diagnostics: in_order(diagnostics), is_cut }
 }
 
-/// Drops fixes inside values overridden by `--set`: the diagnostic is about the input, not the file.
+/// Removes fixes inside values that `--set` overrides, because such a diagnostic is about the input and not about the file.
 fn drop_overridden_fixes(overridden: &[Span], diagnostics: &mut [Diagnostic]) {
     for span in overridden {
         let is_inside = |edit: &Edit| span.start <= edit.span.start && edit.span.end <= span.end;
@@ -113,7 +114,7 @@ fn drop_overridden_fixes(overridden: &[Span], diagnostics: &mut [Diagnostic]) {
     }
 }
 
-/// Keeps the most severe [`DIAGNOSTICS_MAX`], in file order.
+/// Keeps the [`DIAGNOSTICS_MAX`] most severe findings, in file order.
 fn in_order(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     diagnostics.sort_by_key(|diagnostic| (diagnostic.severity, diagnostic.rule != "dot_syntax", diagnostic.span));
     diagnostics.truncate(DIAGNOSTICS_MAX);

@@ -1,8 +1,9 @@
-//! Child pipelines: the stages of a node that runs another pipeline (spec §4.11, §9.4), as part of the pipeline around it.
+//! Makes the stages of a child pipeline (spec §4.11, §9.4) part of the pipeline that runs it.
 //!
-//! The node becomes a parallel node with one branch, which has the child's stages. A fan-in behind them takes their changes. So grants, plan,
-//! budgets, cancellation and resume apply to a child as to any stage. [`splice`] works on graphs with final values and returns canonical
-//! text, which a run keeps. Settings that a child omits come from the outer pipeline; a setting that cannot apply to a part is refused.
+//! The node that runs the child becomes a parallel node with one branch, which contains the stages of the child, and a fan-in
+//! after the branch takes its changes. So grants, plan, budgets, cancellation and resume apply to a child as to all other stages.
+//! [`splice`] works on graphs with final values and returns canonical text, which a run stores. A child inherits settings from
+//! the outer pipeline. A setting of the child that cannot apply to only a part of a run is refused.
 
 mod part;
 
@@ -13,20 +14,21 @@ use part::Part;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The most stages of a pipeline with its children.
+/// Maximum number of stages of a pipeline, including its children.
 pub const STAGES_MAX: usize = 10_000;
 
-/// Puts the stages of children into a pipeline. `children` has a checked pipeline for each node that [`Node::wants_child`].
+/// Inserts the stages of child pipelines into a pipeline. `children` contains a checked pipeline for each node for which
+/// [`Node::wants_child`] returns true.
 ///
 /// # Errors
-/// The settings of a child that cannot apply to a part of a pipeline, at the node that runs the child.
+/// Returns diagnostics for settings of a child that cannot apply to a part of a run, at the node that runs the child.
 pub fn splice(
     parent: &Pipeline,
     children: &BTreeMap<NodeId, Arc<Pipeline>>,
 ) -> Result<TransformedGraph, Vec<Diagnostic>> {
     let mut graph = SettledGraph::from_pipeline(parent);
     let mut faults = Vec::new();
-    // The places of new stages in the user's file.
+    // Maps each inserted stage to the span of the node that runs its child pipeline.
     let mut spans = BTreeMap::new();
     for node in &parent.nodes {
         let Some(child) = children.get(&node.id) else { continue };
@@ -46,16 +48,16 @@ pub fn splice(
     let unread =
         |reason| vec![Diagnostic::error(RULE, format!("its child pipelines cannot be put in: {reason}"), parent.span)];
     let mut applied = transform::apply(parent, &graph).map_err(unread)?;
-    // Advice is given in the file that it is about.
+    // Warnings and remarks about a child are reported when the child's own file is checked.
     applied.lowered.diagnostics.retain(Diagnostic::is_error);
     transform::place(&mut applied.lowered.pipeline, &spans);
     Ok(applied)
 }
 
-/// The rule of these findings.
+/// The rule name of these findings.
 const RULE: &str = "child_pipeline";
 
-/// Reports a node without a child to run.
+/// Reports a node that runs a child pipeline but does not name one.
 pub fn names_none(node: &Node) -> Diagnostic {
     let message = format!("`{}` runs a child pipeline and names none", node.id);
     fault(node, message, "add `stack.child_dotfile=\"children/build.dot\"`")

@@ -1,7 +1,7 @@
-//! Edge conditions (spec §10): parsed once, evaluated without side effects.
+//! Edge conditions (spec §10): parsed once, and evaluated without side effects.
 //!
-//! A condition is a conjunction of text comparisons. For `==`, `||` or `>` the diagnostic says what to write instead. Evaluation reads an
-//! answer and the context, and cannot fail.
+//! A condition is a conjunction of comparisons of text. For `==`, `||` or `>`, the diagnostic says what to write instead.
+//! Evaluation reads the outcome of a stage and the context, and cannot fail.
 
 #![expect(
     clippy::result_large_err,
@@ -16,41 +16,42 @@ use crate::span::Span;
 use glovebox_record::{FailureClass, Status};
 use std::fmt;
 
-/// The most comparisons in one condition.
+/// Maximum number of comparisons in one condition.
 const CLAUSES_MAX: usize = 256;
 
-/// A conjunction of clauses; all must hold.
+/// A conjunction of clauses. It holds if all clauses hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
     /// The source text.
     pub text: Text,
-    /// The clauses in order.
+    /// The clauses in the order of the text.
     pub clauses: Vec<Clause>,
 }
 
-/// One comparison.
+/// One comparison in a condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clause {
-    /// The key that it reads.
+    /// The key whose value the clause reads.
     pub key: ConditionKey,
-    /// The comparison.
+    /// The operator.
     pub operator: Operator,
     /// The text to compare with.
     pub literal: Text,
-    /// True if the file has the outcome in the spelling of another engine.
+    /// True if the file has the name of the outcome in the spelling of another engine.
     pub is_foreign: bool,
-    /// Its span in the file.
+    /// The span of the clause in the file.
     pub span: Span,
-    /// The span of the literal, quotes included; empty for a bare key.
+    /// The span of the literal, including quotes; empty for a bare key.
     pub literal_span: Span,
 }
 
-/// The key that a clause reads: `outcome`, `preferred_label`, `context.…` or a bare context key. Dots separate its words.
+/// The key that a clause reads: `outcome`, `preferred_label`, `context.…` or a bare context key. A key consists of
+/// words separated by dots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConditionKey(Text);
 
 impl ConditionKey {
-    /// Parses a key; none unless each word begins with a letter or `_`.
+    /// Parses a key. `None` unless each word begins with a letter or `_`.
     fn parse(text: &str) -> Option<Self> {
         let mut begins = true;
         for byte in text.bytes() {
@@ -62,27 +63,27 @@ impl ConditionKey {
         (!begins).then(|| Self(text.into()))
     }
 
-    /// The key as written.
+    /// Returns the key as written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// True if it reads the status of the outcome.
+    /// Returns true if the key means the status of the outcome.
     pub fn is_outcome(&self) -> bool {
         matches!(self.as_str(), "outcome" | "context.outcome")
     }
 
-    /// True if it reads the label that the stage prefers.
+    /// Returns true if the key means the label that the stage prefers.
     pub fn is_preferred_label(&self) -> bool {
         self.as_str() == "preferred_label"
     }
 
-    /// True if it reads the class of the last failure.
+    /// Returns true if the key means the class of the last failure.
     pub fn is_failure_class(&self) -> bool {
         matches!(self.as_str(), "failure_class" | "context.failure_class")
     }
 
-    /// The value that it reads. A `context.x` key is looked up as `context.x`, then as `x` (spec §10.4).
+    /// Returns the value of the key. A `context.x` key is looked up as `context.x`, then as `x` (spec §10.4).
     fn resolve(&self, answer: &Answer<'_>, lookup: Lookup<'_>) -> String {
         let key = self.as_str();
         match key {
@@ -105,37 +106,37 @@ impl fmt::Display for ConditionKey {
     }
 }
 
-/// Statuses with another name in other engines (decision other-spellings).
+/// Statuses that have another name in other engines (decision other-spellings).
 const OTHER_STATUSES: [(&str, Status); 2] = [("succeeded", Status::Success), ("failed", Status::Fail)];
 
-/// Classes of failures with another name in other engines.
+/// Failure classes that have another name in other engines.
 const OTHER_CLASSES: [(&str, FailureClass); 3] = [
     ("transient_infra", FailureClass::Transient),
     ("budget_exhausted", FailureClass::Budget),
     ("structural", FailureClass::Scope),
 ];
 
-/// The name of a failure class in this engine.
+/// Returns Glovebox's name of a failure class.
 fn class(word: &str) -> &str {
     OTHER_CLASSES.iter().find(|(theirs, _)| *theirs == word).map_or(word, |(_, class)| class.as_str())
 }
 
-/// Comparison operators.
+/// The operators of comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operator {
     /// `=`
     Equal,
     /// `!=`
     NotEqual,
-    /// A bare key: holds if the value is neither empty nor `false`.
+    /// A bare key: the clause holds if the value is neither empty nor `false`.
     Truthy,
 }
 
 impl Condition {
-    /// Parses a condition. `places` maps offsets in the text to the file.
+    /// Parses a condition. `places` maps offsets in the text to spans in the file.
     ///
     /// # Errors
-    /// A `condition_syntax` diagnostic at the invalid text, with a fix if it is certain.
+    /// Returns a `condition_syntax` diagnostic at the invalid text, with a fix if the fix is certain.
     pub fn parse(text: &str, places: &SourceMap) -> Result<Condition, Diagnostic> {
         let mut reader = Reader { text, at: 0, places };
         let mut clauses = vec![reader.clause()?];
@@ -148,12 +149,12 @@ impl Condition {
         Ok(Condition { text: text.into(), clauses })
     }
 
-    /// True if every clause holds. A `context.x` key is looked up as `context.x`, then as `x` (spec §10.4).
+    /// Returns true if every clause holds. A `context.x` key is looked up as `context.x`, then as `x` (spec §10.4).
     pub fn holds(&self, answer: &Answer<'_>, lookup: Lookup<'_>) -> bool {
         self.clauses.iter().all(|clause| clause.holds(answer, lookup))
     }
 
-    /// True if it holds after failures of this class only.
+    /// Returns true if the condition can hold only after failures of this class.
     pub fn requires_class(&self, required: FailureClass) -> bool {
         self.clauses.iter().any(|clause| {
             clause.key.is_failure_class()
@@ -162,7 +163,7 @@ impl Condition {
         })
     }
 
-    /// True if it can hold for stages whose retries are used up and not for those that failed.
+    /// Returns true if the condition can hold after a stage with the status `retry`, but not after one with the status `fail`.
     pub fn waits_for_retry(&self) -> bool {
         let admits = |status: Status| {
             let mut clauses = self.clauses.iter().filter(|clause| clause.key.is_outcome());
@@ -182,12 +183,12 @@ impl Clause {
         self.admits(&self.value(answer, lookup))
     }
 
-    /// The value that it reads, as text; empty if there is none.
+    /// Returns the value that the clause reads, as text. Empty if there is no value.
     pub fn value(&self, answer: &Answer<'_>, lookup: Lookup<'_>) -> String {
         self.key.resolve(answer, lookup)
     }
 
-    /// True if this value of its key satisfies it.
+    /// Returns true if the clause holds for this value of its key.
     pub fn admits(&self, value: &str) -> bool {
         let is_equal = match self.key.is_failure_class() {
             true => class(value) == class(&self.literal),
@@ -201,7 +202,7 @@ impl Clause {
     }
 }
 
-/// Parses the condition's text. The first mistake ends it, because a condition is one line.
+/// Parses the text of a condition. Parsing ends at the first mistake, because a condition is only one line.
 struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -301,7 +302,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reports a word of this length that stands in the place of `&&`.
+    /// Reports a word of this length that is used in place of `&&`.
     fn wrong_conjunction(&self, length: usize) -> Diagnostic {
         let word = &self.text[self.at..self.at + length];
         let message = format!("expected `&&` between comparisons, found `{word}`");
@@ -335,7 +336,7 @@ impl<'a> Reader<'a> {
             };
             return Err(self.error(message, self.next_char()).with_help(help));
         }
-        // `BareLiteral` or `Integer` of the grammar (spec §10.2).
+        // `BareLiteral` or `Integer` in the grammar (spec §10.2).
         let digits = text.strip_prefix('-').unwrap_or(text);
         let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
         match is_number || text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
@@ -388,7 +389,7 @@ impl<'a> Reader<'a> {
         Err(self.error("the value's closing quote is missing", start..self.text.len()))
     }
 
-    /// Skips `&&`; false at the end of the text.
+    /// Skips `&&`. Returns false at the end of the text.
     fn conjunction(&mut self) -> Result<bool, Diagnostic> {
         self.space();
         let rest = self.rest();
@@ -449,7 +450,7 @@ impl<'a> Reader<'a> {
         &self.text[self.at..]
     }
 
-    /// The range of the next character, empty at the end.
+    /// Returns the range of the next character. Empty at the end.
     fn next_char(&self) -> std::ops::Range<usize> {
         let length = self.rest().chars().next().map_or(0, char::len_utf8);
         self.at..self.at + length
@@ -459,7 +460,7 @@ impl<'a> Reader<'a> {
         Diagnostic::error("condition_syntax", message, self.places.span(range))
     }
 
-    /// Adds the edit that replaces the text of the finding.
+    /// Adds a fix that replaces the text of the finding.
     fn fixed(&self, diagnostic: Diagnostic, replacement: &str) -> Diagnostic {
         let span = diagnostic.span;
         if self.places.exact() { diagnostic.with_fix(span, replacement) } else { diagnostic }

@@ -1,7 +1,7 @@
 //! A finding in the user's file: an error, a warning or a remark.
 //!
-//! A diagnostic is data: rule, span, message and, if it is certain, the fix. It is never printed here, and it is never an error of the
-//! runtime. A file has at most [`DIAGNOSTICS_MAX`], in file order.
+//! A diagnostic is data: rule, span, message, and a fix if the fix is certain. This module never prints one, and a diagnostic is
+//! never an error of the runtime. A file has at most [`DIAGNOSTICS_MAX`], in file order.
 
 use crate::source::Source;
 use crate::span::Span;
@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// A rule's stable name: that of a built-in rule, or `<plugin>/<rule>` of a custom one.
+/// Stable name of a rule: of a built-in rule, or `<plugin>/<rule>` for a custom rule.
 pub type RuleName = Cow<'static, str>;
 
-/// The most diagnostics of one file; more would not help the user.
+/// Maximum number of diagnostics of one file. More would not help the user.
 pub const DIAGNOSTICS_MAX: usize = 50;
 
 /// The severity of a finding (spec §7.1).
@@ -28,7 +28,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// The word used in messages and files.
+    /// Returns the name used in messages and files.
     pub fn as_str(self) -> &'static str {
         match self {
             Severity::Error => "error",
@@ -38,7 +38,7 @@ impl Severity {
     }
 }
 
-/// Applies all fixes to a file; of two that overlap, the first. None if there is no fix to apply.
+/// Applies all fixes to a file. If two fixes overlap, only the first is applied. `None` if there is nothing to fix.
 pub fn fixed(source: Source<'_>, diagnostics: &[Diagnostic]) -> Option<String> {
     let source = source.text();
     let mut edits: Vec<&Edit> = diagnostics.iter().filter_map(|diagnostic| diagnostic.fix.as_ref()).collect();
@@ -64,48 +64,48 @@ pub fn fixed(source: Source<'_>, diagnostics: &[Diagnostic]) -> Option<String> {
 /// A replacement of source text that fixes the problem.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Edit {
-    /// The text to replace; an empty span inserts.
+    /// Span of the text to replace. An empty span means an insertion.
     pub span: Span,
     /// The new text.
     pub replacement: String,
 }
 
-/// A second place in the file that explains the first.
+/// A second place in the file that explains the diagnostic.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Label {
-    /// Its span.
+    /// The span of the place.
     pub span: Span,
-    /// The text to show there.
+    /// The text to show at the place.
     pub text: String,
 }
 
-/// One finding (spec §7.1), with its span.
+/// One finding in a file (spec §7.1).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Diagnostic {
-    /// Stable rule name, such as `edge_target_exists`.
+    /// Stable name of the rule, such as `edge_target_exists`.
     pub rule: RuleName,
-    /// Its severity.
+    /// Severity of the finding.
     pub severity: Severity,
-    /// One line: what is wrong, where, and what was expected.
+    /// One line that says what is wrong, where, and what was expected.
     pub message: String,
-    /// Its span in the file.
+    /// Span of the finding in the file.
     pub span: Span,
-    /// A short text at the span; empty for none.
+    /// Short text to show at the span; empty if there is none.
     pub note: String,
-    /// Other places that explain it.
+    /// Other places that explain the finding.
     pub labels: Vec<Label>,
-    /// The correction, as a line to paste or in words.
+    /// How to fix the problem: a line to paste, or a sentence.
     pub help: Option<String>,
-    /// The edit that fixes it, if it is certain.
+    /// The edit that fixes the problem, if the fix is certain.
     pub fix: Option<Edit>,
-    /// The node with the finding.
+    /// The node that has the problem.
     pub node: Option<String>,
-    /// The edge with the finding, as (from, to).
+    /// The edge that has the problem, as (from, to).
     pub edge: Option<(String, String)>,
 }
 
 impl Diagnostic {
-    /// Starts a diagnostic; the `with_` methods add the rest.
+    /// Creates a diagnostic. The `with_` methods add the optional parts.
     pub fn new(rule: impl Into<RuleName>, severity: Severity, message: impl Into<String>, span: Span) -> Self {
         Self {
             rule: rule.into(),
@@ -121,70 +121,70 @@ impl Diagnostic {
         }
     }
 
-    /// Starts an error.
+    /// Creates an error.
     pub fn error(rule: impl Into<RuleName>, message: impl Into<String>, span: Span) -> Self {
         Self::new(rule, Severity::Error, message, span)
     }
 
-    /// Starts a warning.
+    /// Creates a warning.
     pub fn warning(rule: impl Into<RuleName>, message: impl Into<String>, span: Span) -> Self {
         Self::new(rule, Severity::Warning, message, span)
     }
 
-    /// Starts a remark.
+    /// Creates a remark.
     pub fn info(rule: impl Into<RuleName>, message: impl Into<String>, span: Span) -> Self {
         Self::new(rule, Severity::Info, message, span)
     }
 
-    /// Reports the spelling of another engine that has exactly the same meaning.
+    /// Creates a remark about a spelling of another engine that has exactly the same meaning as Glovebox's.
     pub(crate) fn other_spelling(theirs: &str, ours: &str, span: Span) -> Self {
         let found = Self::info("other_spelling", format!("Glovebox reads `{theirs}` as `{ours}`"), span);
         found.with_help(format!("write `{ours}`")).with_fix(span, ours)
     }
 
-    /// Adds a short text at the span.
+    /// Sets the short text to show at the span.
     #[must_use]
     pub fn with_note(mut self, note: impl Into<String>) -> Self {
         self.note = note.into();
         self
     }
 
-    /// Adds a second place.
+    /// Adds a second place that explains the diagnostic.
     #[must_use]
     pub fn with_label(mut self, span: Span, text: impl Into<String>) -> Self {
         self.labels.push(Label { span, text: text.into() });
         self
     }
 
-    /// Adds how to fix it.
+    /// Sets the text that says how to fix the problem.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Adds the edit that fixes it.
+    /// Sets the edit that fixes the problem.
     #[must_use]
     pub fn with_fix(mut self, span: Span, replacement: impl Into<String>) -> Self {
         self.fix = Some(Edit { span, replacement: replacement.into() });
         self
     }
 
-    /// Sets the node.
+    /// Sets the node that has the problem.
     #[must_use]
     pub fn with_node(mut self, node: impl Into<String>) -> Self {
         self.node = Some(node.into());
         self
     }
 
-    /// Sets the edge.
+    /// Sets the edge that has the problem.
     #[must_use]
     pub fn with_edge(mut self, from: impl Into<String>, to: impl Into<String>) -> Self {
         self.edge = Some((from.into(), to.into()));
         self
     }
 
-    /// True for an error.
+    /// Returns true if the severity is error.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }

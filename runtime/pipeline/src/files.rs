@@ -1,9 +1,9 @@
-//! Files that a pipeline refers to: prompts (`prompt="@prompts/review.md"`), schemas (`output_schema`) and the child pipeline
-//! (`stack.child_dotfile`).
+//! The files that a pipeline file refers to: prompts (`prompt="@prompts/review.md"`), schemas (`output_schema`) and child
+//! pipelines (`stack.child_dotfile`).
 //!
-//! A path is relative to the folder of the pipeline file. It must not leave that folder or lead into hold-outs
-//! (decision references-and-read-paths). This module reads no files: [`crate::ParsedFile::references`] lists them, and the caller passes
-//! their texts in [`crate::Inputs::files`].
+//! A path is relative to the folder of the pipeline file. It must not lead out of that folder or into hold-outs
+//! (decision references-and-read-paths). This module reads no files: [`crate::ParsedFile::references`] lists them, and the caller
+//! passes their texts in [`crate::Inputs::files`].
 
 use crate::diagnostic::Diagnostic;
 use crate::inputs::Inputs;
@@ -20,52 +20,52 @@ use std::fmt;
 /// The attribute that names a child pipeline.
 pub const CHILD: Key<'static> = key::STACK_CHILD_DOTFILE;
 
-/// The files that a pipeline refers to. Every path is valid.
+/// The files that a pipeline file refers to. Every path is valid.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct References {
-    /// Files with prompts and schemas of answers.
+    /// Paths of files with prompts and schemas of answers.
     pub prompts: BTreeSet<String>,
     /// The child pipelines of the graph and of its nodes.
     pub children: Vec<Child>,
-    /// Hold-out folders, each with a final slash; the caller must not read a file in them.
+    /// Hold-out folders, each with a final slash. The caller must not read a file in them.
     pub sealed: Vec<String>,
 }
 
-/// A child pipeline, at the first mention of its name.
+/// A reference to a child pipeline, at the first place that names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Child {
-    /// Its path, from the folder of the pipeline file.
+    /// Path of the child's file, relative to the folder of the pipeline file.
     pub path: String,
-    /// The span of its name.
+    /// Span of the path in the pipeline file.
     pub span: Span,
 }
 
 impl Child {
-    /// Reports a child pipeline that cannot be read.
+    /// Reports a child pipeline whose file cannot be read.
     pub fn unreadable(&self, reason: impl fmt::Display) -> Diagnostic {
         let message = format!("cannot read the child pipeline `{}`: {reason}", self.path);
         let help = "write the path from the folder of this pipeline, such as `children/build.dot`";
         Diagnostic::error("child_pipeline", message, self.span).with_help(help)
     }
 
-    /// Reports a child pipeline that leads back to a file above it.
+    /// Reports a child pipeline that refers to a pipeline that runs it.
     pub fn leads_back(&self) -> Diagnostic {
         self.endless(format!("the child pipeline `{}` leads back to itself", self.path))
     }
 
-    /// Reports a child pipeline that is nested deeper than the maximum.
+    /// Reports a child pipeline that is nested deeper than `depth_max`.
     pub fn is_too_deep(&self, depth_max: usize) -> Diagnostic {
         self.endless(format!("the child pipeline `{}` is more than {depth_max} files below the first", self.path))
     }
 
-    /// Reports a child pipeline that is skipped because there are this many stages already.
+    /// Reports a child pipeline that is not checked, because the files before it already have `stages_max` stages.
     pub fn too_many_stages(&self, stages_max: usize) -> Diagnostic {
         let message =
             format!("the child pipeline `{}` is not checked: the files before it have {stages_max} stages", self.path);
         Diagnostic::error("child_pipeline", message, self.span).with_help("check its file by itself")
     }
 
-    /// Reports a child pipeline with errors.
+    /// Reports a child pipeline whose file has errors.
     pub fn has_fault(&self, first: Option<&Diagnostic>) -> Diagnostic {
         let first = first.map(|first| format!(": {}", first.message)).unwrap_or_default();
         let message = format!("the child pipeline `{}` cannot run{first}", self.path);
@@ -79,7 +79,7 @@ impl Child {
     }
 }
 
-/// Each child once, at the first mention of its name.
+/// Returns each child once, at the first place that names it.
 pub(crate) fn named<'a>(attributes: impl Iterator<Item = &'a Attribute>) -> Vec<Child> {
     let mut seen = BTreeSet::new();
     let paths =
@@ -87,17 +87,17 @@ pub(crate) fn named<'a>(attributes: impl Iterator<Item = &'a Attribute>) -> Vec<
     paths.filter(|(path, _)| seen.insert(*path)).map(|(path, span)| Child { path: path.to_owned(), span }).collect()
 }
 
-/// The path in a prompt of the form `@path`; any other prompt is plain text.
+/// Returns the path in a prompt of the form `@path`. `None` for any other prompt, which is plain text.
 pub(crate) fn reference(prompt: &Attribute) -> Option<&str> {
     prompt.value.trim().strip_prefix('@').filter(|path| !path.contains(char::is_whitespace))
 }
 
-/// The child pipeline of a node: its own, or that of the graph.
+/// Returns the child pipeline of a node: that of the node itself, or that of the graph.
 pub fn child_of(pipeline: &Pipeline, node: &Node) -> Option<Child> {
     named(child(&node.attributes).or_else(|| child(&pipeline.attributes)).into_iter()).pop()
 }
 
-/// The child pipelines of a valid pipeline.
+/// Returns the child pipelines of a valid pipeline.
 pub fn children_of(pipeline: &Pipeline) -> Vec<Child> {
     named(
         child(&pipeline.attributes).into_iter().chain(pipeline.nodes.iter().filter_map(|node| child(&node.attributes))),
@@ -108,7 +108,7 @@ pub(crate) fn child(of: &Attributes) -> Option<&Attribute> {
     of.get(CHILD).filter(|child| !child.value.trim().is_empty())
 }
 
-/// The reason why a path is not allowed.
+/// Returns the reason why a path is not allowed. `None` if it is allowed.
 pub(crate) fn fault(path: &str, sealed: &[String]) -> Option<String> {
     let plain = path.strip_suffix('/').filter(|plain| !plain.is_empty()).unwrap_or(path);
     match ScopePath::parse(plain) {
@@ -125,12 +125,12 @@ pub(crate) fn fault(path: &str, sealed: &[String]) -> Option<String> {
     }
 }
 
-/// The folders from which no file may be read.
+/// Returns the folders from which no file may be read.
 pub(crate) fn sealed(scenarios: Option<&[Entry]>) -> Vec<String> {
     scenarios.map_or_else(|| vec![FOLDER_DEFAULT.to_owned()], |named| named.iter().map(ToString::to_string).collect())
 }
 
-/// The prompt of an attribute: its own text, or the text of the file that it names.
+/// Returns the prompt in an attribute: the attribute's own text, or the text of the file that it names.
 pub(crate) fn prompt<'a>(
     attribute: &'a Attribute,
     inputs: &'a Inputs,
@@ -145,7 +145,8 @@ pub(crate) fn prompt<'a>(
     })
 }
 
-/// The text of an attribute: its own, or that of the file that it names. The path and the reason of a file that cannot be read.
+/// Returns the text of an attribute: its own, or that of the file that it names. If the file cannot be read, the error is its
+/// path and the reason.
 pub(crate) fn text<'a>(
     attribute: &'a Attribute,
     inputs: &'a Inputs,
@@ -160,7 +161,7 @@ pub(crate) fn text<'a>(
     }
 }
 
-/// Reports an invalid path of the child pipeline of the graph or a node.
+/// Returns a diagnostic if the graph or node names a child pipeline with an invalid path.
 pub(crate) fn child_fault(of: &Attributes, sealed: &[String]) -> Option<Diagnostic> {
     let attribute = child(of)?;
     let child = Child { path: attribute.value.trim().to_owned(), span: attribute.span };

@@ -1,9 +1,9 @@
-//! Decides whether a stage after a failure can fix the source of that failure (`unfixable_failure_source`,
+//! Decides whether a stage after a failure can fix the cause of that failure (`unfixable_failure_source`,
 //! decision unfixable-failures-end-the-run).
 //!
-//! A tool stage runs scripts. If the builder after it may not write them and a script is wrong, their loop cannot succeed. Scripts among
-//! the hold-outs are exempt: their purpose is to fail on wrong code, and no builder may change them. The same pure function serves the
-//! warning of `check` and the stop of a run.
+//! A tool stage can run scripts. If a script is wrong and the builder after the failure must not write the script, their loop
+//! cannot succeed. Scripts in hold-out folders are exempt: they are meant to fail on wrong code, and no builder may change them.
+//! The warning of `check` and the end of a run use the same pure functions.
 
 use crate::hash::HashSet;
 use crate::ir::{Attribute, HandlerKind, Node, NodeId, Pipeline};
@@ -11,14 +11,14 @@ use crate::key;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 
-/// The scripts (`*.sh`) in the command of a failed tool stage that a builder with an explicit write scope may not write, as written and
-/// in order. Empty for every other pair of nodes.
+/// Returns the scripts (`*.sh`) in the command of a failed tool stage that the builder must not write, in the order and the
+/// spelling of the command. Empty if the builder has no explicit write scope, and for all other pairs of nodes.
 pub fn out_of_reach(pipeline: &Pipeline, failed: &Node, builder: &Node) -> Vec<String> {
     let scope = builder.access.allowed_write_paths.as_deref();
     scope.map_or_else(Vec::new, |scope| out_of_scope(pipeline, failed, builder, scope))
 }
 
-/// The same for the builder's bound scope, which the operator's grants may have narrowed.
+/// As [`out_of_reach`], but for the builder's bound scope, which the operator's grants may have narrowed.
 pub fn out_of_scope(pipeline: &Pipeline, failed: &Node, builder: &Node, scope: &[Entry]) -> Vec<String> {
     if failed.handler.kind() != HandlerKind::Tool || !builder.is_builder() {
         return Vec::new();
@@ -39,7 +39,7 @@ pub fn out_of_scope(pipeline: &Pipeline, failed: &Node, builder: &Node, scope: &
     found
 }
 
-/// The reason with which a run ends.
+/// Returns the reason that is recorded when a run ends because of such scripts.
 pub fn reason(failed: &NodeId, scripts: &[String], builder: &NodeId) -> String {
     let scripts = scripts.join(",");
     format!(
@@ -47,7 +47,7 @@ pub fn reason(failed: &NodeId, scripts: &[String], builder: &NodeId) -> String {
     )
 }
 
-/// True if edges and jumps to retry targets lead from one node to the other.
+/// Returns true if there is a path of edges and retry targets from one node to the other.
 pub fn leads_to(pipeline: &Pipeline, from: &NodeId, to: &NodeId) -> bool {
     let (mut seen, mut open) = (HashSet::default(), vec![from]);
     while let Some(node) = open.pop() {
@@ -65,21 +65,21 @@ pub fn leads_to(pipeline: &Pipeline, from: &NodeId, to: &NodeId) -> bool {
     false
 }
 
-/// The directory in which the command of a tool or verify stage starts.
+/// Returns the directory in which the command of a tool or verify stage starts.
 pub(crate) fn workdir(node: &Node) -> &str {
     let own =
         node.attributes.get(key::WORKING_DIR).map(|attribute| attribute.value.trim()).filter(|path| !path.is_empty());
     own.or(node.access.confinement.workdir.as_ref().map(|folder| folder.path().as_str())).unwrap_or_default()
 }
 
-/// The words of a command that name a script, without the shell syntax around them.
+/// Returns the words of a command that name a script, without shell syntax.
 fn scripts(command: &Attribute) -> impl Iterator<Item = &str> {
     let in_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | '@' | '%');
     let words = command.value.split(move |c: char| !in_path(c));
     words.filter(|word| word.strip_suffix(".sh").is_some_and(|stem| !stem.is_empty() && !stem.ends_with('/')))
 }
 
-/// The path from the root of the workspace; none if it leaves the workspace.
+/// Returns the path relative to the root of the workspace. `None` if it leads out of the workspace.
 pub(crate) fn resolved(base: &str, path: &str) -> Option<String> {
     if path.starts_with('/') {
         return None;

@@ -1,20 +1,20 @@
-//! The canonical format of pipeline files: same meaning, same comments, a spelling that Graphviz accepts.
+//! Formats pipeline files: the result has the same meaning, the same comments, and a spelling that Graphviz accepts.
 //!
-//! One statement per line, two spaces per level, a semicolon after each statement. Attributes share a line if they fit, else one per line.
-//! At most one empty line between statements. Quotes around what Graphviz does not accept bare; `#` comments become `//`. Formatting
-//! twice changes nothing, and formatting never changes the meaning.
+//! Each statement is on its own line and ends with a semicolon; each level is indented by two spaces. Attributes share a line if
+//! they fit, otherwise each has its own line. There is at most one empty line between statements. Text that Graphviz does not
+//! accept without quotes gets quotes, and `#` comments become `//`. Formatting is idempotent, and it never changes the meaning.
 
 use crate::diagnostic::Diagnostic;
 use crate::dot::{self, Ast, Attr, Comment, Keyword, Name, Statement, Target, Value, is_identifier, is_numeral, quote};
 use crate::source::Source;
 
-/// The maximum width of a statement on one line, in characters.
+/// Maximum width of a statement on one line, in characters.
 const WIDTH: usize = 120;
 
 /// Formats a pipeline file.
 ///
 /// # Errors
-/// The file's diagnostics, if it has syntax errors: formatting would lose the text that the parser could not read.
+/// Returns the diagnostics if the file has syntax errors, because formatting would lose the text that the parser could not read.
 pub fn format(source: Source<'_>) -> Result<String, Vec<Diagnostic>> {
     let (ast, diagnostics) = dot::parse(source);
     if diagnostics.iter().any(Diagnostic::is_error) {
@@ -27,11 +27,11 @@ pub fn format(source: Source<'_>) -> Result<String, Vec<Diagnostic>> {
 
 struct Writer<'a> {
     source: Source<'a>,
-    /// Comments that are not written yet.
+    /// Comments that have not been written yet.
     comments: &'a [Comment],
     out: String,
     depth: usize,
-    /// The end of the written part in the source.
+    /// Offset in the source up to which everything has been written.
     last: usize,
 }
 
@@ -43,7 +43,7 @@ impl Writer<'_> {
         }
         let name = ast.name.as_ref().map(|name| format!("{} ", bare_or_quoted(name))).unwrap_or_default();
         self.out.push_str(&format!("digraph {name}{{"));
-        // Comments before the opening brace move after it.
+        // Comments before the opening brace are written after it.
         self.last = ast.name.as_ref().map_or(ast.span.start, |name| name.span.end);
         self.last = self.source.text()[self.last..].find('{').map_or(self.last, |at| self.last + at + 1);
         self.body(&ast.body, ast.span.end.saturating_sub(1));
@@ -135,13 +135,13 @@ impl Writer<'_> {
         self.finish(end);
     }
 
-    /// Ends the statement at `end` and writes the comments inside it.
+    /// Ends the statement at `end`, and writes the comments inside it.
     fn finish(&mut self, end: usize) {
         self.comments_inside(end);
         self.last = end;
     }
 
-    /// Writes comments inside the head of a statement, on lines of their own before it.
+    /// Writes comments from inside the head of a statement on their own lines before it.
     fn comments_inside(&mut self, before: usize) {
         while let Some(comment) = self.comments.first().copied().filter(|comment| comment.span.start < before) {
             self.comments = &self.comments[1..];
@@ -153,7 +153,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes the comments that begin before an offset: after other text on the same line, or on lines of their own.
+    /// Writes the comments that begin before an offset: after other text if they are on the same line, otherwise on
+    /// their own lines.
     fn comments_before(&mut self, before: usize) {
         while let Some(comment) = self.comments.first().copied().filter(|comment| comment.span.start < before) {
             self.comments = &self.comments[1..];
@@ -170,10 +171,10 @@ impl Writer<'_> {
         }
     }
 
-    /// True if the current line ends with a line comment.
+    /// Returns true if the current line ends with a line comment.
     fn ends_with_line_comment(&self) -> bool {
         let line = self.out.rsplit('\n').next().unwrap_or_default();
-        // A `//` inside a string has its closing quote on the same line, because the writer escapes line breaks.
+        // A string with `//` has its closing quote on the same line, because the writer escapes line breaks.
         let mut quoted = false;
         let mut chars = line.chars().peekable();
         while let Some(c) = chars.next() {
@@ -195,12 +196,12 @@ impl Writer<'_> {
         }
     }
 
-    /// Begins the line of the element at `start`; `opens` if it follows an opening brace.
+    /// Begins the line of the element at `start`. `opens` is true if the element follows an opening brace.
     fn next_line(&mut self, start: usize, opens: bool) {
         if opens { self.new_line() } else { self.line_break(start) }
     }
 
-    /// Begins a new line, after an empty line if the source has one.
+    /// Begins a new line, and keeps an empty line of the source before it.
     fn line_break(&mut self, start: usize) {
         let between = self.source.text().get(self.last..start).unwrap_or_default();
         if between.matches('\n').count() > 1 && !self.out.ends_with('{') {
@@ -230,7 +231,7 @@ fn pair(attribute: &Attr<'_>) -> String {
     format!("{key}={}", value(&attribute.value))
 }
 
-/// A value keeps its quotes, and gets quotes if Graphviz needs them.
+/// Returns the text of a value. A quoted value stays quoted, and a value that Graphviz does not accept without quotes gets quotes.
 fn value(value: &Value<'_>) -> String {
     if !value.quoted && (is_plain(&value.text) || is_numeral(&value.text)) {
         value.text.to_string()
@@ -243,7 +244,7 @@ fn bare_or_quoted(name: &Name<'_>) -> String {
     if is_plain(&name.text) { name.text.to_string() } else { quote(&name.text) }
 }
 
-/// True for a word that never needs quotes.
+/// Returns true for a word that never needs quotes.
 fn is_plain(text: &str) -> bool {
     is_identifier(text) && Keyword::from_word(text).is_none()
 }

@@ -1,8 +1,9 @@
-//! A human gate: the question that it asks, and its choices (spec §4.6, §6).
+//! The question that a human gate asks, and its choices (spec §4.6, §6).
 //!
-//! The choices are the outgoing edges in file order. An edge with a condition is a choice if the condition reads `preferred_label`, which
-//! the answer sets. Other conditions route outcomes without an answer, such as a timeout. A gate without any other choice has those of its edges
-//! for `outcome=success` and `outcome=fail`: the second one declines, and the gate fails.
+//! The choices are the outgoing edges in file order. An edge with a condition is a choice only if the condition compares
+//! `preferred_label`, which the answer sets. Edges with other conditions are for endings without an answer, such as a timeout. If
+//! a gate has no other choices, its edges for `outcome=success` and `outcome=fail` are the choices, and the gate fails if the
+//! second is chosen.
 
 use crate::condition::Operator;
 use crate::ir::{Edge, Node, Pipeline};
@@ -10,10 +11,10 @@ use glovebox_record::question::{Answer, Answers};
 use glovebox_record::{Choice, QuestionType};
 use std::time::Duration;
 
-/// The text of a question whose node has neither prompt nor label (spec §4.6).
+/// The text of the question if the node has neither a prompt nor a label (spec §4.6).
 const NO_TEXT: &str = "Select an option:";
 
-/// The question of a gate.
+/// The question of a human gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gate {
     /// The type of the question.
@@ -22,14 +23,14 @@ pub struct Gate {
     pub text: String,
     /// The choices, in file order.
     pub choices: Vec<Choice>,
-    /// The answer after the timeout, or if no person can answer.
+    /// The answer that is used after the timeout, or if no person can answer.
     pub default: Option<Choice>,
     /// The time to wait for an answer.
     pub timeout: Option<Duration>,
 }
 
 impl Gate {
-    /// The gate of a node.
+    /// Creates the question of a node.
     pub fn new(pipeline: &Pipeline, node: &Node) -> Self {
         let choices: Vec<Choice> = choices(pipeline, node).map(|(_, choice)| choice).collect();
         let kind = node.gate.kind;
@@ -50,7 +51,7 @@ impl Gate {
     }
 }
 
-/// The choices of a gate, with their edges.
+/// Returns the choices of a gate, each with its edge.
 pub(crate) fn choices<'a>(pipeline: &'a Pipeline, node: &'a Node) -> impl Iterator<Item = (&'a Edge, Choice)> {
     let edges = || pipeline.outgoing(&node.id).map(|(_, edge)| edge);
     let by_outcome = edges().all(|edge| label(edge).is_none());
@@ -60,7 +61,7 @@ pub(crate) fn choices<'a>(pipeline: &'a Pipeline, node: &'a Node) -> impl Iterat
     })
 }
 
-/// The name of the choice for an edge on success or failure, and whether it declines; none for any other edge.
+/// Returns the label of the choice for an edge on success or failure, and whether this choice declines. `None` for any other edge.
 fn verdict(edge: &Edge) -> Option<(&str, bool)> {
     let [clause] = edge.condition.as_ref()?.clauses.as_slice() else { return None };
     let is_plain = clause.operator == Operator::Equal && clause.key.is_outcome();
@@ -73,7 +74,8 @@ fn verdict(edge: &Edge) -> Option<(&str, bool)> {
     Some((label, declines))
 }
 
-/// The name of a choice: the edge's label, the label that its condition asks for, or its target.
+/// Returns the label of a choice: the edge's label, the label that its condition requires, or its target. `None` if the
+/// edge is not a choice.
 fn label(edge: &Edge) -> Option<&str> {
     let written = Some(edge.label.trim()).filter(|label| !label.is_empty());
     let Some(condition) = &edge.condition else { return written.or(Some(edge.to.as_str())) };

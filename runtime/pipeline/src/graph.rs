@@ -1,7 +1,7 @@
-//! Output formats of a graph: JSON for programs, canonical DOT for Graphviz and for people.
+//! Writes a graph as JSON for programs, and as canonical DOT for Graphviz and for people.
 //!
-//! Both contain the nodes and edges with all their attributes, defaults included. [`to_dot`] writes text that Graphviz accepts and that this
-//! crate parses to the same graph.
+//! Both formats contain the nodes and edges with all their attributes, including defaults. Graphviz accepts the text from
+//! [`to_dot`], and this crate parses it to the same graph.
 
 use crate::dot::{Element, Writer, quote};
 use crate::hash::HashSet;
@@ -17,20 +17,20 @@ use std::collections::BTreeMap;
 /// Version of [`GraphFile`].
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// A pipeline for programs. Attribute values are strings.
+/// A pipeline for programs. All values of attributes are strings.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct GraphFile {
-    /// Version of this vocabulary.
+    /// Version of this format.
     pub schema_version: u32,
-    /// The graph's name.
+    /// Name of the graph.
     pub name: String,
-    /// Graph attributes.
+    /// Attributes of the graph.
     pub attributes: BTreeMap<String, String>,
     /// Nodes in file order: `id`, `shape`, `handler`, and every attribute of the node.
     pub nodes: Vec<BTreeMap<String, String>>,
     /// Edges in file order: `from`, `to`, and every attribute of the edge.
     pub edges: Vec<BTreeMap<String, String>>,
-    /// Subgraphs in file order, an outer one before those in it; absent if there are none.
+    /// Subgraphs in file order, an outer subgraph before those inside it; absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subgraphs: Vec<SubgraphEntry>,
 }
@@ -38,22 +38,22 @@ pub struct GraphFile {
 /// A subgraph.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SubgraphEntry {
-    /// Its name; absent if it has none.
+    /// Name of the subgraph; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its label; absent if it has none.
+    /// Label of the subgraph; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// The index of the subgraph around it; absent if there is none.
+    /// Index of the enclosing subgraph; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<usize>,
-    /// The nodes that are declared directly in it, in file order.
+    /// Names of the nodes that are declared directly in this subgraph, in file order.
     pub nodes: Vec<String>,
 }
 
-/// Writes a pipeline for programs.
+/// Converts a pipeline to the format for programs.
 ///
-/// An attribute with the key `id`, `from` or `to` does not replace the name.
+/// An attribute with the key `id`, `from` or `to` does not replace the name of the element.
 pub fn to_json(pipeline: &Pipeline) -> GraphFile {
     let nodes = pipeline.nodes.iter().map(|node| {
         let own = [("id", node.id.as_str()), ("shape", &node.shape), ("handler", node.handler.name())];
@@ -86,9 +86,10 @@ fn object(own: &[(&str, &str)], attributes: &Attributes) -> BTreeMap<String, Str
     given.chain(own).collect()
 }
 
-/// Canonical DOT: one statement per line, every value quoted, attributes in order of their keys.
+/// Returns the pipeline as canonical DOT: one statement per line, every value in quotes, attributes in the order of their keys.
 ///
-/// Subgraphs come last and name their nodes again. So the nodes keep their order, attributes and classes, and Graphviz draws the boxes.
+/// Subgraphs come last and repeat the names of their nodes. So the nodes keep their order, attributes and classes, and Graphviz
+/// draws the boxes of the subgraphs.
 pub fn to_dot(pipeline: &Pipeline) -> String {
     let mut writer = Writer::new(&pipeline.name);
     if !pipeline.attributes.is_empty() {
@@ -118,7 +119,7 @@ fn write_subgraphs(writer: &mut Writer, pipeline: &Pipeline) {
         let name = subgraph.name.as_ref().map(|name| format!("{} ", quote(name))).unwrap_or_default();
         writer.line(open.len(), format_args!("subgraph {name}{{"));
         open.push(index);
-        // Graphviz would give a subgraph without a label the label of the graph around it.
+        // Without a label of its own, Graphviz would give the subgraph the label of the enclosing graph.
         let label = quote(subgraph.label.as_deref().unwrap_or_default());
         writer.line(open.len(), format_args!("graph [\"label\"={label}];"));
         for member in &subgraph.members {
@@ -130,7 +131,7 @@ fn write_subgraphs(writer: &mut Writer, pipeline: &Pipeline) {
     }
 }
 
-/// The same draft with a node for each undeclared name of an edge, so that it can be drawn.
+/// Returns the pipeline with an added node for each undeclared name in an edge, so that it can be drawn.
 pub fn with_undeclared(mut draft: Pipeline) -> Pipeline {
     let sample = crate::parse(Source::new("digraph g { n }")).lower(&Inputs::default()).pipeline.nodes.pop();
     let Some(sample) = sample else { return draft };

@@ -1,7 +1,8 @@
-//! The checked pipeline: the result of `parse` and `lower`.
+//! The types of a checked pipeline, which is the result of `parse` and `lower`.
 //!
-//! Every known string attribute has a type here. Later steps refer to the text only by span. This crate runs nothing: it does not know
-//! which component executes a handler, or what that component may touch. These types import nothing of the steps that make or read them.
+//! Every known attribute has a typed value here. Later steps refer to the source text only by span. This crate runs nothing: it
+//! does not know which component executes a handler, or what that component may access. These types do not depend on the steps
+//! that create or use them.
 
 mod access;
 mod agent;
@@ -50,75 +51,75 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// A subgraph, for drawings. Its defaults and classes are already part of its nodes.
+/// A subgraph, for drawings. Its defaults and classes have already been applied to its nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subgraph {
-    /// Its name, if the file gives one.
+    /// Name of the subgraph, if the file gives one.
     pub name: Option<String>,
-    /// Its label, if the file gives one.
+    /// Label of the subgraph, if the file gives one.
     pub label: Option<String>,
-    /// The index of the subgraph around it.
+    /// Index of the enclosing subgraph.
     pub parent: Option<usize>,
-    /// Indices of the nodes declared directly in it, ascending. Several subgraphs may declare the same node.
+    /// Indices of the nodes that are declared directly in this subgraph, ascending. Several subgraphs may declare the same node.
     pub members: Vec<usize>,
 }
 
-/// Default of `loop_restart_signature_limit`, as other engines have it.
+/// Default of `loop_restart_signature_limit`; other engines have the same default.
 pub const SIGNATURE_LIMIT_DEFAULT: u32 = 3;
 
 /// A checked pipeline. Nodes and edges are in file order.
 #[derive(Debug, Clone)]
 pub struct Pipeline {
-    /// The graph's name.
+    /// Name of the graph.
     pub name: String,
-    /// The goal, `--set` inputs expanded.
+    /// The goal, with the inputs of `--set` inserted.
     pub goal: String,
-    /// The displayed name; the graph's name by default.
+    /// The displayed name; by default the name of the graph.
     pub label: String,
     /// Nodes in file order.
     pub nodes: Vec<Node>,
     /// Edges in file order.
     pub edges: Vec<Edge>,
-    /// Subgraphs in file order, an outer one before those in it; most files have none.
+    /// Subgraphs in file order, an outer subgraph before those inside it; most files have none.
     pub subgraphs: Vec<Subgraph>,
     /// The start node.
     pub start: NodeId,
-    /// Retries for nodes without `max_retries` (spec §2.5).
+    /// Maximum number of retries for nodes without `max_retries` (spec §2.5).
     pub default_max_retries: u32,
-    /// Visits of a node that may end with the same failure; with the last of them the branch fails.
+    /// Number of visits of a node that end with the same failure before the branch fails.
     pub signature_limit: u32,
-    /// Restarts by edges with `loop_restart`.
+    /// Limits on restarts by edges with `loop_restart`.
     pub restarts: Restarts,
-    /// The next node after an unmet goal gate that has no target itself.
+    /// The next node after an unsatisfied goal gate that has no retry target of its own.
     pub retry_target: Option<NodeId>,
-    /// Used if `retry_target` is absent.
+    /// The node to use if `retry_target` is absent.
     pub fallback_retry_target: Option<NodeId>,
-    /// Folders with hold-outs; none if the file names none.
+    /// Folders with hold-outs. `None` if the file does not name any.
     pub scenarios: Option<Vec<Entry>>,
     /// True if the caller found one of these folders ([`crate::Inputs::scenarios_found`]).
     pub scenarios_found: bool,
-    /// The project's folders and files with sources, from the caller; a finding about a write scope offers them.
+    /// The project's folders and files with sources, from the caller. Findings about a write scope suggest them.
     pub sources: Vec<Entry>,
     /// Plugins that the operator binds as verifiers, by handler type ([`Pipeline::set_verifiers`]).
     pub verifiers: BTreeSet<String>,
-    /// `scenario_copies`: whether the workspace may contain copies of hold-outs.
+    /// Whether the workspace may contain copies of hold-outs (`scenario_copies`).
     pub scenario_copies: Copies,
-    /// Bounds of a run.
+    /// Limits of a run.
     pub bounds: RunBounds,
-    /// The session settings for stages without settings on edge and node.
+    /// Session settings of stages for which neither the edge nor the node has settings.
     pub session: SessionSettings,
     /// True if some stage may continue a conversation, so that conversations must be kept.
     pub keeps_conversations: bool,
     /// Graph attributes by key.
     pub attributes: Attributes,
-    /// The span of its name; of the whole graph if it has none.
+    /// Span of the name of the graph, or of the whole graph if it has no name.
     pub span: Span,
-    /// Built at the first lookup of a node.
+    /// Index of nodes and edges, built at the first lookup of a node.
     pub(crate) index: OnceLock<Index>,
 }
 
 impl Pipeline {
-    /// Sets the plugins that the operator binds as verifiers, by handler type. All other plugins are builders.
+    /// Sets which plugins the operator binds as verifiers, by handler type. All other plugins are builders.
     pub fn set_verifiers(&mut self, verifiers: BTreeSet<String>) {
         for node in &mut self.nodes {
             if node.handler.kind() == HandlerKind::Plugin {
@@ -129,13 +130,13 @@ impl Pipeline {
         self.verifiers = verifiers;
     }
 
-    /// True if a built-in stage has no write scope, and so may write the whole workspace.
+    /// Returns true if a built-in stage has no write scope, so that it may write the whole workspace.
     pub fn has_open_scope(&self) -> bool {
         self.nodes.iter().any(|node| node.handler.kind().is_first_party() && node.access.allowed_write_paths.is_none())
     }
 
-    /// Maximum number of stage executions of a run with this `--max-steps`: the smaller of flag and attribute (decision bounds-and-flags),
-    /// or the default if neither is set.
+    /// Returns the maximum number of steps of a run with this `--max-steps`: the smaller of flag and attribute
+    /// (decision bounds-and-flags), or the default if neither is set.
     pub fn steps_max(&self, flag: Option<u64>) -> u64 {
         match flag {
             Some(flag) if self.attributes.contains_key(key::MAX_STEPS) => flag.min(self.bounds.steps_max),
@@ -144,17 +145,18 @@ impl Pipeline {
         }
     }
 
-    /// The budget of a run's model calls with these flags: the smaller of each flag and attribute.
+    /// Returns the budget of a run's model calls: the smaller of flag and attribute for each bound.
     pub fn spend_max(&self, flags: SpendBounds) -> SpendBounds {
         self.bounds.spend_max.least(flags)
     }
 
-    /// Maximum wall time of a run with this `--max-wall-time`: the smaller of flag and attribute.
+    /// Returns the maximum wall time of a run with this `--max-wall-time`: the smaller of flag and attribute.
     pub fn wall_max(&self, flag: Option<Duration>) -> Option<Duration> {
         [flag, self.bounds.wall_max].into_iter().flatten().min()
     }
 
-    /// The node with this id, or the verification of a node. The first call makes an index, which is linear in the file.
+    /// Returns the node with this id, or the verification of a node. The first call builds an index, in time linear in
+    /// the length of the file.
     pub fn node(&self, id: &NodeId) -> Option<&Node> {
         let index = self.index();
         match index.place(id) {
@@ -163,12 +165,12 @@ impl Pipeline {
         }
     }
 
-    /// Everything that may run: the nodes in file order, each before its verification.
+    /// Returns all stages that may run: the nodes in file order, each before its verification.
     pub fn stages(&self) -> impl Iterator<Item = &Node> {
         self.nodes.iter().flat_map(Node::stages)
     }
 
-    /// Outgoing edges of a node with their indices, in file order.
+    /// Returns the outgoing edges of a node with their indices, in file order.
     pub fn outgoing(&self, id: &NodeId) -> impl Iterator<Item = (EdgeIndex, &Edge)> {
         let indices = self.index().place(id).map_or(&[][..], |place| &place.edges);
         indices.iter().filter_map(|index| Some((EdgeIndex(*index), self.edges.get(*index)?)))

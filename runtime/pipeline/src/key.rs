@@ -1,6 +1,6 @@
-//! Keys of attributes: one constant for each key that Glovebox knows, so that a misspelt key does not compile.
+//! The keys of attributes. Each key that Glovebox knows has a constant, so that a misspelt key does not compile.
 //!
-//! A plugin may define further keys, so any text is a valid key. [`crate::attributes`] describes the known ones.
+//! A plugin may define other keys, so any text is a valid key. [`crate::attributes`] describes the known keys.
 
 use std::fmt;
 
@@ -9,22 +9,22 @@ use std::fmt;
 pub struct Key<'a>(&'a str);
 
 impl<'a> Key<'a> {
-    /// The key with this spelling.
+    /// Creates the key with this spelling.
     pub const fn new(text: &'a str) -> Self {
         Self(text)
     }
 
-    /// The key as written in a file.
+    /// Returns the key as written in a file.
     pub const fn as_str(self) -> &'a str {
         self.0
     }
 
-    /// The name of the limit that `limits.<name>` sets; none for another key.
+    /// Returns the name of the limit that `limits.<name>` sets. `None` for other keys.
     pub fn limit(self) -> Option<&'a str> {
         self.0.strip_prefix("limits.")
     }
 
-    /// True if a command or an environment variable of a command is its value.
+    /// Returns true if the value of this attribute is a command or an environment variable of a command.
     pub fn is_command_input(self) -> bool {
         matches!(self, TOOL_COMMAND | COMMAND | VERIFY_COMMAND) || self.0.starts_with("env_")
     }

@@ -1,62 +1,62 @@
-//! Attributes by key, as a sorted list: a node has a handful of them, and a file has thousands of nodes.
+//! Attributes by key, stored as a sorted list, because a node has few attributes and a file may have thousands of nodes.
 
 use crate::key::Key;
 use crate::span::Span;
 use std::fmt;
 
-/// An immutable text. It stores up to 23 bytes inline and shares a longer text among its clones.
+/// An immutable text. Up to 23 bytes are stored inline; the clones of a longer text share its memory.
 pub type Text = smol_str::SmolStr;
 
-/// An attribute's text and spans.
+/// The value of an attribute, with its spans.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attribute {
-    /// The value, with escapes resolved.
+    /// Value with escapes resolved.
     pub value: Text,
-    /// The span of the key.
+    /// Span of the key.
     pub key_span: Span,
-    /// The span of the value, quotes included.
+    /// Span of the value, including quotes.
     pub span: Span,
 }
 
-/// Attributes in the order of their keys.
+/// Attributes, sorted by key.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Attributes {
     entries: Vec<(Text, Attribute)>,
 }
 
 impl Attributes {
-    /// No attributes.
+    /// Creates an empty list of attributes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// No attributes, with room for some.
+    /// Creates an empty list with capacity for `count` attributes.
     pub(crate) fn with_capacity(count: usize) -> Self {
         Self { entries: Vec::with_capacity(count) }
     }
 
-    /// Finds a key: its index, or the index where it would be inserted.
+    /// Returns the index of a key, or else the index at which it would be inserted.
     fn position(&self, key: Key<'_>) -> Result<usize, usize> {
         self.entries.binary_search_by(|(own, _)| own.as_str().cmp(key.as_str()))
     }
 
-    /// Returns the attribute of that key.
+    /// Returns the attribute with this key.
     pub fn get(&self, key: Key<'_>) -> Option<&Attribute> {
-        // With so few entries, comparing each is faster than a binary search: most differ in length already.
+        // With so few entries, comparing each key is faster than a binary search, because most keys already differ in length.
         self.entries.iter().find(|(own, _)| own == key.as_str()).map(|(_, attribute)| attribute)
     }
 
-    /// Returns the attribute of that key, to be changed.
+    /// Returns the attribute with this key, for changes.
     pub fn get_mut(&mut self, key: Key<'_>) -> Option<&mut Attribute> {
         self.entries.iter_mut().find(|(own, _)| own == key.as_str()).map(|(_, attribute)| attribute)
     }
 
-    /// True when the key is there.
+    /// Returns true if there is an attribute with this key.
     pub fn contains_key(&self, key: Key<'_>) -> bool {
         self.get(key).is_some()
     }
 
-    /// Sets an attribute; returns the one it replaces.
+    /// Sets an attribute. Returns the one that it replaces.
     pub fn insert(&mut self, key: Key<'_>, attribute: Attribute) -> Option<Attribute> {
         match self.position(key) {
             Ok(at) => Some(std::mem::replace(&mut self.entries[at].1, attribute)),
@@ -67,12 +67,12 @@ impl Attributes {
         }
     }
 
-    /// Takes the attribute of that key out.
+    /// Removes the attribute with this key and returns it.
     pub(crate) fn remove(&mut self, key: Key<'_>) -> Option<Attribute> {
         self.position(key).ok().map(|at| self.entries.remove(at).1)
     }
 
-    /// Returns the attribute of that key, made when it is absent.
+    /// Returns the attribute with this key, for changes. Inserts the result of `make` first if there is none.
     pub fn get_or_insert_with(&mut self, key: Key<'_>, make: impl FnOnce() -> Attribute) -> &mut Attribute {
         let at = self.position(key).unwrap_or_else(|at| {
             self.entries.insert(at, (key.as_str().into(), make()));
@@ -81,27 +81,27 @@ impl Attributes {
         &mut self.entries[at].1
     }
 
-    /// True without attributes.
+    /// Returns true if there are no attributes.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The number of attributes.
+    /// Returns the number of attributes.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Keys and attributes in order.
+    /// Returns the keys and attributes, sorted by key.
     pub fn iter(&self) -> impl Iterator<Item = (Key<'_>, &Attribute)> + Clone {
         self.entries.iter().map(|(key, attribute)| (Key::new(key), attribute))
     }
 
-    /// Keys and attributes in order, the attributes to be changed.
+    /// Returns the keys and attributes, sorted by key, with attributes for changes.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Key<'_>, &mut Attribute)> {
         self.entries.iter_mut().map(|(key, attribute)| (Key::new(key), attribute))
     }
 
-    /// Keys in order.
+    /// Returns the keys in order.
     pub fn keys(&self) -> impl Iterator<Item = Key<'_>> {
         self.entries.iter().map(|(key, _)| Key::new(key))
     }
@@ -110,7 +110,7 @@ impl Attributes {
 impl std::ops::Index<Key<'_>> for Attributes {
     type Output = Attribute;
 
-    /// The attribute of a key that is known to be there.
+    /// Returns the attribute with a key that the caller knows to exist.
     fn index(&self, key: Key<'_>) -> &Attribute {
         self.get(key).expect("the caller has checked that the attribute is there")
     }

@@ -1,15 +1,17 @@
-//! Text to checked pipeline.
+//! Parses and checks pipeline files, and answers questions about a checked pipeline.
 //!
-//! `text -parse-> Ast -lower-> Pipeline + [Diagnostic]`, and the selection of the next edge for a running pipeline.
-//! Pure: no IO, no clock, no async.
+//! The steps are `text -parse-> Ast -lower-> Pipeline + [Diagnostic]`. The crate also selects the next edge for a
+//! running pipeline. It is pure: no IO, no clock, no async.
 //!
-//! Everything has a span, also inside string values. [`lower`] is the only place where a string attribute becomes a type. A mistake in
-//! a file is a `Diagnostic`, never an error of the runtime. [`child`] puts the stages of child pipelines into the one pipeline, so that later
-//! steps know nothing of files. [`transform`] reads a graph that a rule plugin changed as text again, and [`lint`] comes after the last of them.
+//! Every value has a span in the source text, including text inside string values. [`lower`] is the only module that converts
+//! attribute text to types. A mistake in a file is a `Diagnostic`, never an error of the runtime. [`child`] inserts the stages of
+//! child pipelines into the outer pipeline, so that later steps see one pipeline. [`transform`] parses the graphs that rule
+//! plugins changed. [`lint`] runs after the last transform.
 //!
-//! Reading order, each module above those that it imports: [`span`], [`source`], [`diagnostic`], [`key`], [`keyed`], [`attributes`], [`dot`],
-//! [`condition`], [`ir`]; then the queries over a pipeline: [`outcome`], [`route`], [`parallel`], [`gate`], [`next_stages`], [`planning`],
-//! [`reach`], [`fixability`]; then the steps: [`inputs`], [`files`], [`stylesheet`], [`lower`], [`lint`], [`check()`], [`graph`], [`transform`], [`child`].
+//! Reading order, in which each module imports only modules before it: [`span`], [`source`], [`diagnostic`], [`key`], [`keyed`],
+//! [`attributes`], [`dot`], [`condition`], [`ir`]; then the queries on a pipeline: [`outcome`], [`route`], [`parallel`],
+//! [`gate`], [`next_stages`], [`planning`], [`reach`], [`fixability`]; then the steps: [`inputs`], [`files`], [`stylesheet`],
+//! [`lower`], [`lint`], [`check()`], [`graph`], [`transform`], [`child`].
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

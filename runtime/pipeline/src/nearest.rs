@@ -1,24 +1,24 @@
-//! "Did you mean": the nearest known word to one that is not known.
+//! Suggests the most similar known word for a word that is not known ("did you mean").
 //!
-//! The measure is the edit distance with swapped neighbours as one step, without case. A word that differs in more than a third of its
-//! characters is not offered: a bad suggestion is worse than none.
+//! The measure is the edit distance without case, in which swapping two neighbours is one step. A word that differs in more than
+//! a third of its characters is not suggested: a bad suggestion is worse than none.
 //!
-//! The cost of comparing two words is the product of their lengths, and an untrusted file chooses words and candidates. So long words get
-//! no suggestion, and the cost of one search is bounded.
+//! The cost of comparing two words is the product of their lengths, and an untrusted file chooses both the words and the
+//! candidates. So long words get no suggestion, and the cost of one search is bounded.
 
 use strsim::osa_distance;
 
-/// The longest word and the longest candidate that are compared, in characters.
+/// Maximum length of the words that are compared, in characters.
 const CHARS_MAX: usize = 100;
 
-/// The most pairs of characters that one search compares: ten thousand names of twenty characters.
+/// Maximum number of pairs of characters that one search compares: ten thousand names of twenty characters.
 const PAIRS_MAX: usize = 4 << 20;
 
-/// The remaining cost of a search.
+/// The remaining budget of a search, in pairs of characters.
 struct Budget(usize);
 
 impl Budget {
-    /// Pays for the comparison of two words; false if the rest does not suffice.
+    /// Subtracts the cost of comparing two words. Returns false if the remaining budget is too small.
     fn pay(&mut self, one: &FoldedWord, other: &FoldedWord) -> bool {
         let cost = one.chars.max(1) * other.chars.max(1);
         self.0.checked_sub(cost).map(|left| self.0 = left).is_some()
@@ -32,7 +32,7 @@ struct FoldedWord {
 }
 
 impl FoldedWord {
-    /// Folds a word; none for one that is too long. Reads only as much of it as that takes.
+    /// Folds a word. `None` if the word is too long; then only its beginning is read.
     fn new(word: &str) -> Option<FoldedWord> {
         let text: String = word.chars().flat_map(char::to_lowercase).take(CHARS_MAX + 1).collect();
         let chars = text.chars().count();
@@ -44,7 +44,8 @@ impl FoldedWord {
     }
 }
 
-/// The nearest candidate, the first of several; none when all are too far or the word is too long to be compared.
+/// Returns the most similar candidate, or the first of several. `None` if no candidate is similar enough, or if the
+/// word is too long to be compared.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     search(&FoldedWord::new(word)?, candidates, &mut Budget(PAIRS_MAX))
 }
@@ -71,16 +72,17 @@ fn search<'a>(
     best.map(|(_, candidate)| candidate)
 }
 
-/// The candidate that was certainly meant, for an edit without review. The words differ by one typing mistake or in case, no other
-/// candidate is as near, and their marks (such as the `1` of `step_1` or the `a` of `plan_a`) are equal. None if there are too many
-/// candidates to be certain.
+/// Returns the candidate that is certainly meant, for a fix without review. The words differ by one typing mistake or in case, no
+/// other candidate is as similar, and their marks (such as the `1` in `step_1` or the `a` in `plan_a`) are equal. `None` if no
+/// candidate is certain, or if there are too many to compare.
 pub fn certain<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const CHARS_MIN: usize = 4;
     let written = FoldedWord::new(word).filter(|word| word.chars >= CHARS_MIN)?;
     only(&written, candidates, &mut Budget(PAIRS_MAX)).filter(|found| marks(word) == marks(found))
 }
 
-/// The only candidate that differs from the word by one slip; none if there are several, or too many to compare.
+/// Returns the only candidate that differs from the word by one typing mistake. `None` if there are several, or too
+/// many to compare.
 fn only<'a>(
     written: &FoldedWord,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -101,7 +103,7 @@ fn only<'a>(
     found
 }
 
-/// The marks that distinguish the names of a series: digits, parts of one character, a capital at the end.
+/// Returns the marks that distinguish the names of a series: digits, parts of one character, and a capital at the end.
 fn marks(word: &str) -> String {
     let part = |part: &str| match part.chars().collect::<Vec<char>>()[..] {
         [single] => single.to_string(),
@@ -147,7 +149,7 @@ mod tests {
         check("", None);
     }
 
-    /// Pairs of characters that both searches compared.
+    /// Returns the number of pairs of characters that both searches compared.
     fn pairs(word: &str, candidates: &[&str]) -> usize {
         let (mut near, mut sure) = (Budget(PAIRS_MAX), Budget(PAIRS_MAX));
         if let Some(word) = FoldedWord::new(word) {

@@ -1,7 +1,7 @@
 //! Finds the stages that may run after a node, up to the next question to a person.
 //!
-//! The result is shown to the person who answers a gate, so it contains too many stages rather than too few. The search follows every edge,
-//! whatever its condition, and every jump after a failure or an unmet goal gate.
+//! The result is shown to the person who answers a human gate, so it contains too many stages rather than too few. The search
+//! follows every edge, whatever its condition, and every jump after a failure or an unsatisfied goal gate.
 
 use crate::ir::{Handler, Node, NodeId, Pipeline};
 use std::collections::BTreeSet;
@@ -9,16 +9,16 @@ use std::collections::BTreeSet;
 /// The stages that may run before the next question to a person.
 #[derive(Debug, Clone, Default)]
 pub struct NextStages<'a> {
-    /// Every node that may be reached, gates and exits left out, in file order.
+    /// All nodes that may be reached, except gates and exits, in file order.
     pub nodes: Vec<&'a Node>,
-    /// The gates at which a person is asked again, in file order.
+    /// The gates at which the next question may be asked, in file order.
     pub gates: Vec<&'a NodeId>,
     /// True if the run may end without another question.
     pub may_end: bool,
 }
 
 impl Pipeline {
-    /// The stages that may run from these nodes on.
+    /// Returns the stages that may run from these nodes on.
     pub fn next_stages<'a>(&'a self, from: impl IntoIterator<Item = &'a NodeId>) -> NextStages<'a> {
         let mut open: Vec<&NodeId> = from.into_iter().collect();
         let mut reached = BTreeSet::new();
@@ -46,7 +46,7 @@ impl Pipeline {
         stages
     }
 
-    /// The retry targets to which an exit jumps if a goal gate is unmet.
+    /// Returns the retry targets to which an exit jumps if a goal gate is not satisfied.
     fn after_unmet_gates(&self) -> impl Iterator<Item = &NodeId> {
         let gates = self.nodes.iter().filter(|node| node.checks.goal_gate);
         let of_nodes = gates.flat_map(|node| [&node.routing.retry_target, &node.routing.fallback_retry_target]);

@@ -1,61 +1,63 @@
 //! Finds the fan-in where the branches of a parallel node meet, and the nodes of each branch.
 //!
-//! A branch is what an edge out of a parallel node leads to, up to the fan-in. Every path of it must end at that one fan-in or at a node that
-//! nothing follows, so that no branch can end the run or leave past the join. Engine and lint ask the same function.
+//! A branch consists of the nodes from an edge of the parallel node up to the fan-in. Every path of a branch must end at that one
+//! fan-in or at a node without a next node, so that no branch can end the run or bypass the fan-in. The engine and the lint use
+//! the same function.
 
 use crate::ir::{Handler, NodeId, Pipeline};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// The deepest nesting of parallel nodes.
+/// Maximum nesting depth of parallel nodes.
 pub const NESTED_MAX: usize = 8;
 
-/// Why the branches of a parallel node do not meet.
+/// Why the branches of a parallel node do not meet in one fan-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JoinFault<'a> {
-    /// It has no edge to a declared node.
+    /// The parallel node has no edge to a declared node.
     NoBranch,
     /// No branch leads to a fan-in.
     NoJoin,
-    /// Its branches lead to more than one fan-in.
+    /// The branches lead to more than one fan-in.
     ManyJoins(&'a NodeId, &'a NodeId),
-    /// A branch can reach an exit.
+    /// A branch can reach this exit.
     Exit(&'a NodeId),
-    /// A branch can lead back to the parallel node.
+    /// A branch can lead back to this parallel node.
     Back(&'a NodeId),
-    /// A parallel node inside a branch has no join.
+    /// This parallel node inside a branch has no join.
     Inner(&'a NodeId),
-    /// Parallel nodes are nested deeper than [`NESTED_MAX`].
+    /// This parallel node is nested deeper than [`NESTED_MAX`].
     Deep(&'a NodeId),
 }
 
-/// A parallel node's join, and the nodes of its branches.
+/// The fan-in of a parallel node, and the nodes of its branches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Region<'a> {
     /// The fan-in.
     pub join: &'a NodeId,
-    /// The nodes between the parallel node and the fan-in, those of inner branches included.
+    /// The nodes between the parallel node and the fan-in, including those of nested branches.
     pub inside: BTreeSet<&'a NodeId>,
 }
 
 impl Pipeline {
-    /// The one fan-in that all branches of a parallel node lead to, and the nodes up to it.
+    /// Returns the fan-in to which all branches of a parallel node lead, and the nodes before it.
     ///
     /// # Errors
-    /// [`JoinFault`]; a run never begins such a parallel node.
+    /// Returns a [`JoinFault`] if the branches do not meet in one fan-in. A run never begins such a parallel node.
     pub fn region<'a>(&'a self, parallel: &'a NodeId) -> Result<Region<'a>, JoinFault<'a>> {
         self.region_within(parallel, &mut vec![parallel])
     }
 
-    /// The nodes of one branch, which begins at `first`, up to the fan-in.
+    /// Returns the nodes of the branch that begins at `first`, up to the fan-in.
     pub fn branch_nodes<'a>(&'a self, parallel: &'a NodeId, first: &'a NodeId) -> BTreeSet<&'a NodeId> {
         let mut walk = Walk { pipeline: self, parallel, joins: BTreeSet::new(), inside: BTreeSet::new() };
-        // A branch with a fault has what was found before it.
+        // For a branch with a fault, the nodes found before the fault are returned.
         let _fault = walk.from(first, &mut vec![parallel]);
         walk.inside
     }
 
-    /// The nearest node that every branch of a parallel node can reach, whatever its handler; a fan-in belongs there. None for a single branch.
+    /// Returns the nearest node that every branch of a parallel node can reach, whatever its handler. A missing fan-in belongs
+    /// before this node. `None` if there is no such node or only one branch.
     pub fn meeting<'a>(&'a self, parallel: &NodeId) -> Option<&'a NodeId> {
         let branches: Vec<BTreeMap<&NodeId, usize>> =
             self.outgoing(parallel).map(|(_, edge)| self.distances(&edge.to, parallel)).collect();
@@ -67,7 +69,7 @@ impl Pipeline {
         first.iter().filter_map(farthest).min().map(|(_, id)| id)
     }
 
-    /// The distance in edges from a node to each node that can be reached without this parallel node.
+    /// Returns the distance in edges from `first` to each node that can be reached without passing the parallel node.
     fn distances<'a>(&'a self, first: &'a NodeId, parallel: &NodeId) -> BTreeMap<&'a NodeId, usize> {
         let mut found = BTreeMap::from([(first, 0)]);
         let mut open = VecDeque::from([(first, 0)]);
@@ -104,7 +106,7 @@ impl Pipeline {
         }
     }
 
-    /// The nodes after a node: along its edges, and at its retry targets.
+    /// Returns the nodes that may follow a node: along its edges, and at its retry targets.
     fn next<'a>(&'a self, id: &'a NodeId) -> impl Iterator<Item = &'a NodeId> {
         self.outgoing(id).map(|(_, edge)| &edge.to).chain(self.jumps(id))
     }
@@ -115,7 +117,7 @@ impl Pipeline {
     }
 }
 
-/// A walk over the branches of one parallel node.
+/// The traversal of the branches of one parallel node.
 struct Walk<'a> {
     pipeline: &'a Pipeline,
     parallel: &'a NodeId,
@@ -146,7 +148,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Walks the branches of a nested parallel node, and returns its fan-in.
+    /// Traverses the branches of a nested parallel node, and returns its fan-in.
     fn inner(&mut self, id: &'a NodeId, parallels: &mut Vec<&'a NodeId>) -> Result<&'a NodeId, JoinFault<'a>> {
         if parallels.contains(&id) {
             return Err(JoinFault::Back(id));

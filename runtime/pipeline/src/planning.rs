@@ -1,24 +1,25 @@
-//! The requirements of a verification plan, for the model that writes it (decision verification-plan): the allowed commands, and the
-//! context keys from which stages read the plan.
+//! What a verification plan may contain, for the model that writes the plan (decision verification-plan): the allowed commands,
+//! and the context keys from which stages read the plan.
 
 use crate::hash::HashSet;
 use crate::ir::{Handler, HandlerKind, Node, Pipeline};
 use crate::key;
 
-/// The context key of a plan, unless a verification stage names another one.
+/// The context key of a plan, unless a verification stage names another key.
 pub const PLAN_KEY: &str = "verification.plan";
 
-/// The verification stages that may run what an agent plans.
+/// What an agent must know to write a plan for the verification stages after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanRequirements<'a> {
-    /// Prefixes of the allowed commands: the agent's own list, else those of the stages, in file order.
+    /// Prefixes of the allowed commands: the agent's own list, or else the lists of the stages, in file order.
     pub allowed: Vec<&'a str>,
-    /// The context keys that the stages read, in file order.
+    /// The context keys from which the stages read the plan, in file order.
     pub keys: Vec<&'a str>,
 }
 
 impl Pipeline {
-    /// The requirements of an agent's plan; none if no path leads from the agent to a verification stage. Linear in the file.
+    /// Returns the requirements for an agent's plan. `None` if no path leads from the agent to a verification stage. Linear in
+    /// the length of the file.
     pub fn plan_requirements(&self, agent: &Node) -> Option<PlanRequirements<'_>> {
         let is_verification = |node: &Node| node.handler.kind() == HandlerKind::Verification;
         let is_agent = agent.handler.kind() == HandlerKind::Codergen && matches!(agent.handler, Handler::Component(_));

@@ -1,8 +1,8 @@
-//! Decides which hold-out folders a verifier has in reach, for `check` and for the binder.
+//! Decides which hold-out folders a verifier has in reach. `check` and the binding of plans use it.
 //!
-//! Hold-outs exist only for a verifier that names them: by its attribute `holdouts`, by a path in its command or in the commands that a
-//! plan may contain, by its contract, or by `read_paths`. The text of a command is only searched for paths: a script that runs hold-outs
-//! without naming them needs the attribute. A wrong guess never shows a hold-out to a builder.
+//! A verifier gets hold-outs only if it names them: with its attribute `holdouts`, with a path in its command or in the commands
+//! that a plan may contain, in its verify contract, or with `read_paths`. Commands are only searched for paths, so a script that
+//! runs hold-outs without naming them needs the attribute. A wrong guess never shows a hold-out to a builder.
 
 use crate::fixability::workdir;
 use crate::ir::holdouts::covers;
@@ -15,40 +15,40 @@ use std::fmt;
 /// The reason why a verifier has a hold-out folder in reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReachReason<'a> {
-    /// The attribute `holdouts` names it.
+    /// The attribute `holdouts` names the folder.
     Attribute,
-    /// A path in the value of this attribute lies in the folder or over it.
+    /// A path in the value of this attribute is in the folder or contains it.
     Command(Key<'a>),
-    /// A path in a command of the verify contract lies in the folder or over it.
+    /// A path in a command of the verify contract is in the folder or contains it.
     Contract,
-    /// `read_paths` lists it, or a path in it.
+    /// `read_paths` lists the folder, or a path in it.
     ReadPaths,
 }
 
-/// The hold-out folders of one pipeline, and the decision which verifier has them in reach.
+/// The hold-out folders of one pipeline, to decide which verifiers have them in reach.
 #[derive(Debug, Clone)]
 pub struct HoldoutReach {
     folders: Vec<Entry>,
 }
 
 impl HoldoutReach {
-    /// The reach of the verifiers of a pipeline.
+    /// Creates the value for the hold-out folders of a pipeline.
     pub fn new(pipeline: &Pipeline) -> Self {
         Self { folders: pipeline.scenario_entries() }
     }
 
-    /// The pipeline's hold-out folders.
+    /// Returns the pipeline's hold-out folders.
     pub fn folders(&self) -> &[Entry] {
         &self.folders
     }
 
-    /// True if the attributes of a verifier give it one of the folders.
+    /// Returns true if the attributes of a verifier give it at least one of the folders.
     pub fn reaches(&self, node: &Node) -> bool {
         self.folders.iter().any(|folder| reach_reason(node, folder).is_some())
     }
 }
 
-/// The reason in a verifier's attributes why it has this folder in reach; none if the folder does not exist for it.
+/// Returns the attribute because of which a verifier has this folder in reach. `None` if its attributes do not give it the folder.
 pub fn reach_reason<'a>(node: &'a Node, folder: &Entry) -> Option<ReachReason<'a>> {
     if let Some(named) = &node.access.holdouts.named {
         return (named.covers(folder) && !is_blocked(node, folder)).then_some(ReachReason::Attribute);
@@ -61,7 +61,7 @@ pub fn reach_reason<'a>(node: &'a Node, folder: &Entry) -> Option<ReachReason<'a
     command.or_else(|| node.access.read_paths.iter().flatten().any(inside).then_some(ReachReason::ReadPaths))
 }
 
-/// The reason in the commands of its contract why a verification stage has this folder in reach.
+/// Returns [`ReachReason::Contract`] if a command of the verify contract gives a verification stage this folder.
 pub fn contract_reason<'a>(
     node: &Node,
     folder: &Entry,
@@ -71,12 +71,12 @@ pub fn contract_reason<'a>(
     (may_name && lines.any(|line| names(line, base(node), folder.path()))).then_some(ReachReason::Contract)
 }
 
-/// True for a stage whose contract, which this crate does not know, may name hold-outs.
+/// Returns true for a stage whose verify contract, which this crate does not know, may name hold-outs.
 pub fn may_have_contract(node: &Node) -> bool {
     is_verification(node) && node.access.holdouts.named.is_none()
 }
 
-/// The message that the writes of a stage with a hold-out folder in reach are dropped.
+/// Returns the message that the writes of a stage with a hold-out folder in reach are discarded.
 pub fn writes_dropped(id: &NodeId, folder: &Entry, reason: ReachReason<'_>, written: &[Entry]) -> String {
     format!(
         "the writes of `{id}` in {} are dropped, because {reason} gives it the hold-outs in `{folder}`",
@@ -84,7 +84,7 @@ pub fn writes_dropped(id: &NodeId, folder: &Entry, reason: ReachReason<'_>, writ
     )
 }
 
-/// Paths for a message.
+/// Lists paths for a message.
 pub(crate) fn listed(paths: &[Entry]) -> String {
     paths.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ")
 }
@@ -104,13 +104,13 @@ fn is_verification(node: &Node) -> bool {
     node.handler.kind() == HandlerKind::Verification
 }
 
-/// The folder in which the commands of a verifier start.
+/// Returns the folder in which the commands of a verifier start.
 fn base(node: &Node) -> &str {
     let own = node.attributes.get(key::VERIFICATION_WORKDIR).filter(|_| is_verification(node));
     own.map_or_else(|| workdir(node), |attribute| attribute.value.trim())
 }
 
-/// The attribute of a `json-schema` stage with a schema in the folder.
+/// Returns the attribute of a `json-schema` stage if its schema is in the folder.
 fn schema_attribute<'a>(node: &'a Node, folder: &Entry) -> Option<Key<'a>> {
     let attribute = node.attributes.get(key::JSON_SCHEMA_HOLDOUT);
     let attribute = attribute.filter(|_| node.handler.kind() == HandlerKind::JsonSchema)?;
@@ -118,7 +118,7 @@ fn schema_attribute<'a>(node: &'a Node, folder: &Entry) -> Option<Key<'a>> {
     path.starts_with(folder.path()).then_some(key::JSON_SCHEMA_HOLDOUT)
 }
 
-/// The first attribute of a verifier with a path in the folder or over it.
+/// Returns the first attribute of a verifier with a path that is in the folder or contains it.
 pub fn command_attribute<'a>(node: &'a Node, folder: &Entry) -> Option<Key<'a>> {
     let list = node.handler.kind().allow_list();
     let read = |key: &Key<'_>| key.is_command_input() || *key == list;
@@ -126,7 +126,7 @@ pub fn command_attribute<'a>(node: &'a Node, folder: &Entry) -> Option<Key<'a>> 
     attributes.find(|(_, attribute)| names(&attribute.value, base(node), folder.path())).map(|(key, _)| key)
 }
 
-/// True unless the node's read scope or `codex.block_read_paths` leaves the folder out.
+/// Returns true unless the node's read scope or `codex.block_read_paths` hides the folder.
 pub fn may_see(node: &Node, folder: &Entry) -> bool {
     let meets = |entry: &Entry| folder.path().starts_with(entry.path()) || entry.path().starts_with(folder.path());
     let confinement = &node.access.confinement;
@@ -139,7 +139,8 @@ fn is_blocked(node: &Node, folder: &Entry) -> bool {
     node.access.holdouts.block_read.as_ref().is_some_and(|blocked| covers(blocked, folder))
 }
 
-/// True if a path in the text lies in the folder or over it. The workspace itself does not count: `pytest .` names no hold-out.
+/// Returns true if a path in the text is in the folder or contains it. The workspace itself is ignored: `pytest .` does not name
+/// hold-outs.
 fn names(text: &str, workdir: &str, folder: &ScopePath) -> bool {
     let in_path =
         |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '@' | '%' | '~' | '$' | '*' | '?');
@@ -149,7 +150,7 @@ fn names(text: &str, workdir: &str, folder: &ScopePath) -> bool {
 }
 
 fn is_at(word: &str, workdir: &str, folder: &[&str]) -> bool {
-    // The value of a variable, a home or a parent folder is unknown: the folder may follow anywhere.
+    // The meaning of a variable, a home or a parent folder is unknown, so look for the folder at any place in the path.
     let is_open = word.starts_with(['/', '$', '~']) || word.split('/').any(|name| name == "..");
     let base = if is_open { "" } else { workdir };
     let path: Vec<&str> =
@@ -157,17 +158,17 @@ fn is_at(word: &str, workdir: &str, folder: &[&str]) -> bool {
     if is_open {
         return path.windows(folder.len()).any(|part| meet(part, folder));
     }
-    // A pattern at the top would name everything.
+    // A pattern in the first name would match everything.
     let is_pattern = path.first().is_none_or(|name| name.contains(['*', '?']));
     !is_pattern && meet(&path, folder)
 }
 
-/// True if each name of the shorter path fits the name of the other one.
+/// Returns true if each name of the shorter path matches the name at the same place of the other path.
 fn meet(path: &[&str], folder: &[&str]) -> bool {
     path.iter().zip(folder).all(|(pattern, name)| fits(pattern.as_bytes(), name.as_bytes()))
 }
 
-/// True if a name with `*` and `?` can mean this name.
+/// Returns true if a pattern with `*` and `?` matches this name.
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
     match (pattern.first(), name.first()) {
         (Some(b'*'), _) => fits(&pattern[1..], name) || (!name.is_empty() && fits(pattern, &name[1..])),

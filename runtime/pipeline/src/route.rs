@@ -1,8 +1,9 @@
-//! Selection of the next edge (spec §3.3, §3.7).
+//! Selects the next edge (spec §3.3, §3.7).
 //!
-//! Pure: the same graph, answer and context always give the same edge, and every other edge gets a reason. There is no fall-back to the
-//! first edge. A failed stage never follows a plain edge, except into a diamond, which decides by conditions. Where the outcome is `retry`,
-//! the retries are used up: it is a failure unless a condition holds for it (decision retry-edges-come-last).
+//! The selection is pure: for the same graph, outcome and context it always selects the same edge, and every other edge gets a
+//! reason. The first edge is never a fallback. A failed stage never follows an edge without a condition, except to a conditional
+//! node, which decides by conditions. The outcome `retry` means that no retries are left; it is treated as a failure unless a
+//! condition holds for it (decision retry-edges-come-last).
 
 use crate::ir::{Edge, EdgeIndex, Handler, NodeId, Pipeline};
 use crate::outcome::{Answer, Lookup};
@@ -15,22 +16,22 @@ use std::collections::BTreeSet;
 pub struct Candidate {
     /// The edge.
     pub edge: EdgeIndex,
-    /// The source text of its condition; empty if it has none.
+    /// Source text of the edge's condition; empty if it has none.
     pub condition_text: String,
-    /// True if it was eligible in the deciding step.
+    /// True if the edge was eligible in the step that decided.
     pub matched: bool,
-    /// The reason.
+    /// Why the edge was or was not eligible.
     pub reason: String,
 }
 
 /// The selected edge, and all candidates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
-    /// The edge. None if no edge is eligible, which fails the run with `no route from node X for outcome Y`.
+    /// The selected edge. `None` if no edge is eligible; then the run fails with `no route from node X for outcome Y`.
     pub edge: Option<EdgeIndex>,
-    /// The step that decided; [`Step::Nothing`] without an edge.
+    /// The step that decided. [`Step::Nothing`] if no edge is selected.
     pub how: Step,
-    /// Every outgoing edge in file order.
+    /// All outgoing edges in file order.
     pub candidates: Vec<Candidate>,
 }
 
@@ -47,20 +48,20 @@ pub enum Step {
     Default,
     /// The edge has the highest weight.
     Weight,
-    /// Among equal weights, the target's id comes first.
+    /// Among edges with equal weights, the target's id comes first in lexical order.
     Lexical,
-    /// A failed stage jumps to its `retry_target`.
+    /// The run jumps to the `retry_target` of the failed stage.
     RetryTarget,
-    /// A failed stage jumps to its `fallback_retry_target`.
+    /// The run jumps to the `fallback_retry_target` of the failed stage.
     FallbackRetryTarget,
-    /// A failed stage takes a plain edge into a diamond.
+    /// The failed stage has an edge without a condition to a conditional node.
     Diamond,
-    /// No step: there is no route.
+    /// No step decided: there is no route.
     Nothing,
 }
 
 impl Step {
-    /// The word used in records.
+    /// Returns the name used in records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Condition => "condition",
@@ -77,32 +78,32 @@ impl Step {
     }
 }
 
-/// The target after a failed stage.
+/// Where the run continues after a failed stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FailureTarget {
-    /// An edge: a fail edge, or a plain edge into a diamond.
+    /// An edge: one with a condition for the failure, or one without a condition to a conditional node.
     Edge(EdgeIndex),
     /// A jump to the node that `retry_target` or `fallback_retry_target` names.
     Node(NodeId),
-    /// No target: the run fails with the stage's reason.
+    /// Nowhere: the run fails with the stage's reason.
     Stop,
 }
 
 /// The route after a failed stage, and all candidates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailureRoute {
-    /// The target.
+    /// Where the run continues.
     pub target: FailureTarget,
-    /// The step that decided; [`Step::Nothing`] for a stop.
+    /// The step that decided. [`Step::Nothing`] if the run stops.
     pub how: Step,
-    /// Every outgoing edge in file order.
+    /// All outgoing edges in file order.
     pub candidates: Vec<Candidate>,
 }
 
-/// Selects the edge after a stage that did not fail, or after a diamond, whatever its outcome.
+/// Selects the edge after a stage that did not fail, or after a conditional node, whatever its outcome.
 ///
-/// Order: condition, preferred label, suggested ids, `default=true`, weight, target id. Labels, ids and defaults apply to unconditional
-/// edges only, so that a stage's answer cannot bypass a condition.
+/// The steps are, in this order: condition, preferred label, suggested ids, `default=true`, weight, target id. Labels, ids and
+/// defaults apply only to edges without a condition, so that the outcome of a stage cannot bypass a condition.
 pub fn select(pipeline: &Pipeline, node: &NodeId, answer: &Answer<'_>, lookup: Lookup<'_>) -> Selection {
     let edges: Vec<(EdgeIndex, &Edge)> = pipeline.outgoing(node).collect();
     let (holding, plain) = split(&edges, answer, lookup);
@@ -118,10 +119,11 @@ pub fn select(pipeline: &Pipeline, node: &NodeId, answer: &Answer<'_>, lookup: L
     Selection { edge, how, candidates }
 }
 
-/// Finds the route after a failed stage: a fail edge, `retry_target`, `fallback_retry_target`, a plain edge into a diamond, stop.
+/// Finds the route after a failed stage, in this order: a fail edge, `retry_target`, `fallback_retry_target`, an edge without a
+/// condition to a conditional node, stop.
 ///
-/// A fail edge has a condition that reads `outcome` and holds; a condition on the context alone does not count. For a diamond that passes
-/// a failure on, use [`select`], because the diamond itself did not fail.
+/// A fail edge has a condition that reads `outcome` and holds; a condition that reads only the context does not count. After a
+/// conditional node that keeps a failure, use [`select`], because the conditional node itself did not fail.
 pub fn failure_target(pipeline: &Pipeline, node: &NodeId, answer: &Answer<'_>, lookup: Lookup<'_>) -> FailureRoute {
     let edges: Vec<(EdgeIndex, &Edge)> = pipeline.outgoing(node).collect();
     let (holding, plain) = split(&edges, answer, lookup);
@@ -150,8 +152,8 @@ pub fn failure_target(pipeline: &Pipeline, node: &NodeId, answer: &Answer<'_>, l
     FailureRoute { target, how, candidates }
 }
 
-/// True if a stage whose retries are used up keeps the outcome `retry`: one of its edges waits for it, or an edge of a diamond to which a
-/// failure of the stage leads.
+/// Returns true if a stage without retries left keeps the outcome `retry`: one of its edges has a condition for `retry`, or an
+/// edge of a conditional node to which a failure of the stage leads.
 pub fn awaits_retry(pipeline: &Pipeline, node: &NodeId) -> bool {
     let (mut seen, mut open) = (BTreeSet::new(), vec![node]);
     while let Some(id) = open.pop() {
@@ -172,7 +174,7 @@ pub fn awaits_retry(pipeline: &Pipeline, node: &NodeId) -> bool {
     false
 }
 
-/// Decides as for a stage that failed.
+/// Decides as if the stage had failed.
 fn as_failure<R>(answer: &Answer<'_>, lookup: Lookup<'_>, decide: impl FnOnce(&Answer<'_>, Lookup<'_>) -> R) -> R {
     let failed = Answer { status: Status::Fail, ..*answer };
     let lookup = |key: &str| match key {
@@ -182,7 +184,7 @@ fn as_failure<R>(answer: &Answer<'_>, lookup: Lookup<'_>, decide: impl FnOnce(&A
     decide(&failed, &lookup)
 }
 
-/// The jump target for an unmet goal gate: the node's own targets, then the graph's (spec §3.4).
+/// Returns the jump target for an unsatisfied goal gate: the node's own targets, then the graph's (spec §3.4).
 pub fn gate_target<'a>(pipeline: &'a Pipeline, gate: &NodeId) -> Option<&'a NodeId> {
     let node = pipeline.node(gate);
     node.and_then(|node| node.routing.retry_target.as_ref())
@@ -215,14 +217,14 @@ fn strip_accelerator(label: &str) -> &str {
 
 type EdgeList<'a> = Vec<(EdgeIndex, &'a Edge)>;
 
-/// Splits edges into those with a condition that holds and those without a condition.
+/// Splits edges into those whose condition holds, and those without a condition. Leaves out edges whose condition does not hold.
 fn split<'a>(edges: &[(EdgeIndex, &'a Edge)], answer: &Answer<'_>, lookup: Lookup<'_>) -> (EdgeList<'a>, EdgeList<'a>) {
     let holding = edges.iter().filter(|(_, edge)| edge.condition.as_ref().is_some_and(|c| c.holds(answer, lookup)));
     let plain = edges.iter().filter(|(_, edge)| edge.condition.is_none());
     (holding.copied().collect(), plain.copied().collect())
 }
 
-/// Finds the first step with eligible edges, and these edges.
+/// Returns the first step with eligible edges, and these edges.
 fn narrow<'a>(holding: EdgeList<'a>, plain: EdgeList<'a>, answer: &Answer<'_>) -> (Step, EdgeList<'a>) {
     if !holding.is_empty() {
         return (Step::Condition, holding);
@@ -262,7 +264,7 @@ fn leads_to_diamond(pipeline: &Pipeline, edge: &Edge) -> bool {
     pipeline.node(&edge.to).is_some_and(|node| node.handler == Handler::Conditional)
 }
 
-/// The eligibility of an edge, with the reason.
+/// Whether an edge is eligible, and why.
 struct EdgeVerdict {
     matched: bool,
     reason: String,

@@ -1,19 +1,21 @@
-//! Selects the earlier context of a stage's model: the mode, and the thread of a `full` stage (spec §5.4).
+//! Selects the earlier context that a stage's model gets: the mode, and the thread of a stage with `full` (spec §5.4).
 //!
-//! Precedence of the mode: incoming edge, node, graph, `compact`. Of the thread: node, edge, graph, class of the subgraph around the
-//! node, the previous stage that asked a model. Knows nothing of conversations.
+//! The mode comes from the incoming edge, the node, or the graph, in this order; otherwise it is `compact`. The thread comes from
+//! the node, the edge, the graph, or the class of the subgraph that contains the node, in this order; otherwise the stage
+//! continues the previous stage that asked a model. This module does not know the conversations.
 
 use crate::ir::{Edge, EdgeIndex, Node, Pipeline};
 use glovebox_record::{Fidelity, ThreadId};
 
 impl Pipeline {
-    /// The mode of a node that was reached along an edge. The edge is none for a jump to a retry target and for the start.
+    /// Returns the mode of a node that was reached along `edge`. Pass `None` for a jump to a retry target and for the start.
     pub fn fidelity(&self, edge: Option<EdgeIndex>, node: &Node) -> Fidelity {
         let of_edge = self.edge_into(edge, node).and_then(|edge| edge.session.fidelity);
         of_edge.or(node.agent.session.fidelity).or(self.session.fidelity).unwrap_or_default()
     }
 
-    /// The thread of a `full` node that was reached along an edge; none if it continues the previous stage that asked a model.
+    /// Returns the thread of a node with `full` that was reached along `edge`. `None` if the node continues the previous stage
+    /// that asked a model.
     pub fn thread<'a>(&'a self, edge: Option<EdgeIndex>, node: &'a Node) -> Option<&'a ThreadId> {
         let of_edge = self.edge_into(edge, node).and_then(|edge| edge.session.thread.as_ref());
         let of_graph = self.session.thread.as_ref().or(node.agent.session.class.as_ref());

@@ -1,7 +1,7 @@
-//! The model style sheet (spec §8): the model of each node.
+//! The model style sheet (spec §8), which sets the model of each node.
 //!
-//! The value of `model_stylesheet` is parsed here, with diagnostics inside the value. A rule only sets the three model attributes of nodes
-//! that lack them; it grants nothing.
+//! This module parses the value of `model_stylesheet`, and its diagnostics have spans inside the value. A rule can only set the
+//! three model attributes of nodes that lack them; it grants nothing.
 
 #![expect(
     clippy::result_large_err,
@@ -17,10 +17,10 @@ use crate::nearest::nearest;
 use crate::span::Span;
 use std::ops::Range;
 
-/// The properties that a rule may set.
+/// The attributes that a rule may set.
 pub const PROPERTIES: [Key<'static>; 3] = [key::LLM_MODEL, key::LLM_PROVIDER, key::REASONING_EFFORT];
 
-/// Properties with a shorter name in other engines.
+/// Attributes that have a shorter name in other engines.
 const OTHER_NAMES: [(&str, Key<'static>); 3] =
     [("model", key::LLM_MODEL), ("provider", key::LLM_PROVIDER), ("effort", key::REASONING_EFFORT)];
 
@@ -36,12 +36,12 @@ enum Selector {
     Node(NodeId),
 }
 
-/// Rules by selector. Among equal selectors the later rule wins.
+/// The rules of a style sheet, by selector. Among rules with equal selectors, the later one wins.
 #[derive(Debug, Clone, Default)]
 pub struct Stylesheet {
     universal: Declarations,
     shapes: HashMap<String, Declarations>,
-    /// With the number of the rule, because a node may have several classes.
+    /// Each with the number of its rule, because a node may have several classes.
     classes: HashMap<String, Vec<(usize, Key<'static>, Attribute)>>,
     ids: HashMap<NodeId, Declarations>,
 }
@@ -49,7 +49,7 @@ pub struct Stylesheet {
 type Declarations = Vec<(Key<'static>, Attribute)>;
 
 impl Stylesheet {
-    /// Parses a style sheet. A rule with a fault is dropped; the others apply.
+    /// Parses a style sheet. Skips rules with a mistake; the others apply.
     pub fn parse(text: &str, places: &SourceMap) -> (Stylesheet, Vec<Diagnostic>) {
         let mut reader = Reader { text, at: 0, places, faults: Vec::new() };
         let mut sheet = Stylesheet::default();
@@ -79,7 +79,8 @@ impl Stylesheet {
         }
     }
 
-    /// The properties of a node: id over class over shape over `*`, and the later of equal selectors (spec §8.3).
+    /// Returns the attributes for a node. An id takes precedence over a class, a class over a shape, a shape over `*`,
+    /// and among equal selectors the later rule wins (spec §8.3).
     pub fn apply(&self, id: &NodeId, shape: &str, classes: &[&str]) -> Declarations {
         let mut by_class: Vec<_> = classes.iter().filter_map(|class| self.classes.get(*class)).flatten().collect();
         by_class.sort_by_key(|(number, _, _)| *number);
@@ -200,7 +201,7 @@ impl<'a> Reader<'a> {
         Ok((value, start..self.at))
     }
 
-    /// Continues after the rule's closing brace.
+    /// Continues after the closing brace of the rule.
     fn skip_rule(&mut self) {
         let length = self.rest().find('}').map_or(self.rest().len(), |length| length + 1);
         self.at += length;

@@ -1,8 +1,9 @@
-//! A graph that a plugin may change between lowering and validation (spec §9).
+//! Applies the changes that a rule plugin makes to a graph between lowering and validation (spec §9).
 //!
-//! A plugin receives and returns a [`SettledGraph`]: inputs, goal and prompt files are replaced, style sheet and defaults applied, so all
-//! values are final. [`apply`] does not trust the answer. It writes the answer as text, parses and lowers it like any file, and refuses
-//! it if anything is lost. The result keeps the spans of the user's file. The caller must lint it next. No plugin code runs here.
+//! A plugin gets and returns a [`SettledGraph`], in which all values are final: inputs, goal and prompt files are inserted, and
+//! the style sheet and defaults are applied. [`apply`] does not trust the plugin's answer. It writes the answer as text, parses
+//! and lowers the text like any file, and refuses the answer if anything is lost. The result has the spans of the user's file.
+//! The caller must lint the result. This module does not run plugin code.
 
 mod changes;
 mod graph;
@@ -25,19 +26,20 @@ pub(crate) use relocate::place;
 /// The graph attribute that names hold-outs. It is fixed before prompts are read, so a plugin must not change it.
 const SCENARIOS: Key<'static> = key::SCENARIOS;
 
-/// A changed graph after parsing.
+/// A changed graph that has been parsed.
 #[derive(Debug, Clone)]
 pub struct TransformedGraph {
-    /// Canonical text, one statement per line. [`reread`] gives the same pipeline.
+    /// Canonical text, with one statement per line. [`reread`] returns the same pipeline for it.
     pub text: String,
-    /// The lowered text, with spans of the user's file. With an error among the diagnostics it must not run.
+    /// The lowered text, with spans in the user's file. It must not run if it has errors.
     pub lowered: LoweredFile,
 }
 
-/// Parses and lowers the answer to `before`.
+/// Parses and lowers the graph that a plugin returned for `before`.
 ///
 /// # Errors
-/// The reason why it is not a valid graph, or must not replace `before`. The text may quote the answer, so the caller must escape it.
+/// Returns the reason why the answer is not a valid graph, or must not replace `before`. The reason may quote the answer, so the
+/// caller must escape it.
 pub fn apply(before: &Pipeline, answer: &SettledGraph) -> Result<TransformedGraph, String> {
     if answer.attributes.get(SCENARIOS.as_str()).map(String::as_str)
         != before.attributes.get(SCENARIOS).map(|attribute| attribute.value.as_str())
@@ -55,8 +57,8 @@ pub fn apply(before: &Pipeline, answer: &SettledGraph) -> Result<TransformedGrap
     Ok(TransformedGraph { text, lowered })
 }
 
-/// Parses canonical text of [`apply`], with every value final. Spans are those of `original`, the pipeline before the change; a new
-/// element has the span of the graph's name.
+/// Parses the canonical text of [`apply`], in which every value is final. The spans are those of `original`, the pipeline before
+/// the change; a new element has the span of the graph's name.
 pub fn reread(text: Source<'_>, original: &Pipeline) -> LoweredFile {
     let (ast, mut diagnostics) = dot::parse(text);
     let is_parsed = !diagnostics.iter().any(Diagnostic::is_error);
@@ -75,7 +77,7 @@ pub fn reread(text: Source<'_>, original: &Pipeline) -> LoweredFile {
     LoweredFile { pipeline, diagnostics, is_parsed, is_cut, overridden: Vec::new() }
 }
 
-/// Removes fixes and labels, which refer to a text that the user does not have.
+/// Removes the fix and the labels, which refer to a text that the user does not have.
 pub fn without_edits(diagnostic: &mut Diagnostic) {
     diagnostic.fix = None;
     diagnostic.labels.clear();

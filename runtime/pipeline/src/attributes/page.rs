@@ -1,11 +1,11 @@
-//! The page of all attributes for `docs/`, printed from the table. This file holds no text about a single attribute.
+//! Prints the documentation page of all attributes from the table. This file contains no text about a single attribute.
 
 use super::Carrier::{Edge, Graph, Node};
 use super::{ATTRIBUTES, DRAWING, KnownAttribute};
 use glovebox_record::LimitName;
 use std::fmt::Write;
 
-/// The reference of all attributes, as Markdown.
+/// Returns the page of all attributes, as Markdown.
 pub fn reference() -> String {
     let mut text = String::from(
         "# Attributes of a pipeline\n\n\

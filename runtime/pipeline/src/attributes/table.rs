@@ -1,4 +1,4 @@
-//! The table of attributes, one entry each.
+//! The table of attributes, one row each.
 
 mod verification;
 
@@ -15,7 +15,7 @@ const GN: &[Carrier] = &[Graph, Node];
 const NE: &[Carrier] = &[Node, Edge];
 const GNE: &[Carrier] = &[Graph, Node, Edge];
 
-/// The specification's appendix A.
+/// Appendix A of the specification.
 const SPEC: DefinedBy = Spec("A");
 
 const fn known(
@@ -30,13 +30,13 @@ const fn known(
 }
 
 impl KnownAttribute {
-    /// Marks an attribute that this version does not enforce, with the alternative. A run refuses it.
+    /// Marks an attribute that this version does not enforce, with what to use instead. A run refuses the attribute.
     const fn refused(self, instead: &'static str) -> Self {
         Self { instead: Some(instead), ..self }
     }
 }
 
-/// Every known attribute.
+/// All known attributes.
 pub const ATTRIBUTES: &[KnownAttribute] = &all::<{ GENERAL.len() + verification::ROWS.len() }>();
 
 const fn all<const LEN: usize>() -> [KnownAttribute; LEN] {

@@ -1,4 +1,4 @@
-//! The stages of one child, with their names and bounds in the outer pipeline.
+//! Converts the stages of one child pipeline, with their names and limits in the outer pipeline.
 
 use super::fault;
 use crate::attributes::known;
@@ -9,10 +9,10 @@ use crate::transform::SettledGraph;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
-/// The attributes of a node or an edge.
+/// The attributes of a node or an edge, by key.
 type Values = BTreeMap<String, String>;
 
-/// The attributes that the node of a child may have, besides unknown names.
+/// Known attributes that are allowed on a node that runs a child. Unknown attributes are always allowed.
 const OF_OWNER: [Key<'static>; 15] = [
     key::SHAPE,
     key::TYPE,
@@ -30,7 +30,7 @@ const OF_OWNER: [Key<'static>; 15] = [
     key::STACK_CHILD_AUTOSTART,
     key::RANKDIR,
 ];
-/// The further attributes of a supervisor.
+/// Attributes that are also allowed if the node supervises the child.
 const OF_SUPERVISOR: [Key<'static>; 5] = [
     key::MANAGER_POLL_INTERVAL,
     key::MANAGER_MAX_CYCLES,
@@ -38,9 +38,9 @@ const OF_SUPERVISOR: [Key<'static>; 5] = [
     key::MANAGER_ACTIONS,
     key::PROMPT,
 ];
-/// Attributes of the node that apply to the end of the child, and so move to the fan-in.
+/// Attributes of the node that apply to the end of the child. They move to the fan-in.
 const OF_END: [Key<'static>; 3] = [key::GOAL_GATE, key::RETRY_TARGET, key::FALLBACK_RETRY_TARGET];
-/// Attributes of the child's graph that are already part of its stages, or that have no effect outside of the child's file.
+/// Attributes of the child's graph that are already part of its stages, or that have no effect outside of its file.
 const SETTLED: [Key<'static>; 8] = [
     key::GOAL,
     key::STACK_CHILD_DOTFILE,
@@ -51,7 +51,7 @@ const SETTLED: [Key<'static>; 8] = [
     key::REASONING_EFFORT,
     key::RANKDIR,
 ];
-/// Attributes of the child's graph that its stages inherit, with their names on a stage.
+/// Attributes of the child's graph that its stages inherit, each with its key on a stage.
 const INHERITED: [(Key<'static>, Key<'static>); 7] = [
     (key::MAX_TURNS, key::MAX_TURNS),
     (key::MAX_VISITS, key::MAX_VISITS),
@@ -61,9 +61,9 @@ const INHERITED: [(Key<'static>, Key<'static>); 7] = [
     (key::TOOL_HOOKS_POST, key::TOOL_HOOKS_POST),
     (key::MCP, key::MCP),
 ];
-/// Attributes of the child's graph that move to its exits.
+/// Attributes of the child's graph that move to its exit nodes.
 const OF_EXIT: [Key<'static>; 2] = [key::RETRY_TARGET, key::FALLBACK_RETRY_TARGET];
-/// Attributes that name nodes.
+/// Attributes whose values are names of nodes.
 const NAMING: [Key<'static>; 6] = [
     key::RETRY_TARGET,
     key::FALLBACK_RETRY_TARGET,
@@ -73,17 +73,17 @@ const NAMING: [Key<'static>; 6] = [
     key::TEST_SUGGESTED_NEXT_IDS,
 ];
 
-/// One child.
+/// One child pipeline and the node that runs it.
 pub(super) struct Part<'a> {
     owner: &'a Node,
     child: &'a Pipeline,
     file: &'a str,
-    /// The names of its nodes in its own file.
+    /// The names of the child's nodes in its own file.
     names: BTreeSet<&'a str>,
 }
 
 impl<'a> Part<'a> {
-    /// Checks the settings of a node and its child.
+    /// Checks that the settings of a node and of its child are allowed.
     pub(super) fn new(parent: &'a Pipeline, owner: &'a Node, child: &'a Pipeline) -> Result<Self, Vec<Diagnostic>> {
         let named =
             owner.attributes.get(key::STACK_CHILD_DOTFILE).or_else(|| parent.attributes.get(key::STACK_CHILD_DOTFILE));
@@ -131,7 +131,7 @@ impl<'a> Part<'a> {
         actions.is_some_and(|list| list.value.split(',').any(|action| action.trim() == "steer"))
     }
 
-    /// Reports run-wide bounds and defaults that differ from those of the outer graph.
+    /// Reports settings of the child's graph that apply to a whole run and differ from those of the outer graph.
     fn of_graph(&self, parent: &'a Pipeline) -> impl Iterator<Item = Diagnostic> + '_ {
         let is_taken = |key: &Key<'_>| {
             let inherited = INHERITED.iter().any(|(known, _)| known == key);
@@ -182,12 +182,12 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// The name of one of its nodes in the outer pipeline.
+    /// Returns the name of a child's node in the outer pipeline.
     fn renamed(&self, name: impl Display) -> NodeId {
         NodeId::from(format!("{}__{name}", self.owner.id))
     }
 
-    /// Adds the stages, and returns their names and that of the fan-in.
+    /// Inserts the stages into the graph. Returns their names and that of the fan-in.
     pub(super) fn put_into(self, graph: &mut SettledGraph) -> Result<Vec<NodeId>, Vec<Diagnostic>> {
         let own = SettledGraph::from_pipeline(self.child);
         let join = self.join(graph);
@@ -215,7 +215,7 @@ impl<'a> Part<'a> {
         Ok(names)
     }
 
-    /// A name for the fan-in that no node has.
+    /// Returns a name for the fan-in that no node has.
     fn join(&self, graph: &SettledGraph) -> NodeId {
         let is_free = |wanted: &NodeId| {
             !graph.nodes.iter().any(|node| node["id"] == wanted.as_str())
@@ -314,7 +314,7 @@ impl<'a> Part<'a> {
         values
     }
 
-    /// Renames nodes and threads in these attributes to their names in the outer pipeline.
+    /// Renames nodes and threads in the values of these attributes to their names in the outer pipeline.
     fn rename(&self, values: &mut Values) {
         for key in NAMING {
             if let Some(value) = values.get_mut(key.as_str()) {
@@ -331,7 +331,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// True for a supported list of supervisor actions: `observe` and `wait`, and optionally `steer`.
+/// Returns true if the list contains only supported actions of a supervisor: `observe` and `wait`, and optionally `steer`.
 fn are_known(actions: &str) -> bool {
     let actions: BTreeSet<&str> = actions.split(',').map(str::trim).collect();
     ["observe", "wait"].iter().all(|action| actions.contains(action))
@@ -352,7 +352,7 @@ fn set(values: &mut Values, key: Key<'_>, value: Option<&str>) {
     }
 }
 
-/// Sets a missing value.
+/// Sets a value if it is missing.
 fn default(values: &mut Values, key: Key<'_>, value: Option<&str>) {
     if !values.contains_key(key.as_str()) {
         set(values, key, value);

@@ -1,7 +1,7 @@
-//! Attribute blocks and values: `[key=value, …]`.
+//! Parses attribute blocks and values: `[key=value, …]`.
 //!
-//! Commas, semicolons and white space are separators. An unclosed block ends at the line that looks like the next statement, so that
-//! the mistake causes one diagnostic only.
+//! Commas, semicolons and white space separate attributes. An unclosed block ends at the first line that looks like a new
+//! statement, so that the mistake causes only one diagnostic.
 
 use super::lexer::{Token, TokenKind, is_bare, is_name, is_odd};
 use super::names::reads_bare;
@@ -13,17 +13,17 @@ use crate::key::Key;
 use crate::span::Span;
 use std::borrow::Cow;
 
-/// The position of an attribute.
+/// Where an attribute is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AttributePosition {
     /// In square brackets.
     List,
-    /// Among the statements of a graph.
+    /// Between the statements of a graph or subgraph.
     Body,
 }
 
 impl<'a> Parser<'a> {
-    /// Reads all blocks that follow. Returns the attributes, and the end of the last block or `end` if there is none.
+    /// Reads all blocks that follow. Returns the attributes, and the end of the last block, or `end` if there is no block.
     pub(super) fn attribute_blocks(&mut self, mut end: Span) -> (Vec<Attr<'a>>, Span) {
         while self.at(TokenKind::LeftBracket) {
             end = self.block();
@@ -71,7 +71,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// True if the current name begins a line and looks like a node or an edge, not like an attribute.
+    /// Returns true if the current token is the first of its line and looks like the start of a node or an edge, not of
+    /// an attribute.
     fn statement_begins(&self) -> bool {
         if !self.token.first || !self.at(TokenKind::Word) {
             return false;
@@ -138,7 +139,7 @@ impl<'a> Parser<'a> {
         (Cow::Borrowed(self.text(span)), span)
     }
 
-    /// Reads `= value`; the current token is the `=`.
+    /// Reads `= value`. The current token is the `=`.
     pub(super) fn attribute_value(
         &mut self,
         position: AttributePosition,
@@ -200,7 +201,7 @@ impl<'a> Parser<'a> {
         Some(Value { text: self.string_value_of(token), span, quoted: true })
     }
 
-    /// The offset of a NUL character in a string.
+    /// Returns the offset of a NUL character in a string. `None` if there is none.
     fn nul(&self, string: Token) -> Option<usize> {
         if string.plain { None } else { self.text(string.span).find('\0').map(|at| string.span.start + at) }
     }
@@ -220,8 +221,8 @@ impl<'a> Parser<'a> {
         Some(Value { text: Cow::Borrowed(text), span, quoted: false })
     }
 
-    /// The end of a text of several words without quotes ([`words_without_quotes`]). None for a value of
-    /// one word, for a key that takes no text, and outside of a list, where the next word begins a statement.
+    /// Returns the end of a value of several words without quotes ([`words_without_quotes`]). `None` for a value of one
+    /// word, for a key that does not take text, and outside of a list, where the next word begins a statement.
     fn end_of_words(&self, position: AttributePosition, key: Key<'_>) -> Option<usize> {
         let takes_text =
             attributes::known(key).is_none_or(|known| matches!(known.value, ValueKind::Text | ValueKind::Commands));
@@ -269,7 +270,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The length of the `<...>` that begins at `start`; none if it is unclosed.
+    /// Returns the length of the `<...>` that begins at `start`. `None` if it is unclosed.
     fn html_end(&self, start: usize) -> Option<usize> {
         let mut open = 0_usize;
         for (offset, byte) in self.lexer.source.text()[start..].bytes().enumerate() {
@@ -283,11 +284,11 @@ impl<'a> Parser<'a> {
         None
     }
 
-    /// Skips `<...>` with an error; without a closing `>`, skips the line.
+    /// Skips `<...>` with an error. If there is no closing `>`, skips the rest of the line.
     fn html_value(&mut self, start: usize) -> Option<Value<'a>> {
         let closed = if self.html_open { None } else { self.html_end(start) };
         self.html_open |= closed.is_none();
-        // Skip the text after it as well: `<b>x</b>` without outer brackets.
+        // Also skip the text after the closing bracket, as in `<b>x</b>` without outer brackets.
         let end = closed.map_or_else(|| self.lexer.rest_of_line(start).end, |length| start + length);
         self.extend(self.lexer.run(end, |byte| !b",;[]{}\"\n".contains(&byte)));
         let span = self.advance().span;
@@ -297,8 +298,9 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The words at the start of `text`, which lack their quotes: up to a separator, the end of the line, a quote that is not closed, or the
-/// word before a `=`, which is the next key. A quoted part is a part of them. None before a comment or an arrow.
+/// Returns the words at the start of `text` that should be in quotes. They end at a separator, at the end of the line, at a quote
+/// that is not closed, or before the word that precedes a `=`, because that word is the next key. The words may include a quoted
+/// part. `None` if a comment or an arrow follows.
 fn words_without_quotes(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
     let (mut at, mut last_word) = (0, 0);
@@ -322,7 +324,7 @@ fn words_without_quotes(text: &str) -> Option<&str> {
     Some(text[..at].trim_end())
 }
 
-/// The offset of the quote that closes a string, on the same line.
+/// Returns the offset of the quote that closes a string on the same line. `None` if there is none.
 fn closing_quote(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {

@@ -1,7 +1,7 @@
-//! Characters to tokens, one token at a time.
+//! Converts characters to tokens, one token at a time.
 //!
-//! The lexer knows no grammar. It skips and records comments, and never looks for tokens inside a string. The characters of a bare value
-//! depend on the context, so the parser reads them itself with [`Lexer::run`].
+//! The lexer does not know the grammar. It records and skips comments, and it never looks for tokens inside a string. Which
+//! characters belong to a bare value depends on the context, so the parser reads bare values itself with [`Lexer::run`].
 
 use super::Comment;
 use crate::source::Source;
@@ -10,11 +10,11 @@ use crate::span::Span;
 /// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenKind {
-    /// `[A-Za-z_][A-Za-z0-9_]*`, and all characters beyond ASCII.
+    /// `[A-Za-z_][A-Za-z0-9_]*`; all non-ASCII characters count as letters.
     Word,
-    /// Begins with a digit, or with a minus and a digit or a dot.
+    /// A token that begins with a digit, or with a minus and a digit or a dot.
     Number,
-    /// In double quotes.
+    /// A string in double quotes.
     String,
     /// A string without a closing quote.
     OpenString,
@@ -32,7 +32,7 @@ pub(super) enum TokenKind {
     Arrow,
     /// `--`
     Line,
-    /// Any other letter.
+    /// Any other character.
     Other,
     /// The end of the file.
     End,
@@ -43,9 +43,9 @@ pub(super) enum TokenKind {
 pub(super) struct Token {
     pub(super) kind: TokenKind,
     pub(super) span: Span,
-    /// It is the first token of its line.
+    /// True if this is the first token of its line.
     pub(super) first: bool,
-    /// A string without escapes, CRLF line ends and NUL, so that its source text is its value.
+    /// True for a string without escapes, CRLF line endings and NUL, so that its source text is its value.
     pub(super) plain: bool,
 }
 
@@ -55,11 +55,11 @@ pub(super) struct Lexer<'a> {
     pub(super) source: Source<'a>,
     pub(super) at: usize,
     pub(super) comments: Vec<Comment>,
-    /// The first `#` comment after other text on its line, which Graphviz does not accept.
+    /// Span of the first `#` comment after other text on its line, which Graphviz does not accept.
     pub(super) late_hash: Option<Span>,
-    /// The first string that probably lacks its closing quote and ends at the opening quote of the next string.
+    /// Span of the first string that probably lacks its closing quote, so that it ended at the opening quote of the next string.
     pub(super) suspect: Option<Span>,
-    /// See [`Token::plain`], for the last string.
+    /// [`Token::plain`] of the last string.
     plain: bool,
 }
 
@@ -73,7 +73,7 @@ impl<'a> Lexer<'a> {
         self.source.text().as_bytes().get(self.at + offset).copied().unwrap_or(0)
     }
 
-    /// The next token. After the end, the end again.
+    /// Returns the next token. At the end of the text, returns [`TokenKind::End`] each time.
     pub(super) fn next(&mut self) -> Token {
         let mut first = self.at == 0 || self.source.text().as_bytes()[self.at - 1] == b'\n';
         loop {
@@ -107,7 +107,7 @@ impl<'a> Lexer<'a> {
         self.at = span.end;
     }
 
-    /// Skips a block comment. Returns the span of its `/*` if it is unclosed.
+    /// Skips a block comment. Returns the span of its `/*` if the comment is unclosed.
     fn block_comment(&mut self) -> Option<Span> {
         let start = self.at;
         match self.source.text()[start + 2..].find("*/") {
@@ -184,8 +184,8 @@ impl<'a> Lexer<'a> {
         TokenKind::OpenString
     }
 
-    /// Records a string that is probably the end of one string and the start of another: it ends in `key="`, or a word follows its
-    /// closing quote.
+    /// Records a string that probably consists of the end of one string and the start of another: it ends with `key="`, or a word
+    /// follows its closing quote.
     fn suspect(&mut self, start: usize) {
         if self.suspect.is_some() {
             return;
@@ -199,7 +199,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The end of the run of accepted bytes from `start`; stops before `->`.
+    /// Returns the end of the accepted bytes that begin at `start`. Stops before `->`.
     pub(super) fn run(&self, start: usize, wanted: impl Fn(u8) -> bool) -> usize {
         let bytes = self.source.text().as_bytes();
         let mut at = start;
@@ -209,7 +209,7 @@ impl<'a> Lexer<'a> {
         at
     }
 
-    /// The span from an offset to the end of its line, without the line break.
+    /// Returns the span from an offset to the end of its line, without the line break.
     pub(super) fn rest_of_line(&self, start: usize) -> Span {
         let rest = &self.source.text()[start..];
         let length = rest.find('\n').unwrap_or(rest.len());
@@ -231,16 +231,16 @@ fn mark(letter: u8) -> TokenKind {
     }
 }
 
-/// For each byte, the classes that it belongs to, one bit each. A table, because the lexer spends most of its time on this test.
+/// The classes of each byte, one bit for each class. This is a table, because the lexer spends most of its time on this test.
 const CLASSES: [u8; 256] = classes();
 const IN_WORD: u8 = 1;
 const IN_NAME: u8 = 2;
 const IN_BARE: u8 = 4;
-/// In a value that needs quotes but has none.
+/// The byte can occur in a value that needs quotes but has none.
 const IN_ODD: u8 = 8;
-/// In an identifier (spec §2.3).
+/// The byte can occur in an identifier (spec §2.3).
 const IN_IDENTIFIER: u8 = 16;
-/// Has a special meaning in a string, or ends a line.
+/// The byte has a special meaning in a string, or ends a line.
 const IN_STRING: u8 = 32;
 
 const fn classes() -> [u8; 256] {
@@ -268,27 +268,28 @@ const fn is(letter: u8, class: u8) -> bool {
     CLASSES[letter as usize] & class != 0
 }
 
-/// A byte of a word. Every byte of a character beyond ASCII is one, so that a run ends at a character boundary.
+/// Returns true for a byte of a word. Every byte of a non-ASCII character is a byte of a word, so that a word ends at a
+/// character boundary.
 pub(super) fn is_word(letter: u8) -> bool {
     is(letter, IN_WORD)
 }
 
-/// A byte of a dotted key, or of a name that should have been one word.
+/// Returns true for a byte of a dotted key, or of a name that should have been one word.
 pub(super) fn is_name(letter: u8) -> bool {
     is(letter, IN_NAME)
 }
 
-/// A byte of a bare value (spec §2.2).
+/// Returns true for a byte of a bare value (spec §2.2).
 pub(super) fn is_bare(letter: u8) -> bool {
     is(letter, IN_BARE)
 }
 
-/// A byte of a bare value, or of a value that needs quotes but has none.
+/// Returns true for a byte of a bare value, or of a value that needs quotes but has none.
 pub(super) fn is_odd(letter: u8) -> bool {
     is(letter, IN_ODD)
 }
 
-/// `[A-Za-z0-9_]`
+/// Returns true for `[A-Za-z0-9_]`.
 pub(super) fn is_in_identifier(letter: u8) -> bool {
     is(letter, IN_IDENTIFIER)
 }

@@ -1,8 +1,8 @@
-//! The graph language: text to [`Ast`] (spec §2).
+//! Parses the graph language: text to [`Ast`] (spec §2).
 //!
-//! The parser accepts a superset of the specification's subset of Graphviz (decision lenient-syntax), because real files use it. It adds a
-//! remark to what Graphviz refuses, and an error to what has another meaning in Graphviz (decision one-plain-digraph). Any text results in
-//! an `Ast` and diagnostics; none causes a panic.
+//! The specification defines a subset of Graphviz. The parser accepts more than that subset (decision lenient-syntax), because
+//! real files need it. It reports a remark for syntax that Graphviz refuses, and an error for syntax that has another meaning in
+//! Graphviz (decision one-plain-digraph). For every text the result is an `Ast` and diagnostics, never a panic.
 
 mod ast;
 mod attributes;
@@ -22,12 +22,13 @@ pub(crate) use writer::{Element, Writer};
 use crate::diagnostic::Diagnostic;
 use crate::source::Source;
 
-/// Parses one file. After an error, the [`Ast`] contains what the parser could read.
+/// Parses one file. After an error, the [`Ast`] contains the statements that the parser could read.
 pub fn parse(source: Source<'_>) -> (Ast<'_>, Vec<Diagnostic>) {
     parser::parse(source)
 }
 
-/// Parses one file and passes each outer statement to `take` at once, without a list of them. The [`Ast`] has no body.
+/// Parses one file and passes each outer statement to `take` when it is read, without a list of all statements. The
+/// [`Ast`] has an empty body.
 pub(crate) fn parse_each<'a>(source: Source<'a>, mut take: impl FnMut(Statement<'a>)) -> (Ast<'a>, Vec<Diagnostic>) {
     parser::parse_each(source, &mut take)
 }

@@ -1,6 +1,7 @@
-//! Names of graphs and nodes: words and strings.
+//! Parses the names of graphs and nodes, which are words or strings.
 //!
-//! A node's name must be an identifier, so that conditions and paths can contain it. The parser skips a port with an error.
+//! The name of a node must be an identifier, so that conditions and paths can contain it. A port after a name is an error, and
+//! the parser skips it.
 
 use super::lexer::{Token, TokenKind, is_in_identifier, is_name, is_word};
 use super::parser::{Parser, Spelling};
@@ -10,7 +11,7 @@ use crate::hash::{HashMap, HashSet};
 use crate::span::Span;
 use std::borrow::Cow;
 
-/// The longest node id, in bytes. The node's folder in the run directory has this name, and file systems allow 255 bytes.
+/// Maximum length of a node id, in bytes. A folder in the run directory has this name, and file systems allow 255 bytes.
 const ID_BYTES_MAX: usize = 128;
 
 impl<'a> Parser<'a> {
@@ -35,18 +36,19 @@ impl<'a> Parser<'a> {
         Name { text: self.string_value_of(token), span: token.span }
     }
 
-    /// The value of a string.
+    /// Returns the value of a string.
     pub(super) fn string_value_of(&self, string: Token) -> Cow<'a, str> {
         let inner = &self.lexer.source.text()[string.span.start + 1..string.span.end - 1];
         if string.plain { Cow::Borrowed(inner) } else { super::text::decode(inner, |_, _| ()) }
     }
 
-    /// True if the name continues after the current word or number: with a dot, or a hyphen that is not part of an arrow.
+    /// Returns true if the name continues after the current word or number, with a dot or with a hyphen that is not
+    /// part of an arrow.
     pub(super) fn name_continues(&self) -> bool {
         self.lexer.run(self.token.span.end, is_name) != self.token.span.end
     }
 
-    /// Reads a word with the rest of its name, or a string.
+    /// Reads a name: a word and what continues it, or a string.
     pub(super) fn name(&mut self) -> Name<'a> {
         if self.at(TokenKind::String) {
             return self.quoted_name();
@@ -61,7 +63,7 @@ impl<'a> Parser<'a> {
         Name { text: Cow::Borrowed(self.text(span)), span }
     }
 
-    /// Checks that a name is a valid node id (spec §2.3), and refuses ports.
+    /// Checks that a name is a valid node id (spec §2.3), and reports a port after it as an error.
     pub(super) fn node_id(&mut self, mut name: Name<'a>) -> Name<'a> {
         if name.text.len() > ID_BYTES_MAX {
             self.long_id(&mut name);
@@ -74,7 +76,7 @@ impl<'a> Parser<'a> {
             let help = format!("write `{id}`, and put the text to display in `label`");
             let error = Diagnostic::error("dot_syntax", message, name.span).with_help(help);
             self.error(error.with_fix(name.span, id.as_str()));
-            // With more findings than the file may show, none gets a fix.
+            // If there are more findings than a file may have, none of them gets a fix.
             if self.renamed.len() < DIAGNOSTICS_MAX {
                 self.renamed.push((name.clone(), id));
             }
@@ -87,7 +89,7 @@ impl<'a> Parser<'a> {
         name
     }
 
-    /// Refuses a name that is too long, and continues with its beginning, so that later messages stay readable.
+    /// Reports a name that is too long, and shortens it, so that later messages stay readable.
     fn long_id(&mut self, name: &mut Name<'a>) {
         let beginning = &name.text[..name.text.floor_char_boundary(ID_BYTES_MAX)];
         let bytes = name.text.len();
@@ -98,7 +100,7 @@ impl<'a> Parser<'a> {
         name.text = Cow::Owned(beginning);
     }
 
-    /// Drops the fixes that would merge two nodes, or rename only some mentions of a node.
+    /// Removes fixes that would merge two nodes, or that would rename a node only in some places.
     pub(super) fn drop_colliding_renames(&mut self) {
         if self.renamed.is_empty() {
             return;
@@ -109,7 +111,7 @@ impl<'a> Parser<'a> {
         }
         let is_all = self.left_out == 0;
         let mut taken: HashSet<String> = HashSet::default();
-        // The parser keeps no list of statements, so it parses the file again to collect the names.
+        // The parser keeps no list of statements, so parse the file again to collect the names.
         Parser::new(self.lexer.source).file(&mut |statement| {
             names(&[statement], &mut |name| taken.extend(meant.contains_key(name).then(|| name.to_owned())));
         });
@@ -142,7 +144,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Passes every node name to `show`.
+/// Calls `show` with every node name.
 fn names(body: &[Statement<'_>], show: &mut impl FnMut(&str)) {
     for statement in body {
         match statement {
@@ -154,13 +156,13 @@ fn names(body: &[Statement<'_>], show: &mut impl FnMut(&str)) {
     }
 }
 
-/// True for `[A-Za-z_][A-Za-z0-9_]*` (spec §2.3).
+/// Returns true for `[A-Za-z_][A-Za-z0-9_]*` (spec §2.3).
 pub(crate) fn is_identifier(text: &str) -> bool {
     let begins_well = text.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
     begins_well && text.bytes().all(is_in_identifier)
 }
 
-/// A keyword of Graphviz, which ignores case.
+/// A keyword of Graphviz. Upper and lower case are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keyword {
     Node,
@@ -174,12 +176,12 @@ pub(crate) enum Keyword {
 impl Keyword {
     const ALL: [Self; 6] = [Self::Node, Self::Edge, Self::Graph, Self::Digraph, Self::Subgraph, Self::Strict];
 
-    /// The keyword with this spelling, if it is one.
+    /// Returns the keyword with this spelling. `None` if it is not a keyword.
     pub(crate) fn from_word(text: &str) -> Option<Self> {
         Self::ALL.iter().find(|keyword| keyword.is(text)).copied()
     }
 
-    /// True if the text spells this keyword, in upper or lower case.
+    /// Returns true if the text is this keyword, in upper or lower case.
     pub(super) fn is(self, text: &str) -> bool {
         text.eq_ignore_ascii_case(self.word())
     }
@@ -196,15 +198,15 @@ impl Keyword {
     }
 }
 
-/// True for text that Graphviz accepts without quotes: a word that is not a keyword, characters beyond ASCII included, or a number
-/// (`-?(.5 | 5 | 5. | 5.5)`).
+/// Returns true for text that Graphviz accepts without quotes: a word that is not a keyword, which may have non-ASCII characters,
+/// or a number (`-?(.5 | 5 | 5. | 5.5)`).
 pub(super) fn reads_bare(text: &str) -> bool {
     let begins_well = text.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
     let reads_as_word = begins_well && text.bytes().all(is_word) && Keyword::from_word(text).is_none();
     reads_as_word || is_numeral(text)
 }
 
-/// True for a number in Graphviz: `-?(.5 | 5 | 5. | 5.5)`.
+/// Returns true for a number in Graphviz: `-?(.5 | 5 | 5. | 5.5)`.
 pub(crate) fn is_numeral(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
@@ -212,7 +214,7 @@ pub(crate) fn is_numeral(text: &str) -> bool {
     numeric(whole) && numeric(fraction) && !(whole.is_empty() && fraction.is_empty())
 }
 
-/// The most similar identifier: all other characters become `_`.
+/// Returns a similar identifier, in which `_` replaces all characters that are not allowed.
 fn identifier_from(text: &str) -> String {
     let id: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     if is_identifier(&id) { id } else { format!("n_{id}") }

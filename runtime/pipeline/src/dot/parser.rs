@@ -1,7 +1,7 @@
-//! Tokens to statements: recursive descent, one function for each line of the grammar (spec §2.2).
+//! Converts tokens to statements by recursive descent, with one function for each line of the grammar (spec §2.2).
 //!
-//! After a mistake the parser drops the statement and continues at the next one. Nesting is limited ([`DEPTH_MAX`]), and each step
-//! consumes text, so the time is proportional to the length of the file.
+//! After a mistake the parser skips the rest of the statement and continues with the next one. Nesting is limited
+//! ([`DEPTH_MAX`]), and each step consumes text, so the time is linear in the length of the file.
 
 use super::attributes::AttributePosition;
 use super::lexer::{Lexer, Token, TokenKind};
@@ -12,7 +12,7 @@ use crate::span::Span;
 use glovebox_names::visible;
 use std::fmt;
 
-/// The deepest nesting of subgraphs.
+/// Maximum nesting depth of subgraphs.
 pub(crate) const DEPTH_MAX: usize = 32;
 
 pub(super) fn parse(source: Source<'_>) -> (Ast<'_>, Vec<Diagnostic>) {
@@ -32,10 +32,10 @@ pub(super) fn parse_each<'a>(source: Source<'a>, take: Take<'_, 'a>) -> (Ast<'a>
     (ast, parser.diagnostics)
 }
 
-/// Receives each statement.
+/// Receives each outer statement.
 pub(super) type Take<'t, 'a> = &'t mut dyn FnMut(Statement<'a>);
 
-/// A spelling that Graphviz does not accept.
+/// A spelling that Glovebox accepts and Graphviz does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spelling {
     BareGraphName,
@@ -61,21 +61,21 @@ pub(super) struct Parser<'a> {
     pub(super) lexer: Lexer<'a>,
     pub(super) token: Token,
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// The kinds of spellings that already have a remark; each kind gets one.
+    /// The spellings that have already been reported; each is reported once.
     remarked: Vec<Spelling>,
-    /// The start of an unclosed string or comment; mistakes after it are not reported.
+    /// Offset of an unclosed string or comment. Mistakes after it are not reported.
     cut_off: Option<usize>,
     depth: usize,
     undirected: bool,
-    /// The file has an unclosed HTML value; the parser no longer searches for the end of others.
+    /// True after an unclosed HTML value. The parser then no longer searches for the end of an HTML value.
     pub(super) html_open: bool,
-    /// Attributes of the current statement, collected here so that the statement's own list gets the exact size.
+    /// Attributes of the current statement, collected here so that the statement's own list can be allocated with the exact size.
     pub(super) attributes: Vec<Attr<'a>>,
-    /// Names of the current edge statement, collected for the same reason.
+    /// Names of the current edge statement, collected for the same reason as `attributes`.
     path: Vec<Name<'a>>,
-    /// Names that are not valid node ids, each with a valid one.
+    /// Names that are not valid node ids, each with a valid id for the fix.
     pub(super) renamed: Vec<(Name<'a>, String)>,
-    /// The number of dropped errors and remarks.
+    /// Number of errors and remarks that were left out.
     pub(super) left_out: usize,
 }
 
@@ -102,7 +102,7 @@ impl<'a> Parser<'a> {
         parser
     }
 
-    /// Moves to the next token and returns the previous one.
+    /// Moves to the next token. Returns the previous one.
     pub(super) fn advance(&mut self) -> Token {
         let next = self.lexer.next();
         let token = std::mem::replace(&mut self.token, next);
@@ -136,7 +136,7 @@ impl<'a> Parser<'a> {
         self.token.span = Span::new(self.lexer.source.text().len(), self.lexer.source.text().len());
     }
 
-    /// Makes the current token longer: up to `end`.
+    /// Extends the current token to the offset `end`.
     pub(super) fn extend(&mut self, end: usize) {
         self.token.span.end = end;
         self.lexer.at = end;
@@ -166,7 +166,7 @@ impl<'a> Parser<'a> {
         self.error(Diagnostic::error("dot_syntax", message, span));
     }
 
-    /// Reports a spelling that Graphviz does not accept, once for each kind.
+    /// Reports a spelling that Graphviz does not accept, once for each kind of spelling.
     pub(super) fn remark(&mut self, spelling: Spelling, span: Span, canonical: impl FnOnce() -> String) {
         if !self.remarked.contains(&spelling) {
             let canonical = canonical();
@@ -200,7 +200,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `digraph name { ... }` and nothing after it.
+    /// Reads `digraph name { ... }`, with nothing after it.
     pub(super) fn file(&mut self, take: Take<'_, 'a>) -> Ast<'a> {
         let mut ast = Ast::default();
         if !self.header() {
@@ -221,7 +221,7 @@ impl<'a> Parser<'a> {
         ast
     }
 
-    /// Moves to the word `digraph`; false if there is none.
+    /// Moves to the keyword `digraph`. Returns false if there is none.
     fn header(&mut self) -> bool {
         if self.at_keyword(Keyword::Strict) {
             let span = self.token.span;
@@ -253,7 +253,7 @@ impl<'a> Parser<'a> {
         self.at(TokenKind::Word)
     }
 
-    /// Expects the brace that closes the current graph or subgraph.
+    /// Reads the brace that closes the current graph or subgraph.
     fn close(&mut self, open: Span) {
         if self.at(TokenKind::RightBrace) {
             self.advance();
@@ -293,7 +293,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Continues at the next statement: after a `;`, at a brace, or at a name that begins a line.
+    /// Skips to the next statement: after a `;`, at a brace, or at a name that begins a line.
     pub(super) fn recover(&mut self, before: usize) {
         if self.token.span.start == before {
             self.advance();
@@ -403,7 +403,7 @@ impl<'a> Parser<'a> {
         self.error(error.with_help("write one edge for each node of the group"));
     }
 
-    /// Reads `key = value`, `id [...]` or `a -> b [...]`. The token after the first name decides which one it is.
+    /// Reads `key = value`, `id [...]` or `a -> b [...]`. The token after the first name decides which of them it is.
     fn node_or_edge(&mut self) -> Option<Statement<'a>> {
         let quoted = self.at(TokenKind::String);
         let first = self.name();

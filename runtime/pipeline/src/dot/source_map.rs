@@ -1,6 +1,6 @@
-//! Maps offsets in a decoded value (escapes resolved) to the source text.
+//! Maps offsets in a decoded value, in which escapes are resolved, to the source text.
 //!
-//! So a diagnostic points at the mistake inside a condition or a style sheet.
+//! With this map, a diagnostic can point to a mistake inside a condition or a style sheet.
 
 use super::text::decode;
 use crate::source::Source;
@@ -11,14 +11,14 @@ use std::ops::Range;
 #[derive(Debug, Clone)]
 pub struct SourceMap {
     whole: Span,
-    /// The source offset of the value's first byte; none if the value is not in the text.
+    /// The source offset of the first byte of the value. `None` if the value is not in the source text.
     start: Option<usize>,
-    /// (decoded offset, source offset) at each change of their distance; empty for a value without escapes.
+    /// Pairs of decoded offset and source offset, one for each change of their difference; empty for a value without escapes.
     shifts: Vec<(usize, usize)>,
 }
 
 impl SourceMap {
-    /// Decodes the value at `span` of the source again and records each shift by an escape. Linear in the span.
+    /// Decodes the value at `span` of the source again, and records the shift of each escape. Linear in the length of the span.
     pub fn new(source: Source<'_>, span: Span) -> Self {
         let raw = source.at(span);
         let mut start = span.start;
@@ -32,29 +32,29 @@ impl SourceMap {
         Self { whole: span, start: Some(start), shifts }
     }
 
-    /// For a value without escapes, which begins after `quotes` bytes of its span.
+    /// Creates the map of a value without escapes that begins after `quotes` bytes of its span.
     pub(crate) fn plain(span: Span, quotes: usize) -> Self {
         Self { whole: span, start: Some(span.start + quotes), shifts: Vec::new() }
     }
 
-    /// Returns `span` for every range, because the text there differs from the value.
+    /// Creates a map that returns `span` for every range. It is for a value that differs from the source text.
     pub fn opaque(span: Span) -> Self {
         Self { whole: span, start: None, shifts: Vec::new() }
     }
 
-    /// The source range of a range of the decoded value.
+    /// Returns the source range of a range of the decoded value.
     pub fn span(&self, range: Range<usize>) -> Span {
         let Some(first) = self.start else { return self.whole };
         let start = self.offset(first, range.start);
         Span::new(start, self.offset(first, range.end).max(start))
     }
 
-    /// The span of the whole value, quotes included.
+    /// Returns the span of the whole value, including quotes.
     pub fn whole(&self) -> Span {
         self.whole
     }
 
-    /// True if its spans are exact, so that a fix may replace them.
+    /// Returns true if the spans are exact, so that a fix can replace them.
     pub fn exact(&self) -> bool {
         self.start.is_some()
     }

@@ -1,12 +1,13 @@
-//! String values: from the source text to the value, and back.
+//! Converts the source text of a string to its value, and a value to source text.
 //!
-//! The escapes are those of the specification (`\" \n \t \\`, spec §2.2). A backslash before any other character stays, so that `\d+`
-//! in a prompt survives. A backslash at the end of a line joins it with the next line. CRLF counts as one new line, so that the line
-//! ends of a checkout do not change a prompt.
+//! The escapes are those of the specification (`\" \n \t \\`, spec §2.2). A backslash before any other character is kept, so that
+//! a prompt can contain `\d+`. A backslash at the end of a line joins it with the next line. CRLF is read as one line feed, so
+//! that the line endings of a checkout do not change a prompt.
 
 use std::borrow::Cow;
 
-/// Resolves the escapes in a string without its quotes. Calls `shift(decoded, raw)` wherever the distance of the two offsets changes.
+/// Resolves the escapes in a string without its quotes. Calls `shift(decoded, raw)` at each place where the difference of the two
+/// offsets changes.
 pub(crate) fn decode(inner: &str, mut shift: impl FnMut(usize, usize)) -> Cow<'_, str> {
     if !inner.bytes().any(|byte| byte == b'\\' || byte == b'\r') {
         return Cow::Borrowed(inner);
@@ -31,14 +32,14 @@ pub(crate) fn decode(inner: &str, mut shift: impl FnMut(usize, usize)) -> Cow<'_
     Cow::Owned(text)
 }
 
-/// The length and the value of the escape at the start of `raw`; none if it is no escape.
+/// Returns the length and the value of the escape at the start of `raw`. `None` if there is no escape.
 fn escape(raw: &str) -> Option<(usize, &'static str)> {
     const ESCAPES: &[(&str, &str)] =
         &[("\\\\", "\\"), ("\\\"", "\""), ("\\n", "\n"), ("\\t", "\t"), ("\\\r\n", ""), ("\\\n", ""), ("\r\n", "\n")];
     ESCAPES.iter().find(|(written, _)| raw.starts_with(written)).map(|(written, meaning)| (written.len(), *meaning))
 }
 
-/// Quotes a value in a form that this parser and Graphviz both accept.
+/// Returns the value in quotes, in a form that this parser and Graphviz both accept.
 pub fn quote(value: &str) -> String {
     let mut text = String::with_capacity(value.len() + 2);
     text.push('"');

@@ -1,20 +1,21 @@
-//! Canonical DOT: one statement per line, every name and value quoted, so that Graphviz and this parser read the same graph.
+//! Writes canonical DOT: one statement per line, with every name and value in quotes, so that Graphviz and this parser read the
+//! same graph.
 
 use super::quote;
 use crate::key::Key;
 use glovebox_record::NodeId;
 use std::fmt::{self, Write};
 
-/// An element of the graph that has attributes.
+/// An element of the graph that can have attributes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Element<'a> {
     Graph,
     Node(&'a NodeId),
-    /// From one node to another.
+    /// An edge from the first node to the second.
     Edge(&'a NodeId, &'a NodeId),
 }
 
-/// A graph in progress.
+/// The text of a graph that is being written.
 pub(crate) struct Writer {
     text: String,
 }
@@ -42,13 +43,13 @@ impl Writer {
         self.text.push_str(if separator == ", " { "];\n" } else { ";\n" });
     }
 
-    /// Writes a line below this many subgraphs.
+    /// Writes a line that is indented for this number of enclosing subgraphs.
     pub(crate) fn line(&mut self, depth: usize, line: impl fmt::Display) {
         self.text.extend(std::iter::repeat_n("  ", depth + 1));
         writeln!(self.text, "{line}").expect("writing to a string does not fail");
     }
 
-    /// Closes the graph.
+    /// Closes the graph and returns the text.
     pub(crate) fn finish(mut self) -> String {
         self.text.push_str("}\n");
         self.text

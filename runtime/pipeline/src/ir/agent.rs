@@ -1,4 +1,4 @@
-//! The settings of an agent: its conversation, its program, the tools of other programs, and the commands around its tool calls.
+//! The settings of an agent: its conversation, its agent program, its tool servers, and the hooks around its tool calls.
 
 use super::{Schema, SessionSettings, Text};
 use glovebox_record::program::{AgentProgram, ProgramOptions};
@@ -7,15 +7,15 @@ use std::sync::Arc;
 /// The settings of a node's agent.
 #[derive(Debug, Clone, Default)]
 pub struct AgentSettings {
-    /// The earlier context that its model gets.
+    /// The earlier context that the agent's model gets.
     pub session: SessionSettings,
-    /// The agent program that works in the place of Glovebox's own agent.
+    /// The agent program that replaces Glovebox's own agent.
     pub backend: Option<AgentBackend>,
-    /// Commands around the tool calls of its model.
+    /// Commands before and after each tool call of the agent's model.
     pub tool_hooks: ToolHooks,
-    /// Tools of other programs.
+    /// Tool servers that the agent's model may use.
     pub tool_servers: ToolServers,
-    /// The schema of its model's last answer.
+    /// The schema of the model's last answer.
     pub output_schema: Option<Arc<Schema>>,
 }
 
@@ -24,32 +24,32 @@ pub struct AgentSettings {
 pub struct AgentBackend {
     /// The program.
     pub program: AgentProgram,
-    /// Its options from the node.
+    /// Options that the node sets for the program.
     pub options: ProgramOptions,
 }
 
-/// Commands around each tool call of a node's model (spec §9.7). By default there are none.
+/// Commands before and after each tool call of a node's model (spec §9.7). By default there are none.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ToolHooks {
-    /// `tool_hooks.pre`: the shell text before the call, which refuses the call unless it exits with 0.
+    /// `tool_hooks.pre`: the shell text to run before a call. Unless it exits with 0, the call is refused.
     pub pre: Option<Text>,
-    /// `tool_hooks.post`: the shell text after the call.
+    /// `tool_hooks.post`: the shell text to run after a call.
     pub post: Option<Text>,
-    /// True if a hook is set on the node, not only on the graph.
+    /// True if the node sets a hook itself, not only the graph.
     pub is_own: bool,
 }
 
-/// The tools of other programs that a node's model may call, as the pipeline asks for them. By default there are none.
+/// The tools of tool servers that a node's model may call, as the pipeline requests them. By default there are none.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ToolServers {
-    /// `mcp`: the name of a server, or `server.tool` for one of its tools, in file order.
+    /// `mcp`: names of servers, or `server.tool` for single tools, in file order.
     pub asked: Vec<String>,
-    /// True if the attribute is set on the node, not only on the graph.
+    /// True if the node sets the attribute itself, not only the graph.
     pub is_own: bool,
 }
 
 impl ToolServers {
-    /// Each server once, in file order, with the named tools; none stands for all of its tools.
+    /// Returns each server once, in file order, with the requested tools. `None` means all tools of the server.
     pub fn servers(&self) -> Vec<(&str, Option<Vec<&str>>)> {
         let mut found: Vec<(&str, Option<Vec<&str>>)> = Vec::new();
         for (server, _) in self.parts() {

@@ -1,4 +1,4 @@
-//! One edge.
+//! One edge of a pipeline.
 
 use super::{NodeId, SessionSettings, Text};
 use crate::condition::Condition;
@@ -9,31 +9,31 @@ use crate::span::Span;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EdgeIndex(pub usize);
 
-/// One edge.
+/// One edge of a pipeline.
 #[derive(Debug, Clone)]
 pub struct Edge {
-    /// Source.
+    /// Name of the source node.
     pub from: NodeId,
-    /// Target.
+    /// Name of the target node.
     pub to: NodeId,
-    /// Caption and routing key.
+    /// Displayed text and routing key.
     pub label: Text,
-    /// The condition; none for an unconditional edge.
+    /// The condition. `None` for an unconditional edge.
     pub condition: Option<Condition>,
-    /// Priority, higher first.
+    /// Priority; the edge with the higher weight wins.
     pub weight: i64,
-    /// Wins over weights if no condition, label or id decides (decision edge-order).
+    /// True if the edge wins over weights when no condition, label or id decides (decision edge-order).
     pub default: bool,
-    /// Begins a new generation of the run at the target.
+    /// True if the edge begins a new generation of the run at its target.
     pub loop_restart: bool,
-    /// The session settings for its target.
+    /// Session settings for the target.
     pub session: SessionSettings,
     /// Every attribute by key.
     pub attributes: Attributes,
-    /// The span of the source's name.
+    /// Span of the source's name.
     pub from_span: Span,
-    /// The span of the target's name.
+    /// Span of the target's name.
     pub to_span: Span,
-    /// Its span, from one name to the other.
+    /// Span from one name to the other.
     pub span: Span,
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 /// The settings of a gate on its node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GateSettings {
-    /// `human.type`.
+    /// `human.type`: the type of the question.
     pub kind: QuestionType,
-    /// `human.default_choice`: a target, key or label.
+    /// `human.default_choice`: the target, key or label of the default choice.
     pub default: Option<Text>,
-    /// `human.timeout`; `timeout` applies if it is absent.
+    /// `human.timeout`. If it is absent, `timeout` applies.
     pub timeout: Option<Duration>,
 }

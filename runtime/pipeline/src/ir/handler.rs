@@ -1,9 +1,9 @@
-//! The behaviour of a node, with the names and shapes of built-in handlers.
+//! The behaviour of a node, and the names and shapes of built-in handlers.
 
 use super::Text;
 use crate::key::{self, Key};
 
-/// Shapes with their handler types (spec appendix B, and the octagon for `verify`).
+/// Shapes and their handler types (spec appendix B, and the octagon for `verify`).
 pub const SHAPES: &[(&str, &str)] = &[
     ("Mdiamond", "start"),
     ("Msquare", "exit"),
@@ -17,10 +17,10 @@ pub const SHAPES: &[(&str, &str)] = &[
     ("octagon", "verify"),
 ];
 
-/// The type of a child pipeline's exit where its stages are part of another pipeline.
+/// The handler type of a child pipeline's exit, after its stages have become part of another pipeline.
 pub(crate) const CHILD_EXIT: &str = "stack.child_exit";
 
-/// The shape of a fan-in, also where `type` names the component that judges.
+/// The shape of a fan-in, including one with a `type` that names the component that judges the branches.
 pub(crate) const FAN_IN_SHAPE: &str = "tripleoctagon";
 
 /// Known handler types, including those that this version does not execute.
@@ -46,28 +46,29 @@ pub(crate) const TYPES: &[&str] = &[
 /// The behaviour of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Handler {
-    /// The entry point; does nothing.
+    /// The start of the run. It does nothing.
     Start,
-    /// An exit; the engine checks the goal gates there.
+    /// An exit of the run. The engine checks the goal gates there.
     Exit,
-    /// An exit of a child pipeline: the engine checks the child's goal gates there, and its branch ends.
+    /// An exit of a child pipeline. The engine checks the child's goal gates there, and the child's branch ends.
     ChildExit,
-    /// Passes the previous outcome through and lets the edges decide.
+    /// Keeps the previous outcome, so that the edges decide the route.
     Conditional,
-    /// Begins a branch for each edge (spec §4.8).
+    /// Begins a branch for each outgoing edge (spec §4.8).
     Parallel,
-    /// Joins the branches of a parallel node and takes the best (spec §4.9). It compares their outcomes, or the named component judges them.
+    /// Joins the branches of a parallel node and takes the best one (spec §4.9). It compares the outcomes, or the named component
+    /// judges the branches.
     FanIn(Option<Text>),
-    /// Asks a person; each outgoing edge is a choice.
+    /// Asks a person to choose an outgoing edge.
     Human,
-    /// A component does the work: `codergen`, `tool`, `verify`, or a plugin's `ns.name`.
+    /// A component executes the node: `codergen`, `tool`, `verify`, or a plugin's `ns.name`.
     Component(Text),
-    /// A handler of the specification that this version does not execute: `stack.manager_loop`, ….
+    /// A handler of the specification that this version does not execute, such as `stack.manager_loop`.
     Unavailable(Text),
 }
 
 impl Handler {
-    /// The handler type as written in a pipeline.
+    /// Returns the handler type as written in a pipeline.
     pub fn name(&self) -> &str {
         match self {
             Handler::Start => "start",
@@ -81,7 +82,7 @@ impl Handler {
         }
     }
 
-    /// The component that does the work of the node; none where the engine itself does it.
+    /// Returns the name of the component that executes the node. `None` if the engine itself executes it.
     pub fn component(&self) -> Option<&Text> {
         match self {
             Handler::Component(name) | Handler::FanIn(Some(name)) => Some(name),
@@ -89,18 +90,18 @@ impl Handler {
         }
     }
 
-    /// True for a handler whose component may ask a model: an agent, or a plugin, whose grants decide.
+    /// Returns true if the component of the handler may ask a model: an agent, or a plugin if its grants allow it.
     pub fn may_ask_model(&self) -> bool {
         let kind = self.component().map(|name| HandlerKind::from_name(name));
         matches!(kind, Some(HandlerKind::Codergen | HandlerKind::Plugin))
     }
 
-    /// True for a node that joins branches.
+    /// Returns true for a node that joins branches.
     pub fn is_fan_in(&self) -> bool {
         matches!(self, Handler::FanIn(_))
     }
 
-    /// Bounds and retries without effect on a node of this handler, because it makes no attempt.
+    /// Returns the keys of limits and retries that have no effect on a node of this handler, because it has no attempts.
     pub fn ignored_bounds(&self) -> &'static [Key<'static>] {
         match self {
             Handler::Component(_) | Handler::FanIn(Some(_)) | Handler::Unavailable(_) => &[],
@@ -110,7 +111,7 @@ impl Handler {
         }
     }
 
-    /// The kind of the handler.
+    /// Returns the kind of the handler.
     pub fn kind(&self) -> HandlerKind {
         HandlerKind::from_name(self.name())
     }
@@ -119,15 +120,15 @@ impl Handler {
 /// The role of a stage in a run (decision who-has-hold-outs).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Role {
-    /// Verifiers test its work. It must not see their hold-outs.
+    /// The stage produces work, which verifiers test. It must not see their hold-outs.
     #[default]
     Builder,
-    /// It verifies the work of builders and may have hold-outs in reach.
+    /// The stage verifies the work of builders, and may see hold-outs.
     Verifier,
 }
 
 impl Role {
-    /// The word in `glovebox.toml` and in plans.
+    /// Returns the name in `glovebox.toml` and in plans.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Builder => "builder",
@@ -143,7 +144,7 @@ pub enum HandlerKind {
     Start,
     /// Ends the run.
     Exit,
-    /// Only routes.
+    /// Only chooses an edge.
     Conditional,
     /// Runs an agent on a prompt.
     Codergen,
@@ -151,11 +152,11 @@ pub enum HandlerKind {
     Tool,
     /// Runs the author's command as a check.
     Verify,
-    /// Bounds what stages changed.
+    /// Checks the size of the changes of stages.
     DiffLimits,
     /// Checks a JSON file against a schema.
     JsonSchema,
-    /// Checks a test report, which its command may write.
+    /// Checks a test report. Its command may write the report.
     Junit,
     /// Checks which files exist and what they contain.
     TreeAssert,
@@ -171,14 +172,14 @@ pub enum HandlerKind {
     Subpipeline,
     /// Ends a child pipeline.
     ChildExit,
-    /// Runs a model's plan of checks.
+    /// Runs the checks that a model planned.
     Verification,
     /// A third-party component.
     Plugin,
 }
 
 impl HandlerKind {
-    /// The kind of a handler type.
+    /// Returns the kind for a handler type.
     pub fn from_name(name: &str) -> Self {
         match name {
             "start" => Self::Start,
@@ -202,22 +203,22 @@ impl HandlerKind {
         }
     }
 
-    /// True for a component that comes with the binary.
+    /// Returns true for a component that is part of the program `glovebox`.
     pub fn is_first_party(self) -> bool {
         self == Self::Codergen || self.role() == Some(Role::Verifier)
     }
 
-    /// True for a verifier that runs no command.
+    /// Returns true for a verifier that runs no commands.
     pub fn only_reads(self) -> bool {
         matches!(self, Self::DiffLimits | Self::JsonSchema | Self::TreeAssert)
     }
 
-    /// True for a verifier that judges the changes of stages instead of the files.
+    /// Returns true for a verifier that judges the changes of stages instead of files.
     pub fn judges_changes(self) -> bool {
         self == Self::DiffLimits
     }
 
-    /// The role of its stages, unless the operator gives a plugin another one. None when no component executes it.
+    /// Returns the role of a stage of this kind, which the operator can change for plugins. `None` if no component executes it.
     pub fn role(self) -> Option<Role> {
         match self {
             Self::Tool | Self::Verify | Self::Verification | Self::Junit => Some(Role::Verifier),
@@ -227,7 +228,8 @@ impl HandlerKind {
         }
     }
 
-    /// The attribute with the prefixes of the commands that others may choose: an agent, or a model's plan.
+    /// Returns the key of the attribute with the prefixes of allowed commands, for commands that an agent or a model's
+    /// plan chooses.
     pub fn allow_list(self) -> Key<'static> {
         match self {
             Self::Verification => key::VERIFICATION_ALLOWED_COMMANDS,
@@ -235,7 +237,7 @@ impl HandlerKind {
         }
     }
 
-    /// The attribute with the author's command; none for a handler that takes no command.
+    /// Returns the key of the attribute with the author's command. `None` for a handler that takes no command.
     pub fn command(self) -> Option<Key<'static>> {
         match self {
             Self::Tool => Some(key::TOOL_COMMAND),

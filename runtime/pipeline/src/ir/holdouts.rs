@@ -1,39 +1,39 @@
-//! The folders of hold-outs, and a node's settings for them.
+//! The folders of hold-outs, and the settings of a node about hold-outs.
 //!
-//! Paths are as written in the file. This crate does not know whether a folder exists, or what a stage sees of it.
+//! Paths are as written in the file. This crate does not know whether a folder exists, or which hold-outs a stage can see.
 
 use glovebox_record::scope::Entry;
 
-/// The default folder with hold-outs (decision hold-out-folder).
+/// The default folder of hold-outs (decision hold-out-folder).
 pub const FOLDER_DEFAULT: &str = "scripts/scenarios/";
 
-/// The part of a hold-out stage's output that reaches builders (decision verdict-and-hints-only).
+/// The part of the output of a stage with hold-outs that builders get (decision verdict-and-hints-only).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Feedback {
-    /// The verdict and `hint:` lines.
+    /// The verdict and the `hint:` lines.
     #[default]
     Summary,
-    /// All output, hold-outs included.
+    /// All output, which may contain text of hold-outs.
     Full,
 }
 
 /// The values of `scenario_feedback`.
 pub const FEEDBACKS: &[(&str, Feedback)] = &[("summary", Feedback::Summary), ("full", Feedback::Full)];
 
-/// The treatment of files that a stage with hold-outs in reach writes.
+/// What happens to the files that a stage with hold-outs in reach writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Writes {
-    /// The engine drops them after the stage, so no builder sees them.
+    /// They are deleted after the stage, so no builder sees them.
     #[default]
     Scratch,
-    /// The engine commits those in the write scope, whatever they contain.
+    /// They are committed if they are in the write scope, whatever they contain.
     Commit,
 }
 
 /// The values of `scenario_writes`.
 pub const WRITES: &[(&str, Writes)] = &[("scratch", Writes::Scratch), ("commit", Writes::Commit)];
 
-/// The policy for exact copies of hold-outs in the workspace, which every stage can read.
+/// What happens if the workspace, which every stage can read, contains exact copies of hold-outs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Copies {
     /// The run does not begin.
@@ -49,19 +49,19 @@ pub const COPIES: &[(&str, Copies)] = &[("refuse", Copies::Refuse), ("allow", Co
 /// The hold-out folders that the attribute `holdouts` selects.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum HoldoutSelection {
-    /// `true`: every hold-out folder.
+    /// `true`: all hold-out folders.
     All,
-    /// These folders; `false` and an empty value name none.
+    /// The listed folders. For `false` and an empty value the list is empty.
     Folders(Vec<Entry>),
 }
 
 impl HoldoutSelection {
-    /// True if it names no folder.
+    /// Returns true if no folder is selected.
     pub fn is_none(&self) -> bool {
         matches!(self, Self::Folders(folders) if folders.is_empty())
     }
 
-    /// True if it names this folder.
+    /// Returns true if the folder is selected.
     pub fn covers(&self, folder: &Entry) -> bool {
         match self {
             Self::All => true,
@@ -69,7 +69,7 @@ impl HoldoutSelection {
         }
     }
 
-    /// The folders that it lists; none for all.
+    /// Returns the folders that the attribute lists. Empty for [`HoldoutSelection::All`].
     pub fn listed(&self) -> &[Entry] {
         match self {
             Self::All => &[],
@@ -78,23 +78,23 @@ impl HoldoutSelection {
     }
 }
 
-/// The settings of a node for hold-outs. The default hides them from builders.
+/// The settings of a node for hold-outs. By default builders cannot see hold-outs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct NodeHoldouts {
-    /// `holdouts`: the folders that a verifier gets; none without the attribute.
+    /// `holdouts`: the folders that a verifier gets. `None` without the attribute.
     pub named: Option<HoldoutSelection>,
-    /// `codex.allow_read_scenarios`: a builder may read them (decision hold-out-opt-outs).
+    /// `codex.allow_read_scenarios`: true if a builder may read hold-outs (decision hold-out-opt-outs).
     pub allow_read: bool,
-    /// `codex.block_read_paths`: the paths that the node does not see, instead of the hold-outs (decision hold-out-opt-outs). None means the
-    /// hold-outs.
+    /// `codex.block_read_paths`: the paths that are hidden from the node instead of the hold-outs (decision hold-out-opt-outs).
+    /// `None` if the hold-outs are hidden.
     pub block_read: Option<Vec<Entry>>,
-    /// `scenario_feedback` of the node, else of the graph: the part of its output that reaches builders.
+    /// `scenario_feedback` of the node, or of the graph: the part of the stage's output that builders get.
     pub feedback: Feedback,
-    /// `scenario_writes`: the treatment of the files that it writes.
+    /// `scenario_writes`: what happens to the files that the stage writes.
     pub writes: Writes,
 }
 
-/// True if one of the paths is the folder or a parent of it.
+/// Returns true if one of the paths is the folder or contains it.
 pub fn covers(paths: &[Entry], folder: &Entry) -> bool {
     paths.iter().any(|entry| folder.path().starts_with(entry.path()))
 }

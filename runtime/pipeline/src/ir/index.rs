@@ -1,23 +1,23 @@
 //! An index of nodes and their edges by node id, built at the first lookup.
 //!
-//! A run looks up nodes at every step. `check` never does, so it does not pay for the index. The nodes and edges of a lowered pipeline
-//! never change.
+//! A run looks up nodes at every step. `check` never does, so it does not spend time on the index. The nodes and edges of a
+//! lowered pipeline never change.
 
 use super::{Edge, HandlerKind, Node, NodeId};
 use crate::hash::HashMap;
 
-/// Nodes and leaving edges by the id of a node.
+/// Nodes and their outgoing edges, by node id.
 #[derive(Debug, Clone)]
 pub(crate) struct Index {
     places: HashMap<NodeId, Place>,
-    /// True if a node runs an agent's plan.
+    /// True if some node runs a model's plan of checks.
     pub(crate) has_verification: bool,
 }
 
-/// A node, and the edges that leave it in file order, by their indices.
+/// The indices of a node and of its outgoing edges, in file order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Place {
-    /// None for an id that only edges have.
+    /// `None` for an id that occurs only in edges.
     pub(crate) node: Option<usize>,
     pub(crate) edges: Vec<usize>,
 }

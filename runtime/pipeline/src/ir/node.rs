@@ -1,4 +1,4 @@
-//! One node. Its settings are grouped by who enforces them.
+//! One node of a pipeline. Its settings are grouped by the part of Glovebox that enforces them.
 
 use super::{
     Access, AgentSettings, Checks, Child, GateSettings, Handler, HandlerKind, NodeBounds, NodeId, ParallelSettings,
@@ -7,72 +7,73 @@ use super::{
 use crate::keyed::Attributes;
 use crate::span::Span;
 
-/// One node.
+/// One node of a pipeline.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// Its id.
+    /// Id of the node.
     pub id: NodeId,
-    /// The displayed text; the id by default.
+    /// Displayed text; by default the id.
     pub label: Text,
-    /// The Graphviz shape, `box` by default.
+    /// Shape in Graphviz; `box` by default.
     pub shape: Text,
-    /// Its behaviour.
+    /// Behaviour of the node.
     pub handler: Handler,
-    /// Its role in the run; none if no component executes it.
+    /// Role of the stage. `None` if no component executes the node.
     pub role: Option<Role>,
-    /// The instruction with `$goal` expanded; the label by default for codergen (spec §2.6).
+    /// Instruction for the model, with `$goal` replaced. For codergen, the default is the label (spec §2.6).
     pub prompt: Option<Text>,
-    /// The routing after its attempts.
+    /// What follows an attempt of the node: retries and retry targets.
     pub routing: Routing,
-    /// Its resource limits.
+    /// Resource limits of the node.
     pub bounds: NodeBounds,
-    /// Its access to files, commands and the network.
+    /// Access of the stage to files, commands and the network.
     pub access: Access,
-    /// The requirements for its success.
+    /// What the node needs for success.
     pub checks: Checks,
-    /// The settings of its agent.
+    /// Settings of the node's agent.
     pub agent: AgentSettings,
-    /// The settings of its question, if it is a human gate.
+    /// Settings of the question, if the node is a human gate.
     pub gate: GateSettings,
-    /// The settings of its branches, if it is a parallel node or a fan-in.
+    /// Settings of the branches, if the node is a parallel node or a fan-in.
     pub parallel: ParallelSettings,
-    /// The child pipeline whose stages are the branch of this node.
+    /// The child pipeline, if its stages are the branch of this node.
     pub child: Option<Box<Child>>,
-    /// The node that runs the child pipeline that this node belongs to; none for a node of the file itself.
+    /// The node that runs the child pipeline to which this node belongs. `None` for a node of the file itself.
     pub child_of: Option<NodeId>,
-    /// Class names, its own and those of its subgraphs.
+    /// Names of classes of the node and of its subgraphs.
     pub classes: Vec<String>,
-    /// Every attribute, defaults included, by key.
+    /// All attributes by key, including defaults.
     pub attributes: Attributes,
-    /// The span of its first mention.
+    /// Span of the first mention of the node in the file.
     pub span: Span,
 }
 
 impl Node {
-    /// The node, and its verification if it has one.
+    /// Returns the node, and its verification if it has one.
     pub fn stages(&self) -> impl Iterator<Item = &Node> {
         std::iter::once(self).chain(self.checks.verification.as_deref())
     }
 
-    /// Its name in its own file: a node of a child pipeline has that of the node that runs the child in front.
+    /// Returns the name of the node in its own file. In the outer pipeline, the id of a child's node begins with the id
+    /// of the node that runs the child.
     pub fn own_name(&self) -> &str {
         let owner = self.child_of.as_ref().map_or("", NodeId::as_str);
         let inside = self.id.as_str().strip_prefix(owner).and_then(|rest| rest.strip_prefix("__"));
         inside.filter(|_| self.child_of.is_some()).unwrap_or(self.id.as_str())
     }
 
-    /// True if it runs a child pipeline whose stages are not part of the pipeline yet.
+    /// Returns true if the node runs a child pipeline whose stages are not part of this pipeline yet.
     pub fn wants_child(&self) -> bool {
         matches!(self.handler, Handler::Unavailable(_))
             && matches!(self.handler.kind(), HandlerKind::Subpipeline | HandlerKind::Manager)
     }
 
-    /// True for a builder: hold-outs test its work, so it must not learn them.
+    /// Returns true for a builder. Hold-outs test a builder's work, so it must not see them.
     pub fn is_builder(&self) -> bool {
         self.role == Some(Role::Builder)
     }
 
-    /// True for a verifier: it tests the work of builders and may have hold-outs in reach.
+    /// Returns true for a verifier. It tests the work of builders and may see hold-outs.
     pub fn is_verifier(&self) -> bool {
         self.role == Some(Role::Verifier)
     }

@@ -5,7 +5,7 @@ pub const MAX_PARALLEL_DEFAULT: u32 = 4;
 /// Default of `quorum_fraction`.
 const QUORUM_DEFAULT: f64 = 0.5;
 
-/// The condition on which a parallel node is complete (decision join-and-error-policies).
+/// When a parallel node is complete (decision join-and-error-policies).
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum JoinPolicy {
     /// When every branch has ended.
@@ -13,35 +13,35 @@ pub enum JoinPolicy {
     WaitAll,
     /// When one branch has succeeded.
     FirstSuccess,
-    /// When this many have.
+    /// When this number of branches has succeeded.
     KOfN(u32),
-    /// When this share of all branches has.
+    /// When this fraction of all branches has succeeded.
     Quorum(f64),
 }
 
-/// The effect of a failed branch on its parallel node (decision join-and-error-policies).
+/// What a failed branch means for its parallel node (decision join-and-error-policies).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ErrorPolicy {
-    /// The others go on. The branch counts as failed.
+    /// The other branches continue. The branch counts as failed.
     #[default]
     Continue,
-    /// The others are canceled, and the node fails.
+    /// The other branches are canceled, and the node fails.
     FailFast,
-    /// The others go on. It counts for nothing, unless every branch fails.
+    /// The other branches continue. The failed branch is ignored, unless all branches fail.
     Ignore,
 }
 
-/// The branches whose changes a fan-in takes.
+/// The branches whose changes a fan-in commits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Merge {
-    /// Those of the best branch.
+    /// Only the best branch.
     #[default]
     Best,
-    /// Those of every branch that succeeded, except where two of them disagree.
+    /// All branches that succeeded, except for paths on which two of them disagree.
     All,
 }
 
-/// The words of `join_policy`.
+/// The values of `join_policy`.
 pub const JOIN_POLICIES: &[(&str, JoinPolicy)] = &[
     ("wait_all", JoinPolicy::WaitAll),
     ("first_success", JoinPolicy::FirstSuccess),
@@ -49,23 +49,23 @@ pub const JOIN_POLICIES: &[(&str, JoinPolicy)] = &[
     ("quorum", JoinPolicy::Quorum(QUORUM_DEFAULT)),
 ];
 
-/// The words of `error_policy`.
+/// The values of `error_policy`.
 pub const ERROR_POLICIES: &[(&str, ErrorPolicy)] =
     &[("continue", ErrorPolicy::Continue), ("fail_fast", ErrorPolicy::FailFast), ("ignore", ErrorPolicy::Ignore)];
 
-/// The words of `merge`.
+/// The values of `merge`.
 pub const MERGES: &[(&str, Merge)] = &[("best", Merge::Best), ("all", Merge::All)];
 
-/// The settings of branches and their join; defaults for a node that is neither a parallel node nor a fan-in.
+/// The settings of branches and their join. A node that is neither a parallel node nor a fan-in has the defaults.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ParallelSettings {
-    /// The condition on which it is complete.
+    /// When the parallel node is complete.
     pub join: JoinPolicy,
-    /// The effect of a failed branch on it.
+    /// What a failed branch means for the parallel node.
     pub error: ErrorPolicy,
-    /// The most branches at a time.
+    /// Maximum number of branches that work at the same time.
     pub parallel_max: u32,
-    /// The branches whose changes a fan-in takes.
+    /// The branches whose changes a fan-in commits.
     pub merge: Merge,
 }
 
@@ -77,7 +77,7 @@ impl Default for ParallelSettings {
 }
 
 impl JoinPolicy {
-    /// The number of `branches` that must succeed.
+    /// Returns how many of `branches` must succeed.
     pub fn needed(self, branches: usize) -> usize {
         match self {
             JoinPolicy::WaitAll | JoinPolicy::FirstSuccess => 1,
@@ -86,7 +86,7 @@ impl JoinPolicy {
         }
     }
 
-    /// The word in a pipeline.
+    /// Returns the name used in pipelines.
     pub fn as_str(self) -> &'static str {
         match self {
             JoinPolicy::WaitAll => "wait_all",
@@ -98,7 +98,7 @@ impl JoinPolicy {
 }
 
 impl ErrorPolicy {
-    /// The word in a pipeline.
+    /// Returns the name used in pipelines.
     pub fn as_str(self) -> &'static str {
         match self {
             ErrorPolicy::Continue => "continue",

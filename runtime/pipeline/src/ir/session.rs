@@ -9,7 +9,7 @@ pub struct SessionSettings {
     pub fidelity: Option<Fidelity>,
     /// `thread_id`.
     pub thread: Option<ThreadId>,
-    /// The class of the innermost subgraph around a node.
+    /// Class of the innermost subgraph that contains the node.
     pub class: Option<ThreadId>,
 }
 

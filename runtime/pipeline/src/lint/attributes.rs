@@ -1,4 +1,4 @@
-//! Rules about single attributes: unknown names, names in the wrong place, and unknown values.
+//! Rules about single attributes: unknown keys, keys on the wrong kind of element, and unknown values.
 
 use super::{Rule, RuleFindings, Subject};
 use crate::attributes::{ATTRIBUTES, Carrier, guard_meant, is_known, known};
@@ -42,7 +42,7 @@ const PROVIDERS: &[&str] = &[
     "simulated",
 ];
 
-/// Reports an unknown value, with the known word that is most similar.
+/// Reports an unknown value, and suggests the most similar known value.
 fn unknown_word(rule: &Rule, key: Key<'_>, attribute: &Attribute, known: &[&str]) -> Diagnostic {
     let found = rule.found(format!("`{key}` has the unknown value `{}`", attribute.value), attribute.span);
     match nearest(&attribute.value, known.iter().copied()) {
@@ -57,8 +57,8 @@ fn unknown_word(rule: &Rule, key: Key<'_>, attribute: &Attribute, known: &[&str]
     }
 }
 
-/// The word in the spelling of the value that it replaces: quoted if the value is quoted, bare if it is bare, as in a style sheet.
-/// None if the value contains escapes, or if its span covers other text.
+/// Returns the text for a fix that replaces the value by `word`: quoted if the value is quoted, bare if it is bare, as in a style
+/// sheet. `None` if the value contains escapes, or if its span covers other text.
 fn written(attribute: &Attribute, word: &str) -> Option<String> {
     let bare = attribute.span.end - attribute.span.start == attribute.value.len();
     let quoted = attribute.span.end - attribute.span.start == attribute.value.len() + 2;
@@ -68,12 +68,12 @@ fn written(attribute: &Attribute, word: &str) -> Option<String> {
     }
 }
 
-/// The attribute, if its value is not among the known words.
+/// Returns the attribute if its value is not one of the known values.
 fn unknown<'a>(from: &'a Attributes, key: Key<'_>, known: &[&str]) -> Option<&'a Attribute> {
     from.get(key).filter(|attribute| !attribute.value.is_empty() && !known.contains(&attribute.value.as_str()))
 }
 
-/// Checks a node attribute against known words. Reports a value from a defaults block once.
+/// Reports values of a node attribute that are not known. A value from a defaults block is reported once.
 fn node_words(
     rule: &Rule,
     subject: &Subject<'_>,
@@ -88,7 +88,8 @@ fn node_words(
     fresh.map(|(node, attribute)| unknown_word(rule, key, attribute, known).with_node(node.id.as_str())).collect()
 }
 
-/// Names with a dot belong to plugins, which only the operator knows. A name similar to a built-in one is checked all the same.
+/// Reports unknown names in `type`. Names with a dot belong to plugins, which only the operator knows, so they are reported only
+/// if they are similar to a built-in name.
 pub(super) fn type_known(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let ours = |node: &Node| {
         let name = node.handler.name();
@@ -154,7 +155,7 @@ pub(super) fn retry_target_exists(rule: &Rule, subject: &Subject<'_>) -> RuleFin
                 continue;
             }
             let mut finding = rule.found(format!("`{key}` names `{name}`, which is not declared"), attribute.span);
-            // A suggestion costs a walk over all names.
+            // Each suggestion costs a search over all names.
             if reported.len() < 20
                 && let Some(meant) = nearest(name, subject.pipeline.nodes.iter().map(|node| node.id.as_str()))
             {
@@ -173,7 +174,7 @@ pub(super) fn goal_gate_has_retry(rule: &Rule, subject: &Subject<'_>) -> RuleFin
     if pipeline.retry_target.is_some() || pipeline.fallback_retry_target.is_some() {
         return RuleFindings::none();
     }
-    // A gate of a child pipeline can lead to the targets of the child's graph, which stand at the child's exits.
+    // Goal gates of a child pipeline use the retry targets of the child's graph, which are attributes of the child's exits.
     let stuck = |node: &&Node| {
         let has_target = node.routing.retry_target.is_some() || node.routing.fallback_retry_target.is_some();
         node.checks.goal_gate && !has_target && node.child_of.is_none()
@@ -199,7 +200,8 @@ pub(super) fn prompt_on_llm_nodes(rule: &Rule, subject: &Subject<'_>) -> RuleFin
     subject.pipeline.nodes.iter().filter(unprompted).map(found).collect()
 }
 
-/// `auto_status` replaces a missing outcome. A component always returns one or fails, so it never applies.
+/// Reports `auto_status` on nodes with a component. The attribute replaces a missing outcome, but a component always
+/// returns an outcome or fails.
 pub(super) fn auto_status_no_effect(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let relies = |node: &&Node| node.routing.auto_status && node.handler.component().is_some();
     let found = |node: &Node| {
@@ -210,14 +212,15 @@ pub(super) fn auto_status_no_effect(rule: &Rule, subject: &Subject<'_>) -> RuleF
     subject.pipeline.nodes.iter().filter(relies).map(found).collect()
 }
 
-/// Reports a name that is similar to a known one, and a known name in the wrong place.
+/// Reports unknown keys that are similar to a known one, and known keys on the wrong kind of element.
 pub(super) fn attribute_known(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     names(rule, subject, |rule, key, attribute, carrier, beside| {
         misplaced(rule, key, attribute, carrier).or_else(|| misspelt(rule, key, attribute, carrier, beside))
     })
 }
 
-/// Reports all other unknown names. Plugins may read them. A graph attribute that a text uses as `$name` is an input.
+/// Reports all other unknown keys, which plugins may read. A graph attribute that a text uses as `$name` is an input
+/// and is not reported.
 pub(super) fn attribute_unread(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let inputs = LazyCell::new(|| inputs(subject));
     names(rule, subject, |rule, key, attribute, carrier, beside| {
@@ -230,7 +233,7 @@ pub(super) fn attribute_unread(rule: &Rule, subject: &Subject<'_>) -> RuleFindin
     })
 }
 
-/// Every `$name` in an attribute's text.
+/// Returns every `$name` in the text of an attribute.
 fn inputs<'a>(subject: &Subject<'a>) -> HashSet<&'a str> {
     let graph = std::iter::once(&subject.pipeline.attributes);
     let texts = graph.chain(subject.pipeline.nodes.iter().map(|node| &node.attributes)).flat_map(Attributes::iter);
@@ -240,10 +243,10 @@ fn inputs<'a>(subject: &Subject<'a>) -> HashSet<&'a str> {
         .collect()
 }
 
-/// Checks one name on one carrier; the last argument is all attributes there.
+/// Checks one key on one kind of element. The last argument contains all attributes of the element.
 type NameCheck<'a> = &'a dyn Fn(&Rule, Key<'_>, &Attribute, Carrier, &Attributes) -> Option<Diagnostic>;
 
-/// Checks every name that is not known on its carrier.
+/// Calls `check` for each key that is not known on its kind of element.
 fn names(
     rule: &Rule,
     subject: &Subject<'_>,
@@ -254,18 +257,19 @@ fn names(
     for node in &subject.pipeline.nodes {
         let is_ours = |stage: &Node| stage.handler.component().is_none_or(|name| TYPES.contains(&name.as_str()));
         let third_party = !node.stages().all(is_ours);
-        // A plugin defines its own attributes. Only a misspelt guard is reported, because it would guard nothing.
+        // A plugin defines its own attributes. Report only a key that is probably a misspelt guardrail, which would
+        // protect nothing.
         look.at(&node.attributes, Carrier::Node, Some(node), |key| !third_party || guard_meant(key).is_some());
     }
     subject.pipeline.edges.iter().for_each(|edge| look.at(&edge.attributes, Carrier::Edge, None, |_| true));
     look.found
 }
 
-/// Checks each name once for each kind of carrier.
+/// Checks each key once for each kind of element.
 struct Names<'a> {
     rule: &'a Rule,
     check: NameCheck<'a>,
-    /// Names seen on each kind of carrier.
+    /// The keys that were already checked, with their kind of element.
     seen: HashSet<(Carrier, Key<'a>)>,
     found: RuleFindings,
 }
@@ -279,7 +283,7 @@ impl<'a> Names<'a> {
         ours: impl Fn(Key<'_>) -> bool,
     ) {
         for (key, attribute) in attributes.iter().filter(|(key, _)| ours(*key)) {
-            // The lowering has read it as `tool_command`.
+            // The lowering has already read this attribute as `tool_command`.
             if key == key::SCRIPT && attributes.get(key::TOOL_COMMAND).is_some_and(|ours| ours.span == attribute.span) {
                 continue;
             }
@@ -322,18 +326,19 @@ fn misspelt(
     let meant = guard_meant(key).or_else(|| nearest(key.as_str(), candidates).map(Key::new));
     let meant = meant.filter(|_| key.as_str().len() >= LENGTH_MIN)?;
     let found = found().with_help(format!("did you mean `{meant}`?"));
-    // If the right name is set too, the edit would replace its value.
+    // If the right key is also set, the fix would replace its value.
     let is_certain = !beside.contains_key(meant) && (guard_meant(key).is_some() || is_slip(key, meant));
     Some(if is_certain { found.with_fix(attribute.key_span, meant.as_str()) } else { found })
 }
 
-/// True for names that differ by one typing mistake, or only in punctuation and case.
+/// Returns true for keys that differ by one typing mistake, or only in punctuation and case.
 fn is_slip(key: Key<'_>, meant: Key<'_>) -> bool {
     let plain = |key: Key<'_>| -> String { key.as_str().to_lowercase().replace(['_', '.', '-'], "") };
     certain(key.as_str(), [meant.as_str()]).is_some() || plain(key) == plain(meant)
 }
 
-/// The name here for a node attribute of other engines. The finding has no fix, because the values of other engines may differ.
+/// Returns Glovebox's key for a node attribute of other engines. The finding has no fix, because the values of other engines may
+/// differ.
 fn name_here(key: Key<'_>, carrier: Carrier) -> Option<Key<'static>> {
     match key.as_str() {
         _ if carrier != Carrier::Node => None,

@@ -1,6 +1,7 @@
-//! The rule about the bounds of a `diff-limits` stage: the numbers, the files that count, and the stages whose changes count.
+//! The rule about the limits of a `diff-limits` stage: the numbers, the files that are counted, and the stages whose changes are
+//! counted.
 //!
-//! A bound over no files always passes. So a list that matches nothing and a missing stage are errors.
+//! A limit that counts no files always passes. So a list that matches nothing and a missing stage are errors.
 
 use super::{Rule, RuleFindings, Subject};
 use crate::diagnostic::Diagnostic;
@@ -11,7 +12,7 @@ use crate::nearest::nearest;
 
 const BOUNDS: [Key<'static>; 3] = [key::MAX_FILES, key::MAX_LINES, key::MAX_BINARIES];
 
-/// A mistake of a node or one of its attributes, and its correction.
+/// The attribute with the mistake (`None` for the node itself), the message, and the help.
 type Fault<'a> = (Option<&'a Attribute>, String, String);
 
 pub(super) fn check(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
@@ -34,7 +35,7 @@ fn bounds(node: &Node) -> Vec<Fault<'_>> {
         return vec![(None, message, format!("add `{}=20`, `{}=500` or both", key::MAX_FILES, key::MAX_LINES))];
     }
     let wrong = given.into_iter().filter_map(|(key, attribute)| {
-        // Further files are not listed, so a higher bound could not be checked.
+        // The stage gets no more files than this, so it could not check a higher limit.
         let most = if key == key::MAX_LINES { u64::from(u32::MAX) } else { FILES_MAX };
         let is_number = attribute.value.trim().parse::<u64>().is_ok_and(|number| number <= most);
         let message = || format!("`{key}` is `{}`, expected a whole number from 0 to {most}", attribute.value);
@@ -58,7 +59,7 @@ fn lists(node: &Node) -> Vec<Fault<'_>> {
     wrong.collect()
 }
 
-/// The reason why an entry matches no file of the workspace, or not the file that it names.
+/// Returns the reason why an entry matches no file of the workspace, or another file than the author means.
 fn refused(entry: &str) -> Option<&'static str> {
     let mut names = entry.split('/');
     match entry {
@@ -95,7 +96,7 @@ fn since<'a>(node: &'a Node, subject: &Subject<'_>) -> Vec<Fault<'a>> {
     wrong.collect()
 }
 
-/// True for a stage that may change files itself, or by what verifies it.
+/// Returns true for a stage that may change files, either itself or through its verification.
 fn works(node: &Node) -> bool {
     let is_component = matches!(node.handler, Handler::Component(_) | Handler::FanIn(_));
     is_component && !node.handler.kind().only_reads() || node.checks.verification.is_some()

@@ -1,7 +1,8 @@
-//! Finds commands that execute code of the project: test runners and build tools by name, interpreters with a file, programs by path.
+//! Finds commands that execute code of the project: test runners and build tools (recognized by their names), interpreters that
+//! execute a file, and programs that are started by their path.
 //!
-//! Files in a hold-out folder are sealed and do not belong to the project. The search does not see through a variable, an alias or
-//! a renamed program. It serves a warning only; the sandbox does not rely on it.
+//! Files in a hold-out folder are sealed and do not count as code of the project. The search does not follow variables, aliases
+//! or renamed programs. It is used only for a warning; the sandbox does not depend on it.
 
 use super::words::{Role, Word, is_shell};
 use crate::fixability::resolved;
@@ -13,15 +14,15 @@ pub(super) const SUBJECT: &str = "subject";
 /// A command that executes code of the project.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Execution {
-    /// The command, such as `cargo test` or `sh src/prog.sh`.
+    /// The command as shown in messages, such as `cargo test` or `sh src/prog.sh`.
     pub(super) what: String,
-    /// The range of the program's name in the text.
+    /// Range of the program's name in the text.
     pub(super) at: std::ops::Range<usize>,
-    /// The file that it executes is in a hold-out folder, but its configuration comes from the project.
+    /// True if the executed file is in a hold-out folder, but its configuration comes from the project.
     pub(super) is_over_holdouts: bool,
 }
 
-/// Programs that execute code of a project, with the subcommands that do so. An empty list means every subcommand.
+/// Programs that execute code of a project, with the subcommands for which they do so. An empty list means all subcommands.
 const RUNNERS: &[(&str, &[&str])] = &[
     (
         "cargo",
@@ -99,11 +100,11 @@ const RUNNERS: &[(&str, &[&str])] = &[
     ("task", &[]),
 ];
 
-/// Runners that read only the file or folder in one of `FILE_OPTIONS`, if given.
+/// Runners that read only the file or folder in one of `FILE_OPTIONS`, if that option is given.
 const BY_FILE: &[&str] = &["make", "gmake", "just"];
 const FILE_OPTIONS: &[&str] = &["-f", "-C", "--file", "--directory", "--makefile", "--justfile"];
 
-/// A program that executes the file in its first argument.
+/// A program that executes the file named by its first argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Interpreter {
     Shell,
@@ -115,11 +116,11 @@ enum Interpreter {
     Php,
     Lua,
     Awk,
-    /// One without options that matter here.
+    /// An interpreter without options that matter for this search.
     Other,
 }
 
-/// The interpreters by name, shells excepted.
+/// Interpreters by name, except shells.
 const INTERPRETERS: &[(&str, Interpreter)] = &[
     ("python", Interpreter::Python),
     ("pypy", Interpreter::Python),
@@ -142,7 +143,7 @@ const INTERPRETERS: &[(&str, Interpreter)] = &[
 ];
 
 impl Interpreter {
-    /// The interpreter with this name: `python3.12` is Python.
+    /// Returns the interpreter with this name, without its version: `python3.12` is Python.
     fn named(name: &str) -> Option<Self> {
         let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
         let plain = if plain.is_empty() { name } else { plain };
@@ -150,7 +151,7 @@ impl Interpreter {
         if is_shell(plain) { Some(Self::Shell) } else { known }
     }
 
-    /// The options that take the next word as a value.
+    /// Returns the options after which the next argument is the option's value.
     fn options_with_value(self) -> &'static [&'static str] {
         match self {
             Self::Shell => &["-o", "-O", "+o", "+O"],
@@ -164,7 +165,7 @@ impl Interpreter {
         }
     }
 
-    /// True for an option that takes the code itself, alone or as the last of several: `sh -ec`, `perl -ne`.
+    /// Returns true for an option after which the code itself follows, alone or as the last of several flags: `sh -ec`, `perl -ne`.
     fn takes_code(self, argument: &str) -> bool {
         let bundle = argument.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
         let ends = |flags: &[char]| bundle.is_some_and(|bundle| bundle.ends_with(flags));
@@ -178,20 +179,20 @@ impl Interpreter {
     }
 }
 
-/// Python modules that execute no code of a project.
+/// Python modules that do not execute code of a project.
 const HARMLESS_MODULES: &[&str] = &["json.tool", "venv", "zipfile", "tarfile", "base64", "http.server", "this"];
 
-/// The surroundings of a command: the hold-out folders, each with a final slash, and the first working directory.
+/// What the search must know about a command: the hold-out folders, each with a final slash, and the initial working directory.
 #[derive(Clone, Copy)]
 pub(super) struct CommandSite<'a> {
     pub(super) sealed: &'a [String],
     pub(super) workdir: &'a str,
 }
 
-/// The commands among the words that execute code of the project, without `subject` and its arguments.
+/// Returns the commands that execute code of the project. Skips `subject` and its arguments.
 pub(super) fn executions(words: &[Word<'_>], site: CommandSite<'_>) -> Vec<Execution> {
     let mut found = Vec::new();
-    // The working directory of each subshell; none if it is unknown.
+    // The working directory of each subshell; `None` if it is unknown.
     let mut bases: Vec<Option<String>> = vec![resolved("", site.workdir)];
     for command in commands(words) {
         bases.truncate(command.depth + 1);
@@ -208,12 +209,12 @@ pub(super) fn executions(words: &[Word<'_>], site: CommandSite<'_>) -> Vec<Execu
     found
 }
 
-/// True when a command among the words is `subject`.
+/// Returns true if one of the commands is `subject`.
 pub(super) fn calls_subject(words: &[Word<'_>]) -> bool {
     words.iter().any(|word| word.role == Role::Program && word.text == SUBJECT)
 }
 
-/// A program's name and its arguments.
+/// The name of a program, and its arguments.
 struct Command<'a> {
     name: Word<'a>,
     arguments: Vec<&'a str>,
@@ -226,7 +227,7 @@ fn commands<'a>(words: &[Word<'a>]) -> Vec<Command<'a>> {
         match word.role {
             Role::Program => commands.push(Command { name: *word, arguments: Vec::new(), depth: word.depth }),
             Role::Argument => {
-                // The argument of a command around a substitution comes after the commands in it.
+                // The arguments after a command substitution belong to the command that contains the substitution.
                 let around = commands.iter_mut().rev().find(|command| command.depth <= word.depth);
                 around.into_iter().for_each(|command| command.arguments.push(word.text));
             }
@@ -236,7 +237,7 @@ fn commands<'a>(words: &[Word<'a>]) -> Vec<Command<'a>> {
     commands
 }
 
-/// The owner of a path.
+/// Who owns a path.
 #[derive(Debug, PartialEq, Eq)]
 enum Owner {
     Project,
@@ -244,7 +245,7 @@ enum Owner {
     Unknown,
 }
 
-/// The hold-out folders, and the directory in which a command starts; none if it is unknown.
+/// The hold-out folders, and the directory in which a command starts (`None` if it is unknown).
 #[derive(Clone, Copy)]
 struct Directory<'a> {
     sealed: &'a [String],
@@ -252,7 +253,7 @@ struct Directory<'a> {
 }
 
 impl Directory<'_> {
-    /// The owner of a path that a command in this directory names.
+    /// Returns who owns a path that a command in this directory names.
     fn owner(self, path: &str) -> Owner {
         let path = ["$PWD/", "${PWD}/"].iter().find_map(|here| path.strip_prefix(here)).unwrap_or(path);
         let is_known =
@@ -269,7 +270,7 @@ impl Directory<'_> {
 }
 
 impl Command<'_> {
-    /// The working directory after a `cd`.
+    /// Returns the working directory after a `cd`. `None` if it is unknown.
     fn moved(&self, from: Directory<'_>) -> Option<String> {
         let [to] = self.arguments[..] else { return None };
         let is_known = !to.starts_with(['/', '~', '-']) && !to.contains('$');
@@ -310,7 +311,7 @@ impl Command<'_> {
         self.arguments.windows(2).any(|pair| FILE_OPTIONS.contains(&pair[0]) && is_sealed(pair[1]))
     }
 
-    /// The operand that an interpreter executes; none if the code is in the command itself or comes from standard input.
+    /// Returns what an interpreter executes. `None` if the code is in the command itself or comes from standard input.
     fn operand(&self, interpreter: Interpreter) -> Option<Operand<'_>> {
         if interpreter == Interpreter::Awk {
             return self.arguments.windows(2).find(|pair| pair[0] == "-f").map(|pair| Operand::File(pair[1]));
@@ -334,14 +335,14 @@ impl Command<'_> {
     }
 }
 
-/// The operand that an interpreter executes.
+/// What an interpreter executes.
 enum Operand<'a> {
     File(&'a str),
     Module(&'a str),
     Tests,
 }
 
-/// The subcommand that executes code of the project; empty for a runner that always does.
+/// Returns the subcommand that executes code of the project. Empty for a runner that always does so, `None` if nothing is executed.
 fn runs<'a>(name: &str, arguments: &[&'a str]) -> Option<&'a str> {
     let (_, subcommands) = RUNNERS.iter().find(|(runner, _)| *runner == name)?;
     if subcommands.is_empty() {
@@ -350,7 +351,7 @@ fn runs<'a>(name: &str, arguments: &[&'a str]) -> Option<&'a str> {
     let is_option = |argument: &str| argument.starts_with(['-', '+']);
     let mut bare = arguments.iter().enumerate().filter(|(_, argument)| !is_option(argument));
     let (at, first) = bare.next()?;
-    // `npm --prefix app test`: the first word may be the value of an option.
+    // In `npm --prefix app test`, the first argument that is not an option may be the value of an option.
     let second = bare.next().filter(|_| at > 0 && arguments[at - 1].starts_with('-')).map(|(_, second)| second);
     [Some(first), second].into_iter().flatten().find(|word| subcommands.contains(word)).copied()
 }

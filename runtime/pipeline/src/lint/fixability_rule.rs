@@ -1,6 +1,7 @@
-//! The rule about fix loops that cannot succeed: a failure leads to a builder that may not write the failed script.
+//! The rule about fix loops that cannot succeed: a failure leads to a builder that must not write the failed script.
 //!
-//! The rule looks at the next stage only, through diamonds. The run checks again before each builder ([`crate::fixability`]).
+//! The rule checks only the next stage after the failure, and skips conditional nodes on the way to it. The run checks again
+//! before each builder ([`crate::fixability`]).
 
 use super::routes::{may_hold_for_failure, must_hold};
 use super::{Rule, RuleFindings, Subject};
@@ -28,7 +29,7 @@ pub(super) fn unfixable_failure_source(rule: &Rule, subject: &Subject<'_>) -> Ru
     found.collect()
 }
 
-/// The nodes that may follow a failure of the node with this number (spec §3.7).
+/// Returns the nodes that may follow a failure of the node with this number (spec §3.7).
 fn after_failure<'a>(subject: &Subject<'a>, number: usize) -> Vec<&'a Node> {
     let node = &subject.pipeline.nodes[number];
     let mut next: Vec<&NodeId> = Vec::new();
@@ -47,7 +48,7 @@ fn is_diamond(subject: &Subject<'_>, id: &NodeId) -> bool {
     subject.node(id).is_some_and(|node| node.handler == Handler::Conditional)
 }
 
-/// Replaces each diamond by the nodes that may follow it after a failure.
+/// Replaces each conditional node by the nodes that may follow it after a failure.
 fn through_diamonds<'a>(subject: &Subject<'a>, mut open: Vec<&'a NodeId>) -> Vec<&'a Node> {
     let (mut seen, mut found) = (HashSet::default(), Vec::new());
     while let Some(id) = open.pop() {

@@ -1,4 +1,4 @@
-//! Rules about human gates: a question must have an answer, and a default must name one.
+//! Rules about human gates: a question must have a possible answer, and a default answer must be one of the choices.
 
 use super::rule_findings::RuleFindings;
 use super::{Rule, Subject};
@@ -8,7 +8,7 @@ use crate::ir::{GateRequires, Handler, HandlerKind, Node};
 use crate::key;
 use glovebox_record::QuestionType;
 
-/// Reports gates that cannot be answered as they are written.
+/// Reports human gates whose question cannot be answered.
 pub(super) fn human_gate(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let mut found = RuleFindings::none();
     for node in &subject.pipeline.nodes {
@@ -48,7 +48,7 @@ fn problems(rule: &Rule, subject: &Subject<'_>, node: &Node) -> Vec<Diagnostic> 
     problems
 }
 
-/// Reports gates that ask for a receipt and can never get one.
+/// Reports nodes with `gate_requires="receipt"` that are not goal gates or can never get a receipt.
 pub(super) fn gate_receipt(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let asks = |node: &&Node| node.checks.gate_requires == GateRequires::Receipt;
     let is_proven = |node: &Node| node.stages().any(Node::is_verifier);
@@ -65,7 +65,7 @@ pub(super) fn gate_receipt(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     subject.pipeline.nodes.iter().filter(asks).filter_map(found).collect()
 }
 
-/// Reports choices that share a key: it then selects neither.
+/// Reports choices with the same key. Such a key selects none of them.
 pub(super) fn human_gate_keys(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let mut found = RuleFindings::none();
     for node in subject.pipeline.nodes.iter().filter(|node| node.handler == Handler::Human) {

@@ -1,6 +1,6 @@
 //! Rules about the permissions of stages: write scopes, required commands, and commands that stay in the workspace.
 //!
-//! These rules only report mistakes early. The sandbox enforces the scope when the stage runs.
+//! These rules only report mistakes early. The sandbox enforces the permissions when a stage runs.
 
 use super::holdout_reach::may_have;
 use super::structure::names;
@@ -16,17 +16,17 @@ fn text<'a>(node: &'a Node, key: Key<'_>) -> Option<&'a Attribute> {
     node.attributes.get(key).filter(|attribute| !attribute.value.trim().is_empty())
 }
 
-/// The two ends of a write scope.
+/// What the widest and the narrowest write scope mean.
 const SCOPE_ENDS: &str = "`\"./\"` allows the whole workspace, an empty value nothing";
 
-/// Reports all stages in one finding, because a list is easier to read than one message for each stage.
+/// Reports all stages without a write scope in one finding, because a list is easier to read than one message for each stage.
 pub(super) fn write_scope_missing(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    // A stage that only reads has no write scope.
+    // A stage that only reads needs no write scope.
     let ours = |node: &Node| {
         let kind = node.handler.kind();
         kind.is_first_party() && !kind.only_reads()
     };
-    // With hold-outs in reach, a verifier writes nothing by default.
+    // By default, a verifier with hold-outs in reach cannot change the workspace.
     let is_bound = |node: &Node| subject.has_holdouts && node.is_verifier() && may_have(subject, node);
     let open = |node: &&Node| ours(node) && node.access.allowed_write_paths.is_none() && !is_bound(node);
     let unbound: Vec<&Node> = subject.pipeline.nodes.iter().filter(open).collect();
@@ -58,7 +58,7 @@ pub(super) fn path_pattern(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     found
 }
 
-/// No grant allows a protected path: a stage that writes there fails.
+/// Reports write scopes with a protected path. No grant allows such a path, so a stage that writes there fails.
 pub(super) fn protected_write_path(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let mut found = RuleFindings::none();
     for node in &subject.pipeline.nodes {
@@ -88,7 +88,7 @@ fn path_lists(node: &Node) -> [(Key<'static>, Option<&Vec<Entry>>); 5] {
     ]
 }
 
-/// Without a working directory, a strict read scope contains only the write scope and `codex.add_dirs`.
+/// Reports a strict read scope without a working directory, which contains only the write scope and `codex.add_dirs`.
 pub(super) fn read_scope_workdir(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let strict = |node: &&Node| node.access.confinement.strict_read_scope && node.access.confinement.workdir.is_none();
     let found = |node: &Node| {
@@ -109,7 +109,7 @@ pub(super) fn command_required(rule: &Rule, subject: &Subject<'_>) -> RuleFindin
 
 fn required(rule: &Rule, subject: &Subject<'_>, kind: HandlerKind) -> RuleFindings {
     let Some(key) = kind.command() else { return RuleFindings::none() };
-    // The attribute of another handler or another engine that may contain the command.
+    // Attributes of other handlers or other engines in which the author may have written the command.
     const KEYS: [Key<'static>; 3] = [key::TOOL_COMMAND, key::COMMAND, key::SCRIPT];
     let empty = |node: &&Node| node.handler.kind() == kind && text(node, key).is_none();
     let found = |node: &Node| {
@@ -127,10 +127,10 @@ fn required(rule: &Rule, subject: &Subject<'_>, kind: HandlerKind) -> RuleFindin
     subject.pipeline.nodes.iter().filter(empty).map(found).collect()
 }
 
-/// Only a stage that runs a model's plan needs a list. The author wrote all other commands.
+/// Reports stages that run a model's plan and have no list of allowed commands. Commands that the author wrote need no such list.
 pub(super) fn allow_list_missing(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     const KEY: Key<'static> = key::VERIFICATION_ALLOWED_COMMANDS;
-    // An empty list says that no plan may contain a command.
+    // An empty list means that a plan may contain no command.
     let open = |node: &&Node| node.handler.kind() == HandlerKind::Verification && !node.attributes.contains_key(KEY);
     let found = |node: &Node| {
         let span = node.attributes.get(KEY).map_or(node.span, |attribute| attribute.span);
@@ -150,8 +150,8 @@ pub(super) fn working_dir_inside(rule: &Rule, subject: &Subject<'_>) -> RuleFind
     subject.pipeline.stages().filter(runs_commands).filter_map(found).collect()
 }
 
-/// A hook without calls around it would look like a guard. A value of a defaults block is for the nodes with tools among its nodes, and
-/// is reported once if there are none.
+/// Reports tool hooks on nodes that make no tool calls, where a hook would look like a protection. A hook from a defaults block
+/// is reported, once, only if no node that gets it makes tool calls.
 pub(super) fn tool_hooks_without_tools(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let (with_tools, without): (Vec<&Node>, Vec<&Node>) =
         subject.pipeline.nodes.iter().partition(|node| node.handler.may_ask_model());

@@ -1,6 +1,6 @@
-//! Rules about stages that use hold-outs: the folders that they name, those in reach, and the writes that they lose.
+//! Rules about stages that use hold-outs: the folders that they name, the folders in reach, and the writes that are discarded.
 //!
-//! These rules only report. [`crate::reach`] decides what a stage has in reach.
+//! These rules only report. [`crate::reach`] decides which hold-outs a stage has in reach.
 
 use super::{Rule, RuleFindings, Subject};
 use crate::ir::Node;
@@ -9,7 +9,7 @@ use crate::key;
 use crate::reach::{command_attribute, listed, may_have_contract, may_see, reach_reason, writes_dropped};
 use glovebox_record::scope::Entry;
 
-/// Every entry of `holdouts` must contain a hold-out folder.
+/// Reports entries of `holdouts` that contain no hold-out folder.
 pub(super) fn holdout_folder(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let folders = subject.reach.folders();
     let found = |node: &Node| {
@@ -24,7 +24,7 @@ pub(super) fn holdout_folder(rule: &Rule, subject: &Subject<'_>) -> RuleFindings
     subject.pipeline.stages().filter_map(found).collect()
 }
 
-/// Reports each stage with a write scope that has hold-outs in reach, because nothing that it writes is kept.
+/// Reports stages with a write scope that have hold-outs in reach, because their writes are discarded.
 pub(super) fn holdout_writes_dropped(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let found = |node: &Node| {
         let (folder, reason) =
@@ -41,7 +41,7 @@ pub(super) fn holdout_writes_dropped(rule: &Rule, subject: &Subject<'_>) -> Rule
     subject.pipeline.stages().filter(drops).filter_map(found).collect()
 }
 
-/// Reports a command that names a hold-out which its stage cannot see, and hold-outs that no stage has in reach.
+/// Reports a command that names hold-outs which its stage cannot see, and hold-outs that no stage has in reach.
 pub(super) fn holdouts_unread(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let verifiers = || subject.pipeline.stages().filter(|node| node.is_verifier());
     let mut found = RuleFindings::none();
@@ -54,7 +54,7 @@ pub(super) fn holdouts_unread(rule: &Rule, subject: &Subject<'_>) -> RuleFinding
             format!("`{key}` of `{}` names the hold-outs in `{folder}`, but its read scope hides them", node.id);
         found.push(rule.found(message, span).with_node(node.id.as_str()));
     }
-    // A contract, which is not part of the file, may name them.
+    // A verify contract may name the hold-outs; it is not part of the pipeline file.
     let has_them = |node: &Node, folder: &Entry| reach_reason(node, folder).is_some() || may_have_contract(node);
     let is_unread = |folder: &&Entry| !verifiers().any(|node| has_them(node, folder));
     let is_judged = subject.has_holdouts && verifiers().next().is_some();

@@ -1,6 +1,6 @@
-//! Rules about hold-outs: they report every way in which a builder can learn them.
+//! Rules that report every way in which a builder can see hold-outs.
 //!
-//! These rules only warn. Binding the plan decides and records what a stage sees of the hold-outs.
+//! These rules only warn. When the plan is bound, it is decided and recorded which hold-outs a stage can see.
 
 use super::{Rule, RuleFindings, Subject};
 use crate::holdout_roles::runs_scenarios;
@@ -11,7 +11,7 @@ use petgraph::Direction;
 use petgraph::graph::NodeIndex;
 use std::collections::VecDeque;
 
-/// An opt-out is allowed, but never silent.
+/// Reports each opt-out. Opt-outs are allowed, but they are never silent.
 pub(super) fn scenario_opt_out(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let pipeline = subject.pipeline;
     let full = |attribute: &&Attribute| attribute.value == "full";
@@ -45,7 +45,8 @@ pub(super) fn scenario_opt_out(rule: &Rule, subject: &Subject<'_>) -> RuleFindin
     graph.into_iter().chain(copies).chain(nodes.flatten()).collect()
 }
 
-/// Describes the gap in a node's own `codex.block_read_paths`, which replaces the default.
+/// Describes the hold-outs that a node's own `codex.block_read_paths`, which replaces the default, does not hide.
+/// `None` if it hides all.
 fn uncovered(pipeline: &Pipeline, node: &Node) -> Option<String> {
     let blocked = node.access.holdouts.block_read.as_ref().filter(|_| node.is_builder())?;
     let open = pipeline.scenario_entries().into_iter().find(|folder| !covers(blocked, folder))?;
@@ -55,7 +56,7 @@ fn uncovered(pipeline: &Pipeline, node: &Node) -> Option<String> {
     ))
 }
 
-/// True for a stage that has hold-outs in reach if the run has any.
+/// Returns true for a stage that has hold-outs in reach, if the run has hold-outs.
 pub(super) fn may_have(subject: &Subject<'_>, node: &Node) -> bool {
     match node.is_verifier() {
         true => subject.reach.reaches(node),
@@ -63,7 +64,8 @@ pub(super) fn may_have(subject: &Subject<'_>, node: &Node) -> bool {
     }
 }
 
-/// A builder must not know the folder's name, not even from a sentence that forbids to read it.
+/// Reports prompts of builders that mention a hold-out folder. A builder must not know the name of the folder, not even
+/// from a sentence that forbids reading it.
 pub(super) fn prompt_mentions_scenarios(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let folders = subject.pipeline.scenario_folders();
     let found = |node: &Node| {
@@ -76,14 +78,14 @@ pub(super) fn prompt_mentions_scenarios(rule: &Rule, subject: &Subject<'_>) -> R
     subject.pipeline.nodes.iter().filter_map(found).collect()
 }
 
-/// True for a stage with output that shows hold-outs to later stages.
+/// Returns true for a stage whose output shows hold-outs to later stages.
 fn shows_holdouts(subject: &Subject<'_>, node: &Node) -> bool {
     let has_them = node.is_verifier() && subject.reach.reaches(node);
     let reads_them = node.is_builder() && node.access.holdouts.allow_read;
     reads_them || (has_them && node.access.holdouts.feedback == Feedback::Full)
 }
 
-/// Reports each such stage once, with the nearest builder after it.
+/// Reports each stage that shows hold-outs to a builder once, with the nearest builder after it.
 pub(super) fn scenario_reader_feeds_builder(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let nodes = &subject.pipeline.nodes;
     if !nodes.iter().any(|node| shows_holdouts(subject, node)) {
@@ -111,7 +113,7 @@ pub(super) fn scenario_reader_feeds_builder(rule: &Rule, subject: &Subject<'_>) 
     nodes.iter().enumerate().filter(|(_, node)| shows_holdouts(subject, node)).filter_map(found).collect()
 }
 
-/// For each node, the first builder on a path from it, the node itself included.
+/// Returns, for each node, the nearest builder on a path from it. For a builder, that is the node itself.
 fn nearest_builders(subject: &Subject<'_>) -> Vec<Option<usize>> {
     let nodes = &subject.pipeline.nodes;
     let mut nearest = vec![None; subject.graph.node_count()];
@@ -128,7 +130,7 @@ fn nearest_builders(subject: &Subject<'_>) -> Vec<Option<usize>> {
     nearest
 }
 
-/// Checks the command and the environment of each stage that runs scenarios.
+/// Reports ids of live models in the commands and the environment of stages that run scenarios.
 pub(super) fn hardcoded_model_in_scenario(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let folders = subject.pipeline.scenario_folders();
     let mut found = RuleFindings::none();
@@ -144,7 +146,7 @@ pub(super) fn hardcoded_model_in_scenario(rule: &Rule, subject: &Subject<'_>) ->
     found
 }
 
-/// Prefixes of model ids. The rest of an id contains a digit, or is one of `RELEASES`.
+/// Prefixes of model ids. An id also contains a digit, or ends with one of `RELEASES`.
 const FAMILIES: &[&str] = &[
     "gpt-",
     "chatgpt-",
@@ -167,16 +169,16 @@ const FAMILIES: &[&str] = &[
     "minimax-",
 ];
 
-/// Release names without a digit.
+/// Names of releases that contain no digit.
 const RELEASES: &[&str] = &["latest", "chat", "reasoner", "large", "medium", "small", "coder"];
 
-/// The id of a live model in a word such as `${MODEL:-gpt-4o}` or `openai/gpt-4o`.
+/// Returns the id of a live model in a word such as `${MODEL:-gpt-4o}` or `openai/gpt-4o`. `None` if there is none.
 pub(super) fn model_id(word: &str) -> Option<&str> {
     let in_id = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     word.split(|c: char| !in_id(c)).map(|part| part.trim_start_matches(['-', '.'])).find(|part| {
         let lower = part.to_ascii_lowercase();
         let rest = FAMILIES.iter().find_map(|family| lower.strip_prefix(family));
-        // A file name may contain the name of a model.
+        // The name of a file may contain the name of a model.
         let is_file = [".sh", ".json", ".py", ".txt", ".md", ".js"].iter().any(|ending| lower.ends_with(ending));
         rest.is_some_and(|rest| {
             !is_file

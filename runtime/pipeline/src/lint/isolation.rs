@@ -1,6 +1,6 @@
-//! Rules about the program under test: the place of its attributes, and its isolation from the stage that tests it.
+//! Rules about the program under test: the nodes that may have its attributes, and its isolation from the stage that tests it.
 //!
-//! These rules only warn. The host alone knows which commands ran where, and records it.
+//! These rules only warn. Only the host knows which command ran in which sandbox, and it records that.
 
 use super::execution::{CommandSite, Execution, SUBJECT, calls_subject, executions};
 use super::holdout_reach::may_have;
@@ -23,7 +23,7 @@ use std::ops::Range;
 /// The port on which the host's proxy listens inside a sandbox.
 const PROXY_PORT: u16 = 3128;
 
-/// A finding at an attribute of a node.
+/// Creates a finding at an attribute of a node.
 fn at(rule: &Rule, node: &Node, attribute: &Attribute, message: impl Into<String>) -> Diagnostic {
     rule.found(message, attribute.key_span.to(attribute.span)).with_node(node.id.as_str())
 }
@@ -32,7 +32,8 @@ fn written<'a>(node: &'a Node, key: Key<'_>) -> Option<&'a Attribute> {
     node.attributes.get(key).filter(|attribute| !attribute.value.trim().is_empty())
 }
 
-/// An attribute without effect would look like a protection. A value from a defaults block is reported once.
+/// Reports attributes for verifiers on nodes where they have no effect and would look like a protection. A value from a
+/// defaults block is reported once.
 pub(super) fn verifier_attribute(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let mut reported = HashSet::default();
     let misplaced = |node: &'_ Node| {
@@ -59,7 +60,7 @@ pub(super) fn verifier_attribute(rule: &Rule, subject: &Subject<'_>) -> RuleFind
     found
 }
 
-/// A port needs a program that the host starts, and must not be the port of the host's proxy.
+/// Reports a port without a program that the host starts, and the port of the host's proxy.
 pub(super) fn subject_port(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let found = |node: &Node| {
         let (port, attribute) = (node.access.subject.port?, written(node, key::VERIFY_SUBJECT_PORT)?);
@@ -73,7 +74,7 @@ pub(super) fn subject_port(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     subject.pipeline.stages().filter(|node| node.is_verifier()).filter_map(found).collect()
 }
 
-/// Without `cache` there is no folder to fill.
+/// Reports `cache_from` without `cache`, because there is no folder to fill.
 pub(super) fn cache_from(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let empty = |node: &&Node| node.access.confinement.cache_from.is_some() && node.access.confinement.cache.is_empty();
     let found = |node: &Node| {
@@ -83,18 +84,18 @@ pub(super) fn cache_from(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     subject.pipeline.nodes.iter().filter(empty).filter_map(found).collect()
 }
 
-/// The command of a verifying stage, with its key.
+/// Returns the command of a verifying stage, with the key of its attribute.
 fn command(node: &Node) -> Option<(Key<'static>, &Attribute)> {
     let key = node.handler.kind().command()?;
     Some((key, written(node, key)?))
 }
 
-/// True for a stage with hold-outs in reach, if its own commands also see files of the project.
+/// Returns true for a stage that has hold-outs in reach and whose own commands can also see files of the project.
 fn sees_both(reach: &HoldoutReach, node: &Node) -> bool {
     node.is_verifier() && reach.reaches(node) && sees_project(reach.folders(), node)
 }
 
-/// True if the node's own commands see anything but hold-outs. Its write scope is part of what they see.
+/// Returns true if the node's own commands can see files other than hold-outs. They can also see their write scope.
 fn sees_project(folders: &[Entry], node: &Node) -> bool {
     let is_open = |path: &Entry| !covers(folders, path);
     let confinement = &node.access.confinement;
@@ -107,7 +108,8 @@ fn sees_project(folders: &[Entry], node: &Node) -> bool {
     (reads && strict.unwrap_or(true)) || writes
 }
 
-/// The program under test is the builder's code. If it runs beside the hold-outs, it can read them and forge the verdict.
+/// Reports commands that execute the builder's code in the sandbox with the hold-outs. Such code can read the hold-outs
+/// and forge the verdict.
 pub(super) fn subject_not_isolated(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let pipeline = subject.pipeline;
     let folders = pipeline.scenario_folders();
@@ -131,7 +133,8 @@ pub(super) fn subject_not_isolated(rule: &Rule, subject: &Subject<'_>) -> RuleFi
     pipeline.stages().filter(|node| sees_both(&subject.reach, node)).filter_map(found).collect()
 }
 
-/// If project files are in view, the host cannot know which code ran beside the hold-outs.
+/// Reports stages that can see both hold-outs and files of the project, because the host then cannot know which code
+/// ran next to the hold-outs.
 pub(super) fn project_beside_holdouts(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let pipeline = subject.pipeline;
     let uses = |node: &Node| {
@@ -152,7 +155,7 @@ pub(super) fn project_beside_holdouts(rule: &Rule, subject: &Subject<'_>) -> Rul
     pipeline.stages().filter(|node| sees_both(&subject.reach, node) && uses(node)).map(found).collect()
 }
 
-/// Reports project code that a script among the hold-outs executes beside them.
+/// Reports code of the project that a script in a hold-out folder executes in the sandbox of the script.
 pub(super) fn check_script(
     rule: &Rule,
     pipeline: &Pipeline,
@@ -176,7 +179,8 @@ pub(super) fn check_script(
     executions(&words, CommandSite { sealed: &folders, workdir: "" }).into_iter().map(found).collect()
 }
 
-/// The stages that see the project and have the script in reach. If a command names the script, only the stages with such a command.
+/// Returns the stages that can see the project and have the script in reach. If a command names the script, returns only the
+/// stages with such a command.
 fn stages_of<'a>(pipeline: &'a Pipeline, reach: &HoldoutReach, script: &Script<'_>) -> Vec<&'a Node> {
     let path = script.path;
     let folders = pipeline.scenario_folders();
@@ -200,7 +204,7 @@ fn narrow(folders: &[String]) -> String {
     format!("show the stage's own commands only the hold-outs: `read_paths=\"{}\"`", folders.join(","))
 }
 
-/// The command with `subject` in front of the program under test.
+/// Returns the command with `subject` inserted before the program under test.
 fn with_subject(command: Source<'_>, at: &Range<usize>) -> String {
     let text = command.text();
     let (before, after) = text.split_at(at.start);
@@ -212,13 +216,13 @@ fn with_subject(command: Source<'_>, at: &Range<usize>) -> String {
     let outside = mark.map_or("", |_| &before[..before.len() - 1]);
     match mark {
         Some(mark) if outside.ends_with('[') => format!("{before}{SUBJECT}{mark}, {mark}{after}"),
-        // `"bin/prog" x`, but `sh -c "make"`
+        // Move `subject` before the quote in `"bin/prog" x`, but not in `sh -c "make"`.
         Some(mark) if !outside.trim_end().ends_with('c') => format!("{outside}{SUBJECT} {mark}{after}"),
         _ => format!("{before}{SUBJECT} {after}"),
     }
 }
 
-/// The line of a script with `subject` in front of the program under test.
+/// Returns the line of a script with `subject` inserted before the program under test.
 fn script_line_with_subject(script: &Script<'_>, execution: &Execution) -> String {
     let text = script.text;
     let start = text[..execution.at.start].rfind('\n').map_or(0, |at| at + 1);

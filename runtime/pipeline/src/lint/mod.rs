@@ -1,7 +1,8 @@
-//! Rules over a lowered pipeline (spec §7), each a pure function from a [`Subject`] to diagnostics.
+//! The rules for lowered pipelines (spec §7). Each rule is a pure function from a [`Subject`] to diagnostics.
 //!
-//! The table [`RULES`] holds the name, the severity and the page of every rule, by topic (`rules`). The parser, the lowering and
-//! `scripts` report some rules themselves. The table contains these without a function, so that it explains every diagnostic.
+//! The table [`RULES`] has the name, the severity and the documentation of every rule, by topic (`rules`). Some rules are
+//! reported by the parser, the lowering or `scripts`. The table contains them without a function, so that it explains every
+//! diagnostic.
 
 mod attributes;
 mod diff_limits;
@@ -40,20 +41,20 @@ pub use words::Script;
 /// One rule of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
-    /// The stable name, which a diagnostic has in `rule`.
+    /// Stable name of the rule, which is also in the `rule` field of a diagnostic.
     pub id: &'static str,
-    /// The severity of its findings.
+    /// Severity of the rule's findings.
     pub severity: Severity,
-    /// The requirement, in one line.
+    /// What the rule requires, in one line.
     pub summary: &'static str,
-    /// The correction, as `help:` of a finding without a more exact one.
+    /// How to fix a finding. It is the `help:` of findings that have no more exact help.
     pub help: &'static str,
     /// The failure at run time that the rule prevents.
     pub why: &'static str,
-    /// A small file with the mistake: a script if it begins with `#!`, else a pipeline. A first line `// --set k=v` sets an input.
-    /// It ends with a line feed.
+    /// A small file with the mistake: a script if it begins with `#!`, otherwise a pipeline. A first line `// --set k=v` sets an
+    /// input. The file ends with a line feed.
     pub bad: &'static str,
-    /// The same file without the mistake.
+    /// The file without the mistake.
     pub good: &'static str,
     check: Option<Check>,
 }
@@ -61,24 +62,25 @@ pub struct Rule {
 type Check = fn(&Rule, &Subject<'_>) -> RuleFindings;
 
 impl Rule {
-    /// Finds the rule with this name.
+    /// Returns the rule with this name.
     pub fn named(id: &str) -> Option<&'static Rule> {
         RULES.iter().find(|rule| rule.id == id)
     }
 
-    /// Makes a finding of this rule, with the rule's help.
+    /// Creates a finding of this rule, with the rule's help.
     fn found(&self, message: impl Into<String>, span: Span) -> Diagnostic {
         Diagnostic::new(self.id, self.severity, message, span).with_help(self.help)
     }
 }
 
-/// Runs every rule. A rule returns at most one finding more than a file may show.
+/// Runs all rules. Each rule returns at most one finding more than a file may show.
 pub fn run(pipeline: &Pipeline) -> Vec<Diagnostic> {
     let subject = Subject::new(pipeline);
     RULES.iter().filter_map(|rule| rule.check.map(|check| check(rule, &subject))).flatten().collect()
 }
 
-/// Reports what this version does not enforce, as warnings. Binding a plan turns them into errors, so `glovebox run` refuses them.
+/// Reports attributes and handlers that this version does not enforce, as warnings. Binding a plan turns these warnings into
+/// errors, so `glovebox run` refuses the file.
 pub fn not_enforced(pipeline: &Pipeline) -> Vec<Diagnostic> {
     let subject = Subject::new(pipeline);
     let rule = Rule::named("not_enforced").expect("the table contains the rule, as a test checks");

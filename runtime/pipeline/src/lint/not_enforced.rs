@@ -1,7 +1,7 @@
-//! Attributes and handlers that this version does not enforce: `check` warns about them, `run` refuses them.
+//! The rule about attributes and handlers that this version does not enforce. `check` warns about them, and `run` refuses them.
 //!
-//! An attribute that promises a limit or a guard and has no effect is worse than none. The table of attributes lists them. The rule
-//! reports each name once, with its uses.
+//! An attribute that looks like a limit or a protection and has no effect is worse than no attribute. The table of attributes
+//! lists them. The rule reports each key once, with the places where it is used.
 
 use super::{Rule, RuleFindings, Subject};
 use crate::attributes::instead_of;
@@ -13,7 +13,7 @@ use crate::key::{self, Key};
 use crate::keyed::Attributes;
 use crate::span::Span;
 
-/// The most uses that a message names and points at.
+/// Maximum number of uses that a finding names and labels.
 const PLACES_MAX: usize = 3;
 
 pub(super) fn check(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
@@ -27,7 +27,7 @@ pub(super) fn check(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     handlers(rule, subject).into_iter().chain(uses.list.iter().map(|one| one.found(rule))).collect()
 }
 
-/// The element in a message.
+/// Returns the name of an element for messages.
 fn quoted(element: Element<'_>) -> String {
     match element {
         Element::Graph => "the graph".to_owned(),
@@ -36,7 +36,7 @@ fn quoted(element: Element<'_>) -> String {
     }
 }
 
-/// All uses of one name, of which the first few are kept.
+/// The uses of one key. Only the first [`PLACES_MAX`] places are stored.
 struct Use<'a> {
     key: Key<'a>,
     instead: &'static str,
@@ -65,7 +65,7 @@ impl Use<'_> {
 struct Uses<'a> {
     list: Vec<Use<'a>>,
     numbers: HashMap<Key<'a>, usize>,
-    /// The alternative to each name, cached because files repeat names.
+    /// What to use instead of each key, cached because keys repeat in a file.
     known: HashMap<Key<'a>, Option<&'static str>>,
 }
 
@@ -80,11 +80,11 @@ impl<'a> Uses<'a> {
         }
     }
 
-    /// Adds a use of a name; `first` is what to list if there was none before.
+    /// Counts one use of a key. `first` is the entry to add if this is the first use of the key.
     fn add(&mut self, first: Use<'a>, element: Element<'a>, span: Span) {
         let number = match self.numbers.get(&first.key) {
             Some(number) => *number,
-            // There are already more names than a file may have findings.
+            // There are already more keys than a file may have findings.
             None if self.list.len() > DIAGNOSTICS_MAX => return,
             None => {
                 self.numbers.insert(first.key, self.list.len());
@@ -103,7 +103,7 @@ impl<'a> Uses<'a> {
 /// Reports each handler that this version does not execute, once.
 fn handlers(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
     let mut handlers: Vec<(&str, Diagnostic, Vec<String>, usize)> = Vec::new();
-    // `child::splice` reports why a child's stages are missing.
+    // `child::splice` reports the reason why the stages of a child are missing.
     for node in subject.pipeline.nodes.iter().filter(|node| !node.wants_child()) {
         let Handler::Unavailable(name) = &node.handler else { continue };
         let written = node.attributes.get(key::TYPE).or_else(|| node.attributes.get(key::SHAPE));
@@ -126,7 +126,7 @@ fn handlers(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
     found.collect()
 }
 
-/// The first elements, and the number of the others.
+/// Lists the first elements, and the number of further ones.
 fn listed(places: impl Iterator<Item = String>, count: usize) -> String {
     let named: Vec<String> = places.collect();
     match count.saturating_sub(named.len()) {

@@ -1,16 +1,16 @@
-//! The page of a rule, for the terminal, and the reference of all rules, for `docs/`.
+//! Prints the page of a rule for the terminal, and the page of all rules for `docs/`.
 //!
-//! Both print the table; this file holds no text about a single rule.
+//! The text comes from the table of rules; this file contains no text about a single rule.
 
 use super::rules::{RULES, TITLES};
 use super::{Rule, Severity};
 use std::fmt::Write;
 
-/// Columns of a page in the terminal.
+/// Maximum width of a page in the terminal, in characters.
 const WIDTH: usize = 100;
 
 impl Rule {
-    /// The page that explains the rule: the requirement, the reason, the correction, and a wrong and a right file.
+    /// Returns the page that explains the rule: the requirement, the reason, the fix, and a wrong and a right file.
     pub fn page(&self) -> String {
         let Self { id, severity, summary, help, why, bad, good, .. } = self;
         let (why, help) = (wrapped(why), wrapped(&format!("To fix it: {help}")));
@@ -19,13 +19,13 @@ impl Rule {
         format!("{id} ({severity})\n\n{summary}\n\n{why}\n\n{help}\n\nWrong:\n\n{bad}\n\nRight:\n\n{good}\n")
     }
 
-    /// True for a rule about scripts, which has scripts as examples.
+    /// Returns true for a rule about scripts, whose examples are scripts.
     pub fn is_about_scripts(&self) -> bool {
         self.bad.starts_with("#!")
     }
 }
 
-/// The reference of all rules, as Markdown.
+/// Returns the page of all rules, as Markdown.
 pub fn reference() -> String {
     let mut text = String::from(
         "# Rules of `glovebox check`\n\n\
@@ -68,7 +68,7 @@ fn section(rule: &Rule) -> String {
     )
 }
 
-/// Breaks a paragraph into lines of at most [`WIDTH`] characters, between words.
+/// Breaks a paragraph between words into lines of at most [`WIDTH`] characters.
 fn wrapped(paragraph: &str) -> String {
     let mut text = String::with_capacity(paragraph.len() + 8);
     let mut column = 0;

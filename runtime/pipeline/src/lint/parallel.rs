@@ -1,4 +1,4 @@
-//! Rules about parallel nodes: the join of their branches, the policies, and paths that two branches may both write.
+//! Rules about parallel nodes: the join of their branches, their policies, and paths that two branches may both write.
 
 use super::{Rule, RuleFindings, Subject};
 use crate::diagnostic::Diagnostic;
@@ -8,7 +8,7 @@ use crate::parallel::{JoinFault, NESTED_MAX};
 use glovebox_record::scope::{Entry, intersect};
 use std::collections::BTreeSet;
 
-/// The most branches of a parallel node whose write scopes are compared with each other.
+/// Maximum number of branches of a parallel node whose write scopes are compared with each other.
 const COMPARED_MAX: usize = 64;
 
 fn parallel_nodes<'a>(subject: &Subject<'a>) -> impl Iterator<Item = &'a Node> + use<'a> {
@@ -36,7 +36,7 @@ pub(super) fn join(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
                 format!("a branch of the parallel node `{}` leads to the exit `{exit}` without its fan-in", parallel.id)
             }
             JoinFault::Back(to) => format!("a branch of the parallel node `{}` leads back to `{to}`", parallel.id),
-            // The inner node has this finding.
+            // The finding is reported at the inner node.
             JoinFault::Inner(_) => return None,
             JoinFault::Deep(_) => {
                 format!("the parallel node `{}` has more than {NESTED_MAX} levels of nested branches", parallel.id)
@@ -51,7 +51,8 @@ pub(super) fn join(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     found.collect()
 }
 
-/// The lines that join the branches of a parallel node before the node where they meet; none if they meet in no stage.
+/// Returns the lines to add so that a fan-in joins the branches of a parallel node at the node where they meet. `None`
+/// if they meet at no stage.
 fn fan_in_before(subject: &Subject<'_>, parallel: &NodeId) -> Option<String> {
     let meeting = subject.pipeline.meeting(parallel)?;
     let does_work = |node: &&Node| !matches!(node.handler, Handler::Exit | Handler::FanIn(_) | Handler::Parallel);
@@ -73,7 +74,7 @@ pub(super) fn edges(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     of_parallel.collect()
 }
 
-/// Attributes that only a parallel node has, each with the policy that uses it.
+/// Attributes that have an effect only on a parallel node.
 const OF_PARALLEL: [Key<'static>; 5] =
     [key::JOIN_POLICY, key::ERROR_POLICY, key::MAX_PARALLEL, key::K, key::QUORUM_FRACTION];
 
@@ -85,7 +86,7 @@ pub(super) fn policy(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     found
 }
 
-/// Reports a bound or a retry on a node that makes no attempt. The lowering has dropped inherited ones.
+/// Reports a limit or a retry setting on a node that has no attempts. The lowering has already removed inherited ones.
 fn useless_bound(rule: &Rule, node: &Node, key: Key<'static>) -> Option<Diagnostic> {
     let asks = |attribute: &&Attribute| !matches!(attribute.value.trim(), "" | "0" | "none");
     let attribute = node.attributes.get(key).filter(asks)?;
@@ -153,7 +154,7 @@ pub(super) fn lonely(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     }
     let joins: Option<BTreeSet<&NodeId>> =
         parallel_nodes(subject).map(|parallel| pipeline.region(&parallel.id).ok().map(|region| region.join)).collect();
-    // A parallel node without a join may be meant for any fan-in.
+    // A parallel node without a valid join may be meant for any fan-in.
     let Some(joins) = joins else { return RuleFindings::none() };
     let lonely = pipeline.nodes.iter().filter(|node| node.handler.is_fan_in() && !joins.contains(&&node.id));
     let found = lonely.map(|node| {
@@ -180,7 +181,7 @@ pub(super) fn writes(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     found.collect()
 }
 
-/// Two branches that may write the same path, by their first nodes.
+/// Returns a path that two branches may both write, with the first nodes of these branches. `None` if there is none.
 fn shared_path<'a>(pipeline: &'a Pipeline, parallel: &'a Node) -> Option<(&'a NodeId, &'a NodeId, String)> {
     let scopes: Vec<(&NodeId, Vec<Entry>)> = pipeline
         .outgoing(&parallel.id)
@@ -195,7 +196,7 @@ fn shared_path<'a>(pipeline: &'a Pipeline, parallel: &'a Node) -> Option<(&'a No
     })
 }
 
-/// The paths that the stages of a branch may write.
+/// Returns the paths that the stages of a branch may write.
 fn scope(pipeline: &Pipeline, nodes: &BTreeSet<&NodeId>) -> Vec<Entry> {
     let working = nodes.iter().filter_map(|id| pipeline.node(id)).filter(|node| node.handler.component().is_some());
     working

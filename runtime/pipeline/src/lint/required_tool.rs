@@ -1,7 +1,8 @@
-//! The rule about `requires_tool_success` and `required_tool_node` (decision required-tool-success): a node has both, and they
-//! name a stage whose command can pass.
+//! The rule about `requires_tool_success` and `required_tool_node` (decision required-tool-success): a node must have both or
+//! neither, and `required_tool_node` must name a stage whose command can pass.
 //!
-//! A run waits for its record of that stage, so a wrong name would block the node forever.
+//! A node with these attributes is executed only after that stage has passed in the run, so a wrong name would block
+//! the node forever.
 
 use super::rule_findings::RuleFindings;
 use super::{Rule, Subject};
@@ -10,7 +11,7 @@ use crate::ir::{Attribute, Handler, HandlerKind, Node, NodeId};
 use crate::key::{self, Key};
 use crate::nearest::nearest;
 
-/// The most findings with a suggestion: each costs a walk over all names.
+/// Maximum number of findings with a suggestion. Each suggestion costs a search over all names.
 const SUGGESTIONS_MAX: usize = 20;
 
 pub(super) fn required_tool_node(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
@@ -29,11 +30,11 @@ pub(super) fn required_tool_node(rule: &Rule, subject: &Subject<'_>) -> RuleFind
     found
 }
 
-/// The tool success that a node requires.
+/// A node that requires the success of a tool stage.
 struct ToolRequirement<'a> {
     node: &'a Node,
     is_required: bool,
-    /// The attribute to show.
+    /// The attribute that the finding shows.
     shown: (Key<'static>, &'a Attribute),
     named: Option<&'a Attribute>,
 }
@@ -86,7 +87,7 @@ impl<'a> ToolRequirement<'a> {
     }
 }
 
-/// True for a node whose work a component does. A judge at a fan-in chooses among work that is done.
+/// Returns true for a node whose work is done by a component. A fan-in with a judge only chooses among finished work.
 fn works(node: &Node) -> bool {
     matches!(node.handler, Handler::Component(_))
 }

@@ -27,11 +27,11 @@ pub(super) fn in_branch(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
         .collect()
 }
 
-/// Parallel nodes, and the nodes of their branches.
+/// Returns parallel nodes and the nodes in their branches.
 fn in_parallel<'a>(subject: &Subject<'a>) -> BTreeSet<&'a NodeId> {
     let pipeline = subject.pipeline;
     let parallels = pipeline.nodes.iter().filter(|node| node.handler == Handler::Parallel);
-    // Without a join the nodes of the branches are unknown. `parallel_join` reports it.
+    // Without a join, the nodes of the branches are unknown. `parallel_join` reports the missing join.
     let parallels = parallels.filter(|parallel| pipeline.region(&parallel.id).is_ok());
     parallels
         .flat_map(|parallel| {
@@ -54,7 +54,7 @@ pub(super) fn class_guard(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
         .collect()
 }
 
-/// True for a condition that asks for a failed stage, of whatever class.
+/// Returns true for a condition that requires a failed stage, whatever the class of the failure.
 fn is_of_any_failure(condition: &Condition) -> bool {
     let asks = |clause: &Clause| match (clause.key.is_outcome(), clause.operator) {
         (true, Operator::Equal) => [Status::Fail, Status::Retry].iter().any(|status| clause.literal == status.as_str()),

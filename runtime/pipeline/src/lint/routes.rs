@@ -1,7 +1,8 @@
-//! Rules about the routes of outcomes: conditions with a gap, conditions that never hold, and failures that end as a success.
+//! Rules about the routes of outcomes: conditions that leave an outcome without an edge, conditions that never hold, and failures
+//! that end as a success.
 //!
-//! The rules try a node's conditions on every combination of the values that they name. With more than [`COMBINATIONS_MAX`]
-//! combinations they report nothing.
+//! The rules evaluate the conditions of a node for every combination of the values that the conditions name. They report nothing
+//! if there are more than [`COMBINATIONS_MAX`] combinations.
 
 use super::{Rule, RuleFindings, Subject};
 use crate::condition::{Clause, Condition, Operator};
@@ -9,28 +10,28 @@ use crate::ir::{Edge, Handler, NodeId, Pipeline, Status};
 use crate::nearest::nearest;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most combinations of context values tried for one node and outcome.
+/// Maximum number of combinations of context values that are tried for one node and outcome.
 const COMBINATIONS_MAX: usize = 256;
 
 const STATUSES: &[Status] = &[Status::Success, Status::PartialSuccess, Status::Retry, Status::Fail, Status::Skipped];
 
-/// A value that no condition names.
+/// Stands for all values that no condition names.
 const OTHER: &str = "\u{0}other";
 
-/// The coverage of one outcome by conditions.
+/// For which combinations of context values a condition holds, given an outcome: for none, some or all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Coverage {
-    /// No condition holds in any combination of values.
+    /// No condition holds for any combination.
     Never,
-    /// A condition holds in some combinations.
+    /// For some combinations a condition holds, but not for all.
     Sometimes,
-    /// A condition holds in every combination.
+    /// For every combination a condition holds.
     Always,
-    /// There are too many combinations.
+    /// There are too many combinations to try.
     Unknown,
 }
 
-/// Tries the conditions on an outcome, with every combination of the values that they name.
+/// Evaluates the conditions for an outcome, with every combination of the values that the conditions name.
 fn coverage(conditions: &[&Condition], status: Status) -> Coverage {
     let mut values: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for clause in conditions.iter().flat_map(|condition| &condition.clauses).filter(|clause| !is_outcome(clause)) {
@@ -57,29 +58,29 @@ fn coverage(conditions: &[&Condition], status: Status) -> Coverage {
     }
 }
 
-/// True if the edge's condition may hold for an outcome. False if there are too many combinations.
+/// Returns true if the condition of the edge can hold for an outcome. Returns false if there are too many combinations.
 pub(super) fn may_hold(edge: &Edge, status: Status) -> bool {
     let covered = edge.condition.as_ref().map(|condition| coverage(&[condition], status));
     matches!(covered, Some(Coverage::Sometimes | Coverage::Always))
 }
 
-/// True if the edge's condition may hold after a failure, or when retries are used up.
+/// Returns true if the condition of the edge can hold after a failure, or after the last retry.
 pub(super) fn may_hold_for_failure(edge: &Edge) -> bool {
     may_hold(edge, Status::Fail) || may_hold(edge, Status::Retry)
 }
 
-/// True if the edge's condition always holds for an outcome.
+/// Returns true if the condition of the edge always holds for an outcome.
 pub(super) fn must_hold(edge: &Edge, status: Status) -> bool {
     edge.condition.as_ref().is_some_and(|condition| coverage(&[condition], status) == Coverage::Always)
 }
 
-/// True if one of the edges always holds for an outcome.
+/// Returns true if, for an outcome, the condition of one of the edges always holds.
 pub(super) fn always_followed<'a>(edges: impl Iterator<Item = &'a Edge>, status: Status) -> bool {
     coverage(&conditions(edges), status) == Coverage::Always
 }
 
 impl Pipeline {
-    /// True if an edge out of the node may be followed for this outcome.
+    /// Returns true if the run may follow an edge of the node after this outcome.
     pub fn may_route(&self, node: &NodeId, status: Status) -> bool {
         let edges: Vec<&Edge> = self.outgoing(node).map(|(_, edge)| edge).collect();
         let conditions = conditions(edges.iter().copied());
@@ -87,7 +88,7 @@ impl Pipeline {
     }
 }
 
-/// The combination with this number: one value for each key.
+/// Returns the combination with this number: one value for each key.
 fn combination<'a>(values: &BTreeMap<&'a str, BTreeSet<&'a str>>, mut number: usize) -> BTreeMap<&'a str, &'a str> {
     let mut chosen = BTreeMap::new();
     for (key, named) in values {
@@ -112,7 +113,8 @@ fn conditions<'a>(edges: impl Iterator<Item = &'a Edge>) -> Vec<&'a Condition> {
     edges.filter_map(|edge| edge.condition.as_ref()).collect()
 }
 
-/// The last stage before an exit may stop the run: its success leads to the exit, and its failure is the run's failure.
+/// Returns true if the node is the last stage before an exit: every edge that compares the outcome leads to an exit.
+/// Such a stage may stop the run, because its failure is the failure of the run.
 fn is_last(subject: &Subject<'_>, number: usize) -> bool {
     let mut asking =
         subject.outgoing(number).filter(|edge| edge.condition.as_ref().is_some_and(|asked| asked.reads_outcome()));
@@ -146,7 +148,8 @@ pub(super) fn no_failure_route(rule: &Rule, subject: &Subject<'_>) -> RuleFindin
     found
 }
 
-/// A human gate asks again until the answer fits a label, so one of its edges always holds.
+/// Returns true if a condition compares the preferred label. A human gate asks again until the answer is one of the
+/// labels, so one of its edges always holds.
 fn asks_for_a_label(conditions: &[&Condition]) -> bool {
     conditions.iter().flat_map(|condition| &condition.clauses).any(|clause| clause.key.is_preferred_label())
 }
@@ -166,7 +169,8 @@ pub(super) fn all_conditional_edges(rule: &Rule, subject: &Subject<'_>) -> RuleF
         if is_reported || node.handler == Handler::Human && asks_for_a_label(&conditions) {
             continue;
         }
-        // A diamond passes a failure on and must route it. Other stages have routes of their own for a failure.
+        // A conditional node keeps the outcome of the stage before it, so it must also route a failure. For other
+        // stages, a failure has other routes.
         let passed: &[Status] =
             if node.handler == Handler::Conditional { &[Status::Success, Status::Fail] } else { &[Status::Success] };
         let gap = passed
@@ -184,7 +188,7 @@ pub(super) fn all_conditional_edges(rule: &Rule, subject: &Subject<'_>) -> RuleF
     found
 }
 
-/// Reports edges into an exit that serve failures only. A goal gate may have one, because the exit checks it.
+/// Reports edges to an exit that are only for failures. A goal gate may have such an edge, because the exit checks the gate.
 pub(super) fn edge_to_exit_on_failure(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let is_gate = |edge: &Edge| subject.node(&edge.from).is_some_and(|node| node.checks.goal_gate);
     let for_failure = |edge: &Edge| {
@@ -204,7 +208,7 @@ pub(super) fn edge_to_exit_on_failure(rule: &Rule, subject: &Subject<'_>) -> Rul
     edges.map(found).collect()
 }
 
-/// Every clause of every edge, with its edge.
+/// Returns every clause of every condition, with its edge.
 fn clauses<'a>(subject: &Subject<'a>) -> impl Iterator<Item = (&'a Edge, &'a Clause)> {
     let edges = subject.pipeline.edges.iter();
     edges.flat_map(|edge| {
@@ -212,7 +216,7 @@ fn clauses<'a>(subject: &Subject<'a>) -> impl Iterator<Item = (&'a Edge, &'a Cla
     })
 }
 
-/// True for a clause that compares the outcome with an unknown word, which `condition_outcome` reports.
+/// Returns true for a clause that compares the outcome with an unknown word. `condition_outcome` reports such a clause.
 fn names_unknown_outcome(clause: &Clause) -> bool {
     let is_unknown = || STATUSES.iter().all(|status| status.as_str() != clause.literal);
     is_outcome(clause) && clause.operator != Operator::Truthy && is_unknown()
@@ -237,7 +241,7 @@ pub(super) fn condition_outcome(rule: &Rule, subject: &Subject<'_>) -> RuleFindi
     odd.map(found).collect()
 }
 
-/// The name here for an outcome of other engines.
+/// Returns Glovebox's name for an outcome of other engines.
 fn name_here(outcome: &str) -> Option<&'static str> {
     match outcome.to_lowercase().as_str() {
         "succeeded" | "passed" | "pass" | "ok" => Some("success"),

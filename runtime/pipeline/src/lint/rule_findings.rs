@@ -1,41 +1,43 @@
-//! The findings of one rule, in file order: at most one more than a file may show. The last one means that there are more.
+//! Collects the findings of one rule in file order, at most one more than a file may show. The extra finding shows that there are
+//! more.
 //!
-//! A rule yields its findings one by one and stops when there are enough. So a file with 100,000 mistakes does not cost 100,000
-//! messages. The ranking of findings of different rules is done elsewhere.
+//! A rule creates its findings one by one and stops when there are enough, so a file with 100,000 mistakes does not cost 100,000
+//! messages. Another module ranks the findings of all rules.
 
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
 
-/// The most findings of one rule.
+/// Maximum number of findings of one rule.
 const FOUND_MAX: usize = DIAGNOSTICS_MAX + 1;
 
-/// The findings of one rule, [`FOUND_MAX`] at most. Collect an iterator into it, or push until it [`is_full`](Self::is_full).
+/// The findings of one rule, at most [`FOUND_MAX`]. Collect an iterator into it, or push findings until it
+/// [`is_full`](Self::is_full).
 #[derive(Debug, Default)]
 pub(super) struct RuleFindings(Vec<Diagnostic>);
 
 impl RuleFindings {
-    /// Nothing.
+    /// Returns no findings.
     pub(super) fn none() -> Self {
         Self::default()
     }
 
-    /// A single finding.
+    /// Returns a single finding.
     pub(super) fn one(finding: Diagnostic) -> Self {
         Self(vec![finding])
     }
 
-    /// Adds a finding, unless there are enough.
+    /// Adds a finding, unless there are already enough.
     pub(super) fn push(&mut self, finding: Diagnostic) {
         if !self.is_full() {
             self.0.push(finding);
         }
     }
 
-    /// True without a finding.
+    /// Returns true if there are no findings.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// True if a further finding would not be shown.
+    /// Returns true if another finding would not be shown.
     pub(super) fn is_full(&self) -> bool {
         self.0.len() >= FOUND_MAX
     }

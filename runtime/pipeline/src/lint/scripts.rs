@@ -1,6 +1,6 @@
 //! Rules about the scripts in hold-out folders.
 //!
-//! The caller chooses the files and passes their texts. `words` splits a text into words.
+//! The caller selects the files and passes their texts. The module `words` splits a text into words.
 
 use super::holdout_reach::model_id;
 use super::words::{Script, Word};
@@ -9,20 +9,20 @@ use crate::diagnostic::DIAGNOSTICS_MAX;
 use crate::ir::Pipeline;
 use crate::reach::HoldoutReach;
 
-/// A finding in a script; the diagnostic's span is one of the script's text.
+/// A finding in a script. The spans of the diagnostic refer to the text of the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptFinding {
-    /// The script's path, as the caller passed it.
+    /// Path of the script, as the caller passed it.
     pub path: String,
     /// The finding.
     pub diagnostic: Diagnostic,
 }
 
-/// Describes the mistake in a word of a script, if it has one.
+/// Describes the mistake in a word of a script. `None` if there is no mistake.
 type Fault = fn(&Word<'_>) -> Option<String>;
 
-/// Checks the scripts among the hold-outs of a pipeline. A rule returns at most [`DIAGNOSTICS_MAX`] findings
-/// for each script.
+/// Checks the scripts in the hold-out folders of a pipeline. Each rule returns at most [`DIAGNOSTICS_MAX`] findings for
+/// each script.
 pub fn scripts(pipeline: &Pipeline, scripts: &[Script<'_>]) -> Vec<ScriptFinding> {
     let checks: [(&str, Fault); 2] = [("fixed_temporary_name", temporary), ("hardcoded_model_in_scenario", model)];
     let rule = |id: &str| Rule::named(id).expect("the table contains the rule, as a test checks");
@@ -41,12 +41,12 @@ pub fn scripts(pipeline: &Pipeline, scripts: &[Script<'_>]) -> Vec<ScriptFinding
     found
 }
 
-/// Describes a file in a folder for temporary files with a name that is the same in every run.
+/// Describes a file in a folder for temporary files whose name is the same in every run. `None` for any other word.
 fn temporary(Word { text: word, .. }: &Word<'_>) -> Option<String> {
     const FOLDERS: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
     let path = match word.find('/') {
         Some(0) => word,
-        // `${TMPDIR:-/tmp}/name`, `of=/tmp/name`, `@/tmp/name`
+        // The path follows a prefix, as in `${TMPDIR:-/tmp}/name`, `of=/tmp/name` and `@/tmp/name`.
         Some(at) if word[..at].ends_with([':', '-', '@']) => &word[at..],
         _ => return None,
     };

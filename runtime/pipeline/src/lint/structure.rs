@@ -1,5 +1,5 @@
-//! Rules about the graph's structure: starts, exits (decision one-or-more-exits), edge targets, and nodes that a run can reach and leave
-//! (decision declared-and-reached).
+//! Rules about the structure of the graph: starts, exits (decision one-or-more-exits), targets of edges, and nodes that a run can
+//! reach and leave (decision declared-and-reached).
 
 use super::subject::Link;
 use super::{Rule, RuleFindings, Subject};
@@ -41,7 +41,7 @@ pub(super) fn terminal_node(rule: &Rule, subject: &Subject<'_>) -> RuleFindings 
     }
 }
 
-/// True if an edge names an undeclared node with an id that implies the handler. `edge_target_exists` reports it at the edge.
+/// Returns true if an edge names an undeclared node with an id that implies the handler. `edge_target_exists` reports that edge.
 fn is_undeclared(subject: &Subject<'_>, handler: &Handler) -> bool {
     let mut names = subject.pipeline.edges.iter().flat_map(|edge| [&edge.from, &edge.to]);
     names
@@ -90,7 +90,7 @@ enum End {
 }
 
 impl End {
-    /// The node at this end, and the span of its name.
+    /// Returns the node at this end of the edge, and the span of its name.
     fn name_in(self, edge: &Edge) -> (&NodeId, Span) {
         match self {
             End::From => (&edge.from, edge.from_span),
@@ -132,7 +132,7 @@ pub(super) fn exit_no_outgoing(rule: &Rule, subject: &Subject<'_>) -> RuleFindin
     subject.numbers_with(&Handler::Exit).flat_map(|exit| subject.outgoing(exit)).map(found).collect()
 }
 
-/// Reports parts of the graph that no edge connects to the start's part.
+/// Reports parts of the graph that no edge connects to the part with the start.
 pub(super) fn orphan_node(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let Some(start) = subject.with_handler(&Handler::Start).next().and_then(|node| subject.index(&node.id)) else {
         return RuleFindings::none();
@@ -157,7 +157,7 @@ pub(super) fn orphan_node(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     apart.into_values().map(found).collect()
 }
 
-/// Reports each dead end, and each loop without a path to an exit, once.
+/// Reports each dead end, and each loop from which no path leads to an exit, once.
 pub(super) fn exit_reachable(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     if subject.with_handler(&Handler::Exit).next().is_none() {
         return RuleFindings::none();
@@ -202,7 +202,7 @@ pub(super) fn loop_without_bound(rule: &Rule, subject: &Subject<'_>) -> RuleFind
     };
     let found = |cycle: &Vec<NodeIndex>| {
         let mut nodes = in_file_order(subject, cycle);
-        // The way back from a goal gate leads through start and exit, but the loop repeats the other nodes.
+        // The loop that an unsatisfied goal gate causes includes the start and the exit, but only the other nodes are repeated.
         if nodes.iter().any(|node| !is_end(node)) {
             nodes.retain(|node| !is_end(node));
         }
@@ -217,7 +217,7 @@ fn is_end(node: &Node) -> bool {
     matches!(node.handler, Handler::Start | Handler::Exit)
 }
 
-/// The strongly connected components that `wanted` accepts, in file order.
+/// Returns the strongly connected components that `wanted` accepts, in file order.
 fn loops(subject: &Subject<'_>, wanted: impl Fn(&Vec<NodeIndex>) -> bool) -> Vec<Vec<NodeIndex>> {
     let mut loops: Vec<Vec<NodeIndex>> = kosaraju_scc(&subject.graph).into_iter().filter(wanted).collect();
     loops.sort_by_key(|cycle| cycle.iter().min().copied());
@@ -231,7 +231,8 @@ fn in_file_order<'a>(subject: &Subject<'a>, nodes: &[NodeIndex]) -> Vec<&'a Node
     numbers.into_iter().map(|number| &subject.pipeline.nodes[number]).collect()
 }
 
-/// `a`, `b` and `c`; of more than four, the first four and the number of the others.
+/// Lists the names of nodes, such as `a`, `b` and `c`. If there are more than four, lists the first four and the number
+/// of the others.
 pub(super) fn names(nodes: &[&Node]) -> String {
     const SHOWN_MAX: usize = 4;
     let shown: Vec<String> = nodes.iter().take(SHOWN_MAX).map(|node| format!("`{}`", node.id)).collect();

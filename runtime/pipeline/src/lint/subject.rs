@@ -1,6 +1,6 @@
-//! The input of the rules: the pipeline, and its graph with indices instead of names.
+//! The input of all rules: the pipeline, and its graph with indices instead of names.
 //!
-//! It is built once for all rules, in time proportional to the file.
+//! The input is built once for all rules, in time linear in the length of the file.
 
 use crate::diagnostic::Diagnostic;
 use crate::hash::HashMap;
@@ -12,42 +12,44 @@ use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::{Dfs, Reversed};
 
-/// The most names that get a suggestion; each suggestion costs a walk over all nodes.
+/// Maximum number of names that get a suggestion. Each suggestion costs a search over all nodes.
 const SUGGESTIONS_MAX: usize = 20;
 
-/// A lowered pipeline with the graph that rules walk.
+/// A lowered pipeline, with the graph that the rules traverse.
 pub struct Subject<'a> {
     /// The pipeline.
     pub pipeline: &'a Pipeline,
-    /// The nodes of `pipeline.nodes`, then one for each undeclared name without a similar declared one. An edge is an edge of the
-    /// file or a jump to a retry target. So a missing declaration does not make the rest look unreachable.
+    /// Graph nodes with the indices of `pipeline.nodes`, followed by one for each undeclared name that is not similar to a
+    /// declared one. Graph edges are the edges of the file and jumps to retry targets. With nodes for undeclared names, the nodes
+    /// after a missing declaration are still reachable.
     pub(super) graph: DiGraph<(), Link>,
-    /// By text: a key that leads to the text costs a memory access more for each look-up.
+    /// Index of each declared node. The key is the text itself, because a key that points to the text would need one
+    /// more memory access for each lookup.
     index: HashMap<&'a str, usize>,
-    /// Numbers of the edges that leave each declared node.
+    /// Indices of the outgoing edges of each declared node.
     outgoing: Vec<Vec<usize>>,
     /// Undeclared names in edges, each with the declared name that the author probably meant.
     pub(super) meant: HashMap<&'a NodeId, &'a NodeId>,
     undeclared: HashMap<&'a NodeId, NodeIndex>,
     /// True if the file or the caller says that the run has hold-outs.
     pub(super) has_holdouts: bool,
-    /// The hold-outs in reach of verifiers, if the run has any.
+    /// Which hold-outs verifiers have in reach, if the run has any.
     pub(super) reach: HoldoutReach,
 }
 
-/// The origin of an edge of the graph.
+/// The origin of an edge of `graph`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Link {
-    /// The edge of the file with this number.
+    /// The edge of the file with this index.
     Edge(usize),
     /// A jump to a `retry_target`.
     Jump,
-    /// An edge of the file with an undeclared end, connected to the node that it probably means.
+    /// An edge of the file that names an undeclared node, connected to the node that it probably means.
     Meant,
 }
 
 impl<'a> Subject<'a> {
-    /// Indexes a pipeline.
+    /// Builds the graph and the indices of a pipeline.
     pub fn new(pipeline: &'a Pipeline) -> Self {
         let index = pipeline.nodes.iter().enumerate().map(|(number, node)| (node.id.as_str(), number)).collect();
         let mut graph = DiGraph::with_capacity(pipeline.nodes.len(), pipeline.edges.len());
@@ -83,7 +85,7 @@ impl<'a> Subject<'a> {
                 self.add_jump(from, target);
             }
         }
-        // An unmet gate at an exit leads to the graph's targets.
+        // From an exit, an unsatisfied goal gate leads to the retry targets of the graph.
         let exits: Vec<usize> =
             (0..pipeline.nodes.len()).filter(|node| pipeline.nodes[*node].handler == Handler::Exit).collect();
         for target in [&pipeline.retry_target, &pipeline.fallback_retry_target].into_iter().flatten() {
@@ -99,13 +101,13 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The number of a declared node.
+    /// Returns the index of a declared node.
     pub(super) fn index(&self, id: &NodeId) -> Option<usize> {
         self.index.get(id.as_str()).copied()
     }
 
-    /// The graph's node for a name, and whether the name is declared. An undeclared name gets the node that it probably means, or a
-    /// new one.
+    /// Returns the graph node for a name, and whether the name is declared. For an undeclared name, that is the node that the
+    /// name probably means, or a new node.
     fn resolve(&mut self, id: &'a NodeId) -> (NodeIndex, bool) {
         if let Some(index) = self.index(id) {
             return (NodeIndex::new(index), true);
@@ -127,7 +129,7 @@ impl<'a> Subject<'a> {
         (node, false)
     }
 
-    /// Adds the fix to the declared name, if there is no doubt about it: a guess must not change the route of a run.
+    /// Adds a fix that replaces the name by the declared one, if that is certain. A guess must not change the route of a run.
     pub(super) fn with_certain_name(&self, finding: Diagnostic, span: Span, name: &NodeId) -> Diagnostic {
         match certain(name.as_str(), self.pipeline.nodes.iter().map(|node| node.id.as_str())) {
             Some(meant) => finding.with_fix(span, meant),
@@ -135,12 +137,12 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// True if every edge connects declared nodes.
+    /// Returns true if every edge connects declared nodes.
     pub(super) fn has_declared_ends(&self) -> bool {
         self.undeclared.is_empty()
     }
 
-    /// Edges of the file that lead to the node with this number.
+    /// Returns the edges of the file that lead to the node with this index.
     pub(super) fn incoming(&self, node: usize) -> impl Iterator<Item = &'a Edge> {
         let edges = &self.pipeline.edges;
         let links = self.graph.edges_directed(NodeIndex::new(node), Direction::Incoming);
@@ -150,41 +152,41 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// True for a node of the graph that the file declares.
+    /// Returns true for a graph node that the file declares.
     pub(super) fn is_declared(&self, node: NodeIndex) -> bool {
         node.index() < self.pipeline.nodes.len()
     }
 
-    /// The declared node with this name.
+    /// Returns the declared node with this name.
     pub(super) fn node(&self, id: &NodeId) -> Option<&'a Node> {
         self.index(id).map(|index| &self.pipeline.nodes[index])
     }
 
-    /// Edges that leave the node with this number, in file order.
+    /// Returns the outgoing edges of the node with this index, in file order.
     pub(super) fn outgoing(&self, node: usize) -> impl Iterator<Item = &'a Edge> + Clone {
         let edges = &self.pipeline.edges;
         self.outgoing[node].iter().map(move |number| &edges[*number])
     }
 
-    /// Numbers of the nodes with this handler.
+    /// Returns the indices of the nodes with this handler.
     pub(super) fn numbers_with(&self, handler: &'static Handler) -> impl Iterator<Item = usize> {
         let numbered = self.pipeline.nodes.iter().enumerate().filter(move |(_, node)| node.handler == *handler);
         numbered.map(|(number, _)| number)
     }
 
-    /// Nodes with this handler, in file order.
+    /// Returns the nodes with this handler, in file order.
     pub(super) fn with_handler(&self, handler: &'static Handler) -> impl Iterator<Item = &'a Node> {
         self.pipeline.nodes.iter().filter(move |node| node.handler == *handler)
     }
 
-    /// Nodes with a handler that does work, available or not.
+    /// Returns the nodes whose handler does work, whether or not this version can execute it.
     pub(super) fn working(&self) -> impl Iterator<Item = (usize, &'a Node)> {
         let is_native = |node: &Node| matches!(node.handler, Handler::Human | Handler::Unavailable(_));
         let works = move |node: &Node| node.handler.component().is_some() || is_native(node);
         self.pipeline.nodes.iter().enumerate().filter(move |(_, node)| works(node))
     }
 
-    /// For each node, whether edges and jumps lead to it from the start.
+    /// Returns, for each node, whether a path of edges and jumps leads to it from the start.
     pub(super) fn reached(&self) -> Vec<bool> {
         let mut reached = vec![false; self.graph.node_count()];
         for start in self.with_handler(&Handler::Start) {
@@ -197,7 +199,7 @@ impl<'a> Subject<'a> {
         reached
     }
 
-    /// For each node, whether edges and jumps lead from it to an exit.
+    /// Returns, for each node, whether a path of edges and jumps leads from it to an exit.
     pub(super) fn leading_out(&self) -> Vec<bool> {
         let mut leading = vec![false; self.graph.node_count()];
         let backwards = Reversed(&self.graph);

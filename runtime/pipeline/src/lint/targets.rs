@@ -1,6 +1,6 @@
-//! The rule about retry targets that no run jumps to.
+//! The rule about retry targets that no run uses.
 //!
-//! A value from a defaults block applies to many nodes. It counts as used if one of them uses it.
+//! A value from a defaults block applies to many nodes. It counts as used if one of these nodes uses it.
 
 use super::routes::always_followed;
 use super::{Rule, RuleFindings, Subject};
@@ -10,12 +10,12 @@ use crate::key::{self, Key};
 use crate::keyed::Attributes;
 use crate::span::Span;
 
-/// A retry target as written, and the reason why no run jumps to it.
+/// A retry target as written, and the reason why no run uses it.
 struct RetryTarget<'a> {
     node: Option<&'a Node>,
     key: Key<'static>,
     span: Span,
-    /// None if a run may use it.
+    /// `None` if a run may use the target.
     unused_because: Option<String>,
 }
 
@@ -72,7 +72,7 @@ fn add_targets<'a>(
     }
 }
 
-/// The reason why the graph's targets are unused: they serve only goal gates without a target.
+/// Returns the reason why the graph's targets are unused. They are only for goal gates without a target of their own.
 fn graph_reason(subject: &Subject<'_>) -> Option<String> {
     let mut gates = subject.pipeline.nodes.iter().filter(|node| node.checks.goal_gate).peekable();
     if gates.peek().is_none() {
@@ -82,7 +82,8 @@ fn graph_reason(subject: &Subject<'_>) -> Option<String> {
     gates.all(own).then(|| "every goal gate has a target of its own".to_owned())
 }
 
-/// The reason why a node's targets are unused: it cannot fail, or an edge follows each failure.
+/// Returns the reason why the targets of a node are unused: the node cannot fail, or an edge follows each failure.
+/// `None` if they may be used.
 fn node_reason(subject: &Subject<'_>, number: usize, node: &Node) -> Option<String> {
     if node.checks.goal_gate {
         return None;

@@ -1,8 +1,9 @@
-//! The rules about paths without verification: from the start, through a stage that may write, to an exit, without a passing
-//! verification after the write.
+//! The rules about paths without verification: paths from the start through a stage that may write to an exit, on which no
+//! verification passes after the write.
 //!
-//! One walk over steps. A step is a node, whether a stage wrote before it, and whether a verifier's failure leads to it. A verifier
-//! that passes after a write ends the walk; a verifier before the write does not count. Linear in the file.
+//! The rules walk the graph once, in steps. A step consists of a node, whether a stage before it wrote, and whether the path
+//! arrives there after the failure of a verifier. A verifier that passes after a write ends the walk; a verifier before the write
+//! does not count. The time is linear in the length of the file.
 
 use super::routes::{may_hold_for_failure, must_hold};
 use super::subject::Link;
@@ -14,7 +15,7 @@ use petgraph::graph::NodeIndex;
 use petgraph::visit::EdgeRef;
 use std::collections::VecDeque;
 
-/// The most stages of a path that a message shows; it leaves out the middle of a longer path.
+/// Maximum number of stages of a path that a message shows. The middle of a longer path is left out.
 const DRAWN_MAX: usize = 12;
 
 /// One step of the walk.
@@ -38,7 +39,7 @@ pub(super) fn verify_does_not_dominate_exit(rule: &Rule, subject: &Subject<'_>) 
     }
 }
 
-/// If no stage verifies, the first path is an example for all.
+/// If no stage verifies, reports only the first path, as an example.
 pub(super) fn no_verification(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     match subject.pipeline.nodes.iter().any(verifies) {
         true => RuleFindings::none(),
@@ -46,7 +47,7 @@ pub(super) fn no_verification(rule: &Rule, subject: &Subject<'_>) -> RuleFinding
     }
 }
 
-/// One path for each exit that unverified work reaches.
+/// Returns a finding with one path for each exit that unverified work can reach.
 fn unverified_paths(rule: &Rule, subject: &Subject<'_>) -> impl Iterator<Item = Diagnostic> {
     let nodes = &subject.pipeline.nodes;
     let is_checked = nodes.iter().any(builds) && !nodes.iter().any(|node| node.checks.goal_gate);
@@ -57,7 +58,7 @@ fn unverified_paths(rule: &Rule, subject: &Subject<'_>) -> impl Iterator<Item = 
     })
 }
 
-/// A stage that may change the workspace. A plugin without a scope may not.
+/// Returns true for a stage that may change the workspace. A plugin without a write scope may not.
 fn builds(node: &Node) -> bool {
     let may_write = match &node.access.allowed_write_paths {
         Some(scope) => !scope.is_empty(),
@@ -66,19 +67,19 @@ fn builds(node: &Node) -> bool {
     node.is_builder() && may_write
 }
 
-/// A stage that verifies: a command or a person decides about its success.
+/// Returns true for a node that verifies: a command or a person decides about its success.
 fn verifies(node: &Node) -> bool {
     node.checks.verification.is_some() || node.is_verifier() || node.handler.kind() == HandlerKind::Human
 }
 
 struct Walk<'a, 'b> {
     subject: &'b Subject<'a>,
-    /// For each step, by number: the step before it. The first step has itself.
+    /// For each step, by number: the step before it. The first step is its own predecessor.
     before: Vec<Option<Step>>,
     open: VecDeque<Step>,
-    /// Fan-ins with a verifier in one of their branches.
+    /// For each node, whether it is a fan-in with a verifier in one of its branches.
     guarded: Vec<bool>,
-    /// Unverified arrivals, the first for each exit.
+    /// The first step at each exit that unverified work reaches.
     exits: Vec<Step>,
 }
 
@@ -125,7 +126,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
     }
 
-    /// A diamond passes the outcome on, a failure included.
+    /// Continues after a conditional node, which keeps the outcome, including a failure.
     fn pass_on(&mut self, step: Step) {
         for edge in open_edges(self.subject, step) {
             if let Some(to) = self.subject.index(&edge.to) {
@@ -134,7 +135,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
     }
 
-    /// Only a failure leaves a verifier unverified (spec §3.7).
+    /// Continues after the failure of a verifier: work that reaches it is unverified only if the verifier fails (spec §3.7).
     fn fail(&mut self, step: Step, node: &Node) {
         let subject = self.subject;
         let target = node.routing.retry_target.as_ref().or(node.routing.fallback_retry_target.as_ref());
@@ -146,7 +147,7 @@ impl<'a, 'b> Walk<'a, 'b> {
 
     fn go_anywhere(&mut self, left: Step, from: Step) {
         let links: Vec<usize> = self.subject.graph.neighbors(NodeIndex::new(from.node)).map(|to| to.index()).collect();
-        // `neighbors` returns the last edge first; the walk follows the order of the file.
+        // `neighbors` returns the last edge first, but the walk follows the order of the file.
         for to in links.into_iter().rev().filter(|to| *to < self.subject.pipeline.nodes.len()) {
             self.visit(from, Step { node: to, built: left.built, failed: false });
         }
@@ -164,7 +165,8 @@ impl<'a, 'b> Walk<'a, 'b> {
     }
 }
 
-/// The edges that a run may take from a step: after a diamond, those for the incoming outcome; after a verifier, those for its failure.
+/// Returns the edges that a run may take from a step: for a conditional node those for the incoming outcome, for a verifier those
+/// for its failure.
 fn open_edges<'b>(subject: &'b Subject<'_>, step: Step) -> impl Iterator<Item = &'b Edge> {
     let node = &subject.pipeline.nodes[step.node];
     let is_diamond = node.handler == Handler::Conditional && node.checks.verification.is_none();
@@ -179,7 +181,8 @@ fn open_edges<'b>(subject: &'b Subject<'_>, step: Step) -> impl Iterator<Item = 
     })
 }
 
-/// For each node, whether it is a fan-in with a verifier in one of its branches. All branches run, so the verifier runs too.
+/// Returns, for each node, whether it is a fan-in with a verifier in one of its branches. All branches run, so the verifier runs
+/// too.
 fn guarded_joins(subject: &Subject<'_>) -> Vec<bool> {
     let nodes = &subject.pipeline.nodes;
     let mut seen = vec![false; nodes.len()];
@@ -202,7 +205,7 @@ fn guarded_joins(subject: &Subject<'_>) -> Vec<bool> {
     guarded
 }
 
-/// Reports a path at its last edge, with a label at each verifier that the path leaves after a failure.
+/// Creates a finding for a path at its last edge, with a label at each verifier that the path leaves after a failure.
 fn drawn(rule: &Rule, subject: &Subject<'_>, path: &[Step]) -> Diagnostic {
     let nodes = &subject.pipeline.nodes;
     let names: Vec<&str> = path.iter().map(|step| nodes[step.node].id.as_str()).collect();

@@ -1,7 +1,8 @@
-//! The words of a command or a script, and which of them a shell starts as programs.
+//! Splits a command or a script into words, and finds which of them a shell starts as programs.
 //!
-//! Spaces, quotes and operators separate words; comments do not count. This is no shell parser: it follows quotes, brackets, operators
-//! and here-documents only as far as needed for the role of a word. It does not know the values of variables.
+//! Spaces, quotes and operators separate words; comments are skipped. This is not a complete shell parser: it follows quotes,
+//! brackets, operators and here-documents only as far as needed to find the role of a word. It does not know the values of
+//! variables.
 
 use crate::source::Source;
 use crate::span::Span;
@@ -13,7 +14,7 @@ pub(super) enum Role {
     Program,
     /// An argument of the program before it.
     Argument,
-    /// Something else: a keyword, an assignment, the target of a redirection, text.
+    /// Anything else: a keyword, an assignment, the target of a redirection, text.
     Other,
 }
 
@@ -23,16 +24,16 @@ pub(super) struct Word<'a> {
     pub(super) span: Span,
     pub(super) text: &'a str,
     pub(super) role: Role,
-    /// The number of subshells around it.
+    /// Number of subshells around the word.
     pub(super) depth: usize,
 }
 
-/// A text with commands: a file among the hold-outs, or the command of a stage.
+/// A text with commands: a file in a hold-out folder, or the command of a stage.
 #[derive(Debug, Clone, Copy)]
 pub struct Script<'a> {
-    /// Its path, as the caller names it; empty for the command of a stage.
+    /// Path of the file, as the caller names it; empty for the command of a stage.
     pub path: &'a str,
-    /// Its text.
+    /// The text.
     pub text: &'a str,
 }
 
@@ -41,12 +42,12 @@ pub struct Script<'a> {
 pub(super) enum Language {
     /// A shell script.
     Shell,
-    /// Another language, in which a list of texts such as `["sh", "x.sh"]` is a command.
+    /// Another language, in which a list of strings such as `["sh", "x.sh"]` is a command.
     Other,
 }
 
 impl<'a> Script<'a> {
-    /// The language, by the name and the first line.
+    /// Returns the language, which the file name or the first line determines.
     pub(super) fn language(&self) -> Language {
         const ENDINGS: &[&str] = &[".sh", ".bash", ".zsh", ".fish", ".bats"];
         let first = self.text.lines().next().filter(|line| line.starts_with("#!")).unwrap_or_default();
@@ -55,13 +56,13 @@ impl<'a> Script<'a> {
         if is_named || has_shebang { Language::Shell } else { Language::Other }
     }
 
-    /// The words of all lines except comments.
+    /// Returns the words of all lines except comments.
     pub(super) fn words(&self) -> Vec<Word<'a>> {
         words(Source::new(self.text), self.language())
     }
 }
 
-/// The words of all lines except comments, in a text of this language.
+/// Returns the words of all lines except comments, in a text of this language.
 pub(super) fn words(source: Source<'_>, language: Language) -> Vec<Word<'_>> {
     let mut walk = Walk::new(source, language);
     let mut start = 0;
@@ -72,33 +73,33 @@ pub(super) fn words(source: Source<'_>, language: Language) -> Vec<Word<'_>> {
     walk.words
 }
 
-/// Words that precede the name of a program.
+/// Words that can precede the name of a program.
 const KEYWORDS: &[&str] = &[
     "if", "then", "else", "elif", "do", "while", "until", "!", "{", "}", "fi", "done", "esac", "time", "exec", "eval",
 ];
-/// Programs that start another program, after their own options and numbers.
+/// Programs that start another program, named after their own options and numbers.
 const WRAPPERS: &[&str] =
     &["env", "command", "nohup", "nice", "timeout", "xargs", "stdbuf", "setsid", "sudo", "doas", "strace", "unbuffer"];
 /// Programs that read a command from the argument after `-c`.
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "ash"];
 
-/// True for the name of a shell.
+/// Returns true for the name of a shell.
 pub(super) fn is_shell(name: &str) -> bool {
     SHELLS.contains(&name.rsplit('/').next().unwrap_or(name))
 }
 
-/// The position of the shell in a command.
+/// The state of the shell parser within a command.
 #[derive(Debug, Clone, Copy, Default)]
 struct State<'a> {
-    /// The next word is the name of a program.
+    /// True if the next word is the name of a program.
     is_start: bool,
-    /// Options of a wrapper precede that name.
+    /// True if options of a wrapper can precede that name.
     is_wrapped: bool,
-    /// The number of open brackets and quotes at the start of the current assignment's value.
+    /// Number of open brackets and quotes at the start of the current assignment's value. `None` outside of an assignment.
     value_at: Option<usize>,
-    /// The program that gets the next arguments.
+    /// The program to which the next arguments belong.
     program: &'a str,
-    /// The next quoted text is a command.
+    /// True if the next quoted text is a command.
     is_script: bool,
 }
 
@@ -106,7 +107,7 @@ impl State<'_> {
     const START: Self = State { is_start: true, is_wrapped: false, value_at: None, program: "", is_script: false };
 }
 
-/// An open quote or bracket. If a command begins inside, with the state around it.
+/// An open quote or bracket. If a command begins inside, also the state outside.
 #[derive(Debug, Clone, Copy)]
 enum OpenDelimiter<'a> {
     Quote(char),
@@ -119,7 +120,7 @@ struct Walk<'a> {
     words: Vec<Word<'a>>,
     open: Vec<OpenDelimiter<'a>>,
     state: State<'a>,
-    /// The redirection that takes the next word as its target.
+    /// The redirection whose target is the next word.
     target: Option<Target>,
     /// The line that ends the current here-document.
     document: Option<&'a str>,
@@ -226,7 +227,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Adds a word that a separator ends.
+    /// Adds a word that ends at the separator `end`.
     fn word(&mut self, span: Span, end: char, is_text: bool) {
         let role = match (is_text, self.language) {
             (true, _) => Role::Other,
@@ -239,7 +240,7 @@ impl<'a> Walk<'a> {
 
     fn role(&mut self, word: Span, end: char) -> Role {
         let text = self.source.at(word);
-        // The dash of `<<-'END'`.
+        // The dash in `<<-'END'`.
         if self.target == Some(Target::Document) && text == "-" {
             return Role::Other;
         }
@@ -268,7 +269,7 @@ impl<'a> Walk<'a> {
         }
         let is_number = text.starts_with(|c: char| c.is_ascii_digit());
         if KEYWORDS.contains(&text) || (state.is_wrapped && (text.starts_with('-') || is_number)) {
-            // `command -v` looks a name up and starts nothing.
+            // `command -v` only looks up a name and starts nothing.
             state.is_start = !(state.program == "command" && matches!(text, "-v" | "-V"));
             return Role::Other;
         }
@@ -284,7 +285,8 @@ impl<'a> Walk<'a> {
         Role::Program
     }
 
-    /// The first text of a list is the name of a program; its arguments follow up to the end of the list.
+    /// Returns the role of a string in a list: the first one is the name of a program, the others are its arguments up
+    /// to the end of the list.
     fn role_in_list(&mut self, word: Span) -> Role {
         let (start, text) = (word.start, self.source.at(word));
         let before = self.words.last();

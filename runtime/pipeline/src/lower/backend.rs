@@ -1,7 +1,7 @@
-//! The agent program of a node: `agent.backend`, and the options for Codex (decision codex-options), as types.
+//! Converts the attributes of a node's agent program to types: `agent.backend`, and the options for Codex (decision codex-options).
 //!
-//! An option that would have no effect is an error: it may be meant as a guard. The read scope of `codex.*` is of every agent stage, and
-//! `confine` reads it.
+//! An option without an effect is an error, because the author may mean it as a protection. The read scope of `codex.*` applies
+//! to every agent stage; the module `confine` reads it.
 
 use super::reader::Findings;
 use super::scope::Attributes;
@@ -12,7 +12,7 @@ use crate::nearest::nearest;
 use glovebox_record::program::{AgentProgram, ProgramOptions};
 use std::time::Duration;
 
-/// Options that only Codex reads. `codex.path` is a part of a strict read scope too.
+/// Options that only Codex reads. `codex.path` is not in this list, because it is also a part of a strict read scope.
 const CODEX: [Key<'static>; 9] = [
     key::CODEX_SANDBOX,
     key::CODEX_APPROVAL,
@@ -24,10 +24,10 @@ const CODEX: [Key<'static>; 9] = [
     key::CODEX_CONFIG_OVERRIDES,
     key::CODEX_DANGEROUS_BYPASS,
 ];
-/// Seconds between two lines that a silent Codex is at work.
+/// Default interval of the reports that a silent Codex is still running, in seconds.
 const HEARTBEAT_SECONDS: u64 = 15;
 
-/// Reads the program of a node; none for a stage of Glovebox's own agent.
+/// Returns the agent program of a node. `None` for a stage with Glovebox's own agent.
 pub(super) fn lower(handler: &Handler, from: &Attributes, findings: &mut Findings<'_>) -> Option<AgentBackend> {
     let written = from.get(key::AGENT_BACKEND).filter(|attribute| !attribute.value.trim().is_empty());
     let program = written.and_then(|attribute| program(attribute, findings));
@@ -72,7 +72,7 @@ fn program(attribute: &Attribute, findings: &mut Findings<'_>) -> Option<AgentPr
 fn codex(from: &Attributes, findings: &mut Findings<'_>) -> ProgramOptions {
     let sandbox = word(from, findings, key::CODEX_SANDBOX, &["workspace-write", "read-only", "danger-full-access"]);
     word(from, findings, key::CODEX_APPROVAL, &["never"]);
-    // Both always apply: the program has a separate home directory, and the jail replaces its sandbox.
+    // Both settings always apply: the program has its own home directory, and the jail replaces the program's sandbox.
     findings.boolean(from, key::CODEX_DISABLE_MCP);
     findings.boolean(from, key::CODEX_DANGEROUS_BYPASS);
     let seconds = |key, findings: &mut Findings<'_>| {
@@ -103,7 +103,7 @@ fn codex(from: &Attributes, findings: &mut Findings<'_>) -> ProgramOptions {
     }
 }
 
-/// One of the words, where one is written.
+/// Returns the value of an attribute if it is one of `words`. Reports any other value.
 fn word(
     from: &Attributes,
     findings: &mut Findings<'_>,
@@ -124,7 +124,7 @@ fn word(
     found
 }
 
-/// The words of a program of the operator's own.
+/// Returns the options of another program of the operator, with its command line.
 fn command(from: &Attributes, backend: &Attribute, findings: &mut Findings<'_>) -> ProgramOptions {
     let written = from.get(key::AGENT_COMMAND).filter(|attribute| !attribute.value.trim().is_empty());
     let Some(attribute) = written else {
@@ -142,7 +142,8 @@ fn command(from: &Attributes, backend: &Attribute, findings: &mut Findings<'_>) 
     }
 }
 
-/// The words of a text. White space separates them, and quotes of both kinds hold them together. No shell reads them.
+/// Splits a text into arguments at white space. Single and double quotes keep white space. No shell reads the text.
+/// `None` if a quote is not closed.
 fn split(text: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for character in text.chars() {

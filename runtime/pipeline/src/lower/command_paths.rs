@@ -1,8 +1,9 @@
-//! Paths in commands that leave the workspace (decision tool-command-guard): a `~`, a `..` segment, an absolute path. Each is shown at its
-//! place.
+//! Finds paths in commands that lead out of the workspace (decision tool-command-guard): a `~`, a `..` segment, or an absolute
+//! path. Each is reported with its span.
 //!
-//! A path below `/tmp` is only a remark, because each stage has a separate `/tmp`. If another stage names the same path, it is an
-//! error: the second stage does not find what the first one left. Security never rests on this search; the sandbox decides.
+//! A path below `/tmp` is reported only as a remark, because each stage has a separate `/tmp`. If another stage names the same
+//! path, it is reported as an error, because the second stage does not see the file of the first one. Security never depends on
+//! this search; the sandbox decides.
 
 use super::reader::Findings;
 use crate::diagnostic::Diagnostic;
@@ -10,7 +11,7 @@ use crate::ir::{Attribute, HandlerKind, Node};
 use crate::span::Span;
 use std::ops::Range;
 
-/// The folder for temporary files, of which each stage has its own.
+/// The folder for temporary files. Each stage has its own.
 const TEMPORARY: &str = "/tmp";
 /// Devices that every sandbox has.
 const DEVICES: [&str; 7] =
@@ -43,13 +44,13 @@ pub(super) fn check(nodes: &[Node], findings: &mut Findings<'_>) {
     }
 }
 
-/// The command of a tool or verify stage, and whether it is one of a tool stage.
+/// Returns the command of a tool or verify stage, and whether it is a tool stage.
 fn command(node: &Node) -> Option<(&Attribute, bool)> {
     let kind = node.handler.kind();
     Some((node.attributes.get(kind.command()?)?, kind == HandlerKind::Tool))
 }
 
-/// One finding for each path and stage: an error at the second stage that names the path, a remark elsewhere.
+/// Returns one finding for each path and stage: an error at the second stage that names the path, otherwise a remark.
 fn temporary_findings(all: &[Temporary<'_>]) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for (number, one) in all.iter().enumerate() {
@@ -81,14 +82,14 @@ fn temporary_findings(all: &[Temporary<'_>]) -> Vec<Diagnostic> {
     found
 }
 
-/// True if the paths are equal, or one contains the other. `/tmp` itself does not count.
+/// Returns true if the paths are equal, or if one contains the other. `/tmp` itself is ignored.
 fn meet(one: &str, other: &str) -> bool {
     let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
     let is_known = short != TEMPORARY && !long.contains(['$', '*', '?', '`']);
     is_known && long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The paths below `/tmp` in a command.
+/// Returns the ranges of the paths below `/tmp` in a command.
 fn temporary_paths(command: &str) -> Vec<Range<usize>> {
     let in_path =
         |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '@' | '%' | '$' | '*' | '?');
@@ -105,7 +106,8 @@ fn temporary_paths(command: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The first forbidden path of a tool command, and the reason: `~`, a `..` segment or an absolute path.
+/// Returns the first forbidden path in a tool command, with the reason: `~`, a `..` segment or an absolute path. `None`
+/// if there is none.
 fn command_fault(command: &str) -> Option<(Range<usize>, &'static str)> {
     for word in command.split_whitespace() {
         let token = word.trim_matches(['"', '\'', '`', ';', ')']);
@@ -127,8 +129,8 @@ fn command_fault(command: &str) -> Option<(Range<usize>, &'static str)> {
     None
 }
 
-/// True for a word with a `~` that a shell expands to a home directory: at the start, or after `=`, `:`, a quote or an operator.
-/// Elsewhere `~` is an ordinary character: `HEAD~1`, `main.go~`, awk's `$3!~/x/`, bash's `=~`.
+/// Returns true for a word with a `~` that a shell expands to a home directory: at the start, or after `=`, `:`, a quote or an
+/// operator. In other places `~` is an ordinary character: `HEAD~1`, `main.go~`, awk's `$3!~/x/`, bash's `=~`.
 fn names_home(word: &str) -> bool {
     const BEGINS: &[char] = &['=', ':', '"', '\'', '`', '(', '<', '>', '|', '&', ';'];
     let begins = |(at, _): (usize, &str)| word[..at].chars().next_back().is_none_or(|before| BEGINS.contains(&before));

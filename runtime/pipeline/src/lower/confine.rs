@@ -1,7 +1,8 @@
-//! The confinement of a node's commands: the `codex.*` read scope (decision codex-read-scope), `scratch`, `cache` and `network` as types.
+//! Converts the confinement of a node's commands to types: the `codex.*` read scope (decision codex-read-scope), `scratch`,
+//! `cache` and `network`.
 //!
-//! Messages about paths keep their words, because other tools match them (decision workspace-relative-paths). The operator's grants are not
-//! known here.
+//! The wording of messages about paths is fixed, because other tools match it (decision workspace-relative-paths). This module
+//! does not know the operator's grants.
 
 use super::reader::Findings;
 use super::scope::Attributes;
@@ -44,7 +45,8 @@ fn add_dirs(from: &Attributes, findings: &mut Findings<'_>) -> Vec<Entry> {
     findings.scope(from, key::CODEX_ADD_DIRS).unwrap_or_default().iter().map(Entry::as_folder).collect()
 }
 
-/// The path of a program in the workspace. None for a name without `/`, which is searched on PATH, and for an absolute path.
+/// Returns the path of a program in the workspace. `None` for a name without `/`, which is searched on PATH, and for an absolute
+/// path.
 fn program(from: &Attributes, findings: &mut Findings<'_>) -> Option<Entry> {
     let attribute = from.get(key::CODEX_PATH)?;
     let path = attribute.value.trim();
@@ -78,7 +80,7 @@ fn network(from: &Attributes, findings: &mut Findings<'_>) -> Option<Network> {
     None
 }
 
-/// Accepts only folders, because a single file cannot be mounted over and dropped.
+/// Accepts only folders, because a single file cannot be mounted and deleted after the stage.
 fn subtree(entry: Entry) -> Result<Entry, &'static str> {
     let entry = part_of_workspace(entry)?;
     if entry.is_subtree() { Ok(entry) } else { Err("path without final `/`") }

@@ -1,7 +1,8 @@
-//! Drops inherited attributes that a node ignores.
+//! Removes inherited attributes that have no effect on a node.
 //!
-//! A `node [...]` block applies to every node after it, and a bound or a check in it is for the nodes that take it. Written on any other node
-//! it is an error. So the pipeline, and with it the canonical text, has such an attribute only where it has an effect.
+//! A `node [...]` block applies to every node after it, but a limit or a check in it is meant only for nodes that can use it. On
+//! any other node such an attribute is an error if it is written there directly, and is removed if it is inherited. So the
+//! pipeline and its canonical text contain such attributes only where they have an effect.
 
 use super::scope::{Attributes, RawNode};
 use super::verification;
@@ -12,10 +13,10 @@ use crate::span::Span;
 
 /// Attributes that verify the work of a node.
 const VERIFYING: [Key<'static>; 2] = [key::VERIFY_COMMAND, key::VERIFY_PLUGIN];
-/// Attributes that hold a stage back until another one has passed.
+/// Attributes that require another stage to pass before this one is executed.
 const REQUIRING: [Key<'static>; 2] = [key::REQUIRES_TOOL_SUCCESS, key::REQUIRED_TOOL_NODE];
 
-/// Drops the inherited attributes of a node that its handler ignores.
+/// Removes the inherited attributes of a node that its handler ignores.
 pub(super) fn drop_ignored(raw: &mut RawNode, handler: &Handler) {
     let mut ignored: Vec<Key<'static>> = handler.ignored_bounds().to_vec();
     if verification::misplaced(handler).is_some() {
@@ -34,8 +35,8 @@ pub(super) fn drop_ignored(raw: &mut RawNode, handler: &Handler) {
     }
 }
 
-/// Drops the tool hooks that a node without tool calls inherits from a block, if a node with tool calls inherits them too. The lint
-/// `tool_hooks_without_tools` reports a block without such a node.
+/// Removes tool hooks that a node without tool calls inherits from a block, if a node with tool calls inherits the same hooks. If
+/// there is no such node, the lint `tool_hooks_without_tools` reports the block.
 pub(super) fn drop_ignored_hooks(nodes: &mut [Node]) {
     for key in [key::TOOL_HOOKS_PRE, key::TOOL_HOOKS_POST] {
         let hook = |node: &Node| node.attributes.get(key).map(|attribute| attribute.key_span);
@@ -51,7 +52,7 @@ pub(super) fn drop_ignored_hooks(nodes: &mut [Node]) {
 
 fn drop_inherited(raw: &mut RawNode, keys: &[Key<'static>]) {
     for key in keys {
-        // A block that a node inherits from stands before its first declaration.
+        // A block from which a node inherits is always before the node's first declaration.
         if raw.attributes.get(*key).is_some_and(|attribute| attribute.key_span.start < raw.span.start) {
             raw.attributes.remove(*key);
         }

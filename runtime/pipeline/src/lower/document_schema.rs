@@ -1,7 +1,7 @@
-//! The inputs of a `json-schema` stage: a file of the workspace, and a schema that no stage of the run can write.
+//! The inputs of a `json-schema` stage: a file in the workspace, and a schema that no stage of the run can write.
 //!
-//! A schema of the pipeline becomes the attribute's value here, so the component never opens it. One of the hold-outs is read from the
-//! sealed folder when the stage runs, so its path must lie in such a folder.
+//! A schema from the pipeline becomes the value of the attribute here, so the component does not open a file. A schema among the
+//! hold-outs is read from the sealed folder when the stage runs, so its path must be in such a folder.
 
 use super::node::GraphScope;
 use super::reader::Findings;
@@ -11,10 +11,10 @@ use crate::files;
 use crate::ir::{Attribute, Handler, HandlerKind, Schema};
 use crate::key;
 
-/// A mistake, and its correction.
+/// The message and the help about a mistake.
 type Fault = (String, String);
 
-/// Puts the text of its schema into a `json-schema` node.
+/// Replaces the value of the schema attribute of a `json-schema` node by the text of the schema.
 pub(super) fn settle(raw: &mut RawNode, handler: &Handler, scope: &GraphScope<'_, '_>, findings: &mut Findings<'_>) {
     if handler.kind() != HandlerKind::JsonSchema {
         return;
@@ -35,7 +35,7 @@ pub(super) fn settle(raw: &mut RawNode, handler: &Handler, scope: &GraphScope<'_
     }
 }
 
-/// The schema in the pipeline; none for one of the hold-outs.
+/// Returns the schema in the pipeline. `None` if the schema is among the hold-outs.
 fn schema(raw: &RawNode, scope: &GraphScope<'_, '_>) -> Result<Option<Schema>, Fault> {
     let text = |key| raw.attributes.get(key).filter(|attribute| !attribute.value.trim().is_empty());
     if text(key::JSON_FILE).is_none() {

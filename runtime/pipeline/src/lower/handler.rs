@@ -1,8 +1,9 @@
-//! The handler of a node (spec §2.8): from `type`, then from a shape on the node, then from its id, then from the default shape.
+//! Finds the handler of a node (spec §2.8): from `type`, else from the node's own shape, else from its id, else from the default
+//! shape.
 
 use crate::ir::{FAN_IN_SHAPE, Handler, HandlerKind, NodeId, SHAPES};
 
-/// The handler with this type name.
+/// Returns the handler for this type name.
 pub(super) fn of_type(name: &str) -> Handler {
     match HandlerKind::from_name(name) {
         HandlerKind::Start => Handler::Start,
@@ -17,7 +18,8 @@ pub(super) fn of_type(name: &str) -> Handler {
     }
 }
 
-/// The fan-in of a node with this shape. A component judges the branches if the node has a prompt or a `type`.
+/// Returns the handler of a node with this shape. A fan-in gets a component that judges the branches if the node has a
+/// prompt or a `type`.
 pub(super) fn judged(handler: Handler, shape: &str, has_prompt: bool) -> Handler {
     match handler {
         Handler::FanIn(None) if has_prompt => Handler::FanIn(Some("codergen".into())),
@@ -32,13 +34,13 @@ fn may_judge(kind: HandlerKind) -> bool {
     matches!(kind, HandlerKind::Codergen | HandlerKind::Plugin)
 }
 
-/// The handler of a shape. An unknown shape runs as codergen, and the lint `shape_known` reports it.
+/// Returns the handler for a shape. An unknown shape is executed as codergen, and the lint `shape_known` reports it.
 pub(crate) fn of_shape(shape: &str) -> Handler {
     let found = SHAPES.iter().find(|(known, _)| *known == shape);
     of_type(found.map_or("codergen", |(_, handler)| handler))
 }
 
-/// The shape that an id implies if the node has no explicit shape.
+/// Returns the shape that an id implies if the node has no shape of its own. `None` for most ids.
 pub(crate) fn shape_of_id(id: &NodeId) -> Option<&'static str> {
     match id.as_str() {
         "start" | "Start" => Some("Mdiamond"),

@@ -1,4 +1,5 @@
-//! The attributes about hold-outs: folders and feedback of the graph, opt-outs of a node, and its program under test.
+//! Converts the attributes about hold-outs to types: the folders and the feedback of the graph, the opt-outs of a node,
+//! and its program under test.
 
 use super::reader::Findings;
 use super::scope::Attributes;
@@ -8,8 +9,8 @@ use crate::ir::{Subject, Text};
 use crate::key;
 use glovebox_record::scope::Entry;
 
-/// The folders of `scenarios`; none if the attribute is absent. An empty list is an error, because it would expose the default
-/// folder.
+/// Returns the folders of `scenarios`. `None` if the attribute is absent. An empty list is an error, because it would expose the
+/// default folder.
 pub(super) fn scenarios(graph: &Attributes, findings: &mut Findings<'_>) -> Option<Vec<Entry>> {
     let attribute = graph.get(key::SCENARIOS)?;
     if attribute.value.trim().is_empty() {
@@ -21,17 +22,17 @@ pub(super) fn scenarios(graph: &Attributes, findings: &mut Findings<'_>) -> Opti
     Some(paths.iter().map(Entry::as_folder).collect())
 }
 
-/// The graph's `scenario_feedback`, which nodes inherit.
+/// Returns the graph's `scenario_feedback`, which nodes inherit.
 pub(super) fn feedback(graph: &Attributes, findings: &mut Findings<'_>) -> Feedback {
     findings.choice(graph, key::SCENARIO_FEEDBACK, FEEDBACKS).unwrap_or_default()
 }
 
-/// The graph's `scenario_copies`.
+/// Returns the graph's `scenario_copies`.
 pub(super) fn copies(graph: &Attributes, findings: &mut Findings<'_>) -> Copies {
     findings.choice(graph, key::SCENARIO_COPIES, COPIES).unwrap_or_default()
 }
 
-/// The settings of a node.
+/// Returns the hold-out settings of a node.
 pub(super) fn node(from: &Attributes, inherited: Feedback, findings: &mut Findings<'_>) -> NodeHoldouts {
     NodeHoldouts {
         named: named(from, findings),
@@ -42,7 +43,7 @@ pub(super) fn node(from: &Attributes, inherited: Feedback, findings: &mut Findin
     }
 }
 
-/// The value of `holdouts`: `true`, `false`, or a list of folders.
+/// Returns the value of `holdouts`: `true`, `false`, or a list of folders.
 fn named(from: &Attributes, findings: &mut Findings<'_>) -> Option<HoldoutSelection> {
     match from.get(key::HOLDOUTS)?.value.trim() {
         "true" => Some(HoldoutSelection::All),
@@ -51,7 +52,7 @@ fn named(from: &Attributes, findings: &mut Findings<'_>) -> Option<HoldoutSelect
     }
 }
 
-/// The program under test of a node.
+/// Returns the program under test of a node.
 pub(super) fn subject(from: &Attributes, findings: &mut Findings<'_>) -> Subject {
     let port = findings.integer(from, key::VERIFY_SUBJECT_PORT, 1, u16::MAX.into());
     Subject {

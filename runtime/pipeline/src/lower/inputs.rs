@@ -1,7 +1,7 @@
-//! `$goal` and `--set` inputs (spec §9.2).
+//! Replaces `$goal` and the inputs of `--set` (spec §9.2).
 //!
-//! Each `$name` is replaced once. The replacement is not searched again, so an input cannot insert another one. A name that is not an
-//! input stays, because prompts mention `$PWD` and the like.
+//! Each `$name` is replaced once. The inserted text is not searched for names, so an input cannot insert another input. A name
+//! that is not an input stays unchanged, because prompts may mention names such as `$PWD`.
 
 use super::reader::Findings;
 use super::scope::Attributes;
@@ -13,22 +13,22 @@ use crate::nearest::nearest;
 use crate::span::Span;
 use std::collections::BTreeSet;
 
-/// The inputs of a run, and which of them the file uses.
+/// The inputs of a run, and which of them the file has used so far.
 pub(super) struct Expansion<'a> {
     inputs: &'a Inputs,
-    /// The expanded goal; none while the goal itself is expanded, which cannot contain itself.
+    /// The goal with inputs replaced. `None` while the goal itself is expanded, because a goal cannot contain itself.
     goal: Option<Text>,
     used: BTreeSet<&'a str>,
     /// Every `$name` that is not an input, for suggestions.
     seen: BTreeSet<String>,
-    /// All replacements are done already.
+    /// True if the values are already final, so that nothing is replaced.
     is_settled: bool,
-    /// The buffer for a text in progress.
+    /// Buffer for the text that is being expanded.
     expanded: String,
 }
 
 impl<'a> Expansion<'a> {
-    /// Overrides graph attributes with inputs of the same name, then expands the goal.
+    /// Replaces graph attributes by inputs with the same key, then expands the goal.
     pub(super) fn new(inputs: &'a Inputs, graph: &mut Attributes) -> Self {
         let mut expansion = Self {
             inputs,
@@ -50,18 +50,18 @@ impl<'a> Expansion<'a> {
         expansion
     }
 
-    /// For a graph with all replacements done: values stay as they are.
+    /// Creates the expansion for a graph whose values are already final. It replaces nothing.
     pub(super) fn settled(inputs: &'a Inputs, graph: &mut Attributes) -> Self {
         let goal = graph.get(key::GOAL).map(|attribute| attribute.value.clone());
         Self { inputs, goal, used: BTreeSet::new(), seen: BTreeSet::new(), is_settled: true, expanded: String::new() }
     }
 
-    /// True if all replacements are done, so that `@path` in a prompt is plain text.
+    /// Returns true if the values are already final, so that `@path` in a prompt is plain text.
     pub(super) fn is_settled(&self) -> bool {
         self.is_settled
     }
 
-    /// The goal with inputs replaced.
+    /// Returns the goal with inputs replaced.
     pub(super) fn goal(&self) -> &str {
         self.goal.as_deref().unwrap_or_default()
     }

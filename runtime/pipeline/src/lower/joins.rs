@@ -1,7 +1,7 @@
-//! Adds the fan-ins that a file leaves out: another engine joins branches at the nearest node that all of them lead to.
+//! Adds fan-ins that a file leaves out: another engine joins branches at the nearest node to which all of them lead.
 //!
-//! Only a parallel node without a join by the rules of [`crate::parallel`] gets one, and only if it then follows them. The rest of the file
-//! stays as it is.
+//! A parallel node gets a fan-in only if it has no valid join by the rules of [`crate::parallel`], and has one with the added
+//! fan-in. The rest of the file is unchanged.
 
 use super::reader::Findings;
 use crate::diagnostic::Diagnostic;
@@ -14,9 +14,9 @@ use crate::source::Source;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
-/// The pipeline with a fan-in before each node where the branches of a parallel node meet without one.
+/// Returns the pipeline with a fan-in before each node where the branches of a parallel node meet without a fan-in.
 pub(super) fn with_joins(mut pipeline: Pipeline, findings: &mut Findings<'_>) -> Pipeline {
-    // A new join may be the one that an outer parallel node lacked.
+    // An added fan-in can also complete the join of an outer parallel node.
     for _ in 0..NESTED_MAX {
         let parallels = pipeline.nodes.iter().filter(|node| node.handler == Handler::Parallel);
         let faulty = parallels.filter(|parallel| pipeline.region(&parallel.id).is_err());
@@ -29,7 +29,7 @@ pub(super) fn with_joins(mut pipeline: Pipeline, findings: &mut Findings<'_>) ->
     pipeline
 }
 
-/// The pipeline with a fan-in for one parallel node; none if its branches would not all end there.
+/// Returns the pipeline with a fan-in added for one parallel node. `None` if not all of its branches would end at the fan-in.
 fn join(pipeline: &Pipeline, parallel: &Node) -> Option<(Pipeline, Diagnostic)> {
     let meeting = pipeline.meeting(&parallel.id).and_then(|meeting| pipeline.node(meeting))?;
     if matches!(meeting.handler, Handler::Start | Handler::Exit | Handler::FanIn(_)) {
@@ -67,7 +67,7 @@ fn join(pipeline: &Pipeline, parallel: &Node) -> Option<(Pipeline, Diagnostic)> 
     Some((joined, found))
 }
 
-/// The parallel node, and the nodes of its branches before the one where they meet.
+/// Returns the parallel node, and the nodes of its branches before the node where they meet.
 fn inside<'p>(pipeline: &'p Pipeline, parallel: &'p Node, meeting: &NodeId) -> BTreeSet<&'p NodeId> {
     let mut inside = BTreeSet::from([&parallel.id]);
     let mut open = vec![&parallel.id];
@@ -81,7 +81,7 @@ fn inside<'p>(pipeline: &'p Pipeline, parallel: &'p Node, meeting: &NodeId) -> B
     inside
 }
 
-/// A name for the fan-in that no node has.
+/// Returns a name for the fan-in that no node has.
 fn unused(pipeline: &Pipeline, parallel: &NodeId) -> NodeId {
     let named = |number: u32| {
         NodeId::new(if number < 2 { format!("join_{parallel}") } else { format!("join_{parallel}_{number}") })
@@ -89,7 +89,7 @@ fn unused(pipeline: &Pipeline, parallel: &NodeId) -> NodeId {
     (1..).map(named).find(|id| pipeline.node(id).is_none()).unwrap_or_else(|| named(0))
 }
 
-/// A fan-in and an edge out of it, as a file would have them.
+/// Returns a fan-in and its outgoing edge, as if a file contained them.
 fn sample() -> Option<(Node, Edge)> {
     let text = "digraph g { n [shape=tripleoctagon, merge=all]; n -> m }";
     let source = Source::new(text);

@@ -1,7 +1,7 @@
-//! `Ast` to `Pipeline`: the only place where a string attribute becomes a type.
+//! Converts an `Ast` to a `Pipeline`. Only this module converts attribute text to types.
 //!
-//! Steps: resolve defaults (`scope`), replace inputs, apply the style sheet, give nodes, edges and graph their types (`reader`).
-//! [`crate::lint`] checks later whether the graph makes sense.
+//! The steps are: resolve defaults (`scope`), replace inputs, apply the style sheet, and convert the attributes of nodes, edges
+//! and the graph (`reader`). Whether the graph makes sense is checked later by [`crate::lint`].
 
 mod backend;
 mod command_paths;
@@ -42,29 +42,29 @@ use scope::{Attributes, Declarations, RawEdge, RawNode};
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
-/// Lowers a parsed file. After an error the pipeline is a draft that must not run: its start may be empty, and its edges may have
-/// undeclared targets. [`crate::check`] never returns a draft.
+/// Lowers a parsed file. After an error the pipeline is only a draft that must not run: it may have no start node, and its edges
+/// may have undeclared targets. [`crate::check`] never returns a draft.
 pub fn lower(source: Source<'_>, ast: Ast<'_>, inputs: &Inputs) -> (Pipeline, Vec<Diagnostic>) {
     let mut draft = Draft::new(source);
     ast.body.into_iter().for_each(|statement| draft.add(statement));
     draft.lower(ast.name.as_ref(), ast.span, inputs)
 }
 
-/// Lowers a text with final values: `$goal` and `@file` are plain text in it.
+/// Lowers a text with final values, in which `$goal` and `@file` are plain text.
 pub(crate) fn lower_settled(source: Source<'_>, ast: Ast<'_>) -> (Pipeline, Vec<Diagnostic>) {
     let mut draft = Draft::new(source);
     ast.body.into_iter().for_each(|statement| draft.add(statement));
     draft.lower_with(ast.name.as_ref(), ast.span, &Inputs::default(), Expansion::settled)
 }
 
-/// The declarations of a file: defaults resolved, values still text.
+/// The declarations of a file, with defaults resolved and values still as text.
 pub(crate) struct Draft<'a> {
     declarations: Declarations,
     findings: Findings<'a>,
 }
 
 impl<'a> Draft<'a> {
-    /// Makes an empty draft.
+    /// Creates an empty draft.
     pub(crate) fn new(source: Source<'a>) -> Self {
         Self { declarations: Declarations::with_room_for(source.text().len()), findings: Findings::new(source) }
     }
@@ -74,24 +74,24 @@ impl<'a> Draft<'a> {
         self.declarations.add(statement, &mut self.findings);
     }
 
-    /// The graph's attributes after the inputs are applied.
+    /// Returns the graph's attributes after the inputs are applied.
     pub(crate) fn graph(&self, inputs: &Inputs) -> Attributes {
         let mut graph = self.declarations.graph.clone();
         Expansion::new(inputs, &mut graph);
         graph
     }
 
-    /// The attribute with this key, of each node that has one.
+    /// Returns the attribute with this key of each node that has one.
     pub(crate) fn of_nodes(&self, key: Key<'static>) -> impl Iterator<Item = &Attribute> {
         self.declarations.nodes.iter().filter_map(move |node| node.attributes.get(key))
     }
 
-    /// The hold-out folders of these graph attributes. [`Draft::lower`] reports mistakes in them.
+    /// Returns the hold-out folders that these graph attributes name. [`Draft::lower`] reports mistakes in them.
     pub(crate) fn sealed(graph: &Attributes) -> Vec<String> {
         files::sealed(holdout_attributes::scenarios(graph, &mut Findings::new(Source::default())).as_deref())
     }
 
-    /// Gives every value its type.
+    /// Converts all values to types.
     pub(crate) fn lower(self, name: Option<&Name<'_>>, whole: Span, inputs: &Inputs) -> (Pipeline, Vec<Diagnostic>) {
         self.lower_with(name, whole, inputs, Expansion::new)
     }
@@ -121,7 +121,8 @@ impl<'a> Draft<'a> {
             graph: &graph,
             graph_turns_max,
             graph_visits_max,
-            // Its attempts are the default for what may pass; a node's own preset repeats every failure.
+            // The preset's number of attempts is only the default for `retry` and transient failures. A preset on a
+            // node repeats every failure.
             graph_backoff: Backoff { attempts: None, ..policy.unwrap_or_default() },
             feedback,
             declarations: &declarations,
@@ -170,7 +171,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// True when a stage may continue the conversation of an earlier one.
+/// Returns true if some stage may continue the conversation of an earlier stage.
 fn continues_conversations(pipeline: &Pipeline) -> bool {
     let of_edges = pipeline.edges.iter().map(|edge| &edge.session);
     let of_nodes = pipeline.nodes.iter().map(|node| &node.agent.session);
@@ -186,7 +187,7 @@ fn start(nodes: &[Node]) -> NodeId {
     first.map_or_else(|| NodeId::new(""), |node| node.id.clone())
 }
 
-/// A number wins over the attempts of a preset.
+/// Returns the default number of retries. A number takes precedence over the attempts of a preset.
 fn default_max_retries(graph: &Attributes, policy: Option<Backoff>, findings: &mut Findings<'_>) -> u32 {
     let by_older_name = findings.count(graph, key::DEFAULT_MAX_RETRY, 0);
     let by_policy = policy.and_then(|policy| policy.attempts).map(|attempts| attempts.saturating_sub(1));
@@ -231,7 +232,7 @@ fn lower_edge(raw: RawEdge, findings: &mut Findings<'_>) -> Edge {
     }
 }
 
-/// Reports outcomes in the spelling of another engine. A bare word gets a fix.
+/// Reports outcomes in the spelling of another engine. The finding has a fix if the value is not quoted.
 fn report_other_spellings(condition: &Condition, findings: &mut Findings<'_>) {
     for clause in condition.clauses.iter().filter(|clause| clause.is_foreign) {
         let theirs = if clause.literal.as_str() == "fail" { "failed" } else { "succeeded" };
@@ -241,7 +242,7 @@ fn report_other_spellings(condition: &Condition, findings: &mut Findings<'_>) {
     }
 }
 
-/// The edge's condition; none if it is absent or empty (spec §10.5).
+/// Parses the condition of an edge. `None` if it is absent or empty (spec §10.5).
 #[expect(
     clippy::result_large_err,
     reason = "a diagnostic ends the reading of one value; it is built once and moved twice"
@@ -253,11 +254,11 @@ fn condition(attributes: &Attributes, findings: &Findings<'_>) -> Result<Option<
     }
 }
 
-/// Applies the style sheet and the graph's model settings to added fan-ins, as if the file contained them. So the canonical text, which
-/// contains them, parses to the same graph.
+/// Applies the style sheet and the graph's model settings to added fan-ins, as if the file contained them. Otherwise the
+/// canonical text, which contains these fan-ins, would parse to another graph.
 fn style_joins(joins: &mut [Node], graph: &Attributes, findings: &Findings<'_>) {
     let sheet = graph.get(key::MODEL_STYLESHEET).filter(|attribute| !attribute.value.trim().is_empty());
-    // Its faults were reported before.
+    // The mistakes in the style sheet have already been reported.
     let sheet = sheet.map(|attribute| Stylesheet::parse(&attribute.value, &findings.places(attribute)).0);
     for node in joins {
         for (property, value) in sheet.iter().flat_map(|sheet| sheet.apply(&node.id, &node.shape, &[])) {

@@ -1,4 +1,4 @@
-//! One node: from attributes as text to a [`Node`].
+//! Converts the attributes of one node from text to a [`Node`].
 
 use super::backend;
 use super::confine;
@@ -26,7 +26,7 @@ use crate::key::{self, Key};
 use glovebox_record::question::QUESTION_TYPES;
 use glovebox_record::{Fidelity, ThreadId};
 
-/// Attributes that only Glovebox writes.
+/// Attributes that only Glovebox itself may write.
 const RESERVED: [Key<'static>; 4] =
     [key::STACK_CHILD, key::STACK_CHILD_OF, key::STACK_CHILD_GOAL, key::STACK_CHILD_MAX_STEPS];
 /// Presets of attempts and delays (spec §3.6).
@@ -42,23 +42,23 @@ const fn policy(attempts: u32, initial_ms: u64, factor: f64) -> Backoff {
     Backoff { attempts: Some(attempts), initial_ms, factor, max_ms: 60_000, jitter: true }
 }
 
-/// The preset of the graph, with its number of attempts.
+/// Returns the retry preset of the graph, including its number of attempts.
 pub(super) fn retry_policy(graph: &Attributes, findings: &mut Findings<'_>) -> Option<Backoff> {
     findings.choice(graph, key::RETRY_POLICY, RETRY_POLICIES)
 }
 
-/// The settings of the graph that apply to its nodes.
+/// The settings of the graph that apply to nodes.
 pub(super) struct GraphScope<'a, 'b> {
     pub(super) graph: &'a Attributes,
     pub(super) graph_turns_max: Option<u32>,
     pub(super) graph_visits_max: Option<u32>,
-    /// The graph's delays; its number of attempts is that of [`retry_policy`].
+    /// Delays of the graph's preset, without its number of attempts (see [`retry_policy`]).
     pub(super) graph_backoff: Backoff,
     pub(super) feedback: Feedback,
     pub(super) declarations: &'a Declarations,
     pub(super) expansion: &'a mut Expansion<'b>,
     pub(super) inputs: &'a Inputs,
-    /// Folders with hold-outs; a prompt must not come from them.
+    /// Folders with hold-outs, from which no prompt may be read.
     pub(super) sealed: &'a [String],
 }
 
@@ -143,7 +143,7 @@ fn access(handler: &Handler, from: &Attributes, scope: &GraphScope<'_, '_>, find
     }
 }
 
-/// The checks of a node without its verification, which needs the node.
+/// Returns the checks of a node without its verification, which is created from the finished node.
 fn checks(from: &Attributes, scope: &GraphScope<'_, '_>, findings: &mut Findings<'_>) -> Checks {
     Checks {
         goal_gate: findings.boolean(from, key::GOAL_GATE),
@@ -164,13 +164,14 @@ fn agent(handler: &Handler, raw: &RawNode, scope: &GraphScope<'_, '_>, findings:
     }
 }
 
-/// The stage that must have passed; none where nothing is required. The lint `required_tool_node` reports a name without such a stage.
+/// Returns the stage that must have passed before this node. `None` if the node requires none. The lint `required_tool_node`
+/// reports a name for which there is no such stage.
 fn required_tool(from: &Attributes, declarations: &Declarations, findings: &mut Findings<'_>) -> Option<NodeId> {
     let is_required = findings.boolean(from, key::REQUIRES_TOOL_SUCCESS);
     declarations.target(from, key::REQUIRED_TOOL_NODE).filter(|_| is_required)
 }
 
-/// Reads fidelity and thread. An unknown mode counts as absent; the lint reports it.
+/// Reads fidelity and thread. An unknown fidelity is treated as absent; the lint reports it.
 pub(super) fn session(from: &Attributes, class: Option<&String>) -> SessionSettings {
     let word = |key| from.get(key).map(|attribute| attribute.value.trim()).filter(|text| !text.is_empty());
     SessionSettings {
@@ -180,7 +181,8 @@ pub(super) fn session(from: &Attributes, class: Option<&String>) -> SessionSetti
     }
 }
 
-/// The node's own hooks, else those of the graph; an empty text on the node stands for none. Only a node that asks a model has any.
+/// Returns the node's own hooks, or else those of the graph. An empty text on the node means no hook. A node that cannot ask a
+/// model has no hooks.
 fn tool_hooks(handler: &Handler, node: &Attributes, graph: &Attributes) -> ToolHooks {
     if !handler.may_ask_model() {
         return ToolHooks::default();
@@ -194,7 +196,8 @@ fn tool_hooks(handler: &Handler, node: &Attributes, graph: &Attributes) -> ToolH
     ToolHooks { pre: text(keys[0]), post: text(keys[1]), is_own }
 }
 
-/// The node's own list of tool servers, else that of the graph where the node can ask a model; an empty text stands for none.
+/// Returns the node's own list of tool servers, or else that of the graph if the node can ask a model. An empty text means no
+/// servers.
 fn tool_servers(handler: &Handler, node: &Attributes, graph: &Attributes) -> ToolServers {
     let own = node.get(key::MCP);
     let written = own.or_else(|| graph.get(key::MCP).filter(|_| handler.may_ask_model()));
@@ -205,7 +208,7 @@ fn tool_servers(handler: &Handler, node: &Attributes, graph: &Attributes) -> Too
     ToolServers { asked, is_own }
 }
 
-/// Reads the attributes that Glovebox writes about the child pipeline of a parallel node.
+/// Reads the attributes that Glovebox writes on a parallel node whose branch is a child pipeline.
 fn child(from: &Attributes, findings: &mut Findings<'_>) -> Option<Child> {
     let file = from.get(key::STACK_CHILD)?.value.clone();
     let keys = |key| {
@@ -240,7 +243,7 @@ fn supervision(from: &Attributes, findings: &mut Findings<'_>) -> Option<Supervi
     })
 }
 
-/// Refuses the names that only Glovebox writes.
+/// Reports attributes that only Glovebox itself may write.
 fn refuse_reserved(raw: &RawNode, findings: &mut Findings<'_>) {
     let attributes = RESERVED.iter().filter_map(|key| raw.attributes.get(*key));
     let end = raw.attributes.get(key::TYPE).filter(|name| name.value.trim() == CHILD_EXIT);
@@ -251,7 +254,7 @@ fn refuse_reserved(raw: &RawNode, findings: &mut Findings<'_>) {
     }
 }
 
-/// The settings of a human gate.
+/// Returns the settings of a human gate.
 fn gate(from: &Attributes, findings: &mut Findings<'_>) -> GateSettings {
     let default = from.get(key::HUMAN_DEFAULT_CHOICE).map(|attribute| attribute.value.trim());
     GateSettings {
@@ -261,7 +264,7 @@ fn gate(from: &Attributes, findings: &mut Findings<'_>) -> GateSettings {
     }
 }
 
-/// Decides shape and handler: the handler comes from `type`, else from the shape.
+/// Returns the shape and the handler of a node. The handler comes from `type`, or else from the shape.
 fn resolve(raw: &mut RawNode) -> (Text, Handler) {
     let shape = Text::from(shape(raw));
     if let Some(written) = raw.attributes.get_mut(key::SHAPE).filter(|written| !written.value.is_empty()) {
@@ -273,8 +276,8 @@ fn resolve(raw: &mut RawNode) -> (Text, Handler) {
     (shape, handler)
 }
 
-/// Shape: explicit known shape, then well-known id, then any written or default shape, then `box`. So a start drawn as a circle is
-/// a start (spec §7.2).
+/// Returns the shape of a node: its own known shape, else the shape that its id implies, else any written or default shape, else
+/// `box`. So a node `start` that is drawn as a circle is still a start (spec §7.2).
 pub(super) fn shape(raw: &RawNode) -> &str {
     let written = raw.attributes.get(key::SHAPE).map(|shape| shape.value.as_str()).filter(|shape| !shape.is_empty());
     let decides = |shape: &&str| raw.own_shape && SHAPES.iter().any(|(known, _)| known == shape);
@@ -286,7 +289,7 @@ fn typed(raw: &RawNode) -> Option<Handler> {
     (!name.is_empty()).then(|| handler::of_type(name))
 }
 
-/// Joins the node's own classes with those of its subgraphs, and stores the list in `class`.
+/// Merges the node's own classes with those of its subgraphs, and stores the list in `class`.
 fn classes(raw: &mut RawNode) -> Vec<String> {
     let own = raw.attributes.get(key::CLASS).map(|class| class.value.as_str()).unwrap_or_default();
     let mut classes: Vec<String> = Vec::new();
@@ -306,7 +309,7 @@ fn classes(raw: &mut RawNode) -> Vec<String> {
     classes
 }
 
-/// Reads `script` as `tool_command`, because other engines use that name (decision other-spellings).
+/// Reads `script` as `tool_command`, because other engines use that key (decision other-spellings).
 fn read_script(raw: &mut RawNode, handler: &Handler, findings: &mut Findings<'_>) {
     if handler.kind() != HandlerKind::Tool || raw.attributes.contains_key(key::TOOL_COMMAND) {
         return;
@@ -318,7 +321,7 @@ fn read_script(raw: &mut RawNode, handler: &Handler, findings: &mut Findings<'_>
     raw.attributes.insert(key::TOOL_COMMAND, script);
 }
 
-/// Reads the `mode` of a human gate as `human.type`, because another engine uses that name.
+/// Reads the `mode` of a human gate as `human.type`, because another engine uses that key.
 fn read_mode(raw: &mut RawNode, handler: &Handler, findings: &mut Findings<'_>) {
     if *handler != Handler::Human || raw.attributes.contains_key(key::HUMAN_TYPE) {
         return;
@@ -329,7 +332,7 @@ fn read_mode(raw: &mut RawNode, handler: &Handler, findings: &mut Findings<'_>) 
     raw.attributes.insert(key::HUMAN_TYPE, mode);
 }
 
-/// Reads `stack.child_workflow` as `stack.child_dotfile`, because another engine uses that name.
+/// Reads `stack.child_workflow` as `stack.child_dotfile`, because another engine uses that key.
 fn read_child_file(raw: &mut RawNode, handler: &Handler, findings: &mut Findings<'_>) {
     let has_child = matches!(handler.kind(), HandlerKind::Subpipeline | HandlerKind::Manager);
     if !has_child || raw.attributes.contains_key(key::STACK_CHILD_DOTFILE) {
@@ -340,7 +343,7 @@ fn read_child_file(raw: &mut RawNode, handler: &Handler, findings: &mut Findings
     raw.attributes.insert(key::STACK_CHILD_DOTFILE, file);
 }
 
-/// Copies model settings of the graph that neither the node nor the style sheet sets (spec §8.5).
+/// Copies model settings of the graph to a node for which neither the node itself nor the style sheet sets them (spec §8.5).
 pub(super) fn inherit_model(node: &mut Attributes, graph: &Attributes) {
     for key in crate::stylesheet::PROPERTIES {
         if let Some(attribute) = graph.get(key) {

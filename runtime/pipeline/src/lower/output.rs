@@ -1,6 +1,6 @@
-//! The schema of an agent's answer: `output_schema`, as JSON or as the name of a file.
+//! Reads the schema of an agent's answer: `output_schema`, as JSON or as the name of a file.
 //!
-//! A keyword that Glovebox does not enforce is an error here, before the first stage.
+//! A schema keyword that Glovebox does not enforce is an error here, before the first stage runs.
 
 use super::node::GraphScope;
 use super::reader::Findings;
@@ -11,7 +11,7 @@ use crate::ir::{Handler, HandlerKind, Schema};
 use crate::key;
 use std::sync::Arc;
 
-/// Reads the schema of a node; none for an answer of any form.
+/// Returns the schema of a node's answer. `None` if the answer may have any form.
 pub(super) fn lower(
     handler: &Handler,
     from: &Attributes,

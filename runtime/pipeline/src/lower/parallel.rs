@@ -1,4 +1,4 @@
-//! The attributes of parallel nodes and fan-ins: from text to [`ParallelSettings`].
+//! Converts the attributes of parallel nodes and fan-ins from text to [`ParallelSettings`].
 
 use super::reader::Findings;
 use super::scope::Attributes;
@@ -21,7 +21,7 @@ pub(super) fn settings(from: &Attributes, findings: &mut Findings<'_>) -> Parall
     }
 }
 
-/// A share above 0 and up to 1.
+/// Returns a fraction that is greater than 0 and at most 1.
 fn fraction(from: &Attributes, findings: &mut Findings<'_>) -> Option<f64> {
     let attribute = from.get(key::QUORUM_FRACTION).filter(|attribute| !attribute.value.is_empty())?;
     let found = attribute.value.parse::<f64>().ok().filter(|share| *share > 0.0 && *share <= 1.0);

@@ -1,6 +1,7 @@
-//! Text values to typed values, with a diagnostic at each invalid value.
+//! Converts values from text to types, with a diagnostic for each invalid value.
 //!
-//! An invalid value counts as absent for the rest of the lowering. The file does not run, because an invalid value is an error.
+//! An invalid value is treated as absent for the rest of the lowering. Such a file does not run, because the diagnostic is an
+//! error.
 
 use super::scope::Attributes;
 use crate::diagnostic::Diagnostic;
@@ -22,7 +23,7 @@ use std::time::Duration;
 pub(super) struct Findings<'a> {
     source: Source<'a>,
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// A missing unit is reported already. One report is enough, because such a file leaves out all units.
+    /// True if a missing unit has been reported. One report is enough, because such a file usually leaves out all units.
     unit_reported: bool,
 }
 
@@ -35,7 +36,7 @@ impl<'a> Findings<'a> {
         self.diagnostics.push(diagnostic);
     }
 
-    /// Maps the value back to the source text; opaque for a value that an input replaced.
+    /// Returns the map from a value to the source text. The map is opaque for a value that an input replaced.
     pub(super) fn places(&self, attribute: &Attribute) -> SourceMap {
         let written = self.source.at(attribute.span);
         let Some(inner) = written.strip_prefix('"').and_then(|text| text.strip_suffix('"')) else {
@@ -57,7 +58,7 @@ impl<'a> Findings<'a> {
         self.push(Diagnostic::error("attribute_value", message, attribute.span));
     }
 
-    /// Reports an invalid value, with the certain correction if there is one.
+    /// Reports an invalid value, with the corrected value if it is certain.
     pub(super) fn corrected(
         &mut self,
         attribute: &Attribute,
@@ -71,12 +72,12 @@ impl<'a> Findings<'a> {
         self.push(if exact { error.with_fix(attribute.span, corrected.to_string()) } else { error });
     }
 
-    /// The text of an attribute; none if it is absent or empty.
+    /// Returns the text of an attribute. `None` if it is absent or empty.
     pub(super) fn text<'b>(&self, from: &'b Attributes, key: Key<'_>) -> Option<&'b str> {
         from.get(key).map(|attribute| attribute.value.as_str()).filter(|text| !text.trim().is_empty())
     }
 
-    /// `true` or `false`; false if absent.
+    /// Reads `true` or `false`. Returns false if the attribute is absent.
     pub(super) fn boolean(&mut self, from: &Attributes, key: Key<'_>) -> bool {
         let Some(attribute) = from.get(key) else { return false };
         match attribute.value.as_str() {
@@ -93,7 +94,7 @@ impl<'a> Findings<'a> {
         false
     }
 
-    /// A whole number from `least` to `most`.
+    /// Reads a whole number from `least` to `most`.
     pub(super) fn integer(&mut self, from: &Attributes, key: Key<'_>, least: i64, most: i64) -> Option<i64> {
         let attribute = from.get(key).filter(|attribute| !attribute.value.is_empty())?;
         match attribute.value.parse::<i64>() {
@@ -112,13 +113,13 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// A count that fits 32 bits.
+    /// Reads a whole number from `least` that fits 32 bits.
     pub(super) fn count(&mut self, from: &Attributes, key: Key<'_>, least: u32) -> Option<u32> {
         let number = self.integer(from, key, i64::from(least), i64::from(u32::MAX))?;
         u32::try_from(number).ok()
     }
 
-    /// The budget of model calls.
+    /// Reads the budget of model calls.
     pub(super) fn spend(&mut self, from: &Attributes) -> SpendBounds {
         let tokens_max = self.integer(from, key::MAX_TOKENS, 1, i64::MAX).and_then(|most| u64::try_from(most).ok());
         let written = from.get(key::MAX_BUDGET_USD).filter(|attribute| !attribute.value.trim().is_empty());
@@ -133,7 +134,8 @@ impl<'a> Findings<'a> {
         SpendBounds { tokens_max, cost_max }
     }
 
-    /// A duration of at least one millisecond (spec §2.4). A bare number means seconds, as in real files, with a warning.
+    /// Reads a duration of at least one millisecond (spec §2.4). A number without a unit means seconds, because real
+    /// files use it so, and is reported as a warning.
     pub(super) fn duration(&mut self, from: &Attributes, key: Key<'_>) -> Option<Duration> {
         let attribute = from.get(key).filter(|attribute| !attribute.value.is_empty())?;
         let bare = attribute.value.parse::<u32>().ok().map(|seconds| Duration::from_secs(seconds.into()));
@@ -155,18 +157,18 @@ impl<'a> Findings<'a> {
         found
     }
 
-    /// A comma list of workspace paths (decision workspace-relative-paths): relative, separated by `/`, with a final `/` for a folder.
-    /// Empty text is an empty list.
+    /// Reads a comma-separated list of workspace paths (decision workspace-relative-paths): relative, separated by `/`, with a
+    /// final `/` for a folder. An empty text is an empty list.
     pub(super) fn paths(&mut self, from: &Attributes, key: Key<'_>) -> Option<Vec<Entry>> {
         self.checked_paths(from, key, part_of_workspace)
     }
 
-    /// Like [`Self::paths`], but accepts `./` for the whole workspace.
+    /// As [`Self::paths`], but accepts `./` for the whole workspace.
     pub(super) fn scope(&mut self, from: &Attributes, key: Key<'_>) -> Option<Vec<Entry>> {
         self.checked_paths(from, key, Ok)
     }
 
-    /// A comma list of paths that pass `check`, which names the fault of any other.
+    /// Reads a comma-separated list of paths that `check` accepts. For any other path, `check` returns what is wrong with it.
     pub(super) fn checked_paths(
         &mut self,
         from: &Attributes,
@@ -198,7 +200,7 @@ impl<'a> Findings<'a> {
         Some(paths)
     }
 
-    /// A comma list of command prefixes; `*` alone means a shell. Empty text is an empty list.
+    /// Reads a comma-separated list of command prefixes. `*` alone means a shell. An empty text is an empty list.
     pub(super) fn commands(&mut self, from: &Attributes, key: Key<'_>) -> Option<Vec<String>> {
         let attribute = from.get(key)?;
         if attribute.value.trim().is_empty() {
@@ -220,7 +222,7 @@ impl<'a> Findings<'a> {
         Some(commands)
     }
 
-    /// Every `limits.<name>` attribute.
+    /// Reads all `limits.<name>` attributes.
     pub(super) fn limits(&mut self, from: &Attributes) -> LimitSettings {
         let mut limits = LimitSettings::default();
         for (key, attribute) in from {
@@ -246,7 +248,7 @@ impl<'a> Findings<'a> {
         limits
     }
 
-    /// One of the listed words; any other word is an error and gives none.
+    /// Reads one of the listed values. Reports any other value and returns `None`.
     pub(super) fn choice<T: Copy>(&mut self, from: &Attributes, key: Key<'_>, choices: &[(&str, T)]) -> Option<T> {
         let attribute = from.get(key).filter(|attribute| !attribute.value.is_empty())?;
         let found = choices.iter().find(|(word, _)| *word == attribute.value);
@@ -263,7 +265,7 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// Reads `<integer><unit>` with `ms`, `s`, `m`, `h` or `d` (spec §2.2).
+/// Parses `<integer><unit>` with `ms`, `s`, `m`, `h` or `d` (spec §2.2).
 pub fn duration(text: &str) -> Option<Duration> {
     let has_unit =
         text.bytes().all(|byte| byte.is_ascii_alphanumeric()) && !text.ends_with(|last: char| last.is_ascii_digit());

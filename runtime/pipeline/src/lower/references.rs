@@ -1,4 +1,4 @@
-//! The files that a draft refers to: prompts, schemas and child pipelines. No file is read here.
+//! The files that a draft refers to: prompts, schemas and child pipelines. This module reads no files.
 
 use super::Draft;
 use crate::files::{CHILD, References, child, fault, named, reference};
@@ -6,7 +6,7 @@ use crate::inputs::Inputs;
 use crate::key;
 
 impl Draft<'_> {
-    /// Lists the files that a draft refers to.
+    /// Returns the files that this draft refers to.
     pub(crate) fn references(&self, inputs: &Inputs) -> References {
         let graph = self.graph(inputs);
         let sealed = Draft::sealed(&graph);

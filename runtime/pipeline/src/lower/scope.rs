@@ -1,7 +1,7 @@
-//! Statements to nodes and edges, with all defaults resolved (spec §2.9–2.11).
+//! Converts statements to nodes and edges, with all defaults resolved (spec §2.9–2.11).
 //!
-//! Defaults apply to later declarations in their scope. A subgraph inherits the defaults around it and does not export its own. Its label
-//! becomes a class of its nodes. Values stay text here.
+//! Defaults apply to later declarations in their scope. A subgraph inherits the defaults around it, and its own defaults do not
+//! apply outside of it. The label of a subgraph becomes a class of its nodes. Values are still text.
 
 use super::reader::Findings;
 use crate::attributes::{Carrier, known};
@@ -13,63 +13,64 @@ use crate::key::{self, Key};
 pub(super) use crate::keyed::Attributes;
 use crate::span::Span;
 
-/// Bytes of text for each node, edges included, in a file with short prompts.
+/// Average bytes of text for each node, including its edges, in a file with short prompts.
 const NODE_BYTES: usize = 150;
-/// The same for each edge.
+/// Average bytes of text for each edge, in such a file.
 const EDGE_BYTES: usize = 75;
 
-/// A node before its attributes have types.
+/// A node whose attributes are still text.
 pub(super) struct RawNode {
     pub(super) id: NodeId,
     pub(super) span: Span,
     pub(super) attributes: Attributes,
-    /// The shape comes from the node itself, not from a defaults block.
+    /// True if the shape is written on the node itself, and does not come from a defaults block.
     pub(super) own_shape: bool,
-    /// Classes of the subgraphs around its declarations, outermost first.
+    /// Classes of the subgraphs that contain declarations of the node, outermost first.
     pub(super) derived: Vec<String>,
 }
 
-/// An edge before its attributes have types.
+/// An edge whose attributes are still text.
 pub(super) struct RawEdge {
     pub(super) from: (NodeId, Span),
     pub(super) to: (NodeId, Span),
     pub(super) attributes: Attributes,
 }
 
-/// Everything a file declares.
+/// All declarations in a file.
 #[derive(Default)]
 pub(super) struct Declarations {
     pub(super) graph: Attributes,
     pub(super) nodes: Vec<RawNode>,
     pub(super) edges: Vec<RawEdge>,
     pub(super) subgraphs: Vec<Subgraph>,
-    /// Names in the file, each with the number of its node; none while only edges mention it.
+    /// Names in the file, each with the index of its node. `None` while only edges mention the name.
     names: HashMap<NodeId, Option<usize>>,
-    /// The defaults in the graph's own body.
+    /// The defaults in the body of the graph itself.
     root: Scope,
 }
 
 impl Declarations {
-    /// The node that an attribute names; none if it is undeclared, which the lint `retry_target_exists` reports.
+    /// Returns the id of the node that an attribute names. `None` if it is undeclared, which the lint
+    /// `retry_target_exists` reports.
     pub(super) fn target(&self, from: &Attributes, key: Key<'_>) -> Option<NodeId> {
         let (id, number) = self.names.get_key_value(from.get(key)?.value.trim())?;
         number.map(|_| id.clone())
     }
 }
 
-/// The defaults at one point of the file.
+/// The defaults that apply at one point of the file.
 #[derive(Clone, Default)]
 struct Scope {
     node: Attributes,
     edge: Attributes,
     classes: Vec<String>,
-    /// The innermost subgraph.
+    /// Index of the innermost subgraph. `None` outside of subgraphs.
     subgraph: Option<usize>,
 }
 
 impl Declarations {
-    /// Empty declarations, with capacity for a text of this length. A list that grows is copied into new memory again and again, and
-    /// in a short process that costs more than the work itself.
+    /// Creates empty declarations with capacity for a text of this length. Without it, the growing lists would be copied several
+    /// times, which in a short process takes longer than the work itself.
     pub(super) fn with_room_for(text_bytes: usize) -> Self {
         let nodes = text_bytes / NODE_BYTES;
         let names = HashMap::with_capacity_and_hasher(nodes, Default::default());
@@ -77,7 +78,7 @@ impl Declarations {
         Self { nodes: Vec::with_capacity(nodes), edges, names, ..Self::default() }
     }
 
-    /// Adds the next statement of the graph's own body.
+    /// Adds the next statement of the body of the graph itself.
     pub(super) fn add(&mut self, statement: Statement<'_>, findings: &mut Findings<'_>) {
         let mut root = std::mem::take(&mut self.root);
         match statement {
@@ -174,7 +175,7 @@ impl Declarations {
         }
     }
 
-    /// The id of a name, created at its first mention.
+    /// Returns the id for a name. Creates it if this is the first mention.
     fn mentioned(&mut self, name: &Name<'_>) -> NodeId {
         if let Some((id, _)) = self.names.get_key_value(&*name.text) {
             return id.clone();
@@ -185,7 +186,7 @@ impl Declarations {
     }
 }
 
-/// Adds the defaults for what is not set.
+/// Adds the defaults for attributes that are not set.
 fn inherit(attributes: &mut Attributes, defaults: &Attributes) {
     for (key, value) in defaults {
         attributes.get_or_insert_with(key, || value.clone());
@@ -218,7 +219,8 @@ fn attribute(attr: &Attr<'_>) -> Attribute {
     Attribute { value: (&*attr.value.text).into(), key_span: attr.key_span, span: attr.value.span }
 }
 
-/// Reports an attribute of a subgraph itself that only has an effect on the graph, a node or an edge: a bound or a guard that nothing holds.
+/// Reports an attribute that is set on a subgraph itself but has an effect only on the graph, a node or an edge. The author may
+/// mean it as a limit or a protection.
 fn refuse_without_effect(given: &Attr<'_>, findings: &mut Findings<'_>) {
     const OF_SUBGRAPHS: [Key<'static>; 3] = [key::LABEL, key::CLASS, key::RANKDIR];
     let key = Key::new(&given.key);
@@ -231,7 +233,7 @@ fn refuse_without_effect(given: &Attr<'_>, findings: &mut Findings<'_>) {
     findings.push(Diagnostic::error("subgraph_attribute", message, given.key_span).with_help(help));
 }
 
-/// The label that a subgraph's body sets last.
+/// Returns the label that the body of a subgraph sets last.
 fn label(body: &[Statement<'_>]) -> Option<String> {
     body.iter()
         .rev()
@@ -245,7 +247,7 @@ fn label(body: &[Statement<'_>]) -> Option<String> {
         .map(|attr| attr.value.text.to_string())
 }
 
-/// A label as a class: lower case, spaces as hyphens, other characters removed (spec §2.10).
+/// Converts a label to a class: lower case, spaces as hyphens, other characters removed (spec §2.10).
 fn class_name(label: &str) -> String {
     let lower = label.to_lowercase().replace(char::is_whitespace, "-");
     lower.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect()

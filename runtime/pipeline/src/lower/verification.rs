@@ -1,7 +1,7 @@
-//! The separate stage, named `ID.verify`, that runs a node's `verify_command` (decision verify-command) or `verify_plugin`.
+//! Creates the separate stage, named `ID.verify`, that runs a node's `verify_command` (decision verify-command) or `verify_plugin`.
 //!
-//! It has the write scope of the node and the view of a verify stage. Settings of the agent (`read_paths`, `codex.*`, hooks, its model) do
-//! not apply to it, so that a check can read a test that the agent may not.
+//! The stage has the write scope of the node and the view of a verify stage. Settings of the agent (`read_paths`, `codex.*`,
+//! hooks, its model) do not apply to the stage, so that a check can read a test that the agent must not read.
 
 use super::reader::Findings;
 use crate::attributes::{Carrier, is_known};
@@ -15,17 +15,17 @@ use crate::keyed::Attributes;
 use glovebox_record::spend::SpendBounds;
 use std::time::Duration;
 
-/// The handler of the node that is verified, for the wording of a failure.
+/// The attribute with the handler of the node that is verified, which messages about a failure mention.
 const VERIFIES: Key<'static> = Key::new("verifies");
-/// The handler of every verification.
+/// The handler of a verification with `verify_command`.
 const HANDLER: &str = "verify";
-/// All commands that the grants allow (decision granted-agent-commands).
+/// Allows all commands within the grants (decision granted-agent-commands).
 const ANY_COMMAND: &str = "*";
-/// The time of a verification without `verify_timeout`, in seconds and as text.
+/// Timeout of a verification without `verify_timeout`, in seconds and as text.
 const TIMEOUT_DEFAULT: (u64, &str) = (60, "60s");
-/// The extra time of the stage, in which its component starts and stores the command's output.
+/// Additional time of the stage, in which its component starts and stores the command's output.
 const MARGIN: Duration = Duration::from_secs(5);
-/// Attributes of the node that its verification has too, beside `env_*`.
+/// Attributes of the node that are copied to its verification, in addition to `env_*`.
 const SHARED: [Key<'static>; 10] = [
     key::VERIFY_COMMAND,
     key::VERIFY_PLUGIN,
@@ -39,7 +39,8 @@ const SHARED: [Key<'static>; 10] = [
     key::CACHE_FROM,
 ];
 
-/// The verification of a node; none without `verify_command` or `verify_plugin`. Reports one that could not run.
+/// Returns the verification of a node. `None` without `verify_command` and `verify_plugin`. Reports a verification that
+/// could not run.
 pub(super) fn lower(node: &Node, findings: &mut Findings<'_>) -> Option<Node> {
     let verifier = Verifier::new(node, findings)?;
     if let Some(help) = misplaced(&node.handler) {
@@ -64,7 +65,7 @@ pub(super) fn lower(node: &Node, findings: &mut Findings<'_>) -> Option<Node> {
     })
 }
 
-/// The bounds of the node, without those of its model, and with the timeout of the verification.
+/// Returns the limits of the node without those of its model, and with the timeout of the verification.
 fn bounds(node: &Node, findings: &mut Findings<'_>) -> NodeBounds {
     let timeout = findings.duration(&node.attributes, key::VERIFY_TIMEOUT);
     let timeout = timeout.unwrap_or(Duration::from_secs(TIMEOUT_DEFAULT.0)).saturating_add(MARGIN);
@@ -84,11 +85,11 @@ fn access(node: &Node, verifier: &Verifier<'_>) -> Access {
     }
 }
 
-/// The verifier of a node.
+/// What verifies a node.
 enum Verifier<'a> {
-    /// `verify_command`: the author's command.
+    /// `verify_command`: a command of the author.
     Command(&'a Attribute),
-    /// `verify_plugin`: a component that the operator made a verifier.
+    /// `verify_plugin`: a component that the operator binds as a verifier.
     Plugin(&'a Attribute),
 }
 
@@ -124,7 +125,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// A plugin runs what the operator grants it; those of the node are for an agent.
+    /// Returns the allowed commands. A plugin may run what the operator grants; the node's own list is for its agent.
     fn commands(&self) -> Option<Vec<String>> {
         matches!(self, Self::Plugin(_)).then(|| vec![ANY_COMMAND.to_owned()])
     }
@@ -145,7 +146,7 @@ fn found(node: &Node, at: &Attribute, message: String) -> Diagnostic {
     Diagnostic::error("verify_command_place", message, at.key_span.to(at.span)).with_node(node.id.as_str())
 }
 
-/// The correction for a node that takes no `verify_command`; none for a node that takes one.
+/// Returns what to do instead if a node cannot have a `verify_command`. `None` if it can.
 pub(super) fn misplaced(handler: &Handler) -> Option<&'static str> {
     match handler {
         Handler::Exit | Handler::ChildExit | Handler::Conditional | Handler::FanIn(_) => None,
@@ -159,8 +160,8 @@ pub(super) fn misplaced(handler: &Handler) -> Option<&'static str> {
     }
 }
 
-/// The attributes as the verification reads them, and the handler of the node that is verified, for the wording of a failure. A plugin
-/// also gets those of the node that only a plugin knows.
+/// Returns the attributes of the verification, including the handler of the node that is verified. A plugin also gets the node's
+/// attributes that Glovebox does not know.
 fn attributes(node: &Node, verifier: &Verifier<'_>) -> Attributes {
     let mut attributes = Attributes::new();
     let is_for_plugin = |key: Key<'_>| matches!(verifier, Verifier::Plugin(_)) && !is_known(key, Carrier::Node);

@@ -1,7 +1,7 @@
 //! The changes of a transform: added, removed and changed nodes, edges and attributes.
 //!
-//! The comparison uses settled graphs, so it also lists consequences, such as a model that nodes inherit from the graph. The list is
-//! complete; the caller limits what it shows or stores.
+//! The comparison uses settled graphs, so it also lists indirect changes, such as a model that nodes inherit from the graph. The
+//! list is complete; the caller limits what it shows or stores.
 
 use super::graph::{EDGE_KEYS, NODE_KEYS, SettledGraph};
 use crate::hash::HashMap;
@@ -10,24 +10,24 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
-/// The longest value that is printed, bytes.
+/// Maximum length of a value that is printed, in bytes.
 const VALUE_BYTES_MAX: usize = 120;
 
 /// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum GraphChangeOp {
-    /// The element is new.
+    /// The element was added.
     Added,
-    /// The element is gone.
+    /// The element was removed.
     Removed,
-    /// The attribute has another value, or the graph has another name.
+    /// The value of the attribute, or the name of the graph, was changed.
     Changed,
-    /// The same elements have another order.
+    /// The order of the elements was changed.
     Reordered,
 }
 
-/// The changed element.
+/// The element that was changed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "PlaceFields", into = "PlaceFields")]
 pub enum ChangePlace {
@@ -35,17 +35,17 @@ pub enum ChangePlace {
     Graph,
     /// A node.
     Node(String),
-    /// An edge, by its ends.
+    /// An edge, by its source and target.
     Edge(String, String),
 }
 
-/// A [`ChangePlace`] in a record: without a node and an edge it is the graph.
+/// A [`ChangePlace`] in a record. It is the graph if both fields are absent.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct PlaceFields {
-    /// The node.
+    /// Id of the node; absent unless the element is a node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     node: Option<String>,
-    /// The edge's ends.
+    /// Source and target of the edge; absent unless the element is an edge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     edge: Option<(String, String)>,
 }
@@ -53,19 +53,19 @@ struct PlaceFields {
 /// One change of a graph.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GraphChange {
-    /// The kind of the change.
+    /// Kind of the change.
     pub op: GraphChangeOp,
-    /// The changed element.
+    /// The element that was changed.
     #[serde(flatten)]
     #[schemars(with = "PlaceFields")]
     pub place: ChangePlace,
-    /// The attribute; absent when it is about the whole node or edge, or the graph's name.
+    /// Key of the attribute; absent if the change is about a whole node or edge, or about the graph's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attribute: Option<String>,
-    /// The value before; a record has its first 256 bytes.
+    /// Value before the change. A record contains its first 256 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// The value now; a record has its first 256 bytes.
+    /// Value after the change. A record contains its first 256 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
 }
@@ -100,7 +100,7 @@ impl fmt::Display for ChangePlace {
     }
 }
 
-/// `+ node build: timeout="5m"`. Cuts long values. The printer must escape control characters.
+/// Writes one line such as `+ node build: timeout="5m"`. Cuts long values. The caller must escape control characters.
 impl fmt::Display for GraphChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = match self.op {
@@ -121,7 +121,7 @@ impl fmt::Display for GraphChange {
     }
 }
 
-/// The beginning of a value, in quotes.
+/// Writes the beginning of a value, in quotes.
 struct Cut<'a>(&'a str);
 
 impl fmt::Display for Cut<'_> {
@@ -132,7 +132,8 @@ impl fmt::Display for Cut<'_> {
     }
 }
 
-/// Lists the differences from `before` to `after`: the graph, then nodes, then edges; removed elements last among their kind.
+/// Returns the differences between `before` and `after`: first the graph, then nodes, then edges. Removed elements come last in
+/// each group.
 pub fn changes(before: &SettledGraph, after: &SettledGraph) -> Vec<GraphChange> {
     let mut found = ChangeList(Vec::new());
     if before.name != after.name {
@@ -158,7 +159,7 @@ struct ChangeList(Vec<GraphChange>);
 type Part = BTreeMap<String, String>;
 
 impl ChangeList {
-    /// Compares elements of one kind; the order distinguishes elements with the same name.
+    /// Compares elements of one kind. Elements with the same name are matched by their order.
     fn parts(&mut self, before: &[Part], after: &[Part], place: impl Fn(&Part) -> ChangePlace, keys: &[&str]) {
         let mut known: HashMap<String, VecDeque<(usize, &Part)>> = HashMap::default();
         for (index, part) in before.iter().enumerate() {

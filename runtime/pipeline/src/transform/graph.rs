@@ -1,7 +1,7 @@
-//! A settled graph as data: made from a pipeline, parsed from JSON, written as canonical DOT.
+//! A settled graph as data: created from a pipeline, parsed from JSON, and written as canonical DOT.
 //!
-//! Attribute values are strings, as in `glovebox graph --format json`. A plugin wrote the JSON, so unknown fields are errors, and [`agree`]
-//! compares the parsed result with the answer.
+//! Attribute values are strings, as in `glovebox graph --format json`. The JSON comes from a plugin, so unknown fields are
+//! errors, and [`agree`] compares the parsed pipeline with the answer.
 
 use crate::dot::{Element, Writer};
 use crate::graph::{GraphFile, SCHEMA_VERSION, to_json};
@@ -17,14 +17,15 @@ pub(super) const NODE_KEYS: [&str; 2] = ["id", "handler"];
 /// Keys of an edge that are not attributes.
 pub(super) const EDGE_KEYS: [&str; 2] = ["from", "to"];
 
-/// A graph with final values. It has no subgraphs: their defaults and classes are part of the nodes, and the drawing keeps the boxes.
+/// A graph with final values. It has no subgraphs: their defaults and classes are part of the nodes. Drawings take the boxes from
+/// the original pipeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SettledGraph {
-    /// Version of this vocabulary, the same as of [`GraphFile`].
+    /// Version of this format, which is also that of [`GraphFile`].
     pub schema_version: u32,
-    /// The graph's name.
+    /// Name of the graph.
     pub name: String,
-    /// Graph attributes.
+    /// Attributes of the graph.
     pub attributes: BTreeMap<String, String>,
     /// Nodes in order: `id`, `shape`, `handler`, and every attribute of the node.
     pub nodes: Vec<BTreeMap<String, String>>,
@@ -45,7 +46,7 @@ struct Answer {
 }
 
 impl SettledGraph {
-    /// The graph of a pipeline, with final goal and prompts.
+    /// Converts a pipeline, with its final goal and prompts.
     pub fn from_pipeline(pipeline: &Pipeline) -> Self {
         let mut attributes = object(&[], &pipeline.attributes);
         if !pipeline.goal.is_empty() {
@@ -66,7 +67,7 @@ impl SettledGraph {
     /// Parses a graph from JSON.
     ///
     /// # Errors
-    /// The first mistake. The text may quote the input.
+    /// Returns the first mistake. Its text may quote the input.
     pub fn parse(text: &str) -> Result<Self, String> {
         let answer: Answer = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if let Some(version) = answer.schema_version.filter(|version| *version != SCHEMA_VERSION) {
@@ -86,7 +87,8 @@ impl SettledGraph {
         Ok(Self { schema_version: SCHEMA_VERSION, name, attributes, nodes, edges })
     }
 
-    /// The graph of a pipeline with its subgraphs: what `glovebox graph --format json` prints, with final values and without `layout`.
+    /// Converts a pipeline with its subgraphs. The result is what `glovebox graph --format json` prints, but with final values
+    /// and without `layout`.
     pub fn with_subgraphs(pipeline: &Pipeline) -> GraphFile {
         let Self { name, attributes, nodes, edges, .. } = Self::from_pipeline(pipeline);
         GraphFile { name, attributes, nodes, edges, ..to_json(pipeline) }
@@ -97,7 +99,7 @@ fn settled_node(node: &Node) -> BTreeMap<String, String> {
     let own = [("id", node.id.as_str()), ("shape", &node.shape), ("handler", node.handler.name())];
     let mut settled = object(&own, &node.attributes);
     let written = settled.get(key::PROMPT.as_str()).is_some_and(|prompt| !prompt.trim().is_empty());
-    // A prompt that equals the label is not stored, unless the file sets it.
+    // A prompt that equals the label is stored only if the file sets it.
     if let Some(prompt) = node.prompt.as_ref().filter(|prompt| written || **prompt != node.label) {
         settled.insert(key::PROMPT.as_str().to_owned(), prompt.to_string());
     }
@@ -113,7 +115,8 @@ fn object(own: &[(&str, &str)], attributes: &Attributes) -> BTreeMap<String, Str
     given.chain(own).collect()
 }
 
-/// Canonical DOT of an answer. An attribute with the name of a JSON key cannot be in the answer, so it keeps the value of `before`.
+/// Writes the canonical DOT of an answer. An attribute whose key is also a JSON key of the element cannot be in the answer, so it
+/// keeps its value from `before`.
 pub(super) fn to_text(graph: &SettledGraph, before: &Pipeline) -> String {
     let mut writer = Writer::new(&graph.name);
     if !graph.attributes.is_empty() {
@@ -150,7 +153,7 @@ fn unseen<'a>(
     all.map(|(key, attribute)| (key, attribute.value.as_str()))
 }
 
-/// Compares the answer with the pipeline parsed from its text, and reports the first loss.
+/// Compares the answer with the pipeline that was parsed from its text. The error names the first value that was lost.
 pub(super) fn agree(answer: &SettledGraph, read: &Pipeline) -> Result<(), String> {
     let ids = read.nodes.iter().map(|node| node.id.as_str());
     if answer.name != read.name || !ids.eq(answer.nodes.iter().map(|node| node["id"].as_str())) {
@@ -181,7 +184,7 @@ pub(super) fn agree(answer: &SettledGraph, read: &Pipeline) -> Result<(), String
     Ok(())
 }
 
-/// Compares attributes; the error is the first key with another value.
+/// Compares attributes, except those in `but`. The error is the first key with another value.
 fn same(answered: &BTreeMap<String, String>, read: &Attributes, but: &[&str]) -> Result<(), String> {
     let all = answered.iter().filter(|(key, _)| !but.contains(&key.as_str()));
     let mut lost = all.filter(|(key, value)| {

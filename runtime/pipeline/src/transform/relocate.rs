@@ -1,7 +1,8 @@
-//! Spans of the user's file for a pipeline that was parsed from another text.
+//! Gives a pipeline that was parsed from another text its spans in the user's file.
 //!
-//! Nodes match by id, and edges by their ends and their number between these ends. A matching element gets its span in the user's file. An
-//! attribute keeps its span if its value is the same. A new element gets the span of its parent, in the end that of the graph's name.
+//! Nodes are matched by their id. Edges are matched by their source and target, and by their order between these two. A matched
+//! element gets its span in the user's file. An attribute keeps its span if its value has not changed. A new element gets the
+//! span of its parent, or that of the graph's name.
 
 use crate::hash::HashMap;
 use crate::ir::{Edge, Node, NodeId, Pipeline, Subgraph};
@@ -11,7 +12,7 @@ use crate::source::Source;
 use crate::span::Span;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The edges of a pipeline by their ends; each is returned once.
+/// The edges of a pipeline by source and target. Each edge is returned once.
 pub(super) struct Ends<'a>(HashMap<&'a NodeId, HashMap<&'a NodeId, VecDeque<&'a Edge>>>);
 
 impl<'a> Ends<'a> {
@@ -23,13 +24,13 @@ impl<'a> Ends<'a> {
         Self(ends)
     }
 
-    /// The next edge between these two nodes.
+    /// Returns the next edge between these two nodes.
     pub(super) fn next(&mut self, from: &NodeId, to: &NodeId) -> Option<&'a Edge> {
         self.0.get_mut(from)?.get_mut(to)?.pop_front()
     }
 }
 
-/// Gives every element of a pipeline its span in the original.
+/// Gives all elements of a pipeline their spans in the original.
 pub(super) fn relocate(pipeline: &mut Pipeline, original: &Pipeline) {
     pipeline.span = original.span;
     relocate_attributes(&mut pipeline.attributes, Some(&original.attributes), original.span);
@@ -57,7 +58,8 @@ pub(super) fn relocate(pipeline: &mut Pipeline, original: &Pipeline) {
     }
 }
 
-/// Gives elements that come from other files the spans of the nodes that brought them, by the names of the nodes.
+/// Gives elements from other files the spans of the nodes because of which they were inserted. `spans` maps the names
+/// of inserted nodes to these spans.
 pub(crate) fn place(pipeline: &mut Pipeline, spans: &BTreeMap<NodeId, Span>) {
     for node in &mut pipeline.nodes {
         let Some(span) = spans.get(&node.id) else { continue };
@@ -72,7 +74,7 @@ pub(crate) fn place(pipeline: &mut Pipeline, spans: &BTreeMap<NodeId, Span>) {
     }
 }
 
-/// The subgraphs of the original, with the nodes that still exist.
+/// Returns the subgraphs of the original, with those of their nodes that still exist.
 fn subgraphs(pipeline: &Pipeline, original: &Pipeline) -> Vec<Subgraph> {
     let numbers: HashMap<&str, usize> =
         pipeline.nodes.iter().enumerate().map(|(number, node)| (node.id.as_str(), number)).collect();
@@ -92,7 +94,7 @@ fn relocate_attributes(attributes: &mut Attributes, before: Option<&Attributes>,
     }
 }
 
-/// The start of each statement of a canonical text, and its attributes.
+/// The start of each statement in a canonical text, and the spans of its attributes.
 pub(super) struct Statements {
     lines: Vec<usize>,
     has_graph: bool,
@@ -114,7 +116,7 @@ impl Statements {
         }
     }
 
-    /// The span in the user's file for `span` of the canonical text; `pipeline` is the relocated one.
+    /// Converts a span in the canonical text to a span in the user's file. `pipeline` must be relocated already.
     pub(super) fn original_span(&self, span: Span, pipeline: &Pipeline) -> Span {
         let line = self.lines.partition_point(|start| *start <= span.start) - 1;
         let Some(number) = line.checked_sub(1 + usize::from(self.has_graph)) else { return pipeline.span };

@@ -1,4 +1,5 @@
-//! An unchanged graph gives the same pipeline, every change is listed, and a graph that DOT cannot express is refused.
+//! Tests that an unchanged graph gives the same pipeline, that every change is listed, and that a graph which DOT
+//! cannot express is refused.
 
 use super::*;
 use crate::ir::NodeId;

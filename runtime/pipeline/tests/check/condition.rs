@@ -1,4 +1,4 @@
-//! Conditions: what holds, and what is said about what does not parse.
+//! Tests of conditions: which of them hold, and the diagnostics for text that does not parse.
 
 use super::{edge, errors, found, run, with};
 use glovebox_pipeline::Source;
@@ -10,7 +10,7 @@ use glovebox_pipeline::outcome::Answer;
 use glovebox_pipeline::span::Span;
 use insta::assert_snapshot;
 
-/// Evaluates with `outcome=success`, `preferred_label=Fix` and a small context.
+/// Evaluates a condition with `outcome=success`, `preferred_label=Fix` and a small context.
 #[track_caller]
 fn check(text: &str, expected: bool) {
     let condition =
@@ -58,7 +58,7 @@ fn comparisons_are_exact_and_all_must_hold() {
     check("context.zero=v1.2:x-y", false);
 }
 
-/// The error of an edge with this condition; the text is what stands in the file, between the quotes.
+/// Returns the error for an edge with this condition. The argument is the source text between the quotes.
 fn fault(condition: &str) -> String {
     errors(&with(&format!("start -> exit [condition=\"{condition}\"]")))
 }

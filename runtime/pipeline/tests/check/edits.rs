@@ -1,4 +1,4 @@
-//! The edits that `check --fix` makes without being asked again: each is certain, and none makes another pipeline of a file.
+//! Tests of the fixes that `check --fix` applies without asking: each is certain, and none changes the pipeline of a valid file.
 
 use super::{errors, found, run, with, with_graph};
 use glovebox_pipeline::Inputs;
@@ -6,7 +6,7 @@ use glovebox_pipeline::Source;
 use glovebox_pipeline::check;
 use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Severity, fixed};
 
-/// The file after every certain edit, and the edits that these bring to light.
+/// Applies all fixes, repeatedly, until there are none left.
 pub(super) fn apply_fixes(source: &str) -> String {
     let mut text = source.to_owned();
     for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! The examples of the specification and of the pipeline guide of dark-factory.
+//! Tests with the examples of the specification and of the pipeline guide of dark-factory.
 
 use super::{accept, edge, errors, node, run};
 use glovebox_pipeline::ir::{Handler, NodeId};
@@ -53,7 +53,7 @@ fn a_branching_workflow() {
     assert!(edge(&pipeline, "gate", "implement").condition.is_some());
 }
 
-/// The specification's text leaves two nodes undeclared; here that is an error (the edge says what is missing).
+/// The example in the specification leaves two nodes undeclared. Glovebox reports an error at the edges to them.
 #[test]
 fn a_human_gate() {
     let example = |declared: &str| {

@@ -1,4 +1,4 @@
-//! Prompts from files and child pipelines: what is asked for, what is put in, what is refused.
+//! Tests of prompts from files and of child pipelines: which files are requested, which texts are inserted, and what is refused.
 
 use crate::{errors, node, with};
 use glovebox_pipeline::Source;

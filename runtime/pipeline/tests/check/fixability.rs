@@ -1,4 +1,4 @@
-//! The warning about a builder that cannot fix a failed script; the same rule stops a run.
+//! Tests of the warning about a builder that cannot fix a failed script. The same rule ends a run.
 
 use super::lint::rule;
 use super::{accept, node, with};
@@ -6,7 +6,8 @@ use glovebox_pipeline::fixability::{leads_to, out_of_reach};
 use glovebox_pipeline::ir::NodeId;
 use insta::assert_snapshot;
 
-/// Scripts of the command of `t`, with more attributes of it and of the graph, that `f` may not write.
+/// Checks which scripts in the command of `t` the builder `f` must not write. `tool` and `graph` are further attributes
+/// of `t` and of the graph.
 #[track_caller]
 fn check(command: &str, tool: &str, graph: &str, scope: &str, expected: &[&str]) {
     let pipeline = accept(&with(&format!(

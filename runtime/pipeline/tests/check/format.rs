@@ -1,4 +1,4 @@
-//! Formatting: the same meaning, the same comments, and nothing left to do the second time.
+//! Tests that formatting keeps the meaning and the comments, and that formatting twice changes nothing.
 
 use crate::run;
 use glovebox_pipeline::Source;

@@ -1,4 +1,4 @@
-//! A short run of each target of `fuzz/` that reads texts.
+//! Runs each fuzz target of `fuzz/` whose input is text, for a short time.
 
 use super::total;
 use glovebox_short_run::{run, text};

@@ -1,4 +1,4 @@
-//! JSON and canonical DOT.
+//! Tests of the output as JSON and as canonical DOT.
 
 use super::{accept, run, total, with};
 use glovebox_pipeline::attributes::{ATTRIBUTES, Carrier};
@@ -121,7 +121,7 @@ fn subgraphs_and_their_classes_stay_in_dot() {
     assert_eq!(to_dot(&again), text);
 }
 
-/// A node of every kind, after a defaults block.
+/// Returns a file with a node of every kind, after a defaults block.
 fn all_kinds(defaults: &str) -> String {
     format!(
         "digraph G {{ node [{defaults}] start; exit; agent [prompt=p] tool [shape=parallelogram, tool_command=true] check [shape=octagon, command=true]

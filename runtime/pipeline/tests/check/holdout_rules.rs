@@ -1,4 +1,4 @@
-//! Hold-outs in a file: the folders, the ways out, and what is said about each.
+//! Tests of hold-outs in a file: the folders, the opt-outs, and the findings about them.
 
 use super::{accept, errors, found, node, with};
 use glovebox_pipeline::Source;
@@ -8,7 +8,7 @@ use glovebox_pipeline::ir::holdouts::{Feedback, NodeHoldouts, Writes, covers};
 use glovebox_pipeline::{Inputs, check};
 use insta::assert_snapshot;
 
-/// A file with a builder, a tool and a plugin; the first two take attributes.
+/// Returns a file with a builder and a tool stage that have these attributes.
 fn file(graph: &str, builder: &str, tool: &str) -> String {
     with(&format!(
         "graph [{graph}] b [prompt=\"p\", allowed_write_paths=\"src/\", {builder}] \
@@ -106,7 +106,8 @@ fn a_verifier_beside_hold_outs_needs_no_write_scope() {
     assert!(missing("", "type=codergen, prompt=p", true), "a builder");
 }
 
-/// The findings of the rules about what stages name, in a project that has hold-outs, for a loop with a test and a judge.
+/// Returns the findings of four rules about hold-outs, for a loop of a builder, a test stage and a judge in a project
+/// that has hold-outs.
 fn named(test: &str, judge: &str) -> String {
     let source = with(&format!(
         "b [prompt=\"p\", allowed_write_paths=\"src/\"] t [shape=parallelogram, {test}] j [shape=octagon, {judge}] \
@@ -199,7 +200,7 @@ fn a_prompt_of_a_builder_names_no_hold_outs() {
     assert_snapshot!(prompted("", "never read scripts/scenarios/!", "type=\"acme.code\""), @r#"prompt_mentions_scenarios «"never read scripts/scenarios/!"» the prompt of `n` mentions the hold-outs in `scripts/scenarios`"#);
 }
 
-/// The findings of a rule about a tool stage with this command and these attributes, beside hold-outs that it may see.
+/// Returns the findings of a rule about a tool stage with this command and these attributes, which can see hold-outs.
 fn beside(rule: &str, command: &str, attributes: &str) -> String {
     let command = command.replace('"', "\\\"");
     let tool = format!("shape=parallelogram, tool_command=\"{command}\", env_DIR=\"scripts/scenarios\"");

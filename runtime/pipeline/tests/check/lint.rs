@@ -1,4 +1,4 @@
-//! Every rule of the table: a file that breaks it, the words it gets, and that its severity is the table's.
+//! Tests each rule of the table: a file that breaks the rule, the message, and that the severity is that of the table.
 
 use super::{errors, found, line, run, with, with_graph, with_node};
 use glovebox_pipeline::diagnostic::Severity;
@@ -9,7 +9,7 @@ use glovebox_record::scope::Entry;
 use insta::assert_snapshot;
 use std::collections::HashSet;
 
-/// The findings of one rule, one line each.
+/// Returns the findings of one rule, one per line.
 pub(super) fn rule(id: &str, source: &str) -> String {
     let rule = Rule::named(id).unwrap_or_else(|| panic!("no rule {id}"));
     let checked = run(source);
@@ -179,7 +179,7 @@ fn guardrails() {
     assert_snapshot!(rule("command_required", &with("n [shape=octagon] start -> n -> exit")), @"command_required «n» the verify stage `n` has no `command`");
     assert_eq!(rule("command_required", &with("n [shape=octagon, command=\"cargo test\"] start -> n -> exit")), "");
     assert_snapshot!(rule("allow_list_missing", &with("n [type=verification] start -> n -> exit")), @"allow_list_missing «n» verification.allowed_commands is required: `n` fails without it");
-    // An empty list is the author's word that no plan may contain a command.
+    // With an empty list, the author says that no plan may contain a command.
     for list in ["make", "\" \""] {
         let stage = format!("n [type=verification, verification.allowed_commands={list}] start -> n -> exit");
         assert_eq!(rule("allow_list_missing", &with(&stage)), "", "{list}");
@@ -200,7 +200,7 @@ fn working_directories_stay_in_the_workspace() {
     }
 }
 
-/// What the guard says about a tool command, without its fixed beginning.
+/// Checks the message of the guardrail about a tool command, without its fixed beginning.
 #[track_caller]
 fn check_guard(command: &str, expected: &str) {
     let source = with(&format!("n [shape=parallelogram, tool_command=\"{command}\"] start -> n -> exit"));
@@ -320,7 +320,7 @@ fn every_known_name_is_enforced_or_refused_by_name() {
             Carrier::Node => with_node(&format!("\"{name}\"=\"{value}\"")),
             Carrier::Edge => with(&format!("n start -> n -> exit [\"{name}\"=\"true\"]")),
         };
-        // What does not even have the right form is an error anyway.
+        // A value of the wrong form is an error in any case.
         let Some(pipeline) = run(&source).pipeline else { continue };
         let found = glovebox_pipeline::lint::not_enforced(&pipeline);
         assert!(
@@ -393,7 +393,7 @@ fn a_parallel_node_without_a_fan_in_gets_one_where_its_branches_meet() {
     for edge in ["more -> join_f", "b -> join_f", "join_f -> both", "both -> f"] {
         assert!(edges.contains(&edge.to_owned()), "{edge}: {edges:?}");
     }
-    // A branch that can end elsewhere is a mistake, and the message says where the fan-in belongs.
+    // A branch that can end at another node is a mistake, and the message says where the fan-in belongs.
     let elsewhere = run(&with(&format!("{text} a -> exit [condition=\"outcome=fail\"]")));
     let parallel = elsewhere.diagnostics.iter().find(|found| found.rule == "parallel_join").expect("a finding");
     let help = parallel.help.as_deref().expect("help");

@@ -1,4 +1,4 @@
-//! From attributes as text to types: values, defaults, scopes, classes, handlers, inputs.
+//! Tests that attributes are converted from text to types: values, defaults, scopes, classes, handlers, inputs.
 
 use super::lint::rule;
 use super::{accept, edge, errors, found, line, node, with, with_graph, with_node};
@@ -71,7 +71,7 @@ fn an_empty_scope_allows_nothing_and_is_not_an_absent_one() {
     assert_eq!(node(&pipeline, "n").access.allowed_commands, Some(Vec::new()));
 }
 
-/// A duration's text and its milliseconds.
+/// Checks that this text is read as a duration of so many milliseconds.
 #[track_caller]
 fn check_duration(written: &str, milliseconds: u64) {
     let pipeline = accept(&with_node(&format!("timeout={written}")));
@@ -155,7 +155,7 @@ fn spellings_of_other_engines_mean_what_ours_do() {
     other_spelling «succeeded» Glovebox reads `succeeded` as `success` ~> «success»
     other_spelling «failed» Glovebox reads `failed` as `fail` ~> «fail»
     ");
-    // Where both stand, ours holds, and the other one is asked about.
+    // If both keys are set, Glovebox's own key applies, and the other one is not reported as another spelling.
     let both = with("t [shape=parallelogram, script=a, tool_command=b] start -> t -> exit");
     assert_eq!(node(&accept(&both), "t").attributes[key::TOOL_COMMAND].value, "b");
     assert_eq!(rule("other_spelling", &both), "");
@@ -226,7 +226,7 @@ fn defaults_hold_for_what_follows_in_their_scope() {
     assert_eq!(pipeline.label, "G", "a subgraph's label is not the graph's");
 }
 
-/// The handler of a node called `id` with these attributes.
+/// Checks the handler of a node with this id and these attributes.
 #[track_caller]
 fn check_handler(id: &str, attributes: &str, handler: &str) {
     let source = format!("digraph G {{ node [shape=box] {id} [tool_command=t, command=c, {attributes}] }}");
@@ -296,7 +296,7 @@ fn inputs(set: &[(&str, &str)]) -> Inputs {
     }
 }
 
-/// The goal and the prompt of `n` with these inputs.
+/// Checks the goal and the prompt of `n` with these inputs.
 #[track_caller]
 fn check_expansion(graph: &str, prompt: &str, set: &[(&str, &str)], expected: (&str, &str)) {
     let source = with(&format!("graph [{graph}] n [prompt=\"{prompt}\"] start -> n -> exit"));

@@ -1,6 +1,7 @@
-//! The crate from outside: one module for each feature, each a table through one `check(..)`.
+//! Tests the crate through its public interface. There is one module for each feature, most of them with a table and
+//! one `check(..)`.
 //!
-//! The words below make a file, run it, and show findings as one line each: severity, rule, the text under the span, message.
+//! The functions below create a file, check it, and show each finding as one line: rule, the text under the span, message.
 
 mod condition;
 mod edits;
@@ -31,7 +32,7 @@ fn run(source: &str) -> CheckResult {
     check(Source::new(source), &Inputs::default())
 }
 
-/// The pipeline of a file that must be free of errors.
+/// Returns the pipeline of a file. Fails if the file has errors.
 fn accept(source: &str) -> Pipeline {
     let checked = run(source);
     let errors = checked.diagnostics.iter().filter(|found| found.is_error());
@@ -40,7 +41,7 @@ fn accept(source: &str) -> Pipeline {
     checked.pipeline.unwrap_or_else(|| panic!("no errors, yet no pipeline: {source}"))
 }
 
-/// The findings of one severity, one line each.
+/// Returns the findings of one severity, one per line.
 fn found(source: &str, severity: Severity) -> String {
     let checked = run(source);
     let lines = checked.diagnostics.iter().filter(|found| found.severity == severity).map(|found| line(source, found));
@@ -53,7 +54,7 @@ fn errors(source: &str) -> String {
     text
 }
 
-/// `rule «text under the span» message` with the fix behind it.
+/// Returns `rule «text under the span» message`, followed by the fix.
 fn line(source: &str, found: &Diagnostic) -> String {
     let fix = found.fix.as_ref().map(|fix| format!(" ~> «{}»", fix.replacement)).unwrap_or_default();
     format!(
@@ -64,17 +65,17 @@ fn line(source: &str, found: &Diagnostic) -> String {
     )
 }
 
-/// A file of start, exit, and a body between them; findings about style are kept out by scopes and prompts.
+/// Returns a file with a start, an exit and this body.
 fn with(body: &str) -> String {
     format!("digraph G {{ start [shape=Mdiamond] exit [shape=Msquare] {body} }}")
 }
 
-/// A file in which node `n`, with these attributes stands between start and exit.
+/// Returns a file in which the node `n`, with these attributes, is between start and exit.
 fn with_node(attributes: &str) -> String {
     with(&format!("n [prompt=\"p\", allowed_write_paths=\"src/\", {attributes}] start -> n -> exit"))
 }
 
-/// A file in which the graph has these attributes.
+/// Returns a file in which the graph has these attributes.
 fn with_graph(attributes: &str) -> String {
     with(&format!("graph [{attributes}] start -> exit"))
 }

@@ -1,6 +1,6 @@
-//! The pages: every rule's examples do what they say, the tables are complete, and `docs/` says what the tables say.
+//! Tests of the generated pages: each rule's examples show the rule, the tables are complete, and `docs/` is up to date.
 //!
-//! `UPDATE_DOCS=1` writes `docs/rules.md` and `docs/attributes.md` anew.
+//! With `UPDATE_DOCS=1` the test rewrites `docs/rules.md` and `docs/attributes.md`.
 
 use glovebox_pipeline::Source;
 use glovebox_pipeline::attributes::{self, ATTRIBUTES, Carrier, is_known};
@@ -11,11 +11,11 @@ use glovebox_pipeline::{Inputs, check};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 
-/// Rules that always occur together with another one.
+/// Rules that are always reported together with another rule.
 const COMPANIONS: &[(&str, &[&str])] =
     &[("orphan_node", &["reachability"]), ("scenario_reader_feeds_builder", &["scenario_opt_out"])];
 
-/// The inputs that the first line of an example gives.
+/// Returns the inputs that the first line of an example sets.
 fn inputs(source: &str) -> Inputs {
     let line = source.lines().next().and_then(|line| line.strip_prefix("// --set ")).unwrap_or_default();
     Inputs {
@@ -38,7 +38,7 @@ fn findings(rule: &Rule, source: &str) -> Vec<Diagnostic> {
 }
 
 fn names(found: &[Diagnostic]) -> BTreeSet<&str> {
-    // What a version does not execute yet is no fault of an example.
+    // An attribute that this version does not enforce is not a mistake of an example.
     found.iter().map(|found| &*found.rule).filter(|rule| *rule != "not_enforced").collect()
 }
 
@@ -57,7 +57,7 @@ fn wrong_examples_make_their_one_mistake_and_right_ones_none() {
     }
 }
 
-/// Each rule has two examples in `rules/`, and `rules/` holds no file that no rule uses.
+/// Each rule has two examples in `rules/`, and `rules/` contains no other files.
 #[test]
 fn examples_are_the_files_of_their_rules() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("rules");

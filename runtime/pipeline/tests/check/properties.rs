@@ -1,4 +1,4 @@
-//! Properties: any text is read or diagnosed, spans are places of the text, canonical DOT reads back to the same graph.
+//! Property tests: any text is parsed or gets diagnostics, spans are inside the text, and canonical DOT parses to the same graph.
 
 use super::run;
 use super::total::{check_condition, check_format, check_stylesheet};
@@ -11,7 +11,7 @@ fn check(source: &str) {
     check_format(source);
 }
 
-/// Pieces of which files are made, so that random text gets beyond the header.
+/// Creates fragments from which files are made, so that random text gets past the header.
 fn piece() -> impl Strategy<Value = String> {
     let fixed = prop::sample::select(vec![
         "digraph",
@@ -65,10 +65,10 @@ fn piece() -> impl Strategy<Value = String> {
     prop_oneof![8 => fixed.prop_map(str::to_owned), 1 => any::<char>().prop_map(String::from)]
 }
 
-/// A valid file with an arbitrary text in every place that takes one.
+/// Creates a valid file with arbitrary texts in all places that take a text.
 fn valid() -> impl Strategy<Value = String> {
     let text = "[^\u{0}]{0,12}";
-    // Such a prompt would be the name of a file, and there is none.
+    // Such a prompt would be the name of a file that does not exist.
     let prompt = text.prop_filter("a file's name", |prompt| !prompt.trim().starts_with('@'));
     (text, prompt, "[a-z]{1,6}", text, any::<i16>()).prop_map(|(label, prompt, key, value, weight)| {
         let quote = glovebox_pipeline::dot::quote;
@@ -125,7 +125,7 @@ fn the_damaged_file_is_valid_before_it_is_damaged() {
     check(SEED);
 }
 
-/// Text made to cost more than its length: with a quadratic step anywhere this test takes minutes.
+/// Files that would take more than linear time in a wrong implementation. With a quadratic step anywhere, this test takes minutes.
 #[test]
 fn hostile_files_take_linear_time() {
     const TIMES: usize = 30_000;

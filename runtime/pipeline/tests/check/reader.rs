@@ -1,4 +1,4 @@
-//! What the reader accepts and what it refuses, in its own words.
+//! Tests of what the parser accepts and refuses, with its messages.
 
 use super::lint::rule;
 use super::{accept, edge, errors, node, run, with, with_graph, with_node};
@@ -6,7 +6,7 @@ use glovebox_pipeline::diagnostic::DIAGNOSTICS_MAX;
 use glovebox_pipeline::key::{self, Key};
 use insta::assert_snapshot;
 
-/// Reads `n [key=<written>]` and compares the value.
+/// Parses `n [key=<written>]` and compares the value.
 #[track_caller]
 fn check_value(written: &str, meaning: &str) {
     let pipeline = accept(&with_node(&format!("x={written}")));
@@ -39,7 +39,7 @@ fn values_are_read() {
     check_value(r#""""#, "");
 }
 
-/// Accepts the body, then looks for an attribute's value on node `n`.
+/// Accepts the body, then compares the value of an attribute of node `n`.
 #[track_caller]
 fn check_body(body: &str, key: &str, value: &str) {
     let pipeline = accept(&with(body));
@@ -123,11 +123,12 @@ fn an_id_is_short_enough_for_a_folder() {
     let reported = errors(&with(&format!("{long} [prompt=p] start -> {long} -> exit")));
     let message = format!("dot_syntax «{long}» the node id `{id}…` has 129 bytes; expected at most 128");
     assert_eq!(reported, [message.as_str(), message.as_str()].join("\n"));
-    // Letters of two bytes are cut between letters.
+    // A name with characters of two bytes is cut between characters.
     assert!(errors(&with(&format!("{} -> exit", "ö".repeat(80_000)))).contains("has 160000 bytes"));
 }
 
-/// An edge to an undeclared id of 80,000 letters beside a declared one took half a minute; each more so many again.
+/// With quadratic cost, one edge to an undeclared id of 80,000 letters that is similar to a declared id takes half a
+/// minute, and each further edge as long again.
 #[test]
 fn long_ids_are_read_in_linear_time() {
     let ids: Vec<String> = (0..20).map(|number| format!("{}{number}", "a".repeat(80_000))).collect();

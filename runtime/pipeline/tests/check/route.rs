@@ -1,4 +1,4 @@
-//! Which edge next: the order of steps, ties, and what a failure may follow.
+//! Tests of the selection of the next edge: the order of steps, ties, and the edges that a failed stage may follow.
 
 use super::{accept, with};
 use glovebox_pipeline::ir::{NodeId, Pipeline, Status};
@@ -15,7 +15,7 @@ fn context(key: &str) -> String {
     if key == "x" { "1".to_owned() } else { String::new() }
 }
 
-/// Target and deciding step from `s` for an answer.
+/// Checks the target and the deciding step from `s`, for an outcome.
 #[track_caller]
 fn check(edges: &str, (status, label, ids): (Status, &str, &[&str]), expected: (&str, &str)) {
     let pipeline = pipeline(edges);
@@ -55,7 +55,7 @@ fn steps_come_in_order() {
     );
 }
 
-/// Where a failure of `s` leads.
+/// Checks the target after a failure of `s`.
 #[track_caller]
 fn check_failure(edges: &str, expected: (&str, &str)) {
     check_unsuccessful(Status::Fail, edges, expected);
@@ -86,7 +86,7 @@ fn used_up_retries_follow_their_own_edges_and_else_those_of_a_failure() {
     retry("s -> b [condition=\"outcome=retry && x=2\"] s [retry_target=c]", ("c", "retry_target"));
     retry("s -> a s -> gate", ("gate", "diamond"));
     retry("s -> a", ("-", "none"));
-    // Out of a diamond.
+    // From a conditional node.
     check(both, (Status::Retry, "", &[]), ("b", "condition"));
     check("s -> a [condition=\"outcome=fail\"] s -> b", (Status::Retry, "", &[]), ("a", "condition"));
 }

@@ -1,4 +1,4 @@
-//! Scripts of hold-outs, and the stages that run or show them.
+//! Tests of scripts in hold-out folders, and of the stages that run or show them.
 
 use super::lint::rule;
 use super::{accept, with};
@@ -6,15 +6,15 @@ use glovebox_pipeline::Source;
 use glovebox_pipeline::lint::{Script, scripts};
 use insta::assert_snapshot;
 
-/// The findings of a script, one line each: rule, the text under the span, message.
+/// Returns the findings of a script, one per line: rule, the text under the span, message.
 fn found(text: &str) -> String {
     of_stage(JUDGE, "scripts/scenarios/a.sh", text)
 }
 
-/// A stage that sees nothing but hold-outs.
+/// A stage that can see only hold-outs.
 const JUDGE: &str = "t [type=tool, tool_command=\"sh scripts/scenarios/a.sh\", read_paths=\"\"]";
 
-/// The same of the script at a path, beside these nodes.
+/// As [`found`], but for a script with this path in a pipeline with these nodes.
 fn of_stage(nodes: &str, path: &str, text: &str) -> String {
     let pipeline = accept(&with(&format!("{nodes} start -> t -> exit")));
     let lines = scripts(&pipeline, &[Script { path, text }]).into_iter().map(|found| {

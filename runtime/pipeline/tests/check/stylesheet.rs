@@ -1,4 +1,4 @@
-//! The model style sheet: specificity, order, and faults shown inside the value.
+//! Tests of the model style sheet: specificity, order, and diagnostics inside the value.
 
 use super::edits::apply_fixes;
 use super::lint::rule;
@@ -43,7 +43,7 @@ fn the_specification_s_example_applies() {
     assert_eq!(Source::new(EXAMPLE).at(place), "gpt-5.2");
 }
 
-/// The model of `n` under a style sheet.
+/// Checks the model of `n` with a style sheet.
 #[track_caller]
 fn check(stylesheet: &str, attributes: &str, model: Option<&str>) {
     let source = with(&format!(

@@ -1,6 +1,6 @@
-//! What holds of every text: it is read or diagnosed, and what was read keeps its meaning.
+//! Properties that every text must have: it is parsed or gets diagnostics, and the parsed graph keeps its meaning.
 //!
-//! Bodies only. The properties of this crate and the fuzz targets of `fuzz/` bring the texts.
+//! This module has only the checks. The property tests of this crate and the fuzz targets in `fuzz/` supply the texts.
 
 use glovebox_pipeline::Source;
 use glovebox_pipeline::condition::Condition;
@@ -24,14 +24,15 @@ fn check_spans(source: &str, found: &Diagnostic) {
     found.fix.iter().for_each(|fix| check(fix.span));
 }
 
-/// Whatever the text: no panic, places in the text, a pipeline if and only if no error, and the round trip.
+/// Checks for any text that there is no panic, that spans are inside the text, that there is a pipeline if and only if
+/// there is no error, and that canonical DOT parses to the same graph.
 pub(crate) fn check(source: &str) {
     let checked = run(source);
     assert!(checked.diagnostics.len() <= DIAGNOSTICS_MAX);
     checked.diagnostics.iter().for_each(|found| check_spans(source, found));
     assert!(checked.diagnostics.windows(2).all(|pair| pair[0].span.start <= pair[1].span.start), "file order");
     assert_eq!(checked.pipeline.is_none(), checked.diagnostics.iter().any(Diagnostic::is_error));
-    // The fixed text is a text like any other: it is parsed or diagnosed.
+    // The fixed text is treated like any other text: it is parsed or gets diagnostics.
     fixed(Source::new(source), &checked.diagnostics).iter().for_each(|text| drop(run(text)));
     if let Some(pipeline) = checked.pipeline {
         let dot = to_dot(&pipeline);
@@ -43,7 +44,7 @@ pub(crate) fn check(source: &str) {
     }
 }
 
-/// A file that parses is formatted to one that parses, means the same, and is formatted already.
+/// Checks that formatting a valid file gives a valid file with the same meaning, and that formatting twice changes nothing.
 pub(crate) fn check_format(source: &str) {
     let Ok(once) = format(Source::new(source)) else { return };
     assert_eq!(
@@ -54,13 +55,13 @@ pub(crate) fn check_format(source: &str) {
     assert_eq!(meaning(source), meaning(&once), "the meaning stays: {source:?}\n{once}");
 }
 
-/// What a text says, valid or not: every node and edge with every attribute, places left out.
+/// Returns the canonical DOT of a text, valid or not: every node and edge with every attribute, without spans.
 fn meaning(source: &str) -> String {
     let (pipeline, _) = lower::lower(Source::new(source), dot::parse(Source::new(source)).0, &Inputs::default());
     to_dot(&pipeline)
 }
 
-/// A condition's faults lie inside of it.
+/// Checks that the spans of a condition's diagnostics are inside the condition.
 pub(crate) fn check_condition(text: &str) {
     let source = dot::quote(text);
     let places = SourceMap::new(Source::new(&source), Span::new(0, source.len()));
@@ -72,7 +73,7 @@ pub(crate) fn check_condition(text: &str) {
     }
 }
 
-/// A style sheet's faults lie inside of it, and what could be read of it can be asked.
+/// Checks that the spans of a style sheet's diagnostics are inside the style sheet, and that its valid rules can be applied.
 pub(crate) fn check_stylesheet(text: &str) {
     let source = dot::quote(text);
     let (stylesheet, found) =

@@ -1,4 +1,4 @@
-//! Ways from a builder to an exit that no verification stands on.
+//! Tests of paths from a builder to an exit on which nothing verifies the work.
 
 use super::{run, with};
 use glovebox_pipeline::Source;
@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 
 const RULE: &str = "verify_does_not_dominate_exit";
 
-/// The drawings of the ways, with what is said on the way.
+/// Returns the paths that the findings draw, with the labels on each path.
 fn ways(body: &str) -> String {
     let source = with(&format!("b [prompt=b] t [type=tool, tool_command=t] g [shape=diamond] {body}"));
     let found = run(&source).diagnostics.into_iter().filter(|found| found.rule == RULE);
@@ -21,7 +21,7 @@ fn ways(body: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Every use of `t` and `g`, so that nothing is unreachable.
+/// Checks that a file with this body has no such path.
 fn verified(body: &str) {
     assert_eq!(ways(body), "", "{body}");
 }

@@ -1,6 +1,7 @@
-//! What holds of every file, whatever is wrong with it.
+//! Requirements that every file must meet, whatever is wrong with the file.
 //!
-//! Faults are collected, so that one run shows those of all files. A file that refers to others gets a text for each.
+//! Faults are collected, so that one run shows the faults of all files. For a file that refers to other files, each of
+//! these gets a fixed text.
 
 use crate::table::{Counts, counts};
 use glovebox_pipeline::Source;
@@ -10,7 +11,7 @@ use glovebox_pipeline::graph::{to_dot, to_json};
 use glovebox_pipeline::ir::{Handler, Pipeline};
 use glovebox_pipeline::{Inputs, check, dot, lower, parse};
 
-/// What a file's reading showed.
+/// The findings of one file, and the requirements that it does not meet.
 pub(crate) struct FileFindings {
     pub(crate) counts: Counts,
     pub(crate) faults: Vec<String>,
@@ -23,7 +24,7 @@ fn inputs(source: &str) -> Inputs {
     inputs
 }
 
-/// Checks one file: findings, formatting, canonical form.
+/// Checks one file: its findings, its format and its canonical form.
 pub(crate) fn hold(source: &str) -> FileFindings {
     let inputs = inputs(source);
     let checked = check(Source::new(source), &inputs);
@@ -37,7 +38,7 @@ pub(crate) fn hold(source: &str) -> FileFindings {
     FileFindings { counts: counts(&checked.diagnostics), faults }
 }
 
-/// Findings by rule, without the one that formatting is there to mend.
+/// Returns the number of findings by rule, without `not_graphviz`, which formatting fixes.
 fn lasting(source: &str, inputs: &Inputs) -> Counts {
     let mut counts = counts(&check(Source::new(source), inputs).diagnostics);
     counts.retain(|(_, rule), _| rule != "not_graphviz");
@@ -66,8 +67,8 @@ fn formatting(source: &str, inputs: &Inputs) -> Vec<String> {
     faults
 }
 
-/// Edits that are called certain come to an end, bring no finding of another kind nor more of one, and leave to every stage what it does,
-/// unless what it does was the finding.
+/// Checks that applying fixes repeatedly comes to an end, adds no findings of any rule, and does not change the handler of a
+/// stage, unless the handler was the finding.
 fn mending(source: &str, inputs: &Inputs) -> Vec<String> {
     const ROUNDS_MAX: usize = 50;
     let before = check(Source::new(source), inputs);
@@ -80,7 +81,7 @@ fn mending(source: &str, inputs: &Inputs) -> Vec<String> {
             let more = counts(&now.diagnostics)
                 .into_iter()
                 .filter(|(rule, times)| limit.get(rule).is_none_or(|at| times > at));
-            // A list that was cut shows what is behind the mended findings.
+            // If the list of findings was cut, fixing the first ones reveals others.
             let more = more.filter(|_| !before.is_cut).map(|((_, rule), _)| format!("mending brings `{rule}`"));
             let says_so = limit.keys().any(|(_, rule)| matches!(rule.as_str(), "type_known" | "shape_known"));
             let other = !says_so && now.pipeline.as_ref().map(handlers) != Some(handlers(pipeline));
@@ -96,7 +97,7 @@ fn handlers(pipeline: &Pipeline) -> Vec<&Handler> {
     pipeline.nodes.iter().map(|node| &node.handler).collect()
 }
 
-/// The canonical text reads back to the same graph, which has the same canonical text.
+/// Checks that the canonical text parses to the same graph, and that this graph has the same canonical text.
 fn canonical(pipeline: &Pipeline, inputs: &Inputs) -> Vec<String> {
     let text = to_dot(pipeline);
     let Some(again) = check(Source::new(&text), inputs).pipeline else {

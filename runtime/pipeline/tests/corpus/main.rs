@@ -1,7 +1,8 @@
-//! Whole pipelines, as people write them, and what is said of each.
+//! Tests with whole pipelines as people write them, and with the findings that are expected for each.
 //!
-//! The pipelines of this repository are always read. Those of other projects are not in it: `README.md` names them, `public.txt` says what is
-//! expected of each, and with `GLOVEBOX_CORPUS=<folder>` they are held to it. `UPDATE_CORPUS=1` writes the tables anew.
+//! The pipelines of this repository are always tested. Those of other projects are not in the repository: `README.md` names them,
+//! and `public.txt` has the expected findings. They are tested only with `GLOVEBOX_CORPUS=<folder>`. `UPDATE_CORPUS=1` rewrites
+//! the tables.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -19,7 +20,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The pipelines below a folder by their path from `base`, in order.
+/// Returns the pipelines in a folder and its subfolders, sorted by their path from `base`.
 fn pipelines(base: &Path, folder: &Path) -> Vec<(String, String)> {
     let mut entries: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
@@ -38,7 +39,7 @@ fn pipelines(base: &Path, folder: &Path) -> Vec<(String, String)> {
     found
 }
 
-/// Holds every text to every demand, and what is said of it to the table.
+/// Checks all requirements for each file, and compares the findings with the table.
 fn check(table: &str, files: &[(String, String)]) {
     let mut faults = Vec::new();
     let mut seen = Table::default();
@@ -65,7 +66,7 @@ fn pipelines_of_this_repository() {
     check("own.txt", &files);
 }
 
-/// Without the folder only the table is looked at: its rules are rules, of that severity.
+/// Without the folder, only the table itself is checked: its rules must exist with the severity in the table.
 #[test]
 fn pipelines_of_other_projects() {
     let expected = table::read("public.txt");

@@ -1,6 +1,7 @@
-//! The tables: a line for each file, below it a line for each rule with what it finds there.
+//! The tables of expected findings: one line for each file, followed by one line for each rule with the number of its findings.
 //!
-//! Knows nothing of pipelines. A table is compared whole, so that a rule that begins to cry wolf is seen in every file where it does.
+//! This module does not know pipelines. The whole table is compared, so that a rule which begins to report false positives is
+//! noticed in every file.
 
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::lint::Rule;
@@ -8,10 +9,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Findings of one file: how often each rule speaks, the worst first.
+/// The number of findings of one file by severity and rule, the most severe first.
 pub(crate) type Counts = BTreeMap<(Severity, String), usize>;
 
-/// The files of a table by name.
+/// The counts of all files in a table, by file name.
 #[derive(Default)]
 pub(crate) struct Table {
     pub(crate) files: BTreeMap<String, Counts>,
@@ -54,7 +55,7 @@ pub(crate) fn read(name: &str) -> Table {
     table
 }
 
-/// Every rule that the table names is one, and as bad as the table says.
+/// Checks that each rule in the table exists, and has the severity that the table says.
 pub(crate) fn check_rules(table: &Table) {
     for (name, counts) in &table.files {
         for (severity, id) in counts.keys() {
@@ -71,7 +72,7 @@ fn write_file(text: &mut String, name: &str, counts: &Counts) {
     }
 }
 
-/// Compares with the table on file, or writes it.
+/// Compares the findings with the stored table, or replaces the stored table.
 pub(crate) fn compare(name: &str, seen: &Table) {
     if std::env::var_os("UPDATE_CORPUS").is_some() {
         let mut text = String::new();

@@ -6,7 +6,7 @@ use crate::attributes::KnownAttribute;
 use crate::attributes::ValueKind::*;
 use crate::key;
 
-/// The attributes of a stage's commands and of its verification.
+/// The attributes of a stage's commands and of verifications.
 pub(super) const ROWS: &[KnownAttribute] = &[
     known(key::TOOL_COMMAND, N, Text, "required", "the command of a tool stage", Spec("§4.10")),
     known(key::COMMAND, N, Text, "required; for `junit` none", "the command of a verify or junit stage", OtherEngines),

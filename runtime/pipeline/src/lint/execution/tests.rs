@@ -1,4 +1,4 @@
-//! Commands and what they execute of a project.
+//! Tests which commands execute code of a project.
 
 use super::super::words::{Language, words};
 use super::*;
@@ -8,7 +8,7 @@ fn sealed() -> [String; 1] {
     ["scripts/scenarios/".to_owned()]
 }
 
-/// What a command executes of the project; marked where it is over hold-outs.
+/// Returns the commands in a text that execute code of the project, and marks those that run over hold-outs.
 fn found(text: &str) -> Vec<String> {
     let words = words(Source::new(text), Language::Shell);
     let shown = |found: Execution| {

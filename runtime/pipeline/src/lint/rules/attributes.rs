@@ -1,4 +1,4 @@
-//! Rules about single attributes: names and values that have another effect than meant, or none.
+//! Rules about single attributes: keys and values that have no effect, or another effect than the author means.
 
 use super::Rule;
 use crate::diagnostic::Severity::{Error, Info, Warning};

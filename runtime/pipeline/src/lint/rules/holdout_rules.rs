@@ -1,4 +1,5 @@
-//! Rules about hold-outs: their exposure to builders, and unreliable scripts among them (decision reliable-scenario-scripts).
+//! Rules about hold-outs: ways in which builders could see them, and unreliable scripts in hold-out folders
+//! (decision reliable-scenario-scripts).
 
 use super::Rule;
 use crate::diagnostic::Severity::{Error, Info, Warning};

@@ -1,6 +1,7 @@
-//! The table of rules, by topic. Add a rule in one of these files and nowhere else.
+//! The table of rules, by topic. A rule is added only in one of these files.
 //!
-//! The examples of a rule are files of `runtime/pipeline/rules/`: `<id>.bad.dot` and `<id>.good.dot`, or `.sh` for a rule about scripts.
+//! The examples of a rule are files in `runtime/pipeline/rules/`: `<id>.bad.dot` and `<id>.good.dot`, or `.sh` for a rule about
+//! scripts.
 
 mod attributes;
 mod guardrails;

@@ -1,4 +1,4 @@
-//! Rules that the parser and the lowering report: syntax and the types of values.
+//! Rules that the parser and the lowering report: syntax, and the types of values.
 
 use super::Rule;
 use crate::diagnostic::Severity::{Error, Info, Warning};

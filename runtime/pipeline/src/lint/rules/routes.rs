@@ -1,5 +1,5 @@
-//! Rules about the routes of outcomes: gaps, conditions that never hold, failures and unverified work that end as a success, and
-//! edges that restart a run.
+//! Rules about the routes of outcomes: outcomes without an edge, conditions that never hold, failures and unverified work that
+//! end as a success, and edges that restart a run.
 
 use super::Rule;
 use crate::diagnostic::Severity::{Error, Info, Warning};
@@ -127,7 +127,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// Edges that restart the run.
+/// Rules about edges that restart the run.
 pub(super) const RESTARTS: &[Rule] = &[
     Rule {
         id: "loop_restart_in_branch",

@@ -1,4 +1,4 @@
-//! Rules about the structure of the graph (spec §7.2), orphans and loops.
+//! Rules about the structure of the graph (spec §7.2), unconnected nodes and loops.
 
 use super::Rule;
 use crate::diagnostic::Severity::{Error, Info, Warning};

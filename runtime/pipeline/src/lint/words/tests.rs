@@ -1,8 +1,8 @@
-//! Texts and the programs a shell would start for them.
+//! Tests which programs a shell would start for a text.
 
 use super::*;
 
-/// The programs that a shell would start, in order.
+/// Returns the programs that a shell would start, in order.
 fn programs(text: &str, language: Language) -> Vec<&str> {
     let words = words(Source::new(text), language);
     words.iter().for_each(|word| assert_eq!(Source::new(text).at(word.span), word.text));
