@@ -24,7 +24,7 @@ use crate::inbox::Inbox;
 use crate::merge_check::MergeCheck;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use glovebox_journal::event::{
-    BranchId, Event, NodeId, Record, RunCanceled, RunId, RunResumed, StageFinished, StageReady, Subject, Verdict,
+    BranchId, Event, NodeId, Record, RunCanceled, RunId, RunResumed, StageFinished, StageReady, StreamKey, Verdict,
 };
 use glovebox_journal::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals};
 use glovebox_pipeline::ir::Pipeline;
@@ -310,9 +310,9 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
             finalize_attempt(pipeline, no_change, state, is_final, &mut finished);
             let canceled = canceled.cloned().map(Event::RunCanceled);
             let expect = vec![
-                (Subject::from(&task.branch), branch.head),
-                (Subject::from(task), token),
-                (Subject::Run, state.head),
+                (StreamKey::from(&task.branch), branch.head),
+                (StreamKey::from(task), token),
+                (StreamKey::Run, state.head),
             ];
             let events = canceled.into_iter().chain([Event::StageFinished(Box::new(finished))]).collect();
             Some(Batch { expect, events, because: Vec::new(), claim: claim.clone() })
@@ -394,7 +394,7 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
     pub async fn start(&mut self, started: Event) -> Result<Vec<Record>, RunError> {
         let started = [started];
         let first =
-            |state: &RunState| Some(Batch { expect: vec![(Subject::Run, 0)], ..Batch::of_run(state, &started) });
+            |state: &RunState| Some(Batch { expect: vec![(StreamKey::Run, 0)], ..Batch::of_run(state, &started) });
         let records = self.append(first).await?.records;
         self.told(records)
     }

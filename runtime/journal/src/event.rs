@@ -27,7 +27,7 @@ pub use failure_meta::{CommandSource, FailedCommand, FailureMeta};
 pub use forked_from::ForkedFrom;
 pub use glovebox_record::{
     Artifact, Attempt, AttemptId, BranchId, ChangeOp, Digest, DigestError, Ending, FileChange, HostTraffic, LimitUse,
-    NodeId, QuestionId, Receipt, Refusal, RefusedChange, RunId, StoredOutput, Subject, Task, Traffic, Work,
+    NodeId, QuestionId, Receipt, Refusal, RefusedChange, RunId, StoredOutput, StreamKey, Task, Traffic, Work,
 };
 pub use holdouts_sealed::HoldoutsSealed;
 pub use parallel::{
@@ -174,8 +174,8 @@ impl Event {
         }
     }
 
-    /// Returns the subject under whose head the event is stored.
-    pub fn subject(&self) -> Subject {
+    /// Returns the stream under whose head the event is stored.
+    pub fn stream(&self) -> StreamKey {
         let branch = match self {
             Event::BranchStarted(event) => Some(&event.parent),
             Event::BranchCanceled(event) => Some(&event.parent),
@@ -186,7 +186,7 @@ impl Event {
             (Some(task), ..) => task.into(),
             (None, Some(question), _) => question.into(),
             (None, None, Some(branch)) => branch.into(),
-            (None, None, None) => Subject::Run,
+            (None, None, None) => StreamKey::Run,
         }
     }
 

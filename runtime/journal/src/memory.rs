@@ -4,7 +4,7 @@
 //! Tests of the layers above the ports therefore need no disk, and a property that only SQLite has by chance is
 //! detected.
 
-use crate::event::{Digest, Event, EventText, Record, RunId, Subject, canonical, chain, whole_milliseconds};
+use crate::event::{Digest, Event, EventText, Record, RunId, StreamKey, canonical, chain, whole_milliseconds};
 use crate::lease::LeaseTable;
 use crate::ports::{BlobStore, ClaimQueue, Delivery, Next, PortError, RunLog, Stored};
 use crate::queue_change::QueueChange;
@@ -26,7 +26,7 @@ struct Store {
 #[derive(Default)]
 struct Journal {
     records: Vec<Record>,
-    heads: HashMap<Subject, u64>,
+    heads: HashMap<StreamKey, u64>,
     /// Ready attempts by task key: the delivery and the time at which it is due, in milliseconds since the epoch.
     waiting: BTreeMap<String, (Delivery, i64)>,
 }
@@ -43,7 +43,7 @@ impl Journal {
         let seq = self.records.len() as u64 + 1;
         let hash = chain(&prev, seq, at, &text);
         let text = EventText::from(text);
-        self.heads.insert(event.subject(), seq);
+        self.heads.insert(event.stream(), seq);
         match QueueChange::from_event(&event) {
             QueueChange::Ready { task, due_at } => {
                 let (name, due_at) = (task.to_string(), due_at.unwrap_or(at.as_millisecond()));
@@ -62,7 +62,7 @@ impl RunLog for MemoryLog {
     async fn append(
         &self,
         run: &RunId,
-        expect: &[(Subject, u64)],
+        expect: &[(StreamKey, u64)],
         at: Timestamp,
         events: &[Event],
     ) -> Result<Vec<Stored>, PortError> {
@@ -70,10 +70,10 @@ impl RunLog for MemoryLog {
         let texts = texts.map_err(|error| PortError::Unavailable(error.to_string()))?;
         let mut store = self.lock();
         let journal = store.runs.entry(run.clone()).or_default();
-        for (subject, expected) in expect {
-            let head = journal.heads.get(subject).copied().unwrap_or(0);
+        for (stream, expected) in expect {
+            let head = journal.heads.get(stream).copied().unwrap_or(0);
             if head != *expected {
-                return Err(PortError::Conflict { subject: subject.clone(), expected: *expected, head });
+                return Err(PortError::Conflict { stream: stream.clone(), expected: *expected, head });
             }
         }
         let at = whole_milliseconds(at);

@@ -5,7 +5,7 @@
 //! lost, but of two appends that expect the same head only one is stored. There are two adapters, [`crate::sqlite`] and
 //! [`crate::memory`]. `runtime/engine/tests/ports` tests both against the same contract.
 
-use crate::event::{Digest, Event, EventText, Record, RunId, Subject, Task};
+use crate::event::{Digest, Event, EventText, Record, RunId, StreamKey, Task};
 use jiff::Timestamp;
 use std::future::Future;
 use std::io::Read;
@@ -16,10 +16,10 @@ use std::sync::atomic::AtomicBool;
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
     /// A head is not at the expected record, and nothing was stored. The caller must read the records after the expected head.
-    #[error("`{subject}` stands at record {head}, expected {expected}")]
+    #[error("the head of `{stream}` is record {head}, expected {expected}")]
     Conflict {
-        /// The subject.
-        subject: Subject,
+        /// The stream whose head is not as expected.
+        stream: StreamKey,
         /// The sequence number that the caller expected.
         expected: u64,
         /// The actual head; 0 before the first record.
@@ -80,14 +80,14 @@ impl Stored {
 
 /// The journals of runs.
 pub trait RunLog: Send + Sync {
-    /// Appends all events to a run's journal or none, with the time `at`, if every subject's last sequence number is as
-    /// expected (0 for a subject without records). When it returns, the events are durable, and so is every blob that
+    /// Appends all events to a run's journal or none, with the time `at`, if every stream's last sequence number is as
+    /// expected (0 for a stream without records). When it returns, the events are durable, and so is every blob that
     /// was put before the call. Without events, only the blobs are made durable. `at` is truncated to whole
     /// milliseconds. Returns the position of each event, in order.
     fn append(
         &self,
         run: &RunId,
-        expect: &[(Subject, u64)],
+        expect: &[(StreamKey, u64)],
         at: Timestamp,
         events: &[Event],
     ) -> impl Future<Output = Result<Vec<Stored>, PortError>> + Send;

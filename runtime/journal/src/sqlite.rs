@@ -22,7 +22,7 @@ pub use signature::Provenance;
 
 use crate::blobs::rows::{BlobRows, SharedReader};
 use crate::blobs::{DirBlobs, Outbox, SmallBlobs};
-use crate::event::{Digest, Event, Record, RunId, Subject, whole_milliseconds};
+use crate::event::{Digest, Event, Record, RunId, StreamKey, whole_milliseconds};
 use crate::ports::{PortError, RunLog, Stored};
 use cap_std::fs::Dir;
 use glovebox_record::spend::SpendTotals;
@@ -175,7 +175,7 @@ impl RunLog for SqliteLog {
     async fn append(
         &self,
         run: &RunId,
-        expect: &[(Subject, u64)],
+        expect: &[(StreamKey, u64)],
         at: Timestamp,
         events: &[Event],
     ) -> Result<Vec<Stored>, PortError> {

@@ -76,7 +76,7 @@ fn each_event_is_filed_under_what_it_is_about() {
     let row = |record: Record| {
         let event = &record.event;
         let (branch, node) = (event.branch().map_or("-", |branch| branch.as_str()), event.node());
-        format!("{} | {} | {branch} | {}", event.kind(), event.subject(), node.map_or("-", |node| node.as_str()))
+        format!("{} | {} | {branch} | {}", event.kind(), event.stream(), node.map_or("-", |node| node.as_str()))
     };
     let mut rows: Vec<String> = records().into_iter().map(row).collect();
     rows.dedup();

@@ -1,6 +1,6 @@
 //! Identities in events: run, branch, node, visit and attempt.
 //!
-//! [`Task`] is the only identity of a unit of work. Journal subjects, queue keys, folder names and the owner of a status file are
+//! [`Task`] is the only identity of a unit of work. Journal streams, queue keys, folder names and the owner of a status file are
 //! derived from it alone. Two tasks that differ in any field never share a key.
 
 use schemars::JsonSchema;
@@ -225,10 +225,10 @@ pub struct Attempt {
     pub id: AttemptId,
 }
 
-/// The subject of an event. The journal knows the last record of each subject (its head), and an append can require that heads
-/// are at expected records.
+/// The key of a stream of the journal: the records about the run itself, one branch, one task or one question. The last record of
+/// a stream is its head. An append can require that heads are at expected records.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Subject {
+pub enum StreamKey {
     /// The run itself: its beginning and its end.
     Run,
     /// One branch: its current node and its next node.
@@ -239,31 +239,31 @@ pub enum Subject {
     Question(QuestionId),
 }
 
-impl From<&BranchId> for Subject {
+impl From<&BranchId> for StreamKey {
     fn from(branch: &BranchId) -> Self {
         Self::Branch(branch.clone())
     }
 }
 
-impl From<&Task> for Subject {
+impl From<&Task> for StreamKey {
     fn from(task: &Task) -> Self {
         Self::Task(task.clone())
     }
 }
 
-impl From<&QuestionId> for Subject {
+impl From<&QuestionId> for StreamKey {
     fn from(question: &QuestionId) -> Self {
         Self::Question(question.clone())
     }
 }
 
-impl fmt::Display for Subject {
+impl fmt::Display for StreamKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Subject::Run => f.write_str("run"),
-            Subject::Branch(branch) => write!(f, "branch.{branch}"),
-            Subject::Task(task) => write!(f, "task.{task}"),
-            Subject::Question(question) => write!(f, "question.{question}"),
+            StreamKey::Run => f.write_str("run"),
+            StreamKey::Branch(branch) => write!(f, "branch.{branch}"),
+            StreamKey::Task(task) => write!(f, "task.{task}"),
+            StreamKey::Question(question) => write!(f, "question.{question}"),
         }
     }
 }

@@ -56,7 +56,7 @@ pub use digest::{Digest, DigestError, DigestedFile};
 pub use evidence::{CommandEnding, Ending, HostTraffic, LimitUse, NoProof, Receipt, Refusal, Tokens, Traffic};
 pub use failure_category::{ClassifiedFailure, FailureCategory, FailureSource};
 pub use hook::{Hook, HookKind};
-pub use identity::{Attempt, AttemptId, BranchId, MessageId, NodeId, QuestionId, RunId, Subject, Task, Work};
+pub use identity::{Attempt, AttemptId, BranchId, MessageId, NodeId, QuestionId, RunId, StreamKey, Task, Work};
 pub use limit::{LimitName, LimitSettings, LimitUnit, Limits};
 pub use network::Network;
 pub use outcome::{Failure, FailureClass, FailureCode, FailureFamily, Outcome, Status};

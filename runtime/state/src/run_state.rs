@@ -34,7 +34,7 @@ pub use visits::Visits;
 
 use glovebox_journal::event::{
     BranchFinished, BranchId, BranchStarted, ChildObserved, Ending, Event, NodeId, Record, RunFinished, RunId,
-    RunResumed, RunStarted, StageFinished, StageSteered, Subject, Verdict, Work,
+    RunResumed, RunStarted, StageFinished, StageSteered, StreamKey, Verdict, Work,
 };
 use glovebox_pipeline::ir::{Role, STEERING_KEY};
 use glovebox_record::path::ScopePath;
@@ -163,22 +163,22 @@ impl RunState {
             stopped.note_position(seq, event);
         }
         self.seq = seq;
-        match event.subject() {
-            Subject::Run => self.head = seq,
+        match event.stream() {
+            StreamKey::Run => self.head = seq,
             // A branch may have ended with a later event of the same append.
-            Subject::Branch(id) => {
+            StreamKey::Branch(id) => {
                 if let Some(branch) = self.branches.get_mut(&id) {
                     Arc::make_mut(branch).head = seq;
                 }
             }
-            Subject::Task(task) => {
+            StreamKey::Task(task) => {
                 let branch = self.branches.get_mut(&task.branch).map(Arc::make_mut);
                 if let Some(open) = branch.and_then(|branch| branch.open_task(&task)) {
                     open.head = seq;
                     open.ready_seq = if matches!(event, Event::StageReady(_)) { seq } else { open.ready_seq };
                 }
             }
-            Subject::Question(id) => {
+            StreamKey::Question(id) => {
                 if let Some(open) = self.question_mut(&id) {
                     open.head = seq;
                 }

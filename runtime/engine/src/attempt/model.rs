@@ -5,9 +5,9 @@ use crate::assignment::Assignment;
 use glovebox_host::llm::{ConversationSetting, Live, Model};
 use glovebox_journal::event::{Artifact, AskedModel};
 use glovebox_journal::ports::{BlobStore, PortError};
-use glovebox_models::chat::ModelId;
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_plan::plan::PlannedModel;
+use std::fmt::Display;
 use std::sync::Arc;
 
 /// The transcript of a stage's model calls.
@@ -42,7 +42,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
     }
 
     /// The model of a stage in its record, with the name that its provider answered.
-    pub(super) fn asked_model(&self, id: &NodeId, answered_by: Option<ModelId>) -> Option<AskedModel> {
+    pub(super) fn asked_model(&self, id: &NodeId, answered_by: Option<impl Display>) -> Option<AskedModel> {
         let PlannedModel { name, access, .. } = &*self.plan.models.by_node.get(id)?.model;
         Some(AskedModel {
             name: name.to_owned(),

@@ -7,7 +7,7 @@ use super::commit::{Batch, Committed};
 use super::{Driver, Follow, LEASE_MS, RunError};
 use crate::assignment::Assignment;
 use glovebox_host::llm::Steering;
-use glovebox_journal::event::{AttemptId, BranchId, Event, Record, StageStarted, Subject};
+use glovebox_journal::event::{AttemptId, BranchId, Event, Record, StageStarted, StreamKey};
 use glovebox_journal::ports::{ClaimQueue, Delivery, RunLog, Signals};
 use glovebox_state::decide::out_of_time;
 use glovebox_state::run_state::{OpenTask, RunState};
@@ -60,7 +60,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         let Committed { records, is_stored } = self
             .append(|state| {
                 state.branch(&task.branch).open().filter(|open| open.task == *task && open.head == head)?;
-                let expect = vec![(Subject::from(task), head)];
+                let expect = vec![(StreamKey::from(task), head)];
                 Some(Batch { expect, events: started.clone(), because: Vec::new(), claim: None })
             })
             .await?;

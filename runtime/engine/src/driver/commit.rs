@@ -7,7 +7,7 @@
 use super::claim::NextClaim;
 use super::{CHUNK, Driver, Follow, RunError};
 use crate::merge_check::MergeCheck;
-use glovebox_journal::event::{Event, Record, Subject, whole_milliseconds};
+use glovebox_journal::event::{Event, Record, StreamKey, whole_milliseconds};
 use glovebox_journal::ports::{PortError, RunLog};
 use glovebox_journal::rewind::Fold;
 use glovebox_pipeline::ir::Pipeline;
@@ -20,7 +20,7 @@ const EVENTS_MAX: usize = 256;
 
 /// Events to append, and the heads they were decided on.
 pub(super) struct Batch {
-    pub(super) expect: Vec<(Subject, u64)>,
+    pub(super) expect: Vec<(StreamKey, u64)>,
     pub(super) events: Vec<Event>,
     /// Events of the past whose consequences may be pending. They follow from the first event.
     pub(super) because: Vec<Event>,
@@ -31,7 +31,7 @@ pub(super) struct Batch {
 impl Batch {
     /// Events about the run itself.
     pub(super) fn of_run(state: &RunState, events: &[Event]) -> Self {
-        Self { expect: vec![(Subject::Run, state.head)], events: events.to_vec(), because: Vec::new(), claim: None }
+        Self { expect: vec![(StreamKey::Run, state.head)], events: events.to_vec(), because: Vec::new(), claim: None }
     }
 }
 
@@ -105,14 +105,14 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
     }
 
     /// Expects the head of every branch that the events move: what was decided for one branch of a parallel node may depend on the others.
-    fn expect_branches(&self, expect: &mut Vec<(Subject, u64)>, events: &[Event]) {
+    fn expect_branches(&self, expect: &mut Vec<(StreamKey, u64)>, events: &[Event]) {
         for event in events.iter().filter(|event| !matches!(event, Event::StageReady(_) | Event::StageStarted(_))) {
-            if let subject @ Subject::Branch(_) = event.subject()
-                && expect.iter().all(|(known, _)| *known != subject)
-                && let Subject::Branch(id) = &subject
+            if let stream @ StreamKey::Branch(_) = event.stream()
+                && expect.iter().all(|(known, _)| *known != stream)
+                && let StreamKey::Branch(id) = &stream
             {
                 let head = self.replay.state.branch(id).head;
-                expect.push((subject, head));
+                expect.push((stream, head));
             }
         }
     }

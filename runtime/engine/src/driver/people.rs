@@ -5,7 +5,7 @@
 use super::commit::{Batch, Committed};
 use super::{Arrival, Driver, Follow, RunError};
 use crate::inbox::{GivenSteering, Inbox};
-use glovebox_journal::event::{BranchId, Event, HeldStage, Record, RunCanceled, RunPaused, Subject, Task};
+use glovebox_journal::event::{BranchId, Event, HeldStage, Record, RunCanceled, RunPaused, StreamKey, Task};
 use glovebox_journal::ports::{ClaimQueue, RunLog, Signals};
 use glovebox_record::{Failure, FailureClass, FailureCode};
 use glovebox_state::decide::next_due;
@@ -28,7 +28,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         let events = [Event::QuestionAnswered(Box::new(answered))];
         let committed = self.append(|state| {
             state.question(&question).filter(|open| open.head == head)?;
-            let expect = vec![(Subject::from(&question), head), (Subject::Run, state.head)];
+            let expect = vec![(StreamKey::from(&question), head), (StreamKey::Run, state.head)];
             Some(Batch { expect, ..Batch::of_run(state, &events) })
         });
         let Committed { records, .. } = committed.await?;

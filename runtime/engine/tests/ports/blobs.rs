@@ -1,7 +1,7 @@
 //! Blobs: what is put is what is opened, and what was put before an append is there for every later process.
 
 use super::{Blobs, note};
-use glovebox_journal::event::{Digest, Subject};
+use glovebox_journal::event::{Digest, StreamKey};
 use glovebox_journal::ports::{BlobStore, PortError};
 use std::io::Read;
 
@@ -66,9 +66,9 @@ pub(crate) async fn an_append_that_is_refused_loses_no_blob<B: Blobs>() {
     let under = B::open(folder.path());
     let put = SIZES.map(bytes);
     put_all(under.store(), &put);
-    let refused = under.append(&[(Subject::Run, 7)], &[note("a")]).await;
+    let refused = under.append(&[(StreamKey::Run, 7)], &[note("a")]).await;
     assert!(matches!(refused, Err(PortError::Conflict { .. })), "{refused:?}");
-    under.append(&[(Subject::Run, 0)], &[note("a")]).await.unwrap();
+    under.append(&[(StreamKey::Run, 0)], &[note("a")]).await.unwrap();
     let under = under.reopen(folder.path());
     put.iter().for_each(|bytes| check(under.store(), bytes));
 }

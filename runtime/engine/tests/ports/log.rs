@@ -1,7 +1,7 @@
 //! The journal: appends are exclusive, whole and in order.
 
 use super::{Adapter, note, ready, task};
-use glovebox_journal::event::{Attempt, Digest, Event, StageStarted, Subject, canonical, chain, whole_milliseconds};
+use glovebox_journal::event::{Attempt, Digest, Event, StageStarted, StreamKey, canonical, chain, whole_milliseconds};
 use glovebox_journal::ports::{Next, PortError};
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ pub(crate) async fn what_is_appended_is_what_is_read<L: Adapter>() {
     let under = L::empty();
     assert!(under.records().await.is_empty());
     let events = [note("a"), ready("n", None), note("ü \"quoted\"\n")];
-    let stored = under.append(&[(Subject::Run, 0)], &events).await.unwrap();
+    let stored = under.append(&[(StreamKey::Run, 0)], &events).await.unwrap();
     assert_eq!(stored.iter().map(|one| one.seq).collect::<Vec<_>>(), [1, 2, 3]);
-    under.append(&[(Subject::Run, 3), (Subject::Task(task("n")), 2)], &[note("b")]).await.unwrap();
+    under.append(&[(StreamKey::Run, 3), (StreamKey::Task(task("n")), 2)], &[note("b")]).await.unwrap();
     let records = under.records().await;
     assert_eq!(records.iter().map(|record| record.seq).collect::<Vec<_>>(), [1, 2, 3, 4]);
     assert!(records.iter().zip(&events).all(|(record, event)| record.event == *event));
@@ -44,7 +44,9 @@ pub(crate) async fn of_sixteen_writers_with_one_expectation_one_is_stored<L: Ada
             .map(|writer| {
                 let (log, run) = (Arc::clone(&under.log), under.run.clone());
                 let events = [note(&format!("{round}/{writer}"))];
-                tokio::spawn(async move { log.append(&run, &[(Subject::Run, round)], Timestamp::now(), &events).await })
+                tokio::spawn(
+                    async move { log.append(&run, &[(StreamKey::Run, round)], Timestamp::now(), &events).await },
+                )
             })
             .collect();
         let mut winners = 0;
@@ -70,8 +72,8 @@ fn started(worker: &str) -> Event {
 
 pub(crate) async fn a_stale_token_stores_nothing_of_its_batch<L: Adapter>() {
     let under = L::empty();
-    under.append(&[(Subject::Run, 0)], &[ready("n", None)]).await.unwrap();
-    let task_head = |head: u64| (Subject::Task(task("n")), head);
+    under.append(&[(StreamKey::Run, 0)], &[ready("n", None)]).await.unwrap();
+    let task_head = |head: u64| (StreamKey::Task(task("n")), head);
     let stale = under.append(&[task_head(1)], &[started("zombie")]).await.unwrap()[0].seq;
     let fresh = under.append(&[task_head(stale)], &[started("successor")]).await.unwrap()[0].seq;
     let before = under.records().await;
@@ -79,9 +81,9 @@ pub(crate) async fn a_stale_token_stores_nothing_of_its_batch<L: Adapter>() {
     let refused = under.append(&[task_head(stale)], &zombie).await;
     assert!(matches!(refused, Err(PortError::Conflict { head, .. }) if head == fresh));
     // One of several expectations is enough to refuse all.
-    assert!(under.append(&[(Subject::Run, 0), task_head(stale)], &zombie).await.is_err());
+    assert!(under.append(&[(StreamKey::Run, 0), task_head(stale)], &zombie).await.is_err());
     assert_eq!(under.records().await, before);
-    assert_eq!(under.append(&[(Subject::Run, 0), task_head(fresh)], &zombie).await.unwrap().len(), 3);
+    assert_eq!(under.append(&[(StreamKey::Run, 0), task_head(fresh)], &zombie).await.unwrap().len(), 3);
 }
 
 /// An adapter may keep the journals of many runs or refuse all but one.
@@ -94,7 +96,7 @@ pub(crate) async fn a_second_run_sees_nothing_of_the_first<L: Adapter>() {
         Err(error) => assert!(matches!(error, PortError::Unavailable(_)), "{error}"),
     }
     assert!(!matches!(under.log.next(&other, now, 1000).await, Ok(Next::Due(_))));
-    if under.log.append(&other, &[(Subject::Run, 0)], now, &[note("b")]).await.is_ok() {
+    if under.log.append(&other, &[(StreamKey::Run, 0)], now, &[note("b")]).await.is_ok() {
         assert_eq!(under.log.read(&other, 1, 10).await.unwrap().len(), 1);
     }
     assert_eq!(under.records().await.len(), 2);

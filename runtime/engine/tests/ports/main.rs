@@ -10,7 +10,7 @@ mod queue;
 mod run;
 
 use glovebox_journal::blobs::DirBlobs;
-use glovebox_journal::event::{BranchId, Event, Record, RunCanceled, RunId, StageReady, Subject, Task, Work};
+use glovebox_journal::event::{BranchId, Event, Record, RunCanceled, RunId, StageReady, StreamKey, Task, Work};
 use glovebox_journal::memory::{MemoryBlobs, MemoryLog};
 use glovebox_journal::ports::{BlobStore, ClaimQueue, PortError, RunLog, Stored};
 use glovebox_journal::sqlite::SqliteLog;
@@ -45,7 +45,7 @@ impl Adapter for SqliteLog {
 }
 
 impl<L: Adapter> Under<L> {
-    pub async fn append(&self, expect: &[(Subject, u64)], events: &[Event]) -> Result<Vec<Stored>, PortError> {
+    pub async fn append(&self, expect: &[(StreamKey, u64)], events: &[Event]) -> Result<Vec<Stored>, PortError> {
         self.log.append(&self.run, expect, Timestamp::now(), events).await
     }
 
@@ -60,7 +60,7 @@ pub trait Blobs: Sized {
     fn store(&self) -> &impl BlobStore;
     fn append(
         &self,
-        expect: &[(Subject, u64)],
+        expect: &[(StreamKey, u64)],
         events: &[Event],
     ) -> impl Future<Output = Result<Vec<Stored>, PortError>>;
 
@@ -81,7 +81,7 @@ impl Blobs for InMemory {
         &self.1
     }
 
-    async fn append(&self, expect: &[(Subject, u64)], events: &[Event]) -> Result<Vec<Stored>, PortError> {
+    async fn append(&self, expect: &[(StreamKey, u64)], events: &[Event]) -> Result<Vec<Stored>, PortError> {
         self.0.append(&"run".into(), expect, Timestamp::now(), events).await
     }
 
@@ -105,7 +105,7 @@ impl Blobs for OnDisk {
         &self.1
     }
 
-    async fn append(&self, expect: &[(Subject, u64)], events: &[Event]) -> Result<Vec<Stored>, PortError> {
+    async fn append(&self, expect: &[(StreamKey, u64)], events: &[Event]) -> Result<Vec<Stored>, PortError> {
         self.0.append(&"run".into(), expect, Timestamp::now(), events).await
     }
 

@@ -1,7 +1,7 @@
 //! The queue: at least once, in order of time, and never the judge of who owns a task.
 
 use super::{Adapter, Under, after, ready, task};
-use glovebox_journal::event::{Attempt, Event, NodeId, RunResumed, StageStarted, Subject};
+use glovebox_journal::event::{Attempt, Event, NodeId, RunResumed, StageStarted, StreamKey};
 use glovebox_journal::ports::{Delivery, Next, PortError};
 use jiff::Timestamp;
 
@@ -100,7 +100,7 @@ pub(crate) async fn the_clock_of_a_worker_decides_no_ownership<L: Adapter>() {
     let claim = async |worker: &str| {
         let attempt = Attempt { task: task("n"), ordinal: 1, id: worker.into() };
         let started = Event::StageStarted(StageStarted { attempt, worker: worker.into() });
-        under.append(&[(Subject::Task(task("n")), first.ready_seq)], &[started]).await
+        under.append(&[(StreamKey::Task(task("n")), first.ready_seq)], &[started]).await
     };
     claim("first").await.unwrap();
     assert!(matches!(claim("second").await, Err(PortError::Conflict { .. })));

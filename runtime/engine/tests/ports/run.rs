@@ -4,7 +4,7 @@ use super::{Adapter, Under};
 use glovebox_engine::driver::{Assignment, Driver, Fault, Follow};
 use glovebox_engine::signals::LocalSignals;
 use glovebox_journal::event::{
-    Attempt, Event, Record, RunFinished, RunId, RunResumed, StageFinished, StageStarted, Subject, Task, Verdict,
+    Attempt, Event, Record, RunFinished, RunId, RunResumed, StageFinished, StageStarted, StreamKey, Task, Verdict,
 };
 use glovebox_journal::memory::MemoryLog;
 use glovebox_journal::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals, Stored};
@@ -136,14 +136,14 @@ async fn claim<L: Adapter>(log: &L, run: &RunId) {
     let open = state.main().open().cloned().unwrap();
     let attempt = Attempt { task: open.task.clone(), ordinal: open.ordinal, id: "another".into() };
     let started = Event::StageStarted(StageStarted { attempt, worker: "another".into() });
-    log.append(run, &[(Subject::from(&open.task), open.head)], Timestamp::now(), &[started]).await.unwrap();
+    log.append(run, &[(StreamKey::from(&open.task), open.head)], Timestamp::now(), &[started]).await.unwrap();
 }
 
 impl<L: Adapter> RunLog for Unkind<'_, L> {
     async fn append(
         &self,
         run: &RunId,
-        expect: &[(Subject, u64)],
+        expect: &[(StreamKey, u64)],
         at: Timestamp,
         events: &[Event],
     ) -> Result<Vec<Stored>, PortError> {

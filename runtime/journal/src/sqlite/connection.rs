@@ -25,7 +25,7 @@ pub(super) const TABLES: &str = "
 CREATE TABLE record (
     seq INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,
-    subject TEXT NOT NULL,
+    stream TEXT NOT NULL,
     prev BLOB NOT NULL,
     hash BLOB NOT NULL,
     mac BLOB,

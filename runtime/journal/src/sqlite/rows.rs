@@ -4,7 +4,7 @@
 //! journal always verifies. A gap or a changed byte is [`PortError::Corrupt`] with the sequence number.
 
 use super::port_error;
-use crate::event::{Digest, Event, EventText, Record, Subject, chain};
+use crate::event::{Digest, Event, EventText, Record, StreamKey, chain};
 use crate::ports::PortError;
 use glovebox_record::Tokens;
 use glovebox_record::spend::{Money, SpendTotals};
@@ -29,13 +29,13 @@ impl Tip {
 struct Stored {
     seq: u64,
     at: Timestamp,
-    subject: String,
+    stream: String,
     prev: Digest,
     hash: Digest,
     event: String,
 }
 
-const COLUMNS: &str = "SELECT seq, at, subject, prev, hash, event FROM record";
+const COLUMNS: &str = "SELECT seq, at, stream, prev, hash, event FROM record";
 
 /// Verifies the chain from the first record to the last.
 pub(super) fn verify(connection: &Connection) -> Result<Tip, PortError> {
@@ -71,7 +71,7 @@ pub(super) fn page(connection: &Connection, tip: &mut Tip, records_max: usize) -
 pub(super) fn terms(connection: &Connection, after: Tip) -> Result<(Vec<Record>, Tip), PortError> {
     let mut records = Vec::new();
     let tip = walk(connection, after, usize::MAX, |stored| {
-        // The decision depends only on text that the hash covers, not on the subject.
+        // The decision depends only on text that the hash covers, not on the stream.
         if stored.seq == 1 || stored.event.contains(RESUMED) {
             let record = parse(stored)?;
             let is_of_terms = record.seq == 1 || record.event.run_resumed().is_some();
@@ -124,7 +124,7 @@ pub(super) fn spent(connection: &Connection) -> Result<SpendTotals, PortError> {
     let field = |path: &str| format!("json_extract(event, '$.{path}')");
     let fields = ["tokens.input", "tokens.output", "cost", "is_estimated"].map(field).join(", ");
     let sql = format!(
-        "SELECT {fields} FROM record WHERE subject GLOB 'task.*' AND instr(event, '\"tokens\":') > 0 AND {} = 'stage.finished'",
+        "SELECT {fields} FROM record WHERE stream GLOB 'task.*' AND instr(event, '\"tokens\":') > 0 AND {} = 'stage.finished'",
         field("kind")
     );
     let mut statement = connection.prepare(&sql).map_err(port_error)?;
@@ -139,22 +139,21 @@ pub(super) fn spent(connection: &Connection) -> Result<SpendTotals, PortError> {
     Ok(spent)
 }
 
-/// Returns the sequence number of a subject's last record; 0 if it has none.
-pub(super) fn head(connection: &Connection, subject: &Subject) -> Result<u64, PortError> {
-    // The search starts at the end, because the head of a subject is only read for the first append of a process, and
+/// Returns the sequence number of a stream's last record; 0 if it has none.
+pub(super) fn head(connection: &Connection, stream: &StreamKey) -> Result<u64, PortError> {
+    // The search starts at the end, because the head of a stream is only read for the first append of a process, and
     // then its last record is one of the last.
-    let sql = "SELECT seq FROM record WHERE subject = ?1 ORDER BY seq DESC LIMIT 1";
+    let sql = "SELECT seq FROM record WHERE stream = ?1 ORDER BY seq DESC LIMIT 1";
     let mut statement = connection.prepare_cached(sql).map_err(port_error)?;
     let head: Option<i64> =
-        statement.query_row([subject.to_string()], |row| row.get(0)).optional().map_err(port_error)?;
+        statement.query_row([stream.to_string()], |row| row.get(0)).optional().map_err(port_error)?;
     Ok(head.unwrap_or(0).cast_unsigned())
 }
 
-/// Returns each subject that is a branch with its last record, by one scan of the journal.
+/// Returns each stream that is a branch with its last record, by one scan of the journal.
 pub(super) fn branch_heads(connection: &Connection) -> Result<Vec<(String, u64)>, PortError> {
-    // The prefix is the one that `Subject` writes for a branch.
-    let sql =
-        "SELECT subject, max(seq) FROM record WHERE subject >= 'branch.' AND subject < 'branch/' GROUP BY subject";
+    // The prefix is the one that `StreamKey` writes for a branch.
+    let sql = "SELECT stream, max(seq) FROM record WHERE stream >= 'branch.' AND stream < 'branch/' GROUP BY stream";
     let mut statement = connection.prepare(sql).map_err(port_error)?;
     let heads = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned())));
     heads.and_then(Iterator::collect).map_err(port_error)
@@ -207,7 +206,7 @@ fn decode(row: &Row<'_>, expected_seq: u64) -> Result<Stored, PortError> {
     Ok(Stored {
         seq,
         at,
-        subject: row.get(2).map_err(broken)?,
+        stream: row.get(2).map_err(broken)?,
         prev: digest(&prev, seq)?,
         hash: digest(&hash, seq)?,
         event: row.get(5).map_err(broken)?,
@@ -216,9 +215,9 @@ fn decode(row: &Row<'_>, expected_seq: u64) -> Result<Stored, PortError> {
 
 fn parse(stored: Stored) -> Result<Record, PortError> {
     let event: Event = serde_json::from_str(&stored.event).map_err(|error| corrupt(stored.seq, error.to_string()))?;
-    // The subject column is outside of the hash. It is only an index of what the hash covers.
-    if event.subject().to_string() != stored.subject {
-        return Err(corrupt(stored.seq, format!("it is filed under `{}`", stored.subject)));
+    // The stream column is outside of the hash. It is only an index of what the hash covers.
+    if event.stream().to_string() != stored.stream {
+        return Err(corrupt(stored.seq, format!("it is filed under `{}`", stored.stream)));
     }
     let Stored { seq, at, prev, hash, event: text, .. } = stored;
     // The events of a forged journal may contain line breaks between tokens.

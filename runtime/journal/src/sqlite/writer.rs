@@ -8,7 +8,7 @@
 
 pub(super) mod store;
 
-use crate::event::{Event, Subject, canonical};
+use crate::event::{Event, StreamKey, canonical};
 use crate::ports::{PortError, Stored};
 use crate::queue_change::QueueChange;
 use cap_std::fs::Dir;
@@ -24,7 +24,7 @@ const GROUP_MAX: usize = 64;
 
 /// An event in its stored form.
 pub(super) struct Entry {
-    subject: String,
+    stream: String,
     text: String,
     queue: QueueChange,
 }
@@ -33,13 +33,13 @@ impl Entry {
     /// Serializes an event.
     pub(super) fn new(event: &Event) -> Result<Self, serde_json::Error> {
         let queue = QueueChange::from_event(event);
-        Ok(Self { subject: event.subject().to_string(), text: canonical(event)?, queue })
+        Ok(Self { stream: event.stream().to_string(), text: canonical(event)?, queue })
     }
 }
 
 /// Events that are stored together or not at all.
 pub(super) struct Batch {
-    pub(super) expect: Vec<(Subject, u64)>,
+    pub(super) expect: Vec<(StreamKey, u64)>,
     pub(super) at: Timestamp,
     pub(super) entries: Vec<Entry>,
 }

@@ -90,7 +90,7 @@ async fn every_bit_of_a_record_counts() {
 async fn a_record_filed_under_another_subject_is_found_when_it_is_read() {
     let place = journal(2).await;
     let connection = rusqlite::Connection::open(&place.path).unwrap();
-    connection.execute("UPDATE record SET subject = 'task.n#1' WHERE seq = 2", []).unwrap();
+    connection.execute("UPDATE record SET stream = 'task.n#1' WHERE seq = 2", []).unwrap();
     assert!(matches!(read(&place.path), Err(PortError::Corrupt { what, .. }) if what == "journal record 2"));
 }
 

@@ -12,7 +12,7 @@ mod pages;
 mod tables;
 
 use glovebox_journal::event::{
-    BranchId, Event, NodeId, Record, RunCanceled, StagePassed, StageReady, Subject, Task, Work,
+    BranchId, Event, NodeId, Record, RunCanceled, StagePassed, StageReady, StreamKey, Task, Work,
 };
 use glovebox_journal::ports::{ClaimQueue, PortError, RunLog};
 use glovebox_journal::sqlite::SqliteLog;
@@ -55,7 +55,7 @@ pub fn ready(node: &str) -> Event {
 
 /// Appends events with an expectation about the head of the run, and reads the stored records.
 pub async fn append(log: &SqliteLog, head: u64, events: Vec<Event>) -> Result<Vec<Record>, PortError> {
-    let stored = log.append(&RUN.into(), &[(Subject::Run, head)], Timestamp::now(), &events).await?;
+    let stored = log.append(&RUN.into(), &[(StreamKey::Run, head)], Timestamp::now(), &events).await?;
     log.read(&RUN.into(), stored[0].seq, stored.len()).await
 }
 
@@ -96,15 +96,15 @@ async fn the_next_process_knows_which_branches_have_records() {
         let (branch, node) = (BranchId::new(branch), NodeId::from("n"));
         Event::StagePassed(StagePassed { generation: 0, branch, node, visit: 1, status: Status::Success })
     };
-    let branch = |name: &str, head: u64| [(Subject::Branch(BranchId::new(name)), head)];
+    let branch = |name: &str, head: u64| [(StreamKey::Branch(BranchId::new(name)), head)];
     for process in 0..2 {
         let log = place.open();
-        let append = async |expect: &[(Subject, u64)], event| {
+        let append = async |expect: &[(StreamKey, u64)], event| {
             log.append(&RUN.into(), expect, Timestamp::now(), &[event]).await.map(|stored| stored[0].seq)
         };
         if process == 0 {
             assert_eq!(append(&branch("f-a", 0), passed("f-a")).await.unwrap(), 1);
-            assert_eq!(append(&[(Subject::Run, 0)], note("a")).await.unwrap(), 2);
+            assert_eq!(append(&[(StreamKey::Run, 0)], note("a")).await.unwrap(), 2);
         }
         // Checked in the process that wrote the record and in the next one.
         let again = append(&branch("f-a", 0), passed("f-a")).await;

@@ -122,10 +122,10 @@ fn the_stage_of_a_task_and_the_key_of_a_subject_name_it() {
     assert_eq!((task.stage().as_str(), verification.stage().as_str()), ("build", "build.verify"));
     assert_eq!((task.stage().verified(), verification.stage().verified()), (None, Some("build")));
     let subjects = [
-        (Subject::Run, "run"),
-        (Subject::from(&BranchId::main()), "branch.main"),
-        (Subject::from(&verification), "task.2/left/build#3/verify"),
-        (Subject::from(&QuestionId::from("gate#1")), "question.gate#1"),
+        (StreamKey::Run, "run"),
+        (StreamKey::from(&BranchId::main()), "branch.main"),
+        (StreamKey::from(&verification), "task.2/left/build#3/verify"),
+        (StreamKey::from(&QuestionId::from("gate#1")), "question.gate#1"),
     ];
     for (subject, key) in subjects {
         assert_eq!(subject.to_string(), key);

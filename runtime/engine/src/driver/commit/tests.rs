@@ -15,7 +15,7 @@ const GRAPH: &str = "digraph g { start [shape=Mdiamond]; exit [shape=Msquare]; a
 /// How the next append fails.
 enum Fault {
     Unavailable,
-    /// Another subject's head is said to have moved, and nothing is there to read.
+    /// Another stream's head is said to have moved, and nothing is there to read.
     Conflict,
     /// The answer is lost on the way there.
     LostBefore,
@@ -39,7 +39,7 @@ impl RunLog for Faulty {
     async fn append(
         &self,
         run: &RunId,
-        expect: &[(Subject, u64)],
+        expect: &[(StreamKey, u64)],
         at: Timestamp,
         events: &[Event],
     ) -> Result<Vec<Stored>, PortError> {
@@ -47,7 +47,7 @@ impl RunLog for Faulty {
         match fault {
             None => self.log.append(run, expect, at, events).await,
             Some(Fault::Unavailable) => Err(PortError::Unavailable("no route".into())),
-            Some(Fault::Conflict) => Err(PortError::Conflict { subject: Subject::Run, expected: 1, head: 9 }),
+            Some(Fault::Conflict) => Err(PortError::Conflict { stream: StreamKey::Run, expected: 1, head: 9 }),
             Some(Fault::LostBefore) => Err(PortError::Ambiguous("it".into())),
             Some(Fault::LostAfter) => {
                 self.log.append(run, expect, at, events).await?;

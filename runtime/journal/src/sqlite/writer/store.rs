@@ -1,7 +1,7 @@
 //! The operations of the writer on the database.
 //!
 //! A group of batches and the waiting blobs are stored in one transaction. The tip of the journal and the last record
-//! of each active subject are cached. After any error the cache is cleared, because it may be wrong, and the values are
+//! of each active stream are cached. After any error the cache is cleared, because it may be wrong, and the values are
 //! read again.
 
 use super::super::log_file::LogFile;
@@ -11,7 +11,7 @@ use super::super::{port_error, signature};
 use super::{Answer, Batch, Entry};
 use crate::blobs::rows::StoredBlobs;
 use crate::blobs::{Outbox, Parcel};
-use crate::event::{Digest, Subject, chain};
+use crate::event::{Digest, StreamKey, chain};
 use crate::ports::{PortError, Stored};
 use crate::queue_change::QueueChange;
 use cap_std::fs::Dir;
@@ -57,7 +57,7 @@ pub(in crate::sqlite) struct Store {
     log: Option<LogFile>,
 }
 
-/// A cache of the last record of subjects. A missing subject is read from the database. Once all branches are known, a
+/// A cache of the last record of streams. A missing stream is read from the database. Once all branches are known, a
 /// missing branch has no record.
 #[derive(Default)]
 struct Heads {
@@ -68,7 +68,7 @@ struct Heads {
 /// The changes of a transaction to the cached values, applied after the commit.
 struct Draft {
     tip: Tip,
-    /// Subjects with their new heads; `None` for a task that has ended.
+    /// Streams with their new heads; `None` for a task that has ended.
     heads: Vec<(String, Option<u64>)>,
     /// The changes that the records make to the queue.
     queue: Vec<(QueueChange, u64, Timestamp)>,
@@ -152,12 +152,12 @@ impl Store {
     /// Reads the heads of all branches, once, when the head of an unknown branch is expected: a parallel node starts
     /// many branches, none of which has a record.
     fn know_branches(&mut self, batches: &[Batch]) -> Result<(), PortError> {
-        let is_unknown = |(subject, _): &(Subject, u64)| {
-            matches!(subject, Subject::Branch(_)) && !self.heads.of.contains_key(&subject.to_string())
+        let is_unknown = |(stream, _): &(StreamKey, u64)| {
+            matches!(stream, StreamKey::Branch(_)) && !self.heads.of.contains_key(&stream.to_string())
         };
         if !self.heads.has_all_branches && batches.iter().flat_map(|batch| &batch.expect).any(is_unknown) {
-            for (subject, head) in rows::branch_heads(&self.connection)? {
-                self.heads.of.entry(subject).or_insert(head);
+            for (stream, head) in rows::branch_heads(&self.connection)? {
+                self.heads.of.entry(stream).or_insert(head);
             }
             self.heads.has_all_branches = true;
         }
@@ -200,10 +200,10 @@ impl Store {
     }
 
     fn store(&self, draft: &mut Draft, batch: Batch) -> Answer {
-        for (subject, expected) in batch.expect {
-            let head = self.head(draft, &subject)?;
+        for (stream, expected) in batch.expect {
+            let head = self.head(draft, &stream)?;
             if head != expected {
-                return Err(PortError::Conflict { subject, expected, head });
+                return Err(PortError::Conflict { stream, expected, head });
             }
         }
         let mut stored = Vec::with_capacity(batch.entries.len());
@@ -212,34 +212,34 @@ impl Store {
             let (seq, hash) = self.insert(&draft.tip, batch.at, &entry)?;
             draft.tip = Tip { seq, hash };
             let has_ended = matches!(entry.queue, QueueChange::Done { .. });
-            draft.heads.push((entry.subject, Some(seq).filter(|_| !has_ended)));
+            draft.heads.push((entry.stream, Some(seq).filter(|_| !has_ended)));
             draft.queue.push((entry.queue, seq, batch.at));
             stored.push(Stored { seq, prev, hash, text: entry.text.into() });
         }
         Ok(stored)
     }
 
-    fn head(&self, draft: &Draft, subject: &Subject) -> Result<u64, PortError> {
-        let name = subject.to_string();
+    fn head(&self, draft: &Draft, stream: &StreamKey) -> Result<u64, PortError> {
+        let name = stream.to_string();
         let drafted = draft.heads.iter().rev().find(|(known, _)| *known == name);
         let known = match drafted {
             Some((_, head)) => *head,
             None => self.heads.of.get(&name).copied(),
         };
-        if known.is_none() && self.heads.has_all_branches && matches!(subject, Subject::Branch(_)) {
+        if known.is_none() && self.heads.has_all_branches && matches!(stream, StreamKey::Branch(_)) {
             return Ok(0);
         }
-        known.map_or_else(|| rows::head(&self.connection, subject), Ok)
+        known.map_or_else(|| rows::head(&self.connection, stream), Ok)
     }
 
     fn insert(&self, tip: &Tip, at: Timestamp, entry: &Entry) -> Result<(u64, Digest), PortError> {
         let seq = tip.seq + 1;
         let hash: Digest = chain(&tip.hash, seq, at, &entry.text);
-        let (number, at, subject, event) = (seq.cast_signed(), at.as_millisecond(), &entry.subject, &entry.text);
+        let (number, at, stream, event) = (seq.cast_signed(), at.as_millisecond(), &entry.stream, &entry.text);
         let (prev, own) = (tip.hash.as_bytes(), hash.as_bytes());
-        let sql = "INSERT INTO record (seq, at, subject, prev, hash, event, mac) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let sql = "INSERT INTO record (seq, at, stream, prev, hash, event, mac) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         let mac = self.key.as_ref().map(|key| signature::sign(key, &hash));
-        self.execute(sql, (number, at, subject, prev, own, event, mac.as_ref().map(blake3::Hash::as_bytes)))?;
+        self.execute(sql, (number, at, stream, prev, own, event, mac.as_ref().map(blake3::Hash::as_bytes)))?;
         Ok((seq, hash))
     }
 
@@ -251,10 +251,10 @@ impl Store {
 
 impl Heads {
     fn take(&mut self, changes: Vec<(String, Option<u64>)>) {
-        for (subject, head) in changes {
+        for (stream, head) in changes {
             match head {
-                Some(head) => drop(self.of.insert(subject, head)),
-                None => drop(self.of.remove(&subject)),
+                Some(head) => drop(self.of.insert(stream, head)),
+                None => drop(self.of.remove(&stream)),
             }
         }
     }
