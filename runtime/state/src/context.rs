@@ -1,8 +1,9 @@
-//! The pipeline author's key/value map, and the rules for which keys a handler may write.
+//! The key/value map of a pipeline, and the rules for which keys a handler may write.
 //!
-//! `context.x` and `x` are one key: setting either replaces the other, and both find it. A handler cannot write the engine's keys, in
-//! either spelling, so that no stage can forge an outcome, a choice of a person or a counter. Sizes are bounded here, because every
-//! checkpoint contains the whole map. A large value is a blob of the run, and the map has a reference to it.
+//! `context.x` and `x` are the same key: setting one spelling replaces the other, and a lookup of either spelling finds
+//! the value. A handler cannot write the engine's keys, in either spelling, so no stage can forge an outcome, a
+//! person's choice or a counter. This file bounds the sizes, because every checkpoint contains the whole map. A large
+//! value is stored as a blob of the run, and the map contains a reference to the blob.
 
 mod filter;
 
@@ -17,37 +18,41 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// Longest key, bytes.
+/// Maximum length of a key, bytes.
 pub const KEY_BYTES_MAX: usize = 256;
-/// Largest key and value as JSON that the map holds itself, bytes. A larger value is stored apart (spec §5.5).
+/// Maximum size of a key and its value as JSON that is stored in the map, bytes. A larger value is stored as a blob
+/// (spec §5.5).
 pub const VALUE_BYTES_MAX: usize = 64 * 1024;
-/// Largest value that is stored apart, bytes as JSON. A larger one is refused.
+/// Maximum size of a value that is stored as a blob, bytes as JSON. A larger value is refused.
 pub const STORED_VALUE_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Most bytes of values that a run stores apart, those that were replaced since included.
+/// Maximum sum of the values that a run stores as blobs, bytes. Values that were replaced later also count.
 pub const STORED_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Most keys that handlers may set.
+/// Maximum number of keys that handlers may set.
 pub const KEYS_MAX: usize = 1000;
-/// Largest sum of what handlers set, keys and values as JSON, bytes.
+/// Maximum sum of the keys and values as JSON that handlers set, bytes.
 pub const CONTEXT_BYTES_MAX: usize = 1024 * 1024;
 
-/// The keys under which stages answer: agents and tools (spec §4.5, §4.10). What a branch said under them reaches the fan-in.
+/// The keys under which agents and tools store their answers (spec §4.5, §4.10). The answers of a branch under these
+/// keys reach the fan-in.
 pub const ANSWER_KEYS: [&str; 2] = ["last_response", TOOL_OUTPUT];
-/// The key of what a tool printed. Set by another handler, it is a value like any other: an agent must not speak as a tool.
+/// The key for the output of a tool. If another handler than a tool sets the key, the value does not count as an
+/// answer, so that an agent cannot pose as a tool.
 const TOOL_OUTPUT: &str = "tool.output";
 
 /// Keys that only the engine writes.
 const RESERVED_KEYS: [&str; 3] = ["outcome", "preferred_label", "current_node"];
-/// Namespaces that only the engine writes (spec §5.1), with and without what follows the dot.
+/// Namespaces that only the engine writes (spec §5.1): the name alone, and every key that begins with the name and a
+/// dot.
 const RESERVED_NAMESPACES: [&str; 6] = ["graph", "internal", "loop_restart", "parallel", "stack", "human.gate"];
 
-/// Values by key, keys as they were written.
-// A copy shares all entries with its original.
+/// Values by key. Each key has the spelling with which it was set.
+// Clones share their entries: the map is persistent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Context(#[schemars(with = "BTreeMap<String, Value>")] RedBlackTreeMapSync<String, Entry>);
 
-/// A value, or the reference to one that is stored apart. Only the engine makes an entry a reference: a handler can set a value that
-/// looks like one.
+/// A value, or a reference to a value that is stored as a blob. The flag is necessary because a handler can set a value
+/// that looks like a reference. Only the engine sets the flag.
 #[derive(Debug, Clone, PartialEq)]
 struct Entry {
     value: Value,
@@ -79,7 +84,7 @@ impl Default for Context {
 }
 
 impl Context {
-    /// The value of a key in either spelling; the reference of one that is stored apart.
+    /// Returns the value of a key in either spelling. For a value that is stored as a blob, returns the reference.
     pub fn get<'k>(&self, key: impl Into<ContextKey<'k>>) -> Option<&Value> {
         self.entry(key.into()).map(|entry| &entry.value)
     }
@@ -88,15 +93,15 @@ impl Context {
         self.0.get(key.0).or_else(|| self.0.get(&key.twin()))
     }
 
-    /// The reference to a value that is stored as a blob, by its key in either spelling.
+    /// Returns the reference to a value that is stored as a blob, by its key in either spelling.
     pub fn stored<'k>(&self, key: impl Into<ContextKey<'k>>) -> Option<StoredValue> {
         self.entry(key.into())
             .filter(|entry| entry.is_reference)
             .and_then(|entry| StoredValue::from_reference(&entry.value))
     }
 
-    /// The value as conditions see it (spec §10.4): text as it is, other scalars and structures as JSON, nothing as empty. Of a value that
-    /// is stored apart they see its digest.
+    /// Returns the value as conditions see it (spec §10.4): a string unchanged, any other value as JSON, `null` or an
+    /// absent key as the empty string. For a value that is stored as a blob, returns the digest of the blob.
     pub fn text<'k>(&self, key: impl Into<ContextKey<'k>>) -> String {
         let key = key.into();
         if let Some(stored) = self.stored(key) {
@@ -119,7 +124,7 @@ impl Context {
         self.0.insert_mut(key, entry);
     }
 
-    /// Notes that a key was set to a reference; nothing if it has another value by now.
+    /// Marks the value of a key as a reference. Does nothing if the key has another value than `reference`.
     pub fn note_reference<'k>(&mut self, key: impl Into<ContextKey<'k>>, reference: &Value) {
         let ContextKey(key) = key.into();
         if let Some(entry) = self.0.get(key).filter(|entry| entry.value == *reference).cloned() {
@@ -127,7 +132,7 @@ impl Context {
         }
     }
 
-    /// Takes a key over from another context; nothing if it is not there.
+    /// Copies an entry from another context. Does nothing if the key is absent there.
     pub fn take_over<'k>(&mut self, key: impl Into<ContextKey<'k>>, from: &Self) {
         let key = key.into();
         if let Some(entry) = from.entry(key) {
@@ -135,7 +140,7 @@ impl Context {
         }
     }
 
-    /// Sets every one of these keys, as [`Context::set`] does.
+    /// Sets all keys of `updates`, as [`Context::set`] does.
     pub fn set_all<'a>(&mut self, updates: impl IntoIterator<Item = (&'a String, &'a Value)>) {
         updates.into_iter().for_each(|(key, value)| self.set(key, value.clone()));
     }
@@ -147,18 +152,18 @@ impl Context {
         self.0.remove_mut(&key.twin());
     }
 
-    /// All entries in the order of their keys.
+    /// Returns all entries in the order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = (&String, &Value)> {
         self.0.iter().map(|(key, entry)| (key, &entry.value))
     }
 
-    /// The keys that begin so, in order.
+    /// Returns the keys that begin with `start`, in order.
     pub fn keys_within<'a>(&'a self, start: &'a str) -> impl Iterator<Item = &'a str> {
         let from = self.0.range::<str, _>((Bound::Included(start), Bound::Unbounded));
         from.map(|(key, _)| key.as_str()).take_while(move |key| key.starts_with(start))
     }
 
-    /// The value of a key in this very spelling.
+    /// Returns the value of a key in exactly this spelling.
     pub fn exact<'k>(&self, key: impl Into<ContextKey<'k>>) -> Option<&Value> {
         self.0.get(key.into().0).map(|entry| &entry.value)
     }
@@ -175,13 +180,13 @@ impl<'a, K: AsRef<str> + ?Sized> From<&'a K> for ContextKey<'a> {
 }
 
 impl<'a> ContextKey<'a> {
-    /// True for a key under which a stage with this handler answers.
+    /// Returns true if a stage with this handler stores its answer under this key.
     pub fn is_answer_of(self, handler: &str) -> bool {
         let key = self.plain();
         ANSWER_KEYS.contains(&key) && (key != TOOL_OUTPUT || HandlerKind::from_name(handler) == HandlerKind::Tool)
     }
 
-    /// True when only the engine may write the key.
+    /// Returns true if only the engine may write the key.
     pub fn is_reserved(self) -> bool {
         let key = self.plain();
         let within =
@@ -189,7 +194,7 @@ impl<'a> ContextKey<'a> {
         RESERVED_KEYS.contains(&key) || RESERVED_NAMESPACES.into_iter().any(within)
     }
 
-    /// The key without any `context.` in front.
+    /// Returns the key without any leading `context.`.
     pub fn plain(self) -> &'a str {
         let mut key = self.0;
         while let Some(rest) = key.strip_prefix("context.") {
@@ -198,12 +203,12 @@ impl<'a> ContextKey<'a> {
         key
     }
 
-    /// The other spelling of the key.
+    /// Returns the other spelling of the key.
     fn twin(self) -> String {
         self.0.strip_prefix("context.").map_or_else(|| format!("context.{}", self.0), str::to_owned)
     }
 
-    /// Bytes of the key and a value.
+    /// Returns the size of the key and a value, bytes.
     fn size(self, value: &Value) -> usize {
         self.0.len() + value.to_string().len()
     }

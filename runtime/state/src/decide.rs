@@ -1,8 +1,9 @@
-//! What follows from an event: the engine's decisions, one at a time.
+//! The decisions of the engine: which events follow from an event.
 //!
-//! Pure: no clock, no IO, no randomness. The same graph and the same journal give the same next step, on any machine, now or after
-//! a crash. A decision is the event that states it; `stage.ready` is the one that makes work. Every chain of decisions ends in an
-//! attempt to wait for or in `run.finished`, since each arrival at a node costs a step.
+//! The functions are pure: no clock, no IO, no randomness. The same graph and the same journal give the same next step,
+//! on any machine, now or after a crash. Each decision is an event, and `stage.ready` is the event that creates work.
+//! Every chain of decisions ends in an attempt to wait for or in `run.finished`, because each arrival at a node costs a
+//! step.
 
 mod branch_name;
 mod child;
@@ -40,14 +41,15 @@ use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
 use jiff::Timestamp;
 use std::sync::Arc;
 
-/// What follows from `cause`, which is already folded into `state`. Empty: wait for an attempt, or the run has ended.
+/// Returns the events that follow from `cause`, which is already folded into `state`. An empty result means that an
+/// attempt must end first, or that the run has ended.
 pub fn decide(pipeline: &Pipeline, state: &RunState, cause: &Event) -> Vec<Event> {
     if state.verdict.is_some() {
         return Vec::new();
     }
     if let Some(by) = &state.canceled {
-        // Nothing starts any more (decision cancel-wins-over-policies). An attempt that is under way is asked to stop, and its end leads
-        // here.
+        // Nothing new starts (decision cancel-wins-over-policies). Running attempts are asked to stop, and their ends
+        // lead here.
         return if state.is_under_way() { Vec::new() } else { vec![canceled(by)] };
     }
     if let Some(failure) = spent(state).filter(|_| !waits(cause)) {
@@ -58,13 +60,14 @@ pub fn decide(pipeline: &Pipeline, state: &RunState, cause: &Event) -> Vec<Event
     BranchDecision { pipeline, state, id, branch: state.branch(id) }.follow(cause)
 }
 
-/// True for events after which an attempt is waited for: time alone ends nothing there, the driver cuts the attempt.
+/// Returns true for events that are followed by waiting for an attempt. A time limit does not end the run there: the
+/// driver cancels the attempt.
 fn waits(event: &Event) -> bool {
     matches!(event, Event::StageReady(_) | Event::StageStarted(_) | Event::RunResumed(_) | Event::CacheFilled(_))
         || matches!(event, Event::QuestionAsked(_) | Event::RunPaused(_) | Event::StageSteered(_))
 }
 
-/// The next step of one branch.
+/// Decides the next step of one branch.
 struct BranchDecision<'a> {
     pipeline: &'a Pipeline,
     state: &'a RunState,
@@ -82,7 +85,7 @@ impl BranchDecision<'_> {
                 vec![Event::StageRetrying(retry::after(self.pipeline, self.state, finished))]
             }
             Event::StageFinished(finished) if finished.files.recoverable.is_some() => self.ask_recovery(finished),
-            // The bound is higher now: a branch goes on at the stage that it stopped.
+            // The limit was raised: the branch continues at the stage that the limit stopped.
             Event::StageFinished(finished) if finished.outcome.failure.as_ref().is_some_and(is_of_budget) => {
                 self.arrive(&finished.attempt.task.node)
             }
@@ -102,7 +105,7 @@ impl BranchDecision<'_> {
                 let outcome = Outcome::ended(finished.status, finished.failure.as_ref());
                 self.leave_stage(&finished.node, &outcome)
             }
-            // What follows there depends on other branches: see `next_step`.
+            // The next step depends on other branches: see `next_step`.
             Event::ParallelStarted(_) | Event::ParallelExpired(_) | Event::ChildObserved(_) => Vec::new(),
             Event::BranchCanceled(_) | Event::BranchFinished(_) => Vec::new(),
             Event::QuestionAnswered(answered) if answered.recovery => self.decide_recovery(answered),
@@ -169,7 +172,7 @@ impl BranchDecision<'_> {
         Some(Failure { reason: format!("{}{cause}", failure.reason), ..failure })
     }
 
-    /// A node's own `max_visits`, or that of the graph.
+    /// Returns the failure if the node has used up its own `max_visits`, or else that of the graph.
     fn visits_exceeded(&self, node: &Node) -> Option<Failure> {
         let most = node.bounds.visits_max.filter(|most| self.branch.visits_counted(&node.id) >= *most)?;
         let cause = self.repeated_failure().map(|cause| format!(" {cause}")).unwrap_or_default();
@@ -177,7 +180,8 @@ impl BranchDecision<'_> {
         Some(Failure::new(FailureClass::Budget, "limit/max_visits", reason))
     }
 
-    /// A node's own `max_steps` or `max_wall_time`, over all branches and generations.
+    /// Returns the failure if the node has used up its own `max_steps` or `max_wall_time`, counted over all branches
+    /// and generations.
     fn effort_exceeded(&self, node: &Node) -> Option<Failure> {
         let failure = retry::steps_of_node_exceeded(self.state, node)
             .or_else(|| time_of_node_exceeded(self.state, node, self.state.at?))?;
@@ -185,7 +189,8 @@ impl BranchDecision<'_> {
         Some(Failure { reason: format!("{}{cause}", failure.reason), ..failure })
     }
 
-    /// The failure behind a loop that does not end: that of the stage which failed most often in a row in the same way.
+    /// Describes the failure that keeps a loop going: the failure of the stage with the most consecutive failures of
+    /// the same kind.
     fn repeated_failure(&self) -> Option<String> {
         let (node, history) = self.branch.nodes.iter().max_by_key(|(_, history)| history.alike)?;
         let failure = history.outcome.as_ref()?.failure.as_ref()?;
@@ -196,8 +201,8 @@ impl BranchDecision<'_> {
         }
     }
 
-    /// The end of a loop in which a stage fails again and again in the same way (decision same-failure-ends-a-loop). Its own reason stays
-    /// readable.
+    /// Returns the failure that ends a loop in which a stage repeatedly fails in the same way (decision
+    /// same-failure-ends-a-loop). The text contains the stage's own reason.
     fn cycle(&self, node: &NodeId, outcome: &Outcome) -> Option<Failure> {
         let (same, limit) = (self.branch.nodes.get(node)?.same, self.pipeline.signature_limit);
         let reason = || {
@@ -214,17 +219,18 @@ impl BranchDecision<'_> {
         Event::StagePassed(StagePassed { generation, branch, node, visit, status })
     }
 
-    /// Generation and branch of what is said here.
+    /// Returns the generation and the branch for the events of this decision.
     fn place(&self) -> (u32, BranchId) {
         (self.state.generation(), self.id.clone())
     }
 
-    /// The task that an arrival at a working node begins.
+    /// Returns the task for an arrival at a stage.
     fn next_task(&self, node: &NodeId) -> Task {
         Task::for_handler(self.state.generation(), self.id, node, self.branch.next_visit(node))
     }
 
-    /// At an exit: every goal gate must be satisfied, one that was never visited is not (spec §3.4, decision unvisited-gates-are-unmet).
+    /// Decides at an exit: every goal gate must be satisfied, and a gate that was never visited is not satisfied (spec
+    /// §3.4, decision unvisited-gates-are-unmet).
     fn check_goal_gates(&self, exit: &Node) -> Vec<Event> {
         let Some(gate) = self.unmet_gate(exit) else {
             return match self.without_checks() {
@@ -240,14 +246,16 @@ impl BranchDecision<'_> {
         vec![self.gate_unmet(exit, gate, target)]
     }
 
-    /// The first goal gate of an exit's own file that is not satisfied: a child's are checked at the child's exits.
+    /// Returns the first unsatisfied goal gate in the pipeline file of the exit. The goal gates of a child pipeline are
+    /// checked at the exits of the child.
     fn unmet_gate(&self, exit: &Node) -> Option<&Node> {
         let is_met = |node: &Node| self.satisfies_gate(&node.id) && !self.lacks_receipt(node);
         let unmet = |node: &&Node| node.checks.goal_gate && node.child_of == exit.child_of && !is_met(node);
         self.pipeline.nodes.iter().find(unmet)
     }
 
-    /// The first stage whose last visit dropped checks of the operator: the run proves less than its operator asks for.
+    /// Returns the first stage whose last visit skipped commands of the verify contract. Such a run proves less than
+    /// the operator asks for.
     fn without_checks(&self) -> Option<&Node> {
         self.pipeline.nodes.iter().find(|node| !self.dropped_checks(&node.id).is_empty())
     }
@@ -298,7 +306,7 @@ impl BranchDecision<'_> {
                 }
                 None => "was never visited".to_owned(),
             };
-            // The stage's own words stay readable in the run's reason (decision reasons-stay-unchanged).
+            // The run's reason contains the stage's own reason unchanged (decision reasons-stay-unchanged).
             let cause = self.branch.outcome(&unmet.gate).and_then(|outcome| outcome.failure.as_ref());
             let cause = cause.map(|failure| format!(": {}", failure.reason)).unwrap_or_default();
             let reason =
@@ -316,7 +324,8 @@ impl BranchDecision<'_> {
         vec![Event::StageReady(StageReady { task: retrying.task.clone(), ordinal: retrying.ordinal, due_at })]
     }
 
-    /// Out of a stage: a failure goes where failures go (spec §3.7, decision failure-routes), anything else along an edge.
+    /// Leaves a stage: after a failure along the failure route (spec §3.7, decision failure-routes), otherwise along an
+    /// edge.
     fn leave_stage(&self, node: &NodeId, outcome: &Outcome) -> Vec<Event> {
         if !matches!(outcome.status, Status::Fail | Status::Retry) {
             return self.follow_edge(node, outcome);
@@ -340,7 +349,8 @@ impl BranchDecision<'_> {
         self.route(node, to, Choice { how: found.how.as_str(), edge, candidates: found.candidates })
     }
 
-    /// Out of start, or out of a diamond with the outcome it passes on (decision diamonds-pass-outcomes-through).
+    /// Leaves the start node, or a diamond with the outcome that it passes on (decision
+    /// diamonds-pass-outcomes-through).
     fn leave_control_node(&self, node: &NodeId) -> Vec<Event> {
         let is_child_exit = || self.pipeline.node(node).is_some_and(|node| node.handler == Handler::ChildExit);
         match self.pipeline.start == *node || is_child_exit() {
@@ -349,7 +359,8 @@ impl BranchDecision<'_> {
         }
     }
 
-    /// Along the edge that fits, or the run fails: never the first edge, never silent success (decision no-route-fails-the-run).
+    /// Follows the edge that matches, or fails the run. There is no default to the first edge and no silent success
+    /// (decision no-route-fails-the-run).
     fn follow_edge(&self, node: &NodeId, outcome: &Outcome) -> Vec<Event> {
         let lookup = |key: &str| self.branch.context.text(key);
         let selection = route::select(self.pipeline, node, &answer(outcome), &lookup);
@@ -358,7 +369,7 @@ impl BranchDecision<'_> {
                 return self.fail(cause_of(node, outcome));
             }
             let reason = format!("no route from node {node} for outcome {}", outcome.status.as_str());
-            // What was left undone is the reason for this outcome.
+            // The notes of a partial success say what was not done.
             let is_told = outcome.status == Status::PartialSuccess && !outcome.notes.is_empty();
             let reason = if is_told { format!("{reason}: {}", outcome.notes) } else { reason };
             return self.fail(Failure::new(FailureClass::Deterministic, "route/none", reason));
@@ -403,17 +414,17 @@ fn answer(outcome: &Outcome) -> Answer<'_> {
     }
 }
 
-/// The end of a run that met one of its bounds. Attempts of other branches come to their end first; with the last of them the run ends.
+/// Ends a run that reached one of its limits, once no attempt of any branch is running.
 fn end_when_idle(state: &RunState, failure: Failure) -> Vec<Event> {
     if state.is_under_way() { Vec::new() } else { vec![failed(failure)] }
 }
 
-/// The bound that the run has met, if any.
+/// Returns the failure if the run has reached one of its limits.
 fn out_of_bounds(state: &RunState) -> Option<Failure> {
     steps_exceeded(state).or_else(|| spent(state))
 }
 
-/// The bound on time, tokens or money that the run has met.
+/// Returns the failure if the run has reached its limit on time, tokens or money.
 fn spent(state: &RunState) -> Option<Failure> {
     wall_failure(state, state.driven_ms).or_else(|| state.overspent.clone())
 }
@@ -424,7 +435,8 @@ fn steps_exceeded(state: &RunState) -> Option<Failure> {
     (state.steps >= steps_max).then(|| Failure::new(FailureClass::Budget, FailureCode::RUN_STEPS, reason()))
 }
 
-/// The limit that the run has used up, if a resume under these terms would end it at once.
+/// Returns the failure if a resume with these limits would end at once, because the run has already used up one of
+/// them.
 pub fn limit_reached(state: &RunState, resumed: &RunResumed) -> Option<Failure> {
     let run = state.run.as_deref()?.clone().resumed(resumed);
     let under_terms = RunState { run: Some(Arc::new(run)), ..state.clone() };
@@ -432,7 +444,8 @@ pub fn limit_reached(state: &RunState, resumed: &RunResumed) -> Option<Failure> 
     steps_exceeded(&under_terms).or_else(|| wall_failure(&under_terms, under_terms.driven_ms)).or_else(overspent)
 }
 
-/// The bound on spending that ended a run, unless the terms raise it: the call that met it would meet it again.
+/// Returns the spending failure that ended the run, unless the resume raises that limit. Without a higher limit, the
+/// same model call would fail again.
 fn overspent_again(state: &RunState, terms: &RunStarted) -> Option<Failure> {
     let (before, now) = (state.run.as_ref()?.bounds.spend_max, terms.bounds.spend_max);
     let is_raised = |failure: &Failure| match failure.code == FailureCode::RUN_TOKENS {
@@ -443,7 +456,7 @@ fn overspent_again(state: &RunState, terms: &RunStarted) -> Option<Failure> {
     failure.filter(|failure| is_of_budget(failure) && !is_raised(failure)).cloned()
 }
 
-/// The end of a run that has no time left at `now`, while nothing of it is under way.
+/// Returns the end of a run that has no time left at `now`, for a run without a running attempt.
 pub fn out_of_time(state: &RunState, now: Timestamp) -> Option<Event> {
     let since = state.at.map_or(0, |at| now.as_millisecond().saturating_sub(at.as_millisecond()));
     let driven_ms = state.driven_ms.saturating_add(u64::try_from(since).unwrap_or(0));
@@ -456,7 +469,7 @@ fn wall_failure(state: &RunState, driven_ms: u64) -> Option<Failure> {
     (driven_ms >= wall_max_ms).then(|| Failure::new(FailureClass::Budget, FailureCode::RUN_WALL_TIME, reason()))
 }
 
-/// The failure of a node that has used up its `max_wall_time` at a moment.
+/// Returns the failure if the node has used up its `max_wall_time` at `now`.
 pub fn time_of_node_exceeded(state: &RunState, node: &Node, now: Timestamp) -> Option<Failure> {
     let most = node.bounds.wall_max?;
     let reason = || format!("node `{}` exceeded `max_wall_time` ({} ms)", node.id, most.as_millis());
@@ -464,7 +477,7 @@ pub fn time_of_node_exceeded(state: &RunState, node: &Node, now: Timestamp) -> O
     is_over.then(|| Failure::new(FailureClass::Budget, FailureCode::NODE_WALL_TIME, reason()))
 }
 
-/// The stage's own failure, unchanged.
+/// Returns the stage's own failure, unchanged.
 fn cause_of(node: &NodeId, outcome: &Outcome) -> Failure {
     let unspoken =
         || Failure::new(FailureClass::Deterministic, FailureCode::STAGE_FAILED, format!("stage `{node}` failed"));
@@ -475,13 +488,13 @@ fn canceled(by: &str) -> Event {
     failed(Failure::new(FailureClass::Canceled, FailureCode::RUN_CANCELED, format!("canceled by {by}")))
 }
 
-/// The end of a run that succeeded at an exit.
+/// Returns the end of a run that succeeded at an exit.
 fn succeeded(exit: &Node) -> Event {
     let exit_node = Some(exit.id.clone());
     Event::RunFinished(RunFinished { status: Verdict::Success, exit_node, failure: None, resumes_at: None })
 }
 
-/// The end of a run that failed.
+/// Returns the end of a run that failed.
 pub fn failed(failure: Failure) -> Event {
     Event::RunFinished(RunFinished { status: Verdict::Fail, exit_node: None, failure: Some(failure), resumes_at: None })
 }

@@ -1,20 +1,22 @@
-//! The signature of a failure: what tells a failure that repeats from one that only looks alike.
+//! The signature of a failure: two failures with the same signature count as the same failure.
 //!
-//! It covers the class, the code and the reason, all without what differs by chance: case, numbers, hashes and space. It serves the cycle
-//! breaker and nothing else (decision same-failure-ends-a-loop): people and stages get the words of the failure itself.
+//! The signature covers the class, the code and the reason, without details that vary between repetitions: case,
+//! numbers, hashes and white space. It serves only the cycle breaker (decision same-failure-ends-a-loop). People and
+//! stages get the original failure.
 
 use glovebox_record::Digest;
 use glovebox_record::{Failure, FailureClass};
 
-/// Shortest run of hexadecimal digits that counts as a hash.
+/// Minimum number of consecutive hexadecimal digits that count as a hash.
 const HASH_MIN: usize = 7;
 
-/// The signature of a failure without output; none for one that can pass by itself.
+/// Returns the signature of a failure without output. Returns `None` for the classes for which [`text`] returns `None`.
 pub fn of_failure(failure: &Failure) -> Option<Digest> {
     text(failure).map(|text| Digest::hash(text.as_bytes()))
 }
 
-/// The signature of a failure; none for a transient failure.
+/// Returns the text that the signature is computed from. Returns `None` unless the class is `contract`, `deterministic`
+/// or `scope`.
 pub fn text(failure: &Failure) -> Option<String> {
     use FailureClass::{Contract, Deterministic, Scope};
     let (class, code) = (failure.class, failure.code.as_str());
@@ -22,14 +24,14 @@ pub fn text(failure: &Failure) -> Option<String> {
         .then(|| format!("{}\n{code}\n{}\n", class.as_str(), plain(&failure.reason)))
 }
 
-/// A text without what differs by chance.
+/// Returns a text without details that vary between repetitions.
 pub fn plain(text: &str) -> String {
     let lower = text.to_lowercase();
     let words: Vec<String> = lower.split_whitespace().map(word).collect();
     words.join(" ")
 }
 
-/// A word with its hashes and numbers replaced.
+/// Returns a word with its hashes and numbers replaced.
 fn word(word: &str) -> String {
     let mut plain = String::with_capacity(word.len());
     let mut rest = word;

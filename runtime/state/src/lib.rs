@@ -1,15 +1,19 @@
-//! What is known of a run, and what follows from it.
+//! The state of a run, and the decisions that follow from it.
 //!
-//! `Event* -fold-> RunState -decide-> Event*`. [`run_state`] is the fold of a journal, with the [`context`] of each branch. [`decide`] gives the
-//! events that follow from it. The engine appends them, and a resumed run decides the same from the same records.
+//! `Event* -fold-> RunState -decide-> Event*`. [`run_state`] is the fold of a journal, with the [`context`] of each
+//! branch. [`decide`] returns the events that follow from an event. The engine appends these events, and a resumed run
+//! decides the same from the same records.
 //!
-//! Two more folds read the same journal for people: [`evidence`] is what a run came to and what proves it, [`why`] is how it came to that.
-//! [`evidence::Replay`] folds state and summary together, [`refused_writes`] groups refused writes, [`failure_signature`] tells whether two failures are the same.
+//! Two more folds read the same journal for people: [`evidence`] shows the result of a run and what proves it, [`why`]
+//! explains each step. [`evidence::Replay`] folds state and summary together, [`refused_writes`] groups refused writes,
+//! [`failure_signature`] decides whether two failures are the same.
 //!
-//! A decision is about the branch of its event. What a parallel node does next depends on all its branches: `decide::next_step` looks at the state
-//! alone. So a resume needs only the last event of each branch, whose decisions may be missing (`run_state::PendingDecisions`).
+//! A decision concerns the branch of its event. What a parallel node does next depends on all its branches, so
+//! `decide::next_step` looks only at the state. A resume therefore needs only the last event of each branch, whose
+//! decisions may be missing (`run_state::PendingDecisions`).
 //!
-//! Everything here is pure: no file, no clock, no process, no runtime. So a test of a decision takes milliseconds.
+//! Everything in this crate is pure: no file, no clock, no process, no async runtime. A test of a decision takes
+//! milliseconds.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

@@ -1,35 +1,36 @@
-//! Files that a stage was not allowed to write, folded to the folder they lie in: one entry, and one remedy, for all of them.
+//! Files that a stage was not allowed to write, grouped by folder: one entry and one remedy for each group.
 //!
-//! A build writes hundreds of files into one folder, and a person needs one line. The text of a reason is the sandbox's, never a
-//! stage's; the paths are the stage's and are only passed on.
+//! A build writes hundreds of files into one folder, and a person needs one line. The text of a reason comes from the
+//! sandbox, never from a stage. The paths come from the stage and are passed on unchanged.
 
 use std::collections::BTreeSet;
 
 /// Beginning of the reason for a path that no write grant covers.
 const OUTSIDE: &str = "not in the write scope; ";
-/// Beginning of reasons that need no remedy: what is written there is dropped.
+/// Beginning of reasons that need no remedy, because files in scratch folders are always dropped.
 const SCRATCH: &str = "scratch: ";
 /// Beginning of the reason for a granted write that was dropped.
 const DROPPED: &str = "dropped: ";
 
-/// What to do about dropped writes.
+/// The remedy for dropped writes.
 const KEEP_DROPPED: &str = "to keep them, `scenario_writes=\"commit\"`; to write none, `allowed_write_paths=\"\"`; if the stage runs no \
                             hold-outs, `holdouts=false`";
 
-/// Files with the same reason in the same folder.
+/// A group of files in the same folder with the same reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folded<'a> {
-    /// The path of a single file, or the folder of several, with a final `/`; for scratch the first path.
+    /// The path of a single file, or the common folder of several files with a final `/`. For scratch files, the first
+    /// path.
     pub at: String,
-    /// How many files; a file that was written twice counts once.
+    /// Number of different files.
     pub files: usize,
-    /// Why they were set aside.
+    /// The reason why the files were not committed.
     pub reason: &'a str,
     paths: BTreeSet<&'a str>,
 }
 
 impl<'a> Folded<'a> {
-    /// Folds files, given as path and reason, in the order of the first of each group.
+    /// Groups files, given as path and reason. The groups are in the order of their first file.
     pub fn group(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Self> {
         let mut folded: Vec<Self> = Vec::new();
         for (path, reason) in files {
@@ -47,27 +48,28 @@ impl<'a> Folded<'a> {
         folded
     }
 
-    /// The paths.
+    /// Returns the paths of the files.
     pub fn paths(&self) -> impl Iterator<Item = &'a str> {
         self.paths.iter().copied()
     }
 
-    /// True for files of which nobody expects that they stay.
+    /// Returns true for files in scratch folders, which are never kept.
     pub fn is_scratch(&self) -> bool {
         self.reason.starts_with(SCRATCH)
     }
 
-    /// True for files that a grant covers and that are dropped all the same: each is named.
+    /// Returns true for files that a grant covers but that were dropped. Each of them is listed by name.
     pub fn is_dropped(&self) -> bool {
         self.reason.starts_with(DROPPED)
     }
 
-    /// Why, without a remedy for a single file.
+    /// Returns the reason. For several files, the remedy for a single file is left out.
     pub fn why(&self) -> &'a str {
         if self.is_outside() && self.files > 1 { OUTSIDE.trim_end_matches("; ") } else { self.reason }
     }
 
-    /// What to do about files that were dropped, and about several files in a folder; a single file's reason says it itself.
+    /// Returns the remedy for dropped files, or for several files in a folder. For a single file, the reason already
+    /// contains the remedy.
     pub fn help(&self) -> Option<String> {
         let at = &self.at;
         if self.is_dropped() {
@@ -95,7 +97,7 @@ impl<'a> Folded<'a> {
     }
 }
 
-/// The deepest folder that holds all of these paths, which have the first name in common.
+/// Returns the deepest folder that contains all of these paths. The paths must have their first component in common.
 fn folder(paths: &BTreeSet<&str>) -> String {
     let above =
         |path: &&str| path.rsplit_once('/').map_or(*path, |(above, _)| above).split('/').map(str::to_owned).collect();

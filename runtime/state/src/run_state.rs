@@ -1,7 +1,8 @@
-//! What is known of a run: a fold of its events and of nothing else.
+//! The state of a run: a fold of its events and of nothing else.
 //!
-//! The same code folds while a run lives and when it is read back, so replay and life cannot differ. It decides nothing (that
-//! is [`crate::decide`]). What belongs to one branch is in its [`Branch`]; the run has what all branches share.
+//! The same code folds the events of a live run and of a replayed journal, so both give the same state. This file
+//! decides nothing (see [`crate::decide`]). The state of one branch is in its [`Branch`], and the state that all
+//! branches share is in [`RunState`].
 
 mod branch;
 mod conversations;
@@ -48,58 +49,59 @@ use std::sync::{Arc, LazyLock};
 /// The state of a branch before its first event.
 static UNBORN: LazyLock<Arc<Branch>> = LazyLock::new(Arc::default);
 
-/// The fold.
+/// The state of a run after some of its records.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RunState {
-    /// The last record; 0 before the first.
+    /// Sequence number of the last record; 0 before the first.
     pub seq: u64,
-    /// The last record about the run itself.
+    /// Sequence number of the last record about the run itself.
     pub head: u64,
-    /// When the last record was appended.
+    /// Time at which the last record was appended.
     pub at: Option<Timestamp>,
-    /// Time in which a process drove the run, milliseconds; pauses before a resume do not count.
+    /// Time in which a process drove the run, milliseconds. Pauses before a resume do not count.
     pub driven_ms: u64,
-    /// How the run was started.
+    /// The start of the run, with the changes of later resumes.
     pub run: Option<Arc<RunStarted>>,
-    /// Counts loop restarts; 0 before the first.
+    /// Number of loop restarts; 0 before the first.
     pub generation: u32,
     /// Every branch that has begun.
     pub branches: BTreeMap<BranchId, Arc<Branch>>,
-    /// Node executions so far: attempts, engine-native nodes passed, gates found unmet.
+    /// Number of steps so far: attempts, control nodes passed, and unmet goal gates found.
     pub steps: u64,
     /// The usage of each node.
     pub efforts: Efforts,
-    /// The cost of its model calls.
+    /// Tokens and money spent on model calls.
     pub spending: Spending,
-    /// The bound on that which a call would have crossed since a process drives the run.
+    /// The limit on spending that a model call would have exceeded since the last resume; `None` if there was no such
+    /// call.
     pub overspent: Option<Failure>,
-    /// Paths that people allowed nodes to write beside their write scopes.
+    /// Paths outside of their write scopes that people allowed nodes to write.
     pub grants: RedBlackTreeMapSync<NodeId, RedBlackTreeSetSync<ScopePath>>,
-    /// Bytes of the context values that it stored apart, those that were replaced since included.
+    /// Sum of the context values that the run stored as blobs, bytes. Values that were replaced later also count.
     pub stored_bytes: u64,
-    /// Refusals so far.
+    /// Number of refusals so far.
     pub refusals_total: u64,
-    /// Nodes whose caches were filled from the base.
+    /// Nodes whose caches were filled with the caches of the base.
     pub caches_filled: RedBlackTreeSetSync<NodeId>,
-    /// The steering messages for its agents, in order.
+    /// Steering messages for the agents of the run, in order.
     pub steered: VectorSync<Arc<StageSteered>>,
-    /// The name of the person who asked the run to stop.
+    /// The name of the person who asked the run to stop; `None` if the run was not canceled.
     pub canceled: Option<Arc<str>>,
-    /// The run as if no signal and no limit of the run had stopped it, when one has: a resume goes on from there
-    /// (decision signals-are-resumable).
+    /// The state that the run would have if no signal and no limit had stopped it, from which a resume continues
+    /// (decision signals-are-resumable). `None` if neither has stopped the run.
     pub stopped: Option<Box<RunState>>,
-    /// How it ended.
+    /// The end of the run; `None` if the run has not ended.
     pub verdict: Option<Arc<RunFinished>>,
 }
 
 impl RunState {
-    /// Folds a record in.
+    /// Folds a record into the state.
     pub fn apply(&mut self, record: &Record) {
         self.fold(record.at, &record.event);
         self.note_position(record.seq, &record.event);
     }
 
-    /// Folds in what an event says, before it has a place in the journal.
+    /// Folds an event into the state, before the event has a sequence number in the journal.
     pub fn fold(&mut self, at: Timestamp, event: &Event) {
         if let (Event::RunResumed(_), Some(last)) = (event, self.at) {
             self.efforts.stop(last);
@@ -157,7 +159,7 @@ impl RunState {
         }
     }
 
-    /// Notes where a folded event stands in the journal.
+    /// Stores the sequence number of a folded event.
     pub fn note_position(&mut self, seq: u64, event: &Event) {
         if let Some(stopped) = &mut self.stopped {
             stopped.note_position(seq, event);
@@ -165,7 +167,7 @@ impl RunState {
         self.seq = seq;
         match event.stream() {
             StreamKey::Run => self.head = seq,
-            // A branch may have ended with a later event of the same append.
+            // The map no longer contains the branch if a later event of the same append ended it.
             StreamKey::Branch(id) => {
                 if let Some(branch) = self.branches.get_mut(&id) {
                     Arc::make_mut(branch).head = seq;
@@ -186,42 +188,42 @@ impl RunState {
         }
     }
 
-    /// A branch of the run; one without events before its first.
+    /// Returns a branch of the run, or an empty branch if the branch has no events yet.
     pub fn branch(&self, id: &BranchId) -> &Arc<Branch> {
         self.branches.get(id).unwrap_or(&UNBORN)
     }
 
-    /// The branch that the run began with.
+    /// Returns the main branch.
     pub fn main(&self) -> &Arc<Branch> {
         self.branch(&BranchId::main())
     }
 
-    /// True while an attempt of any branch is under way.
+    /// Returns true if an attempt of any branch is ready or running.
     pub fn is_under_way(&self) -> bool {
         self.branches.values().any(|branch| branch.is_under_way())
     }
 
-    /// True while an attempt of any branch waits for its claim.
+    /// Returns true if an attempt of any branch is ready and not yet claimed.
     pub fn has_unclaimed(&self) -> bool {
         self.branches.values().any(|branch| branch.open().is_some_and(|open| open.attempt_id.is_none()))
     }
 
-    /// Counts loop restarts of the run.
+    /// Returns the number of loop restarts of the run.
     pub fn generation(&self) -> u32 {
         self.generation
     }
 
-    /// The run's id; none before it was started.
+    /// Returns the id of the run, or `None` before `run.started`.
     pub fn run_id(&self) -> Option<&RunId> {
         self.run.as_ref().map(|run| &run.run_id)
     }
 
-    /// True when nothing of the run is left to do: it has ended, and not because a signal stopped it.
+    /// Returns true if the run has ended and was not stopped by a signal or a limit of the run.
     pub fn is_over(&self) -> bool {
         self.verdict.is_some() && self.stopped.is_none()
     }
 
-    /// True when a resume can take the run up: it has not ended, or it failed and was not canceled for good.
+    /// Returns true if the run can be resumed: it has not ended, or it failed and was not canceled.
     pub fn can_be_resumed(&self) -> bool {
         let failed = || self.verdict.as_ref().is_some_and(|ended| ended.status == Verdict::Fail);
         !self.is_over() || failed() && self.canceled.is_none()
@@ -239,8 +241,8 @@ impl RunState {
         }
     }
 
-    /// Only what a verifier ran proves anything (decision receipts-prove-verdicts). One that checked a part of what it was to check proves
-    /// nothing.
+    /// Only commands that a verifier ran prove a result (decision receipts-prove-verdicts). A verification that skipped
+    /// a part of its commands proves nothing.
     fn note_proof(&mut self, finished: &StageFinished) {
         let is_verifier = self.run.as_ref().is_some_and(|run| run.role(&finished.handler) == Role::Verifier);
         let (status, work) = (finished.outcome.status, finished.attempt.task.work);
@@ -273,7 +275,7 @@ impl RunState {
         self.branch_mut(&started.parent).begin_child();
     }
 
-    /// What a supervisor says reaches its child, as long as that runs.
+    /// Delivers the steering message of a supervisor to its child, while the child runs.
     fn steer(&mut self, observed: &ChildObserved) {
         let (Some(text), Some(parallel)) =
             (&observed.steering, self.branch(&observed.branch).parallel().map(Arc::clone))
@@ -287,7 +289,7 @@ impl RunState {
         }
     }
 
-    /// Only its parallel node knows a branch that ended, until the fan-in has chosen.
+    /// Moves a branch that ended into its parallel node, which keeps it until the fan-in has chosen.
     fn end_branch(&mut self, finished: &BranchFinished) {
         if let Some(branch) = self.branches.remove(&finished.branch) {
             self.branch_mut(&finished.parent).end_child(finished, branch);
@@ -302,8 +304,8 @@ impl RunState {
         self.at = Some(at);
     }
 
-    /// True for an attempt of a branch of a parallel node that the run's time cut. Its branch has not failed: a resume makes the attempt again. On the
-    /// branch that the run began with, a resume begins again at the stage.
+    /// Returns true if the run's time limit canceled an attempt on a branch of a parallel node. The branch has not
+    /// failed: a resume executes the attempt again. On the main branch, a resume continues at the stage instead.
     fn is_cut_on_a_branch(&self, finished: &StageFinished) -> bool {
         let is_of_time = |failure: &Failure| failure.code == FailureCode::RUN_WALL_TIME;
         was_cut(finished)
@@ -315,7 +317,8 @@ impl RunState {
         Box::new(Self { stopped: None, ..self.clone() })
     }
 
-    /// Another process drives from here on. A run that a signal or a limit stopped is as it was before, but for what ended by itself.
+    /// Folds a resume: another process drives the run from here. If a signal or a limit stopped the run, the state
+    /// before the stop is restored, and only counters such as time, steps and spending keep what was added since.
     fn resume(&mut self, resumed: &RunResumed) {
         self.continue_stopped();
         self.overspent = None;
@@ -324,14 +327,14 @@ impl RunState {
         }
         if let Some(from) = &resumed.from {
             (self.verdict, self.canceled) = (None, None);
-            // Whatever split begins again, if it is reached again.
+            // The branches of parallel nodes are removed. They begin again if the run reaches the parallel node again.
             self.branches.retain(|id, _| *id == BranchId::main());
             self.branches.values_mut().for_each(|branch| Arc::make_mut(branch).begin_again(from));
         }
         self.branches.values_mut().for_each(|branch| Arc::make_mut(branch).abandon_attempt());
         let had_script = self.run.as_ref().is_some_and(|run| run.model.script_digest.is_some());
         if resumed.script_digest.is_some() && !had_script {
-            // A first script answers from its first turn on, whatever answered before.
+            // The first script of a run answers from its first turn, even if a model answered turns before.
             self.branches.values_mut().for_each(|branch| Arc::make_mut(branch).forget_turns());
         }
         let begun = self.run.take().map(Arc::unwrap_or_clone);
@@ -361,7 +364,7 @@ impl RunState {
     }
 }
 
-/// True for the end of a run that only a limit of the run brought about: with a higher limit it continues.
+/// Returns true if a limit of the run ended it. With a higher limit, the run can continue.
 fn can_continue(finished: &RunFinished) -> bool {
     let limits = [
         FailureCode::RUN_DISK,
@@ -374,7 +377,8 @@ fn can_continue(finished: &RunFinished) -> bool {
     finished.failure.as_ref().is_some_and(is_limit)
 }
 
-/// True for an attempt that ended because it was asked to: it counts for nothing once the run goes on.
+/// Returns true for an attempt that ended because it was canceled. Such an attempt does not count once the run is
+/// resumed.
 pub(crate) fn was_cut(finished: &StageFinished) -> bool {
     finished.ending == Ending::Canceled
 }

@@ -1,4 +1,4 @@
-//! Runs a pipeline with given answers, without journal, clock or component: what tests of decisions use.
+//! Runs a pipeline with given answers, without journal, clock or component, for tests of decisions.
 
 use crate::decide::{decide, finalize_attempt, next_step};
 use crate::run_state::{OpenTask, RunState, resume_state};
@@ -21,12 +21,12 @@ pub fn pipeline(source: &str) -> Pipeline {
     lower::lower(Source::new(source), ast, &Inputs::default()).0
 }
 
-/// The first visit of a node.
+/// Returns the task of the first visit of a node.
 pub fn task(node: &str) -> Task {
     Task { generation: 0, branch: BranchId::main(), node: node.into(), visit: 1, work: Work::Handler }
 }
 
-/// A first record with these bounds.
+/// Returns the first record of a run with these limits.
 pub fn started(pipeline: &Pipeline, steps_max: u64, wall_max_ms: Option<u64>) -> RunStarted {
     RunStarted {
         schema_version: SCHEMA_VERSION,
@@ -58,7 +58,7 @@ fn attempt(open: &OpenTask) -> Attempt {
     Attempt { task: open.task.clone(), ordinal: open.ordinal, id }
 }
 
-/// The receipt of a command that ended so.
+/// Returns the receipt of a command with this exit code and ending.
 pub fn receipt(code: Option<i32>, how: CommandEnding) -> Receipt {
     let nothing = String::new;
     Receipt {
@@ -83,13 +83,13 @@ pub fn receipt(code: Option<i32>, how: CommandEnding) -> Receipt {
     }
 }
 
-/// An attempt's record with this answer and nothing else.
+/// Returns the end of an attempt with this outcome.
 pub fn finished(open: &OpenTask, outcome: Outcome) -> StageFinished {
     let model = StageModel { turns_used: 1, ..StageModel::default() };
     StageFinished { model, duration_ms: 1, ..StageFinished::new(attempt(open), outcome) }
 }
 
-/// A run in the making.
+/// A simulated run.
 pub struct Simulation<'a> {
     pub pipeline: &'a Pipeline,
     pub no_change: Option<&'a NoChangeRule>,
@@ -106,7 +106,7 @@ impl<'a> Simulation<'a> {
         Self { pipeline, no_change: None, state: RunState::default(), records: Vec::new(), attempt_ms: 1, at }
     }
 
-    /// A run from its first record to its end.
+    /// Simulates a run from its first record to its end.
     pub fn run(pipeline: &'a Pipeline, steps_max: u64, answer: &mut dyn FnMut(&OpenTask) -> StageFinished) -> Self {
         let mut run = Self::new(pipeline);
         run.append(vec![Event::RunStarted(Box::new(started(pipeline, steps_max, None)))]);
@@ -114,7 +114,7 @@ impl<'a> Simulation<'a> {
         run
     }
 
-    /// The state after these records, and what was pending.
+    /// Restores the state after these records, and appends the decisions that were pending.
     pub fn from_prefix(pipeline: &'a Pipeline, prefix: &[Record]) -> Self {
         let mut run = Self::new(pipeline);
         let (state, pending) = resume_state(prefix).expect("the run was started");
@@ -129,7 +129,7 @@ impl<'a> Simulation<'a> {
         run
     }
 
-    /// Appends events and all that follows.
+    /// Appends events and all events that follow from them.
     pub fn append(&mut self, events: Vec<Event>) {
         self.append_without_steps(events);
         while let Some(event) = next_step(self.pipeline, &self.state) {
@@ -149,11 +149,11 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Claims, answers and commits until the run has ended.
+    /// Claims and ends attempts until the run has ended.
     pub fn go_on(&mut self, answer: &mut dyn FnMut(&OpenTask) -> StageFinished) {
         while self.state.verdict.is_none() {
             let others = self.state.branches.len() > 1;
-            // On branches the next one may begin before the last one ends.
+            // On branches, the next attempt may start before the previous one has ended.
             if let Some(open) = self.next_open(false).filter(|_| others || self.next_open(true).is_none()) {
                 self.at = open.due_at.map_or(self.at, |due| due.max(self.at));
                 self.append(vec![Event::StageStarted(StageStarted { attempt: attempt(&open), worker: "test".into() })]);
@@ -166,19 +166,20 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// The first attempt that waits for its claim, or for its end.
+    /// Returns the open attempt that is due first, among the claimed ones if `is_claimed`, otherwise among the
+    /// unclaimed ones.
     fn next_open(&self, is_claimed: bool) -> Option<OpenTask> {
         let open = self.state.branches.values().filter_map(|branch| branch.open());
         open.filter(|open| open.attempt_id.is_some() == is_claimed).min_by_key(|open| open.due_at).cloned()
     }
 
-    /// The nodes that were executed, one word per attempt.
+    /// Returns the names of the executed nodes, one for each attempt.
     pub fn attempts(&self) -> String {
         let ended = self.records.iter().filter_map(|record| record.event.stage_finished());
         ended.map(|finished| finished.attempt.task.node.as_str()).collect::<Vec<_>>().join(" ")
     }
 
-    /// `success EXIT` or `fail CODE: REASON`.
+    /// Returns the verdict as `success EXIT` or `fail CODE: REASON`.
     pub fn verdict(&self) -> String {
         let ended = self.state.verdict.as_ref().expect("the run has ended");
         match (&ended.failure, &ended.exit_node) {

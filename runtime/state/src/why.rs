@@ -1,7 +1,9 @@
-//! Why a run went where it went: each visit with its attempts, and for every edge why it was taken or not, with the values that were read.
+//! The explanation of a run: each visit with its attempts, and for every edge why it was taken or not, with the context
+//! values that the decision read.
 //!
-//! A fold of the journal beside the pipeline that ran. The reasons are those of the journal; values are those of the context at that
-//! record. It decides nothing: after a failure that ended the run it asks the router again, which answers the same.
+//! It is computed from the journal and the pipeline of the run. The reasons come from the journal, and the values from
+//! the context at that record. Nothing is decided here: for a failure that ended the run, the router is called again
+//! with the same input and gives the same result.
 
 mod edge;
 mod parallel;
@@ -26,20 +28,20 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The version of what `glovebox why --json` prints.
+/// Version of the output of `glovebox why --json`.
 pub const WHY_SCHEMA_VERSION: u32 = 1;
 
-/// Why a run went where it went.
+/// The explanation of a run.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "glovebox why --json")]
 pub struct Why {
     /// Always 1.
     pub schema_version: u32,
-    /// The run.
+    /// The id of the run.
     pub run_id: String,
-    /// What happened, in order.
+    /// The steps of the run, in order.
     pub steps: Vec<Step>,
-    /// How it ended; absent while it has not.
+    /// The end of the run; absent if the run has not ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<EndWhy>,
 }
@@ -47,96 +49,97 @@ pub struct Why {
 /// One step of a branch.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Step {
-    /// The record of the journal with which it was complete.
+    /// Sequence number of the journal record that completed the step.
     pub record: u64,
-    /// The generation of the run; absent for the first.
+    /// The generation of the run; absent for generation 0.
     #[serde(skip_serializing_if = "is_first")]
     pub generation: u32,
     /// The branch.
     pub branch: BranchId,
     /// The node.
     pub node: NodeId,
-    /// True if a resume went back to before it, so that it counts no more; absent otherwise.
+    /// True if a resume went back to before this step, so that the step no longer counts; absent otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_left: bool,
-    /// What happened there.
+    /// What happened at the node.
     #[serde(flatten)]
     pub what: What,
 }
 
-/// The history of a node.
+/// What happened at a node.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
     /// An attempt ended.
     Attempt(AttemptWhy),
-    /// The engine passed it by itself.
+    /// The node is a control node, and the engine passed it without an attempt.
     Passed(PassedWhy),
-    /// It is an exit, and a goal gate was not met or a check of the operator was dropped.
+    /// The node is an exit, and a goal gate was not met or commands of the verify contract were skipped.
     GateUnmet(GateWhy),
-    /// It was left.
+    /// The run left the node.
     Route(RouteWhy),
-    /// The edge that was taken began a new generation of the run.
+    /// The run left the node on an edge that began a new generation.
     Restarted(RestartWhy),
-    /// It is a parallel node, and a branch of it ended.
+    /// The node is a parallel node, and one of its branches ended.
     BranchEnded(BranchWhy),
-    /// It is a parallel node, and its branches were joined.
+    /// The node is a parallel node, and its branches were joined.
     Joined(JoinWhy),
-    /// It is a fan-in, and it chose.
+    /// The node is a fan-in, and it chose a branch.
     Chose(ChoiceWhy),
-    /// It led nowhere, so the run ended.
+    /// No edge matched, so the run ended.
     NoRoute(RouteWhy),
 }
 
 /// One attempt.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct AttemptWhy {
-    /// The visit.
+    /// Number of the visit of the node.
     pub visit: u32,
-    /// Which attempt of the visit.
+    /// Number of the attempt within the visit.
     pub attempt: u32,
-    /// True for the run of the node's `verify_command`.
+    /// True if the attempt executed the node's verification; absent otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_verification: bool,
-    /// How it ended.
+    /// The status of the attempt.
     pub status: &'static str,
-    /// Its failure; absent without one.
+    /// The failure of the attempt; absent if it did not fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-    /// True if the operator asks for changes and the work made none; absent otherwise.
+    /// True if the operator requires changes and the attempt made none; absent otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_change: bool,
-    /// Facts about a failed verification beside its failure (decision failure-codes); absent for anything else.
+    /// More facts about the failure of a verification (decision failure-codes); absent for anything else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_meta: Option<FailureMeta>,
-    /// The decision of a person about its disallowed writes, which led to this end; absent without a decision.
+    /// A person's decision about the disallowed writes of the attempt; absent if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decided: Option<&'static str>,
     /// True if another attempt follows.
     pub retried: bool,
-    /// How long that one waited, milliseconds; absent if none follows.
+    /// Delay before the next attempt, milliseconds; absent if none follows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_ms: Option<u64>,
 }
 
-/// A node that the engine passed by itself.
+/// A control node that the engine passed without an attempt.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PassedWhy {
-    /// The visit.
+    /// Number of the visit of the node.
     pub visit: u32,
     /// The status that it passes on.
     pub status: &'static str,
 }
 
-/// A goal gate that was not met at an exit.
+/// An exit at which a goal gate was not met.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct GateWhy {
-    /// The gate, or the stage that dropped checks: the first in the order of the file.
+    /// The first unmet goal gate in the order of the file, or the first stage that skipped commands of the verify
+    /// contract.
     pub gate: NodeId,
-    /// Its last status; absent if it was never visited.
+    /// The last status of that node; absent if it was never visited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<&'static str>,
-    /// Checks of the operator that it dropped; absent for a goal gate.
+    /// The commands of the verify contract that the stage skipped; absent for a goal gate.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dropped_checks: Vec<String>,
     /// The retry target; absent if none is set.
@@ -150,60 +153,60 @@ pub struct RouteWhy {
     /// The next node; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<NodeId>,
-    /// The rule that decided, as in `route.taken` of the journal; `none` if no rule found a node.
+    /// The rule that decided, as in `route.taken` of the journal; `none` if no rule gave a node.
     pub how: String,
-    /// The status that was left with.
+    /// The status with which the run left the node.
     pub status: &'static str,
-    /// Every edge, in the order of the file.
+    /// All outgoing edges, in the order of the file.
     pub edges: Vec<EdgeWhy>,
 }
 
 /// A new generation of the run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RestartWhy {
-    /// The generation that began.
+    /// Number of the new generation.
     pub begins: u32,
-    /// The node that it began at.
+    /// The node at which the new generation begins.
     pub at: NodeId,
-    /// Keys of the context that it began with.
+    /// The keys of the context that the new generation keeps.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<String>,
 }
 
-/// How a run ended, from the raw cause to the exit code.
+/// The end of a run, with its original cause and the exit code.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct EndWhy {
     /// `success` or `fail`.
     pub status: &'static str,
-    /// The class, code and reason of the failure.
+    /// The class, code and reason of the failure; absent if the run succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-    /// The stage with that failure, if a stage had it.
+    /// The stage with that failure; absent if no stage caused it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_node: Option<NodeId>,
-    /// The commands of that stage's last attempt that did not pass: each with how it ended.
+    /// The commands of the last attempt of that stage that did not exit with 0, each with how it ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<CommandWhy>,
     /// The exit code of the process that drove the run.
     pub exit_code: u8,
-    /// Its name.
+    /// The name of the exit code.
     pub exit_name: &'static str,
 }
 
-/// A command that did not pass.
+/// A command that did not exit with 0.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CommandWhy {
-    /// Its words.
+    /// The program and its arguments.
     pub argv: Vec<String>,
-    /// `exit N`, or what ended it.
+    /// `exit N`, or what ended the command.
     pub ended: String,
 }
 
 impl Why {
-    /// Explains the records of a run of this pipeline, which are read a few at once. `source` is the text that it was read from.
+    /// Explains a run of this pipeline. `source` is the text of the pipeline file. Records are read in small batches.
     ///
     /// # Errors
-    /// When the journal cannot be read, or is not the one that was verified any more.
+    /// Returns an error if the journal cannot be read, or if it is no longer the journal that was verified.
     pub fn read(pipeline: &Pipeline, source: Source<'_>, journal: &impl ReadRecords) -> Result<Self, PortError> {
         let mut fold = WhyFold {
             pipeline,
@@ -233,7 +236,7 @@ impl Why {
         Ok(Self { schema_version: WHY_SCHEMA_VERSION, run_id, steps, end: has_ended.then_some(end) })
     }
 
-    /// Only the steps at one node.
+    /// Keeps only the steps at one node.
     #[must_use]
     pub fn at(mut self, node: &NodeId) -> Self {
         self.steps.retain(|step| step.node == *node);
@@ -241,7 +244,7 @@ impl Why {
     }
 }
 
-/// Commands that did not end with 0.
+/// Returns the commands that did not exit with 0.
 fn failed_commands(finished: &StageFinished) -> Vec<CommandWhy> {
     let failed = finished.commands.receipts.iter().filter(|receipt| receipt.code != Some(0));
     let ended = |code: Option<i32>, how: String| code.map_or(how, |code| format!("exit {code}"));
@@ -254,10 +257,10 @@ struct WhyFold<'a> {
     pipeline: &'a Pipeline,
     source: Source<'a>,
     replay: Replay,
-    /// The node that a branch is about to leave, with the outcome that it leaves with.
+    /// The node that each branch is about to leave, with its outcome.
     left: BTreeMap<BranchId, (NodeId, Outcome)>,
     steps: Vec<Step>,
-    /// Those of the last stage that did not exit with 0.
+    /// The commands of the last stage that did not exit with 0.
     commands: Vec<CommandWhy>,
 }
 
@@ -278,7 +281,7 @@ impl Fold for WhyFold<'_> {
 
 impl WhyFold<'_> {
     fn add(&mut self, record: &Record) {
-        // What a route read is what was there before it.
+        // A route is explained with the context before the record is folded.
         if let Event::RouteTaken(route) = &record.event {
             self.route(record, route);
         }
@@ -393,7 +396,7 @@ impl WhyFold<'_> {
         self.step(record, &route.branch, &route.from, what);
     }
 
-    /// Records the stages that were left without an edge to follow.
+    /// Records the stages at which no edge matched.
     fn dead_ends(&mut self, record: &Record) {
         for (branch, (node, outcome)) in std::mem::take(&mut self.left) {
             if let Some(edges) = self.reader(&branch).nowhere(&node, &outcome) {

@@ -1,7 +1,7 @@
-//! Which updates of a handler the context takes.
+//! Decides which context updates of a handler are accepted.
 //!
-//! Denied: engine keys in either spelling, empty and oversized keys, oversized values, and what would make the context, or what the run
-//! stores apart from it, too large.
+//! Refused are the engine's keys in either spelling, empty keys, oversized keys and values, and updates that would make
+//! the context too large or exceed the limit on blobs of the run.
 
 use super::{
     CONTEXT_BYTES_MAX, Context, ContextKey, KEY_BYTES_MAX, KEYS_MAX, STORED_BYTES_MAX, STORED_VALUE_BYTES_MAX,
@@ -12,29 +12,29 @@ use glovebox_record::StoredValue;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The updates that are references, and how much the run has stored apart by now.
+/// The updates that are references to blobs, and the size of the blobs that the run has stored so far.
 #[derive(Clone, Copy)]
 pub struct StoredUpdates<'a> {
-    /// Their keys.
+    /// The keys of these updates.
     pub keys: &'a BTreeSet<String>,
-    /// Bytes of the values that the run has stored so far.
+    /// Sum of the values that the run has stored as blobs so far, bytes.
     pub run_bytes: u64,
 }
 
-/// The size of a context with one more update.
+/// The size of a context after one more update.
 #[derive(Clone, Copy)]
 struct Sizes {
-    /// Bytes of the update.
+    /// Size of the update, bytes.
     update: usize,
-    /// Keys with it.
+    /// Number of keys after the update.
     keys: usize,
-    /// Bytes with it.
+    /// Size of the context after the update, bytes.
     total: usize,
-    /// Bytes that the run stores apart with it.
+    /// Sum of the values stored as blobs after the update, bytes.
     stored: u64,
 }
 
-/// Splits the updates of a handler into those that it may set and refusals of the others.
+/// Splits the updates of a handler into the accepted ones and refusals of the others.
 pub fn filter_updates(
     context: &Context,
     updates: BTreeMap<String, Value>,
@@ -69,7 +69,7 @@ pub fn filter_updates(
 }
 
 impl Context {
-    /// Bytes that a reference adds to what the run stores: none for the value that the key has already.
+    /// Returns the bytes that a reference adds to the blobs of the run: 0 if the key already has this value.
     pub(crate) fn newly_stored<'k>(&self, key: impl Into<ContextKey<'k>>, reference: &Value) -> u64 {
         let known = self.stored(key).map(|stored| stored.artifact);
         StoredValue::from_reference(reference)
@@ -78,7 +78,7 @@ impl Context {
     }
 }
 
-/// Why a handler may not set a key; none when it may.
+/// Returns the reason why a handler may not set a key, or `None` if it may.
 fn refusal(key: ContextKey<'_>, after: Sizes) -> Option<Refusal> {
     let reason = if key.plain().is_empty() {
         "a key must not be empty".to_owned()

@@ -1,19 +1,20 @@
-//! Names of branches: the path of parallel nodes and first nodes that leads to one, as `parallel-left` or `parallel-2-left-inner-a`, and in a later
-//! generation `1-parallel-left`. The branch of a child pipeline has the name of the node that runs it, as `build` or `build-2`.
+//! Names of branches. A name is the path of parallel nodes and first nodes that leads to the branch, such as
+//! `parallel-left` or `parallel-2-left-inner-a`, and in a later generation `1-parallel-left`. The branch of a child
+//! pipeline has the name of the node that runs it, such as `build` or `build-2`.
 //!
-//! A name is a folder's name on any file system. No id has a hyphen or begins with a digit, so different paths have different names; what
-//! only differs in case gets a number with a leading zero.
+//! Every name is a valid folder name on any file system. No id contains a hyphen or begins with a digit, so different
+//! paths have different names. Ids that differ only in case get a number with a leading zero.
 
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_record::BranchId;
 use std::collections::HashMap;
 
-/// Longest name. A longer one ends with a digest of the whole.
+/// Maximum length of a name, bytes. A longer name is cut and ends with a digest of the whole name.
 const BYTES_MAX: usize = 100;
-/// Hexadecimal digits of that digest.
+/// Number of hexadecimal digits of the digest at the end of a shortened name.
 const DIGEST_DIGITS: usize = 20;
 
-/// The names of a parallel node's branches, in order.
+/// Returns the names of the branches of a parallel node, in order.
 pub(super) fn of<'a>(
     pipeline: &Pipeline,
     parent: &BranchId,
@@ -25,14 +26,14 @@ pub(super) fn of<'a>(
     let mut base = match (*parent == BranchId::main(), generation) {
         (true, 0) => String::new(),
         (true, generation) => format!("{generation}-"),
-        // Its own name says the generation.
+        // The name of the parent branch already contains the generation.
         (false, _) => format!("{parent}-"),
     };
     base += &part(pipeline, parallel);
     if visit > 1 {
         base += &format!("-{visit}");
     }
-    // The one branch of a child pipeline has the name of the node that runs it, which no parallel node has.
+    // A child pipeline has one branch, with the name of the node that runs it. No parallel node has that name.
     if pipeline.node(parallel).is_some_and(|node| node.child.is_some()) {
         return targets.take(1).map(|_| BranchId::new(shortened(base.clone()))).collect();
     }
@@ -46,7 +47,7 @@ pub(super) fn of<'a>(
     named.collect()
 }
 
-/// A node's part of a name: lower case, and numbered where that makes two ids equal.
+/// Returns a node's part of a name: the id in lower case, with a number if another id has the same lower case.
 fn part(pipeline: &Pipeline, id: &NodeId) -> String {
     let lower = id.as_str().to_ascii_lowercase();
     let alike = pipeline.nodes.iter().filter(|node| node.id.as_str().eq_ignore_ascii_case(&lower));
@@ -57,7 +58,7 @@ fn part(pipeline: &Pipeline, id: &NodeId) -> String {
 }
 
 fn shortened(name: String) -> String {
-    // An id that no folder can have is not lost: the digest stands for it.
+    // An id that is not valid as a folder name stays distinct through the digest.
     let is_safe = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     if name.len() <= BYTES_MAX && is_safe {
         return name;

@@ -1,4 +1,4 @@
-//! What follows in a child pipeline, whose stages are the one branch of a parallel node (`glovebox_pipeline::child`).
+//! Decisions in a child pipeline. Its stages are the only branch of a parallel node (`glovebox_pipeline::child`).
 
 use super::BranchDecision;
 use crate::run_state::{Branch, OpenParallel, RunState};
@@ -9,12 +9,13 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The child that a parallel node runs.
+/// Returns the child pipeline that a parallel node runs.
 fn child<'p>(pipeline: &'p Pipeline, parallel: &NodeId) -> Option<&'p Child> {
     pipeline.node(parallel)?.child.as_deref()
 }
 
-/// The context that a parallel node's child begins with: what the node names, and the child's goal. None for any other parallel node.
+/// Returns the first context of a parallel node's child: the keys that the node lists, and the child's goal. Returns
+/// `None` for any other parallel node.
 pub(super) fn context_of(
     pipeline: &Pipeline,
     parallel: &OpenParallel,
@@ -26,7 +27,7 @@ pub(super) fn context_of(
     Some(named.chain([goal]).collect())
 }
 
-/// The context updates from the child that a parallel node ran.
+/// Returns the context updates from the child that a parallel node ran.
 pub(super) fn context_from(pipeline: &Pipeline, parallel: &OpenParallel, branch: &Branch) -> BTreeMap<String, Value> {
     let mut context = child(pipeline, &parallel.node).map(|child| named_out(child, branch)).unwrap_or_default();
     context.extend(end_in_context(pipeline, &parallel.node, Status::Success));
@@ -38,7 +39,7 @@ fn named_out(child: &Child, branch: &Branch) -> BTreeMap<String, Value> {
     named.filter_map(|key| Some((key.to_string(), branch.context.get(key)?.clone()))).collect()
 }
 
-/// The context updates for the end of a supervisor's child (spec §4.11); empty for any other parallel node.
+/// Returns the context updates for the end of a supervisor's child (spec §4.11). Empty for any other parallel node.
 pub(super) fn end_in_context(pipeline: &Pipeline, parallel: &NodeId, status: Status) -> BTreeMap<String, Value> {
     if child(pipeline, parallel).is_none_or(|child| child.supervision.is_none()) {
         return BTreeMap::new();
@@ -49,7 +50,8 @@ pub(super) fn end_in_context(pipeline: &Pipeline, parallel: &NodeId, status: Sta
         .into()
 }
 
-/// What a supervisor sees of its child now, what it says, and whether it ends it.
+/// Returns the observation of a supervisor: the state of its child, its steering message, and whether it ends the
+/// child.
 pub(super) fn observation(
     pipeline: &Pipeline,
     state: &RunState,
@@ -92,7 +94,7 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// How a parallel node ends whose supervisor has ended its child.
+/// Returns how a parallel node ends if its supervisor has ended the child.
 pub(super) fn end_of_supervision(pipeline: &Pipeline, parallel: &OpenParallel) -> (Status, Option<Failure>) {
     match parallel.supervision_end {
         Some(SupervisionEnd::StopCondition) => (Status::Success, None),
@@ -105,7 +107,7 @@ pub(super) fn end_of_supervision(pipeline: &Pipeline, parallel: &OpenParallel) -
     }
 }
 
-/// The child's own `max_steps`, when this stage would be one too many.
+/// Returns the failure if this stage would exceed the child's own `max_steps`.
 pub(super) fn steps_exceeded(pipeline: &Pipeline, branch: &Branch, node: &Node) -> Option<Failure> {
     let owner = node.child_of.as_ref()?;
     let most = child(pipeline, owner)?.steps_max?;
@@ -117,12 +119,13 @@ pub(super) fn steps_exceeded(pipeline: &Pipeline, branch: &Branch, node: &Node) 
 }
 
 impl BranchDecision<'_> {
-    /// When the supervisor of a child looks at it for the first time.
+    /// Returns the time at which the supervisor of a child looks at it for the first time.
     pub(super) fn first_look(&self, parallel: &NodeId) -> Option<Timestamp> {
         child(self.pipeline, parallel)?.supervision.as_ref().map(|supervision| self.due(supervision.interval))
     }
 
-    /// At a child's exit: its goal gates, and then the child has succeeded, whatever its last stage said.
+    /// Decides at an exit of a child pipeline. If the goal gates of the child are met, the child has succeeded,
+    /// whatever the status of its last stage.
     pub(super) fn leave_child(&self, exit: &Node) -> Vec<Event> {
         let Some(gate) = self.unmet_gate(exit) else {
             return match exit.checks.verification {

@@ -1,4 +1,4 @@
-//! What follows from time alone: parallel nodes whose time is over, and supervisors that look at their child.
+//! Events that follow from time alone: a parallel node reaches its time limit, or a supervisor looks at its child.
 
 use super::observation;
 use crate::run_state::{Branch, OpenParallel, RunState};
@@ -7,13 +7,14 @@ use glovebox_pipeline::ir::Pipeline;
 use jiff::Timestamp;
 use std::sync::Arc;
 
-/// The next time at which [`due`] gives an event, if nothing happens until then.
+/// Returns the next time at which [`due`] returns an event if nothing else happens.
 pub fn next_due(state: &RunState) -> Option<Timestamp> {
     let open = open_parallel_nodes(state).filter(|(_, parallel)| !parallel.has_expired);
     open.flat_map(|(_, parallel)| [parallel.due_at, parallel.observe_at]).flatten().min()
 }
 
-/// The event of a parallel node whose time is over, or of a supervisor that looks at its child now.
+/// Returns the event of a parallel node that has reached its time limit, or of a supervisor that looks at its child at
+/// `now`.
 pub fn due(pipeline: &Pipeline, state: &RunState, now: Timestamp) -> Option<Event> {
     expired(state, now).or_else(|| observed(pipeline, state, now))
 }

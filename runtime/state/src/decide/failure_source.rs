@@ -1,18 +1,21 @@
-//! The end of a run whose next stage could not fix what failed (`unfixable_failure_source`, decision unfixable-failures-end-the-run).
+//! Ends a run whose next stage cannot fix the last failure (`unfixable_failure_source`, decision
+//! unfixable-failures-end-the-run).
 //!
-//! Checked on arrival at a stage, before it is made ready. A tool counts by its resolved handler, and no longer once it has
-//! passed. Right after the failure it concerns every builder; later only one from which a way leads back to the tool, since
-//! others do not have to fix it.
+//! This is checked on arrival at a stage, before the stage is made ready. Whether a failed stage counts depends on its
+//! resolved handler, and it no longer counts once it has passed. Directly after the failure, the check applies to every
+//! builder. Later it applies only to builders from which a path leads back to the failed stage, because the others do
+//! not have to fix it.
 
 use crate::run_state::{Branch, RunState};
 use glovebox_pipeline::fixability::{leads_to, out_of_scope, reason};
 use glovebox_pipeline::ir::{Node, Pipeline};
 use glovebox_record::{Failure, FailureClass};
 
-/// The code of such an end.
+/// The failure code of such an end.
 pub const UNFIXABLE: &str = "unfixable_failure_source";
 
-/// Why the run ends instead of coming to a node, if it does. A node without `allowed_write_paths` ends no run.
+/// Returns the reason why the run ends instead of reaching `next`, or `None` if it continues. A node without
+/// `allowed_write_paths` never ends the run.
 pub(super) fn unfixable(pipeline: &Pipeline, state: &RunState, branch: &Branch, next: &Node) -> Option<Failure> {
     let asked = next.access.allowed_write_paths.as_deref()?;
     let narrowed = state.run.as_ref().and_then(|run| run.plan.narrowed_scopes.get(&next.id));
@@ -29,7 +32,7 @@ pub(super) fn unfixable(pipeline: &Pipeline, state: &RunState, branch: &Branch, 
     })
 }
 
-/// The stage that failed last and has not passed since.
+/// Returns the stage that failed last and has not passed since.
 fn last_failed<'a>(pipeline: &'a Pipeline, branch: &Branch) -> Option<&'a Node> {
     let works = |node: &&Node| node.handler.component().is_some();
     branch.failing().filter_map(|id| pipeline.node(id)).find(works)

@@ -1,7 +1,9 @@
-//! What a fan-in takes over from branches: the changes of the best one, or of all that succeeded where they agree.
+//! Merges the changes of branches at a fan-in: those of the best branch, or those of all branches that succeeded, where
+//! they agree.
 //!
-//! Two branches agree on a path when they made the same of it. Nothing is taken of a path on which they do not, and nothing where one of
-//! them needs a folder and another removed or replaced it. No branch wins by being last.
+//! Two branches agree on a path if they made the same change to it. A path on which they differ is not merged. A path
+//! is also not merged if one branch needs a folder that another branch removed or replaced. No branch wins because it
+//! ended last.
 
 use crate::run_state::{EndedBranch, OpenParallel};
 use glovebox_journal::event::{BranchId, ChangeOp, ConflictSide, FileChange, MergeConflict};
@@ -9,7 +11,7 @@ use glovebox_pipeline::ir::Merge;
 use glovebox_record::path::ScopePath;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a fan-in takes over, and the paths on which branches conflict.
+/// The result of a merge.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Taken {
     pub(super) merged: Vec<BranchId>,
@@ -56,7 +58,7 @@ fn conflict(path: &ScopePath, sides: &[BranchVersion<'_>]) -> MergeConflict {
     MergeConflict { path: path.clone(), sides: sides.iter().map(side).collect() }
 }
 
-/// Paths on which branches do not agree, and paths above and below each other that cannot both be.
+/// Returns the paths on which branches differ, and pairs of a path and a path below it that cannot both exist.
 fn disputed<'a>(sides: &BranchVersions<'a>) -> BTreeSet<&'a ScopePath> {
     let mut disputed = BTreeSet::new();
     for (path, of_path) in sides {
@@ -77,7 +79,7 @@ fn disputed<'a>(sides: &BranchVersions<'a>) -> BTreeSet<&'a ScopePath> {
 }
 
 impl BranchVersion<'_> {
-    /// Returns true if what this branch made of a folder leaves no place for what another branch made below that folder.
+/// Returns true if the change of one branch to a folder makes another branch's change below it impossible.
     fn excludes(&self, below: &BranchVersion<'_>) -> bool {
         let above = self.change.op;
         let agree = above == ChangeOp::Mkdir || above.removes() && below.change.op.removes();

@@ -1,7 +1,9 @@
-//! What becomes of an agent's success that changed nothing, where the operator asks for changes (decision no-change-is-a-failure).
+//! The rule for agents that succeed without a change, if the operator requires changes (decision
+//! no-change-is-a-failure).
 //!
-//! Only the host's own set of changes counts, never what the stage says. A verification of the node may confirm that there was nothing to
-//! do. Without one the work is repeated, so often as the operator allows, and then the stage has failed.
+//! Only the host's own list of changes counts, never a statement of the stage. A verification of the node may confirm
+//! that no change was necessary. Without such a verification, the work is repeated as often as the operator allows, and
+//! then the stage fails.
 
 use crate::failure_signature;
 use crate::run_state::Branch;
@@ -10,21 +12,21 @@ use glovebox_pipeline::ir::Node;
 use glovebox_record::no_change::{Confirmation, NoChangeRule};
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
 
-/// Why the work is repeated; the next attempt is told so.
+/// The reason for the repetition. The next attempt gets this text.
 const HINT: &str = "No changes detected. Make changes required to meet the task goal.";
 
-/// The decision of the rule about an attempt.
+/// The decision about an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ruling {
-    /// Nothing: other rules decide.
+    /// The rule does not apply, and other rules decide.
     Open,
-    /// It failed, and its work is repeated.
+    /// The attempt failed, and the work is repeated.
     Repeated,
-    /// It failed for good.
+    /// The attempt failed and is not repeated.
     Refused,
 }
 
-/// Judges the end of a node's work. An attempt that its node's verification may confirm stays as it is, with a mark.
+/// Applies the rule to the end of a node's work. An attempt that the node's verification may confirm is only marked.
 pub(super) fn judge(node: &Node, rule: Option<&NoChangeRule>, branch: &Branch, finished: &mut StageFinished) -> Ruling {
     let is_unchanged = finished.outcome.status.satisfies_gate() && finished.files.changes.is_empty();
     let is_meant = |rule: &&NoChangeRule| finished.attempt.task.work == Work::Handler && rule.nodes.contains(&node.id);
@@ -53,7 +55,8 @@ pub(super) fn judge(node: &Node, rule: Option<&NoChangeRule>, branch: &Branch, f
     ruling
 }
 
-/// Attempts of the visit under way that were repeated because they changed nothing. They count for no other bound on attempts.
+/// Returns the number of attempts of the current visit that were repeated because they changed nothing. They do not
+/// count towards any other limit on attempts.
 pub(super) fn repeated(node: &Node, branch: &Branch) -> u32 {
     branch.nodes.get(&node.id).map_or(0, |history| history.unchanged)
 }

@@ -1,7 +1,8 @@
-//! What follows at parallel nodes and fan-ins.
+//! Decisions at parallel nodes and fan-ins.
 //!
-//! [`next_step`] looks at no event, only at where the branches stand: it begins the next branch of a parallel node, cancels those that are not
-//! needed any more, and joins them when the last has ended. It is asked when nothing else follows, and states one thing at a time.
+//! [`next_step`] looks only at the state of the branches, not at an event. It begins the next branch of a parallel
+//! node, cancels branches that are no longer needed, and joins the branches after the last one has ended. It is called
+//! when no other decision is left, and it returns one event at a time.
 
 use super::merge::merge;
 use super::{BranchDecision, Choice, branch_name, child, failed, out_of_bounds};
@@ -18,16 +19,17 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The name of the choice at a fan-in without a component.
+/// The rule that chose a branch at a fan-in without a component.
 const HEURISTIC: &str = "heuristic";
 
-/// The next thing that follows from where the branches stand; none when each of them waits.
+/// Returns the next event that follows from the state of the branches, or `None` if all of them wait.
 pub fn next_step(pipeline: &Pipeline, state: &RunState) -> Option<Event> {
     let is_over = state.verdict.is_some() || state.canceled.is_some();
     parallel_step(pipeline, state).or_else(|| held_back(state).filter(|_| !is_over))
 }
 
-/// The next thing that a parallel node does, while a branch may still have to go on.
+/// Returns the next event of a parallel node, or `None` if no parallel node has one or the run has ended. Unlike
+/// [`next_step`], it never ends the run.
 pub fn parallel_step(pipeline: &Pipeline, state: &RunState) -> Option<Event> {
     if state.verdict.is_some() || state.canceled.is_some() {
         return None;
@@ -41,7 +43,7 @@ pub fn parallel_step(pipeline: &Pipeline, state: &RunState) -> Option<Event> {
     steps.next()
 }
 
-/// A branch that met a bound of the run waits for the attempts of the others; with the last of them the run ends.
+/// Ends the run if a branch has reached a limit of the run and no attempt of another branch is running.
 fn held_back(state: &RunState) -> Option<Event> {
     let is_held = |branch: &Arc<Branch>| branch.at == Position::Deciding;
     let has_begun = state.run.is_some() && state.branches.len() > 1;
@@ -53,7 +55,7 @@ fn setting(pipeline: &Pipeline, parallel: &NodeId) -> ParallelSettings {
     pipeline.node(parallel).map(|node| node.parallel).unwrap_or_default()
 }
 
-/// The next step of one parallel node.
+/// Decides the next step of one parallel node.
 struct ParallelDecision<'a> {
     pipeline: &'a Pipeline,
     state: &'a RunState,
@@ -84,7 +86,7 @@ impl ParallelDecision<'_> {
         }
     }
 
-    /// Generation and branch of what is said of the parallel node.
+    /// Returns the generation and the branch for the events of the parallel node.
     fn place(&self) -> (u32, BranchId) {
         (self.state.generation(), self.id.clone())
     }
@@ -130,7 +132,8 @@ impl ParallelDecision<'_> {
         }))
     }
 
-    /// How the parallel node ends by its policies; none while more of its branches are needed (decision join-and-error-policies).
+    /// Returns how the parallel node ends by its policies, or `None` if more of its branches must end first (decision
+    /// join-and-error-policies).
     fn ended(&self) -> Option<(Status, Option<Failure>)> {
         let OpenParallel { succeeded, failed, .. } = *self.parallel;
         let needed = self.setting().join.needed(self.parallel.children.len());
@@ -156,7 +159,8 @@ impl ParallelDecision<'_> {
         failed.filter_map(|one| Some((&**one, one.end.failure.as_ref()?)))
     }
 
-    /// The reason of the branch that failed first, unchanged (decision reasons-stay-unchanged).
+    /// Returns the failure of the branch that failed first, with its reason unchanged (decision
+    /// reasons-stay-unchanged).
     fn first_failure(&self) -> Failure {
         let first = self.failures().next().map(|(_, failure)| failure.clone());
         first.unwrap_or_else(|| {
@@ -189,7 +193,7 @@ impl ParallelDecision<'_> {
     }
 }
 
-/// The end of a branch: at its fan-in, or with a failure.
+/// Returns the end of a branch: at its fan-in, or with a failure.
 pub(super) fn end_of(state: &RunState, id: &BranchId, branch: &Branch, failure: Option<Failure>) -> Event {
     let previous = &branch.previous;
     let canceled = branch.canceled.as_ref();
@@ -214,7 +218,7 @@ pub(super) fn end_of(state: &RunState, id: &BranchId, branch: &Branch, failure: 
 }
 
 impl BranchDecision<'_> {
-    /// Ends a branch of a parallel node, or the run where there is none around it.
+    /// Ends a branch of a parallel node. On the main branch, ends the run.
     pub(super) fn fail(&self, failure: Failure) -> Vec<Event> {
         match self.branch.origin {
             Some(_) => vec![end_of(self.state, self.id, self.branch, Some(failure))],
@@ -222,7 +226,8 @@ impl BranchDecision<'_> {
         }
     }
 
-    /// The end of a branch that was canceled; none while an attempt of it is under way, or branches of its own.
+    /// Returns the end of a canceled branch. Returns no event while an attempt of the branch is running or the branch
+    /// has branches of its own.
     pub(super) fn acknowledge_cancel(&self) -> Vec<Event> {
         match self.branch.is_under_way() || self.branch.parallel().is_some() {
             true => Vec::new(),
@@ -230,7 +235,8 @@ impl BranchDecision<'_> {
         }
     }
 
-    /// The fan-in at which the branch ends, or an exit, which it must not reach.
+    /// Ends the branch at its fan-in. An exit also ends the branch, with a failure, because a branch must not reach an
+    /// exit.
     pub(super) fn end_at(&self, node: &Node) -> Option<Vec<Event>> {
         let origin = self.branch.origin.as_ref()?;
         if node.id == origin.join {
@@ -277,7 +283,7 @@ impl BranchDecision<'_> {
         })]
     }
 
-    /// A parallel node that failed leads to its own target, if it has one. Any other way leads to the fan-in.
+    /// Leaves a parallel node: to its own retry target if it failed and has one, otherwise to the fan-in.
     pub(super) fn leave_parallel(&self, joined: &ParallelJoined) -> Vec<Event> {
         let node = self.pipeline.node(&joined.node).filter(|_| joined.status == Status::Fail);
         let target = node.and_then(|node| match (&node.routing.retry_target, &node.routing.fallback_retry_target) {
@@ -289,7 +295,8 @@ impl BranchDecision<'_> {
         self.route(&joined.node, to, Choice { how, edge: None, candidates: Vec::new() })
     }
 
-    /// At a fan-in: a parallel node that failed has nothing to choose from, a component is asked, or outcomes are compared (spec §4.9).
+    /// Decides at a fan-in: fails if the parallel node failed, asks the component if there is one, and otherwise
+    /// compares the outcomes (spec §4.9).
     pub(super) fn fan_in(&self, node: &Node) -> Vec<Event> {
         let visit = self.branch.next_visit(&node.id);
         let Some(parallel) = &self.branch.joined else {
@@ -317,7 +324,7 @@ impl BranchDecision<'_> {
         }
     }
 
-    /// A component has judged the branches: it names the best by its id or its first node.
+    /// Merges the branch that a component chose. The component names it by the id of the branch or by its first node.
     pub(super) fn judged(&self, node: &Node, finished: &StageFinished) -> Vec<Event> {
         let (visit, outcome) = (finished.attempt.task.visit, &finished.outcome);
         let Some(parallel) = &self.branch.joined else { return self.leave_stage(&node.id, outcome) };
@@ -328,7 +335,7 @@ impl BranchDecision<'_> {
         let named = outcome.preferred_label.iter().chain(&outcome.suggested_next_ids).map(String::as_str);
         let mut found = named.filter_map(|name| candidate(parallel, name));
         let named = found.next().or_else(|| said.and_then(|said| mentioned(parallel, said)));
-        // A simulated model chooses nothing.
+        // A simulated model chooses no branch, so the outcomes are compared.
         let is_simulated = self.state.run.as_ref().is_some_and(|run| run.model.simulated.contains(&node.id));
         match named.or_else(|| best(parallel).filter(|_| is_simulated)) {
             Some(best) => vec![self.merged(node, visit, parallel, best)],
@@ -403,7 +410,7 @@ impl BranchDecision<'_> {
     }
 }
 
-/// By outcome, then by score, then by id (spec §4.9).
+/// Compares branches by outcome, then by score, then by id (spec §4.9).
 fn best(parallel: &OpenParallel) -> Option<&EndedBranch> {
     parallel.candidates().min_by(|one, other| {
         let is_partial = |one: &EndedBranch| one.end.outcome != BranchEnd::Success;
@@ -413,7 +420,7 @@ fn best(parallel: &OpenParallel) -> Option<&EndedBranch> {
     })
 }
 
-/// The candidate with this id, or the only one with this first node.
+/// Returns the candidate with this id, or the only candidate with this first node.
 fn candidate<'f>(parallel: &'f OpenParallel, name: &str) -> Option<&'f EndedBranch> {
     let name = name.trim();
     if let Some(found) = parallel.candidates().find(|one| one.end.branch == *name) {
@@ -423,7 +430,7 @@ fn candidate<'f>(parallel: &'f OpenParallel, name: &str) -> Option<&'f EndedBran
     found.next().filter(|_| found.next().is_none())
 }
 
-/// The only candidate whose id is a word of a text.
+/// Returns the only candidate whose id occurs as a word in a text.
 fn mentioned<'f>(parallel: &'f OpenParallel, text: &str) -> Option<&'f EndedBranch> {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
     let is_word = |name: &str| text.split(|letter| !is_part(letter)).any(|word| word == name);

@@ -1,6 +1,6 @@
-//! What a human gate asks, and where its answer leads.
+//! The question of a human gate, and the route of its answer.
 //!
-//! The moment at which a question is too late to answer follows from the record that asks it, so it is the same on any machine.
+//! The deadline of a question is computed from the record that asks it, so it is the same on any machine.
 
 use super::BranchDecision;
 use glovebox_journal::event::{Event, QuestionAnswered, QuestionAsked};
@@ -29,7 +29,7 @@ impl BranchDecision<'_> {
         }))
     }
 
-    /// The moment at which a time that begins now is over.
+    /// Returns the end of a timeout that begins now.
     pub(super) fn due(&self, timeout: Duration) -> Timestamp {
         let at = self.state.at.unwrap_or(Timestamp::UNIX_EPOCH);
         at.checked_add(SignedDuration::try_from(timeout).unwrap_or(SignedDuration::MAX)).unwrap_or(Timestamp::MAX)

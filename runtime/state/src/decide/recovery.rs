@@ -1,7 +1,8 @@
-//! What follows from writes outside of a stage's scope, if the operator lets people decide about them (decision write-recovery).
+//! Decisions about writes outside of a stage's scope, if the operator lets people decide about them (decision
+//! write-recovery).
 //!
-//! The engine asks and never answers: whatever names no action denies. What a decision commits and grants is what the attempt's record
-//! named before anybody was asked.
+//! The engine asks and never answers: an answer that names no action denies the writes. A decision commits and grants
+//! only what the record of the attempt listed before the question was asked.
 
 use super::BranchDecision;
 use crate::refused_writes::Folded;
@@ -13,13 +14,13 @@ use glovebox_pipeline::ir::NodeId;
 use glovebox_record::{Choice, QuestionType};
 use std::time::Duration;
 
-/// Most groups of files that a question lists as discardable.
+/// Maximum number of groups of files that a question lists as discardable.
 const GROUPS_SHOWN_MAX: usize = 8;
-/// Most characters of a path that a stage chose.
+/// Maximum number of characters that are shown of a path that a stage chose.
 const PATH_CHARACTERS_MAX: usize = 200;
 
 impl BranchDecision<'_> {
-    /// Asks what happens to the disallowed writes of an attempt.
+    /// Asks a person what to do with the disallowed writes of an attempt.
     pub(super) fn ask_recovery(&self, finished: &StageFinished) -> Vec<Event> {
         let Some(recoverable) = finished.files.recoverable.as_deref() else { return Vec::new() };
         let task = finished.attempt.task.clone();
@@ -43,7 +44,7 @@ impl BranchDecision<'_> {
         }))]
     }
 
-    /// The consequences of an answer about disallowed writes; empty when the branch has no such question.
+    /// Returns the events that follow from an answer about disallowed writes. Empty if the branch has no such question.
     pub(super) fn decide_recovery(&self, answered: &QuestionAnswered) -> Vec<Event> {
         let held = self.branch.held.as_deref();
         let Some((held, recoverable)) = held.and_then(|held| Some((held, held.files.recoverable.as_deref()?))) else {
@@ -73,7 +74,7 @@ impl BranchDecision<'_> {
         }))]
     }
 
-    /// Goes on after a decision: to the verification of the visit, or out of the stage.
+    /// Continues after a decision: with the verification of the visit, or with the route out of the stage.
     pub(super) fn leave_decided(&self, decided: &RecoveryDecided) -> Vec<Event> {
         match decided.verifying {
             true => self.verify(&decided.attempt.task),
@@ -82,13 +83,14 @@ impl BranchDecision<'_> {
     }
 }
 
-/// An action as a choice. Its key is the whole word, so that no answer means it by accident.
+/// Returns an action as a choice. Its key is the whole word, so that a short answer cannot select it by accident.
 fn choice(action: RecoveryAction) -> Choice {
     let (key, label) = (action.as_str().to_owned(), action.as_str().to_owned());
     Choice { key, label, to: NodeId::from(action.as_str()), declines: action == RecoveryAction::Deny }
 }
 
-/// The question: what was written, why it is proposed, and what each answer does. Bounded, whatever the stage wrote.
+/// Returns the text of the question: what was written, why each file is proposed, and the effect of each answer. Its
+/// length is bounded, whatever the stage wrote.
 fn text(finished: &StageFinished, recoverable: &Recoverable) -> String {
     let node = &finished.attempt.task.node;
     let mut text = format!("stage `{node}` wrote outside of its write scope");

@@ -1,6 +1,7 @@
-//! What follows when an edge with `loop_restart` is taken: a new generation, or the end of a run that may not restart.
+//! Decisions for an edge with `loop_restart`: a new generation, or the end of a run that may not restart.
 //!
-//! Only a failure that can go away by itself restarts a run. Any other one would meet the same stage again, for as long as the bound allows.
+//! Only a failure that may pass without a change restarts a run. After any other failure, the same stage would fail
+//! again until a limit is reached.
 
 use super::{BranchDecision, cause_of};
 use glovebox_journal::event::{Event, LoopRestarted, RouteTaken};

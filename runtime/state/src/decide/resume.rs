@@ -1,7 +1,8 @@
-//! Where a resume of a run that failed begins again: at the first failed stage that can still be mended.
+//! Decides at which node a resume of a failed run begins: at the first failed stage that can still be fixed.
 //!
-//! A failure was handled, and is none to go back to, once its stage has passed, or once the run went on where success would have led: an
-//! edge for the failure led there. What a chain of failures is, the state knows; where edges lead, only this file.
+//! A failure is handled once its stage has passed, or once an edge for the failure led the run to the node that follows
+//! a success. A handled failure is not a place to resume from. The chain of failures comes from the state, and the
+//! targets of edges are computed here.
 
 use super::answer;
 use crate::run_state::{Branch, Prospects, RunState};
@@ -11,8 +12,8 @@ use glovebox_pipeline::ir::{Handler, Pipeline};
 use glovebox_pipeline::route;
 use glovebox_record::{Failure, FailureClass, Outcome, Status};
 
-/// The stage that a resume of a run that ended so begins again at; none if it continues where it stopped, and none if no stage that failed
-/// has visits left.
+/// Returns the stage at which a resume of a run with this end begins. Returns `None` if the run continues where it
+/// stopped, or if no failed stage has visits left.
 pub fn resumes_at<'a>(pipeline: &Pipeline, state: &'a RunState, ended: &RunFinished) -> Option<&'a NodeId> {
     let branch = state.main();
     let prospects = Prospects {
@@ -26,7 +27,8 @@ pub fn resumes_at<'a>(pipeline: &Pipeline, state: &'a RunState, ended: &RunFinis
     state.resumes_at(ended, &prospects)
 }
 
-/// The bound that a resume meets at once: the run failed, nobody says where it begins again, and no failed stage has visits left.
+/// Returns the limit that a resume would reach at once: the run failed, the resume names no node to begin at, and no
+/// failed stage has visits left.
 pub fn visits_used_up(pipeline: &Pipeline, state: &RunState, resumed: &RunResumed) -> Option<Failure> {
     let ended = state.verdict.as_deref().filter(|ended| resumed.from.is_none() && state.begins_again(ended))?;
     let node = pipeline.node(state.ended_at()?).filter(|_| resumes_at(pipeline, state, ended).is_none())?;
@@ -42,7 +44,7 @@ fn is_handled(pipeline: &Pipeline, branch: &Branch, stage: &NodeId) -> bool {
     after_success(pipeline, branch, stage).is_some_and(|after| visited.contains(&after))
 }
 
-/// The stage that would have followed if this one had passed, beyond diamonds.
+/// Returns the stage that would have followed if `stage` had passed. Diamonds are skipped.
 fn after_success<'p>(pipeline: &'p Pipeline, branch: &Branch, stage: &NodeId) -> Option<&'p NodeId> {
     let (success, lookup) = (Outcome::new(Status::Success), |key: &str| branch.context.text(key));
     let follow = |from: &NodeId| {

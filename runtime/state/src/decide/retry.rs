@@ -1,6 +1,8 @@
-//! Whether an attempt is repeated, when, and what it counts for when it is not (spec §3.5, §3.6, decision what-is-retried).
+//! Decides whether an attempt is repeated, when, and which status counts if it is not (spec §3.5, §3.6, decision
+//! what-is-retried).
 //!
-//! The decision is made once, before the attempt is appended, and is part of its record. These rules are not evaluated a second time.
+//! The decision is made once, before the attempt is appended, and is part of the attempt's record. These rules are not
+//! evaluated again.
 
 use super::no_change::{self, Ruling};
 use super::{verification, verify_limits};
@@ -12,10 +14,10 @@ use glovebox_record::no_change::NoChangeRule;
 use glovebox_record::{Failure, FailureClass, FailureCode, FailureFamily, Outcome, Status};
 use jiff::{SignedDuration, Timestamp};
 
-/// Brings a finished attempt into its recorded form: whether another follows, and if not, what its status counts for.
-/// An attempt that may not be repeated any more keeps the status `retry` only where an edge waits for it. Nothing is repeated once the run is
-/// `stopping`.
-/// What the operator asks of agents that change nothing is part of that.
+/// Completes the record of a finished attempt: whether another attempt follows, and if not, which status counts.
+/// An attempt that may not be repeated keeps the status `retry` only if an outgoing edge matches that status. Nothing
+/// is repeated if the run is `stopping`.
+/// The rule of the operator for agents that change nothing is applied too.
 pub fn finalize_attempt(
     pipeline: &Pipeline,
     rule: Option<&NoChangeRule>,
@@ -56,15 +58,15 @@ pub fn finalize_attempt(
     if finished.outcome.status == Status::Retry && !finished.follow_up.retrying {
         exhaust(pipeline, node, !stopping, &mut finished.outcome);
     }
-    // A judge's word is verified with what the fan-in makes of it.
+    // At a fan-in, the choice is verified together with the merge that follows from it.
     let is_verified = node.checks.verification.is_some() && !node.handler.is_fan_in();
     let is_of_handler = finished.attempt.task.work == Work::Handler;
     finished.follow_up.verifying = is_of_handler && is_verified && finished.outcome.status.satisfies_gate();
     settle_recoverable(pipeline, node, stopping, finished);
 }
 
-/// Brings what a person may decide into its recorded form. Nobody is asked about a run that is stopping, or about an attempt that did not
-/// end by itself. The stage's own outcome is final: a decision repeats nothing.
+/// Completes the part of the record that a person may decide about. No question is asked if the run is stopping or if
+/// the attempt was canceled or cut off. The stage's own outcome is final: a decision repeats nothing.
 fn settle_recoverable(pipeline: &Pipeline, node: &Node, stopping: bool, finished: &mut StageFinished) {
     let is_final = !finished.follow_up.retrying && finished.attempt.task.work == Work::Handler;
     let is_of_scope = finished.outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::SCOPE_WRITE);
@@ -73,7 +75,7 @@ fn settle_recoverable(pipeline: &Pipeline, node: &Node, stopping: bool, finished
     let Some(recoverable) = finished.files.recoverable.take() else { return };
     let recoverable = Some(recoverable).filter(|recoverable| is_kept && !is_spent(recoverable));
     if recoverable.is_none() {
-        // They are of the outcome that counts no more.
+        // They belong to the outcome that no longer counts.
         finished.files.stored_values.clear();
     }
     finished.files.recoverable = recoverable.map(|mut recoverable| {
@@ -87,7 +89,7 @@ fn settle_recoverable(pipeline: &Pipeline, node: &Node, stopping: bool, finished
     });
 }
 
-/// The attempt of the node's work that a repetition would follow; none where nothing can be repeated.
+/// Returns the number of the attempt of the node's work that would be repeated, or `None` if nothing can be repeated.
 fn repeated(branch: &Branch, finished: &StageFinished) -> Option<u32> {
     match finished.attempt.task.work {
         Work::Verify => branch.unverified.as_ref()?.ordinal,
@@ -95,14 +97,14 @@ fn repeated(branch: &Branch, finished: &StageFinished) -> Option<u32> {
     }
 }
 
-/// The failure of a node that has used up its `max_steps`.
+/// Returns the failure if the node has used up its `max_steps`.
 pub(super) fn steps_of_node_exceeded(state: &RunState, node: &Node) -> Option<Failure> {
     let most = node.bounds.steps_max.filter(|most| state.efforts.of(&node.id).steps >= *most)?;
     let reason = format!("node `{}` exceeded `max_steps` ({most})", node.id);
     Some(Failure::new(FailureClass::Budget, FailureCode::NODE_STEPS, reason))
 }
 
-/// The `stage.retrying` event of an attempt that is repeated.
+/// Returns the `stage.retrying` event for an attempt that is repeated.
 pub(super) fn after(pipeline: &Pipeline, state: &RunState, finished: &StageFinished) -> StageRetrying {
     let task = &finished.attempt.task.handling();
     let ordinal = &repeated(state.branch(&task.branch), finished).unwrap_or(finished.attempt.ordinal);
@@ -121,7 +123,7 @@ pub(super) fn after(pipeline: &Pipeline, state: &RunState, finished: &StageFinis
     }
 }
 
-/// `auto_status`: only where nothing was said, never over a trap, a bound or a failure that has a cause
+/// Applies `auto_status`: only to an attempt without an outcome, never to a trap, a limit or a failure with a cause
 /// (decision auto-status-fills-silence).
 fn accept_silence(node: &Node, has_returned: bool, outcome: &mut Outcome) {
     let silent = outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::OUTCOME_MISSING);
@@ -132,7 +134,7 @@ fn accept_silence(node: &Node, has_returned: bool, outcome: &mut Outcome) {
     }
 }
 
-/// Attempts in all that this outcome may have.
+/// Returns the total number of attempts that are allowed for this outcome.
 fn attempts_max(pipeline: &Pipeline, node: &Node, outcome: &Outcome) -> u32 {
     let failure = outcome.failure.as_ref();
     if outcome.status.satisfies_gate() || outcome.status == Status::Skipped || failure.is_some_and(is_final) {
@@ -147,43 +149,43 @@ fn attempts_max(pipeline: &Pipeline, node: &Node, outcome: &Outcome) -> u32 {
     }
 }
 
-/// Failures that a repetition cannot fix, whatever the pipeline asks for.
+/// Returns true for failures that a repetition cannot fix, whatever the pipeline asks for.
 fn is_final(failure: &Failure) -> bool {
     use FailureClass::{Budget, Canceled, Contract, Scope, Transient};
     let refused_by_provider = failure.code.family() == FailureFamily::Provider && failure.class != Transient;
-    // The same stage is as unsuccessful at once.
+    // A repetition would fail in the same way at once.
     let is_held_back = failure.code == FailureCode::REQUIRED_TOOL;
     matches!(failure.class, Scope | Contract | Canceled | Budget) || refused_by_provider || is_held_back
 }
 
-/// The final status of an outcome `retry` when no attempt follows. With `goes_on`, the run continues from here.
+/// Sets the final status of an outcome `retry` if no attempt follows. `goes_on` is true if the run continues from here.
 fn exhaust(pipeline: &Pipeline, node: &Node, goes_on: bool, outcome: &mut Outcome) {
     if node.routing.allow_partial && goes_on {
         outcome.status = Status::PartialSuccess;
         outcome.notes = "retries exhausted, partial accepted".to_owned();
         return;
     }
-    // A fan-in always says how it ended itself.
+    // A fan-in always records its own end.
     let is_awaited = goes_on && !node.handler.is_fan_in() && route::awaits_retry(pipeline, &node.id);
     outcome.status = if is_awaited { Status::Retry } else { Status::Fail };
-    // A reason the handler gave stays as it is (decision reasons-stay-unchanged).
+    // A reason that the handler gave stays unchanged (decision reasons-stay-unchanged).
     outcome
         .failure
         .get_or_insert_with(|| Failure::new(FailureClass::Transient, "retry/exhausted", "max retries exceeded"));
 }
 
-/// Back-off before the retry that follows attempt `ordinal` (spec §3.6). Jitter comes from a hash, not from chance: the same
-/// journal gives the same delay.
+/// Returns the backoff before the retry that follows attempt `ordinal` (spec §3.6). Jitter comes from a hash instead of
+/// a random number: the same journal gives the same delay.
 fn delay_ms(backoff: &Backoff, ordinal: u32, seed: &str) -> u64 {
     let exponent = i32::try_from(ordinal.saturating_sub(1)).unwrap_or(i32::MAX);
     let grown = backoff.initial_ms as f64 * backoff.factor.powi(exponent);
     let capped = grown.min(backoff.max_ms as f64);
     let jittered = if backoff.jitter { capped * (0.5 + fraction(seed)) } else { capped };
-    // Casting saturates, and takes the NaN of an absurd factor to zero.
+    // The cast saturates, and turns the NaN of an extreme factor into zero.
     jittered as u64
 }
 
-/// A number in [0, 1) that depends on nothing but the text.
+/// Returns a number in [0, 1) that depends only on the text.
 fn fraction(seed: &str) -> f64 {
     let mut bytes = [0; 8];
     bytes.copy_from_slice(&blake3::hash(seed.as_bytes()).as_bytes()[..8]);

@@ -1,4 +1,4 @@
-//! What is decided, as tables: a graph, the answers of its stages, and what came of it.
+//! Tests of decisions as tables: a graph, the answers of its stages, and the result of the run.
 
 mod bounds;
 mod branches;
@@ -25,7 +25,7 @@ use glovebox_journal::event::{Ending, RunCanceled};
 
 const FRAME: &str = "start [shape=Mdiamond]; exit [shape=Msquare]; a; b; c; d; e; p; q; r; s;";
 
-/// Answers in the order of `words`: a status, or `fail:CLASS:CODE`; the last one again and again.
+/// Returns the answers that `words` lists: a status, or `fail:CLASS:CODE`. The last answer is repeated.
 fn answers(words: &str) -> impl FnMut(&OpenTask) -> StageFinished {
     let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     let mut turn = 0;
@@ -162,12 +162,12 @@ fn retries_follow_the_decision_table() {
     let graph = |attributes: &str| format!("a [{attributes}]; start -> a -> exit");
     let exhausted = "fail retry/exhausted: max retries exceeded";
     let stop = "fail test/failed: it broke";
-    // An explicit max_retries repeats `retry` and `fail`.
+    // An explicit `max_retries` repeats `retry` and `fail`.
     check(&graph("max_retries=2"), "fail retry success", "a a a", "success exit");
     check(&graph("max_retries=2"), "fail", "a a a", stop);
     check(&graph("max_retries=2"), "retry", "a a a", exhausted);
     check(&graph("max_retries=0"), "retry", "a", exhausted);
-    // Host-decided classes and refusals of a provider are final.
+    // Classes that the host decides and refusals of a provider are final.
     for class in ["scope", "contract", "canceled", "budget"] {
         check(&graph("max_retries=2"), &format!("fail:{class}"), "a", stop);
     }
@@ -179,19 +179,19 @@ fn retries_follow_the_decision_table() {
     );
     check(&graph("max_retries=1"), "fail:transient:provider/rate_limit success", "a a", "success exit");
     check(&graph("max_retries=1"), "fail:internal success", "a a", "success exit");
-    // The graph's default repeats `retry` and what may pass.
+    // The default of the graph repeats `retry` and transient failures.
     let default = |words: &str, attempts: &str, verdict: &str| {
         check(&format!("graph [default_max_retries=1]; {}", graph("")), words, attempts, verdict);
     };
     default("retry success", "a a", "success exit");
     default("fail:transient success", "a a", "success exit");
     default("fail success", "a", stop);
-    // No default at all means one attempt.
+    // Without a default there is one attempt.
     check(&graph(""), "retry", "a", exhausted);
-    // A preset brings its attempts.
+    // A preset sets the number of attempts.
     check(&graph("retry_policy=linear"), "retry retry success", "a a a", "success exit");
     check(&graph("retry_policy=linear"), "retry", "a a a", exhausted);
-    // A partial result may be accepted when retries are used up, and only then.
+    // A partial result may be accepted only after the retries are used up.
     check(&graph("max_retries=1, allow_partial=true"), "retry", "a a", "success exit");
     check(&graph("max_retries=1, allow_partial=true"), "fail", "a a", stop);
 }
@@ -248,7 +248,7 @@ fn goal_gates_are_asked_at_the_exit() {
         "b",
         &unmet("was never visited"),
     );
-    // The order of targets: node, node's fallback, graph, graph's fallback.
+    // Order of the targets: `retry_target` and `fallback_retry_target` of the node, then those of the graph.
     let levels = [
         ("retry_target=p, fallback_retry_target=q", "retry_target=r; fallback_retry_target=s;", "a b p a"),
         ("fallback_retry_target=q", "retry_target=r; fallback_retry_target=s;", "a b q a"),
@@ -256,7 +256,7 @@ fn goal_gates_are_asked_at_the_exit() {
         ("", "fallback_retry_target=s;", "a b s a"),
     ];
     for (node, graph, expected) in levels {
-        // The fail edge goes first, so that the failure itself does not use the node's target.
+        // The fail edge has priority, so the failure itself does not use the node's target.
         let gate = format!(
             "{graph} a [goal_gate=true, {node}]; start -> a; a -> b [condition=\"outcome=fail\"]; a -> exit; b -> exit; p -> a; q -> a; r -> a; s -> a"
         );
@@ -305,7 +305,7 @@ fn after_a_cancel_nothing_starts_and_no_edge_is_chosen() {
             answer.outcome.status = Status::Skipped;
             answer
         });
-        // The same run, canceled while `a` is under way.
+        // The run is canceled while `a` is running.
         let under_way =
             run.records.iter().position(|record| matches!(record.event, Event::StageStarted(_))).unwrap() + 1;
         let mut canceled = Simulation::from_prefix(&pipeline, &run.records[..under_way]);

@@ -1,7 +1,8 @@
-//! What follows from a node's `verify_command` (decision verify-command), which is a task of its own after the node's work.
+//! Decisions about a node's `verify_command` (decision verify-command), which is a separate task after the node's work.
 //!
-//! A command that passed keeps the outcome that it verified; anything else overrides it, with the failure of the verification. Only the
-//! host's receipt counts for passed. Where the node may be repeated, its work is repeated: the check alone would fail again.
+//! If the command passes, the outcome of the work stays. Otherwise the failure of the verification replaces it. Only
+//! the host's receipt proves that the command passed. If the node may be repeated, its work is repeated, because
+//! repeating only the command would fail again.
 
 use super::{BranchDecision, cause_of, end_when_idle, succeeded};
 use crate::run_state::Branch;
@@ -9,12 +10,12 @@ use glovebox_journal::event::{Event, StageFinished, StageReady, Task};
 use glovebox_pipeline::ir::{Handler, HandlerKind, Node};
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
 
-/// Brings the end of a verification into its recorded form: the outcome of the node.
+/// Completes the record of a verification with the outcome of the node.
 pub(super) fn settle(node: &Node, branch: &Branch, finished: &mut StageFinished) {
     finished.follow_up.at_exit = node.handler == Handler::Exit;
-    // A verifier plugin may look at files alone, and then it has only its word: see `gate_requires`.
+    // A verifier plugin may inspect files without running a command. Then its own verdict counts: see `gate_requires`.
     let is_command = node.checks.verification.as_ref().is_none_or(|stage| stage.handler.kind() == HandlerKind::Verify);
-    // Only a receipt that proves something confirms that there was nothing to do.
+    // Only a receipt that proves a result confirms that no change was necessary.
     finished.follow_up.no_change = branch.unverified.as_ref().is_some_and(|unverified| unverified.no_change);
     let is_confirmed = match finished.follow_up.no_change {
         true => finished.has_passing_receipt(),
@@ -29,7 +30,7 @@ pub(super) fn settle(node: &Node, branch: &Branch, finished: &mut StageFinished)
     };
 }
 
-/// The outcome that a verification of the node is about.
+/// Returns the outcome that a verification of the node verifies.
 fn verified(node: &Node, branch: &Branch) -> Outcome {
     match (&branch.unverified, &node.handler) {
         (Some(unverified), _) => unverified.outcome.without_context_updates(),
@@ -58,7 +59,8 @@ fn overridden(own: Outcome) -> Outcome {
 }
 
 impl BranchDecision<'_> {
-    /// True for a diamond whose command is to run: what failed before stays a failure without it.
+    /// Returns true if the verification of a diamond must run. It does not run after a failure, because the failure
+    /// stays a failure.
     pub(super) fn is_to_verify(&self, node: &Node) -> bool {
         node.checks.verification.is_some() && self.branch.previous.status.satisfies_gate()
     }
@@ -74,7 +76,8 @@ impl BranchDecision<'_> {
         }
     }
 
-    /// Out of a node with what its verification made of its outcome. An exit that fails ends the run (decision verify-command).
+    /// Leaves a node with the outcome of its verification. An exit whose verification failed ends the run (decision
+    /// verify-command).
     pub(super) fn leave_verified(&self, node: &Node, outcome: &Outcome) -> Vec<Event> {
         match (&node.handler, outcome.status.satisfies_gate()) {
             (Handler::Exit, true) => vec![succeeded(node)],

@@ -1,7 +1,9 @@
-//! How often work is repeated after a failure of its verification, where the operator has `[verify]` (decision repetitions-by-category).
+//! Limits how often work is repeated after a failure of its verification, if the operator has a `[verify]` table
+//! (decision repetitions-by-category).
 //!
-//! One bound for each way to repeat it: retries within a visit, an edge or target that leads back to the verification, and an arrival there
-//! by any other way. What does not lead back is not touched. The counts are those of the journal.
+//! There are three ways to repeat the work, each with a check: a retry within a visit, an edge or target that leads
+//! back to the verification, and an arrival at the verification from any other node. Routes that do not lead back are
+//! not limited. The counts come from the journal.
 
 use super::{BranchDecision, cause_of};
 use crate::run_state::{RunState, VerifyFailures};
@@ -12,7 +14,7 @@ use glovebox_record::VerifyLimits;
 use glovebox_record::{Failure, FailureClass, Outcome};
 use jiff::{SignedDuration, Timestamp};
 
-/// The retry bounds of one node's verification.
+/// The limits on repetitions after failures of one node's verification.
 struct Bound<'a> {
     retry: VerifyLimits,
     failures: &'a VerifyFailures,
@@ -22,7 +24,8 @@ struct Bound<'a> {
 }
 
 impl<'a> Bound<'a> {
-    /// The bound of a node whose verification has not passed since it failed; none without `[verify]`.
+    /// Returns the limits for a node whose verification has not passed since it failed. Returns `None` without
+    /// `[verify]`.
     fn for_node(at: &'a BranchDecision<'_>, node: &'a NodeId) -> Option<Self> {
         let failures = at.branch.nodes.get(node)?.verify_failures.as_deref()?;
         let unspoken = Outcome::new(glovebox_record::Status::Fail);
@@ -30,7 +33,7 @@ impl<'a> Bound<'a> {
         Some(Self { retry: retry_of(at.state)?, failures, pipeline: at.pipeline, node, cause })
     }
 
-    /// The end of a run in which the same failure comes again and again. The lower of two limits acts.
+    /// Returns the failure that ends the run if the same failure repeats. The lower of two limits applies.
     fn repeated(&self) -> Option<Failure> {
         let (own, graph) = (self.retry.repeated_signature_threshold, self.pipeline.signature_limit);
         let (limit, name) = match own <= graph {
@@ -46,7 +49,7 @@ impl<'a> Bound<'a> {
         (times >= limit).then(|| Failure::new(FailureClass::Deterministic, "loop/repeated_signature", reason()))
     }
 
-    /// The end of a run in which failures of one category come too often.
+    /// Returns the failure that ends the run if failures of one category occur too often.
     fn exhausted(&self) -> Option<Failure> {
         let (node, last, cause) = (self.node, self.failures.last, &self.cause.reason);
         let (code, category, times) = (last.code, last.category.as_str(), self.failures.of_category());
@@ -72,7 +75,8 @@ fn retry_of(state: &RunState) -> Option<VerifyLimits> {
     state.run.as_ref()?.plan.verify_retry
 }
 
-/// Why the work is not repeated within the visit after this attempt of a verification, which is not folded in yet.
+/// Returns the reason why the work is not repeated within the visit after this verification. The attempt is not yet
+/// folded into `state`.
 pub(super) fn not_repeated(pipeline: &Pipeline, state: &RunState, finished: &StageFinished) -> Option<Failure> {
     let retry = retry_of(state).filter(|_| finished.is_bounded_by_category())?;
     let task = &finished.attempt.task;
@@ -83,7 +87,8 @@ pub(super) fn not_repeated(pipeline: &Pipeline, state: &RunState, finished: &Sta
     bound.repeated().or_else(|| bound.exhausted())
 }
 
-/// Least delay before the work is repeated after this attempt, which is folded in.
+/// Returns the minimum delay before the work is repeated after this attempt, milliseconds. The attempt is already
+/// folded into `state`.
 pub(super) fn cooldown_ms(state: &RunState, finished: &StageFinished) -> u64 {
     let task = &finished.attempt.task;
     let waits = |failures: &VerifyFailures| finished.is_bounded_by_category() && failures.last.category.waits();
@@ -94,24 +99,25 @@ pub(super) fn cooldown_ms(state: &RunState, finished: &StageFinished) -> u64 {
 }
 
 impl BranchDecision<'_> {
-    /// The end of the run instead of a way that leads back to a verification which may not be repeated; `to` is none where no way leads on.
+    /// Returns the failure that ends the run if a route leads back to a verification that may not be repeated. `to` is
+    /// `None` if the node has no next node.
     pub(super) fn not_verified_again(&self, node: &NodeId, to: Option<&NodeId>) -> Option<Failure> {
         let bound = Bound::for_node(self, node)?;
         match to {
             Some(to) if to != node && !leads_to(self.pipeline, to, node) => None,
             Some(_) => bound.repeated().or_else(|| bound.exhausted()),
-            // The stage's own words end the run, unless they are the same again and again.
+            // The stage's own failure ends the run, unless the same failure has repeated too often.
             None => bound.repeated(),
         }
     }
 
-    /// The end of the run instead of one more visit, however it comes about.
+    /// Returns the failure that ends the run if the node may not be visited again, whatever the route to it.
     pub(super) fn verified_too_often(&self, node: &Node) -> Option<Failure> {
         let bound = Bound::for_node(self, &node.id)?;
         bound.repeated().or_else(|| bound.exhausted())
     }
 
-    /// When the work of a node may be repeated; none where it need not wait.
+    /// Returns the time at which the work of a node may be repeated, or `None` if it need not wait.
     pub(super) fn cooled_at(&self, node: &NodeId) -> Option<Timestamp> {
         let failures = self.branch.nodes.get(node)?.verify_failures.as_deref()?;
         let cooldown = retry_of(self.state).filter(|_| failures.last.category.waits())?.cooldown_seconds;

@@ -1,6 +1,8 @@
-//! Which files that stages wrote a stage with hold-outs in reach could run code of, because its own commands saw the project.
+//! Files of other stages whose code could run in a stage with access to hold-outs, because the commands of that stage
+//! saw the project.
 //!
-//! An isolated verdict has none. The summary names them: nothing stops an in-process test runner from reading them.
+//! A stage with isolation has no such files. The summary lists them, because an in-process test runner can read
+//! hold-outs without any obstacle.
 
 use super::readers;
 use super::startup::any_reader;
@@ -9,17 +11,18 @@ use glovebox_record::NodeId;
 use glovebox_record::path::ScopePath;
 use std::collections::BTreeMap;
 
-/// Files with names that builds and test runners look for, as far as stages wrote them.
+/// Files that stages wrote and that builds or test runners load by name.
 #[derive(Debug, Clone, Default)]
 pub struct BesideHoldouts {
-    /// The stage that last wrote each of them.
+    /// The stage that last wrote each of these files.
     written: BTreeMap<ScopePath, NodeId>,
-    /// Those that a stage could see beside hold-outs, at its last visit.
+    /// For each stage, the files that it could see during its last visit while it had access to hold-outs.
     seen: BTreeMap<NodeId, BTreeMap<ScopePath, NodeId>>,
 }
 
 impl BesideHoldouts {
-    /// The files that a stage could see, each with the stage that wrote it and who takes code or settings from it.
+    /// Returns the files that a stage could see, each with the stage that wrote it and the program that takes code or
+    /// settings from it.
     pub fn of(&self, node: &NodeId) -> impl Iterator<Item = (&ScopePath, &NodeId, &'static str)> {
         let files = self.seen.get(node).into_iter().flatten();
         files.filter_map(|(path, author)| Some((path, author, reader(path)?)))
@@ -42,7 +45,7 @@ impl BesideHoldouts {
     }
 }
 
-/// The program that takes code or settings from a file, if there is one.
+/// Returns the program that takes code or settings from a file, if there is one.
 fn reader(path: &ScopePath) -> Option<&'static str> {
     readers::reader(path).or_else(|| any_reader(path))
 }

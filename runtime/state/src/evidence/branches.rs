@@ -1,5 +1,6 @@
-//! What commands of branches prove once their parallel node has ended: something of the result only if they ran over its files. The branch's changes
-//! were taken, or neither the branch nor the fan-in changed anything.
+//! What commands of branches prove after their parallel node has ended. They prove a part of the result only if they
+//! ran over its files: if the changes of the branch were merged, or if neither the branch nor the fan-in changed
+//! anything.
 
 use super::{FailedBranch, RunSummary};
 use glovebox_journal::event::{
@@ -9,30 +10,31 @@ use glovebox_record::{NodeId, Status};
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::successors;
 
-/// The node at which a branch began.
+/// The parallel node at which a branch began.
 #[derive(Debug, Clone)]
 pub(super) struct ParallelOrigin {
-    /// The branch that split.
+    /// The branch that contains the parallel node.
     parent: BranchId,
     /// The parallel node.
     parallel: NodeId,
 }
 
-/// The branches of parallel nodes, as far as the result of the run depends on them.
+/// The branches of parallel nodes, with the facts that decide what their commands prove.
 #[derive(Debug, Clone, Default)]
 pub(super) struct BranchFold {
-    /// The first node of each branch.
+    /// The parallel node of each branch.
     began_at: BTreeMap<BranchId, ParallelOrigin>,
-    /// Branches that have not ended, by the branch that split.
+    /// Branches that have not been joined, by the branch that contains their parallel node.
     split: BTreeMap<BranchId, BTreeSet<BranchId>>,
     /// Branches that changed files.
     pub(super) with_changes: BTreeSet<BranchId>,
-    /// The fan-in that the run stands before.
+    /// The fan-in at which the main branch has joined and not yet chosen.
     joined_at: Option<NodeId>,
 }
 
 impl RunSummary {
-    /// What failed in an earlier visit of the parallel node, parallel nodes within its branches included, is of no concern any more.
+    /// Removes failures of an earlier visit of the parallel node, including those of parallel nodes within its
+    /// branches.
     pub(super) fn begin_parallel(&mut self, parallel: &ParallelStarted) {
         let began_at = |branch: &BranchId| self.branches.began_at.get(branch);
         let is_earlier = |failed: &FailedBranch| {
@@ -57,7 +59,7 @@ impl RunSummary {
         self.branches.split.entry(started.parent.clone()).or_default().insert(started.branch.clone());
     }
 
-    /// A parallel node that failed leaves nothing to take.
+    /// After a parallel node that failed, no changes are merged.
     pub(super) fn join(&mut self, joined: &ParallelJoined) {
         if joined.branch == BranchId::main() {
             self.branches.joined_at = Some(joined.join.clone());
@@ -75,26 +77,28 @@ impl RunSummary {
         }
     }
 
-    /// A run that begins again at a node has no branches, but for those that a fan-in there still has to choose from.
+    /// Removes the branches of a run that is resumed at `from`, unless `from` is a fan-in that still has to choose from
+    /// them.
     pub(super) fn forget_branches(&mut self, from: &NodeId) {
         if self.branches.joined_at.as_ref() != Some(from) {
             self.proof.receipts.retain(|evidence| evidence.branch.is_none());
             self.proof.dropped_checks.retain(|dropped| dropped.branch.is_none());
-            // What a parallel node came to that has been joined stays true, as long as the parallel node is not visited again.
+            // Failures of a parallel node that was joined stay, until the parallel node is visited again.
             let open: BTreeSet<BranchId> = std::mem::take(&mut self.branches.split).into_values().flatten().collect();
             self.proof.failed_branches.retain(|failed| !open.contains(&failed.branch));
             self.branches.with_changes.clear();
         }
     }
 
-    /// A restart begins with a fresh history: what was checked before it says nothing about the files of the new generation.
+    /// Removes all proofs: checks before a restart prove nothing about the files of the new generation.
     pub(super) fn forget_proofs(&mut self) {
         self.proof.receipts.clear();
         self.proof.dropped_checks.clear();
         self.proof.failed_branches.clear();
     }
 
-    /// What merged branches ran is of the branch that split from here on. Rows of an earlier visit of the same nodes go.
+    /// Moves the commands of joined branches to the parent branch. Commands of an earlier visit of the same nodes are
+    /// removed.
     fn settle(&mut self, parent: &BranchId, merged: &[BranchId], has_changes: bool) {
         let children = self.branches.split.remove(parent).unwrap_or_default();
         self.proof.startup.end(&children);

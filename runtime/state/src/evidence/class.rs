@@ -1,6 +1,7 @@
-//! The exit class of a run: why the process that drove it ended (decision exit-codes).
+//! The exit class of a run: why the process that drove the run ended (decision exit-codes).
 //!
-//! Decided from the failure's class and code, and never from the text of a reason. Codes and names are a contract with scripts.
+//! The class depends on the class and code of the failure, never on the text of a reason. Codes and names are a stable
+//! contract with scripts.
 
 use glovebox_journal::event::{RunCanceled, RunFinished, Verdict};
 use glovebox_record::{Failure, FailureClass, FailureCode, FailureFamily};
@@ -12,44 +13,44 @@ use serde::{Serialize, Serializer};
 pub enum ExitClass {
     /// The run succeeded.
     Ok,
-    /// The pipeline ended `fail`.
+    /// The run failed, and no other class applies.
     RunFailed,
-    /// An exit was reached, but a goal gate is not satisfied, or a check of the operator was dropped.
+    /// The run reached an exit, but a goal gate is not satisfied, or commands of the verify contract were skipped.
     Unverified,
     /// A limit was reached: steps, turns, wall time, memory, output.
     Budget,
-    /// A stage went outside its grant.
+    /// A stage violated its grants.
     Policy,
     /// A plugin trapped or broke its contract.
     Plugin,
-    /// A model provider refused for good, or a script has no more turns.
+    /// A model provider refused permanently, or a script has no more turns.
     Provider,
-    /// Retries are used up, or the run has not ended; resuming may work.
+    /// Retries are used up, or the run has not ended. A resume may succeed.
     #[default]
     Transient,
-    /// It waits for a person.
+    /// The run waits for a person.
     Paused,
-    /// A fault of Glovebox itself.
+    /// Glovebox itself failed.
     Internal,
-    /// Ctrl-C stopped it, or a person canceled it.
+    /// Ctrl-C stopped the run, or a person canceled it.
     Interrupted,
-    /// SIGTERM stopped it.
+    /// SIGTERM stopped the run.
     Terminated,
 }
 
 /// The origin of a request to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CanceledBy {
-    /// SIGTERM.
+    /// The SIGTERM signal.
     Termination,
-    /// Ctrl-C.
+    /// Ctrl-C, or the SIGINT signal.
     Interrupt,
-    /// A person, for good.
+    /// A person. The run cannot be resumed.
     Person,
 }
 
 impl CanceledBy {
-    /// What the record of a cancellation names.
+    /// Returns the origin that the record of a cancellation names.
     pub fn from_cancel(cancel: &RunCanceled) -> Self {
         match (cancel.is_stop(), cancel.by.contains("TERM")) {
             (false, _) => CanceledBy::Person,

@@ -1,7 +1,7 @@
-//! New configuration of a run: files that programs take settings or code from because of their names.
+//! New configuration in the result of a run: files from which programs take settings or code because of the file names.
 //!
-//! Known names stand in `readers`. No list of names is complete, so each new name that begins with a dot counts as well, but for a few
-//! that name no program. Nothing is refused here: a person should see these files before all others.
+//! The known names are in `readers`. No list of names is complete, so every new name that begins with a dot counts too,
+//! except for a few harmless ones. Nothing is refused here: a person should look at these files first.
 
 use super::readers::FoldedName;
 use glovebox_journal::event::{ChangeOp, FileChange};
@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 /// A new file or folder from which programs take settings or code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NewConfiguration {
-    /// Relative to the project. A folder ends with `/`.
+    /// The path relative to the project. A folder ends with `/`.
     pub path: String,
-    /// The program that reads it; null if only its name, which begins with a dot, suggests that one may.
+    /// The program that reads the path; null if no program is known and the name only begins with a dot.
     pub reader: Option<&'static str>,
 }
 
-/// Names that begin with a dot and name no program.
+/// Names that begin with a dot and that no program loads code from.
 const HARMLESS: [&str; 16] = [
     ".gitignore",
     ".gitkeep",
@@ -38,17 +38,17 @@ const HARMLESS: [&str; 16] = [
     ".ruby-version",
 ];
 
-/// The kind of a path's entry.
+/// The kind of the entry at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A file, or a link.
+    /// A file or a symbolic link.
     File,
     /// A folder.
     Folder,
 }
 
-/// The configuration among what changes leave in the end. `was_there` knows the files and folders of before: what replaces one of the other
-/// kind is new.
+/// Returns the new configuration among the net changes. `was_there` returns whether a path existed before as this kind:
+/// an entry that replaces one of the other kind is new.
 pub fn new<'c>(
     changes: impl IntoIterator<Item = &'c FileChange>,
     was_there: impl Fn(&str, EntryKind) -> bool,
@@ -57,7 +57,7 @@ pub fn new<'c>(
     for change in changes.into_iter().filter(|change| !change.op.removes()) {
         let path = change.path.as_str();
         let Some(Telling { end, reader }) = Telling::for_path(path) else { continue };
-        // A file in a folder that was there is new by itself.
+        // In a folder that existed before, the file itself is new.
         let ends = path.match_indices('/').map(|(at, _)| at).filter(|at| *at >= end).chain([path.len()]);
         let kind = |end: usize| match end < path.len() || change.op == ChangeOp::Mkdir {
             true => EntryKind::Folder,
@@ -69,14 +69,14 @@ pub fn new<'c>(
     found.into_iter().map(|(path, reader)| NewConfiguration { path, reader }).collect()
 }
 
-/// True if some path among changes has such a name.
+/// Returns true if the name of a changed path suggests that a program reads it.
 pub fn may_be_new<'c>(changes: impl IntoIterator<Item = &'c FileChange>) -> bool {
     changes.into_iter().any(|change| !change.op.removes() && Telling::for_path(change.path.as_str()).is_some())
 }
 
-/// The first name of a path that says that a program reads it.
+/// The first component of a path whose name suggests that a program reads it.
 struct Telling {
-    /// Where the name ends.
+    /// End of the component in the path, bytes.
     end: usize,
     reader: Option<&'static str>,
 }

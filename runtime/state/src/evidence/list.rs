@@ -1,7 +1,8 @@
-//! Every command of a run with its receipt and what it proves, and every stage that passed without one.
+//! All commands of a run with their receipts and what each proves, and all stages that passed without a receipt.
 //!
-//! A fold of the journal beside the summary, which keeps the last attempts only. The tree that a command began with is not recorded: it
-//! follows from the list of files that the run began with and the changes of its branch since.
+//! This fold of the journal is separate from the summary, which keeps only the last attempts. The tree at the start of
+//! a command is not recorded. It is computed from the list of files at the start of the run and the later changes of
+//! the branch.
 
 use super::{CommandEvidence, EndedStage, JournalHead, Proof, RunSummary, StartupFile, UnverifiedStage, is_first};
 use crate::evidence::Replay;
@@ -16,56 +17,57 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-/// Every command of a run, in order.
+/// All commands of a run, in order.
 #[derive(Debug)]
 pub struct Evidence {
     /// The result of the run.
     pub summary: RunSummary,
-    /// Its commands.
+    /// The commands of the run.
     pub commands: Vec<Command>,
 }
 
 /// One command of an attempt.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Command {
-    /// The record of the journal that has the receipt.
+    /// Sequence number of the journal record that contains the receipt.
     pub record: u64,
-    /// The attempt.
+    /// The attempt that ran the command.
     #[serde(flatten)]
     pub attempt: Attempt,
-    /// What it proves.
+    /// What the command proves.
     pub proof: Proof,
-    /// True if a resume went back to before it, so that it counts no more; absent otherwise.
+    /// True if a resume went back to before the command, so that it no longer counts; absent otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_left: bool,
-    /// Digest of the list of files that its attempt began with; the same list has the same digest as `base_digest`.
+    /// Digest of the list of files at the start of the attempt. The same list has the same digest as in `base_digest`.
     pub tree: Digest,
-    /// The sandbox that it ran in.
+    /// The layers of the sandbox that the command ran in.
     pub layers: &'static [&'static str],
-    /// The receipt, and whose it is.
+    /// The receipt, and the stage that it belongs to.
     pub evidence: CommandEvidence,
 }
 
-/// A stage that passed without a receipt: nothing but its own word says so.
+/// A stage that passed without a receipt, so only the stage itself claims the success.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Claim {
     /// The node and its handler.
     #[serde(flatten)]
     pub stage: UnverifiedStage,
-    /// The generation of its last visit; absent for the first.
+    /// The generation of the last visit; absent for generation 0.
     #[serde(skip_serializing_if = "is_first")]
     pub generation: u32,
-    /// Its last visit.
+    /// Number of the last visit of the node.
     pub visit: u32,
-    /// What it claims.
+    /// The status that the stage claims.
     pub status: &'static str,
 }
 
 impl Evidence {
-    /// Reads a verified journal. `digest_after` is the digest of the list of files that the run began with, after these changes.
+    /// Reads a verified journal. `digest_after` returns the digest of the list of files at the start of the run after
+    /// the given changes.
     ///
     /// # Errors
-    /// When the journal cannot be read, or changed after it was verified.
+    /// Returns an error if the journal cannot be read, or if it changed after it was verified.
     pub fn read(
         journal: &impl ReadRecords,
         digest_after: impl Fn(&mut dyn Iterator<Item = &FileChange>) -> Digest,
@@ -83,7 +85,8 @@ impl Evidence {
         Ok(evidence)
     }
 
-    /// Takes from all commands of a branch what they prove, if one of them has such a receipt: changes of the branch were not taken.
+    /// Marks all commands of the branches that these receipts belong to as not merged, so that they prove nothing of
+    /// the result.
     fn note_not_taken(&mut self, receipts: &BTreeSet<String>) {
         let of_them = self.commands.iter().filter(|command| receipts.contains(&command.evidence.receipt.id));
         let branches: BTreeSet<BranchId> = of_them.map(|command| command.attempt.task.branch.clone()).collect();
@@ -93,7 +96,7 @@ impl Evidence {
         }
     }
 
-    /// The stages whose last visit passed on their own word.
+    /// Returns the stages whose last visit passed without a receipt.
     pub fn claims(&self) -> Vec<Claim> {
         let last = |node: &NodeId| self.summary.visited.iter().rev().find(|visit| visit.node == *node);
         let claim = |stage: &UnverifiedStage| {
@@ -104,14 +107,14 @@ impl Evidence {
         self.summary.proof.unverified.iter().filter_map(claim).collect()
     }
 
-    /// The head of the journal.
+    /// Returns the head of the journal.
     pub fn head(&self) -> JournalHead {
         self.summary.head
     }
 }
 
 impl RunSummary {
-    /// The commands of an attempt with what each proves.
+    /// Returns the commands of an attempt with what each proves.
     fn commands_of(&self, finished: &StageFinished, record: u64, is_left: bool, tree: Digest) -> Vec<Command> {
         let task = &finished.attempt.task;
         let ended = EndedStage {
@@ -137,7 +140,8 @@ struct EvidenceFold<D> {
     replay: Replay,
     commands: Vec<Command>,
     in_force: Vec<RangeInclusive<u64>>,
-    /// Receipts of branches whose changes were not taken. The summary forgets them when their nodes are visited again.
+    /// Ids of receipts of branches whose changes were not merged. The summary removes these receipts when their nodes
+    /// are visited again.
     not_taken: BTreeSet<String>,
     trees: Trees<D>,
 }
@@ -167,10 +171,10 @@ impl<D: Fn(&mut dyn Iterator<Item = &FileChange>) -> Digest> Fold for EvidenceFo
     }
 }
 
-/// The trees of attempts. Those of a branch between two records that change files are one.
+/// Computes the digests of trees. All attempts of a branch between two records that change files have the same tree.
 struct Trees<D> {
     digest_after: D,
-    /// The last one, until a record changes files.
+    /// The last branch and its digest, until a record changes files.
     last: Option<(BranchId, Digest)>,
 }
 
@@ -184,7 +188,7 @@ impl<D: Fn(&mut dyn Iterator<Item = &FileChange>) -> Digest> Trees<D> {
         tree
     }
 
-    /// Takes note of a record that was applied.
+    /// Notes an applied record.
     fn note(&mut self, event: &Event) {
         let changes_files = match event {
             Event::StageFinished(finished) => !finished.files.changes.is_empty(),

@@ -1,25 +1,26 @@
-//! What one stage adds to the result of a run: its failure, its changes, what it was refused and what git ignores of it.
+//! What one stage adds to the result of a run: its failure, its changes, its refused requests, and its files that git
+//! ignores.
 
 use super::{CommandEvidence, DroppedChecks, QuarantinedFile, RefusedRequest, RunSummary};
 use glovebox_journal::event::{BranchId, FileChange, IgnoredFiles, Refusal, RefusedChange, StageFinished};
 use glovebox_record::{Failure, Network, NodeId};
 use std::collections::BTreeSet;
 
-/// Most names of ignored files and folders in a summary.
+/// Maximum number of names of ignored files and folders in a summary.
 const IGNORED_NAMES_MAX: usize = 4;
 
 impl RunSummary {
-    /// True when a verifier ran a command.
+    /// Returns true if a verifier ran a command.
     pub fn has_pipeline_command(&self) -> bool {
         self.proof.receipts.iter().any(|command| command.is_of_verifier)
     }
 
-    /// True when the commands could reach every host.
+    /// Returns true if the commands could reach every host.
     pub fn has_full_network(&self) -> bool {
         self.access.network == Some(Network::Full)
     }
 
-    /// The nodes with a command that passed before a builder changed files for the last time, and that builder.
+    /// Returns the nodes with a command that passed before a builder last changed files, and that builder.
     pub fn outdated(&self) -> Option<(BTreeSet<NodeId>, &NodeId)> {
         let (at, by) = self.files.changed_last.as_ref()?;
         let is_older =
@@ -51,7 +52,7 @@ impl RunSummary {
         }
     }
 
-    /// The last attempt of a visit says what it dropped.
+    /// Replaces the skipped commands of a node with those of its last attempt.
     fn note_dropped(&mut self, stage: &StageFinished) {
         let task = &stage.attempt.task;
         let branch = Some(&task.branch).filter(|branch| **branch != BranchId::main()).cloned();

@@ -1,12 +1,14 @@
-//! Files that programs find by their names and take code or settings from: builds, test runners, and the tools of people.
+//! Files from which programs take code or settings because of their names: builds, test runners and developer tools.
 //!
-//! They are ordinary work of stages and not protected. Beside hold-outs those of builds matter: what a builder wrote in one runs in the
-//! process of whoever reads it. Names are compared as the most forgiving file system does. The table is not complete, so it only informs.
+//! Stages write such files as part of their ordinary work, and the files are not protected. In a stage with access to
+//! hold-outs, files for builds matter: code that a builder wrote into one runs in the process that loads the file.
+//! Names are compared without case, as the most tolerant file system does. The table is not complete, so it is used
+//! only for information.
 
 use glovebox_names::protected::fold;
 use glovebox_record::path::ScopePath;
 
-/// Who reads a file, and the names of such files.
+/// Programs, each with the names of the files that it reads.
 #[rustfmt::skip]
 const NAMES: &[(&str, &[&str])] = &[
     ("pytest", &["conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg", "pyproject.toml"]),
@@ -53,7 +55,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("Erlang", &[".erlang"]),
 ];
 
-/// Who among the tools of people reads a file or a folder, and its names. No check starts these.
+/// Developer tools, each with the names of the files and folders that it reads. Checks do not start these programs.
 #[rustfmt::skip]
 const OF_PEOPLE: &[(&str, &[&str])] = &[
     ("Ansible", &["ansible.cfg"]),
@@ -85,11 +87,11 @@ const OF_PEOPLE: &[(&str, &[&str])] = &[
     ("pi", &[".pi"]),
 ];
 
-/// Who among the tools of people reads a file, and how its name ends.
+/// Developer tools, each with the endings of the names of the files that it reads.
 const OF_PEOPLE_ENDINGS: &[(&str, &[&str])] =
     &[("VS Code", &[".code-workspace"]), ("Sublime Text", &[".sublime-project", ".sublime-workspace"])];
 
-/// Who reads a file, and how its name begins.
+/// Programs, each with the beginnings of the names of the files that it reads.
 #[rustfmt::skip]
 const BEGINNINGS: &[(&str, &[&str])] = &[
     ("Node's test runners", &[
@@ -103,7 +105,7 @@ const BEGINNINGS: &[(&str, &[&str])] = &[
     ]),
 ];
 
-/// Who reads a file, and how its name ends.
+/// Programs, each with the endings of the names of the files that it reads.
 const ENDINGS: &[(&str, &[&str])] = &[
     ("Python", &[".pth"]),
     ("make", &[".mk"]),
@@ -112,12 +114,12 @@ const ENDINGS: &[(&str, &[&str])] = &[
     ("sbt", &[".sbt"]),
 ];
 
-/// Who reads every file below a folder, and the names of such folders.
+/// Programs, each with the names of the folders in which it reads every file.
 const FOLDERS: &[(&str, &[&str])] = &[("Gradle", &["buildsrc"])];
 
 type Table = &'static [(&'static str, &'static [&'static str])];
 
-/// A name as the tables have it.
+/// A file name in the form of the tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FoldedName(String);
 
@@ -130,12 +132,12 @@ impl FoldedName {
         self.0.starts_with('.')
     }
 
-    /// Returns who takes code or settings from every file in a folder with this name, if somebody is known to.
+    /// Returns the program that takes code or settings from every file in a folder with this name, if one is known.
     pub(super) fn reader_of_folder(&self) -> Option<&'static str> {
         find(FOLDERS, |known| self.0 == known)
     }
 
-    /// Returns who takes code or settings from a file or a folder with this name, if somebody is known to.
+    /// Returns the program that takes code or settings from a file or folder with this name, if one is known.
     pub(super) fn reader(&self) -> Option<&'static str> {
         let name = self.0.as_str();
         of_build(name)
@@ -144,7 +146,7 @@ impl FoldedName {
     }
 }
 
-/// Returns which build or test runner takes code or settings from a file with this path, if one does.
+/// Returns the build or test runner that takes code or settings from a file with this path, if one is known.
 pub(super) fn reader(path: &ScopePath) -> Option<&'static str> {
     let (folders, name) = path.as_str().rsplit_once('/').unwrap_or(("", path.as_str()));
     let of_folder = || folders.split('/').find_map(|folder| FoldedName::named(folder).reader_of_folder());
@@ -195,7 +197,7 @@ mod tests {
             ("karma.conf.js", Some("Node's test runners")),
             ("cypress.config.ts", Some("Node's test runners")),
             ("CMakePresets.json", Some("CMake")),
-            // No check starts these.
+            // Checks do not start these programs.
             ("wrangler.toml", None),
             ("app/conf.py", None),
         ] {

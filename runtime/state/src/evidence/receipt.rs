@@ -1,7 +1,7 @@
-//! What one command proves.
+//! What the receipt of one command proves.
 //!
-//! The host makes a receipt. What it proves depends on who chose the command, how the command and its stage ended, and whether the
-//! program under test was separated from the hold-outs.
+//! The host creates the receipt. What the receipt proves depends on who chose the command, how the command and its
+//! stage ended, and whether the program under test was separated from the hold-outs.
 
 use super::StartupFile;
 use glovebox_journal::event::{Isolation, Receipt};
@@ -17,23 +17,27 @@ pub struct CommandEvidence {
     pub node: NodeId,
     /// The node's handler.
     pub handler: String,
-    /// True when a verifier ran the command, it exited 0 and proves something, and its stage passed.
+    /// True if a verifier ran the command, the command exited with 0, the receipt counts as proof, and the stage
+    /// passed.
     pub verified: bool,
-    /// True when a verifier ran the command: a tool or verify stage, or a plugin that the operator bound as a verifier.
+    /// True if a verifier ran the command: a tool or verify stage, or a plugin that the operator bound as a verifier.
     #[serde(skip)]
     pub is_of_verifier: bool,
-    /// The branch of a parallel node that ran it; absent outside of parallel nodes, and once the parallel node has ended.
+    /// The branch of a parallel node that ran the command; absent outside of parallel nodes, and after the parallel
+    /// node has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<BranchId>,
-    /// True when the changes of its branch were not taken: it proves nothing of the result.
+    /// True if the changes of the branch were not merged, so that the command proves nothing of the result; absent
+    /// otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub not_taken: bool,
-    /// Whether code of a builder could decide the verdict; none when the stage had no hold-outs in reach and its caches were clean.
+    /// Whether code of a builder could decide the verdict; null if the stage had no access to hold-outs and its caches
+    /// were clean.
     pub isolation: Option<Isolation>,
-    /// Files of other stages that the command loaded by itself, at most 20; absent when there are none.
+    /// Files of other stages that the command loaded automatically, at most 20; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub startup: Vec<StartupFile>,
-    /// The record with which its stage ended.
+    /// Sequence number of the record that ended the stage.
     #[serde(skip)]
     pub(super) ended_at: u64,
     /// The receipt.
@@ -57,23 +61,24 @@ pub(super) struct EndedStage<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Proof {
-    /// It is a program under test, and proves nothing by itself.
+    /// The command is a program under test, which proves nothing.
     Subject,
-    /// It is a hook of a tool call: it judged a call, not the work.
+    /// The command is a hook of a tool call: it judged the call, not the work.
     Hook,
     /// The command of a verifier passed.
     Verified,
-    /// The command of a verifier passed, but code of a builder could have forged that.
+    /// The command of a verifier passed, but code of a builder could have forged the success.
     VerifiedNotIsolated,
-    /// The command of a verifier passed, and began with caches that code of a builder could have changed in a stage before.
+    /// The command of a verifier passed, but started with caches that code of a builder could have changed in an
+    /// earlier stage.
     VerifiedWithCaches,
-    /// The command of a verifier passed, and its programs load files by themselves that stages of the run wrote.
+    /// The command of a verifier passed, but its programs automatically load files that stages of the run wrote.
     VerifiedWithStartupFiles,
     /// The command of a verifier did not pass.
     NotVerified,
-    /// The command of a verifier ran in a branch whose changes were not taken.
+    /// The command of a verifier ran in a branch whose changes were not merged.
     NotTaken,
-    /// A model chose the command, or a plugin that is not bound as a verifier.
+    /// The command was chosen by a model, or by a plugin that is not bound as a verifier.
     Ran,
 }
 

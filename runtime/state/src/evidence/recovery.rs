@@ -1,4 +1,4 @@
-//! What people decided about writes outside of a stage's write scope, as the result of a run tells it.
+//! The decisions of people about writes outside of a stage's write scope, as a part of the summary.
 
 use super::{RunSummary, UnverifiedStage};
 use glovebox_journal::event::{AnsweredBy, BranchId, QuestionId, RecoveryAction, RecoveryDecided};
@@ -12,16 +12,16 @@ use serde::Serialize;
 pub struct RecoveryDecision {
     /// The node.
     pub node: NodeId,
-    /// The question.
+    /// The id of the question.
     pub question: QuestionId,
     /// The decision.
     pub action: RecoveryAction,
-    /// The committed writes, each path with its digest. The node could write these paths from then on.
+    /// The committed writes, each path with its digest. The node may write these paths for the rest of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub granted: Vec<GrantedFile>,
-    /// How the answer came.
+    /// How the question was answered.
     pub how: AnsweredBy,
-    /// The name of the person who gave it; empty when no person did.
+    /// The name of the person who answered; empty if no person did.
     pub by: String,
 }
 
@@ -31,7 +31,7 @@ pub struct GrantedFile {
     /// The path.
     #[schemars(with = "String")]
     pub path: ScopePath,
-    /// The bytes that were committed with the decision.
+    /// Digest of the bytes that were committed with the decision.
     pub digest: Option<Digest>,
 }
 
@@ -43,7 +43,7 @@ impl RunSummary {
         }
     }
 
-    /// The visit ends with what was decided, and what was allowed is set aside no more.
+    /// Applies a decision: the visit ends with it, and allowed writes no longer count as quarantined.
     pub(super) fn decide(&mut self, decided: &RecoveryDecided) {
         let task = &decided.attempt.task;
         let granted = decided.changes.iter();

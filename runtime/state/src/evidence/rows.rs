@@ -1,4 +1,4 @@
-//! The rows of a summary: what came of visits, and what was refused or set aside.
+//! The rows of a summary: finished visits, and refused or quarantined changes.
 
 use glovebox_journal::event::{BranchId, FileChange, Refusal};
 use glovebox_record::path::ScopePath;
@@ -12,17 +12,17 @@ use std::collections::BTreeMap;
 pub struct Visit {
     /// The node.
     pub node: NodeId,
-    /// The branch; absent for the one that the run began with.
+    /// The branch; absent for the main branch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<BranchId>,
-    /// The generation; absent for the first.
+    /// The generation; absent for generation 0.
     #[serde(skip_serializing_if = "is_first")]
     pub generation: u32,
-    /// Which visit in the generation.
+    /// Number of the visit within the generation.
     pub visit: u32,
-    /// Attempts it took.
+    /// Number of attempts of the visit.
     pub attempts: u32,
-    /// How it ended.
+    /// The status of the visit.
     pub status: &'static str,
 }
 
@@ -31,33 +31,33 @@ pub struct Visit {
 pub struct UnverifiedStage {
     /// The node.
     pub node: NodeId,
-    /// Its handler.
+    /// The handler of the node.
     pub handler: String,
 }
 
-/// Checks of the operator that the last visit of a stage dropped.
+/// Commands of the verify contract that the last visit of a stage skipped.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct DroppedChecks {
     /// The node.
     pub node: NodeId,
-    /// The branch of a parallel node; absent outside of parallel nodes, and once the parallel node has ended.
+    /// The branch of a parallel node; absent outside of parallel nodes, and after the parallel node has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<BranchId>,
-    /// The commands.
+    /// The skipped commands.
     pub commands: Vec<String>,
 }
 
-/// A branch of a parallel node that failed, whatever its parallel node and the run came to.
+/// A branch of a parallel node that failed, even if the parallel node or the run succeeded.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct FailedBranch {
     /// The branch.
     pub branch: BranchId,
     /// The parallel node.
     pub parallel: NodeId,
-    /// The node that it was at last; absent when it visited none.
+    /// The last node of the branch; absent if the branch visited none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeId>,
-    /// The failure's class, code and reason.
+    /// The class, code and reason of the failure.
     pub failure: Option<Failure>,
 }
 
@@ -66,21 +66,21 @@ pub struct FailedBranch {
 pub struct RefusedRequest {
     /// The node.
     pub node: NodeId,
-    /// How many times.
+    /// Number of times the request was refused.
     pub times: usize,
     /// The refusal.
     #[serde(flatten)]
     pub refusal: Refusal,
 }
 
-/// A change that was set aside.
+/// A change in the quarantine.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct QuarantinedFile {
     /// The node.
     pub node: NodeId,
     /// The path in the workspace.
     pub path: String,
-    /// Why.
+    /// The reason why the change was not committed.
     pub reason: String,
 }
 
@@ -88,7 +88,7 @@ pub fn is_first(generation: &u32) -> bool {
     *generation == 0
 }
 
-/// Writes changes without their keys, which they name themselves.
+/// Serializes the changes as a list, because each change contains its path.
 pub(super) fn values<S: Serializer>(
     changed: &BTreeMap<ScopePath, FileChange>,
     serializer: S,

@@ -1,7 +1,8 @@
-//! Files that stages wrote and that a verifier's command loads by itself: what passed may be the work of such a file.
+//! Files that stages wrote and that a verifier's command loads automatically. Such a file may have decided that the
+//! command passed.
 //!
-//! A fold of the changes and the receipts. A change counts for the branch that has it, and where a fan-in took it. What a verifier wrote
-//! itself does not count for it.
+//! This is a fold of the changes and the receipts. A change counts for the branch that made it, and after a merge for
+//! the parent branch. Changes that a verifier made itself do not count for its own commands.
 
 mod modules;
 mod programs;
@@ -20,33 +21,33 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Files of the evidence of one command.
+/// Maximum number of files in the evidence of one command.
 const FILES_MAX: usize = 20;
 
-/// A file that a command loaded by itself.
+/// A file that a command loaded automatically.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct StartupFile {
     /// The file.
     #[schemars(with = "String")]
     pub path: ScopePath,
-    /// The stage that wrote it last.
+    /// The stage that last wrote the file.
     pub by: NodeId,
-    /// The program that loads it, in words.
+    /// A description of the program that loads the file.
     pub reader: &'static str,
 }
 
-/// The author of a file: a node, or its verifier.
+/// The author of a file: a node, and whether its handler or its verification wrote the file.
 type Author = (NodeId, Work);
 
-/// Files that stages wrote. Any of them may be loaded: a variable of a command can name it.
+/// Files that stages wrote. All of them are kept, because a variable of a command can name any file to load.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StartupFiles {
-    /// The last author of each of them, by branch.
+    /// The last author of each file, by branch.
     written: BTreeMap<BranchId, Arc<BTreeMap<ScopePath, Author>>>,
 }
 
 impl StartupFiles {
-    /// The same, and takes note of what the stage changed.
+    /// As [`of_commands`](Self::of_commands), but also notes the changes of the stage.
     pub(super) fn of_stage(&mut self, stage: &StageFinished, role: Role) -> Vec<Vec<StartupFile>> {
         let loaded = self.of_commands(stage, role);
         let task = &stage.attempt.task;
@@ -54,7 +55,7 @@ impl StartupFiles {
         loaded
     }
 
-    /// The files that each command of a verifier loaded; none for another stage.
+    /// Returns the files that each command of a verifier loaded. The lists are empty for any other stage.
     pub(super) fn of_commands(&self, stage: &StageFinished, role: Role) -> Vec<Vec<StartupFile>> {
         let loaded = |receipt: &Receipt| match role {
             Role::Verifier => self.loaded(stage, receipt),
@@ -63,7 +64,7 @@ impl StartupFiles {
         stage.commands.receipts.iter().map(loaded).collect()
     }
 
-    /// The files that a command of this stage loaded, and its stage could see.
+    /// Returns the files that a command of this stage loaded and that the stage could see.
     fn loaded(&self, stage: &StageFinished, receipt: &Receipt) -> Vec<StartupFile> {
         let task = &stage.attempt.task;
         let Some(written) = self.written.get(&task.branch).filter(|_| receipt.hook.is_none() && !receipt.subject)
@@ -81,7 +82,7 @@ impl StartupFiles {
         others.filter_map(file).take(FILES_MAX).collect()
     }
 
-    /// Takes note of what a stage, or a person's answer, changed.
+    /// Notes the changes of a stage, or of a person's decision.
     pub(super) fn note<'a>(
         &mut self,
         branch: &BranchId,
@@ -102,19 +103,19 @@ impl StartupFiles {
         }
     }
 
-    /// A branch begins with what its parent has.
+    /// A branch starts with the files of its parent.
     pub(super) fn begin_branch(&mut self, parent: &BranchId, branch: &BranchId) {
         if let Some(written) = self.written.get(parent) {
             self.written.insert(branch.clone(), Arc::clone(written));
         }
     }
 
-    /// Branches have ended, and their changes were taken or not.
+    /// Removes branches that have ended.
     pub(super) fn end(&mut self, branches: &BTreeSet<BranchId>) {
         self.written.retain(|branch, _| !branches.contains(branch));
     }
 
-    /// A fan-in takes changes of branches; each keeps its author.
+    /// Adds the changes that a fan-in merged. Each change keeps its author.
     pub(super) fn merge(&mut self, finished: &FanInFinished) {
         for change in &finished.changes {
             let of_branch = |branch: &BranchId| self.written.get(branch)?.get(&change.path);
@@ -125,7 +126,7 @@ impl StartupFiles {
     }
 }
 
-/// True for a path that an entry of a read scope covers.
+/// Returns true if an entry of a read scope covers a path.
 fn is_in(path: &ScopePath, entry: &str) -> bool {
     Entry::parse(entry).is_ok_and(|entry| path.starts_with(entry.path()))
 }

@@ -1,4 +1,4 @@
-//! What the records of a run prove, as tables: a graph, what each of its stages did, and what the summary says of it.
+//! What the records of a run prove, as tables: a graph, the attempts of its stages, and the summary.
 
 mod branches;
 mod commands;
@@ -21,7 +21,7 @@ fn graph(text: &str) -> Pipeline {
     pipeline(&format!("digraph g {{ {FRAME} {text} }}"))
 }
 
-/// A parallel node of `a -> t` and `b -> u`, joined by a fan-in with these attributes.
+/// Returns a parallel node with the branches `a -> t` and `b -> u`, joined by a fan-in with these attributes.
 fn split(join: &str) -> Pipeline {
     graph(&format!(
         "f [shape=component]; j [shape=tripleoctagon, {join}]; a; b; t; u; c; start -> f; f -> a -> t -> j; f -> b -> u -> j; \
@@ -33,8 +33,8 @@ fn change(path: &str, op: ChangeOp) -> FileChange {
     FileChange::bare(ScopePath::parse(path).unwrap(), op)
 }
 
-/// An attempt with these words: `+PATH` writes, `-PATH` deletes, `passed` and `failed` are commands, `fail` is how it ends. A stage
-/// with a command is a tool.
+/// Returns an attempt described by words: `+PATH` writes, `-PATH` deletes, `passed` and `failed` are commands, `fail`
+/// is the status. A stage with a command is a tool.
 fn attempt(open: &OpenTask, words: &str) -> StageFinished {
     let mut ended = StageFinished { handler: "codergen".into(), ..finished(open, Outcome::new(Status::Success)) };
     for word in words.split_whitespace() {
@@ -56,7 +56,7 @@ fn attempt(open: &OpenTask, words: &str) -> StageFinished {
     ended
 }
 
-/// Runs a graph. `words` says what each attempt does, by node and turn of the node.
+/// Runs a graph. `words` describes the attempts of each node in order.
 fn run<'p>(pipeline: &'p Pipeline, words: &[(&str, &[&str])]) -> Simulation<'p> {
     let mut turns: BTreeMap<String, usize> = BTreeMap::new();
     Simulation::run(pipeline, 30, &mut |open| {
@@ -71,7 +71,7 @@ fn summary(run: &Simulation<'_>) -> RunSummary {
     RunSummary::from_records(&run.records)
 }
 
-/// The commands of a summary, one word for each: its receipt, whether it verifies, and its branch.
+/// Returns one word for each command of a summary: its receipt, whether it verifies, and its branch.
 fn receipts(summary: &RunSummary) -> Vec<String> {
     let row = |evidence: &CommandEvidence| {
         let proof = if evidence.verified { "verified" } else { "ran" };
@@ -91,7 +91,7 @@ fn outdated(summary: &RunSummary) -> Option<(Vec<String>, String)> {
     Some((nodes.iter().map(ToString::to_string).collect(), by.to_string()))
 }
 
-/// The records with their numbers, after which something else is appended.
+/// Returns the numbered records of a run, followed by more events.
 fn followed_by(run: &Simulation<'_>, events: Vec<Event>) -> Vec<Record> {
     let mut records = run.records.clone();
     for event in events {

@@ -1,7 +1,8 @@
-//! The verdict of a run as one document: for auditors, who pin it by the hash of the journal's last record, and for other programs.
+//! The verdict of a run as one document: for auditors, who identify it by the hash of the journal's last record, and
+//! for other programs.
 //!
-//! It says the same as the summary for people and adds what the run was made of. Digests have the prefix `blake3:`, times are in UTC with
-//! three decimals.
+//! It has the content of the summary for people, and adds the inputs of the run. Digests have the prefix `blake3:`.
+//! Times are in UTC with milliseconds.
 
 use super::configuration::NewConfiguration;
 use super::{ExitClass, RunStatus, RunSummary};
@@ -13,49 +14,50 @@ use serde::ser::SerializeSeq;
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// What `show --json` prints, and `run --json` and `resume --json` as their last line.
+/// The output of `show --json`, and the last line of `run --json` and `resume --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "verdict.json")]
 pub struct VerdictFile<'a> {
-    /// Always `verdict`: no record of the journal has this field.
+    /// Always `verdict`. No record of the journal has this field.
     pub document: &'static str,
     /// Version of this document.
     pub schema_version: u32,
-    /// When the run started.
+    /// Time at which the run started.
     #[serde(with = "time_format::option")]
     #[schemars(with = "Option<String>")]
     pub started: Option<Timestamp>,
-    /// When it ended; null as long as it has not.
+    /// Time at which the run ended; null if it has not ended.
     #[serde(with = "time_format::option")]
     #[schemars(with = "Option<String>")]
     pub finished: Option<Timestamp>,
-    /// The exit code; null as long as the run has not ended.
+    /// The exit code; null if the run has not ended.
     #[schemars(with = "Option<ExitShape>")]
     pub exit: Option<ExitClass>,
-    /// The result.
+    /// The summary of the run.
     #[serde(flatten)]
     pub summary: &'a RunSummary,
-    /// Version of the program that started it.
+    /// Version of the program that started the run.
     pub engine_version: &'a str,
-    /// The project that it copied.
+    /// The project that the run copied.
     pub source_dir: &'a str,
-    /// Tier of the commands at the start: `full`, `bwrap`, `landlock`, `unconfined`, or `none` if no stage runs any.
+    /// Tier of the sandbox for commands at the start: `full`, `bwrap`, `landlock`, `unconfined`, or `none` if no stage
+    /// runs commands.
     pub sandbox_tier: &'a str,
     /// The requested sandbox, and what this machine enforces of it; null if no stage runs commands.
     pub sandbox: Option<&'a SandboxRecord>,
-    /// The components by handler; empty without any.
+    /// Digests of the components by handler; empty if the run uses no component.
     pub components: &'a BTreeMap<String, Digest>,
-    /// Digest of the pipeline's source.
+    /// Digest of the text of the pipeline file.
     pub pipeline_digest: Digest,
     /// Digest of the plan: components, grants and limits.
     pub plan_digest: Digest,
-    /// Digest of the list of files that the run began with.
+    /// Digest of the list of files at the start of the run.
     pub base_digest: Digest,
-    /// Digest of the script; null without one.
+    /// Digest of the script; null if the run has no script.
     pub script_digest: Option<Digest>,
-    /// Commitment to the hold-outs; null if none were sealed.
+    /// Commitment to the hold-outs; null if no hold-outs were sealed.
     pub holdouts_root: Option<Digest>,
-    /// New files and folders from which programs take settings or code, by path; absent when there are none.
+    /// New files and folders from which programs take settings or code, sorted by path; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub new_configuration: Vec<NewConfiguration>,
     /// The head of the journal. Its hash covers every record.
@@ -65,9 +67,9 @@ pub struct VerdictFile<'a> {
 /// The last record of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JournalHead {
-    /// How many records there are.
+    /// Number of records.
     pub records: u64,
-    /// The hash of the last one.
+    /// Hash of the last record.
     pub hash: Digest,
 }
 
@@ -77,12 +79,12 @@ impl Default for JournalHead {
     }
 }
 
-/// An exit as it is written.
+/// The schema of an exit code with its name.
 #[derive(JsonSchema)]
 pub struct ExitShape {
-    /// The number.
+    /// The exit code.
     pub code: u8,
-    /// The name.
+    /// The name of the exit code.
     pub name: String,
 }
 
@@ -91,13 +93,14 @@ pub struct ExitShape {
 pub struct NodeTraffic<'a> {
     /// The node.
     pub node: &'a NodeId,
-    /// By host.
+    /// The requests by host.
     #[serde(flatten)]
     pub traffic: &'a Traffic,
 }
 
 impl<'a> VerdictFile<'a> {
-    /// The document of a run that began so. Who knows what the project had fills in what is new.
+    /// Creates the document of a run. The caller must set `new_configuration`, because it depends on the files of the
+    /// project.
     pub fn new(summary: &'a RunSummary, started: &'a RunStarted) -> Self {
         let has_ended = matches!(summary.status, RunStatus::Success | RunStatus::Fail);
         Self {
@@ -123,7 +126,7 @@ impl<'a> VerdictFile<'a> {
     }
 }
 
-/// Writes traffic as a list of nodes.
+/// Serializes the traffic as a list of nodes.
 pub(super) fn by_node<S: Serializer>(traffic: &BTreeMap<NodeId, Traffic>, serializer: S) -> Result<S::Ok, S::Error> {
     let mut list = serializer.serialize_seq(Some(traffic.len()))?;
     for (node, traffic) in traffic {

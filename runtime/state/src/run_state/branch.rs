@@ -1,6 +1,6 @@
-//! Where one branch of a run stands: its position, its context and what came of its nodes.
+//! The state of one branch of a run: its position, its context and the history of its nodes.
 //!
-//! Maps share structure with their earlier versions, so a copy to decide on costs the same after the first stage and after the
+//! Maps share structure with their earlier versions, so a copy costs the same after the first stage and after the
 //! ten-thousandth. A branch reads nothing of another branch.
 
 pub(crate) mod authors;
@@ -33,99 +33,100 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Names of artifacts that hold what a stage printed end like this.
+/// Endings of the names of artifacts that contain the output of a stage.
 const OUTPUT_ENDINGS: [&str; 4] = [".stdout.txt", ".stderr.txt", ".output", ".verify_output"];
 
-/// The key with the class of the failure that led here.
+/// The context key for the class of the last failure.
 const FAILURE_CLASS: &str = "failure_class";
 
-/// True for the name of an artifact with what a stage's commands printed.
+/// Returns true if an artifact with this name contains the output of a stage's commands.
 pub fn is_output(artifact: &str) -> bool {
     OUTPUT_ENDINGS.iter().any(|ending| artifact.ends_with(ending))
 }
 
-/// The attempt that is ready or under way.
+/// The attempt that is ready or running.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenTask {
     /// The task.
     pub task: Task,
-    /// Which attempt of it.
+    /// Number of the attempt within the task.
     pub ordinal: u32,
-    /// Not before this moment.
+    /// Earliest time at which the attempt may start; `None` if it may start at once.
     pub due_at: Option<Timestamp>,
-    /// Its last `stage.ready`: a delivery of an earlier one is out of date.
+    /// Sequence number of the last `stage.ready` of the task. A delivery of an earlier `stage.ready` is stale.
     pub ready_seq: u64,
-    /// The last record about the task; while an attempt is under way this is its fencing token.
+    /// Sequence number of the last record about the task. While an attempt is running, it is the fencing token of the
+    /// attempt.
     pub head: u64,
-    /// The attempt that claimed it, if one did.
+    /// The id of the running attempt; `None` if the task is not claimed.
     pub attempt_id: Option<AttemptId>,
 }
 
 impl OpenTask {
-    /// The attempt as one that has this id.
+    /// Returns the attempt with this id.
     pub fn attempt(&self, id: &AttemptId) -> Attempt {
         Attempt { task: self.task.clone(), ordinal: self.ordinal, id: id.clone() }
     }
 }
 
-/// The wait of a branch.
+/// What a branch waits for.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Position {
-    /// For nothing: the event that moved it decides what follows, or the run has ended.
+    /// Nothing: the events that follow from the last event are not yet appended, or the run has ended.
     #[default]
     Deciding,
-    /// For an attempt.
+    /// An attempt.
     Open(OpenTask),
-    /// For the branches of a parallel node.
+    /// The branches of a parallel node.
     Forked(Arc<OpenParallel>),
-    /// For something that no attempt brings.
+    /// Something other than an attempt or branches.
     Waiting(Wait),
 }
 
-/// One branch.
+/// The state of one branch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Branch {
-    /// The last record about the branch itself; 0 before the first.
+    /// Sequence number of the last record about the branch itself; 0 before the first.
     pub head: u64,
-    /// Its wait.
+    /// What the branch waits for.
     pub at: Position,
-    /// The node it is at; the exit when it has ended there.
+    /// The current node. After the end of the run, the exit that the branch reached.
     pub node: Option<NodeId>,
-    /// Its context.
+    /// The context of the branch.
     pub context: Context,
-    /// The last answers of its own stages: the values of the answer keys.
+    /// The last values of the answer keys that stages of this branch set.
     pub answers: Context,
-    /// The outcome that a diamond passes on: the last that was recorded.
+    /// The last recorded outcome, which a diamond passes on.
     pub previous: Arc<Outcome>,
     /// The history of each visited node.
     pub nodes: RedBlackTreeMapSync<NodeId, NodeHistory>,
-    /// Its finished visits; a branch of a parallel node begins with those before the parallel node.
+    /// The finished visits. A branch of a parallel node starts with the visits before the parallel node.
     pub completed: Visits,
-    /// Nodes that a branch of a parallel node visited itself.
+    /// For a branch of a parallel node, the nodes that the branch itself visited.
     pub visited: RedBlackTreeSetSync<NodeId>,
-    /// Nodes whose last outcome is a failure, by their last visit among all finished ones.
+    /// Nodes whose last outcome is a failure, by the number of their last visit among all finished visits.
     pub(crate) failing: RedBlackTreeMapSync<u64, NodeId>,
     /// The last change of each path.
     pub changes: RedBlackTreeMapSync<ScopePath, FileChange>,
     /// The stages that changed each path.
     pub authors: Authors,
-    /// The conversations that its stages can continue.
+    /// The conversations that stages of the branch can continue.
     pub conversations: Conversations,
-    /// The failure that led here; none after a success.
+    /// The last failure; `None` after a success.
     pub last_failure: Option<Failure>,
-    /// The stage that has this failure. The next stage may have to fix it.
+    /// The stage of the last failure. The next stage may have to fix it.
     pub last_failed: Option<Arc<FailedStage>>,
-    /// The stages whose failures led here, one after another.
+    /// The stages whose failures led to the current node, in order.
     pub failure_chain: FailureChain,
-    /// The attempt whose disallowed writes wait for a decision.
+    /// The attempt with disallowed writes that a person has to decide about.
     pub held: Option<Arc<StageFinished>>,
-    /// The subject of its open verification, or of the last one that led to a repetition.
+    /// The outcome that an open verification verifies, or that the last failed verification rejected.
     pub unverified: Option<Arc<Unverified>>,
-    /// The parallel node that it began at; none for the branch that the run began with.
+    /// The parallel node at which the branch began; `None` for the main branch.
     pub origin: Option<Arc<Origin>>,
-    /// Why its parallel node does not need it any more.
+    /// The reason why the parallel node canceled the branch; `None` if it is not canceled.
     pub canceled: Option<Arc<str>>,
-    /// The parallel node whose branches have ended, until a fan-in has chosen one.
+    /// The joined parallel node, until the fan-in has chosen a branch.
     pub joined: Option<Arc<OpenParallel>>,
 }
 
@@ -158,7 +159,7 @@ impl Default for Branch {
 }
 
 impl Branch {
-    /// The attempt that is ready or under way.
+    /// Returns the attempt that is ready or running.
     pub fn open(&self) -> Option<&OpenTask> {
         match &self.at {
             Position::Open(open) => Some(open),
@@ -166,47 +167,47 @@ impl Branch {
         }
     }
 
-    /// The last outcome of a node.
+    /// Returns the last outcome of a node.
     pub fn outcome(&self, node: &NodeId) -> Option<&Outcome> {
         self.nodes.get(node)?.outcome.as_deref()
     }
 
-    /// The last status of a node.
+    /// Returns the last status of a node.
     pub fn status(&self, node: &NodeId) -> Option<Status> {
         self.outcome(node).map(|outcome| outcome.status)
     }
 
-    /// True when the last visit of a node ended with `skipped`.
+    /// Returns true if the last visit of a node ended with `skipped`.
     pub fn was_skipped(&self, node: &NodeId) -> bool {
         self.nodes.get(node).is_some_and(|history| history.skipped)
     }
 
-    /// True when a verifier's command passed in the last visit of a node.
+    /// Returns true if a verifier's command passed in the last visit of a node.
     pub fn is_proven(&self, node: &NodeId) -> bool {
         self.nodes.get(node).is_some_and(|history| history.proven)
     }
 
-    /// Nodes whose last outcome is a failure; the one that was visited last comes first.
+    /// Returns the nodes whose last outcome is a failure, the most recently visited first.
     pub fn failing(&self) -> impl Iterator<Item = &NodeId> {
         self.failing.iter().rev().map(|(_, node)| node)
     }
 
-    /// The visit that the next arrival at a node begins.
+    /// Returns the number of the visit that the next arrival at a node begins.
     pub fn next_visit(&self, node: &NodeId) -> u32 {
         self.nodes.get(node).map_or(0, |history| history.visits).saturating_add(1)
     }
 
-    /// The visits of a node that count for its bound.
+    /// Returns the number of visits of a node that count for its limit.
     pub fn visits_counted(&self, node: &NodeId) -> u32 {
         self.nodes.get(node).map_or(0, |history| history.counted)
     }
 
-    /// True while an attempt of it is under way.
+    /// Returns true while an attempt of the branch is running.
     pub fn is_under_way(&self) -> bool {
         self.open().is_some_and(|open| open.attempt_id.is_some())
     }
 
-    /// Folds in an event about the branch or about a task of it. True when the event begins a step.
+    /// Folds an event about the branch or about one of its tasks. Returns true if the event begins a step.
     pub(crate) fn fold(&mut self, event: &Event) -> bool {
         self.conversations.fold(event);
         match event {
@@ -235,7 +236,7 @@ impl Branch {
             || matches!(event, Event::QuestionAsked(asked) if asked.recovery.is_none())
     }
 
-    /// The open task, if it is this one.
+    /// Returns the open task if it is `task`.
     pub(crate) fn open_task(&mut self, task: &Task) -> Option<&mut OpenTask> {
         match &mut self.at {
             Position::Open(open) if open.task == *task => Some(open),
@@ -243,21 +244,21 @@ impl Branch {
         }
     }
 
-    /// Drops the claim on the open task: what its attempt would have done does not count.
+    /// Removes the claim on the open task, so that a result of the running attempt does not count.
     pub(crate) fn abandon_attempt(&mut self) {
         if let Position::Open(open) = &mut self.at {
             open.attempt_id = None;
         }
     }
 
-    /// Forgets the model turns of all nodes.
+    /// Resets the number of model turns of all nodes.
     pub(crate) fn forget_turns(&mut self) {
         let nodes =
             self.nodes.iter().map(|(node, history)| (node.clone(), NodeHistory { turns: 0, ..history.clone() }));
         self.nodes = nodes.collect();
     }
 
-    /// Ends the branch, at an exit when it reached one.
+    /// Ends the branch. `exit` is the exit that the branch reached, if any.
     pub(crate) fn end(&mut self, exit: Option<&NodeId>) {
         self.at = Position::Deciding;
         if let Some(exit) = exit {
@@ -265,7 +266,7 @@ impl Branch {
         }
     }
 
-    /// Forgets what it waited for. A fan-in that it begins again at still has its branches to choose from.
+    /// Prepares the branch for a resume at `from`. If `from` is a fan-in, it still has its branches to choose from.
     pub(crate) fn begin_again(&mut self, from: &NodeId) {
         self.end(None);
         self.forget_verify_failures();
@@ -295,7 +296,8 @@ impl Branch {
         self.stand_at(node);
     }
 
-    /// True for another attempt; false for one that waits already and is made ready again by a resume.
+    /// Folds a `stage.ready` event. Returns true for a new attempt, and false if a resume makes a waiting attempt ready
+    /// again.
     fn ready(&mut self, ready: &StageReady) -> bool {
         if let Some(open) = self.open_task(&ready.task).filter(|open| open.ordinal == ready.ordinal) {
             open.due_at = ready.due_at;
@@ -325,7 +327,7 @@ impl Branch {
         finished.files.changes.iter().for_each(|change| self.note_change(node, change));
         self.abandon_attempt();
         if !is_verification {
-            // What an earlier attempt left is of no concern any more.
+            // An outcome of an earlier attempt no longer waits for a verification.
             self.unverified = None;
         }
         if finished.files.recoverable.is_some() {
@@ -348,22 +350,24 @@ impl Branch {
             let is_cut = finished.outcome.failure.as_ref().is_some_and(is_bound_of_run);
             self.update(node, |history| {
                 history.count_signature(finished.follow_up.signature);
-                // A resume with a higher bound begins this visit again.
+                // A resume with a higher limit executes this visit again.
                 history.counted = history.counted.saturating_sub(u32::from(is_cut));
             });
-            // At a fan-in the visit ends with its choice, and an exit is no finished visit.
+            // At a fan-in, the visit ends with the choice of a branch. At an exit, the visit does not count as
+            // finished.
             if self.joined.as_ref().is_none_or(|parallel| parallel.join != *node) && !finished.follow_up.at_exit {
                 self.complete(node);
             }
         }
-        // A stage that was skipped says nothing: the failure before it stays, and so does the stage it is of.
+        // A skipped stage changes neither the last failure nor the stage that it belongs to.
         if finished.follow_up.retrying || finished.outcome.status != Status::Skipped {
             self.last_failed = self.last_failure.as_ref().map(|_| Arc::new(FailedStage::new(finished)));
             self.note_attempt_in_chain(finished);
         }
     }
 
-    /// Only the last attempt of a visit speaks (spec §3.5); a skipped stage is not recorded at all (spec §5.2).
+    /// Records the outcome of a visit. Only the last attempt of a visit counts (spec §3.5), and a skipped stage is not
+    /// recorded (spec §5.2).
     pub(crate) fn record_outcome(&mut self, node: &NodeId, outcome: &Outcome) {
         self.set_updates(outcome);
         self.context.set("last_stage", Value::String(node.to_string()));
@@ -403,8 +407,9 @@ impl Branch {
         });
     }
 
-    /// The class of a failure is the host's to say: a stage chooses between `fail` and `retry`, which is transient, and nothing else. Without a
-    /// failure a stage may leave a word of its own.
+    /// Sets the class of the last failure in the context. Only the host decides the class: a stage can only choose
+    /// between `fail` and `retry`, which is transient. Without a failure, a value that the stage set for this key
+    /// stays.
     fn note_class(&mut self, outcome: &Outcome) {
         let said = || outcome.context_updates.keys().any(|key| ContextKey(key).plain() == FAILURE_CLASS);
         match &self.last_failure {
@@ -418,8 +423,8 @@ impl Branch {
         self.context.set_all(outcome.context_updates.iter().filter(|(key, _)| !ContextKey(key).is_reserved()));
     }
 
-    /// Notes which values of an outcome are references, and which are answers of its handler. What an engine's key holds by now is no reference, whatever
-    /// the stage set before.
+    /// Marks the values of an outcome that are references, and copies the answers of the handler. A value is not marked
+    /// if an engine key has replaced it.
     pub(crate) fn note_values(&mut self, handler: &str, stored: &BTreeSet<String>, outcome: &Outcome) {
         let updates = &outcome.context_updates;
         for (key, reference) in stored.iter().filter_map(|key| updates.get_key_value(key)) {
@@ -441,7 +446,8 @@ impl Branch {
         let failure = self.previous.failure.as_ref().filter(|_| passed.status == self.previous.status);
         let outcome = Outcome { failure: failure.cloned(), ..Outcome::new(passed.status) };
         let outcome = Arc::new(outcome);
-        // The exit of a child says how the child has ended; what it passes on is all that differs.
+        // The outcome of a child pipeline is that of its exit. The previous outcome is replaced only if the status
+        // differs.
         if self.origin.is_some() && passed.status != self.previous.status {
             self.previous = Arc::clone(&outcome);
         }
@@ -449,7 +455,7 @@ impl Branch {
         self.complete(&passed.node);
     }
 
-    /// Adds a finished visit, and notes whether the node's last outcome is a failure.
+    /// Adds a finished visit, and notes whether the last outcome of the node is a failure.
     pub(crate) fn complete(&mut self, node: &NodeId) {
         if self.origin.is_some() {
             self.visited.insert_mut(node.clone());

@@ -1,6 +1,6 @@
-//! Which conversation a stage of a branch can continue, and the edge that led to it.
+//! The conversation that a stage of a branch can continue, and the edge that led to the stage.
 //!
-//! A fold of the branch's events. The conversations themselves are artifacts, of which this keeps the digests.
+//! This is a fold of the branch's events. The conversations are artifacts, and only their digests are kept here.
 
 use glovebox_journal::event::{Digest, Ending, Event, NodeId, StageFinished};
 use glovebox_pipeline::ir::EdgeIndex;
@@ -8,27 +8,27 @@ use glovebox_record::{AttemptId, Status, ThreadId};
 use rpds::RedBlackTreeMapSync;
 use std::sync::Arc;
 
-/// The artifact with the conversation of an attempt.
+/// Name of the artifact with the conversation of an attempt.
 pub const CONVERSATION_FILE: &str = "conversation.json";
 
 /// The last conversation of a node or a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastConversation {
-    /// Its owner.
+    /// The node whose stage had the conversation.
     pub node: NodeId,
-    /// The attempt that had it.
+    /// The attempt that had the conversation.
     pub attempt: AttemptId,
-    /// Its bytes; none if it was not kept.
+    /// Digest of the artifact; `None` if the conversation was not stored.
     pub digest: Option<Digest>,
 }
 
 /// The conversations of a branch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conversations {
-    /// The node that the last edge led to, and the edge.
+    /// The last edge that was taken, and the node that it led to.
     arrived: Option<(NodeId, EdgeIndex)>,
     threads: RedBlackTreeMapSync<ThreadId, Arc<LastConversation>>,
-    /// The last of all.
+    /// The last conversation of the branch.
     last: Option<Arc<LastConversation>>,
 }
 
@@ -39,17 +39,17 @@ impl Default for Conversations {
 }
 
 impl Conversations {
-    /// The edge that led to a node; none if no edge did.
+    /// Returns the edge that led to a node, or `None` if no edge did.
     pub fn edge_into(&self, node: &NodeId) -> Option<EdgeIndex> {
         self.arrived.as_ref().filter(|(to, _)| to == node).map(|(_, edge)| *edge)
     }
 
-    /// The last conversation of a thread.
+    /// Returns the last conversation of a thread.
     pub fn of_thread(&self, thread: &ThreadId) -> Option<&LastConversation> {
         self.threads.get(thread).map(Arc::as_ref)
     }
 
-    /// The conversation of the last stage that asked a model.
+    /// Returns the conversation of the last stage that called a model.
     pub fn last(&self) -> Option<&LastConversation> {
         self.last.as_deref()
     }
@@ -62,7 +62,7 @@ impl Conversations {
         }
     }
 
-    /// An attempt that is repeated, was cut off or was skipped leaves the conversation as it was.
+    /// Notes the conversation of an attempt. An attempt that is repeated, was cut off or was skipped changes nothing.
     fn note(&mut self, finished: &StageFinished) {
         let is_last = !finished.follow_up.retrying && finished.outcome.status != Status::Skipped;
         let Some(session) = &finished.model.session else { return };

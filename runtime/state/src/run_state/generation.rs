@@ -1,7 +1,8 @@
-//! The beginning of a generation: of the first with the run, of a later one by an edge with `loop_restart`.
+//! The beginning of a generation: generation 0 begins with the run, a later one with an edge with `loop_restart`.
 //!
-//! A generation begins with the files as they are, with the context of a new run, and with no visit, outcome or conversation. What
-//! counts over all of them: failures that are the same, so that a loop over restarts ends too, and how far a script or a simulation is.
+//! A generation begins with the current files, with the context of a new run, and without visits, outcomes or
+//! conversations. Two counts continue over all generations: repeated failures, so that a loop over restarts ends too,
+//! and the position in a script or a simulation.
 
 use super::{Branch, NodeHistory, RunState, Visits};
 use crate::context::Context;
@@ -24,7 +25,7 @@ impl RunState {
 }
 
 impl Context {
-    /// What a run and each generation of it begin with.
+    /// Returns the context at the start of a run and of each generation.
     fn beginning(started: &RunStarted) -> Self {
         let mut context = Self::default();
         for (key, value) in &started.pipeline.graph {
@@ -58,12 +59,13 @@ impl Branch {
 }
 
 impl NodeHistory {
-    /// The part that stays when a child pipeline begins: the visits too, which name its attempts.
+    /// Returns the part of the history that stays when a child pipeline begins. It includes the visits, because they
+    /// are part of the names of attempts.
     pub(super) fn of_next_generation_with_visits(&self) -> Self {
         Self { visits: self.visits, counted: self.counted, ..self.of_next_generation() }
     }
 
-    /// The part that stays when a generation begins.
+    /// Returns the part of the history that stays when a generation begins.
     fn of_next_generation(&self) -> Self {
         let (turns, attempts) = (self.turns, self.attempts);
         let verify_failures = self.verify_failures.clone();

@@ -1,14 +1,14 @@
-//! What each node has taken of a run, in all of its branches, visits and generations: steps, and the time in which attempts were under way.
+//! The steps and the running time of each node, over all branches, visits and generations of a run.
 //!
-//! Attempts of a node at the same time share their time, as those of a run do. Time is that of the journal; a pause before a resume does
-//! not count, nor what a killed process did after its last record.
+//! Time in which several attempts of a node run at once counts once, as for the run. Times are those of the journal.
+//! The time between the last record of a process and the resume does not count.
 
 use glovebox_journal::event::{Event, NodeId};
 use jiff::Timestamp;
 use rpds::RedBlackTreeMapSync;
 use std::time::Duration;
 
-/// The effort of every node that took a step.
+/// The usage of every node that took a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Efforts(RedBlackTreeMapSync<NodeId, NodeEffort>);
 
@@ -21,18 +21,18 @@ impl Default for Efforts {
 /// The usage of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NodeEffort {
-    /// Visits and retries that began.
+    /// Number of visits and retries that began.
     pub steps: u64,
-    /// Time of attempts that ended, milliseconds.
+    /// Running time without that of the currently running attempts, milliseconds.
     ended_ms: u64,
-    /// Attempts under way.
+    /// Number of running attempts.
     under_way: u32,
-    /// When the first of them was claimed.
+    /// Time at which the first of the running attempts was claimed; `None` if none is running.
     since: Option<Timestamp>,
 }
 
 impl NodeEffort {
-    /// Time in which attempts were under way, until a moment.
+    /// Returns the running time until `now`.
     pub fn time(&self, now: Timestamp) -> Duration {
         let running = self.since.map_or(0, |since| now.as_millisecond().saturating_sub(since.as_millisecond()));
         Duration::from_millis(self.ended_ms.saturating_add(u64::try_from(running).unwrap_or(0)))
@@ -61,7 +61,7 @@ impl NodeEffort {
 }
 
 impl Efforts {
-    /// The usage of a node.
+    /// Returns the usage of a node.
     pub fn of(&self, node: &NodeId) -> NodeEffort {
         self.0.get(node).copied().unwrap_or_default()
     }
@@ -73,7 +73,7 @@ impl Efforts {
         }
     }
 
-    /// Begins and ends the time of an attempt.
+    /// Starts or stops the clock of a node when an attempt starts or ends.
     pub(super) fn count_time(&mut self, at: Timestamp, event: &Event) {
         if let Some(started) = event.stage_started() {
             self.update(&started.attempt.task.node, |effort| effort.begin(at));
@@ -82,7 +82,7 @@ impl Efforts {
         }
     }
 
-    /// Ends the time of all attempts with the last record of their process.
+    /// Stops the clocks of all nodes at the last record of their process.
     pub(super) fn stop(&mut self, at: Timestamp) {
         let open: Vec<NodeId> =
             self.0.iter().filter(|(_, effort)| effort.under_way > 0).map(|(node, _)| node.clone()).collect();

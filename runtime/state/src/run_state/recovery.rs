@@ -1,6 +1,6 @@
-//! Writes outside of a scope in the state of a run: those that wait for a decision, and the paths that people allowed.
+//! Writes outside of a scope: those that wait for a decision, and the paths that people allowed.
 //!
-//! A grant is a fold of `recovery.decided` alone. Nothing removes one but going back before it.
+//! Grants are folded only from `recovery.decided`. Only a rewind to before the event removes a grant.
 
 use super::RunState;
 use super::branch::pending_outcome::{FailedStage, Unverified};
@@ -11,7 +11,7 @@ use glovebox_record::path::ScopePath;
 use std::sync::Arc;
 
 impl RunState {
-    /// The paths that people allowed a node to write beside its write scope.
+    /// Returns the paths outside of its write scope that people allowed a node to write.
     pub fn granted(&self, node: &NodeId) -> Vec<ScopePath> {
         self.grants.get(node).map(|paths| paths.iter().cloned().collect()).unwrap_or_default()
     }
@@ -26,7 +26,7 @@ impl RunState {
 }
 
 impl Branch {
-    /// Ends the visit with the outcome that was decided on, or leaves it to its verification.
+    /// Ends the visit with the decided outcome, or keeps the outcome until its verification has ended.
     pub(super) fn settle_held(&mut self, decided: &RecoveryDecided) {
         let (held, node) = (self.held.take(), decided.node());
         self.at = Position::Deciding;

@@ -1,4 +1,5 @@
-//! Going back to an earlier visit: state, context and files of then. What was spent stays spent, and no attempt gets the name of another.
+//! Rewinds a run to an earlier visit, with the state, context and files of that time. Spent steps, time and money stay
+//! spent, and no two attempts get the same name.
 
 use super::{Branch, RunState};
 use glovebox_journal::event::{BranchId, Record};
@@ -18,7 +19,7 @@ impl Fold for RunState {
 }
 
 impl RunState {
-    /// Begins again with what was before. Steps, time, money and generations count on.
+    /// Restores the state `past`. Steps, time, money and generations keep counting.
     pub fn go_back(&mut self, past: &Self) {
         self.continue_stopped();
         (self.verdict, self.canceled) = (None, None);
@@ -30,7 +31,8 @@ impl RunState {
 }
 
 impl Branch {
-    /// Visits get the numbers after those that there were. Only those before count for `max_visits`.
+    /// Continues the numbers of visits after those that were used. Only visits before the rewind count for
+    /// `max_visits`.
     fn count_on_from(&mut self, last: &Self) {
         self.head = last.head;
         for (node, history) in &last.nodes {

@@ -1,6 +1,8 @@
-//! What the model calls of a run have cost so far, in all of its branches and generations, and whether a bound stopped it.
+//! The cost of a run's model calls so far, over all branches and generations, and the limit on spending that stopped a
+//! stage.
 //!
-//! A stage that a bound of the run stopped counts as cut: with a higher bound it begins again. What it had spent stays spent.
+//! A stage that a limit of the run stopped counts as canceled: with a higher limit it is executed again. Its spending
+//! still counts.
 
 use super::RunState;
 use glovebox_journal::event::StageFinished;
@@ -8,12 +10,12 @@ use glovebox_record::spend::Spend;
 use glovebox_record::{Failure, FailureClass, FailureCode, NodeId};
 use rpds::RedBlackTreeMapSync;
 
-/// The run's own and that of each node which spent anything.
+/// The spending of the run and of each node that spent anything.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spending {
-    /// Of all nodes.
+    /// The spending of all nodes.
     pub total: Spend,
-    /// Of each node.
+    /// The spending of each node.
     pub nodes: RedBlackTreeMapSync<NodeId, Spend>,
 }
 
@@ -24,7 +26,7 @@ impl Default for Spending {
 }
 
 impl Spending {
-    /// The spending of a node.
+    /// Returns the spending of a node.
     pub fn of(&self, node: &NodeId) -> Spend {
         self.nodes.get(node).copied().unwrap_or_default()
     }
@@ -39,7 +41,7 @@ impl Spending {
 }
 
 impl RunState {
-    /// Counts what an attempt spent, also of one that was asked to stop.
+    /// Adds the spending of an attempt, including one that was canceled.
     pub(super) fn note_spending(&mut self, finished: &StageFinished) {
         self.spending.add(&finished.attempt.task.node, Spend::new(finished.model.tokens, finished.model.cost));
         let met = finished.outcome.failure.as_ref().filter(|failure| is_of_budget(failure));
@@ -47,12 +49,13 @@ impl RunState {
     }
 }
 
-/// True for a bound on what the whole run may spend.
+/// Returns true for a failure because of a limit on what the whole run may spend.
 pub(crate) fn is_of_budget(failure: &Failure) -> bool {
     failure.class == FailureClass::Budget && [FailureCode::RUN_TOKENS, FailureCode::RUN_COST].contains(&failure.code)
 }
 
-/// True for a bound of the whole run that ended an attempt in its middle: a resume with a higher one makes it again.
+/// Returns true for a failure because of a limit of the whole run that canceled a running attempt. A resume with a
+/// higher limit executes the attempt again.
 pub(super) fn is_bound_of_run(failure: &Failure) -> bool {
     is_of_budget(failure) || failure.class == FailureClass::Budget && failure.code == FailureCode::RUN_WALL_TIME
 }

@@ -1,4 +1,4 @@
-//! What people told the agents of a run. An attempt that is made again is told the same.
+//! The steering messages of people to the agents of a run. An attempt that is executed again gets the same messages.
 
 use super::{OpenTask, RunState};
 use glovebox_journal::event::{NodeId, StageSteered};
@@ -6,7 +6,8 @@ use glovebox_record::steering::STEERING_MAX;
 use glovebox_record::{MessageId, SteeringMessage};
 
 impl RunState {
-    /// The open attempts that a message reaches: those of its node that are under way, have not heard it, and have room.
+    /// Returns the open attempts that a message reaches: the running attempts of the node that do not have the message
+    /// yet and have room for one more.
     pub fn steerable<'a>(&'a self, node: &'a NodeId, message: &'a MessageId) -> impl Iterator<Item = &'a OpenTask> {
         let open = self.branches.values().filter_map(|branch| branch.open());
         open.filter(move |open| {
@@ -18,7 +19,7 @@ impl RunState {
         })
     }
 
-    /// The steering messages that an attempt of this task has from its beginning.
+    /// Returns the steering messages that an attempt of this task gets at its start.
     pub fn steering(&self, open: &OpenTask) -> impl Iterator<Item = SteeringMessage> {
         self.said_to(open).map(SteeringMessage::from)
     }

@@ -1,18 +1,18 @@
-//! The finished visits of a branch: how many there were, and the last of them.
+//! The finished visits of a branch: their number, and the last of them.
 //!
-//! It does not grow with the run. The journal has all of them, and so has `trace.jsonl`.
+//! The memory use is bounded. The journal and `trace.jsonl` contain all visits.
 
 use glovebox_journal::event::NodeId;
 use rpds::VectorSync;
 
-/// Visits that are kept.
+/// Maximum number of visits that are kept.
 const VISITS_KEPT_MAX: usize = 256;
 
-/// Finished visits in order, failed ones included, exits not (decision completed-nodes).
+/// The finished visits in order. Failed visits are included, exits are not (decision completed-nodes).
 #[derive(Debug, Clone)]
 pub struct Visits {
     total: u64,
-    /// The last ones and at most as many before them, so that most are added without moving any.
+    /// The kept visits, and at most as many older ones. Dropping older ones in batches makes most additions cheap.
     recent: VectorSync<NodeId>,
 }
 
@@ -22,7 +22,7 @@ impl Default for Visits {
     }
 }
 
-/// Compares the visits that count as kept. Older ones in `recent` do not matter.
+/// Compares the total and the kept visits. Older visits in `recent` do not matter.
 impl PartialEq for Visits {
     fn eq(&self, other: &Self) -> bool {
         self.total == other.total && self.kept().eq(other.kept())
@@ -30,34 +30,34 @@ impl PartialEq for Visits {
 }
 
 impl Visits {
-    /// All of them.
+    /// Returns the number of all visits.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// The last 256, oldest first.
+    /// Returns the last 256 visits, oldest first.
     pub fn kept(&self) -> impl DoubleEndedIterator<Item = &NodeId> {
         self.recent.iter().skip(self.recent.len().saturating_sub(VISITS_KEPT_MAX))
     }
 
-    /// The last one.
+    /// Returns the last visit.
     pub fn last(&self) -> Option<&NodeId> {
         self.recent.last()
     }
 
-    /// None yet, after so many that are forgotten.
+    /// Creates a list without visits that counts `total` earlier ones.
     pub(super) fn after(total: u64) -> Self {
         Self { total, ..Self::default() }
     }
 
-    /// Those that are kept of the ones after the first `before`.
+    /// Returns the kept visits without the first `before` of all visits.
     pub(super) fn since(&self, before: u64) -> Vec<&NodeId> {
         let own = usize::try_from(self.total.saturating_sub(before)).unwrap_or(usize::MAX);
         let known = self.recent.len().saturating_sub(own.min(VISITS_KEPT_MAX));
         self.recent.iter().skip(known).collect()
     }
 
-    /// Adds one. Returns how many there were before.
+    /// Adds a visit. Returns the number of visits before it.
     pub(super) fn add(&mut self, node: &NodeId) -> u64 {
         let before = self.total;
         self.total = self.total.saturating_add(1);

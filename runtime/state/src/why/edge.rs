@@ -1,4 +1,4 @@
-//! One edge that a route looked at: its line in the file, why it was taken or not, and each value that its condition read.
+//! One edge of a route decision: its line in the file, why it was taken or not, and each value that its condition read.
 
 use crate::context::Context;
 use glovebox_journal::event::{NodeId, RouteCandidate, RouteTaken};
@@ -13,21 +13,21 @@ use serde::Serialize;
 /// An edge, and why it was taken or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct EdgeWhy {
-    /// Its target.
+    /// The target of the edge.
     pub to: NodeId,
-    /// Its line in the pipeline's file; absent if the file has no such edge any more.
+    /// The line of the edge in the pipeline file; absent if the file no longer has this edge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// Its condition as written; empty if it has none.
+    /// The condition as written; empty if the edge has none.
     pub condition: String,
     /// The values that the condition read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<ValueRead>,
     /// True for the edge that was taken.
     pub taken: bool,
-    /// True if the deciding step could have taken it.
+    /// True if the rule that decided could have taken the edge.
     pub matched: bool,
-    /// Why, or why not.
+    /// Why the edge was taken or not.
     pub reason: String,
 }
 
@@ -36,11 +36,12 @@ pub struct EdgeWhy {
 pub struct ValueRead {
     /// The key as written.
     pub key: String,
-    /// Its value at that moment; empty if it had none.
+    /// The value of the key at that time; empty if it had none.
     pub value: String,
-    /// True if the comparison held.
+    /// True if the comparison was true.
     pub holds: bool,
-    /// Length of a value that is stored apart from the context; the condition compares its digest.
+    /// Size of a value that is stored as a blob, bytes, in which case the condition compares the digest; absent for any
+    /// other value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored_bytes: Option<u64>,
 }
@@ -52,7 +53,7 @@ impl From<&RouteCandidate> for EdgeWhy {
     }
 }
 
-/// Reads what an edge depends on.
+/// Reads the values that edges depend on.
 pub(super) struct Reader<'a> {
     pub(super) pipeline: &'a Pipeline,
     pub(super) source: Source<'a>,
@@ -60,14 +61,15 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// An edge as the journal has it.
+    /// Explains an edge from its record in the journal.
     pub(super) fn recorded(&self, candidate: &RouteCandidate, taken: bool, outcome: &Outcome) -> EdgeWhy {
         let known = self.pipeline.edges.get(candidate.edge).filter(|edge| edge.to == candidate.to);
         let line = known.map(|edge| self.source.line(edge.span));
         EdgeWhy { line, values: self.values(candidate.edge, outcome), taken, ..EdgeWhy::from(candidate) }
     }
 
-    /// The outcome that a route was chosen for: used-up retries are a failure where no condition holds for `retry`.
+    /// Returns the outcome that a route was chosen for. After the last retry, `retry` counts as a failure if no
+    /// condition matches `retry`.
     pub(super) fn as_decided(&self, outcome: Outcome, route: &RouteTaken) -> Outcome {
         let lookup = |key: &str| self.context.text(key);
         let taken = route.edge.and_then(|index| self.pipeline.edges.get(index));
@@ -78,7 +80,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Every edge of a node that leads nowhere with this outcome; none if an edge or a target would be taken.
+    /// Returns all edges of a node if the run ends there with this outcome. Returns `None` if an edge or a retry target
+    /// would be taken.
     pub(super) fn nowhere(&self, node: &NodeId, outcome: &Outcome) -> Option<Vec<EdgeWhy>> {
         let lookup = |key: &str| self.context.text(key);
         let is_failure = matches!(outcome.status, Status::Fail | Status::Retry);

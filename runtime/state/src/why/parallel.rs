@@ -1,4 +1,5 @@
-//! Steps of parallel nodes and fan-ins: how each branch ended, what joined them by which policy, and whom the fan-in chose.
+//! The steps of parallel nodes and fan-ins: the end of each branch, the policies that joined the branches, and the
+//! choice of the fan-in.
 
 use glovebox_journal::event::{BranchFinished, BranchId, FanInFinished, ParallelJoined};
 use glovebox_pipeline::ir::ParallelSettings;
@@ -6,7 +7,7 @@ use glovebox_record::Failure;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A branch that ended.
+/// A branch that has ended.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct BranchWhy {
     /// The branch.
@@ -15,7 +16,7 @@ pub struct BranchWhy {
     pub outcome: &'static str,
     /// The score by which a fan-in compares branches with the same outcome.
     pub score: f64,
-    /// Why it failed or was canceled; absent otherwise.
+    /// The failure, or the reason for the cancellation; absent if the branch succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
 }
@@ -27,33 +28,33 @@ pub struct JoinWhy {
     pub join_policy: &'static str,
     /// `error_policy` of the parallel node.
     pub error_policy: &'static str,
-    /// How the parallel node ended by them.
+    /// The status of the parallel node according to these policies.
     pub status: &'static str,
-    /// Branches that succeeded.
+    /// Number of branches that succeeded.
     pub succeeded: u32,
-    /// Branches that failed.
+    /// Number of branches that failed.
     pub failed: u32,
-    /// Branches that were canceled.
+    /// Number of branches that were canceled.
     pub canceled: u32,
-    /// Branches that never began.
+    /// Number of branches that never began.
     pub never_started: u32,
 }
 
 /// The choice of a fan-in.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ChoiceWhy {
-    /// `heuristic`, or the component that judged.
+    /// `heuristic`, or the name of the component that chose.
     pub judge: String,
-    /// The branch that it chose; absent if it chose none.
+    /// The branch that was chosen; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best: Option<BranchId>,
-    /// Branches whose changes it took.
+    /// The branches whose changes were merged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub merged: Vec<BranchId>,
-    /// Paths on which those branches did not agree.
+    /// The paths on which these branches differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<String>,
-    /// Why it failed; absent if it did not.
+    /// The failure of the fan-in; absent if it did not fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
 }

@@ -1,4 +1,5 @@
-//! Bounds of nodes and of the run: when they end it, what the end says, and which resume would meet them again.
+//! Limits of nodes and of the run: when they end the run, what the failure says, and which resume would reach them
+//! again.
 
 use super::*;
 use glovebox_journal::event::StageStarted;
@@ -47,7 +48,7 @@ fn a_bound_that_one_branch_met_ends_the_run_when_the_others_have_ended() {
          start -> f; f -> a -> x -> j; f -> b -> j; j -> exit }",
     );
     let mut run = Simulation::new(&pipeline);
-    // start, f, a and b; nothing more.
+    // The 4 steps are start, f, a and b.
     run.append(vec![Event::RunStarted(Box::new(started(&pipeline, 4, None)))]);
     let opens: Vec<OpenTask> = run.state.branches.values().filter_map(|branch| branch.open()).cloned().collect();
     for open in &opens {
@@ -62,7 +63,7 @@ fn a_bound_that_one_branch_met_ends_the_run_when_the_others_have_ended() {
     assert!(run.verdict().starts_with("fail limit/max_steps"), "{}", run.verdict());
 }
 
-/// A run that ended with this failure of the budget, whose bounds were 10 tokens and 5 millionths of a dollar.
+/// Returns a run that ended with this budget failure. Its limits were 10 tokens and 5 millionths of a dollar.
 fn overspent(pipeline: &Pipeline, failure: Failure) -> RunState {
     let mut run = Simulation::new(pipeline);
     let spend_max = SpendBounds { tokens_max: Some(10), cost_max: Some(Money(5)) };

@@ -1,4 +1,5 @@
-//! Two branches of one run: each decides for itself. A canceled run waits for the attempts of both.
+//! Two branches of one run: decisions about one branch do not depend on the other. A canceled run waits for the
+//! attempts of both.
 
 use crate::run_state::OpenTask;
 use crate::simulation::{Simulation, finished, pipeline, started};
@@ -8,7 +9,7 @@ use glovebox_record::{Outcome, Status};
 const GRAPH: &str =
     "digraph g { start [shape=Mdiamond]; exit [shape=Msquare]; a; b; c; start -> a -> b -> exit; c -> exit }";
 
-/// A run whose main branch is at `a` and whose other branch is at `c`, both under way.
+/// Returns a run whose main branch is at `a` and whose other branch is at `c`. Both attempts are running.
 fn split(pipeline: &glovebox_pipeline::ir::Pipeline) -> Simulation<'_> {
     let mut run = Simulation::new(pipeline);
     run.append(vec![Event::RunStarted(Box::new(started(pipeline, 50, None)))]);

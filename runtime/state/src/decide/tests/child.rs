@@ -1,4 +1,5 @@
-//! Child pipelines: what goes into one and comes back, how a supervisor looks at one, and what time alone brings about.
+//! Child pipelines: the context that goes into and out of a child, the observations of a supervisor, and what follows
+//! from time alone.
 
 use super::*;
 use glovebox_journal::event::{ChildObserved, FanInFinished, StageStarted, SupervisionEnd};
@@ -7,7 +8,7 @@ use jiff::SignedDuration;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// `start -> a -> m -> exit`, where `m` has these attributes and runs `start -> x -> y -> exit`.
+/// Returns `start -> a -> m -> exit`, where `m` has these attributes and runs `start -> x -> y -> exit`.
 fn parent(m: &str, child: &str) -> Pipeline {
     let frame = "start [shape=Mdiamond]; exit [shape=Msquare];";
     let parent = pipeline(&format!(
@@ -19,7 +20,7 @@ fn parent(m: &str, child: &str) -> Pipeline {
     splice(&parent, &children).expect("the child fits").lowered.pipeline
 }
 
-/// The context updates of a stage, and its status.
+/// Returns the end of an attempt with context updates. The stage `failing` fails.
 fn answer(open: &OpenTask, failing: &str) -> StageFinished {
     let is_failing = open.task.node == *failing;
     let mut ended = finished(open, outcome(if is_failing { "fail" } else { "success" }));
@@ -36,7 +37,7 @@ fn run<'p>(pipeline: &'p Pipeline, failing: &str) -> Simulation<'p> {
     Simulation::run(pipeline, 50, &mut |open| answer(open, failing))
 }
 
-/// The fan-in behind the child.
+/// Returns the end of the fan-in behind the child.
 fn fan_in<'r>(run: &'r Simulation<'_>) -> &'r FanInFinished {
     let found = run.records.iter().find_map(|record| match &record.event {
         Event::FanInFinished(finished) => Some(&**finished),
@@ -80,7 +81,7 @@ fn a_child_visits_no_more_stages_than_its_own_bound_says() {
 fn a_child_that_reaches_its_exit_has_succeeded_whatever_its_last_stage_said() {
     let pipeline = parent(SUBPIPELINE, "y -> exit [condition=\"outcome=fail\"]");
     assert_eq!(run(&pipeline, "m__y").verdict(), "success exit");
-    // Its goal gates are asked there.
+    // The goal gates of a child are checked at the child's exit.
     let pipeline = parent(SUBPIPELINE, "y [goal_gate=true]; y -> exit [condition=\"outcome=fail\"]");
     let ended = run(&pipeline, "m__y").verdict();
     assert!(ended.starts_with("fail GoalGateUnsatisfied") && ended.contains("`m__y` ended with `fail`"), "{ended}");
@@ -90,7 +91,7 @@ fn after(seconds: i64) -> Timestamp {
     Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds)
 }
 
-/// A run whose child has just begun its stage `x`, or has ended it.
+/// Returns a run whose child has started its stage `x`, or has ended it.
 fn supervised<'p>(pipeline: &'p Pipeline, stages: usize) -> Simulation<'p> {
     let mut run = Simulation::new(pipeline);
     run.append(vec![Event::RunStarted(Box::new(started(pipeline, 50, None)))]);
@@ -114,7 +115,7 @@ fn claim(run: &mut Simulation<'_>, open: &OpenTask) {
     run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into() })]);
 }
 
-/// The supervisor looks; returns what it saw.
+/// Lets the supervisor look at its child, and returns the observation.
 fn look(run: &mut Simulation<'_>, seconds: i64) -> ChildObserved {
     let seen = due(run.pipeline, &run.state, after(seconds)).expect("it looks now");
     let Event::ChildObserved(observed) = &seen else { panic!("{seen:?}") };
@@ -123,7 +124,7 @@ fn look(run: &mut Simulation<'_>, seconds: i64) -> ChildObserved {
     observed
 }
 
-/// Ends the attempt that is under way in the child, and what follows.
+/// Ends the running attempt in the child, and appends what follows.
 fn end_child(run: &mut Simulation<'_>) {
     let open = opens(run).pop().expect("the child works");
     run.append(vec![Event::StageFinished(Box::new(answer(&open, "")))]);
@@ -166,7 +167,7 @@ fn a_supervisor_ends_its_child_with_success_when_its_condition_holds() {
         ("context.stack.child.stage=m__y", true),
         ("outcome=success", true),
         ("outcome=fail", false),
-        // The context around the child counts as well.
+        // The condition can also read the context of the parent.
         ("context.other=kept", true),
     ] {
         let pipeline = parent(&format!("{SUPERVISOR}, \"manager.stop_condition\"=\"{condition}\""), "");

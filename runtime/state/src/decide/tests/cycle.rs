@@ -1,4 +1,4 @@
-//! The cycle breaker: what counts as the same failure again, and when it ends a loop.
+//! The cycle breaker: which failures count as the same, and when they end a loop.
 
 use super::pipeline;
 use crate::run_state::OpenTask;
@@ -10,7 +10,7 @@ const LOOP: &str = "digraph g { graph [max_steps=100LIMIT] start [shape=Mdiamond
                     start -> check  check -> exit [condition=\"outcome=success\"]  check -> fix [condition=\"outcome=fail\"]  \
                     fix -> check }";
 
-/// Lets `check` fail with these signatures in turn, a success for `-`, and says how often it was visited and how the run ended.
+/// Lets `check` fail with these signatures in order, or succeed for `-`. Returns the number of visits and the verdict.
 fn check(limit: &str, signatures: &str) -> (usize, String) {
     let pipeline = pipeline(&LOOP.replace("LIMIT", limit));
     let mut words = signatures.split_whitespace();
@@ -43,9 +43,9 @@ fn the_same_failure_ends_a_loop_at_the_limit() {
     };
     assert_eq!(check("", "x x x x x"), (3, broken(3, 3)));
     assert_eq!(check(", loop_restart_signature_limit=2", "x x x"), (2, broken(2, 2)));
-    // What comes between does not reset the count: a loop of two failures in turn is a loop too.
+    // Another failure in between does not reset the count: two alternating failures are a loop too.
     assert_eq!(check("", "x y x y x y"), (5, broken(3, 3)));
     assert_eq!(check("", "a b c d e f g"), (8, "success".to_owned()));
-    // What has no signature is not counted.
+    // Failures without a signature are not counted.
     assert_eq!(check("", "none none none none"), (5, "success".to_owned()));
 }

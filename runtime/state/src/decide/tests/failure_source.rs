@@ -1,4 +1,4 @@
-//! A run ends before a builder that could not mend what failed, and only then.
+//! A run ends before a builder that cannot fix the failure, and in no other case.
 
 use super::{answers, check};
 use crate::simulation::{Simulation, pipeline, started};
@@ -9,7 +9,7 @@ const T: &str = "t [shape=parallelogram, tool_command=\"bash tests/run.sh && sh 
 const FIX: &str = "f [allowed_write_paths=\"src/\"];";
 const LOOP: &str = "start -> t; t -> f [condition=\"outcome=fail\"]; f -> t; t -> exit [condition=\"outcome=success\"]";
 
-/// The end of a run that the rule stopped before `next`.
+/// Returns the verdict of a run that the rule ended before `next`.
 fn unfixable(scripts: &str, next: &str) -> String {
     format!(
         "fail unfixable_failure_source: unfixable_failure_source: failed node t references {scripts} outside \

@@ -1,9 +1,10 @@
-//! Goal gates and dropped checks: what satisfies them, and what the end of a run says of one that is not satisfied.
+//! Goal gates and skipped commands of the verify contract: what satisfies them, and the failure of a run with one that
+//! is not satisfied.
 
 use super::*;
 use glovebox_journal::event::{ChangeOp, FileChange};
 
-/// The end of a run whose goal gate `a` is not satisfied.
+/// Returns the verdict of a run whose goal gate `a` is not satisfied.
 fn unmet(found: &str) -> String {
     format!("fail GoalGateUnsatisfied: GoalGateUnsatisfied: goal gate `a` {found} and no retry target is set")
 }
@@ -37,7 +38,7 @@ fn a_gate_that_only_a_branch_visited_whose_changes_were_not_taken_is_unmet() {
     assert_eq!(run("b"), unmet("was visited only in a branch whose changes were not taken"));
 }
 
-/// A run whose visits of `a` drop a check where they say so.
+/// Returns the verdict of a run in which the visits of `a` marked with `true` skip a command of the verify contract.
 fn dropping(pipeline: &Pipeline, visits: [bool; 2]) -> String {
     let run = Simulation::run(pipeline, 20, &mut |open| {
         let mut last = finished(open, Outcome::new(Status::Success));

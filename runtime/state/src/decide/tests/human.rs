@@ -1,4 +1,4 @@
-//! What a person is asked, at a gate and about writes outside of a scope, and what the answer leads to.
+//! Questions to a person, at a gate and about writes outside of a scope, and the consequences of the answers.
 
 use super::model::{answered, violate};
 use super::*;
@@ -6,7 +6,7 @@ use glovebox_journal::event::{ChangeOp, FileChange, QuestionAsked, RefusedChange
 use glovebox_record::path::ScopePath;
 use jiff::SignedDuration;
 
-/// The question that a run waits with.
+/// Returns the question that a run waits for.
 fn asked(run: &Simulation<'_>) -> Arc<QuestionAsked> {
     run.state.questions().next().expect("a person is asked").asked.clone()
 }
@@ -26,7 +26,7 @@ fn the_answer_of_a_person_chooses_the_edge() {
     }
 }
 
-/// A run that waits for a decision about writes outside of the scope of `a`.
+/// Returns a run that waits for a decision about writes outside of the scope of `a`.
 fn violated<'p>(pipeline: &'p Pipeline, change: &dyn Fn(&mut StageFinished)) -> Simulation<'p> {
     let mut run = Simulation::new(pipeline);
     run.append(vec![Event::RunStarted(Box::new(started(pipeline, 20, None)))]);
@@ -90,7 +90,7 @@ fn a_question_lists_eight_groups_and_counts_the_files_of_the_others_only_if_ther
     assert!(text(9).contains("\n- 1 more files"), "{}", text(9));
 }
 
-/// What `finalize_attempt` leaves of an attempt that a person might decide about.
+/// Returns an attempt after `finalize_attempt`, with writes that a person might decide about.
 fn settled(graph: &str, stopping: bool, change: &dyn Fn(&mut StageFinished)) -> StageFinished {
     let pipeline = pipeline(&format!("digraph g {{ {FRAME} {graph}; start -> a -> exit }}"));
     let mut run = Simulation::new(&pipeline);

@@ -1,4 +1,5 @@
-//! What a fan-in takes over: the best branch's changes, or those on which all branches agree, and what it tells of them.
+//! The result of a fan-in: the changes of the best branch, or the changes on which all branches agree, and the
+//! conflicts.
 
 use super::*;
 use crate::simulation::receipt;
@@ -7,10 +8,10 @@ use glovebox_journal::event::{BranchEnd, ChangeOp, FanInFinished, FileChange};
 use glovebox_record::CommandEnding;
 use glovebox_record::path::ScopePath;
 
-/// Changes of a branch: path, what happened, and the length.
+/// Changes of a branch: path, operation and length in bytes.
 type Changes = &'static [(&'static str, ChangeOp, u64)];
 
-/// A run whose two branches `f-a` and `f-b` make these changes.
+/// Simulates a run whose two branches `f-a` and `f-b` make these changes.
 fn run<'p>(pipeline: &'p Pipeline, branches: [Changes; 2]) -> Simulation<'p> {
     Simulation::run(pipeline, 50, &mut |open| {
         let mut ended = finished(open, Outcome::new(Status::Success));
@@ -46,7 +47,7 @@ fn fan_in<'r>(run: &'r Simulation<'_>) -> &'r FanInFinished {
     found.expect("the parallel node was joined")
 }
 
-/// The paths that were taken, and those in conflict.
+/// Checks the merged paths and the conflicting paths.
 #[track_caller]
 fn check(branches: [Changes; 2], taken: &[&str], conflicts: &[&str]) {
     let pipeline = split("merge=all");
@@ -82,7 +83,7 @@ fn no_folder_is_taken_that_another_branch_leaves_no_place_for() {
     check([&[("d", Write, 0)], &[("d/e/x", Write, 1)]], &[], &["d", "d/e/x"]);
     check([&[("d", Rmdir, 0)], &[("d/x", Delete, 1)]], &["d", "d/x"], &[]);
     check([&[("d", Write, 0)], &[("d/x", Delete, 1)]], &[], &["d", "d/x"]);
-    // What one branch did by itself fits together.
+    // The changes of one branch never conflict with each other.
     check([&[("d", Write, 0), ("d/x", Write, 1)], &[]], &["d", "d/x"], &[]);
     check([&[("d", Write, 1)], &[("dx", Write, 1)]], &["d", "dx"], &[]);
 }

@@ -1,8 +1,8 @@
-//! Any pipeline of stages, loops, gates and parallel nodes inside parallel nodes, in any order of ends, killed anywhere: it ends within its bounds, as a
-//! second and simpler account of the rules says.
+//! Property test: any pipeline of stages, loops, gates and nested parallel nodes ends within its limits, in any order
+//! of ends and killed at any record. A second, simpler implementation of the rules checks the result.
 //!
-//! Stages answer the same whoever asks. A scheduler chooses which attempt begins, which ends, and when the process dies; what was appended
-//! last may be cut short. Nothing here reads the engine's state to judge it, only what it recorded.
+//! A stage gives the same answer in each execution. A scheduler chooses which attempt starts, which ends, and when the
+//! process dies. The last append may be truncated. The test judges only the records, never the engine's state.
 
 mod graphs;
 mod oracle;
@@ -24,12 +24,12 @@ use proptest::prelude::*;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 const STEPS_MAX: u64 = 120;
-/// Most attempts at a time of a run.
+/// Maximum number of attempts of a run at the same time.
 const PARALLEL_MAX: usize = 3;
-/// Choices of the scheduler, far above what any run needs.
+/// Maximum number of choices of the scheduler, far above what any run needs.
 const CHOICES_MAX: usize = 5_000;
 
-/// What happens around a run.
+/// The environment of a run.
 #[derive(Debug, Clone, Copy)]
 struct World {
     answers: u64,
@@ -63,7 +63,7 @@ fn answer(seed: u64, open: &OpenTask) -> StageFinished {
     ended
 }
 
-/// Makes an attempt one that also wrote outside of its scope, about which a person decides.
+/// Adds writes outside of the scope to an attempt, so that a person decides about them.
 pub(super) fn violate(ended: &mut StageFinished, number: u64) {
     let reason = "guardrail_violation: wrote disallowed files: lock";
     let violated = Outcome::failed(Failure::new(FailureClass::Scope, FailureCode::SCOPE_WRITE, reason));
@@ -77,7 +77,7 @@ pub(super) fn violate(ended: &mut StageFinished, number: u64) {
     }));
 }
 
-/// A run in this world, from its first record to its end.
+/// Simulates a run in this environment, from its first record to its end.
 fn live(pipeline: &Pipeline, world: World) -> Simulation<'_> {
     let mut run = Simulation::new(pipeline);
     run.append(vec![Event::RunStarted(Box::new(started(pipeline, STEPS_MAX, None)))]);
@@ -95,7 +95,7 @@ fn live(pipeline: &Pipeline, world: World) -> Simulation<'_> {
         }
         if kills > 0 && order / 1024 % 4 == 0 && run.state.verdict.is_none() {
             kills -= 1;
-            // The process dies in its last append, which may be there in part.
+            // The process dies during its last append, of which any number of records may be on disk.
             let kept = appended + (order / 4096) as usize % (run.records.len() - appended + 1);
             run = resumed(pipeline, &run.records[..kept]);
         }
@@ -103,7 +103,7 @@ fn live(pipeline: &Pipeline, world: World) -> Simulation<'_> {
     panic!("the run did not end: {:?}", run.records.last());
 }
 
-/// One of the things that can happen next.
+/// Executes one of the possible next steps.
 fn step(run: &mut Simulation<'_>, world: World, order: u64) {
     let open: Vec<OpenTask> = run.state.branches.values().filter_map(|branch| branch.open()).cloned().collect();
     let (begun, waiting): (Vec<_>, Vec<_>) = open.into_iter().partition(|open| open.attempt_id.is_some());
@@ -129,7 +129,7 @@ fn step(run: &mut Simulation<'_>, world: World, order: u64) {
     }
 }
 
-/// A person answers a question with one of its choices.
+/// Returns the event of a person who answers a question with one of its choices.
 pub(super) fn answered(asked: &QuestionAsked, choice: Choice) -> Event {
     Event::QuestionAnswered(Box::new(QuestionAnswered {
         generation: asked.generation,
@@ -148,7 +148,7 @@ pub(super) fn answered(asked: &QuestionAsked, choice: Choice) -> Event {
     }))
 }
 
-/// Another process takes the run up. Two of them would take the same next steps.
+/// Resumes the run in another process. Two processes that resume the same records must take the same next steps.
 fn resumed<'p>(pipeline: &'p Pipeline, prefix: &[glovebox_journal::event::Record]) -> Simulation<'p> {
     let mut run = Simulation::from_prefix(pipeline, prefix);
     let other = Simulation::from_prefix(pipeline, prefix);
@@ -168,7 +168,8 @@ fn replayed(run: &Simulation<'_>) -> RunState {
     state
 }
 
-/// What of a run must not depend on who was faster, or on where it was killed. Which failure is named as the reason of a parallel node does: the first.
+/// Returns the parts of a run that must not depend on the speed of branches or on where the run was killed. The failure
+/// of a parallel node does depend on it, because it is that of the first branch that failed.
 fn end(run: &Simulation<'_>) -> impl PartialEq + std::fmt::Debug + use<> {
     let verdict = run.state.verdict.clone().unwrap();
     let main = run.state.main();
@@ -232,7 +233,7 @@ proptest! {
         let pipeline = pipeline(&text);
         let calm = live(&pipeline, World { kills: 0, ..world });
         let rough = live(&pipeline, World { order, kills: 8, ..world });
-        // At the bound of steps it does depend on who was faster.
+        // A run that reaches its limit on steps does depend on the speed of branches.
         let is_cut = |run: &Simulation<'_>| run.verdict().contains("limit/max_steps");
         if !is_cut(&calm) && !is_cut(&rough) {
             prop_assert_eq!(end(&calm), end(&rough), "{}", text);

@@ -9,7 +9,8 @@ use glovebox_record::CommandEnding;
 use glovebox_record::no_change::{Confirmation, NoChange, NoChangeRule};
 use glovebox_record::path::ScopePath;
 
-/// An answer by its letter: `n` success without a change, `c` success with one, `f` failure; a verification passes with `p`.
+/// Returns an answer by its letter: `n` success without a change, `c` success with a change, `f` failure, `p` a
+/// verification that passes.
 fn answer(open: &OpenTask, letter: char) -> StageFinished {
     let is_success = matches!(letter, 'n' | 'c' | 'p');
     let mut ended = finished(open, outcome(if is_success { "success" } else { "fail" }));
@@ -30,7 +31,7 @@ fn graph(node: &str) -> Pipeline {
     pipeline(&format!("digraph g {{ {FRAME} a [{node}]; start -> a -> exit }}"))
 }
 
-/// Runs with answers in order, and again from each prefix of its records; returns how it ended.
+/// Runs a node with these answers, and again from each prefix of the records. Returns the verdict.
 fn run(node: &str, rule: &NoChangeRule, letters: &str) -> String {
     let graph = graph(node);
     let letters: Vec<char> = letters.chars().collect();
@@ -122,7 +123,7 @@ fn the_end_counts_the_attempts_and_keeps_the_words_of_the_stage() {
     assert_eq!(notes(false, &unconfirmed), "all is done");
 }
 
-/// A verifier that ran no command has only its word, which confirms nothing.
+/// A verifier that ran no command has no receipt, so it confirms nothing.
 #[test]
 fn only_a_receipt_confirms_it() {
     let (graph, rule) = (graph("verify_command=x"), rule(1, Confirmation::Verify));
@@ -133,7 +134,7 @@ fn only_a_receipt_confirms_it() {
     assert!(run.verdict().starts_with("fail claim/unproven"), "{}", run.verdict());
 }
 
-/// A new visit has all its repetitions.
+/// A new visit starts with a fresh count of repetitions.
 #[test]
 fn each_visit_counts_for_itself() {
     let graph = pipeline(&format!(

@@ -1,4 +1,5 @@
-//! Forks: every join policy with every error policy, cancels, nested parallel nodes, and any graph with parallel nodes from any prefix.
+//! Parallel nodes: every join policy with every error policy, canceled branches, nested parallel nodes, and any graph
+//! resumed from any prefix.
 
 use crate::run_state::{OpenTask, RunState};
 use crate::simulation::{Simulation, finished, pipeline, started};
@@ -8,7 +9,7 @@ use glovebox_record::{Failure, FailureClass, Outcome, Status};
 use proptest::prelude::*;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A parallel node with three branches of one stage each, in this order.
+/// Returns a parallel node with three branches of one stage each, in this order.
 fn three(parallel: &str) -> String {
     format!(
         "digraph g {{ start [shape=Mdiamond]; exit [shape=Msquare]; f [shape=component, {parallel}]; j [shape=tripleoctagon];
@@ -31,7 +32,8 @@ fn opens(run: &Simulation<'_>) -> Vec<OpenTask> {
     run.state.branches.values().filter_map(|branch| branch.open()).cloned().collect()
 }
 
-/// Runs three branches that begin together; each ends in order with its letter: `s`, `p` or `f`. Returns how each branch ended, and the run.
+/// Runs three branches that begin together and end in order, each with its letter: `s`, `p` or `f`. Checks how each
+/// branch and the run ended.
 fn check(setting: &str, ends: &str, expected: &str) {
     let pipeline = pipeline(&three(setting));
     let mut run = Simulation::new(&pipeline);
@@ -74,10 +76,10 @@ fn told(run: &Simulation<'_>) -> String {
     format!("{told}, {}", run.verdict())
 }
 
-/// How the branches of runs end, and what comes of each.
+/// The ends of the branches of each run, and the expected result.
 type Runs = [(&'static str, String); 3];
 
-/// Every pair of join and error policy, over runs whose branches end in this order.
+/// Tests every pair of join and error policy over runs whose branches end in this order.
 #[test]
 fn every_join_policy_with_every_error_policy() {
     let broke = |ends: &str| format!("{ends} fail none, fail test/failed: a broke");
@@ -249,7 +251,7 @@ fn a_fork_in_a_branch_is_joined_there() {
 fn a_limit_of_the_run_waits_for_the_attempts_of_other_branches() {
     let pipeline = pipeline(&three("error_policy=ignore"));
     let mut run = Simulation::new(&pipeline);
-    // start, f, a, b and c; nothing more.
+    // The 5 steps are start, f, a, b and c.
     run.append(vec![Event::RunStarted(Box::new(started(&pipeline, 5, None)))]);
     for open in opens(&run) {
         let attempt = finished(&open, Outcome::new(Status::Success)).attempt;
@@ -371,7 +373,7 @@ fn a_fork_without_a_fan_in_of_its_own_fails_before_a_branch_begins() {
     assert_eq!(apart, "fail parallel/join: the branches of the parallel node `f` do not meet in one fan-in");
 }
 
-/// Parallel nodes of up to three branches, some with a parallel node of their own, one behind the other.
+/// Generates a chain of parallel nodes with up to three branches, some with a nested parallel node.
 fn graph() -> impl Strategy<Value = String> {
     let split = (0..4usize, 0..3usize, 1..4u32, 1..4usize, any::<bool>(), any::<bool>());
     prop::collection::vec(split, 1..3).prop_map(|splits| {
@@ -464,7 +466,7 @@ proptest! {
 
     #[test]
     fn every_prefix_with_forks_goes_on_to_the_same_end(text in graph(), seed: u64) {
-        // One at a time, so that the order of ends does not depend on where it was cut.
+        // Only one branch runs at a time, so that the order of ends does not depend on where the run was cut.
         let text = text.replace("max_parallel=2", "max_parallel=1").replace("max_parallel=3", "max_parallel=1");
         let pipeline = pipeline(&text);
         let run = live(&pipeline, seed);

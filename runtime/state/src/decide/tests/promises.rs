@@ -1,4 +1,4 @@
-//! Conditions that meet in one step, and proofs that end with the visit that made them.
+//! Several conditions that apply in the same step, and proofs that expire with the visit that made them.
 
 use super::model::{answered, violate};
 use super::*;
@@ -6,7 +6,7 @@ use crate::simulation::receipt;
 use glovebox_journal::event::{RecoveryAction, StageStarted};
 use glovebox_record::CommandEnding;
 
-/// A run whose first attempt is under way.
+/// Returns a run whose first attempt is running.
 fn under_way(pipeline: &Pipeline) -> Simulation<'_> {
     let mut run = Simulation::new(pipeline);
     run.append(vec![Event::RunStarted(Box::new(started(pipeline, 20, None)))]);
@@ -42,7 +42,7 @@ fn a_receipt_satisfies_a_gate_for_its_own_visit_only() {
     let pipeline = pipeline(&format!(
         "digraph g {{ {FRAME} a [goal_gate=true, gate_requires=receipt]; start -> a; a -> b [label=again]; a -> exit [weight=2]; b -> a }}"
     ));
-    // Whether each visit of `a` has a receipt, and what comes of it.
+    // Whether each visit of `a` has a receipt, and the expected verdict.
     for (receipts, verdict) in [([false, true], "success exit"), ([true, false], "fail"), ([false, false], "fail")] {
         let mut visits = receipts.into_iter();
         let run = Simulation::run(&pipeline, 20, &mut |open| {
@@ -93,7 +93,7 @@ fn after_an_attempt_its_failure_and_its_verification_decide_what_follows() {
         let failure = Failure::new(FailureClass::Budget, FailureCode::RUN_TOKENS, "no tokens are left");
         last.outcome = Outcome::failed(failure);
     };
-    // A resume has raised the bound since: the stage that met it is made again.
+    // A resume has raised the limit: the stage that reached it is executed again.
     assert_eq!(follow(&spent), Some(("a".to_owned(), Work::Handler)));
 }
 

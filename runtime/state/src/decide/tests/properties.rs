@@ -1,4 +1,4 @@
-//! What holds for every small pipeline and every answer its stages may give.
+//! Properties of every small pipeline with any answers of its stages.
 
 use super::super::*;
 use crate::run_state::OpenTask;
@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 const STEPS_MAX: u64 = 25;
 
-/// A graph of up to five working nodes and two exits, with any edges among them.
+/// Generates a graph of up to five stages and two exits, with any edges between them.
 fn graph() -> impl Strategy<Value = String> {
     let node = (0..4u8, 0..4u8, any::<bool>(), any::<bool>(), 0..8usize, 0..8usize, any::<bool>());
     let edge = (0..7usize, 0..8usize, 0..7u8, 0..3i32, any::<bool>(), 0..6u8);
@@ -78,7 +78,7 @@ fn graph() -> impl Strategy<Value = String> {
     )
 }
 
-/// The same attempt always gets the same answer, whoever asks and whenever.
+/// Returns an answer that depends only on the seed and the attempt.
 fn answer(seed: u64, open: &OpenTask) -> StageFinished {
     let mut hasher = DefaultHasher::new();
     (seed, &open.task, open.ordinal).hash(&mut hasher);
@@ -117,7 +117,8 @@ proptest! {
         let run = live(&pipeline, seed);
         prop_assert!(run.state.steps <= STEPS_MAX);
         prop_assert!(run.state.main().nodes.values().map(|node| u64::from(node.attempts)).sum::<u64>() <= STEPS_MAX);
-        // Per step at most ready, started, finished, retrying, route, restart; and the two ends.
+        // Each step has at most six events: ready, started, finished, retrying, route and restart. The run has two
+        // more: its start and its end.
         prop_assert!(run.records.len() as u64 <= 6 * STEPS_MAX + 2);
         let ended = run.state.verdict.clone().expect("it ended");
         if ended.status == Verdict::Success {

@@ -1,4 +1,4 @@
-//! Where a resume of a run that failed begins again, and the restart of a loop.
+//! Where a resume of a failed run begins, and loop restarts.
 
 use super::*;
 use glovebox_journal::event::StageRetrying;
@@ -28,13 +28,13 @@ fn a_resume_begins_again_at_the_first_stage_that_failed_and_was_not_handled() {
     check("start -> a -> b -> exit", "fail", Some("a"));
     check("start -> a -> b -> exit", "success fail", Some("b"));
     check("start -> a -> b -> exit", "success", None);
-    // `b` only reports what failed before it.
+    // `b` only reports the failure of `a`.
     check("start -> a; a -> b [condition=\"outcome=fail\"]; a -> exit", "fail", Some("a"));
-    // The run went on where success would have led, also behind a diamond.
+    // The run continued at the node that follows a success, also behind a diamond.
     check("start -> a; a -> b; a -> b [condition=\"outcome=fail\"]; b -> exit", "fail fail", Some("b"));
     let diamond = "d [shape=diamond]; start -> a -> d; d -> b; d -> b [condition=\"outcome=fail\"]; b -> exit";
     check(diamond, "fail fail", Some("b"));
-    // It failed and has passed since.
+    // `a` failed and has passed since.
     let repeated = "a [max_retries=0, retry_target=a]; start -> a -> b -> exit";
     check(repeated, "fail success fail", Some("b"));
 }
@@ -52,7 +52,7 @@ fn a_resume_begins_at_no_stage_without_visits() {
 
 const AGAIN: &str = "start -> a; a -> exit; a -> b [condition=\"outcome=fail\", loop_restart=true]; b -> a";
 
-/// The attempts of a run and how it ended.
+/// Returns the attempts of a run and its verdict.
 fn restarted(graph: &str, words: &str) -> (String, String) {
     let pipeline = pipeline(&format!("digraph g {{ {FRAME} {graph} {AGAIN} }}"));
     let run = Simulation::run(&pipeline, 30, &mut answers(words));
@@ -104,7 +104,7 @@ fn jitter_spreads_the_delays_from_half_of_them_to_one_and_a_half() {
     let pipeline =
         pipeline(&format!("digraph g {{ {FRAME} a [retry_policy=patient, max_retries=60]; start -> a -> exit }}"));
     let run = Simulation::run(&pipeline, 70, &mut answers("retry"));
-    // The longest delay of the preset is a minute.
+    // The maximum delay of the preset is one minute.
     let capped = &delays(&run)[10..];
     let (least, most) = (capped.iter().min().unwrap(), capped.iter().max().unwrap());
     assert!((30_000..36_000).contains(least) && (84_000..90_000).contains(most), "{least} to {most}");

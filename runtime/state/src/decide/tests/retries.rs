@@ -1,10 +1,10 @@
-//! Presets of retries: how often and how late, and that the same run gives the same delays (spec §3.6).
+//! Presets of retries: number and delays, and that the same run gives the same delays (spec §3.6).
 
 use super::{FRAME, answers, check};
 use crate::simulation::{Simulation, pipeline};
 use glovebox_journal::event::Event;
 
-/// The delays of a run whose only stage asks for a retry each time.
+/// Returns the delays of a run whose only stage asks for a retry each time.
 fn delays(graph: &str, node: &str) -> Vec<u64> {
     let pipeline = pipeline(&format!("digraph g {{ {FRAME} graph [{graph}]; a [{node}]; start -> a -> exit }}"));
     let run = Simulation::run(&pipeline, 50, &mut answers("retry"));
@@ -86,10 +86,10 @@ fn an_edge_for_retry_is_followed_when_the_retries_are_used_up() {
         "a b",
         "fail GoalGateUnsatisfied: GoalGateUnsatisfied: goal gate `a` ended with `retry` and no retry target is set: max retries exceeded",
     );
-    // A path of its own wins over every other, and over partial success nothing does.
+    // An edge for `retry` has priority over the retry target, and an accepted partial success has priority over both.
     check(&graph("retry_target=c", retry), "retry success", "a b", "success exit");
     check(&graph("allow_partial=true", &format!("{retry}; a -> c")), "retry success", "a c", "success exit");
-    // Where no condition holds for it, it is a failure.
+    // If no condition matches `retry`, it counts as a failure.
     check(&graph("", fail), "retry success", "a c", "success exit");
     let other = "a -> b [condition=\"outcome=retry && context.k=1\"]";
     check(&graph("", &format!("{other}; {fail}")), "retry success", "a c", "success exit");
@@ -97,7 +97,7 @@ fn an_edge_for_retry_is_followed_when_the_retries_are_used_up() {
     check(&graph("", &format!("{other}; {by_key}")), "retry success", "a c", "success exit");
     check(&graph("retry_target=c", other), "retry success", "a c", "success exit");
     check(&graph("", other), "retry", "a", exhausted);
-    // A diamond passes it on.
+    // A diamond passes the status on.
     let diamond = |edges: &str| graph("", &format!("a -> d; d [shape=diamond]; {edges}"));
     let (retry, fail) = ("d -> b [condition=\"outcome=retry\"]", "d -> c [condition=\"outcome=fail\"]");
     check(&diamond(&format!("{retry}; {fail}")), "retry success", "a b", "success exit");

@@ -1,10 +1,10 @@
-//! What a verification makes of the outcome that it is about, at a stage, a diamond, a fan-in and an exit.
+//! The effect of a verification on the outcome that it verifies, at a stage, a diamond, a fan-in and an exit.
 
 use super::*;
 use crate::simulation::receipt;
 use glovebox_record::CommandEnding;
 
-/// Runs a pipeline whose verifications pass or fail in this order; work succeeds with the notes `done`.
+/// Runs a pipeline whose verifications pass or fail in this order. The work succeeds with the notes `done`.
 fn run<'p>(pipeline: &'p Pipeline, verdicts: &'static [bool]) -> Simulation<'p> {
     run_with(pipeline, verdicts, "done")
 }
@@ -28,7 +28,7 @@ fn graph(text: &str) -> Pipeline {
     pipeline(&format!("digraph g {{ {FRAME} {text} }}"))
 }
 
-/// The work that ended, with its notes and whether it was the verification of an exit.
+/// Returns each ended attempt: node, work, notes, and whether it verified an exit.
 fn ends(run: &Simulation<'_>) -> Vec<(String, Work, String, bool)> {
     let ended = run.records.iter().filter_map(|record| record.event.stage_finished());
     let row = |last: &StageFinished| {

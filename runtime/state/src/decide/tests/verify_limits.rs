@@ -1,4 +1,5 @@
-//! How often work is repeated after a failure of its verification: by category, by the operator's bound, by signature, and when.
+//! How often work is repeated after a failure of its verification: by category, by the operator's limit and by
+//! signature, and after which delay.
 
 use super::pipeline;
 use crate::run_state::OpenTask;
@@ -12,7 +13,8 @@ const LOOP: &str = "check [type=verification]; start -> check; check -> exit [co
 const ONE_WAY: &str = "check [type=verification]; start -> check; check -> exit [condition=\"outcome=success\"]; \
                        check -> fix [condition=\"outcome=fail\"]; fix -> exit";
 
-/// The answer of `check` for a word: `ok`, or a code and, after `@`, what its signature is of. A code that begins with `~` is transient.
+/// Returns the answer of `check` for a word: `ok`, or a failure code, optionally followed by `@` and the text of the
+/// signature. A code that begins with `~` is transient.
 fn answer(open: &OpenTask, word: &str) -> StageFinished {
     let handler = "verification".to_owned();
     if word == "ok" {
@@ -50,7 +52,7 @@ fn simulate<'a>(
     run
 }
 
-/// Says how often `check` was tried, and how the run ended.
+/// Returns how often `check` was executed, and the verdict.
 fn end_of(graph: &str, retry: Option<VerifyLimits>, words: &str) -> (usize, String) {
     let pipeline = pipeline(&format!(
         "digraph g {{ graph [max_steps=100, loop_restart_signature_limit=50]; start [shape=Mdiamond]; \
@@ -67,7 +69,7 @@ const BY_CATEGORY: Option<VerifyLimits> =
 fn check(retry: Option<VerifyLimits>, words: &str, tries: usize, says: &str) {
     let (tried, end) = end_of(LOOP, retry, words);
     assert_eq!((tried, end.contains(says)), (tries, true), "{end}");
-    // The same bound holds for retries within a visit: the last failure ends the run in its own words.
+    // The same limit applies to retries within a visit: the last failure ends the run with its own reason.
     let within = "check [type=verification, max_retries=40]; start -> check -> exit";
     let (tried, end) = end_of(within, retry, words);
     assert_eq!(tried, tries, "{end}");

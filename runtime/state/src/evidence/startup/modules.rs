@@ -1,8 +1,9 @@
-//! Names of Python modules that a file of the same name in a folder of the search path stands in for.
+//! Names of Python modules that a file of the same name in a folder of the search path would replace.
 //!
-//! The standard library, and the libraries of test runners. Modules that are loaded by name on purpose, such as `test`, are left out.
+//! The list has the standard library and the libraries of test runners. It leaves out modules that people load by name
+//! on purpose, such as `test`.
 
-/// The standard library of Python 3.8 to 3.14, without private modules.
+/// The modules of the standard library of Python 3.8 to 3.14, without private modules.
 const LIBRARY: &[&str] = &[
     "abc",
     "argparse",
@@ -186,7 +187,7 @@ const LIBRARY: &[&str] = &[
     "zoneinfo",
 ];
 
-/// What test runners load before the first test.
+/// Modules that test runners load before the first test.
 const RUNNERS: &[&str] = &[
     "_pytest",
     "attr",
@@ -215,7 +216,7 @@ const RUNNERS: &[&str] = &[
     "xdist",
 ];
 
-/// True for a module, by its name in lower case, that a program loads without naming a file.
+/// Returns true if programs load this module without naming a file. The name is in lower case.
 pub(super) fn is_of_library(module: &str) -> bool {
     LIBRARY.binary_search(&module).is_ok() || RUNNERS.binary_search(&module).is_ok()
 }

@@ -1,27 +1,30 @@
-//! Which programs a command starts, as far as its text says it, and where its variables make them look.
+//! The programs that a command starts, as far as its text shows them, and the folders that its variables add to their
+//! search paths.
 //!
-//! Not a shell: quotes and substitutions are read as words too, so a program is rather found than missed. What a script, a task runner or
-//! an unknown program starts is not known, so it may be any.
+//! This is not a shell parser: text in quotes and substitutions is split into words too, so that a program is reported
+//! rather than missed. The programs that a script, a task runner or an unknown program starts are not known, so any
+//! program is assumed.
 
 use std::collections::BTreeSet;
 
-/// The files that a command loads.
+/// The programs that a command starts, and the folders and files that they load from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Loaded {
     readers: BTreeSet<&'static str>,
-    /// True if it starts a program whose own programs are not known.
+    /// True if the command starts a program that may start any other program.
     pub(super) is_any: bool,
-    /// Folders in which Python looks for modules, beside the usual ones; in lower case, as all paths here.
+    /// Additional folders in which Python looks for modules. All paths in this struct are in lower case.
     pub(super) folders: Vec<String>,
-    /// Folders in which the command's programs are looked for.
+    /// Folders of `PATH` in which the command's programs are searched.
     pub(super) path: Vec<String>,
-    /// Folders that the command calls home.
+    /// Folders that the command uses as home folder.
     pub(super) homes: Vec<String>,
-    /// Files that variables name.
+    /// Files that variables of the command name.
     pub(super) files: Vec<String>,
 }
 
-/// A program by its name without a version, who of the table it is, and whether it starts programs that its command does not name.
+/// Programs: their names without a version, the readers in the table that they count as, and whether they start
+/// programs that the command does not name.
 #[rustfmt::skip]
 const PROGRAMS: &[(&[&str], &[&str], bool)] = &[
     (&["python", "pypy", "ipython", "mypy", "ruff", "flake8", "black", "pylint", "pyright", "unittest"], &["Python"], false),
@@ -44,7 +47,7 @@ const PROGRAMS: &[(&[&str], &[&str], bool)] = &[
     (&["direnv", "mise", "asdf"], &["direnv and mise"], true),
 ];
 
-/// Programs that load nothing of the workspace by themselves.
+/// Programs that load nothing from the workspace unless a file is named.
 #[rustfmt::skip]
 const PLAIN: &[&str] = &[
     "!", ".", "[", "[[", "awk", "basename", "bash", "break", "case", "cat", "cd", "chmod", "cmp", "command", "continue", "cp", "cut", "dash",
@@ -54,13 +57,13 @@ const PLAIN: &[&str] = &[
     "sleep", "sort", "source", "stat", "tail", "tar", "tee", "test", "then", "time", "timeout", "touch", "tr", "trap", "true", "uname", "uniq",
     "unset", "until", "unzip", "wait", "wc", "which", "while", "xargs", "zsh", "{", "}",
 ];
-/// Programs whose next word is a program, or a script of the shell.
+/// Programs whose argument is a program or a shell script.
 const BEFORE_A_PROGRAM: &[&str] = &[
     "!", "command", "do", "elif", "else", "env", "eval", "exec", "if", "nice", "nohup", "then", "time", "timeout",
     "until", "while", "xargs", "{",
 ];
 const SHELLS: &[&str] = &["bash", "dash", "ksh", "sh", "zsh", "source", "."];
-/// Variables with the name of a file that a program loads at its start, alone or within options.
+/// Variables that name files which a program loads at its start, alone or within options.
 const OF_FILES: &[&str] = &[
     "_JAVA_OPTIONS",
     "BASH_ENV",
@@ -97,7 +100,7 @@ impl Loaded {
     pub(super) fn find(argv: &[String], cwd: &str) -> Self {
         let mut loaded = Self { folders: vec![Part(cwd).plain()], ..Self::default() };
         let is_shell = |word: &String| SHELLS.contains(&Part(word).name());
-        // The one script of `sh -c` is read; else the words are the command.
+        // For `sh -c`, the script is read. Otherwise the arguments are the command.
         let script = argv.first().filter(|word| is_shell(word)).and_then(|_| {
             let flag = argv.iter().position(|word| word.starts_with('-') && word.contains('c'))?;
             argv.get(flag + 1)
@@ -109,7 +112,7 @@ impl Loaded {
         loaded
     }
 
-    /// True if it starts one of a reader's programs.
+    /// Returns true if the command starts one of the programs of a reader.
     pub(super) fn has(&self, reader: &str) -> bool {
         self.readers.contains(reader)
     }
@@ -119,7 +122,7 @@ impl Loaded {
         text.split(is_separator).for_each(|command| self.command(Part(command)));
     }
 
-    /// One command: its variables, and its programs wherever they stand.
+    /// Reads one command: its variables, and its programs at any position.
     fn command(&mut self, mut text: Part<'_>) {
         let (mut is_first, mut before) = (true, "");
         while let Some((word, rest)) = text.next_word() {
@@ -135,7 +138,7 @@ impl Loaded {
                 self.is_any |= starts_others;
             }
             let passes_on = word.starts_with('-') || word.parse::<f64>().is_ok();
-            // A script for a shell, `./x`, and a program that nobody knows.
+            // A script for a shell, a path such as `./x`, or an unknown program.
             let is_unknown = known.is_none() && (word.contains('/') || !PLAIN.contains(&program));
             self.is_any |= is_first && !passes_on && is_unknown;
             if before == "cd" {
@@ -172,7 +175,8 @@ impl Loaded {
 struct Part<'c>(&'c str);
 
 impl<'c> Part<'c> {
-    /// The first word of a command, and what follows it. The quoted value of a variable is part of its word; other quotes part words.
+    /// Returns the first word of a command and the rest. The quoted value of a variable belongs to its word; other
+    /// quotes separate words.
     fn next_word(self) -> Option<(&'c str, &'c str)> {
         let is_gap = |c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | '\'' | '[' | ']' | ',');
         let text = self.0.trim_start_matches(is_gap);
@@ -184,17 +188,17 @@ impl<'c> Part<'c> {
         (!word.is_empty()).then(|| text.split_at(closed.unwrap_or(end)))
     }
 
-    /// True for the name of a variable.
+    /// Returns true for the name of a variable.
     fn is_variable(self) -> bool {
         !self.0.is_empty() && self.0.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     }
 
-    /// The program's name in a word that may be a path.
+    /// Returns the name of the program in a word that may be a path.
     fn name(self) -> &'c str {
         self.0.rsplit('/').next().unwrap_or(self.0)
     }
 
-    /// The name of a program in the table; `python3.12` is `python`.
+    /// Returns the row of a program in the table. `python3.12` is found as `python`.
     fn known(self) -> Option<(&'static [&'static str], bool)> {
         let lower = self.0.to_ascii_lowercase();
         let bare = lower.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
@@ -202,7 +206,8 @@ impl<'c> Part<'c> {
         Some((row.1, row.2))
     }
 
-    /// A path of the workspace in lower case: without `./`, `$PWD` and a final `/`. The workspace itself is empty.
+    /// Returns a path of the workspace in lower case, without `./`, `$PWD` and a final `/`. The root of the workspace
+    /// is the empty string.
     fn plain(self) -> String {
         let lower = self.0.to_lowercase();
         let inside = ["$pwd", "${pwd}"].into_iter().find_map(|pwd| lower.strip_prefix(pwd)).unwrap_or(&lower);

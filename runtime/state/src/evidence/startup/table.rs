@@ -1,35 +1,37 @@
-//! The places from which interpreters, test runners and builds load code or settings by themselves: one table, for every verdict.
+//! The places from which interpreters, test runners and builds load code or settings automatically.
 //!
-//! A file stands in it if nobody has to name it, and if it can change how a check ends. Manifests, such as `package.json` and
-//! `Cargo.toml`, are ordinary work and not in it. Names are compared without case. No table is complete: it only informs.
+//! A file is in this table if no command has to name it and it can change whether a check passes. Manifests, such as
+//! `package.json` and `Cargo.toml`, are ordinary work and are not in the table. Names are compared without case. No
+//! table is complete, so it is used only for information.
 
 use super::programs::Loaded;
 use glovebox_record::path::ScopePath;
 
-/// Where a file must lie.
+/// The place of a file.
 #[derive(Debug, Clone, Copy)]
 enum Place {
     /// A file of this name, in any folder.
     Name(&'static str),
-    /// A file whose name begins so.
+    /// A file whose name begins with this text, in any folder.
     Beginning(&'static str),
-    /// A file whose name ends so.
+    /// A file whose name ends with this text, in any folder.
     Ending(&'static str),
-    /// A file with this end of its path.
+    /// A file whose path ends with these components.
     Path(&'static str),
-    /// Any file below a folder of this name, in any folder.
+    /// Any file below a folder of this name. The folder may be anywhere.
     Folder(&'static str),
-    /// Any file below a folder whose name ends so.
+    /// Any file below a folder whose name ends with this text.
     FolderEnding(&'static str),
 }
 
 use Place::{Beginning, Ending, Folder, FolderEnding, Name, Path};
 
-/// Programs that load files from certain places.
+/// Programs, and the places from which they load files.
 struct Row {
-    /// The program that loads them, for people; [`Loaded::has`] knows the programs.
+    /// A name for the programs, for people. The commands of the programs are in [`Loaded::has`].
     reader: &'static str,
-    /// True if the command must name the program: such a file is ordinary where another program checks the work.
+    /// True if the file counts only for commands that start one of the programs. For other commands, such a file is
+    /// ordinary.
     is_named: bool,
     places: &'static [Place],
 }
@@ -97,7 +99,7 @@ const OF_HOME: &[&str] = &[
 ];
 
 impl Place {
-    /// True for this path in lower case.
+    /// Returns true if a path in lower case is at this place.
     fn has(self, LowerPath(path): LowerPath<'_>) -> bool {
         let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
         match self {
@@ -116,7 +118,7 @@ impl Place {
     }
 }
 
-/// Programs that load a file by themselves, whatever the command is.
+/// Returns the program that loads a file automatically, whatever the command is.
 pub(in crate::evidence) fn any_reader(path: &ScopePath) -> Option<&'static str> {
     let lower = path.as_str().to_lowercase();
     let lower = LowerPath(&lower);
@@ -124,7 +126,7 @@ pub(in crate::evidence) fn any_reader(path: &ScopePath) -> Option<&'static str> 
     by_name.or_else(|| lower.module().filter(|(folder, _)| SEARCHED.contains(folder)).map(|_| "Python"))
 }
 
-/// The program that loads a file, among those that a command starts.
+/// Returns the program that loads a file, among those that a command starts.
 pub(super) fn reader(path: &ScopePath, loaded: &Loaded) -> Option<&'static str> {
     let lower = path.as_str().to_lowercase();
     let lower = LowerPath(&lower);
@@ -134,7 +136,7 @@ pub(super) fn reader(path: &ScopePath, loaded: &Loaded) -> Option<&'static str> 
     by_name.or_else(|| lower.shadows(loaded).then_some("Python")).or_else(|| lower.by_variable(loaded))
 }
 
-/// Folders that tools of Python put into the search path, beside the one in which a command starts.
+/// Folders that Python tools add to the search path, besides the folder in which a command starts.
 const SEARCHED: &[&str] = &["", "src", "lib", "python", "test", "tests"];
 
 /// A path of the workspace in lower case.
@@ -142,7 +144,8 @@ const SEARCHED: &[&str] = &["", "src", "lib", "python", "test", "tests"];
 struct LowerPath<'p>(&'p str);
 
 impl<'p> LowerPath<'p> {
-    /// The module that a file of Python is, with the folder that must be in the search path for it.
+    /// Returns the name of a Python file's module, if it is a library module, and the folder that must be in the search
+    /// path to load it.
     fn module(self) -> Option<(&'p str, &'p str)> {
         let file = self.0.strip_suffix(".py")?;
         let (folder, name) = file.rsplit_once('/').unwrap_or(("", file));
@@ -153,7 +156,7 @@ impl<'p> LowerPath<'p> {
         super::modules::is_of_library(package).then_some((above, package))
     }
 
-    /// True for a module that stands in for one of the library.
+    /// Returns true if the file is a module that replaces a library module.
     fn shadows(self, loaded: &Loaded) -> bool {
         if !(loaded.has("Python") || loaded.is_any) {
             return false;
@@ -163,7 +166,7 @@ impl<'p> LowerPath<'p> {
         })
     }
 
-    /// Programs that load a file because a variable of the command says so.
+    /// Returns the program that loads a file because a variable of the command names it.
     fn by_variable(self, loaded: &Loaded) -> Option<&'static str> {
         let Self(path) = self;
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));

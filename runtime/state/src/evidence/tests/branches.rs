@@ -1,11 +1,11 @@
-//! What commands of branches prove once a fan-in has chosen, and which branches failed.
+//! What commands of branches prove after a fan-in has chosen, and which branches failed.
 
 use super::*;
 use glovebox_journal::event::{RunCanceled, StageStarted};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Failure, NodeId};
 
-/// Runs a parallel node of `a -> t` and `b -> u`; both tools pass unless it says otherwise.
+/// Runs a parallel node with the branches `a -> t` and `b -> u`. Both tools pass unless `words` overrides it.
 fn chosen(join: &str, words: &[(&str, &[&str])]) -> RunSummary {
     let pipeline = split(join);
     let tools: [(&str, &[&str]); 2] = [("t", &["passed"]), ("u", &["passed"])];
@@ -69,7 +69,8 @@ fn a_conflict_is_the_failure_of_the_fan_in_and_any_other_that_of_its_stage() {
     );
 }
 
-/// The same stages before the parallel node, in it, and in a second visit of it.
+/// Returns a graph in which a stage runs before the parallel node and on its branches, and the parallel node is visited
+/// twice.
 fn twice() -> Pipeline {
     graph(
         "f [shape=component]; j [shape=tripleoctagon]; a; b; t; c; start -> t; t -> f; f -> a -> j; f -> b; b -> j; \
@@ -109,7 +110,7 @@ fn a_fork_inside_of_a_branch_leaves_the_commands_of_the_other_branches_alone() {
          start -> f; f -> t2 -> j; f -> g; g -> t -> h; g -> x -> h; h -> j; j -> exit",
     );
     let mut run = run(&graph, &[("t", &["passed"]), ("t2", &["passed"])]);
-    // One stage in two branches, one of them inside of the other parallel node.
+    // Renames stages so that the same stage runs on two branches, one of them within the other parallel node.
     for record in &mut run.records {
         if let Event::StageFinished(ended) = &mut record.event
             && ended.attempt.task.node == "t2"
@@ -136,7 +137,7 @@ fn an_earlier_row_of_a_stage_stays_unless_a_branch_that_was_taken_visited_it_aga
         ("t2", &["passed"]),
         ("u2", &["passed"]),
     ];
-    // The branches' tools are the stages before the parallel node, visited once more.
+    // Renames stages so that the tools of the branches are visits of the stages before the parallel node.
     let mut run = run(&graph, &words);
     for record in &mut run.records {
         if let Event::StageFinished(ended) = &mut record.event {
@@ -175,7 +176,8 @@ fn a_dropped_check_counts_for_the_run_only_if_its_branch_was_taken() {
     assert_eq!((dropped("t"), dropped("u")), ("t true".to_owned(), String::new()));
 }
 
-/// The records of a parallel node up to the first with this name, and what follows.
+/// Returns the summary of a run that is resumed at `from` after the parallel node was joined, or after its last branch
+/// has ended.
 fn resumed_at(join_seen: bool, from: &str) -> RunSummary {
     let pipeline = split("merge=best");
     let words: [(&str, &[&str]); 4] = [("a", &["+x"]), ("b", &["fail"]), ("t", &["passed"]), ("u", &["passed"])];

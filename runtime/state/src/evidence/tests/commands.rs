@@ -1,4 +1,4 @@
-//! Every command of a run with the tree that it ran over, and what its receipt proves.
+//! All commands of a run with the tree that they ran over, and what their receipts prove.
 
 use super::*;
 use crate::evidence::receipt::EndedStage;
@@ -26,7 +26,7 @@ impl ReadRecords for Journal {
     }
 }
 
-/// A tree named by the paths that differ from the base.
+/// Returns a digest of the paths that differ from the base.
 fn tree(changes: &mut dyn Iterator<Item = &FileChange>) -> Digest {
     let paths: Vec<&str> = changes.map(|change| change.path.as_str()).collect();
     Digest::hash(paths.join(" ").as_bytes())
@@ -36,7 +36,7 @@ fn evidence(records: Vec<Record>) -> Evidence {
     Evidence::read(&Journal(records), tree).expect("it is in memory")
 }
 
-/// The commands: receipt, proof, whether a resume went back to before it, and the tree.
+/// Returns for each command: receipt, proof, whether a resume went back to before it, and the tree.
 fn rows(evidence: &Evidence) -> Vec<(&str, Proof, bool, Digest)> {
     let row = |one: &Command| (one.evidence.receipt.id.clone(), one.proof, one.is_left, one.tree);
     let rows: Vec<_> = evidence.commands.iter().map(row).collect();

@@ -1,4 +1,4 @@
-//! How a run ended or stands, which stage it failed for, and what a resume of it does.
+//! The end or current status of a run, the stage that caused a failure, and where a resume begins.
 
 use super::*;
 use crate::simulation::task;
@@ -74,7 +74,7 @@ fn the_failed_node_is_the_one_with_the_failure_of_the_run() {
     assert_eq!(failed(often, &[("a", &["fail"])]), None, "a bound ended it, and no stage");
 }
 
-/// The summary of a run that ended with this failure.
+/// Returns the summary of a run that ended with this failure.
 fn ended_with(class: FailureClass, code: FailureCode, by: Option<&str>) -> RunSummary {
     let graph = graph("a; start -> a -> exit");
     let mut run = Simulation::new(&graph);
@@ -261,7 +261,7 @@ fn a_pause_names_the_stage_that_waits_for_a_person() {
     assert_eq!(summary.visited.len(), 0);
 }
 
-/// A run whose stage `a` wrote outside of its scope, and what was decided about it.
+/// Returns the summary of a run whose stage `a` wrote outside of its scope, after a decision about these writes.
 fn decided(action: RecoveryAction, change: &dyn Fn(&mut RecoveryDecided)) -> RunSummary {
     let graph = graph("t; a; b; start -> t -> b -> a -> exit");
     let run = Simulation::run(&graph, 30, &mut |open| {

@@ -1,4 +1,4 @@
-//! What one stage adds: its visits, its commands, its changes, and what it was refused.
+//! What one stage adds to the summary: its visits, its commands, its changes and its refusals.
 
 use super::*;
 use glovebox_journal::event::{IgnoredFiles, StageModel};

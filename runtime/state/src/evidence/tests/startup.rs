@@ -1,10 +1,11 @@
-//! Files of stages that a verifier's command loads by itself, and those that a stage could see beside hold-outs.
+//! Files of stages that a verifier's command loads automatically, and files that a stage could see while it had access
+//! to hold-outs.
 
 use super::*;
 use glovebox_journal::event::Isolation;
 use glovebox_record::{Hook, HookKind};
 
-/// The files that the command of the tool `t` loaded, after stages with these words.
+/// Returns the files that the command of the tool `t` loaded, after stages described by these words.
 fn loaded(text: &str, words: &[(&str, &str)], change: &dyn Fn(&mut StageFinished)) -> Vec<String> {
     let pipeline = graph(text);
     let run = Simulation::run(&pipeline, 30, &mut |open| {

@@ -1,6 +1,7 @@
-//! Which stages changed each path of a branch, and what was there before the first change of each.
+//! The stages that changed each path of a branch, and the last change of the path before each of them.
 //!
-//! So a verifier can count what some stages changed alone. A stage stands once for each path, however often it changes it.
+//! With this, a verifier can count only the changes of some stages. A stage is listed once for each path, however often
+//! it changes the path.
 
 use super::Branch;
 use glovebox_journal::event::{FileChange, NodeId};
@@ -11,9 +12,10 @@ use std::sync::Arc;
 /// A stage that changed a path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Author {
-    /// Its node.
+    /// The node of the stage.
     pub node: NodeId,
-    /// The change of the path before its first one; none if the path was as the run found it.
+    /// The last change of the path before the first change by this stage; `None` if the path was unchanged since the
+    /// start of the run.
     pub before: Option<FileChange>,
 }
 
@@ -24,7 +26,7 @@ pub struct Authors {
 }
 
 impl Authors {
-    /// Those of one path.
+    /// Returns the authors of one path.
     pub fn of(&self, path: &ScopePath) -> &[Author] {
         self.of.get(path).map(AsRef::as_ref).unwrap_or_default()
     }
@@ -40,7 +42,7 @@ impl Authors {
 }
 
 impl Branch {
-    /// Remembers the last change of a path, and the stage that made it.
+    /// Stores the last change of a path, and the stage that made it.
     pub(crate) fn note_change(&mut self, node: &NodeId, change: &FileChange) {
         let before = self.last_change(&change.path).cloned();
         self.authors.note(node, &change.path, before);

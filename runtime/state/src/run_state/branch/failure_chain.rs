@@ -1,8 +1,10 @@
-//! The stages whose failures led to where a branch is, one after another. A resume begins again at the first of them: the later ones may
-//! only have reported that it failed. A stage from which a way leads back to a failed one was to mend it, and has failed at that.
+//! The stages whose failures led a branch to its current node, in order. A resume begins at the first of them, because
+//! the later ones may only have reported that the first one failed. The search stops at a stage that should have fixed
+//! the failed stage before it, because that stage failed at the fix.
 //!
-//! A stage that passed ends the chain, because it may have mended what failed. One that only reports does not: a gate that a person
-//! answered, or a stage that passed and changed nothing. Nor does a chain lead back to a failure that was handled meanwhile.
+//! A stage that passed ends the chain, because it may have fixed the failure. A stage that only reports does not end
+//! the chain: a gate that a person answered, or a stage that passed and changed nothing. A failure that has been
+//! handled since is skipped.
 
 use super::Branch;
 use crate::run_state::RunState;
@@ -10,27 +12,28 @@ use glovebox_journal::event::{NodeId, RunFinished, StageFinished};
 use glovebox_record::FailureClass;
 use rpds::VectorSync;
 
-/// Stages that a chain has room for. Later ones have failed after these and cannot be the first.
+/// Maximum number of stages in a chain. Later stages are not added, because they cannot be the first.
 const STAGES_MAX: usize = 64;
 
-/// The rules by which a failed stage is handled, from the pipeline and from later visits.
+/// The functions that decide whether a resume can begin at a failed stage.
 pub(crate) struct Prospects<'p> {
-    /// Whether a stage has visits left.
+    /// Returns whether a stage has visits left.
     pub(crate) can_be_visited: &'p dyn Fn(&NodeId) -> bool,
-    /// Whether the run went on as if a stage had passed, or it has passed since.
+    /// Returns whether the run continued as if a stage had passed, or the stage has passed since.
     pub(crate) is_handled: &'p dyn Fn(&NodeId) -> bool,
-    /// Whether the first stage was to mend the second.
+    /// Returns whether the first stage was supposed to fix the failure of the second.
     pub(crate) mends: &'p dyn Fn(&NodeId, &NodeId) -> bool,
 }
 
-/// Failed stages, each once, in the order of their first failures.
+/// Failed stages without duplicates, in the order of their first failures.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FailureChain {
     stages: VectorSync<NodeId>,
 }
 
 impl FailureChain {
-    /// The first stage that can be visited, looking back from the last one to a stage that the next one was to mend, and still can.
+    /// Returns the first stage that can be visited. The search begins at the last stage and stops at a stage that the
+    /// next one was supposed to fix and can still be visited to fix.
     fn first_to_mend(&self, prospects: &Prospects<'_>) -> Option<&NodeId> {
         let mut first = None;
         for stage in self.stages.iter().rev().filter(|stage| !(prospects.is_handled)(stage)) {
@@ -56,13 +59,14 @@ impl FailureChain {
         self.stages = VectorSync::new_sync();
     }
 
-    /// A resume begins again at this stage: only the failures before it led there.
+    /// Removes `from` and the stages after it, because a resume begins at `from`. Only the failures before `from` led
+    /// there.
     pub(crate) fn begin_again(&mut self, from: &NodeId) {
         let is_known = self.contains(from);
         self.stages = self.stages.iter().take_while(|stage| is_known && *stage != from).cloned().collect();
     }
 
-    /// A goal gate is unmet: what failed without it is not the reason.
+    /// Clears the chain if it does not contain an unmet goal gate: the other failures are then not the reason.
     pub(crate) fn note_unmet_gate(&mut self, gate: &NodeId) {
         if !self.contains(gate) {
             self.clear();
@@ -71,7 +75,7 @@ impl FailureChain {
 }
 
 impl Branch {
-    /// Notes how a visit has ended, by the failure that it left.
+    /// Notes the end of a visit. `only_reports` is true for a stage that cannot have fixed a failure.
     pub(crate) fn note_end_in_chain(&mut self, node: &NodeId, only_reports: bool) {
         match (&self.last_failure, only_reports) {
             (Some(_), _) => self.failure_chain.add(node),
@@ -80,8 +84,8 @@ impl Branch {
         }
     }
 
-    /// Notes how the last attempt of a visit has ended. A bound of the run that cut it says nothing about the stage, and an exit is no stage
-    /// to begin again at while another one has failed.
+    /// Notes the end of the last attempt of a visit. An attempt that a limit of the run cut says nothing about the
+    /// stage. An exit is not a stage to resume from while another stage has failed.
     pub(crate) fn note_attempt_in_chain(&mut self, finished: &StageFinished) {
         let is_cut = finished.outcome.failure.as_ref().is_some_and(crate::run_state::spending::is_bound_of_run);
         if finished.follow_up.retrying || is_cut {
@@ -96,7 +100,8 @@ impl Branch {
 }
 
 impl Branch {
-    /// The stages whose visits ended after this one failed; none if it does not fail any more.
+    /// Returns the stages whose visits ended after the last failure of `stage`. Returns `None` if the last outcome of
+    /// `stage` is not a failure.
     pub(crate) fn visited_since_failure(&self, stage: &NodeId) -> Option<Vec<&NodeId>> {
         let failed_at = self.nodes.get(stage)?.failing_at?;
         Some(self.completed.since(failed_at.saturating_add(1)))
@@ -104,16 +109,17 @@ impl Branch {
 }
 
 impl RunState {
-    /// True if a resume of a run that ended so begins a stage again. False for a run that continues where it stopped, that succeeded, or that
-    /// was canceled for good.
+    /// Returns true if a resume of a run with this end executes a stage again. Returns false for a run that continues
+    /// where it stopped, that succeeded, or that was canceled.
     pub(crate) fn begins_again(&self, ended: &RunFinished) -> bool {
         let is_stopped = self.is_stopped_by_bound(ended) && !self.was_cut(ended);
         ended.failure.is_some() && !is_stopped && self.canceled.is_none()
     }
 
-    /// The stage that it begins again at: the first of those whose failures led to the end that can still be mended, but none before a stage
-    /// that was to mend it. Otherwise the stage whose failure ended the run, or the gate that was unmet; without one, the node that no edge
-    /// led away from. None if it does not begin again, or if no visits are left.
+    /// Returns the stage at which a resume begins: the first stage in the failure chain that can still be fixed, but
+    /// none before a stage that was supposed to fix it. Without one, returns the stage whose failure ended the run, the
+    /// unmet gate, or the node without a matching edge. Returns `None` if no stage is executed again, or if no visits
+    /// are left.
     pub(crate) fn resumes_at(&self, ended: &RunFinished, prospects: &Prospects<'_>) -> Option<&NodeId> {
         let main = self.main();
         if !self.begins_again(ended) {
@@ -123,7 +129,7 @@ impl RunState {
         first.or_else(|| self.ended_at().filter(|node| (prospects.can_be_visited)(node)))
     }
 
-    /// The stage whose failure ended the run, or the node at which it ended without one.
+    /// Returns the stage whose failure ended the run, or the node at which the run ended without a failed stage.
     pub(crate) fn ended_at(&self) -> Option<&NodeId> {
         let main = self.main();
         main.last_failed.as_ref().map(|failed| &failed.node).or(main.node.as_ref())
@@ -133,7 +139,7 @@ impl RunState {
         self.stopped.is_some() || crate::run_state::can_continue(ended)
     }
 
-    /// True if the bound that ended the run cut a stage.
+    /// Returns true if the limit that ended the run cut off a stage.
     fn was_cut(&self, ended: &RunFinished) -> bool {
         let budget = ended.failure.as_ref().filter(|failure| failure.class == FailureClass::Budget);
         budget.is_some() && self.main().last_failure.as_ref() == budget

@@ -1,4 +1,4 @@
-//! What came of a node so far. It does not grow with its visits.
+//! The history of a node. Its size does not grow with the number of visits.
 
 use super::verify_failures::VerifyFailures;
 use glovebox_journal::event::Digest;
@@ -6,42 +6,44 @@ use glovebox_record::Outcome;
 use rpds::RedBlackTreeMapSync;
 use std::sync::Arc;
 
-/// Different failures of a node that are counted. Further ones count as new each time: other bounds end such a loop.
+/// Maximum number of different failures of a node that are counted. Any further failure counts as new each time, and
+/// other limits end such a loop.
 const SIGNATURES_MAX: usize = 256;
 
-/// The history of a node so far.
+/// The history of a node.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NodeHistory {
-    /// Its last outcome, without its context updates.
+    /// The last outcome, without its context updates.
     pub outcome: Option<Arc<Outcome>>,
-    /// Visits in a row up to the last one that ended with the same failure; 0 after another outcome.
+    /// Number of consecutive visits, up to the last one, that ended with the same failure; 0 after another outcome.
     pub alike: u32,
-    /// Its last visit ended with `skipped`, which is no outcome.
+    /// True if the last visit ended with `skipped`, which is not recorded as an outcome.
     pub skipped: bool,
-    /// A verifier's command passed in its last visit, as a receipt says.
+    /// True if a receipt proves that a verifier's command passed in the last visit.
     pub proven: bool,
-    /// Commands of the operator's contract that its last visit dropped.
+    /// Commands of the verify contract that the last visit skipped.
     pub dropped: Arc<[String]>,
-    /// Visits begun: the number of the last one.
+    /// Number of visits that began.
     pub visits: u32,
-    /// Visits that count for `max_visits`: not those that a resume went back before, or that a bound of the run ended.
+    /// Number of visits that count for `max_visits`. Visits that were undone by a rewind or cut off by a limit of the
+    /// run do not count.
     pub counted: u32,
-    /// Retries since it last succeeded (`node_retries` of a checkpoint).
+    /// Number of retries since the last success (`node_retries` of a checkpoint).
     pub retries: u32,
-    /// Finished attempts of all generations.
+    /// Number of finished attempts over all generations.
     pub attempts: u32,
-    /// Attempts of its last visit that were repeated because they changed nothing.
+    /// Number of attempts of the last visit that were repeated because they changed nothing.
     pub unchanged: u32,
-    /// Model turns of these attempts: where a script goes on.
+    /// Number of model turns of these attempts, which is the position in a script.
     pub turns: u64,
-    /// Visits that ended with the same failure as the last one, which is counted too, by signature; 0 without a lasting failure. Neither a
-    /// success nor another failure between them resets the count.
+    /// Number of visits whose failure has the same signature as the last failure, including the last one; 0 if the last
+    /// failure has no signature. Neither a success nor another failure in between resets the count.
     pub same: u32,
-    /// How its verification has failed since it last passed; none where nothing bounds that.
+    /// The failures of the node's verification since it last passed; `None` if no limit applies to them.
     pub verify_failures: Option<Arc<VerifyFailures>>,
-    /// Visits by the signature of their failure.
+    /// Number of visits by the signature of their failure.
     pub(crate) signatures: RedBlackTreeMapSync<Digest, u32>,
-    /// Its last visit among all finished ones, while its last outcome is a failure.
+    /// The number of the last visit among all finished visits; `None` unless the last outcome is a failure.
     pub(crate) failing_at: Option<u64>,
 }
 

@@ -1,6 +1,7 @@
-//! A parallel node as its branch knows it: which branches began, and how those that ended did.
+//! The state of a parallel node: the branches that began, and the ends of those that have ended.
 //!
-//! Lists share structure with their earlier versions, so a parallel node of ten thousand branches costs the same to copy as one of two.
+//! Lists share structure with their earlier versions, so copying a parallel node with ten thousand branches costs the
+//! same as copying one with two.
 
 use super::Branch;
 use super::authors::{Author, Authors};
@@ -22,62 +23,62 @@ use std::collections::BTreeSet;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// A parallel node that was begun.
+/// A parallel node that has begun.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenParallel {
     /// The parallel node.
     pub node: NodeId,
-    /// The visit of the node.
+    /// Number of the visit of the node.
     pub visit: u32,
     /// The fan-in.
     pub join: NodeId,
-    /// Its branches in the order of their edges.
+    /// The branches in the order of their edges.
     pub children: Arc<[ParallelChild]>,
-    /// When its time is over.
+    /// Deadline of the parallel node; `None` if it has none.
     pub due_at: Option<Timestamp>,
-    /// True when it is.
+    /// True if the deadline has passed.
     pub has_expired: bool,
-    /// How often a supervisor looked at its child.
+    /// Number of times the supervisor has looked at the child.
     pub cycle: u32,
-    /// When it looks again.
+    /// Time at which the supervisor looks at the child again; `None` if there is no supervisor.
     pub observe_at: Option<Timestamp>,
-    /// Why it ended its child.
+    /// The reason why the supervisor ended the child; `None` if it has not.
     pub supervision_end: Option<SupervisionEnd>,
-    /// How many began, the first ones.
+    /// Number of branches that began. Branches begin in order.
     pub started: usize,
-    /// Those that ended, in this order.
+    /// The branches that have ended, in the order of their ends.
     pub ended: VectorSync<Arc<EndedBranch>>,
-    /// How many succeeded.
+    /// Number of branches that succeeded.
     pub succeeded: usize,
-    /// How many failed.
+    /// Number of branches that failed.
     pub failed: usize,
-    /// How many were canceled.
+    /// Number of branches that were canceled.
     pub canceled: usize,
-    /// How it ended by its policies; none before every branch that began has ended.
+    /// How the parallel node ended by its policies; `None` until every branch that began has ended.
     pub status: Option<Status>,
 }
 
-/// A branch that ended.
+/// A branch that has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EndedBranch {
-    /// How.
+    /// The end of the branch.
     pub end: BranchFinished,
-    /// Its first node.
+    /// The first node of the branch.
     pub first: NodeId,
-    /// The branch as it was.
+    /// The state of the branch at its end.
     pub branch: Arc<Branch>,
 }
 
-/// The parallel node that a branch comes from.
+/// The parallel node at which a branch began.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Origin {
-    /// The branch that split.
+    /// The branch that contains the parallel node.
     pub parent: BranchId,
-    /// That branch as it was: it changes no file while branches of it run.
+    /// The state of the parent branch. The parent branch changes no file while its branches run.
     pub branch: Arc<Branch>,
-    /// The fan-in where this one ends.
+    /// The fan-in at which the branch ends.
     pub join: NodeId,
-    /// Its first node.
+    /// The first node of the branch.
     pub first: NodeId,
 }
 
@@ -103,19 +104,21 @@ impl OpenParallel {
         }
     }
 
-    /// Branches that began and have not ended.
+    /// Returns the number of branches that began and have not ended.
     pub fn running(&self) -> usize {
         self.started.saturating_sub(self.ended.len())
     }
 
-    /// The candidates of a fan-in: branches that succeeded, and a child that its supervisor ended because it is done.
+    /// Returns the candidates of a fan-in: branches that succeeded, and a child that its supervisor ended because of
+    /// the stop condition.
     pub fn candidates(&self) -> impl Iterator<Item = &EndedBranch> {
         let is_done = self.supervision_end == Some(SupervisionEnd::StopCondition);
         let may_be_chosen = move |end: BranchEnd| end.has_succeeded() || is_done && end == BranchEnd::Canceled;
         self.in_order().into_iter().filter(move |one| may_be_chosen(one.end.outcome))
     }
 
-    /// Branches that ended, in the order of their edges: the same whoever was faster.
+    /// Returns the branches that have ended, in the order of their edges. The order does not depend on the speed of the
+    /// branches.
     pub fn in_order(&self) -> Vec<&EndedBranch> {
         let by_id: HashMap<&BranchId, &EndedBranch> = self.ended.iter().map(|one| (&one.end.branch, &**one)).collect();
         self.children.iter().filter_map(|child| by_id.get(&child.id).copied()).collect()
@@ -132,7 +135,7 @@ impl OpenParallel {
 }
 
 impl Branch {
-    /// The parallel node whose branches it waits for.
+    /// Returns the parallel node whose branches the branch waits for.
     pub fn parallel(&self) -> Option<&Arc<OpenParallel>> {
         match &self.at {
             super::Position::Forked(parallel) => Some(parallel),
@@ -140,30 +143,32 @@ impl Branch {
         }
     }
 
-    /// True when files differ from those that the run began with: here, or where the branch split.
+    /// Returns true if files of this branch differ from those at the start of the run, including changes before the
+    /// branch began.
     pub fn has_changes(&self) -> bool {
         !self.changes.is_empty() || self.origin.as_ref().is_some_and(|origin| origin.branch.has_changes())
     }
 
-    /// The last change of a path since the run began, also one from before it split.
+    /// Returns the last change of a path since the start of the run, including changes before the branch began.
     pub fn last_change(&self, path: &ScopePath) -> Option<&FileChange> {
         let before = || self.origin.as_ref()?.branch.last_change(path);
         self.changes.get(path).or_else(before)
     }
 
-    /// The first of these stages that changed a path, also before the branch split.
+    /// Returns the first stage accepted by `is_named` that changed a path, including stages before the branch began.
     pub fn first_author(&self, path: &ScopePath, is_named: &dyn Fn(&NodeId) -> bool) -> Option<&Author> {
         let before = self.origin.as_ref().and_then(|origin| origin.branch.first_author(path, is_named));
         before.or_else(|| self.authors.of(path).iter().find(|author| is_named(&author.node)))
     }
 
-    /// The paths that it has changed since the run began, also those that are again what they were.
+    /// Returns the paths that changed since the start of the run, including those that have their first content again.
     pub fn changed_paths(&self) -> BTreeSet<&str> {
         let before = self.origin.as_ref().map(|origin| origin.branch.changed_paths()).unwrap_or_default();
         self.changes.keys().map(|path| path.as_str()).chain(before).collect()
     }
 
-    /// A branch that begins at a parallel node of this one: a copy of what is known, nothing of its own.
+    /// Creates a branch that begins at a parallel node of this branch. The child inherits the context and history, and
+    /// has no changes of its own.
     pub(crate) fn child(self: &Arc<Self>, parent: BranchId, join: NodeId, first: NodeId) -> Self {
         let origin = Origin { parent, branch: Arc::clone(self), join, first };
         let mut child = Self {
@@ -176,16 +181,18 @@ impl Branch {
             canceled: None,
             joined: None,
             answers: Context::default(),
-            // What led to the parallel node is no outcome of the branch; its stages may still have to fix it.
+            // The outcome before the parallel node is not an outcome of the branch. The last failure is inherited,
+            // because a stage of the branch may have to fix it.
             previous: Arc::new(Outcome::new(Status::Success)),
             ..Self::clone(self)
         };
-        // Only what the branch itself says counts for it.
+        // Only a score that the branch itself sets counts for the branch.
         child.context.remove("score");
         child
     }
 
-    /// A branch that is a child pipeline knows what it was given, and nothing that came of an earlier run of it.
+    /// Turns the branch into that of a child pipeline: it gets only the given context, and nothing of an earlier run of
+    /// the child.
     pub(crate) fn begin_child_pipeline(&mut self, context: BTreeMap<String, Value>) {
         self.context = Context::default();
         context.into_iter().for_each(|(key, value)| self.context.set(key, value));
@@ -229,7 +236,8 @@ impl Branch {
         Arc::make_mut(parallel).end(EndedBranch { end: end.clone(), first, branch });
     }
 
-    /// Every branch has ended: the parallel node is a finished visit, and its results are in the context.
+    /// Joins the parallel node after every branch has ended: the visit of the parallel node is finished, and the
+    /// results are in the context.
     pub(crate) fn join_parallel(&mut self, joined: &ParallelJoined) {
         let super::Position::Forked(parallel) = std::mem::take(&mut self.at) else { return };
         let mut parallel = Arc::unwrap_or_clone(parallel);
@@ -250,7 +258,7 @@ impl Branch {
         self.joined = Some(Arc::new(parallel));
     }
 
-    /// What an earlier parallel node left is no result of this one.
+    /// Sets the results in the context. The results of an earlier parallel node are removed.
     fn tell_results(&mut self, Results { list, whole }: Results) {
         let earlier: Vec<String> = self.context.keys_within(WHOLE_ANSWERS).map(str::to_owned).collect();
         earlier.iter().for_each(|key| self.context.remove(key));
@@ -261,8 +269,9 @@ impl Branch {
         }
     }
 
-    /// The fan-in has chosen: what it took is this branch's, and so is what came of the nodes of its branches.
-    /// True when the visit begins with it: no judge was asked.
+    /// Ends a fan-in: the merged changes and the history of the nodes that the branches visited become those of this
+    /// branch.
+    /// Returns true if the event also begins the visit, because no component was asked.
     pub(crate) fn finish_fan_in(&mut self, finished: &FanInFinished) -> bool {
         let parallel = self.joined.take();
         let is_new = self.next_visit(&finished.node) <= finished.visit;
@@ -292,7 +301,7 @@ impl Branch {
         let outcome = Outcome::ended(finished.status, finished.failure.as_ref());
         self.record_outcome(&finished.node, &outcome);
         self.update(&finished.node, |history| history.count_signature(finished.signature));
-        // A run that ends here begins again with its branches.
+        // A run that ends here is resumed at the parallel node.
         self.note_failed(parallel.as_ref().map_or(&finished.node, |parallel| &parallel.node));
         match finished.verifying {
             true => self.hold_fan_in(outcome),
@@ -317,9 +326,9 @@ impl Branch {
         }
     }
 
-    /// Takes over what came of the nodes that branches visited. Where several visited one, the best branch speaks. An outcome counts only
-    /// from a branch whose changes were taken, or where nobody changed anything: what another one proved, it proved of files that are not
-    /// here.
+    /// Takes over the history of the nodes that branches visited. If several branches visited a node, the best branch
+    /// has priority. An outcome counts only if the changes of its branch were merged, or if no branch changed anything.
+    /// Any other outcome proves something about files that are not in this branch.
     fn adopt(&mut self, parallel: &OpenParallel, finished: &FanInFinished) {
         let ended = parallel.in_order();
         let is_untouched = |one: &EndedBranch| finished.changes.is_empty() && one.branch.changes.is_empty();

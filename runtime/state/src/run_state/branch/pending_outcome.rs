@@ -1,4 +1,4 @@
-//! What a branch keeps of a stage whose word does not stand alone: one that failed, and one that is being verified.
+//! What a branch keeps of a stage that failed, and of a stage that is being verified.
 
 use super::Branch;
 use super::is_output;
@@ -7,26 +7,26 @@ use glovebox_record::{Failure, FailureClass, Outcome};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The part of a failed stage that is kept to show its output to the next one (decision failure-feedback).
+/// The part of a failed stage that is kept to show its output to the next stage (decision failure-feedback).
 #[derive(Debug, Clone, PartialEq)]
 pub struct FailedStage {
     /// The node.
     pub node: NodeId,
-    /// The failed command.
+    /// Whether the handler or the verification failed.
     pub work: Work,
-    /// The notes of its handler.
+    /// The notes of the handler.
     pub notes: String,
-    /// Artifacts with output, by name.
+    /// Names and digests of the artifacts with output.
     pub printed: Vec<(String, Digest)>,
 }
 
 impl FailedStage {
-    /// A node that printed nothing.
+    /// Creates an entry for a node without output.
     pub(crate) fn silent(node: &NodeId) -> Self {
         Self { node: node.clone(), work: Work::Handler, notes: String::new(), printed: Vec::new() }
     }
 
-    /// The stage that failed: the node, or its verification.
+    /// Returns the name of the stage that failed: the node, or its verification.
     pub fn stage(&self) -> NodeId {
         if self.work == Work::Verify { self.node.verification() } else { self.node.clone() }
     }
@@ -42,18 +42,18 @@ impl FailedStage {
     }
 }
 
-/// An outcome that a verification decides about.
+/// An outcome whose verification has not ended, or has rejected it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unverified {
-    /// The attempt that ended so; none where the work cannot be repeated.
+    /// Number of the attempt with this outcome; `None` if the work cannot be repeated.
     pub ordinal: Option<u32>,
-    /// The handler that executed it.
+    /// The handler of the attempt.
     pub handler: String,
-    /// The outcome, whose context updates count with the verdict.
+    /// The outcome. Its context updates are applied when the verification has ended.
     pub outcome: Outcome,
-    /// Keys of these updates whose value is a reference.
+    /// Keys of the context updates whose values are references to blobs.
     pub stored: BTreeSet<String>,
-    /// True if the work changed nothing though the operator asks for changes.
+    /// True if the work changed nothing although the operator requires changes.
     pub no_change: bool,
 }
 
@@ -72,7 +72,7 @@ impl Branch {
         self.unverified = Some(Arc::new(Unverified { ordinal: None, handler, outcome, stored, no_change: false }));
     }
 
-    /// What was verified counts now, whatever the verdict: its context updates are those of the visit.
+    /// Applies the context updates of the verified outcome to the visit, whether the verification passed or not.
     pub(crate) fn settle_unverified(&mut self) {
         let Some(unverified) = self.unverified.take() else { return };
         self.set_updates(&unverified.outcome);

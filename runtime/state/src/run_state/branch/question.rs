@@ -1,6 +1,6 @@
-//! Questions to people in the state of a run: which are open, and what an answer leaves behind.
+//! Questions to people in the state of a run: the open questions, and the effect of an answer.
 //!
-//! Branches may wait for several answers at once, so everything is found by the id of the question.
+//! Branches may wait for several answers at once, so a question is always looked up by its id.
 
 use super::pending_outcome::FailedStage;
 use super::{Branch, Position};
@@ -8,29 +8,29 @@ use crate::run_state::RunState;
 use glovebox_journal::event::{QuestionAnswered, QuestionAsked, QuestionId};
 use std::sync::Arc;
 
-/// A wait of a branch for something other than an attempt.
+/// What a branch waits for other than an attempt or branches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wait {
-    /// For the answer to a question.
+    /// The answer to a question.
     Answer(OpenQuestion),
 }
 
-/// A question that nobody has answered.
+/// A question without an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenQuestion {
     /// The question.
     pub asked: Arc<QuestionAsked>,
-    /// The last record about it.
+    /// Sequence number of the last record about the question.
     pub head: u64,
 }
 
 impl RunState {
-    /// The questions that nobody has answered, by branch.
+    /// Returns the open questions, in the order of their branches.
     pub fn questions(&self) -> impl Iterator<Item = &OpenQuestion> {
         self.branches.values().filter_map(|branch| branch.question())
     }
 
-    /// An open question.
+    /// Returns the open question with this id.
     pub fn question(&self, id: &QuestionId) -> Option<&OpenQuestion> {
         self.questions().find(|open| open.asked.question == *id)
     }
@@ -46,7 +46,7 @@ impl RunState {
 }
 
 impl Branch {
-    /// The question whose answer it waits for.
+    /// Returns the question whose answer the branch waits for.
     pub fn question(&self) -> Option<&OpenQuestion> {
         match &self.at {
             Position::Waiting(Wait::Answer(open)) => Some(open),
@@ -62,11 +62,11 @@ impl Branch {
     pub(crate) fn answer(&mut self, answered: &QuestionAnswered) {
         self.at = Position::Deciding;
         if answered.recovery {
-            // What it comes to is said by the event that follows.
+            // The effect of this answer is recorded by the `recovery.decided` event that follows.
             return;
         }
         let outcome = answered.outcome();
-        // The engine's own keys: no handler can set them.
+        // These are keys of the engine, which no handler can set.
         self.context.set_all(&outcome.context_updates);
         self.record_outcome(&answered.node, &outcome);
         self.complete(&answered.node);

@@ -1,38 +1,41 @@
-//! What the branches of a parallel node came to, as `parallel.results` in the context of the branch that split (spec §4.8).
+//! The results of the branches of a parallel node, as `parallel.results` in the context of the parent branch (spec
+//! §4.8).
 //!
-//! The list is part of every checkpoint, so its texts share a bound: short ones are whole, and the room that they leave is shared equally
-//! among the long ones. The whole answer of a branch has a key of its own, a reference to a blob that the attempt stored.
+//! The list is part of every checkpoint, so the total size of its texts is limited. Short texts are complete, and the
+//! remaining size is shared equally among the long ones. The complete answer of a branch has a separate key, whose
+//! value is a reference to a blob that the attempt stored.
 
 use super::parallel::{EndedBranch, OpenParallel};
 use crate::context::ANSWER_KEYS;
 use glovebox_record::StoredValue;
 use serde_json::{Map, Value, json};
 
-/// The key of the list.
+/// The context key of the list.
 pub(crate) const RESULTS: &str = "parallel.results";
-/// The prefix of the keys of whole answers.
+/// The prefix of the context keys of complete answers.
 pub(crate) const WHOLE_ANSWERS: &str = "parallel.results.";
 
-/// Most results in the list.
+/// Maximum number of results in the list.
 const RESULTS_MAX: usize = 256;
-/// Most bytes of the list as JSON, without the names in `cut` and `whole`.
+/// Maximum size of the list as JSON without the names in `cut` and `whole`, bytes.
 const RESULTS_BYTES_MAX: usize = 48 * 1024;
-/// Bytes of results without their texts after which `changed` is omitted.
+/// Maximum size of the results without their texts, bytes. Results beyond this size have no `changed`.
 const PATHS_BYTES_MAX: usize = RESULTS_BYTES_MAX / 2;
-/// Most paths of a branch in the list.
+/// Maximum number of paths of a branch in the list.
 const PATHS_MAX: usize = 50;
-/// An answer with more bytes of JSON has a key of its own, also where the list has all of it: a prompt may show less.
+/// Minimum size of an answer as JSON that has a separate key, bytes. This applies even if the list contains the
+/// complete answer, because a prompt may show less.
 const OWN_KEY_BYTES_MIN: usize = 1024;
-/// The mark behind a text that was cut.
+/// The mark at the end of a text that was cut.
 const CUT: &str = "…";
 
-/// The list, and the references to whole answers with their keys.
+/// The list, and the references to complete answers with their keys.
 pub(crate) struct Results {
     pub(crate) list: Value,
     pub(crate) whole: Vec<(String, Value)>,
 }
 
-/// One result before its texts have been cut.
+/// One result before its texts are cut.
 struct BranchResult {
     fields: Map<String, Value>,
     texts: Vec<Text>,
@@ -43,16 +46,16 @@ struct BranchResult {
 struct Text {
     name: &'static str,
     text: String,
-    /// The key and the reference of the whole text, where it is stored.
+    /// The key and the reference of the complete text; `None` if it is not stored.
     whole: Option<(String, Value)>,
-    /// Whether the key exists even if the list holds the whole text.
+    /// True if the key exists even if the list contains the complete text.
     has_own_key: bool,
-    /// True for the beginning of a text that is too large for the context.
+    /// True if `text` is only the beginning of a text that is too large for the context.
     is_head: bool,
 }
 
 impl OpenParallel {
-    /// The results of branches that stages and conditions see.
+    /// Returns the results of branches for stages and conditions.
     pub(crate) fn results(&self) -> Results {
         let mut fixed_bytes = 0;
         let mut results: Vec<BranchResult> = Vec::new();
@@ -91,7 +94,7 @@ impl BranchResult {
         Self { fields, texts: said.into_iter().chain(answers).collect() }
     }
 
-    /// Bytes of the result as JSON, its texts empty.
+    /// Returns the size of the result as JSON with empty texts, bytes.
     fn fixed_bytes(&self) -> usize {
         let names = self.texts.iter().map(|text| text.name.len() + r#""":"","#.len());
         Value::Object(self.fields.clone()).to_string().len() + names.sum::<usize>()
@@ -117,7 +120,7 @@ impl BranchResult {
 }
 
 impl Text {
-    /// The last value of a branch for a context key.
+    /// Returns the last answer of a branch under a context key.
     fn of_answer(one: &EndedBranch, key: &'static str) -> Option<Self> {
         let answers = &one.branch.answers;
         let value = answers.get(key)?;
@@ -133,7 +136,7 @@ impl Text {
     }
 }
 
-/// The most bytes that each text may have, so that all together have at most `bytes_max`.
+/// Returns the maximum size of each text, so that all texts together have at most `bytes_max` bytes.
 pub fn share(mut bytes: Vec<usize>, bytes_max: usize) -> usize {
     bytes.sort_unstable();
     let mut left = bytes_max;
@@ -147,7 +150,8 @@ pub fn share(mut bytes: Vec<usize>, bytes_max: usize) -> usize {
     usize::MAX
 }
 
-/// The beginning of a text, of at most so many bytes in JSON. Its end says that it was cut.
+/// Returns the beginning of a text, with at most `bytes_max` bytes in JSON. The mark [`CUT`] at the end shows that the
+/// text was cut.
 fn cut(mut text: String, bytes_max: usize) -> String {
     let room = bytes_max.saturating_sub(CUT.len());
     let mut bytes = 0;
@@ -163,7 +167,7 @@ fn escaped_bytes(text: &str) -> usize {
     text.chars().map(escaped_len).sum()
 }
 
-/// Bytes of a character in a JSON string.
+/// Returns the size of a character in a JSON string, bytes.
 fn escaped_len(character: char) -> usize {
     match character {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,

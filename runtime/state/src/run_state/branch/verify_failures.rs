@@ -1,6 +1,7 @@
-//! How a node's verification has failed since it last passed: what bounds its repetitions (decision repetitions-by-category).
+//! The failures of a node's verification since it last passed. They limit its repetitions (decision
+//! repetitions-by-category).
 //!
-//! Attempts count, not visits: a repetition within a visit costs as much as one by way of an edge.
+//! Attempts are counted, not visits: a repetition within a visit costs as much as a repetition over an edge.
 
 use super::Branch;
 use crate::run_state::spending::is_bound_of_run;
@@ -13,24 +14,25 @@ use std::sync::Arc;
 /// The failures of a node's verification since it last passed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VerifyFailures {
-    /// The last one.
+    /// The last failure.
     pub last: ClassifiedFailure,
-    /// When it happened.
+    /// Time of the last failure.
     pub at: Timestamp,
-    /// Failures in a row up to the last one with its signature; 0 if it has none.
+    /// Number of consecutive failures, up to the last one, with the signature of the last one; 0 if it has no
+    /// signature.
     pub in_a_row: u32,
-    /// Failures of each category, in the order of [`FailureCategory::ALL`].
+    /// Number of failures of each category, in the order of [`FailureCategory::ALL`].
     counts: [u32; FailureCategory::ALL.len()],
     signature: Option<Digest>,
 }
 
 impl VerifyFailures {
-    /// Failures of the category of the last one.
+    /// Returns the number of failures of the same category as the last one.
     pub fn of_category(&self) -> u32 {
         self.counts[index(self.last.category)]
     }
 
-    /// The failures after one more attempt; none once the verification has passed.
+    /// Returns the failures after one more attempt, or `None` if the verification passed.
     pub(crate) fn after(before: Option<&Arc<Self>>, at: Timestamp, finished: &StageFinished) -> Option<Arc<Self>> {
         let outcome = &finished.outcome;
         let is_cut = was_cut(finished) || outcome.failure.as_ref().is_some_and(is_bound_of_run);
@@ -56,7 +58,7 @@ fn index(category: FailureCategory) -> usize {
 }
 
 impl RunState {
-    /// Counts a failure of a verification. Without the operator's `[verify]`, nothing reads such a count.
+    /// Counts a failure of a verification. Without the operator's `[verify]` table, nothing is counted.
     pub(crate) fn note_verification(&mut self, at: Timestamp, finished: &StageFinished) {
         let is_bounded = self.run.as_ref().is_some_and(|run| run.plan.verify_retry.is_some());
         if is_bounded && finished.is_bounded_by_category() {
@@ -69,7 +71,7 @@ impl RunState {
 }
 
 impl Branch {
-    /// Begins to count anew: a person has decided that the run goes on after its end.
+    /// Resets the counts, because a person resumed the run after its end.
     pub(crate) fn forget_verify_failures(&mut self) {
         let failed = self.nodes.iter().filter(|(_, history)| history.verify_failures.is_some());
         let failed: Vec<_> = failed.map(|(node, _)| node.clone()).collect();

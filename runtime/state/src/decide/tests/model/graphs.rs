@@ -1,17 +1,17 @@
-//! Pipelines of the model: a chain of parts, some of which are parallel nodes with chains of their own.
+//! Pipelines of the model: a chain of parts. Some parts are parallel nodes whose branches are chains.
 
 use super::*;
 
 /// An element of a chain.
 #[derive(Debug, Clone)]
 pub(super) enum Part {
-    /// A stage with this many retries; a failure may lead on like a success.
+    /// A stage with this many retries. With `goes_on`, a failure leads to the same node as a success.
     Stage { retries: u8, goes_on: bool, is_gate: bool },
-    /// A stage that a failure leads back to.
+    /// A stage with an edge for failures to an earlier node.
     Loop,
-    /// A person chooses whether to go on or to go back.
+    /// A human gate: a person chooses whether the run continues or goes back.
     Human,
-    /// Branches, each a chain.
+    /// A parallel node. Each branch is a chain.
     Split { join: usize, error: usize, parallel: u8, merges: bool, branches: Vec<Vec<Part>> },
 }
 
@@ -28,7 +28,8 @@ pub(super) fn chain() -> impl Strategy<Value = Vec<Part>> {
     prop::collection::vec(part, 1..5)
 }
 
-/// The text of a pipeline. Where its end must not depend on speed, parallel nodes wait for all of their branches.
+/// Returns the text of a pipeline. With `is_patient`, parallel nodes wait for all of their branches, so that the end
+/// does not depend on speed.
 pub(super) fn text(parts: &[Part], is_patient: bool) -> String {
     let mut writer = Writer { text: String::new(), count: 0, is_patient, is_inside: false };
     let last = writer.chain(parts, vec![("start".into(), "")]);
@@ -36,7 +37,7 @@ pub(super) fn text(parts: &[Part], is_patient: bool) -> String {
     format!("digraph g {{ start [shape=Mdiamond]; exit [shape=Msquare];\n{}}}", writer.text)
 }
 
-/// Nodes that lead on, each with a condition.
+/// Nodes from which the chain continues, each with the condition of its edge.
 type Tails = Vec<(String, &'static str)>;
 
 struct Writer {

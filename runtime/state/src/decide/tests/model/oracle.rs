@@ -1,11 +1,12 @@
-//! The rules told a second time, from the records of a run alone: what may begin, how often, and how a parallel node ends.
+//! A second implementation of the rules, which reads only the records of a run: what may begin, how often, and how a
+//! parallel node ends.
 
 use glovebox_journal::event::{BranchEnd, BranchId, Event, Record, StageReady, Task, Verdict};
 use glovebox_pipeline::ir::{ErrorPolicy, JoinPolicy, NodeId, Pipeline};
 use glovebox_record::Status;
 use std::collections::BTreeMap;
 
-/// A parallel node whose branches run.
+/// A parallel node whose branches are running.
 #[derive(Default)]
 struct Split {
     node: Option<NodeId>,
@@ -22,7 +23,7 @@ struct Account {
     last: BTreeMap<NodeId, Status>,
 }
 
-/// Fails where the records break a rule.
+/// Panics if the records break a rule.
 pub(super) fn check(pipeline: &Pipeline, records: &[Record]) {
     let mut account = Account::default();
     for (number, record) in records.iter().enumerate() {
@@ -78,7 +79,8 @@ impl Account {
                 assert!(self.parents.insert(started.branch.clone(), started.parent.clone()).is_none(), "began twice");
             }
             Event::BranchFinished(ended) => {
-                // Only a branch that is canceled ends at a parallel node of its own, with the last of that one's branches.
+                // Only a canceled branch may end at a parallel node of its own, after all branches of that node have
+                // ended.
                 let own = self.open.remove(&ended.branch);
                 let is_over =
                     |parallel: &Split| ended.outcome == BranchEnd::Canceled && parallel.began == parallel.ends.len();
@@ -108,7 +110,7 @@ impl Account {
 }
 
 impl Split {
-    /// How the parallel node ends, by its policies and by how its branches ended, in this order.
+    /// Returns how the parallel node ends, from its policies and from the ends of its branches in this order.
     fn status(&self, pipeline: &Pipeline) -> Status {
         let id = self.node.as_ref().unwrap();
         let setting = pipeline.node(id).unwrap().parallel;
@@ -126,7 +128,7 @@ impl Split {
                 BranchEnd::Fail => bad += 1,
                 BranchEnd::Canceled => {}
             }
-            // The first end that decides the parallel node is the one that counts: what comes after it was stopped.
+            // The first end that decides the parallel node counts. The branches that end after it were canceled.
             match (setting.error, end) {
                 (ErrorPolicy::FailFast, BranchEnd::Fail) => return Status::Fail,
                 _ if good >= needed => return Status::Success,
