@@ -1,4 +1,5 @@
-//! Embeds the jail helper. It never builds it: it is a static program of its own, made by one named command.
+//! Embeds the jail helper into the library. This script does not build the helper: the helper is a separate static
+//! program, built by `cargo xtask`.
 
 use std::path::PathBuf;
 

@@ -1,8 +1,9 @@
-//! The cost of a stage's start and of its commit: an overlay prepared over many files, without and with its jail, beside a walk over
-//! them; changes found, stored and applied beside plain writes of the same files.
+//! The cost of the start and the commit of a stage: preparing an overlay over many files, without and with its jail,
+//! compared with a walk over the files; finding, storing and applying changes, compared with plain writes of the same
+//! files.
 //!
-//! `cargo bench -p glovebox-jail --bench commit` prints a table: medians of the thing and of its baseline, done in turn in
-//! the same run, and their ratio. Nothing here passes or fails.
+//! `cargo bench -p glovebox-jail --bench commit` prints a table with the median of each operation, the median of its
+//! baseline, and their ratio. Operation and baseline alternate in the same run. The benchmark has no pass or fail.
 
 #![allow(clippy::unwrap_used)] // A benchmark may panic.
 
@@ -42,7 +43,7 @@ fn name(file: usize) -> String {
     format!("d{}/f{file}", file / 100)
 }
 
-/// A view over 50,000 files, made and removed.
+/// Measures creating and removing a view over 50,000 files.
 fn views(folder: &Path) {
     let workspace = folder.join("large");
     for file in 0..50_000 {
@@ -112,7 +113,8 @@ fn walk(folder: &Path) {
     }
 }
 
-/// Files changed in an overlay: found, stored as blobs and applied. Each turn has other content.
+/// Measures finding the changed files of an overlay, storing them as blobs and applying them. Each round writes
+/// different content.
 fn committing(folder: &Path, files: usize) {
     let base = folder.join(format!("commit{files}"));
     let (workspace, blobs, plain) = (base.join("workspace"), base.join("blobs"), base.join("plain"));

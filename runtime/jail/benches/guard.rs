@@ -1,8 +1,9 @@
-//! The cost of a jail and a command in it, beside a plain spawn, with little and with much memory in this process, and beside
-//! what the kernel alone takes for the same namespaces and mounts; a stage's private copy beside plain reads of the same files.
+//! The cost of a jail with a command, compared with a plain spawn, with little and with much memory in this process,
+//! and compared with what the kernel alone needs for the same namespaces and mounts; the cost of a stage's private
+//! copy, compared with plain reads of the same files.
 //!
-//! `cargo bench -p glovebox-jail` prints a table: medians of the thing and of its baseline, done in turn in the same run,
-//! and their ratio. Nothing here passes or fails.
+//! `cargo bench -p glovebox-jail` prints a table with the median of each operation, the median of its baseline, and
+//! their ratio. Operation and baseline alternate in the same run. The benchmark has no pass or fail.
 
 #![allow(clippy::unwrap_used)] // A benchmark may panic.
 
@@ -28,7 +29,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use table::{median, print, row, timed};
 
-/// Jails in one measurement of processor time.
+/// Number of jails in one measurement of processor time.
 const JAILS: u32 = 200;
 const ROUNDS: usize = 5;
 
@@ -42,7 +43,7 @@ fn main() {
     beside_the_kernel(&folder.path().join("kernel"));
     receipts(&folder.path().join("receipts"));
     for megabytes in [0, 200, 2_000] {
-        // Written to, so that it is there.
+        // The memory is written to, so that the kernel allocates it.
         let held = vec![1_u8; megabytes << 20];
         for tier in [Tier::Full, Tier::Unconfined] {
             jails(folder.path(), tier, megabytes);
@@ -54,7 +55,7 @@ fn main() {
     }
 }
 
-/// Processor time of a whole jail with `sh -c true`, of what the kernel alone takes for one, and of a plain spawn.
+/// Measures the processor time of a whole jail with `sh -c true`, of the kernel's part alone, and of a plain spawn.
 fn beside_the_kernel(folder: &Path) {
     fs::create_dir_all(folder.join("lower")).unwrap();
     let (setting, source) = setting(folder, Tier::Full);
@@ -88,7 +89,8 @@ fn beside_the_kernel(folder: &Path) {
     print(name, of(0), of(2), "plain spawn of `sh -c true`");
 }
 
-/// A command in a jail that stands, with its receipt as the bytes that a record has, beside the same command without one.
+/// Measures a command in an existing jail with its serialized receipt, compared with the same command without a
+/// receipt.
 fn receipts(folder: &Path) {
     let (setting, source) = setting(folder, Tier::Full);
     let command = command(Program::Shell("true".to_owned()));
@@ -109,7 +111,7 @@ fn receipts(folder: &Path) {
     jail.end().unwrap();
 }
 
-/// A whole jail with one command, then commands in a jail that stands, of `true`.
+/// Measures a whole jail with one command, then the command `true` in an existing jail.
 fn jails(folder: &Path, tier: Tier, megabytes: usize) {
     let folder = folder.join(format!("{tier}{megabytes}"));
     let (setting, source) = setting(&folder, tier);
@@ -141,7 +143,7 @@ fn command(program: Program) -> Command {
     Command { program, cwd: ScopePath::root(), env: vec![], stdin: None, timeout: Duration::from_secs(60) }
 }
 
-/// A jail over an empty workspace below a folder.
+/// Returns the settings of a jail over an empty workspace below `folder`.
 fn setting(folder: &Path, tier: Tier) -> (JailSetting, impl Fn() -> Source) {
     for name in ["root", "upper", "attempt"] {
         fs::create_dir_all(folder.join(name)).unwrap();
@@ -160,7 +162,7 @@ fn setting(folder: &Path, tier: Tier) -> (JailSetting, impl Fn() -> Source) {
     let (folder, jails) = (folder.to_owned(), AtomicU32::new(0));
     let source = move || match tier {
         Tier::Full => {
-            // The kernel takes a work folder once.
+            // The kernel accepts a work folder only once.
             let work = folder.join(format!("work-{}", jails.fetch_add(1, Ordering::Relaxed)));
             fs::create_dir(&work).unwrap();
             Source::Overlay { lower: vec![folder.join("root")], upper: folder.join("upper"), work }
@@ -177,7 +179,7 @@ fn plain() -> Duration {
     })
 }
 
-/// A private copy made, looked through and removed again, of small files.
+/// Measures creating, comparing and removing a private copy of small files.
 fn copy(folder: &Path, files: usize) {
     let (workspace, at) = (folder.join(format!("w{files}")), folder.join(format!("c{files}")));
     for file in 0..files {

@@ -1,4 +1,5 @@
-//! The threads of a server: one accepts, and each connection has its own. A stop ends all of them.
+//! The threads of a server: one accepts connections, and each connection has a separate thread. A stop ends all of
+//! them.
 
 use crate::relay::{Stop, WakeReason};
 use rustix::event::PollFlags;
@@ -13,18 +14,18 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_millis(100);
 const FOREVER: Duration = Duration::from_secs(3600);
 
-/// A server's thread name and bounds.
+/// The name and the limits of a server's threads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Threads {
-    /// Name of its threads, at most 15 characters.
+    /// Name of the threads, at most 15 characters.
     pub(crate) name: &'static str,
-    /// Connections at the same time; further clients wait in the listener's queue.
+    /// Maximum number of connections at the same time. Further clients wait in the listener's queue.
     pub(crate) connections: usize,
-    /// Stack of a connection's thread.
+    /// Stack size of a connection's thread, bytes.
     pub(crate) stack_bytes: usize,
 }
 
-/// A server that accepts. Ends when it is dropped.
+/// A server that accepts connections. Dropping it ends the server.
 #[derive(Debug)]
 pub(crate) struct Acceptor {
     running: Option<(PipeWriter, JoinHandle<()>)>,
@@ -32,14 +33,15 @@ pub(crate) struct Acceptor {
 }
 
 impl Acceptor {
-    /// Accepts on a listening socket, and calls `serve` for each connection on a separate thread. The descriptor of a connection is non-blocking,
-    /// and `serve` must end at a stop.
+    /// Accepts connections on a listening socket, and calls `serve` for each connection on a separate thread. The
+    /// descriptor of a connection is non-blocking, and `serve` must return after a stop.
     pub(crate) fn start(
         listener: OwnedFd,
         threads: Threads,
         serve: impl Fn(OwnedFd, Stop<'_>) + Send + Sync + 'static,
     ) -> io::Result<Self> {
-        // Another process may share the listener, and a client may leave between poll and accept.
+        // The listener is non-blocking, because another process may share it, and a client may disconnect between poll
+        // and accept.
         rustix::io::ioctl_fionbio(&listener, true)?;
         let slots = Arc::new(Slots { free: Mutex::new(Some(threads.connections)), changed: Condvar::new() });
         let (stopped, stop) = io::pipe()?;
@@ -54,7 +56,7 @@ impl Acceptor {
         if let Some((stop, accepting)) = self.running.take() {
             drop(stop);
             self.slots.close();
-            // A panic in a connection was printed where it happened; the rest is stopped all the same.
+            // A panic in a connection was already printed by its thread. The other threads are stopped nevertheless.
             let _ = accepting.join();
         }
     }
@@ -66,18 +68,18 @@ impl Drop for Acceptor {
     }
 }
 
-/// The number of free connections; none once the server stops.
+/// The number of free connections; `None` after a stop.
 #[derive(Debug)]
 struct Slots {
     free: Mutex<Option<usize>>,
     changed: Condvar,
 }
 
-/// A connection's place, given back when it ends.
+/// The slot of a connection, released when the connection ends.
 struct Slot<'a>(&'a Slots);
 
 impl Slots {
-    /// Waits for a free slot; none once closed.
+    /// Waits for a free slot. Returns `None` after a stop.
     fn claim(&self) -> Option<Slot<'_>> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let full = |free: &mut Option<usize>| *free == Some(0);
@@ -100,7 +102,8 @@ impl Drop for Slot<'_> {
     }
 }
 
-/// Accepts until stopped. The scope ends when the last connection has, and every one of them ends at a stop.
+/// Accepts connections until a stop. The scope ends after the last connection has ended, and every connection ends
+/// after a stop.
 fn accept_all(
     listener: &OwnedFd,
     slots: &Slots,

@@ -23,7 +23,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// The words that start it.
+    /// Returns the program and the arguments to execute.
     pub fn words(&self) -> Vec<String> {
         match self {
             Self::Argv(words) => words.clone(),
@@ -35,30 +35,30 @@ impl Program {
 /// One command of a stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// The program.
+    /// The program to start.
     pub program: Program,
-    /// Working directory, relative to the copy; no component may be a link.
+    /// Working directory, relative to the workspace. No component may be a symbolic link.
     pub cwd: ScopePath,
     /// Variables that the command sets. Dangerous names are refused unless the operator set the same value.
     pub env: Vec<(String, String)>,
-    /// Its standard input; none is `/dev/null`.
+    /// Standard input of the command; `None` is `/dev/null`.
     pub stdin: Option<Vec<u8>>,
-    /// Wall time.
+    /// Maximum wall time.
     pub timeout: Duration,
 }
 
 /// The stored part of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CapturedOutput {
-    /// The first bytes.
+    /// The first bytes of the stream.
     pub head: Vec<u8>,
-    /// The last bytes; directly after `head` unless `truncated`.
+    /// The last bytes of the stream. They follow directly after `head` unless `truncated` is true.
     pub tail: Vec<u8>,
-    /// Length of the whole stream in bytes.
+    /// Length of the whole stream, bytes.
     pub total_bytes: u64,
-    /// True when bytes between head and tail were dropped.
+    /// True if bytes between `head` and `tail` were dropped.
     pub truncated: bool,
-    /// True when reading stopped at a deadline because something still held the stream open.
+    /// True if reading stopped at a deadline because a process still held the stream open.
     pub cut: bool,
     /// Digest of the whole stream.
     pub digest: Digest,
@@ -67,31 +67,33 @@ pub struct CapturedOutput {
 /// The exit of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exit {
-    /// The kind of ending.
+    /// How the command ended.
     pub how: CommandEnding,
-    /// Exit code for [`CommandEnding::Exited`], signal number for [`CommandEnding::Signaled`].
+    /// The exit code for [`CommandEnding::Exited`], or the signal number for [`CommandEnding::Signaled`].
     pub code: Option<i32>,
-    /// Wall time from start to the death of its whole tree.
+    /// Wall time from the start until all processes of the command were dead.
     pub duration: Duration,
     /// Standard output.
     pub stdout: CapturedOutput,
     /// Standard error.
     pub stderr: CapturedOutput,
-    /// Processes that were alive when the command itself had ended, and were killed.
+    /// Number of processes that were alive after the command's own process had ended, and were killed.
     pub killed: u32,
-    /// Processor time of everything it started, in milliseconds.
+    /// Processor time of everything that the command started, milliseconds.
     pub cpu_ms: u64,
-    /// Largest memory of all its processes together; without a control group, the largest that was seen.
+    /// Maximum memory of all processes together, bytes. Without a control group, the maximum of all samples.
     pub memory_peak_bytes: u64,
-    /// Most processes seen at the same time. This and the following are none when it ended before the first sample.
+    /// Maximum number of processes at the same time, over all samples. This and the following fields are `None` if the
+    /// command ended before the first sample.
     pub processes_peak: Option<u64>,
-    /// Most descriptors of one process.
+    /// Maximum number of open descriptors of one process.
     pub descriptors_peak: Option<u64>,
-    /// Length of the largest file it wrote.
+    /// Length of the largest file that the command wrote, bytes.
     pub file_peak_bytes: Option<u64>,
-    /// Bytes in the fullest of `/tmp`, home and `/dev/shm` at its end; none when these are folders of the host.
+    /// Bytes in the fullest of `/tmp`, home and `/dev/shm` when the command ended; `None` if these are folders of the
+    /// host.
     pub tmp_bytes: Option<u64>,
-    /// The limit that it passed, and for which it was killed or could not continue.
+    /// The limit that the command exceeded, because of which it was killed or could not continue.
     pub over: Option<LimitName>,
 }
 
@@ -104,15 +106,15 @@ pub enum ExecError {
     /// The command is not allowed or malformed.
     #[error("{0}")]
     Invalid(String),
-    /// Its jail is gone, or ended while it ran.
+    /// The jail has ended, before the command or while it ran.
     #[error("the sandbox of the stage has ended: {0}")]
     Lost(&'static str),
-    /// Some of its processes could not be killed in time.
+    /// Some processes of the command could not be killed in time.
     #[error("{count} processes of the command could not be killed within {waited:?}")]
     Survivors {
-        /// The number of processes.
+        /// Number of the processes.
         count: usize,
-        /// The time for which the sandbox tried.
+        /// How long the sandbox tried to kill them.
         waited: Duration,
     },
     /// The operating system refused.
@@ -120,12 +122,12 @@ pub enum ExecError {
     Io {
         /// The failed action.
         act: &'static str,
-        /// The system's answer.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-/// The exit of a command that was canceled before it began.
+/// Returns the exit of a command that was canceled before it started.
 pub(crate) fn not_begun(duration: Duration) -> Exit {
     let nothing = || capture::Capture::new(0).finish(false);
     Exit {
@@ -145,7 +147,7 @@ pub(crate) fn not_begun(duration: Duration) -> Exit {
     }
 }
 
-/// Opens the folder a command starts in; no component may be a link.
+/// Opens the working directory of a command. No component may be a symbolic link.
 pub(crate) fn working_directory(root: &Path, cwd: &ScopePath) -> Result<OwnedFd, ExecError> {
     let tree = Tree::open(root).map_err(io_error("open the workspace"))?;
     let missing = |_| ExecError::Invalid(format!("`{cwd}` is not a directory of the workspace that the stage may see"));

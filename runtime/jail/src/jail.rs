@@ -1,7 +1,7 @@
-//! A jail: one helper process and the whole sandbox of a stage's commands, from its start to its end.
+//! A jail: one helper process and the whole sandbox of a stage's commands, from start to end.
 //!
-//! The host sends a policy, then one command at a time; the helper builds and runs. A jail keeps no state after its end, knows neither
-//! stages nor grants, and always dies with this program.
+//! The host sends a policy, then one command at a time. The helper builds the jail and runs the commands. A jail keeps
+//! no state after its end, knows neither stages nor grants, and always dies with this program.
 
 mod binary;
 mod bounds;
@@ -68,28 +68,28 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use stores::Stores;
 
-/// Longest time that building a jail may take.
+/// Maximum time for building a jail.
 const OPEN_MAX: Duration = Duration::from_secs(20);
-/// Longest time that a template may take to fork a jail's first process.
+/// Maximum time for a template to fork a jail's first process.
 const FORK_MAX: Duration = Duration::from_secs(5);
 
 /// Why a jail could not be built, or did not end.
 #[derive(Debug, thiserror::Error)]
 pub enum JailError {
-    /// Its setting is not allowed.
+    /// A setting of the jail is not allowed.
     #[error("{0}")]
     Setting(String),
-    /// The helper could not build it.
+    /// The helper could not build the jail.
     #[error("could not build the `{tier}` sandbox: {step}: {text}; `glovebox doctor` shows what this machine lacks")]
     Build {
         /// The requested tier.
         tier: Tier,
-        /// The step at which it ended.
+        /// The step that failed.
         step: String,
-        /// The system's answer.
+        /// The error of the system.
         text: String,
     },
-    /// Some of its processes could not be killed in time.
+    /// Some processes of the jail could not be killed in time.
     #[error("processes of the sandbox could not be killed within {0:?}")]
     Survivors(Duration),
     /// The operating system refused.
@@ -97,34 +97,34 @@ pub enum JailError {
     Io {
         /// The failed action.
         act: &'static str,
-        /// The system's answer.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-/// The enforced confinement of a jail; part of the record.
+/// The confinement of a jail that is in force. It is part of the record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JailStatus {
-    /// Its tier.
+    /// The tier of the jail.
     pub tier: Tier,
-    /// Landlock's ABI that is enforced; 0 where none is.
+    /// The Landlock ABI in force; 0 if Landlock is not used.
     pub landlock_abi: u32,
-    /// Guarantees of the tier that are weaker here, such as `memory=soft`.
+    /// Guarantees of the tier that are weaker on this machine, such as `memory=soft`.
     pub degradations: Vec<String>,
 }
 
-/// A jail that is ready. Dropped, it is killed with everything in it.
+/// A jail that is ready. Dropping it kills the jail and everything in it.
 #[derive(Debug)]
 pub struct Jail {
-    /// None once the jail is lost.
+    /// `None` once the jail cannot be used any more.
     control: Mutex<Option<Control>>,
-    /// None once the jail is dead.
+    /// `None` once the jail is dead.
     origin: Option<Origin>,
     /// Readable when everything in the jail is dead.
     pidfd: Option<OwnedFd>,
-    /// The workspace's root as commands see it, if that is not a folder of the host.
+    /// The root of the workspace as commands see it; `None` if it is a folder of the host.
     merged: Option<OwnedFd>,
-    /// The workspace's folder, if it is one of the host.
+    /// The folder of the workspace on the host; `None` if the workspace is an overlay.
     folder: Option<PathBuf>,
     proxy: Option<Proxy>,
     sockets: Option<Sockets>,
@@ -134,7 +134,7 @@ pub struct Jail {
     tmp: PathBuf,
     kept: PathBuf,
     policy: ExecPolicy,
-    /// Taken when the proxy starts.
+    /// Moved out when the proxy starts.
     network: Network,
     limits: Limits,
     disk: Disk,
@@ -148,19 +148,21 @@ pub struct Jail {
 impl Jail {
     /// Starts a helper and waits until it has built the jail. Blocks for milliseconds.
     ///
-    /// Denied to everything that runs in it, with [`Tier::Full`]: every file that is not the system's own programs, a bind or
-    /// the workspace; the network, the host's processes, its terminal; more than [`Limits`]; outliving the jail.
+    /// With [`Tier::Full`], everything that runs in the jail is denied: every file other than the system's programs,
+    /// the binds and the workspace; the network, the host's processes and its terminal; more than [`Limits`]; outliving
+    /// the jail.
     ///
     /// # Errors
-    /// [`JailError::Setting`] before anything was started, [`JailError::Build`] when this system cannot build it.
+    /// Returns [`JailError::Setting`] before anything is started, or [`JailError::Build`] if this system cannot build
+    /// the jail.
     pub fn open(setting: &JailSetting, source: Source) -> Result<Self, JailError> {
         Self::open_with_channels(setting, source, &JailChannels::default())
     }
 
-    /// The same with ties to a part of this program.
+    /// As [`Jail::open`], but with channels between the jail and this program.
     ///
     /// # Errors
-    /// As [`Jail::open`]; [`JailError::Build`] where the tier has no such tie.
+    /// Returns the errors of [`Jail::open`], and [`JailError::Build`] if the tier does not support such a channel.
     pub fn open_with_channels(
         setting: &JailSetting,
         source: Source,
@@ -169,15 +171,15 @@ impl Jail {
         Self::build(setting, source, channels, Arc::new(Internet))
     }
 
-    /// The same with another way out for the proxy of [`Network::Proxy`].
+    /// As [`Jail::open`], but with another dialer for the proxy of [`Network::Proxy`].
     ///
     /// # Errors
-    /// As [`Jail::open`].
+    /// Returns the errors of [`Jail::open`].
     pub fn open_with_dialer(setting: &JailSetting, source: Source, dialer: Arc<dyn Dialer>) -> Result<Self, JailError> {
         Self::build(setting, source, &JailChannels::default(), dialer)
     }
 
-    /// Builds it by a template if possible, else by a separate helper, which enforces the same.
+    /// Builds the jail with a template if possible, otherwise with a separate helper. Both enforce the same.
     fn build(
         setting: &JailSetting,
         source: Source,
@@ -193,7 +195,8 @@ impl Jail {
             Err(why) => why,
         };
         let jail = Self::build_alone(setting, policy_builder::check(setting, channels, &source)?, dialer)?;
-        // Not before: a jail that nothing can build is not the fault of a template.
+        // Reported only after the separate helper has succeeded: if no helper can build the jail, the template is not
+        // the cause.
         template::failed(&preparation, &why);
         Ok(jail)
     }
@@ -217,7 +220,7 @@ impl Jail {
         Self::raise(setting, checked, control, || starting.wait().map(Origin::Program), dialer)
     }
 
-    /// Goes on while the helper starts: it waits for its first request.
+    /// Prepares the jail while the helper starts, because the helper waits for its first request.
     fn raise(
         setting: &JailSetting,
         CheckedSetting { mut policy, writable }: CheckedSetting,
@@ -255,7 +258,7 @@ impl Jail {
             cgroup,
         };
         if let Err(error) = jail.set_up(&control, policy, dialer) {
-            // Closed before the jail is dropped: this ends a helper without a namespace.
+            // Closed before the jail is dropped, because this ends a helper without a namespace.
             drop(control);
             return Err(error);
         }
@@ -308,7 +311,7 @@ impl Jail {
         }
     }
 
-    /// Takes the descriptors that the first process of a forked jail sends, beside its own.
+    /// Stores the descriptors that the first process of a forked jail sends in addition to its pidfd.
     fn take_fork(&mut self, descriptors: &mut impl Iterator<Item = OwnedFd>) -> Result<(), JailError> {
         let Some(Origin::Fork(_)) = self.origin else { return Ok(()) };
         let mounts = descriptors.next().ok_or_else(|| self.missing("the mount namespace"))?;
@@ -328,7 +331,7 @@ impl Jail {
         Ok(())
     }
 
-    /// Starts the proxy on the listening socket inside.
+    /// Starts the proxy on the listening socket inside the jail.
     fn start_proxy(&mut self, listener: Option<OwnedFd>, dialer: Arc<dyn Dialer>) -> Result<(), JailError> {
         if let Network::Proxy(rules) = std::mem::take(&mut self.network) {
             let listener = listener.ok_or_else(|| self.missing("the proxy's socket"))?;
@@ -338,7 +341,7 @@ impl Jail {
         Ok(())
     }
 
-    /// Returns why a helper ended before it was ready.
+    /// Returns the reason why a helper ended before it was ready.
     fn silent(&self) -> JailError {
         self.namespaces.explain_silence().unwrap_or_else(|| {
             let source = io::Error::new(io::ErrorKind::UnexpectedEof, "it ended and did not reply");
@@ -351,27 +354,29 @@ impl Jail {
         JailError::Build { tier: self.status.tier, step: "start the helper".to_owned(), text }
     }
 
-    /// Runs a command and returns when no process of it is alive. Blocks; one command at a time.
+    /// Runs a command and returns when no process of it is alive. Blocks. Only one command may run at a time.
     ///
-    /// Denied: the caller's environment, programs from folders a stage can write, dangerous variables, a terminal, outliving
-    /// the command.
+    /// The command is denied: the caller's environment, programs from folders that a stage can write, dangerous
+    /// variables, a terminal, processes that outlive the command.
     ///
     /// # Errors
-    /// [`ExecError`] when it was not started, when something of it could not be killed, or when the jail is gone.
+    /// Returns an [`ExecError`] if the command was not started, if a process of it could not be killed, or if the jail
+    /// has ended.
     pub fn run(&self, command: &Command, canceled: &AtomicBool) -> Result<Exit, ExecError> {
         run::run(self, command, None, canceled)
     }
 
-    /// The same with pipes for standard input, output and error. Output and error are passed on as they come; only their length and
-    /// digest are kept.
+    /// As [`Jail::run`], but with pipes for standard input, output and error. Output and error are forwarded as they
+    /// arrive, and only their length and digest are kept.
     ///
     /// # Errors
-    /// As [`Jail::run`].
+    /// Returns the errors of [`Jail::run`].
     pub fn run_piped(&self, command: &Command, pipes: [OwnedFd; 3], canceled: &AtomicBool) -> Result<Exit, ExecError> {
         run::run(self, command, Some(pipes), canceled)
     }
 
-    /// Returns the workspace as commands see it, for opening: a folder, or the path of a descriptor this jail holds.
+    /// Returns a path to open the workspace as commands see it: a folder, or the path of a descriptor that this jail
+    /// holds.
     pub fn root(&self) -> Cow<'_, Path> {
         match (&self.folder, &self.merged) {
             (None, Some(merged)) => PathBuf::from(format!("/proc/self/fd/{}", merged.as_raw_fd())).into(),
@@ -380,20 +385,20 @@ impl Jail {
         }
     }
 
-    /// Returns the workspace's path inside.
+    /// Returns the path of the workspace inside the jail.
     pub fn inside(&self) -> &Path {
         &self.workspace
     }
 
-    /// Returns the enforced confinement.
+    /// Returns the confinement that is in force.
     pub fn status(&self) -> &JailStatus {
         &self.status
     }
 
-    /// Kills everything in the jail and returns when it is dead, with what its commands used.
+    /// Kills everything in the jail and returns when it is dead, with the resource usage of its commands.
     ///
     /// # Errors
-    /// [`JailError::Survivors`] when something could not be killed in time.
+    /// Returns [`JailError::Survivors`] if a process could not be killed in time.
     pub fn end(mut self) -> Result<ResourceUsage, JailError> {
         self.kill()?;
         let mut usage = std::mem::take(&mut *self.usage.lock().unwrap_or_else(PoisonError::into_inner));
@@ -409,8 +414,9 @@ impl Jail {
         self.control.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Kills the first process of a namespace and so everything in it, or tells the helper to kill its processes. When this returns, all
-    /// processes are dead. The mounts of a jail with namespaces are removed later.
+    /// Kills the first process of a namespace and with it all processes, or closes the control socket so that the
+    /// helper kills its processes. When this returns, all processes are dead. The mounts of a jail with namespaces are
+    /// removed later.
     fn kill(&mut self) -> Result<(), JailError> {
         drop(self.control().take());
         self.await_death()?;
@@ -423,13 +429,13 @@ impl Jail {
         cleanup.run().map_err(io_error("end the jail helper"))
     }
 
-    /// Waits until everything in the jail is dead. Its end of the control socket must be closed, or its first process
-    /// dead already.
+    /// Waits until everything in the jail is dead. The host's end of the control socket must be closed, or the first
+    /// process must be dead already.
     fn await_death(&self) -> Result<(), JailError> {
         let Some(pidfd) = &self.pidfd else { return Ok(()) };
         let max = self.policy.kill_max;
         let is_dead = self.namespaces.kill(pidfd, max).map_err(io_error("wait for the end of the sandbox"))?;
-        // A command may have killed a helper without a namespace. The control group still lists every process.
+        // Without a namespace, a command may have killed the helper. The control group still lists every process.
         let left = match &self.cgroup {
             Some(group) if is_dead && !self.status.tier.has_own_root() => group.kill_all(Instant::now() + max),
             _ => 0,
@@ -448,7 +454,8 @@ impl Drop for Jail {
     }
 }
 
-/// Returns the workspace's folder on the host; none for an overlay, whose merged folder only the jail has.
+/// Returns the folder of the workspace on the host. Returns `None` for an overlay, whose merged folder exists only in
+/// the jail.
 fn host_folder(source: &Source) -> Option<PathBuf> {
     match source {
         Source::Directory(folder) => Some(folder.to_owned()),
@@ -466,7 +473,7 @@ fn watched(source: &Source, setting: &JailSetting) -> Disk {
     if !setting.tier.has_own_root() {
         folders.extend([home, tmp]);
     }
-    // Caches contain files of earlier stages; only additions count.
+    // Caches contain files of earlier stages, so only additions count.
     let before = folders.len();
     let mounted = setting.inner.iter().chain(&setting.kept);
     folders.extend(mounted.filter(|bind| bind.writable).map(|bind| bind.source.to_owned()));

@@ -1,14 +1,14 @@
-//! A jail that is opened when its stage first runs a command: a stage that never does pays for none.
+//! A jail that is opened when its stage first runs a command, so that a stage without commands costs nothing.
 //!
-//! The jail is opened once, and once more each time the stage starts over. If that fails it is not tried again, and the error is what
-//! remains of it when the stage ends.
+//! The jail is opened once, and again each time the stage starts over. If opening fails, it is not tried again, and the
+//! error is returned when the stage ends.
 
 use crate::jail::{Jail, ResourceUsage};
 use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Times that a stage may start over: descriptors of each jail stay open until the stage ends.
+/// Maximum number of times that a stage may start over. Descriptors of each jail stay open until the stage ends.
 pub const START_OVERS_MAX: usize = 32;
 
 /// Why a jail could not be opened.
@@ -16,16 +16,16 @@ pub type OpenError = Box<dyn Error + Send + Sync>;
 
 /// Opens a jail.
 type OpenJail = Box<dyn FnOnce() -> Result<Jail, OpenError> + Send>;
-/// Restores the files of the stage's beginning, and opens another jail.
+/// Restores the files from the start of the stage, and opens another jail.
 type ReopenJail = Box<dyn FnMut() -> Result<Jail, OpenError> + Send>;
 
-/// A jail, or how to open it.
+/// A jail that is open, or a function that opens it.
 #[derive(Debug)]
 pub struct LazyJail(Mutex<LazyState>);
 
 struct LazyState {
     state: JailState,
-    /// None for a stage that cannot start over.
+    /// `None` for a stage that cannot start over.
     again: Option<ReopenJail>,
     /// Resource usage of the earlier jails.
     used: Vec<ResourceUsage>,
@@ -35,7 +35,7 @@ enum JailState {
     Waiting(OpenJail),
     Opened(Arc<Jail>),
     Failed(NoJail, OpenError),
-    /// It is being opened, or opening panicked.
+    /// The jail is being opened, or opening panicked.
     Gone,
 }
 
@@ -50,13 +50,13 @@ impl fmt::Debug for LazyState {
     }
 }
 
-/// Why a stage has no jail; [`LazyJail::into_jail`] has the cause.
+/// Why a stage has no jail. [`LazyJail::into_jail`] returns the cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoJail {
-    /// The first one could not be opened.
+    /// The first jail could not be opened.
     #[error("the sandbox of the stage's commands could not be opened")]
     NotOpened,
-    /// The stage was to start over, and one of its steps failed.
+    /// A step of starting the stage over failed.
     #[error(
         "the stage could not start over: ending its sandbox, restoring its files or opening another sandbox failed"
     )]
@@ -66,13 +66,13 @@ pub enum NoJail {
 /// Why a stage did not start over.
 #[derive(Debug, thiserror::Error)]
 pub enum StartOverError {
-    /// It did so [`START_OVERS_MAX`] times.
+    /// The stage has already started over [`START_OVERS_MAX`] times.
     #[error("a stage starts over at most {START_OVERS_MAX} times")]
     TooOften,
-    /// Its files cannot be restored.
+    /// The files of the stage cannot be restored.
     #[error("this stage cannot start over")]
     Impossible,
-    /// Something still works with the jail, which stays open.
+    /// The jail is still in use. It stays open.
     #[error("the stage cannot start over while something uses its sandbox")]
     InUse,
     /// There is no jail left.
@@ -81,12 +81,12 @@ pub enum StartOverError {
 }
 
 impl LazyJail {
-    /// A jail that is opened when it is first needed.
+    /// Creates a jail that is opened when it is first needed.
     pub fn new(open: impl FnOnce() -> Result<Jail, OpenError> + Send + 'static) -> Self {
         Self::from_state(JailState::Waiting(Box::new(open)))
     }
 
-    /// A jail that is open already.
+    /// Wraps a jail that is already open.
     pub fn opened(jail: Jail) -> Self {
         Self::from_state(JailState::Opened(Arc::new(jail)))
     }
@@ -95,17 +95,18 @@ impl LazyJail {
         Self(Mutex::new(LazyState { state, again: None, used: Vec::new() }))
     }
 
-    /// The same for a stage that can start over: `again` restores the files of its beginning, and opens another jail.
+    /// Makes the stage able to start over: `again` restores the files from the start of the stage, and opens another
+    /// jail.
     #[must_use]
     pub fn starting_over(self, again: impl FnMut() -> Result<Jail, OpenError> + Send + 'static) -> Self {
         self.held().again = Some(Box::new(again));
         self
     }
 
-    /// Returns the jail, opened if it was not. Blocks for milliseconds.
+    /// Returns the jail, and opens it if necessary. Blocks for milliseconds.
     ///
     /// # Errors
-    /// [`NoJail`], now and each time after.
+    /// Returns [`NoJail`], in this and every later call.
     pub fn get(&self) -> Result<Arc<Jail>, NoJail> {
         let mut held = self.held();
         held.state = match std::mem::replace(&mut held.state, JailState::Gone) {
@@ -119,11 +120,11 @@ impl LazyJail {
         }
     }
 
-    /// Ends the jail with all its processes, restores the files of the stage's beginning, and opens another jail. Blocks for
-    /// milliseconds, or for the time that copying the files takes.
+    /// Ends the jail with all its processes, restores the files from the start of the stage, and opens another jail.
+    /// Blocks for milliseconds, or for the time that copying the files takes.
     ///
     /// # Errors
-    /// [`StartOverError`]. After [`StartOverError::NoJail`] there is no jail left.
+    /// Returns a [`StartOverError`]. After [`StartOverError::NoJail`], there is no jail left.
     pub fn start_over(&self) -> Result<(), StartOverError> {
         let mut held = self.held();
         let LazyState { state, again, used } = &mut *held;
@@ -168,10 +169,10 @@ impl LazyJail {
         std::mem::take(&mut self.held().used)
     }
 
-    /// Returns the jail once nothing else uses it; none if it never was opened.
+    /// Returns the jail once nothing else uses it. Returns `None` if it was never opened.
     ///
     /// # Errors
-    /// Why it could not be opened, or that something still uses it.
+    /// Returns the reason why the jail could not be opened, or an error if something still uses it.
     pub fn into_jail(self) -> Result<Option<Jail>, OpenError> {
         match self.0.into_inner().unwrap_or_else(PoisonError::into_inner).state {
             JailState::Waiting(_) => Ok(None),

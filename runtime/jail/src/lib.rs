@@ -1,11 +1,12 @@
 //! Sandboxed commands.
 //!
-//! [`exec`] describes a command, [`jail`] runs it: three tiers, from namespaces to Landlock alone, each tested by a probe before it is used.
-//! The helper `glovebox-jail-helper` builds the jail and is process 1 in it; all `unsafe` code of the sandbox is there. [`lazy_jail`] opens a jail
-//! when a stage first needs it, [`private_home`] is the home folder of its programs.
+//! [`exec`] describes a command, [`jail`] runs it. There are three tiers, from namespaces to Landlock alone, each
+//! tested by a probe before use. The helper `glovebox-jail-helper` builds the jail and is process 1 in it; all `unsafe`
+//! code of the sandbox is in the helper. [`lazy_jail`] opens a jail when a stage first needs it, [`private_home`] is
+//! the home folder of an agent program.
 //!
-//! [`proxy`] lets a jail reach named hosts, [`port`] and [`worker`] answer its programs, [`server`] communicates with a tool server in its
-//! own jail, and [`subject`] runs the program under test in a second one.
+//! [`proxy`] lets a jail reach named hosts, [`port`] and [`worker`] answer programs in a jail, [`server`] communicates
+//! with a tool server in its own jail, and [`subject`] runs the program under test in a second jail.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 

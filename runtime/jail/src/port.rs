@@ -1,6 +1,7 @@
-//! A port of a jail's loopback that this program serves. Data of a command at this port reaches only this program.
+//! A port of a jail's loopback that this program serves. Data that a command sends to the port reaches only this
+//! program.
 //!
-//! The jail's network has no way out. This module moves bytes and does not interpret them.
+//! The jail's network has no other route out. This module moves bytes and does not interpret them.
 
 use crate::acceptor::{Acceptor, Threads};
 use crate::jail::Jail;
@@ -10,26 +11,26 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Connections at the same time; further clients wait.
+/// Maximum number of connections at the same time. Further clients wait.
 const CONNECTIONS_MAX: usize = 16;
-/// A connection's thread parses JSON of any depth that its parser allows.
+/// Stack size of a connection's thread, bytes. The thread parses JSON of any depth that the parser allows.
 const STACK_BYTES: usize = 2 << 20;
-/// Longest wait for a client that sends nothing, or takes nothing.
+/// Maximum time to wait for a client that neither sends nor receives.
 const IDLE: Duration = Duration::from_secs(60);
 
 /// Generates a secret of 32 random characters for one port.
 ///
 /// # Errors
-/// The system has no randomness.
+/// Returns an error if the system provides no random bytes.
 pub fn secret() -> io::Result<String> {
     Ok(random::<16>()?.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A port that is served. Dropped, it ends every connection.
+/// A port that is served. Dropping it ends every connection.
 #[derive(Debug)]
 pub struct Port(Acceptor);
 
-/// A client's connection. Reading and writing end with an error once the port is closed.
+/// A client's connection. Reads and writes fail once the port is closed.
 pub struct Connection<'a> {
     stream: TcpStream,
     stop: Stop<'a>,
@@ -39,7 +40,7 @@ impl Port {
     /// Listens in the jail, and calls `serve` for each connection on a separate thread.
     ///
     /// # Errors
-    /// The jail gives no sockets; only [`glovebox_record::Tier::Full`] does.
+    /// Returns an error if the jail gives no sockets. Only [`glovebox_record::Tier::Full`] does.
     pub fn open(jail: &Jail, port: u16, serve: impl Fn(Connection<'_>) + Send + Sync + 'static) -> io::Result<Self> {
         let threads = Threads { name: "gateway", connections: CONNECTIONS_MAX, stack_bytes: STACK_BYTES };
         let listener = jail.listen(port)?;
@@ -54,7 +55,7 @@ impl Port {
 }
 
 impl Connection<'_> {
-    /// True once the client has closed its side. Bytes that it sent and that were not read do not count.
+    /// Returns true once the client has closed its side. Returns false while there are bytes that were not read.
     pub fn is_closed(&self) -> bool {
         let mut byte = [0; 1];
         matches!(self.stream.peek(&mut byte), Ok(0))
@@ -63,7 +64,7 @@ impl Connection<'_> {
 
 impl Drop for Connection<'_> {
     fn drop(&mut self) {
-        // Closing on unread bytes would reset the connection and lose the answer.
+        // Closing a socket with unread bytes would reset the connection and lose the answer.
         let _ = self.stream.shutdown(Shutdown::Write);
         let until = Instant::now() + Duration::from_secs(1);
         let mut rest = [0; 4096];

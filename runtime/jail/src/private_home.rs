@@ -1,4 +1,5 @@
-//! The private home of an agent program: a folder of the attempt that the program may write, and that ends with the attempt.
+//! The private home of an agent program: a folder of the attempt that the program may write, and that is removed with
+//! the attempt.
 
 use crate::jail::{Bind, HOME_INSIDE};
 use cap_std::ambient_authority;
@@ -9,22 +10,22 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Its name in the attempt's folder, and below HOME inside.
+/// Name of the folder in the attempt's folder, and below `HOME` inside the jail.
 const NAME: &str = "agent";
 
-/// A private home.
+/// The private home of one attempt.
 #[derive(Debug, Clone)]
 pub struct PrivateHome {
     source: PathBuf,
-    /// For the host's own files in it.
+    /// Access to the folder for files that the host writes.
     pub dir: Arc<Dir>,
 }
 
 impl PrivateHome {
-    /// Creates an empty one in the folder of an attempt.
+    /// Creates an empty private home in the folder of an attempt.
     ///
     /// # Errors
-    /// The name is already in use.
+    /// Returns an error if the name is already in use.
     pub fn make(attempt: &Path) -> io::Result<Self> {
         let source = attempt.join(NAME);
         DirBuilder::new().mode(0o700).create(&source)?;
@@ -32,12 +33,12 @@ impl PrivateHome {
         Ok(Self { source, dir })
     }
 
-    /// Its bind in a jail with a private root.
+    /// Returns the bind of the folder for a jail with a private root.
     pub fn bind(&self) -> Bind {
         Bind { source: self.source.clone(), at: Self::inside().into(), writable: true, optional: false }
     }
 
-    /// Its path inside.
+    /// Returns the path of the folder inside the jail.
     pub fn inside() -> String {
         format!("{HOME_INSIDE}/{NAME}")
     }

@@ -1,9 +1,9 @@
 //! The host's proxy for jails that may reach named hosts: `[sandbox] network = { proxy = ["api.example.com"] }`.
 //!
-//! A jail has its own network that contains only a listener, and the host gets its descriptor. The jail has no route, resolver or
-//! socket file, so this proxy is the only way out. The proxy accepts connections there and dials out on the host, after the host rules,
-//! `address` and the first bytes agree about the host. It does not decrypt TLS, so it cannot see what a command sends to an allowed
-//! host.
+//! The network of a jail contains only a listener, whose descriptor the host gets. The jail has no route, resolver or
+//! socket file, so this proxy is the only way out. The proxy accepts connections there and dials out on the host, after
+//! the host rules, `address` and the first bytes agree on the host. It does not decrypt TLS, so it cannot see what a
+//! command sends to an allowed host.
 
 mod address;
 mod client_hello;
@@ -22,7 +22,7 @@ pub use listener::{Proxy, ProxyBounds};
 /// Address of the proxy inside a jail.
 pub const ADDRESS: &str = "127.0.0.1:3128";
 
-/// The variables that lead programs to the proxy, for every command of a jail that has one.
+/// Returns the variables that make programs use the proxy, for every command of a jail with a proxy.
 pub fn environment() -> [(&'static str, &'static str); 7] {
     const URL: &str = "http://127.0.0.1:3128";
     const DIRECT: &str = "localhost,127.0.0.1,::1";
@@ -33,7 +33,7 @@ pub fn environment() -> [(&'static str, &'static str); 7] {
         ("https_proxy", URL),
         ("NO_PROXY", DIRECT),
         ("no_proxy", DIRECT),
-        // Without it node's own `fetch` looks at none of the others.
+        // Without this variable, Node's own `fetch` ignores all others.
         ("NODE_USE_ENV_PROXY", "1"),
     ]
 }

@@ -1,7 +1,8 @@
-//! Bytes between two sockets: both directions in one thread, a fixed buffer each, every wait bounded and ended by a stop.
+//! Moves bytes between two sockets: both directions in one thread, with a fixed buffer for each. Every wait has a
+//! deadline and ends at a stop.
 //!
-//! Backpressure: a side that stops reading stops the other side's sending. Half-close: the end of one side's sending is passed on
-//! to the other. An idle connection ends.
+//! Backpressure: when one side stops reading, the other side's writes block. Half-close: when one side ends its writes,
+//! that end is passed on to the other side. An idle connection is closed.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind, PipeReader, Read, Write};
@@ -42,7 +43,7 @@ impl Stop<'_> {
         }
     }
 
-    /// Waits for one descriptor; a stop and a late answer are errors.
+    /// Waits for one descriptor. A stop and a timeout are errors.
     pub(crate) fn wait_for(self, fd: impl AsFd, flags: PollFlags, until: Instant) -> io::Result<()> {
         match self.wait(&[(fd.as_fd(), flags)], until)? {
             WakeReason::Ready => Ok(()),
@@ -51,7 +52,7 @@ impl Stop<'_> {
         }
     }
 
-    /// Reads some bytes of a socket that does not block; 0 at its end.
+    /// Reads some bytes of a non-blocking socket. Returns 0 at the end of the stream.
     pub(crate) fn read(self, mut from: &TcpStream, into: &mut [u8], until: Instant) -> io::Result<usize> {
         loop {
             self.wait_for(from, PollFlags::IN, until)?;
@@ -62,7 +63,7 @@ impl Stop<'_> {
         }
     }
 
-    /// Writes everything to a socket that does not block.
+    /// Writes all bytes to a non-blocking socket.
     pub(crate) fn write(self, mut to: &TcpStream, mut bytes: &[u8], until: Instant) -> io::Result<()> {
         while !bytes.is_empty() {
             self.wait_for(to, PollFlags::OUT, until)?;
@@ -80,35 +81,36 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-/// One direction.
+/// One direction of a connection.
 pub(crate) struct Flow<'a> {
     from: &'a TcpStream,
     to: &'a TcpStream,
     buffer: Box<[u8]>,
     start: usize,
     end: usize,
-    /// Bytes that may still be read.
+    /// Number of bytes that may still be read.
     left: u64,
     /// True if the end of `from` is passed on to `to`.
     closes: bool,
     done: bool,
-    /// Bytes written so far.
+    /// Number of bytes written so far.
     pub(crate) moved: u64,
 }
 
 impl<'a> Flow<'a> {
-    /// Everything until the end of `from`, which is passed on.
+    /// Creates a flow of all bytes until the end of `from`. The end is passed on.
     pub(crate) fn whole(from: &'a TcpStream, to: &'a TcpStream) -> Self {
         let buffer = vec![0; BUFFER_BYTES].into_boxed_slice();
         Self { from, to, buffer, start: 0, end: 0, left: u64::MAX, closes: true, done: false, moved: 0 }
     }
 
-    /// So many bytes and no more; the end is not passed on, for a server may take it for the client's leaving.
+    /// Creates a flow of exactly `bytes` bytes. The end is not passed on, because a server may interpret it as a
+    /// disconnect of the client.
     pub(crate) fn limited(from: &'a TcpStream, to: &'a TcpStream, bytes: u64) -> Self {
         Self { left: bytes, closes: false, done: bytes == 0, ..Self::whole(from, to) }
     }
 
-    /// The receiver of the bytes.
+    /// Returns the socket that receives the bytes.
     pub(crate) fn to(&self) -> &'a TcpStream {
         self.to
     }
@@ -121,7 +123,7 @@ impl<'a> Flow<'a> {
         !self.done && self.start < self.end
     }
 
-    /// Moves what can be moved without waiting. True when anything happened.
+    /// Moves bytes without waiting, as far as possible. Returns true if any byte was moved.
     fn step(&mut self) -> io::Result<bool> {
         let read = self.wants_read() && self.fill()?;
         let written = self.wants_write() && self.drain()?;
@@ -160,18 +162,18 @@ impl<'a> Flow<'a> {
     fn finish(&mut self) {
         self.done = true;
         if self.closes {
-            // Fails only if the other side is gone.
+            // This fails only if the other side has disconnected.
             let _ = self.to.shutdown(Shutdown::Write);
         }
     }
 }
 
-/// Moves bytes until both directions are done, or the answer is where only the answer matters; until one side fails, nothing
-/// moves for `idle`, or a stop.
+/// Moves bytes until both directions are done, or until the answer is complete if only the answer matters. Ends earlier
+/// if one side fails, if no byte moves for `idle`, or at a stop.
 pub(crate) fn pump(up: &mut Flow<'_>, down: &mut Flow<'_>, stop: Stop<'_>, idle: Duration) -> io::Result<()> {
     let mut quiet_until = Instant::now() + idle;
     loop {
-        // A server that refuses a body may answer all the same.
+        // A server that refuses a body may still answer.
         let sent = match up.step() {
             Err(_) if !up.closes => {
                 up.done = true;
@@ -185,7 +187,7 @@ pub(crate) fn pump(up: &mut Flow<'_>, down: &mut Flow<'_>, stop: Stop<'_>, idle:
         if down.done && (up.done || !up.closes) {
             return Ok(());
         }
-        // Poll only for wanted events: an ignored hang-up would be reported again and again.
+        // Only wanted events are polled: an ignored hang-up would be reported again and again.
         let mut on = Vec::with_capacity(4);
         for flow in [&*up, &*down] {
             if flow.wants_read() {

@@ -1,7 +1,8 @@
-//! A program that communicates with a stage, line by line, while it runs: a tool server in its own jail.
+//! A program that exchanges lines with a stage while it runs: a tool server in its own jail.
 //!
-//! Both directions are bounded: a line has a longest length, and every wait ends at a deadline or when the run is canceled. The program's
-//! output is never trusted, and not interpreted here. Its standard error is dropped, because it could contain a secret.
+//! Both directions are bounded: a line has a maximum length, and every wait ends at a deadline or when the run is
+//! canceled. The program's output is never trusted, and it is not interpreted here. Its standard error is dropped,
+//! because it could contain a secret.
 
 use crate::exec::{Command, ExecError, Exit};
 use crate::jail::{self, Jail};
@@ -20,21 +21,21 @@ use std::time::{Duration, Instant};
 
 /// Interval at which a wait checks for cancellation.
 const LOOK: Duration = Duration::from_millis(50);
-/// Longest time for a program to end by itself after it closed its output, so that its exit code is known.
+/// Maximum time for a program to exit after it closed its output, so that its exit code is known.
 const EXIT_MAX: Duration = Duration::from_millis(500);
-/// Bytes that are read at once.
+/// Number of bytes that are read at once.
 const READ_BYTES: usize = 64 << 10;
 
 /// Why a line was not sent or not received.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// Nothing came in time.
+    /// No line arrived in time.
     #[error("it did not answer in time")]
     Timeout,
-    /// A line exceeds its bound.
+    /// A line exceeds the maximum length.
     #[error("it wrote a line of more than {0} bytes")]
     TooLong(usize),
-    /// It has ended.
+    /// The program has ended.
     #[error("it has ended: {0}")]
     Ended(String),
     /// The run was canceled.
@@ -45,7 +46,7 @@ pub enum ServerError {
     Io {
         /// The failed action.
         act: &'static str,
-        /// The system's answer.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -53,14 +54,14 @@ pub enum ServerError {
 /// Deadline and cancellation of a wait.
 #[derive(Debug, Clone, Copy)]
 pub struct Wait<'a> {
-    /// When the answer must be there.
+    /// Time by which the wait must end.
     pub deadline: Instant,
-    /// Ends every wait.
+    /// Ends every wait once it is true.
     pub canceled: &'a AtomicBool,
 }
 
 impl Wait<'_> {
-    /// Waits until the pipe is ready, and checks clock and cancellation.
+    /// Waits until the pipe is ready. Checks the clock and the cancellation.
     fn ready(self, pipe: &OwnedFd, flags: PollFlags) -> Result<(), ServerError> {
         loop {
             if self.canceled.load(Ordering::Relaxed) {
@@ -80,25 +81,25 @@ impl Wait<'_> {
     }
 }
 
-/// A server that was started. Dropped, it is ended, and nothing of it is alive afterwards.
+/// A running server. Dropping it kills the program with all its processes.
 #[derive(Debug)]
 pub struct Server {
-    /// None once it was closed.
+    /// `None` once the input is closed.
     input: Option<OwnedFd>,
     output: OwnedFd,
     /// Bytes that were read and not used yet.
     pending: Vec<u8>,
-    /// The beginning of `pending` that has no end of a line.
+    /// Length of the beginning of `pending` that was already searched for an end of line.
     searched: usize,
     stop: Arc<AtomicBool>,
     running: Option<JoinHandle<Result<Exit, ExecError>>>,
 }
 
 impl Server {
-    /// Starts the command in its jail. A program that cannot be started shows at the first line.
+    /// Starts the command in its jail. If the program cannot be started, the first line returns the error.
     ///
     /// # Errors
-    /// [`ServerError::Io`] if there are no pipes or no thread.
+    /// Returns [`ServerError::Io`] if the pipes or the thread cannot be created.
     pub fn start(jail: Arc<Jail>, command: Command) -> Result<Self, ServerError> {
         let pair = || pipe_with(PipeFlags::CLOEXEC).map_err(io_error("open the pipes of a tool server"));
         let ((theirs_in, input), (output, theirs_out)) = (pair()?, pair()?);
@@ -119,10 +120,10 @@ impl Server {
         Ok(Self { input: Some(input), output, pending: Vec::new(), searched: 0, stop, running: Some(running) })
     }
 
-    /// Sends a line; it must not contain an end of a line.
+    /// Sends a line, which must not contain an end of line.
     ///
     /// # Errors
-    /// When it has ended or does not read in time.
+    /// Returns an error if the program has ended or does not read in time.
     pub fn send(&mut self, line: &[u8], wait: Wait<'_>) -> Result<(), ServerError> {
         for mut rest in [line, b"\n"] {
             while !rest.is_empty() {
@@ -139,10 +140,11 @@ impl Server {
         Ok(())
     }
 
-    /// Receives the next line, without its end.
+    /// Receives the next line, without its end of line.
     ///
     /// # Errors
-    /// When it has ended, is too slow, or writes more than `bytes_max` bytes without an end of a line.
+    /// Returns an error if the program has ended, is too slow, or writes more than `bytes_max` bytes without an end of
+    /// line.
     pub fn receive(&mut self, bytes_max: usize, wait: Wait<'_>) -> Result<Vec<u8>, ServerError> {
         loop {
             let end = self.pending[self.searched..].iter().position(|byte| *byte == b'\n');
@@ -167,7 +169,7 @@ impl Server {
         }
     }
 
-    /// Ends it and says how it went.
+    /// Ends the program and returns how it ended.
     fn ended(&mut self) -> ServerError {
         let until = Instant::now() + EXIT_MAX;
         while self.running.as_ref().is_some_and(|running| !running.is_finished()) && Instant::now() < until {
@@ -180,7 +182,8 @@ impl Server {
         }
     }
 
-    /// Ends it; none if it was ended before. A closed input is how such a server is asked to end.
+    /// Ends the program. Returns `None` if it was ended before. Closing the input is the request to a tool server to
+    /// end.
     fn end(&mut self) -> Option<Result<Exit, ExecError>> {
         drop(self.input.take());
         let running = self.running.take()?;
@@ -202,7 +205,7 @@ fn how(exit: &Exit) -> String {
         (_, _, Some(over)) => format!("it passed the limit `{over}`"),
         (CommandEnding::Exited, Some(code), _) => format!("exit code {code}"),
         (CommandEnding::Signaled, Some(signal), _) => format!("signal {signal}"),
-        // It closed its output and went on.
+        // The program closed its output but did not exit.
         (CommandEnding::Canceled, ..) => "it closed its output".to_owned(),
         (how, ..) => how.to_string(),
     }

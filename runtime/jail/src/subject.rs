@@ -1,8 +1,9 @@
-//! The program under test runs apart from its verifier: a second jail for each stage that has hold-outs in reach.
+//! Runs the program under test separately from its verifier: in a second jail for each stage with access to hold-outs.
 //!
-//! A verifier's commands find `subject` in their PATH. The programs that it starts run here: in their own sandbox, over the builders'
-//! view of the same tree, with their own processes, memory, temporary folders and network. Only arguments, a folder's name and three
-//! pipes cross, and for a server one port of the loopback. The first call makes the second jail. Its files are never committed.
+//! A verifier's commands find `subject` in their `PATH`. The programs that `subject` starts run here: in a separate
+//! sandbox, over the builders' view of the same tree, with separate processes, memory, temporary folders and network.
+//! Only arguments, the name of a folder and three pipes cross between the jails, and for a server also one port of the
+//! loopback. The first call creates the second jail. Its files are never committed.
 
 mod call;
 mod client_folder;
@@ -21,28 +22,28 @@ use glovebox_workspace::stage::ViewOverrides;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The files and limits of the program under test. Denied: hold-outs (the scope must hide them), everything of the verifier,
-/// writing files that outlive the stage.
+/// The files and limits of the program under test. Denied are hold-outs (the scope must hide them), everything that
+/// belongs to the verifier, and writing files that outlive the stage.
 #[derive(Debug, Clone)]
 pub struct SubjectSetting {
-    /// Its sandbox. The folder is the attempt's.
+    /// The settings of the second jail. The folder in it is that of the attempt.
     pub jail: JailSetting,
-    /// The run's workspace.
+    /// The workspace of the run.
     pub workspace: PathBuf,
-    /// The visible part: the view of builders.
+    /// The visible part of the workspace: the view of builders.
     pub scope: Scope,
-    /// Parts that do not come from the run's workspace.
+    /// Parts of the view that do not come from the run's workspace.
     pub overrides: ViewOverrides,
     /// True if the files may be an overlay.
     pub mounts: bool,
-    /// Working directory if the caller's folder is not in its view.
+    /// Working directory if the caller's folder does not exist in the view of the program under test.
     pub workdir: ScopePath,
-    /// The shell text of `verify_subject`.
+    /// The shell command of `verify_subject`; `None` if the node has none.
     pub command: Option<String>,
-    /// The loopback port at which that one serves, where it is to be started with the stage.
+    /// The loopback port on which the command of `verify_subject` serves; `None` if it is not started with the stage.
     pub port: Option<u16>,
-    /// Longest time of one call.
+    /// Maximum time of one call.
     pub timeout: Duration,
-    /// Most calls.
+    /// Maximum number of calls.
     pub calls_max: u64,
 }

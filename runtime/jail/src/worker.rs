@@ -1,9 +1,10 @@
-//! A child of this program that processes untrusted bytes within bounds.
+//! A child process of this program that processes untrusted bytes within limits.
 //!
-//! The parent passes the bytes in memory, waits at most for the wall time, and reads an answer of bounded length after the child has
-//! ended. The child confines itself before it reads a byte ([`confine()`]): address space, processor time and answer are limited. The
-//! allowed system calls suffice to compute, read the input and write the answer. Its environment is one constant, it can use only its
-//! three standard descriptors, its folder is `/`, and it dies with the thread that waits for it. This module does not know the work.
+//! The parent passes the bytes in memory, waits at most for the wall time, and reads an answer of limited length after
+//! the child has ended. The child confines itself before it reads a byte ([`confine()`]): address space, processor time
+//! and the length of the answer are limited. The allowed system calls are just enough to compute, read the input and
+//! write the answer. The environment of the child is constant, its only descriptors are the three standard ones, its
+//! working directory is `/`, and it dies with the thread that waits for it. This module does not know the work.
 
 mod confine;
 
@@ -20,70 +21,71 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Threads of a worker. Each needs its own address space, so the number must not depend on the machine.
+/// Maximum number of threads of a worker. Each thread needs address space, so the number must not depend on the
+/// machine.
 const THREADS_MAX: usize = 4;
 
-/// The command line of a worker: the program and the arguments before the one with the bounds.
+/// The command line of a worker. The argument with the bounds is added as the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worker {
-    /// The program; it must call [`confine()`] with its last argument before anything else.
+    /// The program. It must call [`confine()`] with its last argument before anything else.
     pub program: PathBuf,
-    /// Its first arguments.
+    /// The arguments before the bounds.
     pub arguments: Vec<String>,
 }
 
 /// Limits on one piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkerBounds {
-    /// Address space of the child.
+    /// Maximum address space of the child, bytes.
     pub memory_bytes: u64,
-    /// Processor time of all its threads, whole seconds.
+    /// Maximum processor time of all threads of the child, seconds.
     pub cpu_seconds: u64,
-    /// Time until it is killed.
+    /// Wall time after which the child is killed.
     pub wall: Duration,
-    /// Length of its answer.
+    /// Maximum length of the answer, bytes.
     pub answer_bytes: u64,
 }
 
-/// The reply of a worker.
+/// The answer of a worker.
 #[derive(Debug)]
 pub struct WorkerReply {
-    /// Its exit code.
+    /// The exit code of the child.
     pub code: i32,
-    /// Its output.
+    /// The output of the child.
     pub bytes: Vec<u8>,
 }
 
 /// Why a worker gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// It exceeded its memory bound, on the heap or on its stack.
+    /// The child exceeded its memory limit, on the heap or on the stack.
     #[error("it needed more memory than its bound")]
     Memory,
-    /// It exceeded its bound of processor time.
+    /// The child exceeded its limit of processor time.
     #[error("it needed more processor time than its bound")]
     Cpu,
-    /// It was killed when its time was over.
+    /// The child exceeded its wall time and was killed.
     #[error("it did not end in time")]
     Wall,
-    /// Its answer exceeded the bound.
+    /// The answer exceeded the maximum length.
     #[error("its answer is longer than its bound")]
     Answer,
-    /// A signal ended it, and no bound sends that signal.
+    /// A signal that does not belong to any limit ended the child.
     #[error("signal {0} ended it")]
     Signal(i32),
-    /// The system refused.
+    /// The operating system refused.
     #[error("failed to {step}: {source}")]
     Io {
         /// The failed step.
         step: &'static str,
-        /// The system's answer.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
 impl Worker {
-    /// Runs the worker. Blocks until the child has ended or was killed; none of its threads is alive afterwards.
+    /// Runs the worker. Blocks until the child has ended or was killed. No thread of the child is alive afterwards.
     pub fn work(&self, input: &[u8], bounds: &WorkerBounds) -> Result<WorkerReply, WorkerError> {
         let input = sealed(input).map_err(io_error("hand over the input"))?;
         let mut answer = memory_file(c"glovebox-answer").map_err(io_error("make room for the answer"))?;
@@ -95,7 +97,7 @@ impl Worker {
         let mut child = command.spawn().map_err(io_error("start the child"))?;
         let status = wait(&mut child, bounds.wall)?;
         let code = code(status)?;
-        // Nothing is left that could write; the seal keeps it so while it is read.
+        // No process is left that could write. The seal keeps the answer unchanged while it is read.
         fcntl_add_seals(&answer, SealFlags::WRITE).map_err(|errno| io_error("seal the answer")(errno.into()))?;
         let mut bytes = Vec::new();
         let read = answer.rewind().and_then(|()| answer.take(bounds.answer_bytes).read_to_end(&mut bytes));
@@ -108,11 +110,11 @@ fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX)
 }
 
-/// Waits for the end, and kills when it does not come in time.
+/// Waits for the end of the child, and kills the child after the wall time.
 fn wait(child: &mut Child, wall: Duration) -> Result<ExitStatus, WorkerError> {
     let ended = ends_within(child, wall);
     if !matches!(ended, Ok(true)) {
-        // It may have ended by now; either way it is gone after this.
+        // The child may have ended in the meantime. In any case, it has ended after this.
         let _ = child.kill();
     }
     let status = child.wait().map_err(io_error("wait for the child"))?;
@@ -138,7 +140,7 @@ fn ends_within(child: &Child, wall: Duration) -> io::Result<bool> {
     }
 }
 
-/// The exit code, or which bound ended it. A failed allocation aborts, and so does a stack that is full.
+/// Returns the exit code, or the limit that ended the child. A failed allocation aborts, and so does a stack overflow.
 fn code(status: ExitStatus) -> Result<i32, WorkerError> {
     match (status.code(), status.signal().map(Signal::from_number)) {
         (Some(code), _) => Ok(code),
@@ -168,7 +170,7 @@ impl Signal {
     }
 }
 
-/// The input as a file in memory that can only be read.
+/// Returns the input as a read-only file in memory.
 fn sealed(input: &[u8]) -> io::Result<File> {
     let mut file = memory_file(c"glovebox-input")?;
     file.write_all(input)?;

@@ -1,6 +1,8 @@
-//! The attacks of host programs against jails of this crate, tier by tier. The rows are those of `glovebox doctor --attack`.
+//! The attacks of host programs against jails of this crate, tier by tier. The rows are those of `glovebox doctor
+//! --attack`.
 //!
-//! A tier that this machine does not have prints `not run:`; another test demands that it has one. `BATTERY_ROWS` names rows to run alone.
+//! For a tier that this machine does not support, the test prints `not run:`; another test requires that the machine
+//! supports one. `BATTERY_ROWS` selects rows to run.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 #![cfg(target_os = "linux")]
@@ -43,7 +45,7 @@ fn hostile() -> Vec<u8> {
 }
 
 fn is_here(tier: Tier) -> bool {
-    // Beside a better one, `bwrap` is there only where the program is.
+    // On a machine with a better tier, `bwrap` is tested only if the program is installed.
     let missing = match tier {
         Tier::Bwrap => probe_tier(tier).err().map(|error| error.reason),
         _ if probe(None).tier.is_some_and(|best| best >= tier) => None,
@@ -55,7 +57,8 @@ fn is_here(tier: Tier) -> bool {
     missing.is_none()
 }
 
-/// One battery at a time: some rows are evaluated by the machine's free space, which another battery uses and gives back.
+/// Only one battery runs at a time, because some rows depend on the machine's free space, which another battery uses
+/// and frees.
 static BATTERY: Mutex<()> = Mutex::new(());
 
 fn attack(tier: Tier) -> Vec<EvaluatedRow> {
@@ -107,7 +110,8 @@ fn only_known_gaps_get_through_tier_bwrap() {
     check(Tier::Bwrap);
 }
 
-/// The attacks on a verifier work: they succeed if the program under test runs in the jail of its verifier.
+/// The attacks on a verifier succeed if the program under test runs in the jail of its verifier. This shows that the
+/// attacks work.
 #[test]
 fn a_program_under_test_in_its_verifiers_jail_gets_through() {
     if !is_here(Tier::Full) {
@@ -129,7 +133,7 @@ fn a_program_under_test_in_its_verifiers_jail_gets_through() {
     assert!(stopped.is_empty(), "{}", stopped.join("\n"));
 }
 
-/// Names the tier and the folder of [`a_host_with_something_stubborn_inside`], which is nothing by itself.
+/// Contains the tier and the folder for [`a_host_with_something_stubborn_inside`], which does nothing without it.
 const HOST: &str = "BATTERY_HOST";
 
 #[test]
@@ -146,7 +150,7 @@ fn a_host_with_something_stubborn_inside() {
     target.run(&command).unwrap();
 }
 
-/// Kills a host in the middle of a command and waits until nothing of the command is alive.
+/// Kills a host while a command runs, and waits until no process of the command is alive.
 #[track_caller]
 fn kill_host(tier: Tier) {
     if !is_here(tier) {

@@ -1,6 +1,8 @@
-//! Another `bwrap` than the system's, put over it in a mount namespace of the test's own: one that is set-user-id, one that fails.
+//! Other programs in the place of the system's `bwrap`, mounted over it in a mount namespace of the test: one that is
+//! set-user-id, and one that fails.
 //!
-//! Only root can make either. Where the test is not root, or the tier is not there, it prints `not run:`.
+//! Only root can do this. If the test does not run as root, or the machine does not support the tier, it prints `not
+//! run:`.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 #![cfg(target_os = "linux")]
@@ -17,11 +19,11 @@ use std::path::Path;
 use std::process::Command;
 
 const BWRAP: &str = "/usr/bin/bwrap";
-/// Set in the process that runs behind the mount.
+/// Set in the process that runs after the mount.
 const BEHIND: &str = "BWRAP_BEHIND";
 const NOBODY: &str = "65534";
 const SETUID: u32 = 0o4000;
-/// Mounts the program over the system's, and runs the rest as an ordinary user.
+/// Mounts the first program over the system's `bwrap`, and runs the remaining arguments as a command.
 const MOUNT: &str = r#"mount --make-rprivate / && mount --bind "$1" /usr/bin/bwrap && shift && exec "$@""#;
 
 fn can_try() -> bool {
@@ -34,7 +36,7 @@ fn can_try() -> bool {
     missing.is_none()
 }
 
-/// Runs the test of this name as an ordinary user who finds this program as `bwrap`, and demands that it passes.
+/// Runs the test of this name as an ordinary user with this program as `bwrap`, and checks that it passes.
 #[track_caller]
 fn behind(program: &[u8], mode: u32, test: &str) {
     let folder = tempfile::tempdir().unwrap();

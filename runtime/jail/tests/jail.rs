@@ -1,4 +1,5 @@
-//! Host programs in a jail. Every claim has a witness outside: a file that must not appear, a process that must be dead.
+//! Host programs in a jail. Every claim has a witness outside: a file that must not appear, or a process that must be
+//! dead.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 

@@ -1,4 +1,5 @@
-//! Overlays as stages leave them, made by hand and by real mounts, and what is found in them. A copy is the oracle.
+//! Overlays as stages leave them, created by hand and by real mounts, and the changes that are found in them. A copy is
+//! the oracle.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 

@@ -1,4 +1,5 @@
-//! Hold-outs and the repository in a stage's jail: who finds them, who cannot change them, and what `git` knows.
+//! Hold-outs and the repository in a stage's jail: which stages see them, that no stage can change them, and what `git`
+//! shows.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
@@ -23,7 +24,7 @@ use std::time::Duration;
 const SCENARIO: &str = "scripts/scenarios/check.sh";
 const SECRET: &str = "exit $(( $(cat answer.txt) + 41 ))";
 
-/// Parts of a stage's view beside its scope: for its files, and for its jail.
+/// Parts of a stage's view in addition to its scope: for its files, and for its jail.
 #[derive(Default)]
 struct Reach {
     overrides: ViewOverrides,
@@ -38,7 +39,7 @@ impl Reach {
     }
 }
 
-/// A project with a repository and a hold-out, and a run of it.
+/// A project with a repository and a hold-out, and a run of the project.
 struct Fixture {
     dir: tempfile::TempDir,
     seal: Seal,
@@ -84,13 +85,14 @@ impl Fixture {
         Jail::open(&setting, view.source().unwrap()).unwrap()
     }
 
-    /// The hold-outs, as a verifier has them.
+    /// Returns the view of a verifier, with the hold-outs.
     fn mounted(&self) -> Reach {
         let source = self.seal.files().join("scripts/scenarios");
         Reach::mounted("scripts/scenarios", source, self.at("project"))
     }
 
-    /// A stage over a copy and one over an overlay: what a command printed, and what the stage would commit.
+    /// Runs a command in a stage over a copy and in a stage over an overlay. Returns its exit and the changes that each
+    /// stage would commit.
     fn stages(&self, scope: &Scope, reach: &Reach, command: &str) -> Vec<(Exit, Vec<String>)> {
         let stage = |is_overlay: bool| {
             let (workspace, at) = (self.at("run/workspace"), self.at("run").join(format!("stage-{is_overlay}")));
@@ -275,7 +277,7 @@ fn a_repository_has_every_kind_of_file_as_git_would_record_it() {
     std::os::unix::fs::symlink("a/same.txt", workspace.join("link")).unwrap();
     let into = fixture.at("run/repository");
     repository::make(&workspace, &Scope::everything(), &into).unwrap();
-    // What git itself makes of the same files is the oracle.
+    // The output of `git` on the host for the same files is the oracle.
     let git = |words: &[&str]| {
         let mut git = std::process::Command::new("git");
         git.args([

@@ -1,4 +1,4 @@
-//! The program under test: started by `subject` from a verifier's jail, and apart from it.
+//! The program under test: started by `subject` from a verifier's jail, and separated from it.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 const SECRET: &str = "forty-two apples in a wicker basket";
 
-/// A verifier's jail with a hold-out, and what serves its `subject`.
+/// A verifier's jail with a hold-out, and the service that answers its `subject`.
 struct Bench {
     dir: tempfile::TempDir,
     jail: Jail,
@@ -110,7 +110,7 @@ impl Bench {
         self.subjects.begin(&self.jail, &AtomicBool::new(false)).unwrap();
     }
 
-    /// Ends both sandboxes. The folder lives as long as what is returned.
+    /// Ends both sandboxes. The folder lives as long as the returned value.
     fn end(self) -> (SubjectsReport, tempfile::TempDir) {
         self.jail.end().unwrap();
         (self.subjects.end().unwrap(), self.dir)
@@ -295,7 +295,7 @@ fn a_server_is_reached_at_its_port_and_reaches_nothing() {
         let exit = bench.run(&format!("bash -c \"{}\"", ask.replace('"', "\\\"")));
         assert!(text(&exit).contains("served this"), "{}", text(&exit));
     }
-    // The verifier's own servers are out of its reach, and so is the port's other side.
+    // The program cannot reach the verifier's own servers, nor the verifier's side of the port.
     let listen = "bash -c 'coproc perl -MIO::Socket::INET -e \"IO::Socket::INET->new(Listen=>1,LocalAddr=>q(127.0.0.1:9753)); sleep 5\"; sleep 0.5; subject bash -c \"exec 3<>/dev/tcp/127.0.0.1/9753\"'";
     assert_ne!(bench.run(listen).code, Some(0));
     let (used, _dir) = bench.end();

@@ -1,6 +1,7 @@
-//! The template from which jails are forked: it serves many, holds nothing, and no jail is weaker or lost when it fails.
+//! The template from which jails are forked: it serves many jails and holds no data of them, and no jail is weaker or
+//! lost if it fails.
 //!
-//! Each test looks at the helpers of this process from outside, so they run one after the other.
+//! Each test inspects the helpers of this process from outside, so the tests run one after the other.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Begins a test without any helper; none where this machine has no tier `full`.
+/// Begins a test without any running helper. Returns `None` if this machine does not support tier `full`.
 fn begin() -> Option<MutexGuard<'static, ()>> {
     let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let has_full = probe_tier(Tier::Full).is_ok();
@@ -27,7 +28,7 @@ fn begin() -> Option<MutexGuard<'static, ()>> {
     has_full.then_some(turn)
 }
 
-/// A stage's folders.
+/// The folders of a stage.
 struct Stage(tempfile::TempDir);
 
 impl Stage {
@@ -79,7 +80,7 @@ fn output(exit: &Exit) -> String {
     String::from_utf8([exit.stdout.head.clone(), exit.stdout.tail.clone()].concat()).unwrap()
 }
 
-/// The helpers that this process started and that are alive.
+/// Returns the ids of the living helpers that this process started.
 fn started() -> Vec<i32> {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
     let listed = tasks.map(|task| fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default());
@@ -87,7 +88,7 @@ fn started() -> Vec<i32> {
     children.into_iter().filter(|child| status(*child, "Name").is_some_and(|name| name != "sh")).collect()
 }
 
-/// A field of a process's status; none when it is dead.
+/// Returns a field of a process's status, or `None` if the process is dead.
 fn status(process: i32, field: &str) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let value = |name: &str| {
@@ -149,7 +150,7 @@ fn a_template_has_no_rights_and_is_filtered() {
     jail.end().unwrap();
 }
 
-/// Its death is the death of all its jails: nothing runs on without a lifeline. The next jail gets a new one.
+/// When the template dies, all its jails die, so nothing runs on without a host. The next jail gets a new template.
 #[test]
 fn when_a_template_dies_its_jails_die_and_the_next_jail_opens() {
     let Some(_turn) = begin() else { return };
@@ -174,7 +175,7 @@ fn when_a_template_dies_its_jails_die_and_the_next_jail_opens() {
     assert!(!stage.at("upper/late").exists());
 }
 
-/// One that does not answer costs time, and no safety: the jail gets a helper of its own.
+/// A template that does not answer costs time but no safety: the jail is built by a separate helper.
 #[test]
 fn when_a_template_hangs_the_jail_opens_without_it() {
     let Some(_turn) = begin() else { return };

@@ -1,7 +1,8 @@
-//! The kernel's share of the cost: the namespaces, mounts and filters of one jail, and `sh -c true` in it.
+//! The kernel's part of the cost: the namespaces, mounts and filters of one jail, and `sh -c true` in it.
 //!
-//! A loop in a process of its own with one thread. It has no protocol, no policy, no checks, no rules of Landlock, no limits and no control
-//! group, so nothing that gives a command the same namespaces and the same root can be cheaper.
+//! The loop runs in a separate process with one thread. It has no protocol, no policy, no checks, no Landlock rules, no
+//! limits and no control group, so no other program can give a command the same namespaces and the same root at a lower
+//! cost.
 
 #[path = "../../helper/src/raw.rs"]
 #[allow(dead_code, unreachable_pub)]
@@ -19,18 +20,18 @@ use std::ffi::CString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The argument with which the benchmark starts itself for this loop: how often, and a folder.
+/// The first argument with which the benchmark starts itself for this loop. The next argument is a folder.
 pub(crate) const ARGUMENT: &str = "--floor";
-/// Names of `/proc` that a jail covers, and settings in it.
+/// Number of names and settings of `/proc` that a jail covers.
 const COVERS: usize = 38 + 11;
 const COVERED: &str = "proc/uptime";
-/// System calls that a jail refuses whatever their arguments, about.
+/// Approximate number of system calls that a jail refuses with any arguments.
 const REFUSED: i64 = 100;
 
-/// Does it so often, in this folder with `lower`.
+/// Builds and removes such a jail `times` times, in a folder that contains `lower`.
 pub(crate) fn repeat(times: u32, folder: &Path) {
     let filters = [filter(), filter()];
-    // Inside they have no number before they are mapped.
+    // Inside the namespace, the ids are not known before they are mapped.
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     for round in 0..times {
         let own = folder.join(round.to_string());
@@ -52,7 +53,7 @@ pub(crate) fn repeat(times: u32, folder: &Path) {
     }
 }
 
-/// Makes the root of a jail around this process.
+/// Builds the root of a jail around this process.
 fn jail(user: u32, group: u32, lower: &Path, [upper, work]: &[PathBuf; 2]) {
     fs::write("/proc/self/setgroups", "deny").unwrap();
     fs::write("/proc/self/uid_map", format!("1000 {user} 1")).unwrap();
@@ -95,7 +96,7 @@ fn filter() -> BpfProgram {
     SeccompFilter::new(rules, SeccompAction::Allow, refused, arch).unwrap().try_into().unwrap()
 }
 
-/// Runs `sh -c true`.
+/// Runs `sh -c true` and returns the exit code.
 fn command() -> i32 {
     let arguments = ["sh", "-c", "true"].map(|word| CString::new(word).unwrap());
     let (arguments, environment) = (raw::ExecStrings::new(&arguments), raw::ExecStrings::new(&[]));

@@ -1,4 +1,4 @@
-//! Limits of a command that the system enforces by itself: resource limits and the number of process ids.
+//! Limits of a command that the kernel enforces: resource limits and the number of process ids.
 //!
 //! Only a control group can bound the memory of all processes together. Without one, the host watches it.
 #![forbid(unsafe_code)]
@@ -11,19 +11,20 @@ use rustix::fs::{Mode, OFlags, openat};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::Path;
 
-/// The least `kernel.pid_max` that the system accepts.
+/// Minimum value of `kernel.pid_max` that the kernel accepts.
 const PID_MAX_FLOOR: u64 = 301;
-/// The first version of Linux in which `kernel.pid_max` belongs to a PID namespace. Before, it is the whole machine's.
+/// The first version of Linux in which each PID namespace has its own `kernel.pid_max`. In earlier versions, the value
+/// applies to the whole machine.
 const PID_MAX_SINCE: (u32, u32) = (6, 14);
 
-/// Processor time that a process gets beyond its limit before the system kills it. The host samples ten times a second and ends the
-/// whole command with the limit's name. A kill by the system ends one process only, and its parent may hide that. Twenty processors
-/// use this much time between two samples.
+/// Processor time that a process gets beyond its limit before the kernel kills it, seconds. The host samples ten times
+/// a second and ends the whole command with the name of the limit. A kill by the kernel ends only one process, and its
+/// parent may hide that. Twenty processors use this much time between two samples.
 const CPU_SECONDS_BEYOND: u64 = 2;
-/// A jail gets this fraction of a user's inotify limits.
+/// A jail gets one part in this number of a user's inotify limits.
 const INOTIFY_PARTS: u64 = 4;
 
-/// Enters the control groups that the host made.
+/// Enters the control groups that the host created.
 pub(crate) fn enter_cgroups(policy: &Policy) -> Result<(), Failure> {
     policy
         .cgroup_procs
@@ -31,13 +32,13 @@ pub(crate) fn enter_cgroups(policy: &Policy) -> Result<(), Failure> {
         .try_for_each(|file| std::fs::write(file, "0").at(format!("enter cgroup {}", file.display())))
 }
 
-/// Sets the resource limits of a command, in the process that becomes it.
+/// Sets the resource limits of a command, in the process that becomes the command.
 pub(crate) fn limit(bounds: &Bounds, confinement: Confinement) -> Result<(), Failure> {
     let cpu_seconds = bounds.cpu_ms.div_ceil(1000).saturating_add(CPU_SECONDS_BEYOND);
     let mut limits = vec![
-        // With 0, a core-dump program of the host would still run; 1 disables core dumps completely.
+        // With 0, a core-dump program of the host would still run. The value 1 disables core dumps completely.
         (Resource::Core, 1, 1),
-        // A process can handle the signal of the soft limit, but not the kill of the hard one a second later.
+        // A process can handle the signal of the soft limit, but not the kill by the hard limit one second later.
         (Resource::Cpu, cpu_seconds, cpu_seconds.saturating_add(1)),
         (Resource::Data, bounds.command_memory_bytes, bounds.command_memory_bytes),
         (Resource::Fsize, bounds.file_bytes, bounds.file_bytes),
@@ -49,40 +50,43 @@ pub(crate) fn limit(bounds: &Bounds, confinement: Confinement) -> Result<(), Fai
         (Resource::Sigpending, 1024, 1024),
     ];
     if confinement.has_namespaces() {
-        // Counted per user namespace. Without its own namespace, processes of the same user outside would count.
+        // Counted per user namespace. Without a separate user namespace, processes of the same user outside of the jail
+        // would count too.
         limits.push((Resource::Nproc, bounds.processes, bounds.processes));
     }
     limits.into_iter().try_for_each(|(resource, soft, hard)| {
-        // Never above the inherited limit: raising it is a privilege.
+        // A limit is never raised above the inherited limit, because that needs a privilege.
         let hard = getrlimit(resource).maximum.map_or(hard, |given| given.min(hard));
         let wanted = Rlimit { current: Some(soft.min(hard)), maximum: Some(hard) };
         setrlimit(resource, wanted).at(format!("set the resource limit {resource:?}"))
     })
 }
 
-/// Bounds the process ids of the jail's namespace through its `/proc`, if the system supports that. True if they are bounded.
+/// Bounds the process ids of the jail's PID namespace through its `/proc`, if the kernel supports that. Returns true if
+/// they are bounded.
 pub(crate) fn limit_process_ids(proc: impl AsFd, bounds: &Bounds) -> bool {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     if version(&release) < PID_MAX_SINCE {
         return false;
     }
-    // Ids up to this one exclusive; PID 1 has one, and the first 300 are not given out a second time.
+    // The value is exclusive. PID 1 takes one id, and the kernel does not reuse the first 300.
     let ids = bounds.processes.saturating_add(2).clamp(PID_MAX_FLOOR, 1 << 22);
     set(proc, Path::new("sys/kernel/pid_max"), ids)
 }
 
-/// Bounds inotify, which a user has on the whole machine, so that a jail cannot exhaust it for the user's other programs. Also
-/// bounds segments of System V, if the system allows that to the owner of an IPC namespace.
+/// Bounds the inotify instances and watches, which are limited per user on the whole machine, so that a jail cannot
+/// exhaust them for the user's other programs. Also bounds System V shared memory, if the kernel lets the owner of an
+/// IPC namespace do that.
 pub(crate) fn limit_shared(proc: impl AsFd, bounds: &Bounds) {
     for (of_user, of_jail) in [
         ("sys/fs/inotify/max_user_instances", "sys/user/max_inotify_instances"),
         ("sys/fs/inotify/max_user_watches", "sys/user/max_inotify_watches"),
     ] {
         let all = read(&proc, Path::new(of_user)).and_then(|text| text.trim().parse::<u64>().ok());
-        // A kernel without inotify has neither.
+        // A kernel without inotify has neither file.
         all.map(|all| set(&proc, Path::new(of_jail), (all / INOTIFY_PARTS).max(1)));
     }
-    // An ordinary user cannot set them; the host counts segments in any case.
+    // An ordinary user cannot set these values. The host counts the segments in any case.
     set(&proc, Path::new("sys/kernel/shmall"), bounds.command_memory_bytes.div_ceil(rustix::param::page_size() as u64));
     set(&proc, Path::new("sys/kernel/shmmax"), bounds.command_memory_bytes);
 }

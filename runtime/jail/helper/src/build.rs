@@ -1,4 +1,5 @@
-//! Builds a jail of tier `full` around the first process of a PID namespace, and confines the first process of every tier.
+//! Builds a jail of tier `full` around the first process of a PID namespace, and confines the first process of every
+//! tier.
 #![forbid(unsafe_code)]
 
 use crate::command::CommandConfinement;
@@ -16,11 +17,11 @@ use glovebox_jail_helper::wire::{Enforcement, Failure};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-/// State before a jail of tier `full` is built.
+/// Inputs for a jail of tier `full`.
 pub(crate) struct Base<'t> {
-    /// True if the user outside all namespaces is root, for whom some limits do not count.
+    /// True if the user outside of all namespaces is root, to whom some limits do not apply.
     pub(crate) is_root_outside: bool,
-    /// Parts that a template has prepared.
+    /// Parts that a template has prepared; `None` without a template.
     pub(crate) prepared: Option<&'t PreparedParts>,
 }
 
@@ -29,7 +30,7 @@ pub(crate) struct Base<'t> {
 pub(crate) struct PreparedParts {
     /// The read-only part of every root.
     pub(crate) root: PreparedRoot,
-    /// Filters that each jail adds to those that the template carries.
+    /// The filters that each jail installs in addition to those of the template.
     pub(crate) filters: Filters,
 }
 
@@ -56,7 +57,7 @@ pub(crate) fn full(control: &OwnedFd, policy: Policy, base: &Base<'_>) -> Result
         network::raise_loopback()?;
     }
     let listener = if policy.network == Network::Proxy { Some(network::listen()?) } else { None };
-    // The limit of a user does not count for root of the host.
+    // The limit of a user does not apply to root on the host.
     if !is_bounded && policy.cgroup_procs.is_empty() && base.is_root_outside {
         enforcement.degradations.push("processes=soft".to_owned());
     }
@@ -75,7 +76,7 @@ pub(crate) fn full(control: &OwnedFd, policy: Policy, base: &Base<'_>) -> Result
 }
 
 impl FullJail {
-    /// Sends the descriptors to the host, and serves until the host is gone.
+    /// Sends the descriptors to the host, and serves requests until the host closes the control socket.
     fn serve(self) -> Result<(), Failure> {
         let Self { jail, enforcement, stores, listener, hosts_end } = self;
         stores.send(&jail.control)?;
@@ -90,14 +91,15 @@ impl FullJail {
     }
 }
 
-/// Makes the socket pair for the host's requests for sockets: the helper's end, and the host's.
+/// Creates the socket pair for the host's requests for sockets. Returns the helper's end and the host's end.
 fn socket_pair() -> Result<(Option<OwnedFd>, Option<OwnedFd>), Failure> {
     let (ours, hosts) =
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).at("make a socket pair")?;
     Ok((Some(ours), Some(hosts)))
 }
 
-/// Serves a jail until the host is gone, or reports why there is none. Returns the exit code.
+/// Serves a jail until the host closes the control socket, or reports why the jail could not be built. Returns the exit
+/// code.
 pub(crate) fn serve_or_fail(control: &OwnedFd, built: Result<FullJail, Failure>) -> i32 {
     match built.and_then(FullJail::serve) {
         Ok(()) => 0,
@@ -108,7 +110,7 @@ pub(crate) fn serve_or_fail(control: &OwnedFd, built: Result<FullJail, Failure>)
     }
 }
 
-/// Gives up every privilege, confines this process, and returns what confines each command.
+/// Drops all privileges, confines this process, and returns the confinement for each command.
 pub(crate) fn confine(
     policy: &Policy,
     prepared: Option<&PreparedParts>,
@@ -125,10 +127,11 @@ pub(crate) fn confine(
     let rules = PathRules::build(policy)?;
     enforcement.landlock_abi = rules.enforce()?;
     if policy.confinement == Confinement::Landlock {
-        // This process lives among those of the host, some of whose calls it needs. So each command applies them itself.
+        // This process runs among the host's processes and needs some of the refused calls. Each command applies the
+        // confinement itself.
         return Ok(CommandConfinement { rules: Some(rules), filters });
     }
-    // Every command inherits them: the kernel installs a filter once, and this process is confined as well.
+    // Every command inherits the filters, so the kernel installs them only once, and this process is confined too.
     filters.enforce()?;
     Ok(CommandConfinement { rules: Some(rules), filters: Filters::default() })
 }

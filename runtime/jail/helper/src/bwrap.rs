@@ -1,9 +1,10 @@
-//! Confinement by `/usr/bin/bwrap`, for systems that allow namespaces only to it.
+//! Confinement by `/usr/bin/bwrap`, for systems that allow namespaces only to that program.
 //!
-//! The helper writes the arguments of `bwrap` into a memory file, so that `/proc` shows nothing of the policy. Then it becomes
-//! `bwrap`, which starts the helper again inside. There the helper gets the same policy again and adds what `bwrap` does not do.
-//! `bwrap` is never looked up in PATH: only the distribution's program has the permission. Its errors go into a memory file that the
-//! host reads. Rights of a set-user-id file are dropped: with them `bwrap` cannot bound file systems in memory.
+//! The helper writes the arguments of `bwrap` into a memory file, so that `/proc` shows nothing of the policy. Then it
+//! executes `bwrap`, which starts the helper again inside the namespaces. There, the helper receives the same policy
+//! again and adds the confinement that `bwrap` lacks. `bwrap` is never searched in `PATH`: only the distribution's
+//! program has the permission. Its errors go into a memory file that the host reads. The rights of a set-user-id file
+//! are dropped, because with them `bwrap` cannot limit the size of file systems in memory.
 #![forbid(unsafe_code)]
 
 use crate::bounds::enter_cgroups;
@@ -26,19 +27,19 @@ use std::io::Write;
 use std::path::Path;
 
 const PROGRAM: &str = "/usr/bin/bwrap";
-/// Path of the helper inside.
+/// Path of the helper inside the jail.
 const INSIDE: &str = "/.glovebox-jail";
-/// First argument of the helper inside; the second is the PID namespace of the helper outside.
+/// First argument of the helper inside the jail. The second argument is the PID namespace of the helper outside.
 const INSIDE_BWRAP: &str = "inside-bwrap";
 
-/// The helper inside what `bwrap` made.
+/// The helper inside the namespaces of `bwrap`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Inside {
     outside_namespace: Option<String>,
 }
 
 impl Inside {
-    /// Reads the arguments of this process; none when `bwrap` did not start it.
+    /// Reads the arguments of this process. Returns `None` if `bwrap` did not start it.
     pub(crate) fn for_this_process() -> Option<Self> {
         let mut arguments = std::env::args().skip(1);
         let is_inside = arguments.next().is_some_and(|word| word == INSIDE_BWRAP);
@@ -51,14 +52,15 @@ impl Inside {
         Stores::open(proc.at("open /proc")?, policy)
     }
 
-    /// Only a PID namespace that differs from the one outside proves that a kill of all processes stays inside.
+    /// Returns the reach of a kill. Only a PID namespace that differs from the one outside proves that a kill of all
+    /// processes affects only the jail.
     pub(crate) fn reach(&self) -> KillScope {
         let is_other = |outside: &str| reaper::pid_namespace().is_ok_and(|own| own != outside);
         if self.outside_namespace.as_deref().is_some_and(is_other) { KillScope::Domain } else { KillScope::Descendants }
     }
 }
 
-/// Becomes `bwrap`. Returns only when that is not possible.
+/// Executes `bwrap`. Returns only if that fails.
 pub(crate) fn enter(control: &OwnedFd, policy: &Policy) -> Result<(), Failure> {
     enter_cgroups(policy)?;
     crate::credentials::clear_groups()?;
@@ -78,7 +80,7 @@ pub(crate) fn enter(control: &OwnedFd, policy: &Policy) -> Result<(), Failure> {
     rustix::stdio::dup2_stderr(&errors).at("redirect standard error")?;
     let beside = [own.as_fd(), errors.as_fd()];
     send_frame(control, &Reply::Spawned, &beside).map_err(|error| refused("send a reply", error.to_string()))?;
-    // `bwrap` reads its command only from its arguments; this command reveals nothing of the policy.
+    // `bwrap` reads its command only from its arguments. This command reveals nothing of the policy.
     let outside = reaper::pid_namespace().at("read the PID namespace")?;
     let arguments = [PROGRAM, "--args", &list.as_raw_fd().to_string(), "--", INSIDE, INSIDE_BWRAP, &outside];
     let arguments: Vec<CString> =
@@ -87,13 +89,13 @@ pub(crate) fn enter(control: &OwnedFd, policy: &Policy) -> Result<(), Failure> {
     Err(raw::execute(&program, &ExecStrings::new(&arguments), &ExecStrings::new(&[]))).at(format!("exec {PROGRAM}"))
 }
 
-/// Drops the rights of a set-user-id `bwrap`. Root gains nothing from that bit.
+/// Drops the rights of a set-user-id `bwrap`. Root gains nothing from the set-user-id bit.
 fn give_up_set_user_id() -> Result<(), Failure> {
     let gives_rights = stat(PROGRAM).is_ok_and(|file| Mode::from_raw_mode(file.st_mode).contains(Mode::SUID));
     if gives_rights && !geteuid().is_root() { set_no_new_privs(true).at("set no_new_privs") } else { Ok(()) }
 }
 
-/// A file in memory that survives the exec.
+/// Creates a file in memory that stays open across the exec.
 fn memory_file(content: &[u8]) -> Result<OwnedFd, Failure> {
     let mut file = File::from(memfd_create("bwrap", MemfdFlags::empty()).at("make a memory file")?);
     file.write_all(content).at("make a memory file")?;
@@ -101,7 +103,7 @@ fn memory_file(content: &[u8]) -> Result<OwnedFd, Failure> {
     Ok(file.into())
 }
 
-/// The arguments for `bwrap`; it gets small files by descriptor.
+/// Returns the arguments for `bwrap`. Small files are passed as descriptors.
 fn arguments(
     policy: &Policy,
     image: i32,
@@ -130,7 +132,7 @@ fn arguments(
     words.system();
     words.add(&["--proc", "/proc", "--dev", "/dev"]);
     for (mode, path) in [("1777", Path::new("/dev/shm")), ("1777", &policy.tmp), ("0700", &policy.home)] {
-        // `bwrap` refuses 0, and for the kernel it means no bound.
+        // `bwrap` refuses 0, and for the kernel 0 means no limit.
         let bytes = policy.bounds.tmp_bytes.max(4096).to_string();
         words.add(&["--perms", mode, "--size", &bytes, "--tmpfs", &text(path)]);
     }
@@ -152,7 +154,7 @@ fn arguments(
     Ok(words.0)
 }
 
-/// A path as an argument. Every path of a policy is valid UTF-8, since the policy is JSON.
+/// Returns a path as an argument. Every path of a policy is valid UTF-8, because the policy is JSON.
 fn text(path: &Path) -> String {
     path.display().to_string()
 }

@@ -1,7 +1,7 @@
-//! The command `subject`: starts a program in the jail of the program under test and moves its three streams.
+//! The command `subject`: starts a program in the jail of the program under test and forwards its three streams.
 //!
-//! It runs in the verifier's jail with the verifier's rights and holds no secret. Its exit code is the program's. It only sends a
-//! request; the host makes the pipes and starts the program.
+//! It runs in the verifier's jail with the verifier's rights and contains no secret. Its exit code is that of the
+//! program. It only sends a request, and the host creates the pipes and starts the program.
 #![forbid(unsafe_code)]
 
 use glovebox_jail_helper::control::{receive_frame, send_frame};
@@ -19,13 +19,13 @@ usage: subject [CMD [ARG…]]
 Runs CMD in a sandbox of its own: it sees the project as builders see it, and no hold-out. Only its standard input, output and
 error and its exit code reach the caller. Without CMD it runs the command of the node's `verify_subject`.";
 
-/// True when this process was started as the command and not as the helper.
+/// Returns true if this process was started as the command `subject` and not as the helper.
 pub(crate) fn is_called() -> bool {
     let name = std::env::args_os().next();
     name.is_some_and(|name| std::path::Path::new(&name).file_name().is_some_and(|name| name == PROGRAM))
 }
 
-/// Requests the program, moves its streams, and exits with its exit code.
+/// Requests the program, forwards its streams, and exits with its exit code.
 pub(crate) fn run() -> ExitCode {
     let words: Vec<_> = std::env::args_os().skip(1).collect();
     if words.first().is_some_and(|word| word == "--help") {
@@ -68,7 +68,7 @@ fn request(words: Vec<std::ffi::OsString>) -> Result<SubjectEnd, String> {
             SubjectReply::Started => moving = relay(pipes)?,
             SubjectReply::Ended(end) => {
                 for one in moving {
-                    // A stream that broke was closed; the program has ended all the same.
+                    // A broken stream was closed. The end of the program counts nevertheless.
                     let _ = one.join();
                 }
                 return Ok(end);
@@ -85,11 +85,13 @@ fn reach() -> Result<OwnedFd, String> {
     Ok(host)
 }
 
-/// Moves the streams, each on a separate thread. Returns those that must be done before this process ends: output and error.
+/// Forwards the streams, each on a separate thread. Returns the threads that must end before this process: output and
+/// error.
 fn relay(pipes: Vec<OwnedFd>) -> Result<Vec<JoinHandle<()>>, String> {
     let [input, output, error]: [OwnedFd; 3] =
         pipes.try_into().map_err(|_| "the sandbox sent no pipes for the program under test".to_owned())?;
-    // Ends with this process: a caller that keeps its end of our input open must not keep us.
+    // This thread ends with the process: a caller that keeps its end of standard input open must not keep the process
+    // alive.
     thread::spawn(move || pour(std::io::stdin(), File::from(input)));
     Ok(vec![
         thread::spawn(move || pour(File::from(output), std::io::stdout())),
@@ -97,7 +99,7 @@ fn relay(pipes: Vec<OwnedFd>) -> Result<Vec<JoinHandle<()>>, String> {
     ])
 }
 
-/// Copies until either end is closed, and passes every piece on at once.
+/// Copies until either end is closed, and forwards each read at once.
 fn pour(mut from: impl Read, mut to: impl Write) {
     let mut buffer = vec![0; 64 << 10];
     loop {

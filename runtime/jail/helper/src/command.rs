@@ -1,7 +1,8 @@
-//! Turns a child of the jail's first process into a command. The child gives up all rights in a fixed order.
+//! Turns a child of the jail's first process into a command. The child drops all rights in a fixed order.
 //!
-//! Session, stdio and limits come first, because the later steps take away what they need. Seccomp comes last, because it forbids
-//! the system calls of the earlier steps. Until it is a program, it has the memory of the first process, which waits and finds a failure there.
+//! Session, stdio and limits come first, because the later steps remove the rights that they need. Seccomp comes last,
+//! because it refuses the system calls of the earlier steps. Until the child executes the program, it shares the memory
+//! of the first process, which waits and then reads a failure from there.
 #![forbid(unsafe_code)]
 
 use crate::fault::At;
@@ -23,13 +24,14 @@ use std::io::{Read, Write};
 /// Confinement of a command.
 #[derive(Debug, Default)]
 pub(crate) struct CommandConfinement {
-    /// Landlock, if the tier has it.
+    /// Landlock rules; `None` if the tier has none.
     pub(crate) rules: Option<PathRules>,
-    /// Seccomp filters that this process does not have already; compiled before the first command.
+    /// Seccomp filters that the jail's first process has not installed already. They are compiled before the first
+    /// command.
     pub(crate) filters: Filters,
 }
 
-/// Starts a command. Returns its process id once the program runs, or why it does not.
+/// Starts a command. Returns its process id once the program runs, or the failure.
 pub(crate) fn start(
     policy: &Policy,
     confinement: &CommandConfinement,
@@ -61,8 +63,8 @@ pub(crate) fn start(
     }
 }
 
-/// Starts the helper's own test, in a copy of this process. As after an exec only three descriptors are left, and a closed pipe shows
-/// that the test runs.
+/// Starts the self-test of the helper in a copy of this process. As after an exec, only three descriptors stay open,
+/// and a closed pipe shows that the test runs.
 fn start_self_test(
     policy: &Policy,
     targets: &Targets,
@@ -76,7 +78,7 @@ fn start_self_test(
             raw::exit_now(FAILED);
         }
         if let Err(failure) = give_up_rights() {
-            // Without a reader the jail is gone, and this process with it.
+            // If the pipe has no reader, the jail has ended, and this process ends with it.
             let _ = serde_json::to_vec(&failure).map(|text| File::from(report).write_all(&text));
             raw::exit_now(FAILED);
         }
@@ -93,10 +95,11 @@ fn start_self_test(
     Err(serde_json::from_slice(&failure).map_err(std::io::Error::from).at("start the test")?)
 }
 
-/// The exit code of a process that became no program.
+/// The exit code of a process that could not execute its program.
 const FAILED: i32 = 127;
 
-/// Has this process die with its parent. True if that has ended already: no process is left that would end this one.
+/// Makes this process die with its parent. Returns true if the parent has already ended, because then no process is
+/// left that would end this one.
 fn is_alone(parent: Pid) -> bool {
     set_parent_process_death_signal(Some(Signal::KILL)).is_err() || getppid() != Some(parent)
 }

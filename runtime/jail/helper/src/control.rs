@@ -1,8 +1,8 @@
-//! Frames of the control socket, written and read: the same functions at both ends.
+//! Frames of the control socket: the host and the helper read and write them with the same functions.
 //!
-//! A frame is four bytes of length, little-endian, then JSON. Descriptors travel with the first byte of a frame and arrive
-//! close-on-exec. Exactly one frame's bytes are taken from the socket, so that the next reader of it, which may be another
-//! process, finds a whole frame. A frame that is too long, malformed or cut off is an error.
+//! A frame is a length of four bytes, little-endian, followed by JSON. Descriptors are sent with the first byte of a
+//! frame and are received close-on-exec. A reader takes exactly one frame's bytes from the socket, so that the next
+//! reader, which may be another process, starts at a frame. A frame that is too long, malformed or cut off is an error.
 #![forbid(unsafe_code)]
 
 use crate::wire::FRAME_BYTES_MAX;
@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::mem::MaybeUninit;
 
-/// Most descriptors beside one frame.
+/// Maximum number of descriptors with one frame.
 pub const DESCRIPTORS_MAX: usize = 8;
 
 const LENGTH_BYTES: usize = 4;
@@ -24,16 +24,16 @@ const LENGTH_BYTES: usize = 4;
 /// Why a frame was not sent or received.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// The socket failed; `EPIPE` and `ECONNRESET` mean that the other end is gone.
+    /// The socket failed. `EPIPE` and `ECONNRESET` mean that the other end was closed.
     #[error("control socket: {0}")]
     Socket(#[from] Errno),
     /// The other end closed the socket inside a frame.
     #[error("control socket: closed within a frame")]
     CutOff,
-    /// More than [`FRAME_BYTES_MAX`].
+    /// The frame has more than [`FRAME_BYTES_MAX`] bytes.
     #[error("control socket: a frame has {0} bytes, expected at most {FRAME_BYTES_MAX}")]
     TooLong(usize),
-    /// More than [`DESCRIPTORS_MAX`], or more than this process may open.
+    /// The frame has more than [`DESCRIPTORS_MAX`] descriptors, or more than this process may open.
     #[error("control socket: too many descriptors with a frame")]
     TooManyDescriptors,
     /// The frame violates the protocol.
@@ -41,10 +41,10 @@ pub enum ControlError {
     Malformed(#[from] serde_json::Error),
 }
 
-/// Sends one frame with these descriptors beside it. Waits while the socket is full; never raises `SIGPIPE`.
+/// Sends one frame with these descriptors. Blocks while the socket is full. Never raises `SIGPIPE`.
 ///
 /// # Errors
-/// [`ControlError`]; after an error the socket cannot be used.
+/// Returns a [`ControlError`]. After an error, the socket cannot be used.
 pub fn send_frame<T: Serialize>(
     socket: impl AsFd,
     frame: &T,
@@ -72,10 +72,11 @@ pub fn send_frame<T: Serialize>(
     Ok(())
 }
 
-/// Waits for one frame and takes it with the descriptors beside it. `None` when the other end closed the socket between frames.
+/// Waits for one frame and receives it with its descriptors. Returns `None` if the other end closed the socket between
+/// frames.
 ///
 /// # Errors
-/// [`ControlError`]; after an error the socket cannot be used.
+/// Returns a [`ControlError`]. After an error, the socket cannot be used.
 pub fn receive_frame<T: DeserializeOwned>(socket: impl AsFd) -> Result<Option<(T, Vec<OwnedFd>)>, ControlError> {
     let mut length = [0; LENGTH_BYTES];
     let (got, descriptors) = receive_start(&socket, &mut length)?;

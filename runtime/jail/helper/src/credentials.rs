@@ -1,4 +1,4 @@
-//! Gives up all privileges of a process irrevocably: groups and capabilities.
+//! Drops all privileges of a process irrevocably: groups and capabilities.
 #![forbid(unsafe_code)]
 
 use crate::fault::{At, refused};
@@ -11,20 +11,20 @@ use rustix::thread::{
     set_thread_groups,
 };
 
-/// Drops the supplementary groups, which only root may do. An ordinary user's groups stay in force,
-/// so files that they can open must not be in view.
+/// Drops the supplementary groups, which only root may do. An ordinary user keeps its groups, so files that are
+/// readable only through a group must not be visible in the jail.
 pub(crate) fn clear_groups() -> Result<(), Failure> {
     if !geteuid().is_root() {
         return Ok(());
     }
     match set_thread_groups(&[] as &[Gid]) {
-        // Root of a container that may not: it is an ordinary user in this respect.
+        // Root of a container may lack this right and is then like an ordinary user.
         Err(Errno::PERM) => Ok(()),
         answer => answer.at("clear groups"),
     }
 }
 
-/// Drops the bounding and ambient sets, locks the secure bits, drops every capability, and forbids to gain any.
+/// Drops the bounding and ambient sets, locks the secure bits, drops every capability, and forbids gaining any.
 pub(crate) fn drop_all() -> Result<(), Failure> {
     let held = capabilities(None).at("check capabilities")?;
     if held.effective.contains(CapabilitySet::SETPCAP) {
@@ -40,7 +40,7 @@ pub(crate) fn drop_all() -> Result<(), Failure> {
     }
     clear_ambient_capability_set().at("clear ambient capabilities")?;
     drop_held()?;
-    // Without this an ordinary user's bounding set would count: a file with capabilities could grant them.
+    // Without this, the bounding set of an ordinary user would matter: a file with capabilities could grant them.
     set_no_new_privs(true).at("set no_new_privs")
 }
 
@@ -48,7 +48,7 @@ fn drop_bounding_set() -> Result<(), Failure> {
     for number in 0..u64::BITS {
         match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number)) {
             Ok(()) => {}
-            // The first number that the kernel has no capability for.
+            // The first number without a capability in this kernel.
             Err(Errno::INVAL) => break,
             Err(error) => return Err(error).at("drop the bounding set"),
         }
@@ -56,14 +56,15 @@ fn drop_bounding_set() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Drops every capability for now: a program could get them back. For a process that starts none.
+/// Drops every capability from the current sets. A program that this process executes could get them back, so this is
+/// only for a process that executes none.
 pub(crate) fn drop_held() -> Result<(), Failure> {
     let none = CapabilitySet::empty();
     let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
     set_capabilities(None, none).at("drop capabilities")
 }
 
-/// Makes sure that nothing is left, in the process that becomes a command.
+/// Checks that no privilege is left, in the process that becomes a command.
 pub(crate) fn demand_none() -> Result<(), Failure> {
     let held = capabilities(None).at("check capabilities")?;
     let all = held.effective | held.permitted | held.inheritable;
@@ -75,7 +76,7 @@ pub(crate) fn demand_none() -> Result<(), Failure> {
     }
 }
 
-/// True if this process is in a user namespace that maps one identity only.
+/// Returns true if this process is in a user namespace that maps only one identity.
 #[expect(clippy::disallowed_methods, reason = "the kernel's own file")]
 pub(crate) fn is_mapped() -> bool {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();

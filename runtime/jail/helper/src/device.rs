@@ -1,4 +1,5 @@
-//! The devices of a jail: five that programs need and a private set of terminals. No `tty`, `kmsg`, `fuse` or `kvm`.
+//! The devices of a jail: five that programs need and a private set of terminals. `tty`, `kmsg`, `fuse` and `kvm` do
+//! not exist there.
 #![forbid(unsafe_code)]
 
 use crate::fault::At;
@@ -9,7 +10,8 @@ use rustix::fs::{Mode, symlinkat};
 use rustix::mount::{MountFlags, mount};
 use std::path::Path;
 
-/// Bound from the host: making devices is a privilege that a user namespace does not give.
+/// Names of devices that are bound from the host, because a user namespace does not give the privilege to create
+/// devices.
 pub(crate) const NODES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 
 const TERMINALS: &str = "/dev/pts";
@@ -27,7 +29,8 @@ const LINKS: [(&str, &str); 5] = [
 pub(crate) fn fill_fixed(root: &Root) -> Result<(), Failure> {
     for name in NODES {
         let path = Path::new("/dev").join(name);
-        // Read-only: the device can still be written, but its owner cannot change its mode, on the host as well.
+        // Read-only: the device can still be written, but the owner cannot change the mode, which would also change it
+        // on the host.
         bind_at(root, &Bind { source: path.clone(), at: path, writable: false, optional: false }, BindKind::Device)?;
     }
     for folder in [TERMINALS, SHARED_MEMORY] {
@@ -39,7 +42,7 @@ pub(crate) fn fill_fixed(root: &Root) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Mounts what belongs to one jail alone: terminals and shared memory.
+/// Mounts the parts of `/dev` that belong to one jail alone: terminals and shared memory.
 pub(crate) fn mount_own(root: &Root, shared_memory_bytes: u64) -> Result<(), Failure> {
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
     let options = c"newinstance,ptmxmode=0666,mode=620";

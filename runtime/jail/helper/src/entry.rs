@@ -1,6 +1,7 @@
 //! The place where the helper was started: on the host, or inside the namespaces that `bwrap` created.
 //!
-//! All differences between the two are here and in [`crate::bwrap`]. Decides nothing about a command.
+//! All differences between the two places are here and in [`crate::bwrap`]. This module decides nothing about a
+//! command.
 #![forbid(unsafe_code)]
 
 use crate::bounds::enter_cgroups;
@@ -20,17 +21,18 @@ use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, setsid};
 pub(crate) enum Entry {
     /// On the host, by glovebox.
     Host,
-    /// Inside what `bwrap` made, by `bwrap`.
+    /// Inside the namespaces of `bwrap`, by `bwrap`.
     Bwrap(bwrap::Inside),
 }
 
 impl Entry {
-    /// Reads it from the arguments of this process.
+    /// Reads the place from the arguments of this process.
     pub(crate) fn for_this_process() -> Self {
         bwrap::Inside::for_this_process().map_or(Self::Host, Self::Bwrap)
     }
 
-    /// Leaves the session of the host's terminal. Its signals would end the one process that can kill the others.
+    /// Leaves the session of the host's terminal. Signals of the terminal would end this process, which is the only one
+    /// that can kill the others.
     pub(crate) fn leave_session(&self) -> Result<(), Failure> {
         match self {
             Self::Host => setsid().at("setsid").map(drop),
@@ -56,7 +58,8 @@ impl Entry {
         enter_cgroups(policy)
     }
 
-    /// Gives up supplementary groups, and names what this place cannot enforce. Returns the stores that belong to the jail alone.
+    /// Drops supplementary groups, and records the limits that this place cannot enforce. Returns the stores that
+    /// belong to the jail alone.
     pub(crate) fn prepare(&self, policy: &Policy, enforcement: &mut Enforcement) -> Result<Option<Stores>, Failure> {
         let stores = match self {
             Self::Host => {
@@ -64,20 +67,20 @@ impl Entry {
                     credentials::clear_groups()?;
                 }
                 enforcement.degradations.push("processes=shared".to_owned());
-                // These are folders of the host, which have no size.
+                // These are folders of the host, whose size has no limit.
                 enforcement.degradations.push("tmp=none".to_owned());
                 None
             }
             Self::Bwrap(inside) => Some(inside.stores(policy)?),
         };
         if policy.cgroup_procs.is_empty() {
-            // The limit of the user would count processes of others here.
+            // The limit on processes of the user would also count processes outside of the jail here.
             enforcement.degradations.push("processes=soft".to_owned());
         }
         Ok(stores)
     }
 
-    /// Determines how far a kill by this process reaches. `host` is the process that started it.
+    /// Determines how far a kill by this process reaches. `host` is the process that started this one.
     pub(crate) fn reach(&self, confinement: Confinement, host: Option<Pid>) -> KillScope {
         match self {
             Self::Host => KillScope::for_subreaper(confinement, host),

@@ -1,12 +1,12 @@
-//! The failure of a set-up step: the step's name and the system's error.
+//! The failure of a set-up step: the name of the step and the error of the system.
 #![forbid(unsafe_code)]
 
 use glovebox_jail_helper::wire::Failure;
 use std::io;
 
-/// Names the step at which a call of the system failed.
+/// Adds the name of the step to the error of a system call.
 pub(crate) trait At<T> {
-    /// The value, or the failure of this step.
+    /// Returns the value, or the failure of this step.
     fn at(self, step: impl Into<String>) -> Result<T, Failure>;
 }
 
@@ -19,7 +19,7 @@ impl<T, E: Into<io::Error>> At<T> for Result<T, E> {
     }
 }
 
-/// A failure that is not a system error.
+/// Creates a failure that is not a system error.
 pub(crate) fn refused(step: impl Into<String>, text: impl Into<String>) -> Failure {
     Failure { step: step.into(), errno: 0, text: text.into() }
 }

@@ -1,8 +1,9 @@
 //! Landlock rules: which paths a process may read and write, and which processes it may signal.
 //!
-//! File rights up to truncation (ABI 3) are required; a kernel without them is a failure. Signals and abstract sockets (ABI 6) are
-//! required if no namespace hides other processes. Network rights are used only without a network namespace; with one, they would
-//! forbid the loopback that tests need. Devices cannot be made anywhere.
+//! File rights up to truncation (ABI 3) are required: a kernel without them is a failure. Signals and abstract sockets
+//! (ABI 6) are required if no namespace hides other processes. Network rights are used only without a network
+//! namespace, because inside one they would forbid the loopback that tests need. Creating devices is forbidden
+//! everywhere.
 #![forbid(unsafe_code)]
 
 use crate::fault::{At, refused};
@@ -18,7 +19,7 @@ use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::io::Errno;
 use std::path::Path;
 
-/// The rights that the kernel must support: everything that changes files, truncation included.
+/// The rights that the kernel must support: everything that changes files, including truncation.
 const DEMANDED: ABI = ABI::V3;
 /// The rights that are used if the kernel supports them.
 const TARGET: ABI = ABI::V6;
@@ -28,7 +29,7 @@ const TARGET: ABI = ABI::V6;
 pub(crate) struct PathRules(RulesetCreated);
 
 impl PathRules {
-    /// The rules of a policy, over the files that are there now.
+    /// Builds the rules of a policy for the files that exist now.
     pub(crate) fn build(policy: &Policy) -> Result<Self, Failure> {
         let scopes = if policy.confinement == Confinement::Landlock {
             CompatLevel::HardRequirement
@@ -58,11 +59,11 @@ impl PathRules {
         Ok(rules)
     }
 
-    /// Confines this process irrevocably. Returns the ABI in force: the kernel's, at most the one that is used.
+    /// Confines this process irrevocably. Returns the ABI in force: that of the kernel, but at most [`TARGET`].
     pub(crate) fn enforce(&self) -> Result<u32, Failure> {
         let status = self.0.try_clone().at("apply Landlock")?.restrict_self().map_err(broken)?;
         match (status.ruleset, status.landlock) {
-            // Partly: only the rights of best effort can be missing.
+            // If a ruleset is enforced partially, only best-effort rights are missing.
             (
                 RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced,
                 LandlockStatus::Available { effective_abi, .. },
@@ -71,7 +72,7 @@ impl PathRules {
         }
     }
 
-    /// In the jail's own root, everything visible may be read: hidden files do not exist there.
+    /// Allows reading everything in the jail's own root, because hidden files do not exist there.
     fn allow_own_root(&mut self, policy: &Policy) -> Result<(), Failure> {
         self.allow(Path::new("/"), read())?;
         for path in [policy.workspace.at.as_path(), &policy.tmp, Path::new("/dev/shm"), &policy.home] {
@@ -80,7 +81,7 @@ impl PathRules {
         self.allow_binds(policy, |bind| bind.writable)
     }
 
-    /// Beside the host's own files only named folders may be read.
+    /// Allows reading only listed folders, because the host's other files are visible too.
     fn allow_by_folder(&mut self, policy: &Policy) -> Result<(), Failure> {
         for folder in mounts::SYSTEM.iter().chain(&["/proc"]) {
             self.allow(Path::new(folder), read())?;
@@ -95,7 +96,7 @@ impl PathRules {
             self.demand(path, read() | write())?;
         }
         if policy.confinement == Confinement::Bwrap {
-            // A private one.
+            // In this tier, `/dev/shm` is private to the jail.
             self.allow(Path::new("/dev/shm"), read() | write())?;
         }
         self.allow_binds(policy, |_| true)
@@ -123,7 +124,7 @@ impl PathRules {
         Ok(())
     }
 
-    /// Allows an existing path; a missing one needs no rule.
+    /// Allows access to a path. A path that does not exist needs no rule.
     fn allow(&mut self, path: &Path, access: BitFlags<AccessFs>) -> Result<(), Failure> {
         match self.demand(path, access) {
             Err(failure) if failure.errno == Errno::NOENT.raw_os_error() => Ok(()),
@@ -147,7 +148,7 @@ fn read() -> BitFlags<AccessFs> {
     AccessFs::from_read(TARGET)
 }
 
-/// Everything that changes files, except devices: neither made nor spoken to.
+/// Returns all rights that change files, except creating devices and device ioctls.
 fn write() -> BitFlags<AccessFs> {
     AccessFs::from_write(TARGET) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
 }

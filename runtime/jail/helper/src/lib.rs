@@ -1,8 +1,8 @@
 //! The protocol between a host and its jail helper: the policy of one jail, and the frames of its control socket.
 //!
-//! The library is types, the reading and writing of frames, and the look at one process, shared by `glovebox-jail` and the helper in `main.rs`.
-//! The helper gets all requests over the socket. Its arguments and environment are empty, so that `/proc` shows nothing of the
-//! policy.
+//! The library contains types, functions that read and write frames, and the inspection of one process. `glovebox-jail`
+//! and the helper in `main.rs` share it. The helper gets all requests over the socket. Its arguments and environment
+//! are empty, so that `/proc` shows nothing of the policy.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

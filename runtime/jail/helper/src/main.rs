@@ -1,10 +1,10 @@
-//! The jail helper: builds the sandbox that a policy describes, then runs commands in it as their PID 1.
+//! The jail helper: builds the sandbox that a policy describes, then runs commands in the sandbox as PID 1.
 //!
-//! One thread, no arguments, no environment. Descriptor 0 is the control socket; when the host closes it, the jail ends. Reading
-//! order: `stage` takes the policy, `template` prepares, `build` makes the sandbox of `mounts` and `landlock`, `serve` answers requests,
-//! `command` becomes a program. A part of the sandbox that cannot be built is a
-//! failure; the helper never leaves one out. Under the name `subject` it is another program, `client`: the command with which a
-//! verifier starts the program under test.
+//! The helper has one thread, no arguments and no environment. Descriptor 0 is the control socket, and when the host
+//! closes it, the jail ends. Reading order: `stage` receives the policy, `template` prepares, `build` builds the
+//! sandbox from `mounts` and `landlock`, `serve` answers requests, `command` becomes a program. If a part of the
+//! sandbox cannot be built, that is a failure: the helper never omits a part. Under the name `subject`, the file is
+//! another program, `client`: the command with which a verifier starts the program under test.
 #![deny(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 

@@ -1,8 +1,8 @@
 //! The root of a jail: an empty file system in memory. Every visible path is added to it.
 //!
-//! It is mounted over the host's root, filled through descriptors, and made the root at the end; then the host's root is detached.
-//! Binds of the host are read-only unless the policy allows writes. Set-user-id bits and devices have no effect in it. A link in the
-//! path of a source is an error and not followed.
+//! The new root is mounted over the host's root, filled through descriptors, and then made the root. At the end, the
+//! host's root is detached. Binds of the host are read-only unless the policy allows writes. Set-user-id bits and
+//! devices have no effect in the new root. A symbolic link in the path of a source is an error and is not followed.
 #![forbid(unsafe_code)]
 
 mod etc;
@@ -26,19 +26,20 @@ use rustix::mount::{MountAttrFlags, MountPropagationFlags, UnmountFlags, mount_c
 use rustix::process::{chdir, fchdir, pivot_root};
 use std::path::Path;
 
-/// Folders of the system's programs. On most systems all but the first are links into it.
+/// Folders with the programs of the system. On most systems, all except the first are links into `/usr`.
 pub(crate) const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
-/// A root that is complete but for its being closed to changes.
+/// A complete root that can still be changed.
 #[derive(Debug)]
 pub(crate) struct UnsealedRoot {
     root: Root,
     workspace: OwnedFd,
-    /// `/proc`, which can still be written.
+    /// The `/proc` of the jail, which can still be written.
     pub(crate) proc: OwnedFd,
 }
 
-/// Makes the new root, fills it, and leaves the host's for it. `is_root_outside`: the user outside of all namespaces is root.
+/// Creates the new root, fills it, and replaces the host's root with it. `is_root_outside` is true if the user outside
+/// of all namespaces is root.
 pub(crate) fn build(
     policy: &Policy,
     prepared: Option<&PreparedRoot>,
@@ -66,7 +67,7 @@ pub(crate) fn build(
     Ok(UnsealedRoot { root, workspace, proc })
 }
 
-/// Closes the root and `/proc` to changes. The workspace's root stays.
+/// Makes the root and `/proc` read-only. Returns the root of the workspace.
 pub(crate) fn seal(built: UnsealedRoot) -> Result<OwnedFd, Failure> {
     let closed = u64::from(MountAttrFlags::MOUNT_ATTR_RDONLY.bits());
     raw::set_mount_attributes(&built.proc, closed, false).at("make /proc read-only")?;
@@ -86,16 +87,17 @@ impl Root {
         policy.files.iter().try_for_each(|(path, content)| self.file(path, content.as_bytes()))
     }
 
-    /// Makes this the root of the namespace and gets rid of the host's.
+    /// Makes this the root of the namespace and detaches the host's root.
     fn become_root(&self) -> Result<(), Failure> {
         fchdir(self).at("change root")?;
-        // Both the same: the old root ends up on top of the new one, where it is taken off.
+        // With the same path for both, the old root is mounted on top of the new root, from where it is detached.
         pivot_root(".", ".").at("change root")?;
         unmount(".", UnmountFlags::DETACH).at("detach the host's root")?;
         chdir("/").at("change root")
     }
 
-    /// A fresh `/proc`, covered; the host's own, where the system hides parts of it and so allows no other.
+    /// Mounts a fresh `/proc` and covers parts of it. If the system hides parts of its own `/proc` and therefore
+    /// refuses a fresh one, binds that of the host.
     fn processes(
         &self,
         enforcement: &mut Enforcement,
@@ -113,7 +115,7 @@ impl Root {
         openat(self, "proc", OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).at("open /proc")
     }
 
-    /// One of the system's own folders: bound, or the same link as on the host.
+    /// Shows one of the system's folders: a bind, or the same link as on the host.
     fn system(&self, path: &Path) -> Result<(), Failure> {
         match readlinkat(CWD, path, Vec::new()) {
             Ok(to) => symlinkat(to.as_c_str(), self, below_root(path)).at(format!("link {}", path.display())),

@@ -13,26 +13,26 @@ use rustix::net::{
 };
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// Address of the proxy for commands.
+/// Address of the proxy as commands see it.
 const PROXY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 3128);
 
 const MESSAGE_BYTES: u32 = 32;
 const NEW_LINK: u16 = 16;
 const REQUEST_WITH_ANSWER: u16 = 1 | 4;
 const ERROR: u16 = 2;
-/// The loopback is the first interface of every network namespace.
+/// Index of the loopback, which is the first interface of every network namespace.
 const LOOPBACK: i32 = 1;
 const UP: u32 = 1;
 
-/// Brings up the loopback of this network namespace, which is down at first.
+/// Brings up the loopback of this network namespace, which is down initially.
 pub(crate) fn raise_loopback() -> Result<(), Failure> {
-    // No protocol is protocol 0, which is the one for routes and links.
+    // `None` means protocol 0, which is the protocol for routes and links.
     let socket =
         socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None).at("open a netlink socket")?;
     sendto(&socket, &up_message(), SendFlags::empty(), &SocketAddrNetlink::new(0, 0)).at("bring up the loopback")?;
     let mut answer = [0; 512];
     let (bytes, _) = recv(&socket, &mut answer, RecvFlags::empty()).at("bring up the loopback")?;
-    // After the header of 16 bytes an error message holds the negative error number; 0 is the acknowledgement.
+    // After the header of 16 bytes, an error message contains the negated error number; 0 is the acknowledgement.
     let kind = answer.get(4..6).map(|kind| u16::from_ne_bytes([kind[0], kind[1]]));
     let code: Option<[u8; 4]> = answer.get(16..20).and_then(|code| code.try_into().ok());
     match (kind, code.map(i32::from_ne_bytes)) {
@@ -42,13 +42,13 @@ pub(crate) fn raise_loopback() -> Result<(), Failure> {
     }
 }
 
-/// `nlmsghdr` and `ifinfomsg`: this interface, this flag up.
+/// Returns `nlmsghdr` and `ifinfomsg` for this interface with the flag `UP`.
 fn up_message() -> Vec<u8> {
     let mut message = Vec::with_capacity(MESSAGE_BYTES as usize);
     message.extend(MESSAGE_BYTES.to_ne_bytes());
     message.extend(NEW_LINK.to_ne_bytes());
     message.extend(REQUEST_WITH_ANSWER.to_ne_bytes());
-    // Sequence number and port, then family, padding and type: all zero.
+    // Sequence number, port, family, padding and type are all zero.
     message.extend([0; 12]);
     message.extend(LOOPBACK.to_ne_bytes());
     message.extend(UP.to_ne_bytes());
@@ -56,7 +56,7 @@ fn up_message() -> Vec<u8> {
     message
 }
 
-/// Listens at the proxy's address; the holder of the descriptor serves the connections.
+/// Listens at the address of the proxy. The process that holds the descriptor serves the connections.
 pub(crate) fn listen() -> Result<OwnedFd, Failure> {
     let listener = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
         .at("open the proxy listener")?;
@@ -65,7 +65,7 @@ pub(crate) fn listen() -> Result<OwnedFd, Failure> {
     Ok(listener)
 }
 
-/// Gives the host one TCP socket of this network, to connect or to listen.
+/// Sends the host one TCP socket of this network, to connect or to listen.
 pub(crate) fn hand_out(to: &OwnedFd) -> Result<(), Failure> {
     let socket =
         socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).at("make a socket")?;

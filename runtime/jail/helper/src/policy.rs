@@ -1,61 +1,64 @@
 //! The policy of one jail: its files, its limits and its network.
 //!
-//! Paths are absolute and valid UTF-8. The host writes the policy; nothing in it comes from a stage. An unknown field is an error.
+//! Paths are absolute and valid UTF-8. The host writes the policy, and no part of it comes from a stage. An unknown
+//! field is an error.
 
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// HOME of commands in a jail with its own root: empty, private, removed with the jail.
+/// `HOME` of commands in a jail with its own root: initially empty, private, and removed with the jail.
 pub const HOME_INSIDE: &str = "/home/glovebox";
 
-/// Confinement of commands; a later one is stronger.
+/// Confinement of commands, from weak to strong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confinement {
-    /// Not confined: only its own session, limits, and the certain end of everything that was started.
+    /// No confinement: only a separate session, limits, and the guarantee that everything that was started ends.
     Unconfined,
     /// Landlock and seccomp over a copied workspace; no namespaces.
     Landlock,
-    /// The same inside namespaces and a root that `bwrap` made.
+    /// Landlock and seccomp inside namespaces and a root that `bwrap` created.
     Bwrap,
-    /// Seven namespaces, its own root, overlay, Landlock and seccomp.
+    /// Seven namespaces, a separate root, an overlay, Landlock and seccomp.
     Full,
 }
 
 impl Confinement {
-    /// True if commands have their own namespaces and file system root.
+    /// Returns true if commands have separate namespaces and a separate file system root.
     pub fn has_namespaces(self) -> bool {
         matches!(self, Self::Full | Self::Bwrap)
     }
 }
 
-/// Describes one jail.
+/// The description of one jail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
-    /// Confinement of commands.
+    /// The confinement of commands.
     pub confinement: Confinement,
     /// The workspace.
     pub workspace: Workspace,
-    /// Paths beside the system's own programs. Shallow paths first.
+    /// Paths of the host that are visible in addition to the system's programs. A parent path comes before the paths
+    /// below it.
     pub binds: Vec<Bind>,
-    /// Small files to make, most of them in `/etc`: path, content. Only in a jail with its own root.
+    /// Small files to create, most of them in `/etc`, each as path and content. Used only in a jail with its own root.
     pub files: Vec<(PathBuf, String)>,
-    /// The empty home folder; without its own root an existing folder.
+    /// The empty home folder. In a jail without its own root, an existing folder.
     pub home: PathBuf,
-    /// The folder for temporary files: `/tmp` in a jail with its own root, else an existing folder.
+    /// The folder for temporary files: `/tmp` in a jail with its own root, otherwise an existing folder.
     pub tmp: PathBuf,
-    /// User id inside; never 0. Without a user namespace it stays as it is.
+    /// User id inside the jail; never 0. Without a user namespace, the user id does not change.
     pub uid: u32,
-    /// Group id inside; never 0. Without a user namespace it stays as it is.
+    /// Group id inside the jail; never 0. Without a user namespace, the group id does not change.
     pub gid: u32,
-    /// Reachable network.
+    /// The network that commands can reach.
     pub network: Network,
-    /// True if the host may take sockets of the jail's network; [`Confinement::Full`] only.
+    /// True if the host may request sockets of the jail's network. Only for [`Confinement::Full`].
     pub sockets: bool,
-    /// Limits.
+    /// Limits on resources.
     pub bounds: Bounds,
-    /// `cgroup.procs` or `tasks` files that the helper enters first. One that cannot be written is a failure.
+    /// `cgroup.procs` or `tasks` files of the control groups that the helper enters first. A file that cannot be
+    /// written is a failure.
     pub cgroup_procs: Vec<PathBuf>,
 }
 
@@ -63,19 +66,19 @@ pub struct Policy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Preparation {
-    /// As in the policies.
+    /// User id inside, as in the policies of the jails.
     pub uid: u32,
-    /// As in the policies.
+    /// Group id inside, as in the policies of the jails.
     pub gid: u32,
-    /// As in the policies.
+    /// Small files, as in the policies of the jails.
     pub files: Vec<(PathBuf, String)>,
     /// The binds of the policies below `/etc`.
     pub configuration: Vec<Bind>,
 }
 
 impl Policy {
-    /// Returns the template's part of this jail. None if a separate helper must build it: without a private root, and with the
-    /// network of the host, whose resolver can change at any time.
+    /// Returns the template's part of this jail. Returns `None` if a separate helper must build the jail: without a
+    /// private root, or with the network of the host, whose resolver file can change at any time.
     pub fn preparation(&self) -> Option<Preparation> {
         let is_separate = self.confinement == Confinement::Full && self.network != Network::Full;
         let configuration = || self.binds.iter().filter(|bind| bind.is_configuration()).cloned().collect();
@@ -92,17 +95,18 @@ impl Policy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workspace {
-    /// Its path inside. Without its own root the same as `source`.
+    /// The path of the workspace inside the jail. In a jail without its own root, the same path as `source`.
     pub at: PathBuf,
-    /// Source of its files.
+    /// The source of the files.
     pub source: Source,
-    /// Read-only mounts inside the workspace (hold-outs, a repository), made after the workspace; their mount points exist in `source`.
+    /// Read-only mounts inside the workspace (hold-outs, a repository), made after the workspace. Their mount points
+    /// exist in `source`.
     pub inner: Vec<Bind>,
 }
 
 impl Workspace {
-    /// Returns the folders above inner mounts, relative to the workspace, shallow ones first. Each must be a separate mount: the
-    /// kernel refuses to rename a mount point, but not the folder above it.
+    /// Returns the folders above inner mounts, relative to the workspace, parents first. Each of them must be a
+    /// separate mount: the kernel refuses to rename a mount point, but not the folder above it.
     pub fn above_inner(&self) -> Vec<&Path> {
         let below = self.inner.iter().filter_map(|bind| bind.at.strip_prefix(&self.at).ok());
         let above = below.flat_map(|path| path.ancestors().skip(1));
@@ -113,32 +117,32 @@ impl Workspace {
     }
 }
 
-/// Source of a workspace's files.
+/// The source of the files of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Source {
-    /// Layers of directories, the first on top, under an upper directory that takes all changes.
+    /// Layers of folders, the first on top, below an upper folder that receives all changes.
     Overlay {
-        /// Read-only layers; earlier ones hide later ones.
+        /// Read-only layers. Earlier layers hide later ones.
         lower: Vec<PathBuf>,
-        /// Takes the changes. On the same file system as `work`.
+        /// The folder that receives the changes. It must be on the same file system as `work`.
         upper: PathBuf,
-        /// Scratch of the kernel's; empty.
+        /// An empty folder for use by the kernel.
         work: PathBuf,
     },
-    /// A directory that may be written: a copy.
+    /// A folder that may be written: a copy of the workspace.
     Directory(PathBuf),
 }
 
-/// One thing of the host that exists inside.
+/// A path of the host that exists inside the jail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bind {
-    /// Path on the host. The host has resolved it once; no component may be a link.
+    /// Path on the host. The host has resolved it once, and no component may be a symbolic link.
     pub source: PathBuf,
-    /// Path inside.
+    /// Path inside the jail.
     pub at: PathBuf,
-    /// True if it may be written (build caches).
+    /// True if commands may write to it (build caches).
     #[serde(default)]
     pub writable: bool,
     /// True if it may be missing on the host.
@@ -147,26 +151,26 @@ pub struct Bind {
 }
 
 impl Bind {
-    /// True if it is below `/etc`.
+    /// Returns true if the path inside is below `/etc`.
     pub fn is_configuration(&self) -> bool {
         self.at.starts_with("/etc")
     }
 
-    /// Shows a path of the host that must exist, and that no command may write.
+    /// Creates a bind of a path of the host that must exist and that no command may write.
     pub fn read_only(source: PathBuf, at: PathBuf) -> Self {
         Self { source, at, writable: false, optional: false }
     }
 }
 
-/// Reachable network.
+/// The network that commands can reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Network {
-    /// Only a private loopback; not even that with `Landlock`, and not enforced with `Unconfined`.
+    /// Only a private loopback. With `Landlock`, not even a loopback. With `Unconfined`, not enforced.
     None,
-    /// The same, and a listener on `127.0.0.1:3128` whose descriptor the host is given.
+    /// A private loopback, with a listener on `127.0.0.1:3128` whose descriptor is sent to the host.
     Proxy,
-    /// Everything that the host can reach, its own loopback included; with `Landlock` no local sockets.
+    /// Everything that the host can reach, including the host's loopback. With `Landlock`, no local sockets.
     Full,
 }
 
@@ -174,16 +178,18 @@ pub enum Network {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bounds {
-    /// Processor time of one process in milliseconds; the system counts whole seconds.
+    /// Maximum processor time of one process, milliseconds. The kernel counts whole seconds.
     pub cpu_ms: u64,
-    /// Bytes of memory of all processes together. The host enforces it; the helper bounds the data of each process.
+    /// Maximum memory of all processes together, bytes. The host enforces it, and the helper limits the data segment of
+    /// each process.
     pub command_memory_bytes: u64,
-    /// Processes and threads at the same time.
+    /// Maximum number of processes and threads at the same time.
     pub processes: u64,
-    /// Open descriptors of one process.
+    /// Maximum number of open descriptors of one process.
     pub descriptors: u64,
-    /// Bytes of one file.
+    /// Maximum size of one file, bytes.
     pub file_bytes: u64,
-    /// Bytes of `/tmp`, of the home folder and of `/dev/shm`, each. Not bounded without its own root.
+    /// Maximum size of each of `/tmp`, the home folder and `/dev/shm`, bytes. Not enforced in a jail without its own
+    /// root.
     pub tmp_bytes: u64,
 }

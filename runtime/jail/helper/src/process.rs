@@ -1,30 +1,31 @@
 //! One process as `/proc` shows it: its parent and its resource usage.
 //!
-//! The helper uses it to find processes to kill, the host to measure them. A process whose first thread has ended
-//! continues with its other threads, so a zombie counts as dead only if it has no other thread.
+//! The helper uses it to find processes to kill, and the host uses it to measure them. A process whose first thread has
+//! ended continues with its other threads, so a zombie counts as dead only if it has no other thread.
 
 use std::fs;
 
 /// One process, as `/proc` shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessStat {
-    /// Its id in the numbers of `/proc`.
+    /// Process id, as in the `/proc` that was read.
     pub pid: i32,
-    /// When it was started, in ticks; with the id it means one process.
+    /// Start time, in clock ticks. Together with the id, it identifies one process.
     pub started: u64,
-    /// The process that started it, or took it over.
+    /// Process id of the parent: the process that started this one, or that adopted it.
     pub parent: i32,
-    /// Threads that are alive; 0 for a zombie.
+    /// Number of living threads; 0 for a zombie.
     pub threads: u64,
-    /// True when its first thread has ended and others go on: `/proc` then shows nothing of it but by those.
+    /// True if the first thread has ended and others continue. `/proc` then shows details only in the folders of the
+    /// other threads.
     pub is_headless: bool,
-    /// Pages in memory.
+    /// Resident memory, bytes.
     pub resident_bytes: u64,
-    /// Processor time of all its threads, in ticks.
+    /// Processor time of all threads, in clock ticks.
     pub cpu_ticks: u64,
 }
 
-/// Reads one process from `/proc`; none when it is gone.
+/// Reads one process from `/proc`. Returns `None` if it has ended.
 #[expect(clippy::disallowed_methods, reason = "the kernel's own file")]
 pub fn stat(pid: i32) -> Option<ProcessStat> {
     parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
@@ -36,7 +37,8 @@ pub fn all() -> Vec<ProcessStat> {
     entries.flatten().filter_map(|entry| stat(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
-/// `pid (name) state ppid …`: the name may hold anything, also parentheses, so what counts starts after the last one.
+/// Parses a line `pid (name) state ppid …`. The name may contain any bytes, including parentheses, so the fields start
+/// after the last parenthesis.
 pub fn parse(pid: i32, line: &[u8]) -> Option<ProcessStat> {
     let end = line.iter().rposition(|byte| *byte == b')')?;
     let fields: Vec<&str> = std::str::from_utf8(&line[end + 1..]).ok()?.split_ascii_whitespace().collect();

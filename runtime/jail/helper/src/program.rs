@@ -1,7 +1,7 @@
 //! Finds the program of a command inside the sandbox.
 //!
-//! The lookup happens inside, so a path means the same as for the command. A name is never looked up below the workspace: a file that
-//! an earlier stage wrote must not become the `go` or `sh` of a later one.
+//! The lookup happens inside the sandbox, so a path has the same meaning as for the command. A name is never searched
+//! below the workspace: a file that an earlier stage wrote must not become the `go` or `sh` of a later stage.
 #![forbid(unsafe_code)]
 
 use crate::fault::{At, refused};
@@ -13,14 +13,14 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A program with everything it is started with, in the system's form.
+/// A program with its arguments and environment, in the form that the system call takes.
 #[derive(Debug)]
 pub(crate) struct Start {
     /// The program.
     pub(crate) image: Image,
-    /// Its name and its arguments.
+    /// The name of the program and its arguments.
     pub(crate) arguments: Vec<CString>,
-    /// Its whole environment.
+    /// The whole environment.
     pub(crate) environment: Vec<CString>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Start {
 pub(crate) enum Image {
     /// The file at this path.
     File(CString),
-    /// The helper's own test of the sandbox.
+    /// The self-test of the sandbox in the helper.
     SelfTest(Targets),
 }
 
@@ -67,7 +67,8 @@ fn search(name: &str, folders: &[PathBuf], workspace: &Path) -> Result<PathBuf, 
     for folder in folders.iter().filter(|folder| folder.is_absolute()) {
         let path = folder.join(name);
         let is_outside = |path: &Path| !path.starts_with(&workspace);
-        // Check the folder too: through a link in the workspace to a program outside, a stage would still choose the program.
+        // The folder is checked too: through a link in the workspace to a program outside, a stage would still choose
+        // the program.
         let allowed = fs::canonicalize(folder).is_ok_and(|folder| is_outside(&folder))
             && fs::canonicalize(&path).is_ok_and(|file| is_outside(&file));
         let runs = || accessat(CWD, &path, Access::EXEC_OK, AtFlags::EACCESS).is_ok() && path.is_file();

@@ -11,31 +11,33 @@ use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::{ptr, time::Duration};
 
-/// Copies this process. `None` in the copy, the copy's id in the original.
+/// Copies this process. Returns `None` in the copy and the copy's id in the original.
 pub(crate) fn fork() -> Result<Option<Pid>, Errno> {
-    // SAFETY: the process has a single thread, so no lock can be held by one that is missing in the copy.
+    // SAFETY: the process has a single thread, so no lock can be held by a thread that is missing in the copy.
     let pid = unsafe { libc::fork() };
     if pid < 0 { Err(last_error()) } else { Ok(Pid::from_raw(pid)) }
 }
 
-/// The stack of a process that is about to become a program, bytes. It fills a small part of it.
+/// Size of the stack of a process that is about to execute a program, bytes. Such a process uses a small part of it.
 const START_STACK_BYTES: usize = 256 * 1024;
 
-/// Starts a process that runs `begin` and becomes a program, or ends with the exit code that `begin` returns. It has a separate stack
-/// and otherwise the memory of this process, which waits meanwhile: no page is copied, and writes of `begin` stay visible afterwards.
+/// Starts a process that runs `begin` and executes a program, or exits with the exit code that `begin` returns. The new
+/// process has a separate stack and otherwise shares the memory of this process, which waits until then. So no page is
+/// copied, and writes of `begin` stay visible afterwards.
 pub(crate) fn start(begin: &mut dyn FnMut() -> i32) -> Result<Pid, Errno> {
     extern "C" fn enter(begin: *mut libc::c_void) -> libc::c_int {
-        // SAFETY: the pointer is that of `start`, whose process waits until this one has ended or become a program.
+        // SAFETY: `start` passes this pointer, and its process waits until this one has ended or executed a program.
         let begin = unsafe { &mut *begin.cast::<&mut dyn FnMut() -> i32>() };
         exit_now(begin())
     }
-    // Words of 16 bytes: the end is where the stack of a function has to begin.
+    // The elements have 16 bytes, so that the end of the vector has the alignment that the stack of a function needs.
     let mut stack: Vec<u128> = Vec::with_capacity(START_STACK_BYTES / size_of::<u128>());
     let mut begin = begin;
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-    // SAFETY: this process has a single thread, which the kernel stops until the new process no longer uses its memory. So nothing is
-    // used by two at once, and the stack and `begin` live long enough. The stack grows down from the end of its memory, which is larger
-    // than what `begin` needs. `enter` does not return and does not unwind: a panic in a function of C's kind ends the process.
+    // SAFETY: this process has a single thread, which the kernel stops until the new process no longer uses its memory.
+    // So no memory is used by two threads at once, and the stack and `begin` live long enough. The stack grows down
+    // from the end of its memory, which is larger than what `begin` needs. `enter` does not return and does not unwind:
+    // a panic in an `extern "C"` function aborts the process.
     let pid = unsafe {
         let top = stack.as_mut_ptr().add(stack.capacity());
         libc::clone(enter, top.cast(), flags, (&raw mut begin).cast())
@@ -43,62 +45,67 @@ pub(crate) fn start(begin: &mut dyn FnMut() -> i32) -> Result<Pid, Errno> {
     checked(pid.into()).and_then(|_| Pid::from_raw(pid).ok_or(Errno::INVAL))
 }
 
-/// Copies this process into fresh namespaces. `None` in the copy, which is the first process of a PID namespace.
+/// Copies this process into fresh namespaces. Returns `None` in the copy, which is the first process of a PID
+/// namespace.
 pub(crate) fn fork_into(namespaces: UnshareFlags) -> Result<Option<Pid>, Errno> {
-    // `clone3`, because filters refuse namespaces in `clone`. The fields that stay empty are for
+    // `clone3` is used, because the filters refuse namespace flags in `clone`. The fields that stay zero are for
     // descriptors, thread ids, a stack and thread-local storage.
     let wanted = [u64::from(namespaces.bits()), 0, 0, 0, libc::SIGCHLD as u64, 0, 0, 0];
-    // SAFETY: as with `fork`, the process has a single thread. Without a separate stack the copy continues on a copy of ours. The
-    // array is the first version of `clone_args`, lives over the call, and its size is its own.
+    // SAFETY: as with `fork`, the process has a single thread. Without a separate stack, the copy continues on a copy
+    // of this stack. The array has the layout of the first version of `clone_args`, outlives the call, and is passed
+    // with its own size.
     let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const wanted, size_of_val(&wanted)) };
     checked(pid).map(|pid| Pid::from_raw(pid as i32))
 }
 
 /// Lets the kernel reap children of this process.
 pub(crate) fn ignore_children() {
-    // SAFETY: numbers only, and no function of ours becomes a handler.
+    // SAFETY: the call takes only numbers, and no function of this program becomes a handler.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
 }
 
-/// Has this process reap its children itself, which is the default.
+/// Makes this process reap its children, which is the default.
 pub(crate) fn heed_children() {
-    // SAFETY: numbers only, and no function of ours becomes a handler.
+    // SAFETY: the call takes only numbers, and no function of this program becomes a handler.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
 }
 
-/// Ends this process at once: no destructors, no buffers, which belong to the process it was copied from.
+/// Ends this process at once, without running destructors or flushing buffers, which belong to the process that it was
+/// copied from.
 pub(crate) fn exit_now(code: i32) -> ! {
-    // SAFETY: `_exit` touches no memory of ours and does not return.
+    // SAFETY: `_exit` does not access the memory of this program and does not return.
     unsafe { libc::_exit(code) }
 }
 
-/// Leaves namespaces for fresh ones.
+/// Moves this process into fresh namespaces.
 pub(crate) fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
-    // SAFETY: unsound only for `FILES` beside other threads; there are none.
+    // SAFETY: the call is unsound only with the flag `FILES` while other threads exist. There are none.
     unsafe { rustix::thread::unshare_unsafe(flags) }
 }
 
-/// Marks every descriptor from 3 on close-on-exec, known to us or not.
+/// Marks every descriptor from 3 on close-on-exec, including those that Rust does not own.
 pub(crate) fn close_rest_on_exec() -> Result<(), Errno> {
     close_range(libc::CLOSE_RANGE_CLOEXEC)
 }
 
-/// Closes every descriptor from 3 on, behind the back of owned descriptors. Call it only before any exist, or before [`exit_now`].
+/// Closes every descriptor from 3 on, including those that an `OwnedFd` owns. Must be called only before any `OwnedFd`
+/// exists, or before [`exit_now`].
 pub(crate) fn close_rest() -> Result<(), Errno> {
     close_range(0)
 }
 
 fn close_range(flags: libc::c_uint) -> Result<(), Errno> {
-    // SAFETY: takes three numbers. With flags 0 it closes owned descriptors too; `close_rest` documents when that is allowed.
+    // SAFETY: the call takes three numbers. With flags 0 it also closes owned descriptors; `close_rest` documents when
+    // that is allowed.
     let answer = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, flags) };
     checked(answer).map(drop)
 }
 
-/// Sets mount attributes (`MOUNT_ATTR_*`) on a mount, and on all below it when recursive.
+/// Sets mount attributes (`MOUNT_ATTR_*`) on a mount. With `recursive`, also on all mounts below it.
 pub(crate) fn set_mount_attributes(mount: impl AsFd, attributes: u64, recursive: bool) -> Result<(), Errno> {
     let wanted = libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 };
     let flags = libc::AT_EMPTY_PATH | if recursive { libc::AT_RECURSIVE } else { 0 };
-    // SAFETY: the path is a literal, the structure lives over the call and its size is its own.
+    // SAFETY: the path is a literal, and the structure outlives the call and is passed with its own size.
     let answer = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
@@ -112,9 +119,9 @@ pub(crate) fn set_mount_attributes(mount: impl AsFd, attributes: u64, recursive:
     checked(answer).map(drop)
 }
 
-/// Texts in the form in which a program gets its arguments and its environment.
+/// Strings in the form in which `execve` takes arguments and an environment.
 pub(crate) struct ExecStrings<'t> {
-    /// The addresses of texts that live as long as this, and a null pointer.
+    /// The addresses of strings that live for `'t`, followed by a null pointer.
     addresses: Vec<*const libc::c_char>,
     _texts: std::marker::PhantomData<&'t [CString]>,
 }
@@ -126,16 +133,16 @@ impl<'t> ExecStrings<'t> {
     }
 }
 
-/// Becomes another program. Returns only an error.
+/// Executes another program. Returns only if that fails, with the error.
 pub(crate) fn execute(path: &CStr, arguments: &ExecStrings<'_>, environment: &ExecStrings<'_>) -> Errno {
-    // SAFETY: both arrays end with a null pointer, and they and the strings they point to live over the call.
+    // SAFETY: both arrays end with a null pointer. The arrays and the strings that they point to outlive the call.
     unsafe { libc::execve(path.as_ptr(), arguments.addresses.as_ptr(), environment.addresses.as_ptr()) };
     last_error()
 }
 
-/// Resets every signal to its default action. The copies of this process, and the programs that they become, expect that.
+/// Resets every signal to its default action, as the copies of this process and the programs that they execute expect.
 pub(crate) fn reset_signals() {
-    // SAFETY: numbers only, and no function of ours becomes a handler.
+    // SAFETY: the call takes only numbers, and no function of this program becomes a handler.
     unsafe {
         for signal in 1..=libc::SIGRTMAX() {
             libc::signal(signal, libc::SIG_DFL);
@@ -143,9 +150,10 @@ pub(crate) fn reset_signals() {
     }
 }
 
-/// Blocks no signal, because programs expect that.
+/// Unblocks all signals, as programs expect.
 pub(crate) fn unblock_signals() {
-    // SAFETY: numbers only; the call empties the set before it is used.
+    // SAFETY: `sigemptyset` initializes the set before it is used, and the other arguments are a number and a null
+    // pointer.
     unsafe {
         let mut none = MaybeUninit::uninit();
         libc::sigemptyset(none.as_mut_ptr());
@@ -153,9 +161,10 @@ pub(crate) fn unblock_signals() {
     }
 }
 
-/// A descriptor that is readable when a child has changed; `SIGCHLD` arrives no other way from then on.
+/// Returns a descriptor that is readable when a child has changed its state. From then on, `SIGCHLD` is delivered only
+/// through this descriptor.
 pub(crate) fn child_signals() -> Result<OwnedFd, Errno> {
-    // SAFETY: the set is initialised by `sigemptyset` before any use; the descriptor is fresh and ours alone.
+    // SAFETY: `sigemptyset` initializes the set before any use. The descriptor is new, and no other owner exists.
     unsafe {
         let mut set = MaybeUninit::uninit();
         libc::sigemptyset(set.as_mut_ptr());
@@ -171,34 +180,35 @@ pub(crate) fn child_signals() -> Result<OwnedFd, Errno> {
 /// A child that has ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReapedChild {
-    /// Its id.
+    /// Process id of the child.
     pub(crate) pid: Pid,
-    /// Its exit code, when it exited.
+    /// The exit code; `None` if a signal ended the child.
     pub(crate) code: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that ended the child; `None` if the child exited.
     pub(crate) signal: Option<i32>,
-    /// Processor time of it and of its reaped children.
+    /// Processor time of the child and of its reaped children.
     pub(crate) cpu: Duration,
-    /// Largest memory of it or one of its reaped children, in bytes.
+    /// Maximum resident memory of the child or of one of its reaped children, bytes.
     pub(crate) memory_bytes: u64,
 }
 
-/// Whether to wait for a child to end.
+/// Whether [`reap`] waits for a child to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// Until one ends.
+    /// Waits until a child ends.
     Until,
-    /// Only for those that have ended.
+    /// Returns at once.
     Never,
 }
 
-/// Reaps one ended child, own or inherited. `None` if none has ended yet; `ECHILD` if there are no children.
+/// Reaps one ended child, own or inherited. Returns `None` if no child has ended yet, and `ECHILD` if there are no
+/// children.
 pub(crate) fn reap(wait: Wait) -> Result<Option<ReapedChild>, Errno> {
     let options = libc::__WALL | if wait == Wait::Never { libc::WNOHANG } else { 0 };
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     let pid = loop {
-        // SAFETY: both targets are ours and live over the call.
+        // SAFETY: both pointers are to local variables that outlive the call.
         let pid = unsafe { libc::wait4(-1, &raw mut status, options, usage.as_mut_ptr()) };
         match last_error() {
             Errno::INTR if pid < 0 => {}
@@ -218,10 +228,12 @@ pub(crate) fn reap(wait: Wait) -> Result<Option<ReapedChild>, Errno> {
     }))
 }
 
-/// Kills every process that this one may signal, except itself and PID 1. In a PID namespace these are all its processes, and with
-/// Landlock's signal scope all descendants. No fork can escape: the kernel aborts a fork with a pending kill.
+/// Kills every process that this process may signal, except itself and PID 1. In a PID namespace, these are all its
+/// processes. With Landlock's signal scope, these are all descendants. No fork can escape, because the kernel aborts a
+/// fork with a pending kill.
 pub(crate) fn kill_all_reachable() {
-    // SAFETY: two numbers. Only called where `KillScope` has it proven that no process of the host can be signaled.
+    // SAFETY: the call takes two numbers. It is used only if `KillScope` has proved that no process of the host can be
+    // signaled.
     unsafe { libc::kill(-1, libc::SIGKILL) };
 }
 
@@ -233,14 +245,14 @@ fn last_error() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)
 }
 
-/// Calls that no command may make, each harmless with the arguments it is tried with.
+/// Calls that no command may make. Each call is harmless with the arguments that the self-test uses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ForbiddenCall {
     /// `ptrace(PTRACE_TRACEME)`.
     Trace,
     /// `io_uring_setup` without parameters.
     IoUring,
-    /// `bpf` with an unknown command.
+    /// `userfaultfd` with the flag for user mode only.
     Bpf,
     /// `add_key` without a type.
     Keys,
@@ -248,18 +260,18 @@ pub(crate) enum ForbiddenCall {
     UserFault,
     /// `perf_event_open` without attributes.
     Perf,
-    /// `getpid` in the numbers of x32.
+    /// `getpid` with its x32 number.
     X32,
-    /// `getpid` by the entry for 32-bit programs.
+    /// `getpid` through the entry for 32-bit programs.
     I386,
 }
 
 impl ForbiddenCall {
-    /// All of them.
+    /// All variants.
     pub(crate) const ALL: [Self; 8] =
         [Self::Trace, Self::IoUring, Self::Bpf, Self::Keys, Self::UserFault, Self::Perf, Self::X32, Self::I386];
 
-    /// The call's name.
+    /// Returns the name of the call.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Trace => "ptrace",
@@ -274,8 +286,8 @@ impl ForbiddenCall {
     }
 }
 
-/// Makes a call in a fork, so that its effects do not change this process. An error about arguments counts as success, because the
-/// filter let the call pass.
+/// Makes a call in a forked process, so that its effects do not change this process. An error about arguments counts as
+/// success, because the filter let the call pass.
 pub(crate) fn call_foreign(call: ForbiddenCall) -> Result<(), Errno> {
     let Some(child) = fork()? else {
         let refused = matches!(foreign(call), Err(Errno::PERM | Errno::NOSYS | Errno::ACCESS));
@@ -303,14 +315,16 @@ fn foreign(call: ForbiddenCall) -> Result<(), Errno> {
         ForbiddenCall::UserFault => 1,
         _ => 0,
     };
-    // SAFETY: each of these, with these numbers and null pointers, answers an error or makes a descriptor; none writes memory.
+    // SAFETY: with these numbers and null pointers, each of these calls returns an error or creates a descriptor, and
+    // none writes to memory.
     checked(unsafe { libc::syscall(number, first, 0_usize, 0_usize, 0_usize, 0_usize) }).map(drop)
 }
 
 #[cfg(target_arch = "x86_64")]
 fn call_i386() -> Result<(), Errno> {
     let answer: i64;
-    // SAFETY: `getpid` takes nothing and touches no memory; the registers that the entry may change are declared.
+    // SAFETY: `getpid` takes no arguments and accesses no memory. The registers that the kernel entry may change are
+    // declared.
     unsafe {
         std::arch::asm!(
             "int 0x80",

@@ -1,8 +1,9 @@
 //! Kills everything that a command started, and proves that no child is left.
 //!
-//! One kill reaches all of them at once where this process may signal no other process: in a PID namespace, and where Landlock
-//! holds its signals back. Elsewhere it looks for descendants again and again, because a fork race can outrun one search. As their
-//! subreaper it inherits all of them. Only `ECHILD` proves that none is left. After [`DEADLINE`] it reports how many are left.
+//! One kill reaches all these processes at once if this process can signal no other process: in a PID namespace, or
+//! with Landlock's signal scope. Otherwise this process searches for descendants repeatedly, because a fork race can
+//! outrun one search. As their subreaper, it inherits all of them. Only `ECHILD` proves that none is left. After
+//! [`DEADLINE`], it reports the number of processes that are left.
 #![forbid(unsafe_code)]
 
 use crate::raw::{self, ReapedChild, Wait};
@@ -12,25 +13,27 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, getppid, pidfd_open, pidfd_send_signal, test_kill_process};
 use std::time::{Duration, Instant};
 
-/// Longest search for descendants where there is no PID namespace.
+/// Maximum time of the search for descendants without a PID namespace.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 /// The processes that a kill by this process reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KillScope {
-    /// It is PID 1: all processes of the namespace, at once.
+    /// This process is PID 1: a kill reaches all processes of the namespace at once.
     Namespace,
-    /// It is a subreaper whose signals reach only its descendants: all of those, at once.
+    /// This process is a subreaper whose signals reach only its descendants: a kill reaches all of them at once.
     Domain,
-    /// It is a subreaper: its descendants, one by one.
+    /// This process is a subreaper without such a bound: it kills its descendants one by one.
     Descendants,
 }
 
 impl KillScope {
-    /// Determines whether the signals of a subreaper on the host reach only its descendants. `host` is the process that started it.
-    /// Only proof counts: without it, a kill of all processes could reach processes of others.
+    /// Determines whether the signals of a subreaper on the host reach only its descendants. `host` is the process that
+    /// started this one. Without proof, the answer is no, because a kill of all processes could reach processes outside
+    /// of the jail.
     pub(crate) fn for_subreaper(confinement: Confinement, host: Option<Pid>) -> Self {
-        // Tier `landlock` demands Landlock's signal scope. `EPERM` for the host, which has the same user, proves that it is in force.
+        // Tier `landlock` requires Landlock's signal scope. `EPERM` for the host, which runs as the same user, proves
+        // that the scope is in force.
         let is_held = || host == getppid() && host.is_some_and(|host| test_kill_process(host) == Err(Errno::PERM));
         if confinement == Confinement::Landlock && is_held() { Self::Domain } else { Self::Descendants }
     }
@@ -44,18 +47,18 @@ pub(crate) fn pid_namespace() -> std::io::Result<String> {
 /// The result of a kill of all processes.
 #[derive(Debug, Default)]
 pub(crate) struct KillResult {
-    /// The processes that were reaped, zombies included.
+    /// The reaped processes, including zombies.
     pub(crate) reaped: Vec<ReapedChild>,
-    /// The number that was alive at the deadline.
+    /// Number of processes that were alive at the deadline.
     pub(crate) survivors: u32,
 }
 
-/// Kills what can be killed now, without waiting.
+/// Kills all processes that exist now, without waiting.
 pub(crate) fn kill(reach: KillScope) {
     match reach {
         KillScope::Namespace | KillScope::Domain => raw::kill_all_reachable(),
         KillScope::Descendants => {
-            // A fork race can outrun a search: kill the direct children first, as the kernel lists them.
+            // A fork race can outrun a search, so the direct children are killed first, as the kernel lists them.
             for one in watch::children() {
                 kill_one(&one);
             }
@@ -73,7 +76,7 @@ pub(crate) fn kill_all(reach: KillScope) -> KillResult {
     if reach == KillScope::Namespace {
         kill(reach);
     }
-    // To ask for a child is cheaper than to search for descendants.
+    // Asking for an ended child is cheaper than searching for descendants.
     loop {
         let wait = if reach == KillScope::Namespace { Wait::Until } else { Wait::Never };
         match raw::reap(wait) {
@@ -91,11 +94,12 @@ pub(crate) fn kill_all(reach: KillScope) -> KillResult {
     }
 }
 
-/// Kills one process that was seen, unless another has its id by now.
+/// Kills one process that was seen, unless its id was reused for another process.
 fn kill_one(seen: &ProcessStat) {
     let Some(pid) = Pid::from_raw(seen.pid) else { return };
     let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { return };
-    // The descriptor holds the process with this id now. If it is the one that was seen, a later reuse of the id does not matter.
+    // The descriptor refers to the process that has the id now. If this is the process that was seen, a later reuse of
+    // the id does not matter.
     if watch::stat(seen.pid).is_some_and(|now| now.started == seen.started) {
         // A process that has already ended needs no kill.
         let _ = pidfd_send_signal(descriptor, Signal::KILL);

@@ -1,6 +1,7 @@
 //! The new root of a jail while it is filled: folders, small files, file systems in memory, and binds of the host.
 //!
-//! Everything is reached through descriptors. A link in a path of the new root, or in the path of a source, is an error.
+//! Everything is accessed through descriptors. A symbolic link in a path of the new root, or in the path of a source,
+//! is an error.
 #![forbid(unsafe_code)]
 
 use crate::fault::At;
@@ -18,19 +19,19 @@ use rustix::process::fchdir;
 use std::ffi::CString;
 use std::path::{Component, Path, PathBuf};
 
-/// Bytes of the root itself: names, links and the small files of `/etc`.
+/// Size of the root file system, bytes: names, links and the small files of `/etc`.
 const ROOT_BYTES: u64 = 8 << 20;
 
-/// The new root while it is filled. The current folder is the same.
+/// The new root while it is filled. It is also the current folder.
 #[derive(Debug)]
 pub(crate) struct Root(OwnedFd);
 
 /// The kind of a bind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BindKind {
-    /// Files and folders: devices in them do not work.
+    /// Files and folders. Devices in them do not work.
     Files,
-    /// A device itself: it cannot be executed.
+    /// A device. It cannot be executed.
     Device,
 }
 
@@ -41,7 +42,7 @@ impl AsFd for Root {
 }
 
 impl Root {
-    /// Makes an empty file system in memory over the current root, and enters it.
+    /// Creates an empty file system in memory over the current root, and enters it.
     pub(crate) fn new() -> Result<Self, Failure> {
         let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
         let memory = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).at("make the new root")?;
@@ -55,7 +56,7 @@ impl Root {
         Ok(Self(root))
     }
 
-    /// Opens a folder of the new root, and creates missing folders. Links are an error.
+    /// Opens a folder of the new root, and creates missing folders. A symbolic link in the path is an error.
     pub(crate) fn folder(&self, path: &Path) -> Result<OwnedFd, Failure> {
         let step = || format!("make folder {}", path.display());
         let mut made = PathBuf::new();
@@ -92,7 +93,7 @@ impl Root {
     /// Mounts an empty file system in memory.
     pub(crate) fn memory(&self, path: &Path, mode: Mode, bytes: u64) -> Result<(), Failure> {
         self.folder(path)?;
-        // For both, 0 would mean unlimited.
+        // For both options, 0 would mean unlimited.
         let (bytes, files) = (bytes.max(4096), (bytes / 4096).clamp(64, 1 << 18));
         let options = format!("mode={:o},size={bytes},nr_inodes={files}", mode.as_raw_mode());
         let options = CString::new(options).at("format mount options")?;
@@ -102,7 +103,7 @@ impl Root {
     }
 }
 
-/// Binds something of the host into the new root.
+/// Binds a path of the host into the new root.
 pub(crate) fn bind_at(root: &Root, bind: &Bind, nature: BindKind) -> Result<(), Failure> {
     let source = match open_source(&bind.source) {
         Err(Errno::NOENT | Errno::NOTDIR) if bind.optional => return Ok(()),
@@ -129,13 +130,13 @@ pub(crate) fn below_root(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
-/// Opens a source without following a link.
+/// Opens a source without following symbolic links.
 pub(crate) fn open_source(path: &Path) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
 }
 
-/// Mounts a copy of the mount at `source`, with everything mounted below, at `target`.
+/// Mounts a copy of the mount at `source`, with all mounts below it, at `target`.
 pub(crate) fn attach(source: &OwnedFd, target: &OwnedFd, writable: bool, nature: BindKind) -> Result<(), Errno> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC

@@ -1,9 +1,10 @@
 //! The filter of system calls. It refuses calls that stages do not need and that widen the kernel's attack surface.
 //!
-//! A deny-list with error numbers, because allow-lists break toolchains every few months: refused (`EPERM`), or unknown (`ENOSYS`,
-//! so that callers fall back). There are two filter programs. The quick one is for calls that are refused with any arguments; it also
-//! guards against the numbers of x32, which a deny-list would miss. The other one checks arguments. Calls of another architecture
-//! kill the process. Both are compiled once, before the first command. The first process of a jail has them too.
+//! The filter is a deny-list, because allow-lists break toolchains every few months. A listed call is refused
+//! (`EPERM`), or reported as unknown (`ENOSYS`) so that callers fall back to another call. There are two filter
+//! programs. The first one handles calls that are refused with any arguments, and is fast. It also refuses x32 call
+//! numbers, which a deny-list would miss. The second one checks arguments. Calls of another architecture kill the
+//! process. Both programs are compiled once, before the first command. They also apply to the first process of a jail.
 #![forbid(unsafe_code)]
 
 mod calls;
@@ -18,10 +19,10 @@ use seccompiler::{
 };
 use std::collections::BTreeMap;
 
-/// SyscallRules by number of the call: an empty list means any arguments.
+/// Rules by call number. An empty list means that the call is refused with any arguments.
 type SyscallRules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Programs for the kernel, in the order in which they are put on.
+/// Filter programs for the kernel, in the order in which they are installed.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Filters(Vec<BpfProgram>);
 
@@ -37,14 +38,15 @@ impl Filters {
         Ok(Self(vec![lookup::compile(&always)?, by_arguments(rules).map_err(broken)?]))
     }
 
-    /// Splits the filters of a policy: those that a template carries for all its jails, and those that each jail adds. By arguments
-    /// alone, `clone3` passes, with which a template makes namespaces.
+    /// Splits the filters of a policy into those that a template installs for all its jails, and those that each jail
+    /// adds. The template installs only the filter that checks arguments, because it allows `clone3`, with which the
+    /// template creates namespaces.
     pub(crate) fn split(mut self) -> (Self, Self) {
         let by_arguments = self.0.split_off(1);
         (Self(by_arguments), self)
     }
 
-    /// Installs them irrevocably for this process and all its children.
+    /// Installs the filters irrevocably for this process and all its children.
     pub(crate) fn enforce(&self) -> Result<(), Failure> {
         self.0.iter().try_for_each(|program| seccompiler::apply_filter(program)).map_err(broken)
     }
@@ -60,10 +62,10 @@ fn refused_calls(confinement: Confinement, network: Network) -> Result<SyscallRu
     for bit in calls::NAMESPACE_BITS {
         add(&mut rules, libc::SYS_clone, vec![masked(0, bit, bit)?])?;
     }
-    // Any personality but the usual one and the query.
+    // Refuses any personality except the usual one. The query is allowed.
     add(&mut rules, libc::SYS_personality, vec![other_than(0, 0)?, other_than(0, 0xffff_ffff)?])?;
     for (number, terminal) in [(libc::SYS_ioctl, libc::TIOCSTI), (libc::SYS_ioctl, libc::TIOCLINUX)] {
-        // The kernel uses the low half only, so the upper half must not matter here.
+        // The kernel uses only the lower half of the argument, so the upper half must not matter here.
         add(&mut rules, number, vec![equal(1, terminal)?])?;
     }
     refuse_own_tables(&mut rules)?;
@@ -85,7 +87,8 @@ fn refused_calls(confinement: Confinement, network: Network) -> Result<SyscallRu
     Ok(rules)
 }
 
-/// A thread with its own descriptor table: the host counts the descriptors of a process and would miss these.
+/// Refuses a thread with a separate descriptor table: the host counts the descriptors of a process and would miss those
+/// of the thread.
 fn refuse_own_tables(rules: &mut SyscallRules) -> Result<(), BackendError> {
     let (thread, files) = (libc::CLONE_THREAD as u64, libc::CLONE_FILES as u64);
     add(rules, libc::SYS_clone, vec![masked(0, thread | files, thread)?])?;
@@ -93,7 +96,7 @@ fn refuse_own_tables(rules: &mut SyscallRules) -> Result<(), BackendError> {
     add(rules, libc::SYS_close_range, vec![masked(2, own, own)?])
 }
 
-/// Dropping pages from the page cache, which all stages share, and querying it.
+/// Refuses calls that drop pages from the page cache, which all stages share, or that query it.
 fn refuse_cache(rules: &mut SyscallRules) -> Result<(), BackendError> {
     for (number, argument, advice) in calls::CACHE_ADVICE {
         add(rules, number, vec![equal(argument, advice)?])?;
@@ -106,7 +109,7 @@ fn refuse_cache(rules: &mut SyscallRules) -> Result<(), BackendError> {
     Ok(())
 }
 
-/// Character and block devices, whiteouts included.
+/// Refuses creating character and block devices, including whiteouts.
 fn refuse_devices(rules: &mut SyscallRules) -> Result<(), BackendError> {
     for &(number, mode) in calls::MAKE_NODE {
         for kind in [libc::S_IFCHR, libc::S_IFBLK] {
@@ -116,14 +119,14 @@ fn refuse_devices(rules: &mut SyscallRules) -> Result<(), BackendError> {
     Ok(())
 }
 
-/// Files with set-user-id or set-group-id bits.
+/// Refuses creating files with set-user-id or set-group-id bits.
 fn refuse_lent_rights(rules: &mut SyscallRules) -> Result<(), BackendError> {
     for bit in [u64::from(libc::S_ISUID), u64::from(libc::S_ISGID)] {
         for &(number, mode) in calls::SET_MODE {
             add(rules, number, vec![masked(mode, bit, bit)?])?;
         }
         for &(number, flags, mode) in calls::OPEN {
-            // Without one of these flags the kernel ignores the mode.
+            // Without one of these flags, the kernel ignores the mode.
             for creates in [libc::O_CREAT as u64, (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64] {
                 add(rules, number, vec![masked(flags, creates, creates)?, masked(mode, bit, bit)?])?;
             }
@@ -132,7 +135,7 @@ fn refuse_lent_rights(rules: &mut SyscallRules) -> Result<(), BackendError> {
     Ok(())
 }
 
-/// All families but these, and of netlink all but the route protocol.
+/// Refuses sockets of all families except these. Of netlink, only the route protocol is allowed.
 fn refuse_sockets(rules: &mut SyscallRules, allowed: &[i32]) -> Result<(), BackendError> {
     if allowed.is_empty() {
         rules.insert(libc::SYS_socket, Vec::new());
@@ -151,8 +154,8 @@ fn refuse_sockets(rules: &mut SyscallRules, allowed: &[i32]) -> Result<(), Backe
     Ok(())
 }
 
-/// Limits and priorities of other processes of the same user: the jail's first process, which a limit could kill, and without own
-/// namespaces the host's processes too.
+/// Refuses changing limits and priorities of other processes of the same user: of the jail's first process, which a
+/// limit could kill, and without separate namespaces also of the host's processes.
 fn refuse_others(rules: &mut SyscallRules, confinement: Confinement) -> Result<(), BackendError> {
     for (number, target) in calls::OF_ANOTHER {
         let condition = if confinement == Confinement::Full { equal(target, 1)? } else { other_than(target, 0)? };
@@ -164,7 +167,8 @@ fn refuse_others(rules: &mut SyscallRules, confinement: Confinement) -> Result<(
     Ok(())
 }
 
-/// Refuses a call whose arguments meet all these conditions. A call that is refused with any arguments stays so.
+/// Refuses a call whose arguments meet all these conditions. A call that is already refused with any arguments stays
+/// refused.
 fn add(rules: &mut SyscallRules, number: i64, conditions: Vec<SeccompCondition>) -> Result<(), BackendError> {
     if rules.get(&number).is_none_or(|known| !known.is_empty()) {
         rules.entry(number).or_default().push(SeccompRule::new(conditions)?);

@@ -1,7 +1,7 @@
-//! The self-test of the sandbox from inside: checks that must fail and checks that must work.
+//! The self-test of the sandbox from inside: actions that must fail and actions that must work.
 //!
-//! Runs like a command, after it gave up all rights. It reports what happened. The host decides with its own witnesses whether that is
-//! correct, because a broken sandbox could deceive this process.
+//! The self-test runs like a command, after it has dropped all rights. It reports the result of each action. The host
+//! compares the results with its own witnesses, because a broken sandbox could deceive this process.
 #![expect(clippy::disallowed_methods, reason = "each of these reads must fail, or is of a device that ends")]
 #![forbid(unsafe_code)]
 
@@ -22,7 +22,7 @@ use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
-/// Tries everything and writes the checks as JSON to standard output. False when that was not possible.
+/// Tries all actions and writes the results as JSON to standard output. Returns false if that was not possible.
 pub(crate) fn run(policy: &Policy, targets: &Targets) -> bool {
     let mut checks = SelfTestChecks::default();
     files(&mut checks, policy, targets);
@@ -76,7 +76,8 @@ fn files(checks: &mut SelfTestChecks, policy: &Policy, targets: &Targets) {
 }
 
 fn neighbours(checks: &mut SelfTestChecks, targets: &Targets) {
-    // The id may be that of a process inside, which must not be signaled by mistake and proves nothing about the host.
+    // Inside the jail, the id may belong to another process, which must not be signaled by mistake and proves nothing
+    // about the host.
     if let Some(pid) = Pid::from_raw(targets.process) {
         checks.forbid("signal-host", test_kill_process(pid));
     }
@@ -85,10 +86,10 @@ fn neighbours(checks: &mut SelfTestChecks, targets: &Targets) {
     checks.forbid("inherited-descriptor", read(rustix::stdio::stdin(), &mut [0_u8; 0]).and_then(|_| leftover()));
 }
 
-/// Any descriptor beside the three that a command is given.
+/// Returns success if a descriptor is open other than the three that a command gets.
 fn leftover() -> Result<(), Errno> {
     let folder = fs::read_dir("/proc/self/fd").map_err(|_| Errno::NOENT)?;
-    // The listing itself needs one.
+    // Listing the folder needs one descriptor itself.
     let others =
         folder.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()).filter(|fd| *fd > 2);
     if others.count() > 1 { Ok(()) } else { Err(Errno::BADF) }
@@ -124,7 +125,7 @@ fn network(checks: &mut SelfTestChecks, policy: &Policy, targets: &Targets) {
     }
 }
 
-/// A datagram and an answer to it: sending alone does not prove arrival.
+/// Sends a datagram and receives the answer, because sending alone does not prove that it arrived.
 fn exchange_datagrams(host: SocketAddrV4) -> io::Result<usize> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     socket.set_read_timeout(Some(Duration::from_millis(50)))?;

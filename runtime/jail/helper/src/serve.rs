@@ -1,7 +1,7 @@
 //! The loop of the jail's first process: one request at a time, and no process outlives its command.
 //!
-//! When the process of a command ends, this process kills and reaps everything the command started, and only then replies. When the
-//! host closes its end of the control socket, everything dies at once.
+//! When the process of a command ends, this process first kills and reaps everything that the command started, and only
+//! then replies. When the host closes its end of the control socket, all processes of the jail are killed at once.
 #![forbid(unsafe_code)]
 
 use crate::command::{self, CommandConfinement};
@@ -24,23 +24,23 @@ use std::time::Duration;
 /// A jail that is ready.
 #[derive(Debug)]
 pub(crate) struct Jail {
-    /// Its policy.
+    /// The policy of the jail.
     pub(crate) policy: Policy,
     /// The control socket.
     pub(crate) control: OwnedFd,
-    /// Receives the host's requests for sockets of this network, if the policy allows them.
+    /// Receives the host's requests for sockets of the jail's network; `None` if the policy does not allow them.
     pub(crate) sockets: Option<OwnedFd>,
-    /// Readable when a child has changed.
+    /// Readable when a child has changed its state.
     pub(crate) children: OwnedFd,
-    /// The workspace's root, as seen inside.
+    /// The root of the workspace, as seen inside the jail.
     pub(crate) workspace: OwnedFd,
-    /// Confinement of each command.
+    /// The confinement of each command.
     pub(crate) confinement: CommandConfinement,
     /// The processes that a kill reaches.
     pub(crate) reach: KillScope,
 }
 
-/// A running command, and its state so far.
+/// A running command with its usage so far.
 #[derive(Debug)]
 struct RunningCommand {
     pid: Pid,
@@ -48,14 +48,16 @@ struct RunningCommand {
     cpu: Duration,
 }
 
-/// Serves until the host is gone. When this returns, all processes within [`KillScope`] are dead.
+/// Serves requests until the host closes the control socket. When this returns, all processes within [`KillScope`] are
+/// dead.
 pub(crate) fn serve(jail: &Jail) {
     let mut running = None;
     while serve_next(jail, &mut running).is_some() {}
     reaper::kill_all(jail.reach);
 }
 
-/// Waits for one event and answers it. `None` when the host is gone or sends something that is not a frame.
+/// Waits for one event and answers it. Returns `None` if the host has closed the socket or sent something other than a
+/// frame.
 fn serve_next(jail: &Jail, running: &mut Option<RunningCommand>) -> Option<()> {
     let Events { has_request, has_dead_child, wants_socket } = wait(jail)?;
     if let Some(sockets) = jail.sockets.as_ref().filter(|_| wants_socket) {
@@ -118,7 +120,7 @@ fn serve_request(
             send_reply(jail, &Reply::Failed(refused("set up", "the jail is already set up")))
         }
         (Request::Terminate, Some(running)) => {
-            // A group that is gone needs no signal.
+            // A process group that has ended needs no signal.
             let _ = kill_process_group(running.pid, Signal::TERM);
             Some(())
         }
@@ -126,7 +128,7 @@ fn serve_request(
             reaper::kill(jail.reach);
             Some(())
         }
-        // The command has ended meanwhile.
+        // The command ended before the request arrived.
         (Request::Terminate | Request::Kill, None) => Some(()),
     }
 }
@@ -140,8 +142,9 @@ fn start(jail: &Jail, command: &Command, descriptors: Vec<OwnedFd>) -> Result<Ru
     Ok(RunningCommand { pid, ended: CommandEnd::default(), cpu: Duration::ZERO })
 }
 
-/// Opens the working directory of a command. The filters allow no call that restricts the lookup to the workspace, so the real path of the
-/// opened folder is checked: it is the folder that the command gets, regardless of links.
+/// Opens the working directory of a command. The filters allow no call that restricts the lookup to the workspace, so
+/// the real path of the opened folder is checked. The command gets exactly the opened folder, whatever links change
+/// later.
 fn folder(workspace: &OwnedFd, cwd: &Path) -> Result<OwnedFd, Failure> {
     let step = "open the command's folder";
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -154,7 +157,7 @@ fn folder(workspace: &OwnedFd, cwd: &Path) -> Result<OwnedFd, Failure> {
     Ok(opened)
 }
 
-/// Reaps the children that have ended; when the command's own process has, kills all others.
+/// Reaps the children that have ended. If the command's own process is one of them, kills all others.
 fn reap(jail: &Jail, running: &mut Option<RunningCommand>) -> Option<()> {
     while let Ok(Some(reaped)) = raw::reap(Wait::Never) {
         let Some(current) = running.as_mut() else { continue };
@@ -176,7 +179,7 @@ impl RunningCommand {
     }
 
     fn finish(mut self, jail: &Jail) -> CommandEnd {
-        // Zombies first, so that `killed` counts only processes that were alive.
+        // Zombies are reaped first, so that `killed` counts only processes that were alive.
         while let Ok(Some(reaped)) = raw::reap(Wait::Never) {
             self.count(&reaped);
         }
@@ -196,7 +199,7 @@ fn send_reply(jail: &Jail, reply: &Reply) -> Option<()> {
     send_frame(&jail.control, reply, &[]).ok()
 }
 
-/// Empties the signal descriptor. `wait4` gives the details, because signals of one kind merge.
+/// Empties the signal descriptor. The details come from `wait4`, because the kernel merges signals of one kind.
 fn drain(children: &OwnedFd) {
     let mut record = [0; 128];
     while rustix::io::read(children, &mut record).is_ok_and(|bytes| bytes > 0) {}

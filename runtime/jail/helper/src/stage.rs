@@ -1,8 +1,8 @@
-//! Takes the policy, builds the sandbox, and hands over to the loop of the jail's first process.
+//! Receives the policy, builds the sandbox, and starts the loop of the jail's first process.
 //!
-//! In tier `full` there are two processes. This one stays outside, where it can wait for PID 1 and die with the host; its fork becomes
-//! PID 1. In the other tiers this process is the subreaper itself. It dies with the host only where the kernel then kills everything
-//! with it. Elsewhere it kills its descendants first, when the control socket closes.
+//! In tier `full` there are two processes. This one stays outside, where it can wait for PID 1 and die with the host.
+//! Its fork becomes PID 1. In the other tiers, this process is the subreaper itself. It dies with the host only if the
+//! kernel then kills all its descendants too. Otherwise it kills its descendants first, when the control socket closes.
 #![forbid(unsafe_code)]
 
 use crate::bounds::enter_cgroups;
@@ -23,9 +23,11 @@ use rustix::process::{
 };
 use std::process::ExitCode;
 
-/// Takes the first request and serves until the host is gone. The exit code is 1 when the jail could not be built.
+/// Receives the first request and serves until the host closes the socket. The exit code is 1 if the jail could not be
+/// built.
 pub(crate) fn enter() -> ExitCode {
-    // Once and not for each command. A socket or pipe whose other end is gone is reported by its call, or ends this process as well.
+    // Done once and not for each command. A write to a socket or pipe whose other end is closed then either returns an
+    // error or ends this process.
     raw::reset_signals();
     let entry = Entry::for_this_process();
     let control = match move_control(&entry) {
@@ -57,16 +59,16 @@ pub(crate) fn enter() -> ExitCode {
     }
 }
 
-/// Moves the control socket to another number, so that a command can have 0.
+/// Moves the control socket to another descriptor, so that a command can use descriptor 0.
 fn move_control(entry: &Entry) -> Result<OwnedFd, Failure> {
-    // No other descriptor belongs to this process yet.
+    // This process does not own any other descriptor yet.
     raw::close_rest().at("close_range")?;
     let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).at("copy the control socket")?;
     entry.leave_session()?;
     Ok(control)
 }
 
-/// Builds tier `full`: seven namespaces and its own root. This process stays outside and waits.
+/// Builds tier `full`: seven namespaces and a separate root. This process stays outside and waits.
 fn full(control: &OwnedFd, policy: Policy) -> Result<(), Failure> {
     host::die_with_host()?;
     host::release_stdin()?;
@@ -74,21 +76,21 @@ fn full(control: &OwnedFd, policy: Policy) -> Result<(), Failure> {
     enter_cgroups(&policy)?;
     credentials::clear_groups()?;
     namespaces::enter(&policy)?;
-    // Not before the id maps: they are files of a process that can be looked into.
+    // This must follow the id maps, because their files exist only for a dumpable process.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at("set dumpable")?;
     let outside = pidfd_open(getpid(), PidfdFlags::empty()).at("open a pidfd")?;
     let (announced, announce_end) = pipe_with(PipeFlags::CLOEXEC).at("make a pipe")?;
     let Some(first) = raw::fork().at("fork")? else {
         drop(announce_end);
         let built = host::die_with(&outside).and_then(|()| build::full(control, policy, &base));
-        // The process outside announces this one: the first reply must be `Spawned`.
+        // The process outside announces this one, so that the first reply is `Spawned`.
         wait_for_announcement(&announced);
         raw::exit_now(build::serve_or_fail(control, built))
     };
     announce(control, first, announce_end)
 }
 
-/// Tells the host that PID 1 exists, then waits for its end.
+/// Announces PID 1 to the host, then waits until it ends.
 fn announce(control: &OwnedFd, first: Pid, announce_end: OwnedFd) -> Result<(), Failure> {
     let pidfd = pidfd_open(first, PidfdFlags::empty()).at("open a pidfd")?;
     send_frame(control, &Reply::Spawned, &[pidfd.as_fd()])
@@ -106,7 +108,7 @@ fn wait_for_announcement(announced: &OwnedFd) {
     let _ = rustix::io::read(announced, &mut [0_u8; 1]);
 }
 
-/// Builds a tier without own namespaces: this process is the subreaper.
+/// Builds a tier without separate namespaces: this process is the subreaper.
 fn as_subreaper(control: &OwnedFd, policy: Policy, entry: &Entry) -> Result<(), Failure> {
     let host = getppid();
     host::release_stdin()?;

@@ -1,7 +1,7 @@
-//! Memory outside of processes: segments, queues and semaphores of System V, and folders in memory.
+//! Memory outside of processes: System V segments, queues and semaphores, and file systems in memory.
 //!
-//! Only the helper is in the namespaces that have them. It opens them once, before a stage runs, and the host reads them for every
-//! sample. A list shows the namespace of the process that opened it.
+//! Only the helper is in the namespaces that contain them. It opens them once, before a stage runs, and the host reads
+//! them for every sample. Each list shows the namespace of the process that opened it.
 #![forbid(unsafe_code)]
 
 use crate::fault::At;
@@ -18,12 +18,12 @@ use std::path::Path;
 pub(crate) struct Stores(Vec<OwnedFd>);
 
 impl Stores {
-    /// Opens them inside; `proc` is any `/proc`.
+    /// Opens the stores inside the jail. `proc` is any `/proc`.
     pub(crate) fn open(proc: impl AsFd, policy: &Policy) -> Result<Self, Failure> {
         let mut all = Vec::new();
         for name in ["shm", "msg", "sem"] {
             let list = match openat(&proc, format!("sysvipc/{name}"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
-                // A kernel without System V IPC: an empty list shows that nothing is held.
+                // A kernel without System V IPC has no such list. An empty list has the same meaning.
                 Err(Errno::NOENT) => openat(CWD, "/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()),
                 opened => opened,
             };
@@ -36,7 +36,7 @@ impl Stores {
         Ok(Self(all))
     }
 
-    /// Hands them to the host.
+    /// Sends the descriptors to the host.
     pub(crate) fn send(&self, control: impl AsFd) -> Result<(), Failure> {
         let beside: Vec<_> = self.0.iter().map(AsFd::as_fd).collect();
         send_frame(control, &Reply::Stores, &beside)

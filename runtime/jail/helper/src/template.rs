@@ -1,9 +1,10 @@
-//! The template: a helper that prepares what many jails have in common, and forks the first process of each from itself.
+//! The template: a helper that prepares the common part of many jails, and forks the first process of each jail from
+//! itself.
 //!
-//! It never sees a policy, a file of a stage or anything a stage says: the fork reads its policy from its own control socket. Every
-//! jail gets fresh namespaces of every kind; only read-only files, filters and memory from before any stage are the same. A jail
-//! cannot name the template: it is outside of the jail's PID namespace and above its user namespace, and holds no privilege itself.
-//! When it dies, all its jails die.
+//! The template never sees a policy, a file of a stage or data from a stage: the fork reads its policy from its own
+//! control socket. Every jail gets fresh namespaces of every kind. Jails share only read-only files, filters and memory
+//! from before any stage. A jail cannot name the template: the template is outside of the jail's PID namespace and
+//! above its user namespace, and has no privilege itself. When the template dies, all its jails die.
 #![forbid(unsafe_code)]
 
 use crate::bounds::enter_cgroups;
@@ -26,11 +27,11 @@ struct Template {
     preparation: Preparation,
     is_root_outside: bool,
     prepared: PreparedParts,
-    /// The template itself, whose end its jails must not outlive.
+    /// A descriptor of the template process. Its jails must not outlive it.
     own: OwnedFd,
 }
 
-/// Prepares, and forks jails until the host closes the socket. Ends after the last of its jails.
+/// Prepares, then forks jails until the host closes the socket. Returns after the last jail has ended.
 pub(crate) fn serve(mut control: OwnedFd, preparation: Preparation) -> ExitCode {
     let template = match prepare(preparation) {
         Ok(template) => template,
@@ -40,7 +41,7 @@ pub(crate) fn serve(mut control: OwnedFd, preparation: Preparation) -> ExitCode 
         let (Request::Fork, Ok([jail])) = (request, <[OwnedFd; 1]>::try_from(descriptors)) else { break };
         match namespaces::fork_into_own() {
             Ok(Some(_)) => {}
-            // In the copy, the socket of the template gives way to that of the jail.
+            // In the copy, the socket of the jail replaces that of the template.
             Ok(None) => match rustix::io::dup3(&jail, &mut control, rustix::io::DupFlags::CLOEXEC) {
                 Ok(()) => {
                     drop(jail);
@@ -50,13 +51,13 @@ pub(crate) fn serve(mut control: OwnedFd, preparation: Preparation) -> ExitCode 
             },
             Err(error) => {
                 let failed = Err::<(), _>(error).at("fork into namespaces").err();
-                // A host that is gone needs no reply.
+                // If the host has ended, no reply is needed.
                 failed.map(|failure| send_frame(&jail, &Reply::Failed(failure), &[]));
             }
         }
     }
     drop(control);
-    // Children are reaped by the kernel; this returns when the last one is gone.
+    // The kernel reaps the children, so this call returns when the last one has ended.
     while !matches!(raw::reap(raw::Wait::Until), Err(_) | Ok(None)) {}
     ExitCode::SUCCESS
 }
@@ -67,7 +68,7 @@ fn prepare(preparation: Preparation) -> Result<Template, Failure> {
     let is_root_outside = geteuid().is_root();
     credentials::clear_groups()?;
     namespaces::enter_template(preparation.uid, preparation.gid)?;
-    // Not before the id maps: they are files of a process that can be looked into.
+    // This must follow the id maps, because their files exist only for a dumpable process.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at("set dumpable")?;
     let root = PreparedRoot::build(&preparation, is_root_outside)?;
     let (carried, filters) = Filters::compile(Confinement::Full, Network::None)?.split();
@@ -104,7 +105,8 @@ fn check(policy: &Policy, template: &Template) -> Result<(), Failure> {
     Err(refused("set up", "the policy differs from what the template has prepared"))
 }
 
-/// Tells the host that this process exists. The mount namespace beside it lets the host remove the mounts later.
+/// Announces this process to the host. With the descriptor of the mount namespace, the host can remove the mounts
+/// later.
 fn announce(control: &OwnedFd) -> Result<(), Failure> {
     let own = pidfd_open(getpid(), PidfdFlags::empty()).at("open a pidfd")?;
     let mounts = open("/proc/self/ns/mnt", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());

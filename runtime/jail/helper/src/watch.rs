@@ -1,6 +1,7 @@
 //! Finds the living descendants of this process in `/proc`.
 //!
-//! Descendants are found by their parents, so the search works with any `/proc`. The host measures their resources.
+//! Descendants are found by their parents, so the search works with any `/proc`. Their resources are measured by the
+//! host.
 #![forbid(unsafe_code)]
 
 use glovebox_jail_helper::process;
@@ -8,7 +9,7 @@ pub(crate) use glovebox_jail_helper::process::{ProcessStat, stat};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
-/// All living descendants of this process, without zombies.
+/// Returns all living descendants of this process, without zombies.
 pub(crate) fn descendants() -> Vec<ProcessStat> {
     let Some(own) = own_id() else { return Vec::new() };
     let all = process::all();
@@ -30,7 +31,7 @@ pub(crate) fn descendants() -> Vec<ProcessStat> {
     found
 }
 
-/// The direct children that the kernel can list.
+/// Returns the living direct children, if the kernel can list them.
 #[expect(clippy::disallowed_methods, reason = "the kernel's own file")]
 pub(crate) fn children() -> impl Iterator<Item = ProcessStat> {
     let listed = own_id().and_then(|own| fs::read_to_string(format!("/proc/self/task/{own}/children")).ok());
@@ -38,7 +39,7 @@ pub(crate) fn children() -> impl Iterator<Item = ProcessStat> {
     ids.into_iter().filter_map(stat).filter(|one| one.threads > 0)
 }
 
-/// This process's id as `/proc` shows it, which can differ from the id in its namespace.
+/// Returns the id of this process as `/proc` shows it, which can differ from the id in its namespace.
 fn own_id() -> Option<i32> {
     fs::read_link("/proc/self").ok()?.to_str()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! The built helper, driven over its protocol, as root and as an ordinary user alike.
+//! Tests of the built helper over its protocol, as root and as an ordinary user.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
 

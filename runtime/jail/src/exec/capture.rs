@@ -1,11 +1,11 @@
 //! The part of an output stream that is kept: head, tail, length and digest.
 //!
-//! The cap bounds memory. Digest and length always cover the whole stream.
+//! The maximum size bounds memory. Digest and length always cover the whole stream.
 
 use super::CapturedOutput;
 use std::collections::VecDeque;
 
-/// A stream being read.
+/// A stream that is being read.
 pub(super) struct Capture {
     head: Vec<u8>,
     tail: VecDeque<u8>,
@@ -16,7 +16,7 @@ pub(super) struct Capture {
 }
 
 impl Capture {
-    /// Keeps at most `bytes_max`, half from the head and half from the tail.
+    /// Keeps at most `bytes_max` bytes: half from the beginning of the stream and half from the end.
     pub(super) fn new(bytes_max: u64) -> Self {
         let max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
         let (head_max, tail_max) = (max.div_ceil(2), max / 2);
@@ -36,7 +36,7 @@ impl Capture {
         self.tail.extend(rest);
     }
 
-    /// Ends the stream; `cut` when it was still open.
+    /// Ends the stream. `cut` is true if the stream was still open.
     pub(super) fn finish(self, cut: bool) -> CapturedOutput {
         let kept = (self.head.len() + self.tail.len()) as u64;
         CapturedOutput {

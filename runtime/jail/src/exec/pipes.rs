@@ -1,6 +1,6 @@
-//! The three pipes of a command, moved without ever blocking.
+//! The three pipes of a command, moved without blocking.
 //!
-//! Output is always drained, so a command never waits for the host. The part that is kept is bounded.
+//! Output is always drained, so a command never waits for the host. The size of the stored part is limited.
 
 use super::CapturedOutput;
 use super::capture::Capture;
@@ -11,12 +11,12 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// Most bytes that are read from a stream before the clock is checked again.
+/// Maximum number of bytes that are read from a stream before the clock is checked again.
 const ROUND_BYTES_MAX: usize = 1 << 20;
-/// Longest single wait.
+/// Maximum duration of a single wait, seconds.
 const WAIT_SECONDS_MAX: u64 = 3_600;
 
-/// Our ends of a command's pipes.
+/// The host's ends of a command's pipes.
 pub(crate) struct Pipes {
     streams: [Stream; 2],
     input: Option<Input>,
@@ -28,7 +28,8 @@ struct Stream {
     forward: Option<Forward>,
 }
 
-/// The receiver of a forwarded stream. A slow reader slows the program down. If the reader leaves, the program's pipe is closed.
+/// The receiver of a forwarded stream. A slow reader slows the program down. If the reader closes its end, the
+/// program's pipe is closed.
 struct Forward {
     pipe: OwnedFd,
     bytes: Vec<u8>,
@@ -42,7 +43,8 @@ struct Input {
 }
 
 impl Pipes {
-    /// Takes our ends: what to read standard output and error from, and with `input` what to write and where.
+    /// Takes the host's ends: the pipes of standard output and error to read from, and with `input` the pipe to write
+    /// to and the bytes.
     pub(crate) fn new(
         output: [Option<OwnedFd>; 2],
         input: Option<(OwnedFd, Vec<u8>)>,
@@ -55,7 +57,7 @@ impl Pipes {
         Ok(Self { streams, input: input.map(|(pipe, bytes)| Input { pipe, bytes, written: 0 }) })
     }
 
-    /// Passes output and error on to these pipes, and keeps nothing of them but length and digest.
+    /// Forwards output and error to these pipes. Only their length and digest are stored.
     pub(crate) fn forward(&mut self, to: [OwnedFd; 2]) -> io::Result<()> {
         for (stream, pipe) in self.streams.iter_mut().zip(to) {
             rustix::fs::fcntl_setfl(&pipe, rustix::fs::fcntl_getfl(&pipe)? | OFlags::NONBLOCK)?;
@@ -64,13 +66,13 @@ impl Pipes {
         Ok(())
     }
 
-    /// True while a process may still write, or output still waits to be passed on.
+    /// Returns true while a process may still write, or while output still waits to be forwarded.
     pub(crate) fn any_open(&self) -> bool {
         self.streams.iter().any(|stream| stream.pipe.is_some() || stream.is_full())
     }
 
-    /// Waits for any pipe or any of `others` to be readable, at most for `max`, and moves what can be moved. Returns which of the others are
-    /// readable.
+    /// Waits until any pipe or any of `others` is ready, at most for `max`, and moves bytes without blocking. Returns
+    /// which of the others are readable.
     pub(crate) fn turn<const N: usize>(&mut self, max: Duration, others: [BorrowedFd<'_>; N]) -> io::Result<[bool; N]> {
         let others = others.map(|other| PollFd::from_borrowed_fd(other, PollFlags::IN));
         let input = self.input.as_ref().map(|input| PollFd::new(&input.pipe, PollFlags::OUT));
@@ -107,7 +109,7 @@ impl Pipes {
 }
 
 impl Stream {
-    /// The descriptor that must be ready before bytes can be moved.
+    /// Returns the descriptor that must be ready before bytes can be moved.
     fn awaited(&self) -> Option<PollFd<'_>> {
         match &self.forward {
             Some(forward) if self.is_full() => Some(PollFd::new(&forward.pipe, PollFlags::OUT)),
@@ -137,12 +139,12 @@ impl Stream {
         Ok(())
     }
 
-    /// True while bytes wait for a reader.
+    /// Returns true while bytes wait to be forwarded.
     fn is_full(&self) -> bool {
         self.forward.as_ref().is_some_and(|forward| !forward.bytes.is_empty())
     }
 
-    /// Forwards the bytes that were read. False while the reader has no room: then no more bytes are read.
+    /// Forwards the bytes that were read. Returns false while the reader's pipe is full. Then no more bytes are read.
     fn pass_on(&mut self) -> bool {
         let Some(forward) = &mut self.forward else { return true };
         match forward.write() {
@@ -159,7 +161,7 @@ impl Stream {
 }
 
 impl Forward {
-    /// Writes as much as the pipe accepts; true when everything was written.
+    /// Writes as much as the pipe accepts. Returns true if everything was written.
     fn write(&mut self) -> Result<bool, Errno> {
         while self.written < self.bytes.len() {
             match rustix::io::write(&self.pipe, &self.bytes[self.written..]) {
@@ -176,7 +178,7 @@ impl Forward {
 }
 
 impl Input {
-    /// Writes as much as the pipe takes. True when nothing is left to write or the reader is gone.
+    /// Writes as much as the pipe accepts. Returns true if nothing is left to write or the reader has closed its end.
     fn write(&mut self) -> bool {
         while self.written < self.bytes.len() {
             match rustix::io::write(&self.pipe, &self.bytes[self.written..]) {

@@ -1,6 +1,7 @@
-//! The embedded helper, ready to be started: its bytes in a sealed memory file, once per process.
+//! The embedded helper as a sealed memory file, created once per process.
 //!
-//! The seal protects the program that builds the sandbox: even a process that obtains the descriptor cannot change it.
+//! The seal protects the program that builds the sandbox: even a process that obtains the descriptor cannot change the
+//! file.
 
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
@@ -16,22 +17,22 @@ const BYTES: &[u8] = &[];
 
 static PROGRAM: OnceLock<OwnedFd> = OnceLock::new();
 
-/// Returns the file that holds the helper.
+/// Returns the file that contains the helper.
 pub(super) fn program() -> io::Result<&'static OwnedFd> {
     if let Some(program) = PROGRAM.get() {
         return Ok(program);
     }
     let made = sealed()?;
-    // The first thread wins; the file of the other one is closed.
+    // If two threads create the file at once, one file is kept and the other one is closed.
     Ok(PROGRAM.get_or_init(|| made))
 }
 
-/// Returns the helper's bytes: under the name `subject` it is the command of that name.
+/// Returns the bytes of the helper. Started under the name `subject`, they are the command of that name.
 pub(crate) fn program_bytes() -> &'static [u8] {
     BYTES
 }
 
-/// Returns the BLAKE3 of the helper as hexadecimal digits: a probe result is valid for one helper only.
+/// Returns the BLAKE3 hash of the helper as hexadecimal digits. A probe result is valid for one helper only.
 pub(super) fn digest() -> String {
     blake3::hash(BYTES).to_hex().to_string()
 }
@@ -42,7 +43,7 @@ fn sealed() -> io::Result<OwnedFd> {
     }
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let held = match rustix::fs::memfd_create("glovebox-jail", flags | MemfdFlags::EXEC) {
-        // Kernels before 6.3 do not know the flag; there every memory file may be executed.
+        // Kernels before 6.3 do not know the flag. There, every memory file may be executed.
         Err(Errno::INVAL) => rustix::fs::memfd_create("glovebox-jail", flags),
         other => other,
     };

@@ -1,4 +1,4 @@
-//! The limits of a jail's commands, and the resources that they used.
+//! The limits of a jail's commands, and the resources that the commands used.
 //!
 //! The limits are those of [`Limits`]. An exceeded limit is reported under its name.
 
@@ -6,7 +6,7 @@ use crate::proxy::traffic::ProxyRecord;
 use glovebox_jail_helper::policy;
 use glovebox_record::Limits;
 
-/// Returns the part of the limits that the helper enforces. An amount of 0 means nothing, not "unlimited".
+/// Returns the part of the limits that the helper enforces. 0 means nothing, not "unlimited".
 pub(super) fn enforced_inside(limits: &Limits) -> policy::Bounds {
     policy::Bounds {
         cpu_ms: limits.cpu_ms,
@@ -18,8 +18,8 @@ pub(super) fn enforced_inside(limits: &Limits) -> policy::Bounds {
     }
 }
 
-/// Names the bounds that only the watchdog enforces (`soft`), and those that nothing enforces because the host sees no processes
-/// (`none`). The helper has named those that it cannot enforce.
+/// Adds the limits that only the watchdog enforces (`soft`), and those that nothing enforces because the host cannot
+/// see the processes (`none`). The helper has already added those that it cannot enforce.
 pub(super) fn name_not_enforced(degradations: &mut Vec<String>, is_grouped: bool, is_watched: impl FnOnce() -> bool) {
     if !is_grouped {
         degradations.push("memory=soft".to_owned());
@@ -34,17 +34,17 @@ pub(super) fn name_not_enforced(degradations: &mut Vec<String>, is_grouped: bool
 /// Resource usage of all commands of a jail.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ResourceUsage {
-    /// Commands that were started.
+    /// Number of commands that were started.
     pub commands: u64,
-    /// Processor time of all, in milliseconds.
+    /// Processor time of all commands, milliseconds.
     pub cpu_ms: u64,
-    /// Largest memory of one command with all its processes.
+    /// Maximum memory of one command with all its processes, bytes.
     pub memory_peak_bytes: u64,
-    /// Most bytes on disk; none without a command.
+    /// Maximum disk usage, bytes; `None` if no command was started.
     pub disk_peak_bytes: Option<u64>,
-    /// Length of the largest file that was left in the workspace or a cache; none where none was.
+    /// Length of the largest file that was left in the workspace or a cache, bytes; `None` if no file was left.
     pub file_peak_bytes: Option<u64>,
-    /// Traffic through the proxy, and refused requests; none without a proxy.
+    /// Traffic through the proxy, and refused requests; `None` without a proxy.
     pub traffic: Option<ProxyRecord>,
 }
 

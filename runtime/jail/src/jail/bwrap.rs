@@ -1,6 +1,7 @@
-//! The host's part of tier `bwrap`: the second setup, and why `bwrap` ended.
+//! The host's part of tier `bwrap`: the second setup, and the reason why `bwrap` ended.
 //!
-//! `bwrap` starts the helper a second time, inside. Its standard error is a file in memory that the host reads.
+//! `bwrap` starts the helper a second time, inside the namespaces. The standard error of `bwrap` is a file in memory
+//! that the host reads.
 
 use super::JailError;
 use super::control::Control;
@@ -13,32 +14,32 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 
-/// Path of `bwrap`. It is never searched for in a PATH or a workspace.
+/// Path of `bwrap`. The program is never searched in `PATH` or in a workspace.
 pub(super) const BWRAP: &str = "/usr/bin/bwrap";
-/// Most bytes of its errors that are read.
+/// Maximum number of bytes that are read from the errors of `bwrap`.
 const BYTES_MAX: usize = 512;
 const SETUID: u32 = 0o4000;
 
-/// A `bwrap` that was started, or is about to be.
+/// The state of `bwrap` in a jail.
 #[derive(Debug, Default)]
 pub(super) struct Bwrap {
     is_started: bool,
-    /// Its standard error.
+    /// The standard error of `bwrap`.
     errors: Option<OwnedFd>,
 }
 
 impl Bwrap {
-    /// Sends the setup again: the helper that `bwrap` starts inside needs it, and no argument may show it.
+    /// Sends the setup again, because the helper that `bwrap` starts inside needs it, and no argument may show it.
     pub(super) fn spawned(&mut self, control: &Control, setup: &Request, errors: Option<OwnedFd>) -> io::Result<()> {
         (self.is_started, self.errors) = (true, errors);
         match control.send(setup, &[]) {
-            // It was not started; the next reply has the reason.
+            // The helper inside was not started. The next reply contains the reason.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             sent => sent,
         }
     }
 
-    /// Returns why it made no namespaces; none if it was not started.
+    /// Returns the reason why `bwrap` created no namespaces. Returns `None` if it was not started.
     pub(super) fn explain(&self) -> Option<JailError> {
         let is_root = rustix::process::geteuid().is_root();
         let text = || explained(&read(self.errors.as_ref()), !is_root && is_setuid(Path::new(BWRAP)));
@@ -47,14 +48,14 @@ impl Bwrap {
     }
 }
 
-/// True for a program that gives its user the rights of its owner.
+/// Returns true if the program has the set-user-id bit.
 pub(super) fn is_setuid(program: &Path) -> bool {
     fs::metadata(program).is_ok_and(|meta| meta.permissions().mode() & SETUID != 0)
 }
 
 fn read(errors: Option<&OwnedFd>) -> String {
     let mut bytes = [0; BYTES_MAX];
-    // At an explicit offset, because the writer shares the descriptor.
+    // Read at an explicit offset, because the writer shares the descriptor and its offset.
     let copy = errors.and_then(|file| file.try_clone().ok());
     let read = copy.and_then(|file| File::from(file).read_at(&mut bytes, 0).ok()).unwrap_or(0);
     String::from_utf8_lossy(&bytes[..read]).into_owned()

@@ -1,9 +1,10 @@
-//! A control group for each jail, if this system allows one. It is the only exact bound of memory and processes.
+//! A control group for each jail, if the system allows one. It is the only exact limit of memory and processes.
 //!
-//! Version 2: below our own group or the nearest ancestor that hands memory and pids to its children and that we may write
-//! (delegated by systemd, or as root). Version 1: below our own groups, as root. Existing groups are never changed.
-//! Out of memory must not kill the whole group: the jail's first process must survive to prove that nothing is left. The host
-//! sees the event and kills the command.
+//! Version 2: the group is created below this program's own group, or below the nearest ancestor that delegates memory
+//! and pids to its children and that this program may write (delegated by systemd, or as root). Version 1: the groups
+//! are created below this program's own groups, as root. Existing groups are never changed. A lack of memory must not
+//! kill the whole group, because the jail's first process must survive to prove that no process is left. The host sees
+//! the event and kills the command.
 
 use glovebox_record::Limits;
 use glovebox_workspace::regular_file;
@@ -15,27 +16,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The helper and its first process count too.
+/// Number of processes in the group that are not part of a command: the helper and its first process.
 const OWN_PROCESSES: u64 = 2;
-/// Memory of the helper and its first process, beside that of the commands.
+/// Memory of the helper and its first process, in addition to that of the commands, bytes.
 const OWN_MEMORY_BYTES: u64 = 8 << 20;
-/// Longest time an emptied group is tried to be removed.
+/// Maximum time for trying to remove an emptied group.
 const REMOVE_MAX: Duration = Duration::from_secs(2);
 /// Interval at which a group that should be empty is checked.
 const NAP: Duration = Duration::from_millis(5);
-/// Most ancestors that are searched for a group that delegates controllers.
+/// Maximum number of ancestors that are searched for a group that delegates controllers.
 const ANCESTORS_MAX: usize = 8;
 const PREFIX: &str = "glovebox-";
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
-/// Folders in which this program has searched for abandoned groups.
+/// Folders in which this program has already searched for abandoned groups.
 static TIDIED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// The groups of one jail. Dropped, they are removed.
+/// The groups of one jail. Dropping it removes them.
 #[derive(Debug)]
 pub(super) struct Cgroup {
     memory: PathBuf,
-    /// None in version 2, where it is the same group.
+    /// `None` in version 2, where `memory` is the group for both.
     pids: Option<PathBuf>,
     version: CgroupVersion,
 }
@@ -46,11 +47,11 @@ enum CgroupVersion {
     Two,
 }
 
-/// The parents of the groups of jails.
+/// The parent groups of the jails' groups.
 #[derive(Debug)]
 struct ParentGroups {
     memory: PathBuf,
-    /// None in version 2, where it is the same group.
+    /// `None` in version 2, where `memory` is the group for both.
     pids: Option<PathBuf>,
 }
 
@@ -59,16 +60,16 @@ struct ParentGroups {
 pub(super) struct GroupUsage {
     pub(super) memory_peak_bytes: u64,
     pub(super) processes_peak: u64,
-    /// Processes killed for memory.
+    /// Number of processes that were killed because of the memory limit.
     pub(super) killed: u64,
-    /// Forks refused.
+    /// Number of forks that were refused.
     pub(super) forks_refused: u64,
 }
 
 impl Cgroup {
-    /// Makes a group that bounds memory and processes. The error text is the reason for a failure.
+    /// Creates a group that limits memory and processes. The error is the reason for the failure.
     pub(super) fn make(limits: &Limits) -> Result<Self, String> {
-        // A place that once worked works again; searching for it takes longer than creating a group.
+        // A parent that worked once works again. Searching for it takes longer than creating a group.
         static FOUND: OnceLock<ParentGroups> = OnceLock::new();
         if let Some(group) = FOUND.get().and_then(|parents| parents.make(limits).ok()) {
             return Ok(group);
@@ -85,7 +86,7 @@ impl Cgroup {
         Some(ParentGroups { memory: above(&self.memory)?, pids: self.pids.as_ref().and_then(above) })
     }
 
-    /// Looks for a place where this program may make groups, and makes one.
+    /// Searches for a parent in which this program may create groups, and creates one.
     fn find(limits: &Limits) -> Result<Self, String> {
         let groups = regular_file::kernel_text("/proc/self/cgroup").map_err(|error| error.to_string())?;
         let mounts = mounts().map_err(|error| error.to_string())?;
@@ -95,8 +96,9 @@ impl Cgroup {
         make_first(&own, limits).map_err(|also| format!("version 2: {why}; version 1: {also}"))
     }
 
-    /// Returns the files to which the helper writes its own thread. The helper has one thread, and moving a single thread is
-    /// fast. To move a process, the kernel waits for all forks on the machine, which takes longer than the rest of a jail.
+    /// Returns the files to which the helper writes its own thread. The helper has one thread, and moving a single
+    /// thread is fast. To move a process, the kernel waits for all forks on the machine, which takes longer than the
+    /// rest of building a jail.
     pub(super) fn procs(&self) -> Vec<PathBuf> {
         let file = match self.version {
             CgroupVersion::One => "tasks",
@@ -111,20 +113,21 @@ impl Cgroup {
         self.pids.as_ref().unwrap_or(&self.memory)
     }
 
-    /// Resets the peaks, where the kernel can.
+    /// Resets the peak values, if the kernel can do that.
     pub(super) fn forget_peaks(&self) {
-        // Otherwise peaks are those of the whole jail so far.
+        // Without a reset, the peak values are those of the whole jail so far.
         let _ = match self.version {
             CgroupVersion::One => fs::write(self.memory.join("memory.max_usage_in_bytes"), "0"),
             CgroupVersion::Two => Ok(()),
         };
     }
 
-    /// Kills the processes of the group until it is empty, at most until `deadline`. Returns the number that is left.
+    /// Kills the processes of the group until it is empty, at most until `deadline`. Returns the number of processes
+    /// that are left.
     pub(super) fn kill_all(&self, deadline: Instant) -> usize {
         loop {
             if self.version == CgroupVersion::Two {
-                // Missing before 5.14; then one by one as in version 1.
+                // The file does not exist before Linux 5.14. Then the processes are killed one by one, as in version 1.
                 let _ = fs::write(self.memory.join("cgroup.kill"), "1");
             }
             let inside = self.members();
@@ -133,7 +136,7 @@ impl Cgroup {
             }
             for pid in inside {
                 let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
-                // Still in the group, so it is not a later process of that number.
+                // The process is still in the group, so its id was not reused for another process.
                 if self.members().contains(&pid) {
                     // A process that has already ended needs no kill.
                     let _ = pidfd_send_signal(held, Signal::KILL);
@@ -148,7 +151,7 @@ impl Cgroup {
         text.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)).collect()
     }
 
-    /// Reads how many processes were killed for memory so far.
+    /// Reads the number of processes that were killed because of the memory limit so far.
     pub(super) fn killed(&self) -> u64 {
         let events = match self.version {
             CgroupVersion::One => "memory.oom_control",
@@ -157,7 +160,7 @@ impl Cgroup {
         field(&self.memory.join(events), "oom_kill")
     }
 
-    /// Reads what happened so far.
+    /// Reads the usage so far.
     pub(super) fn usage(&self) -> GroupUsage {
         let peak = match self.version {
             CgroupVersion::One => "memory.max_usage_in_bytes",
@@ -176,7 +179,7 @@ impl Drop for Cgroup {
     fn drop(&mut self) {
         for folder in [&self.memory].into_iter().chain(&self.pids) {
             let deadline = Instant::now() + REMOVE_MAX;
-            // Busy until the parent of the last process reaps it.
+            // The folder is busy until the parent of the last process reaps it.
             while let Err(error) = fs::remove_dir(folder) {
                 if error.kind() == io::ErrorKind::NotFound || Instant::now() >= deadline {
                     break;
@@ -194,7 +197,7 @@ struct OwnGroups<'t> {
 }
 
 impl OwnGroups<'_> {
-    /// Finds our own folder of a hierarchy and the folder it is mounted at.
+    /// Finds this program's own folder of a hierarchy, and the folder that the hierarchy is mounted at.
     fn folder(&self, controller: Option<&str>) -> Option<(PathBuf, PathBuf)> {
         let own = self.groups.lines().find_map(|line| {
             let mut fields = line.splitn(3, ':');
@@ -256,11 +259,11 @@ impl ParentGroups {
     }
 }
 
-/// Why there is no group in a folder.
+/// Why a folder contains no new group.
 enum MakeError {
-    /// None can be made there.
+    /// The group could not be created there.
     Refused(String),
-    /// One was made, but does not bound.
+    /// The group was created but does not enforce limits.
     Unbounded(String),
 }
 
@@ -272,7 +275,7 @@ impl MakeError {
     }
 }
 
-/// Makes a group of version 2.
+/// Creates a group of version 2.
 fn in_second(parent: &Path, limits: &Limits) -> Result<Cgroup, MakeError> {
     let made = begin(parent).map_err(|error| MakeError::Refused(format!("`{}`: {error}", parent.display())))?;
     let group = Cgroup { memory: made, pids: None, version: CgroupVersion::Two };
@@ -282,27 +285,28 @@ fn in_second(parent: &Path, limits: &Limits) -> Result<Cgroup, MakeError> {
     ];
     let set = limits.into_iter().try_for_each(|(name, value)| limit(&group.memory, name, value));
     set.map_err(MakeError::Unbounded)?;
-    // Missing where the kernel counts no swap.
+    // The file does not exist if the kernel does not count swap.
     let _ = fs::write(group.memory.join("memory.swap.max"), "0");
     Ok(group)
 }
 
-/// Makes the two groups of version 1.
+/// Creates the two groups of version 1.
 fn in_first(memory: &Path, pids: &Path, limits: &Limits) -> Result<Cgroup, String> {
     let made = |folder: &Path| begin(folder).map_err(|error| format!("`{}`: {error}", folder.display()));
     let memory = made(memory)?;
-    // From here on, dropping removes the groups.
+    // From here on, dropping `group` removes the groups.
     let mut group = Cgroup { pids: None, memory, version: CgroupVersion::One };
     group.pids = Some(made(pids)?);
     let bytes = limits.command_memory_bytes.saturating_add(OWN_MEMORY_BYTES);
     limit(&group.memory, "memory.limit_in_bytes", bytes)?;
-    // Missing where the kernel counts no swap.
+    // The file does not exist if the kernel does not count swap.
     let _ = limit(&group.memory, "memory.memsw.limit_in_bytes", bytes);
     limit(group.pids(), "pids.max", limits.processes.saturating_add(OWN_PROCESSES))?;
     Ok(group)
 }
 
-/// Makes a new group in `parent`. The first one there removes those that programs of ours left behind.
+/// Creates a new group in `parent`. The first call for a parent removes groups that earlier Glovebox processes left
+/// there.
 fn begin(parent: &Path) -> io::Result<PathBuf> {
     let space = own_space()?;
     let mut tidied = TIDIED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -317,7 +321,7 @@ fn begin(parent: &Path) -> io::Result<PathBuf> {
     Ok(made)
 }
 
-/// Returns the mounts, read once: hierarchies of control groups are mounted when a machine starts.
+/// Returns the mounts. They are read once, because control group hierarchies are mounted when a machine starts.
 fn mounts() -> io::Result<&'static str> {
     static MOUNTS: OnceLock<String> = OnceLock::new();
     if let Some(mounts) = MOUNTS.get() {
@@ -327,7 +331,7 @@ fn mounts() -> io::Result<&'static str> {
     Ok(MOUNTS.get_or_init(|| mounts))
 }
 
-/// Returns the number of the process namespace of this program, which stays the same.
+/// Returns the number of the PID namespace of this program, which never changes.
 fn own_space() -> io::Result<&'static str> {
     static SPACE: OnceLock<String> = OnceLock::new();
     if let Some(space) = SPACE.get() {
@@ -337,14 +341,15 @@ fn own_space() -> io::Result<&'static str> {
     Ok(SPACE.get_or_init(|| link.to_string_lossy().chars().filter(char::is_ascii_digit).collect()))
 }
 
-/// Removes the groups of programs of this process namespace that are gone: killed, or ended before the last was removed.
+/// Removes the groups of programs in this PID namespace that have ended, because they were killed or exited before the
+/// removal.
 fn tidy(parent: &Path, space: &str) -> io::Result<()> {
     for entry in fs::read_dir(parent)?.flatten() {
         let name = entry.file_name();
         let mut parts = name.to_str().and_then(|name| name.strip_prefix(PREFIX)).unwrap_or_default().split('-');
         let (Some(its_space), Some(process)) = (parts.next(), parts.next()) else { continue };
         if its_space == space && !Path::new("/proc").join(process).exists() {
-            // Not empty: a process in it is still dying.
+            // The group is not empty: a process in it has not ended completely.
             let _ = fs::remove_dir(entry.path());
         }
     }
@@ -355,7 +360,7 @@ fn limit(group: &Path, name: &str, value: u64) -> Result<(), String> {
     fs::write(group.join(name), value.to_string()).map_err(|error| format!("`{name}`: {error}"))
 }
 
-/// More than any file that is read here has.
+/// Maximum size of the files that are read here, bytes.
 const FILE_BYTES_MAX: usize = 1024;
 
 fn number(path: &Path) -> u64 {
@@ -368,7 +373,7 @@ fn field(path: &Path, name: &str) -> u64 {
     value.unwrap_or(0)
 }
 
-/// The text of a file of a group, which one call reads.
+/// Returns the content of a file of a group, which one read call returns completely.
 #[expect(clippy::disallowed_methods, reason = "a file of the kernel, of which a page is read")]
 fn read(path: &Path) -> Option<String> {
     let mut bytes = [0; FILE_BYTES_MAX];

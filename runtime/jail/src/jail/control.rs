@@ -1,7 +1,7 @@
-//! The host's end of a helper's control socket: requests out, replies in, descriptors beside them.
+//! The host's end of a helper's control socket: it sends requests and receives replies, both with descriptors.
 //!
-//! Closing it always ends a jail, because the helper treats it as the end of the host. A frame that has begun must be complete within
-//! a bound, so that a broken helper cannot block the host.
+//! Closing the socket always ends a jail, because the helper treats that as the end of the host. A frame that has begun
+//! must be complete within a time limit, so that a broken helper cannot block the host.
 
 use glovebox_jail_helper::control::{ControlError, receive_frame, send_frame};
 use glovebox_jail_helper::wire::{Reply, Request};
@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Longest time one frame may take once it has begun.
+/// Maximum time for one frame after its first byte.
 const FRAME_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// One end of a control socket.
@@ -23,7 +23,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Makes a socket and returns our end and the helper's.
+    /// Creates a socket pair and returns the host's end and the helper's end.
     pub(super) fn pair() -> io::Result<(Self, OwnedFd)> {
         let (ours, theirs) =
             rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
@@ -33,12 +33,12 @@ impl Control {
         Ok((Self { socket: ours }, theirs))
     }
 
-    /// Sends a request with descriptors beside it.
+    /// Sends a request with descriptors.
     pub(super) fn send(&self, request: &Request, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         send_frame(&self.socket, request, descriptors).map_err(io_error)
     }
 
-    /// Receives the next reply with the descriptors beside it; none when the helper has closed its end.
+    /// Receives the next reply with its descriptors. Returns `None` if the helper has closed its end.
     pub(super) fn receive(&self) -> io::Result<Option<(Reply, Vec<OwnedFd>)>> {
         match receive_frame(&self.socket) {
             Err(ControlError::CutOff | ControlError::Socket(Errno::CONNRESET)) => Ok(None),
@@ -68,7 +68,7 @@ fn io_error(error: ControlError) -> io::Error {
     }
 }
 
-/// Waits until a descriptor can be read, a pidfd: until its process is dead. False at the deadline.
+/// Waits until a descriptor is readable. A pidfd is readable once its process is dead. Returns false at the deadline.
 pub(super) fn wait_readable(descriptor: impl AsFd, deadline: Instant) -> io::Result<bool> {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());

@@ -1,9 +1,10 @@
 //! Measures the disk space that commands use while they run.
 //!
-//! The kernel cannot bound a folder, so the host walks it repeatedly, by descriptor, and follows nothing. Every entry counts at least
-//! [`ENTRY_BYTES`], so a walk ends at the bound even with many empty files. Folders that cannot be entered, or are deeper than a path
-//! can name, are not measured. Then the free space of the file system must not fall by more than the bound beyond the measured bytes.
-//! Files without a name are found through the processes that hold them, see [`super::processes`].
+//! The kernel cannot limit the size of a folder, so the host walks the folder repeatedly, by descriptor, without
+//! following links. Every entry counts at least [`ENTRY_BYTES`], so a walk ends at the limit even with many empty
+//! files. Folders that cannot be entered, or are deeper than a path can name, are not measured. If there are such
+//! folders, the free space of the file system must not shrink by more than the measured bytes plus the limit. Files
+//! without a name are found through the processes that hold them open, see [`super::processes`].
 
 use super::watchdog::Watchdog;
 use glovebox_record::LimitName;
@@ -16,41 +17,43 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Bytes of an entry at least: an inode and a name.
+/// Minimum size that counts for an entry, bytes: an inode and a name.
 const ENTRY_BYTES: u64 = 1024;
-/// Shortest time between two measurements; a command that ends earlier is measured after its end.
+/// Minimum time between two measurements. A command that ends earlier is measured after its end.
 pub(super) const LOOK_MIN: Duration = Duration::from_millis(250);
-/// Longest time without a look beside the pause after a walk: a moment of work may not be seen, and others may free space meanwhile.
+/// Maximum time without a measurement, in addition to the pause after a walk. Some writes may not be noticed otherwise,
+/// and other programs may free space at the same time.
 const LOOK_MAX: Duration = Duration::from_secs(5);
-/// Between two walks lies this many times what one took.
+/// The pause between two walks is this many times the duration of a walk.
 const PAUSE_FACTOR: u32 = 20;
-/// At the end of a command a long walk is made when this part of the bound is gone of the free space.
+/// A long walk at the end of a command happens only if the free space has shrunk by this part of the limit.
 const FREE_PART: u64 = 4;
 
-/// The folders commands of a jail may write, and their bound.
+/// The folders that commands of a jail may write, and their limit.
 #[derive(Debug)]
 pub(super) struct Disk {
     folders: Vec<PathBuf>,
     bytes_max: u64,
-    /// Bytes before the first command: none in an upper layer, everything in a copy.
+    /// Size before the first command, bytes: 0 for an upper layer, the size of all files for a copy.
     before: u64,
-    /// Length of the largest file that was there.
+    /// Length of the largest file before the first command, bytes.
     largest_before: u64,
-    /// The largest free space so far, together with the jail's usage at that time. The jail must not use space that other programs free.
+    /// The largest free space so far, plus the jail's usage at that time, bytes. The jail must not use space that other
+    /// programs free.
     free_most: AtomicU64,
     peak: AtomicU64,
     largest: AtomicU64,
-    /// Duration of the last walk, in microseconds.
+    /// Duration of the last walk, microseconds.
     walk_us: AtomicU64,
     /// True if the last walk was after the last command.
     is_final: AtomicBool,
 }
 
-/// Disk usage of the commands' unlinked files, at the time of the measurement.
+/// Disk usage of the commands' unlinked files at the time of a measurement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct UnlinkedSample {
     pub(super) bytes: u64,
-    /// True if there may be more.
+    /// True if there may be unlinked files that were not measured.
     pub(super) hides: bool,
 }
 
@@ -63,7 +66,7 @@ struct WalkTotals {
 }
 
 impl Disk {
-    /// Watches folders; `filled` when something is in them that no command wrote.
+    /// Creates the measurement of folders. `filled` is true if they contain files that no command wrote.
     pub(super) fn new(folders: Vec<PathBuf>, bytes_max: u64, filled: bool) -> Self {
         let mut disk = Self {
             folders,
@@ -83,16 +86,16 @@ impl Disk {
         disk
     }
 
-    /// Notes that a command begins, after which another last look is needed.
+    /// Notes the start of a command, after which another final measurement is needed.
     pub(super) fn note_begin(&self) {
         self.is_final.store(false, Ordering::Relaxed);
     }
 
-    /// Looks whenever something may have changed until the bound is passed, or the command has ended.
+    /// Measures whenever something may have changed, until the limit is exceeded or the command has ended.
     pub(super) fn watch(&self, watching: &Watchdog) {
         while !watching.has_ended() {
             let (begin, seen) = (Instant::now(), watching.disk_changes());
-            // Before the walk: what loses its name meanwhile is missed this time rather than counted twice.
+            // Read before the walk: a file that loses its name in between is missed this time instead of counted twice.
             let nameless = UnlinkedSample {
                 bytes: watching.held_disk_bytes.load(Ordering::Relaxed),
                 hides: watching.hides_disk.load(Ordering::Relaxed),
@@ -105,8 +108,8 @@ impl Disk {
         }
     }
 
-    /// True when a command of this duration left too much. If a walk takes long compared with that, the disk is walked only when much of the
-    /// free space was used.
+    /// Returns true if a command of this duration left more than the limit. If a walk takes long compared with the
+    /// command, the folders are walked only if much of the free space was used.
     pub(super) fn is_over_at_end(&self, took: Duration) -> bool {
         let is_cheap = Duration::from_micros(self.walk_us.load(Ordering::Relaxed)) * PAUSE_FACTOR <= took;
         let fallen = || self.free_most.load(Ordering::Relaxed).saturating_sub(self.free());
@@ -115,7 +118,7 @@ impl Disk {
         walks && self.is_over(UnlinkedSample::default())
     }
 
-    /// Looks a last time unless that has happened, and returns the most bytes that were seen.
+    /// Measures a last time unless that has happened, and returns the maximum size that was measured, bytes.
     pub(super) fn finish(&self) -> u64 {
         if !self.is_final.load(Ordering::Relaxed) {
             self.is_over(UnlinkedSample::default());
@@ -123,12 +126,12 @@ impl Disk {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Returns the length of the largest file of a command, as far as it was measured.
+    /// Returns the length of the largest file that a command wrote, as far as it was measured, bytes.
     pub(super) fn largest(&self) -> u64 {
         Some(self.largest.load(Ordering::Relaxed)).filter(|bytes| *bytes > self.largest_before).unwrap_or(0)
     }
 
-    /// Looks whether a command made a file of this length or more.
+    /// Returns true if a command created a file of at least this length. Measures again.
     pub(super) fn has_file_of(&self, bytes: u64) -> bool {
         self.is_over(UnlinkedSample::default());
         self.largest() >= bytes
@@ -145,7 +148,7 @@ impl Disk {
         added > self.bytes_max || is_hidden && unexplained > self.bytes_max
     }
 
-    /// Bytes an ordinary user can still use on the file system.
+    /// Returns the space on the file system that an ordinary user can still use, bytes.
     pub(super) fn free(&self) -> u64 {
         let stat = self.folders.first().and_then(|folder| rustix::fs::statvfs(folder).ok());
         stat.map_or(0, |stat| stat.f_bavail.saturating_mul(stat.f_frsize))

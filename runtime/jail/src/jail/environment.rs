@@ -1,7 +1,7 @@
-//! The environment of a command: empty, plus an allow-list.
+//! The environment of a command: only fixed variables, those of the operator, and those of the command.
 //!
-//! The caller's environment is never read or passed on. Some names make programs load or run other code. Only the operator may set
-//! these; a command that sets one is refused.
+//! The caller's environment is never read or passed on. Some variables make programs load or run other code. Only the
+//! operator may set these, and a command that sets one is refused.
 
 use super::ExecPolicy;
 use crate::exec::{Command, ExecError};
@@ -10,18 +10,18 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// The own folders of a command, as it sees them.
+/// The private folders of a command, as the command sees them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OwnFolders<'p> {
     pub(super) home: &'p Path,
     pub(super) tmp: &'p Path,
     /// Value of `{scratch}` in a variable.
     pub(super) scratch: &'p Path,
-    /// Value of `{kept}`.
+    /// Value of `{kept}` in a variable.
     pub(super) kept: &'p Path,
 }
 
-/// Names that start so make programs load or run something else, or read other settings.
+/// Beginnings of names of variables that make programs load or run other code, or read other settings.
 const DANGEROUS_STARTS: &[&str] = &[
     "LD_",
     "DYLD_",
@@ -48,7 +48,7 @@ const DANGEROUS_STARTS: &[&str] = &[
     "GLOVEBOX_",
 ];
 
-/// Whole names that do.
+/// Names of such variables.
 const DANGEROUS: &[&str] = &[
     "PATH",
     "HOME",
@@ -93,7 +93,7 @@ const DANGEROUS: &[&str] = &[
     "PHPRC",
 ];
 
-/// A variable that the operator sets, or that a command asks for.
+/// A variable that the operator or a command sets.
 #[derive(Clone, Copy)]
 struct Variable<'v> {
     name: &'v str,
@@ -113,14 +113,16 @@ impl<'v> Variable<'v> {
         Ok(Self { name, value })
     }
 
-    /// True for names that only the operator may set: `LD_PRELOAD`, `BASH_ENV`, `GIT_SSH_COMMAND` and similar ones.
+    /// Returns true for names that only the operator may set: `LD_PRELOAD`, `BASH_ENV`, `GIT_SSH_COMMAND` and similar
+    /// names.
     fn is_dangerous(self) -> bool {
         let name = self.name.to_ascii_uppercase();
         DANGEROUS.contains(&name.as_str()) || DANGEROUS_STARTS.iter().any(|start| name.starts_with(start))
     }
 }
 
-/// Returns every variable of a command. Later layers win: fixed ones, the operator's, the command's own.
+/// Returns all variables of a command. Later ones override earlier ones: the fixed variables, the operator's, the
+/// command's.
 pub(super) fn build(
     policy: &ExecPolicy,
     command: &Command,

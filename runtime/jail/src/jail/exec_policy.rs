@@ -1,6 +1,6 @@
 //! The operator's rules for every command in a jail.
 //!
-//! They are the same for all stages of a run. Grants of a single stage are not part of them.
+//! They are the same for all stages of a run. They do not include grants of a single stage.
 
 use super::Bind;
 use std::collections::BTreeMap;
@@ -10,24 +10,26 @@ use std::time::Duration;
 /// The operator's rules for every command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecPolicy {
-    /// Search path for programs; absolute folders outside the workspace.
+    /// Search path for programs: absolute folders outside the workspace.
     pub path: Vec<PathBuf>,
-    /// Variables of every command. `{scratch}` in a value stands for the command's scratch folder, `{home}` for its HOME, `{kept}` for
-    /// the first folder of `kept`.
+    /// Variables of every command. In a value, `{scratch}` is replaced by the command's scratch folder, `{home}` by its
+    /// `HOME`, and `{kept}` by the first folder of `kept`.
     pub env: BTreeMap<String, String>,
-    /// Folders and files of the host that exist read-only in a jail: toolchains, `[sandbox] read`.
+    /// Folders and files of the host that are visible read-only in a jail: toolchains and `[sandbox] read`.
     pub binds: Vec<Bind>,
-    /// Files in folders of `/etc` that exist read-only in a jail: configuration that a toolchain links to.
+    /// Files in folders of `/etc` that are visible read-only in a jail: configuration that a toolchain links to.
     pub configuration: Vec<PathBuf>,
-    /// Folders below HOME that stay for later stages of the same trust: caches of toolchains. Relative paths.
+    /// Folders below `HOME` that stay for later stages of the same trust: caches of toolchains. Relative paths.
     pub kept: Vec<PathBuf>,
-    /// Folder below HOME in which Python keeps compiled modules, each below the path of its source. Relative.
+    /// Folder below `HOME` in which Python stores compiled modules, each below the path of its source. A relative path.
     pub compiled: Option<PathBuf>,
-    /// Bytes kept per stream, half from its head and half from its tail; limit `command_output_bytes`.
+    /// Maximum number of bytes that are kept of a stream: half from its beginning and half from its end. It is the
+    /// limit `command_output_bytes`.
     pub output_bytes_max: u64,
     /// Time between SIGTERM and SIGKILL after a timeout or a cancellation.
     pub grace: Duration,
-    /// Longest time for killing the processes that a command left; then [`crate::exec::ExecError::Survivors`].
+    /// Maximum time for killing the processes that a command left. After it, the command fails with
+    /// [`crate::exec::ExecError::Survivors`].
     pub kill_max: Duration,
 }
 

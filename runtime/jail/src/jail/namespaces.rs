@@ -1,6 +1,6 @@
-//! The creator of a jail's namespaces, and the differences that the host must know.
+//! The program that creates a jail's namespaces, and the resulting differences for the host.
 //!
-//! All of the host's knowledge about `bwrap` is here and in [`super::bwrap`].
+//! All of the host's code about `bwrap` is here and in [`super::bwrap`].
 
 use super::JailError;
 use super::bwrap::Bwrap;
@@ -12,22 +12,22 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// Longest time that a PID namespace of `bwrap` may take to die when its first process is killed.
+/// Maximum time for a PID namespace of `bwrap` to end after its first process was killed.
 const NAMESPACE_MAX: Duration = Duration::from_secs(5);
 
-/// The creator of a jail's namespaces.
+/// The program that creates a jail's namespaces.
 #[derive(Debug)]
 pub(super) enum Namespaces {
     /// The helper itself.
     Helper,
-    /// `bwrap`, which the helper becomes.
+    /// `bwrap`, which the helper executes.
     Bwrap(Bwrap),
-    /// Nothing does: commands share those of the host.
+    /// No program: commands share the namespaces of the host.
     Shared,
 }
 
 impl Namespaces {
-    /// Returns who makes them in a tier.
+    /// Returns the program for a tier.
     pub(super) fn for_tier(tier: Tier) -> Self {
         match tier {
             Tier::Full => Self::Helper,
@@ -36,7 +36,7 @@ impl Namespaces {
         }
     }
 
-    /// Continues after the helper has reported its first process; takes the descriptors that came with the report.
+    /// Handles the helper's report that the first process exists. Takes the descriptors that came with the report.
     pub(super) fn spawned(
         &mut self,
         control: &Control,
@@ -49,7 +49,7 @@ impl Namespaces {
         }
     }
 
-    /// Returns why the helper ended without a reply, if that is known.
+    /// Returns the reason why the helper ended without a reply, if it is known.
     pub(super) fn explain_silence(&self) -> Option<JailError> {
         match self {
             Self::Bwrap(bwrap) => bwrap.explain(),
@@ -57,16 +57,16 @@ impl Namespaces {
         }
     }
 
-    /// Removes a degradation that the helper named because it cannot know the user outside.
+    /// Removes a degradation that the helper added because it cannot know the user outside.
     pub(super) fn correct(&self, degradations: &mut Vec<String>, is_root: bool) {
-        // The kernel counts the processes of the user namespace of `bwrap`, for every user but root.
+        // For every user except root, the kernel counts the processes of the user namespace of `bwrap`.
         if matches!(self, Self::Bwrap(_)) && !is_root {
             degradations.retain(|name| name != "processes=soft");
         }
     }
 
-    /// Kills everything in the jail, where one signal can, and waits until the first process is dead. False at the deadline.
-    /// Elsewhere the closed control socket makes the helper kill.
+    /// Kills everything in the jail, if one signal can do that, and waits until the first process is dead. Returns
+    /// false at the deadline. In the other tiers, the helper kills all processes because the control socket is closed.
     pub(super) fn kill(&self, first: &OwnedFd, max: Duration) -> io::Result<bool> {
         let kill_first = || {
             // A process that has already ended needs no kill.
@@ -79,7 +79,7 @@ impl Namespaces {
         if is_dead || !matches!(self, Self::Bwrap(_)) {
             return Ok(is_dead);
         }
-        // The first process is that of `bwrap`: its PID namespace dies with it.
+        // The first process is that of `bwrap`. Its PID namespace ends with it.
         kill_first();
         wait_readable(first, Instant::now() + NAMESPACE_MAX)
     }

@@ -1,4 +1,5 @@
-//! Origin of the first process of a jail: a separate helper, or a fork of a template. It decides how the jail is cleaned up.
+//! Where the first process of a jail comes from: a separate helper, or a fork of a template. The cleanup of the jail
+//! depends on it.
 
 use super::control::wait_readable;
 use glovebox_workspace::regular_file;
@@ -8,21 +9,21 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// Longest time that the helper of a dead jail may take to end.
+/// Maximum time for the helper of a dead jail to end.
 const REAP_MAX: Duration = Duration::from_secs(5);
 
-/// The resources to release when all processes of a jail are dead.
+/// The resources to release after all processes of a jail are dead.
 #[derive(Debug)]
 pub(super) enum Origin {
-    /// A child of this program, which must reap it.
+    /// A helper, which is a child of this program. This program must reap it.
     Program(Child),
-    /// The first process, which its template reaps, and its mount namespace once that is known. While the namespace is held, the
-    /// death of the first process does not wait until the kernel has removed its mounts.
+    /// The first process, which the template reaps, with its mount namespace once it is known. While this program holds
+    /// the namespace, the death of the first process does not wait until the kernel has removed the mounts.
     Fork(Option<OwnedFd>),
 }
 
 impl Origin {
-    /// Waits for its end and releases its resources. All processes of the jail must be dead.
+    /// Waits for the end of the helper and releases the resources. All processes of the jail must be dead.
     pub(super) fn clean_up(self) -> io::Result<()> {
         let mut child = match self {
             Self::Program(child) => child,
@@ -33,17 +34,18 @@ impl Origin {
         };
         if let Some(process) = i32::try_from(child.id()).ok().and_then(Pid::from_raw)
             && child.try_wait()?.is_none()
-            // Not reaped yet, so the number is still its own.
+            // The child is not reaped yet, so its id was not reused.
             && !wait_readable(pidfd_open(process, PidfdFlags::empty())?, Instant::now() + REAP_MAX)?
         {
-            // Everything in the jail is dead; only the helper is stuck.
+            // Everything in the jail is dead, and only the helper does not end.
             child.kill()?;
         }
         child.wait().map(drop)
     }
 }
 
-/// Returns the number of the process behind a pidfd, as this program sees it; none when it has ended.
+/// Returns the id of the process that a pidfd refers to, as this program sees it. Returns `None` if the process has
+/// ended.
 pub(super) fn pid_of(pidfd: &OwnedFd) -> Option<i32> {
     let shown = regular_file::kernel_text(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
     let number = shown.lines().find_map(|line| line.strip_prefix("Pid:"))?;

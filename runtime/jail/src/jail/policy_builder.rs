@@ -1,7 +1,7 @@
-//! The setting of a jail, and the policy that the helper gets.
+//! The settings of a jail, and the policy for the helper.
 //!
-//! Everything is checked before a helper exists. The sources of binds are resolved once, here. No bind may show the run's record, the
-//! user's project or the kernel's own files.
+//! Everything is checked before a helper exists. The sources of binds are resolved once, here. No bind may show the
+//! run's record, the user's project or the kernel's own files.
 
 use super::bounds::enforced_inside;
 use super::{ExecPolicy, JailError};
@@ -14,69 +14,74 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
-/// The user's name inside.
+/// The name of the user inside the jail.
 const USER: &str = "glovebox";
-/// TMPDIR of commands in a tier with a private root.
+/// `TMPDIR` of commands in a tier with a private root.
 const TMP_INSIDE: &str = "/tmp";
-/// The user and group inside if Glovebox runs as root. No command ever is root.
+/// The user id and group id inside the jail if Glovebox runs as root. No command runs as root.
 const ID_INSIDE: u32 = 1000;
-/// Folders of the kernel and of services. They are never bound, and neither is anything in them.
+/// Folders of the kernel and of services. These folders and their contents are never bound.
 const KERNELS: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
-/// The permission of all users to read a file.
+/// The permission bit with which all users may read a file.
 const FOR_OTHERS: u32 = 0o004;
 /// Folders of the system, which every command can read.
 const SYSTEMS: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
-/// The setting of a jail.
+/// The settings of a jail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JailSetting {
-    /// The tier.
+    /// The tier of the sandbox.
     pub tier: Tier,
     /// The operator's rules for every command.
     pub policy: ExecPolicy,
-    /// Reachable network.
+    /// The network that commands can reach.
     pub network: Network,
-    /// The limits of its commands.
+    /// The limits of the commands.
     pub limits: Limits,
-    /// Path of the workspace inside, if the tier has a private root. Otherwise the workspace has the same path as outside.
+    /// Path of the workspace inside the jail, if the tier has a private root. Otherwise the workspace has the same path
+    /// as outside.
     pub inside: PathBuf,
-    /// Mounts inside the workspace: absolute paths below `inside`. Their mount points exist in the layers.
+    /// Mounts inside the workspace, with absolute paths below `inside`. Their mount points exist in the layers.
     pub inner: Vec<Bind>,
-    /// Writable folders of the run outside the workspace, in which toolchains keep caches. The first is what `{kept}` in a variable
-    /// stands for.
+    /// Writable folders of the run outside the workspace, in which toolchains keep caches. `{kept}` in a variable is
+    /// replaced by the first one.
     pub kept: Vec<Bind>,
-    /// Folders of the host that no other bind may show, hold or lie in: the run's folder, the user's project.
+    /// Folders of the host that no other bind may show, contain or be inside of: the run's folder and the user's
+    /// project.
     pub hidden: Vec<PathBuf>,
-    /// The attempt's folder. HOME and TMPDIR are created in it if the tier has no private root.
+    /// The folder of the attempt. `HOME` and `TMPDIR` are created in it if the tier has no private root.
     pub folder: PathBuf,
 }
 
-/// The channels between a jail and this program, beside its control socket. The default: none.
+/// The channels between a jail and this program, in addition to the control socket. By default there are none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JailChannels {
-    /// A folder of this program's own that is shown read-only at [`glovebox_jail_helper::subject::FOLDER`].
+    /// A folder of this program that is visible read-only at [`glovebox_jail_helper::subject::FOLDER`].
     pub client_folder: Option<PathBuf>,
-    /// True if this program may take sockets of the jail's network; [`Tier::Full`] only.
+    /// True if this program may create sockets in the jail's network. Only for [`Tier::Full`].
     pub sockets: bool,
 }
 
 impl JailSetting {
-    /// Puts the programs of a Python virtual environment in the workspace first, as its activation does.
+    /// Puts the programs of a Python virtual environment in the workspace first in `PATH`, as activating the
+    /// environment does.
     pub fn activate_environment(&mut self, folder: &ScopePath) {
         let at = self.inside.join(folder.as_str());
         self.policy.path.insert(0, at.join("bin"));
         self.policy.env.entry("VIRTUAL_ENV".to_owned()).or_insert_with(|| at.display().to_string());
     }
 
-    /// Returns the folder that `{kept}` in a variable stands for. Without one of the run it ends with the jail.
+    /// Returns the value of `{kept}` in a variable. If the run has no such folder, it is a folder that is removed with
+    /// the jail.
     pub(super) fn kept_at(&self) -> PathBuf {
         self.kept.first().map_or_else(|| self.home_and_tmp().0.join(".cache/kept"), |bind| bind.at.to_owned())
     }
 
-    /// Removes HOME and TMPDIR of a jail that has ended, so that the next one with this setting begins with empty ones.
+    /// Removes `HOME` and `TMPDIR` of a jail that has ended, so that the next jail with these settings starts with
+    /// empty ones.
     ///
     /// # Errors
-    /// The system's error.
+    /// Returns the error of the system.
     pub fn remove_own_folders(&self) -> std::io::Result<()> {
         if self.tier.has_own_root() {
             return Ok(());
@@ -85,7 +90,7 @@ impl JailSetting {
         [home, tmp].iter().try_for_each(|folder| glovebox_workspace::tree::remove_all(folder))
     }
 
-    /// Returns HOME and TMPDIR as commands see them.
+    /// Returns `HOME` and `TMPDIR` as commands see them.
     pub(super) fn home_and_tmp(&self) -> (PathBuf, PathBuf) {
         if self.tier.has_own_root() {
             (HOME_INSIDE.into(), TMP_INSIDE.into())
@@ -95,7 +100,7 @@ impl JailSetting {
     }
 }
 
-/// A setting that was checked: the policy for the helper, and where no program is started from.
+/// Checked settings: the policy for the helper, and the paths from which no program is started.
 #[derive(Debug)]
 pub(super) struct CheckedSetting {
     pub(super) policy: Policy,
@@ -103,7 +108,7 @@ pub(super) struct CheckedSetting {
     pub(super) writable: WritablePaths,
 }
 
-/// Paths that a stage can write, without the read-only binds over them.
+/// Paths that a stage can write, and the read-only binds below them, which it cannot write.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WritablePaths {
     folders: Vec<PathBuf>,
@@ -111,7 +116,7 @@ pub(super) struct WritablePaths {
 }
 
 impl WritablePaths {
-    /// True if a stage could have written the file at this path, or the target of a link there.
+    /// Returns true if a stage could have written the file at this path, or the target of a link at this path.
     pub(super) fn holds(&self, path: &Path) -> bool {
         let deepest = |folders: &[PathBuf], path: &Path| {
             let above = folders.iter().filter(|folder| path.starts_with(folder));
@@ -122,7 +127,7 @@ impl WritablePaths {
     }
 }
 
-/// Checks the setting, and creates the folders that a tier without a private root needs.
+/// Checks the settings, and creates the folders that a tier without a private root needs.
 pub(super) fn check(
     setting: &JailSetting,
     channels: &JailChannels,
@@ -138,7 +143,7 @@ pub(super) fn check(
     let at = if has_root { normal(&setting.inside)? } else { main_folder(&source).to_owned() };
     let configuration = configuration(&setting.policy.configuration)?;
     let binds = if has_root {
-        // After the requested binds, so that nothing lies over a mask.
+        // The masks come after the requested binds, so that no bind lies over a mask.
         [binds(&setting.policy.binds, &hidden, &at)?, configuration, masks(setting, &hidden)?, offered(channels)?]
             .concat()
     } else {
@@ -202,7 +207,7 @@ fn checked_source(source: &Source) -> Result<Source, JailError> {
     })
 }
 
-/// The folder that takes the changes.
+/// Returns the folder that receives the changes.
 fn main_folder(source: &Source) -> &Path {
     match source {
         Source::Directory(folder) => folder,
@@ -210,10 +215,11 @@ fn main_folder(source: &Source) -> &Path {
     }
 }
 
-/// Host paths that must stay hidden: those of the setting, the attempt, and the workspace's layers.
+/// Returns the host paths that must stay hidden: those of the settings, the folder of the attempt, and the workspace's
+/// layers.
 fn hidden(setting: &JailSetting, source: &Source) -> Result<Vec<PathBuf>, JailError> {
     let mut hidden = vec![canonical(&setting.folder)?];
-    // A folder that does not exist cannot be shown.
+    // A folder that does not exist cannot become visible.
     hidden.extend(setting.hidden.iter().filter_map(|folder| canonical(folder).ok()));
     match source {
         Source::Directory(folder) => hidden.push(folder.to_owned()),
@@ -231,7 +237,8 @@ fn hidden(setting: &JailSetting, source: &Source) -> Result<Vec<PathBuf>, JailEr
     Ok(hidden)
 }
 
-/// Empty folders over hidden folders below the folders of the system, which are shown as a whole.
+/// Returns binds of empty folders over the hidden folders below the system's folders, which are otherwise visible
+/// completely.
 fn masks(setting: &JailSetting, hidden: &[PathBuf]) -> Result<Vec<Bind>, JailError> {
     let nothing = setting.folder.join("nothing");
     let mut masks: Vec<Bind> = Vec::new();
@@ -246,13 +253,13 @@ fn masks(setting: &JailSetting, hidden: &[PathBuf]) -> Result<Vec<Bind>, JailErr
     Ok(masks)
 }
 
-/// The folder with the command `subject`, which starts the program under test.
+/// Returns the bind of the folder with the command `subject`, which starts the program under test.
 fn offered(channels: &JailChannels) -> Result<Vec<Bind>, JailError> {
     let Some(folder) = &channels.client_folder else { return Ok(Vec::new()) };
     Ok(vec![Bind::read_only(utf8(canonical(folder)?)?, subject::FOLDER.into())])
 }
 
-/// True for a path in the folders of the system, which every command can read.
+/// Returns true for a path in the folders of the system, which every command can read.
 pub fn is_system(path: &Path) -> bool {
     is_in_any(path, &SYSTEMS)
 }
@@ -261,7 +268,7 @@ fn is_in_any(path: &Path, folders: &[&str]) -> bool {
     folders.iter().any(|folder| path.starts_with(folder))
 }
 
-/// The binds of a tier with a private root, shallow paths first, each path once.
+/// Returns the binds of a tier with a private root without duplicates, parents first.
 fn binds(requested: &[Bind], hidden: &[PathBuf], workspace: &Path) -> Result<Vec<Bind>, JailError> {
     let mut all: Vec<Bind> = Vec::new();
     for bind in requested {
@@ -278,7 +285,7 @@ fn binds(requested: &[Bind], hidden: &[PathBuf], workspace: &Path) -> Result<Vec
             Err(error) => return Err(refused(bind, &error)),
         };
         check_shown(bind, &source, hidden)?;
-        // It exists already. In the system's folders, which are read-only, no mount point could be made.
+        // The path already exists. In the system's folders, which are read-only, no mount point could be created.
         if source == at && is_in_any(&at, &SYSTEMS) || all.iter().any(|other| other.at == at) {
             continue;
         }
@@ -288,8 +295,8 @@ fn binds(requested: &[Bind], hidden: &[PathBuf], workspace: &Path) -> Result<Vec
     Ok(all)
 }
 
-/// Files of `/etc` at their own paths. Refuses a file directly in `/etc`, one behind a link, and one that not every user may read: the
-/// system's own secrets are such files.
+/// Returns the binds of files below `/etc` at their own paths. Refuses a file directly in `/etc`, a file behind a link,
+/// and a file that not every user may read, because the system's own secrets are such files.
 fn configuration(files: &[PathBuf]) -> Result<Vec<Bind>, JailError> {
     files.iter().map(|file| checked_configuration(file)).collect()
 }
@@ -308,7 +315,8 @@ fn checked_configuration(file: &Path) -> Result<Bind, JailError> {
     Ok(Bind::read_only(utf8(path.clone())?, path))
 }
 
-/// Paths that commands may read in a tier without a private root. A path means the same inside and outside.
+/// Returns the binds of paths that commands may read in a tier without a private root. A path is the same inside and
+/// outside.
 fn unrooted(setting: &JailSetting, hidden: &[PathBuf]) -> Result<Vec<Bind>, JailError> {
     let mut all = binds(&setting.policy.binds, hidden, &hidden[0])?;
     for bind in &mut all {
@@ -317,7 +325,7 @@ fn unrooted(setting: &JailSetting, hidden: &[PathBuf]) -> Result<Vec<Bind>, Jail
     Ok(all)
 }
 
-/// Refuses a bind that would show a hidden path, by its real path.
+/// Refuses a bind that would show a hidden path. The check uses the resolved path.
 fn check_shown(bind: &Bind, source: &Path, hidden: &[PathBuf]) -> Result<(), JailError> {
     if source == Path::new("/") || is_in_any(source, &KERNELS) {
         return Err(refused(bind, &"it contains files of the kernel or of services"));
@@ -346,7 +354,8 @@ fn checked_inner(bind: &Bind, setting: &JailSetting, workspace: &Path) -> Result
     Ok(Bind { source: utf8(source)?, at: utf8(below)?, writable: bind.writable, optional: bind.optional })
 }
 
-/// Checks a folder of the run, which the run itself binds: it may lie in a hidden folder, and must not show the attempt.
+/// Checks a folder of the run, which the run itself binds: it may be inside a hidden folder, but must not show the
+/// attempt.
 fn checked_kept(bind: &Bind, setting: &JailSetting) -> Result<Bind, JailError> {
     let (at, source) = (normal(&bind.at)?, canonical(&bind.source)?);
     let is_in_place = if setting.tier.has_own_root() { at.starts_with(HOME_INSIDE) } else { at == source };
@@ -360,7 +369,7 @@ fn refused(bind: &Bind, reason: &dyn fmt::Display) -> JailError {
     JailError::Setting(format!("commands cannot see `{}`: {reason}", bind.source.display()))
 }
 
-/// Refuses a folder of the fixed PATH that a stage can write: the stage could replace every program.
+/// Refuses a folder of the fixed `PATH` that a stage can write, because the stage could replace every program.
 fn check_path(policy: &ExecPolicy, writable: &WritablePaths) -> Result<(), JailError> {
     match policy.path.iter().find(|folder| !folder.is_absolute() || writable.holds(folder)) {
         None => Ok(()),
@@ -371,7 +380,7 @@ fn check_path(policy: &ExecPolicy, writable: &WritablePaths) -> Result<(), JailE
     }
 }
 
-/// The files of `/etc` that are made for the jail.
+/// Returns the files of `/etc` that are created for the jail.
 fn files(uid: u32, gid: u32) -> Vec<(PathBuf, String)> {
     vec![
         ("/etc/passwd".into(), format!("{USER}:x:{uid}:{gid}::{HOME_INSIDE}:/bin/sh\n")),
@@ -408,7 +417,7 @@ fn canonical(path: &Path) -> Result<PathBuf, JailError> {
         .map_err(|error| JailError::Setting(format!("`{}`: {error}", path.display())))
 }
 
-/// Requires a path that the policy can hold, which is JSON.
+/// Requires a path that the policy, which is JSON, can contain.
 pub(super) fn utf8(path: PathBuf) -> Result<PathBuf, JailError> {
     if path.to_str().is_some_and(|text| !text.contains('\0')) {
         return Ok(path);

@@ -1,19 +1,19 @@
-//! The interval at which a running command is sampled: short while it works, long while it waits.
+//! The interval at which a running command is sampled: short while the command works, long while it waits.
 //!
-//! A command works if its processes use processor time, begin or end. Resources that only the host limits cannot grow without that, so a
-//! waiting command is sampled less and less often. The next sample notices when it works again.
+//! A command works if its processes use processor time, start or end. Resources that only the host limits cannot grow
+//! without that, so a waiting command is sampled less and less often. The next sample notices when it works again.
 
 use super::processes::Sample;
 use std::time::Duration;
 
-/// Time from the start of a command to the first look, and between two looks while it works.
+/// Time from the start of a command to the first sample, and between two samples while it works.
 pub(super) const PERIOD: Duration = Duration::from_millis(100);
-/// Longest time between two looks.
+/// Maximum time between two samples.
 pub(super) const PERIOD_MAX: Duration = Duration::from_secs(1);
-/// Bytes of free space that others of the machine may take without a look at the folders of the command.
+/// Free space that other programs may use up before the folders of the command are walked again, bytes.
 const FREE_STEP: u64 = 1 << 20;
 
-/// The pace of the looks at one command.
+/// The interval between the samples of one command.
 #[derive(Debug)]
 pub(super) struct PollInterval {
     max: Duration,
@@ -24,17 +24,18 @@ pub(super) struct PollInterval {
 }
 
 impl PollInterval {
-    /// Of a command whose memory and processes the kernel bounds, or not.
+    /// Creates the interval of a command. `is_bounded` is true if the kernel limits its memory and processes.
     pub(super) fn new(is_bounded: bool) -> Self {
         let max = if is_bounded { PERIOD_MAX } else { PERIOD };
         Self { max, period: PERIOD, seen: Vec::new(), held_disk_bytes: 0, free_bytes: 0 }
     }
 
-    /// Notes a look, with the free space of the file system by then. True if the folders of the command may hold more.
+    /// Notes a sample, and the free space of the file system at that time. Returns true if the folders of the command
+    /// may have grown.
     pub(super) fn note(&mut self, sample: &Sample, free_bytes: u64) -> bool {
         let seen = sample.processes.iter().map(|one| [one.pid as u64, one.started, one.threads, one.cpu_ticks]);
         let seen: Vec<[u64; 4]> = seen.collect();
-        // Nothing is known of processes that cannot be seen.
+        // An empty list means that the processes cannot be seen, so the command may be working.
         let works = seen.is_empty() || seen != self.seen;
         self.seen = seen;
         self.period = if works { PERIOD } else { (self.period * 2).min(self.max) };
@@ -45,7 +46,7 @@ impl PollInterval {
         disk
     }
 
-    /// Time to the next look.
+    /// Returns the time until the next sample.
     pub(super) fn period(&self) -> Duration {
         self.period
     }

@@ -1,8 +1,9 @@
 //! Finds out what this machine can enforce by trying it.
 //!
-//! Feature flags are not reliable: a call succeeds and the next step fails, or a feature is compiled in but switched off. So for each
-//! tier, best first, the probe opens a whole jail. A program in it tries what must fail and what must work, against witnesses
-//! outside. The machine has a tier only if both sides confirm it.
+//! Feature flags are not reliable: a call may succeed and the next step fail, or a feature may be compiled in but
+//! disabled. For each tier, best first, the probe therefore opens a whole jail. A program in the jail tries actions
+//! that must fail and actions that must work, with witnesses outside. The machine supports a tier only if the program
+//! and the witnesses confirm it.
 
 mod cache;
 mod remedy;
@@ -24,40 +25,40 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use witness::Witness;
 
-/// Longest time the self-test may take.
+/// Maximum duration of the self-test.
 const TEST_MAX: Duration = Duration::from_secs(30);
 
 /// The confinement that this machine can enforce.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeReport {
-    /// The best tier whose self-test passed; none when this machine cannot confine commands.
+    /// The best tier whose self-test passed; `None` if this machine cannot confine commands.
     pub tier: Option<Tier>,
-    /// Landlock's ABI that is enforced in it; 0 where none is.
+    /// The Landlock ABI in force in the tier; 0 if Landlock is not used.
     pub landlock_abi: u32,
-    /// Guarantees of the tier that are weaker here, such as `memory=soft`.
+    /// Guarantees of the tier that are weaker on this machine, such as `memory=soft`.
     pub degradations: Vec<String>,
-    /// Why no better tier, best first.
+    /// The better tiers that this machine does not support, best first.
     pub missing: Vec<MissingTier>,
     /// Results of the self-test in the tier.
     pub checks: Vec<SelfTestCheck>,
 }
 
-/// A tier this machine does not have.
+/// A tier that this machine does not support.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MissingTier {
     /// The tier.
     pub tier: Tier,
-    /// The step that failed, and the answer of the system.
+    /// The step that failed, and the error of the system.
     pub reason: String,
-    /// Lines to paste, or what to change.
+    /// Lines to paste, or a description of what to change.
     pub remedy: String,
 }
 
-/// Finds out what this machine can enforce. Keeps the best result in `cache`, for this boot, kernel, user, helper, control
-/// group and user namespace. A worse result is never kept, so that a remedy works at once.
-/// Blocks for a few hundred milliseconds at most.
+/// Finds out what this machine can enforce. Stores the best result in `cache`, for this boot, kernel, user, helper,
+/// control group and user namespace. A worse result is never stored, so that a remedy takes effect at once. Blocks for
+/// a few hundred milliseconds at most.
 pub fn probe(cache: Option<&Path>) -> ProbeReport {
     if !cfg!(target_os = "linux") {
         return unsupported();
@@ -84,10 +85,10 @@ pub fn probe(cache: Option<&Path>) -> ProbeReport {
     ProbeReport { tier: None, landlock_abi: 0, degradations: Vec::new(), missing, checks: Vec::new() }
 }
 
-/// Finds out whether this machine can enforce this one tier. Blocks as long as [`probe`], and keeps nothing.
+/// Finds out whether this machine can enforce this tier. Blocks as long as [`probe`], and stores nothing.
 ///
 /// # Errors
-/// The step that failed, and the remedy.
+/// Returns the step that failed, and the remedy.
 pub fn probe_tier(tier: Tier) -> Result<(), MissingTier> {
     if !cfg!(target_os = "linux") {
         return Err(unsupported().missing.remove(0));
@@ -95,7 +96,7 @@ pub fn probe_tier(tier: Tier) -> Result<(), MissingTier> {
     attempt(tier, None).map(drop).map_err(|failure| failure.into_missing(tier))
 }
 
-/// The step at which a probe failed, and the answer of the system.
+/// The step at which a probe failed, and the error of the system.
 #[derive(Debug)]
 struct ProbeFailure(String);
 
@@ -113,7 +114,7 @@ fn unsupported() -> ProbeReport {
     ProbeReport { tier: None, landlock_abi: 0, degradations: Vec::new(), missing: missing.into(), checks: Vec::new() }
 }
 
-/// Opens a jail of this tier and runs its self-test. The error names the failed step.
+/// Opens a jail of this tier and runs its self-test. The error names the step that failed.
 fn attempt(tier: Tier, near: Option<&Path>) -> Result<(JailStatus, Vec<SelfTestCheck>), ProbeFailure> {
     let folder = ProbeFolder::new(near)
         .map_err(|error| ProbeFailure(format!("failed to make a folder for the test: {error}")))?;
@@ -165,7 +166,7 @@ fn self_test(jail: &Jail, witness: &Witness) -> Result<Vec<SelfTestCheck>, Strin
     Ok(checks)
 }
 
-/// Checks that every check ended as it must, and that both kinds were tried.
+/// Checks that every action ended as required, and that actions of both kinds were tried.
 fn evaluate(checks: &[SelfTestCheck]) -> Result<(), String> {
     if let Some(check) = checks.iter().find(|check| check.must_work != check.worked) {
         let came_out = if check.worked { "worked but must fail" } else { "failed but must work" };
@@ -177,7 +178,7 @@ fn evaluate(checks: &[SelfTestCheck]) -> Result<(), String> {
     Ok(())
 }
 
-/// A folder for one test, removed with everything in it.
+/// A folder for one test. Dropping it removes the folder with everything in it.
 struct ProbeFolder(PathBuf);
 
 impl ProbeFolder {
@@ -191,7 +192,7 @@ impl ProbeFolder {
             builder
         };
         builder().create(&made)?;
-        // From here on, dropping removes it.
+        // From here on, dropping `folder` removes it.
         let folder = Self(fs::canonicalize(made)?);
         for name in ["attempt", "lower", "upper", "work", "outside"] {
             builder().create(folder.0.join(name))?;

@@ -1,9 +1,9 @@
 //! Measures the processes of a jail and their memory from the host, in `/proc`.
 //!
-//! The host measures, not the jail's first process: that process has no capability, so a command could hide by not being dumpable. The
-//! user namespace of the jail belongs to the host's user, who may inspect every process in it. Resident pages are not enough, because
-//! memory can be only open, only mapped or in transit in a socket. If memory can be held but not measured, the figures of the whole
-//! machine decide.
+//! The host measures, and not the jail's first process: that process has no capability, so a command could hide by not
+//! being dumpable. The user namespace of the jail belongs to the host's user, who may inspect every process in it.
+//! Resident pages are not enough, because memory can be only open, only mapped, or in transit in a socket. If processes
+//! may hold memory that cannot be measured, the memory of the whole machine is used instead.
 
 mod unlinked_files;
 
@@ -22,9 +22,10 @@ pub(super) use unlinked_files::UnlinkedUsage;
 /// The processes of one jail.
 #[derive(Debug)]
 pub(super) struct JailProcesses {
-    /// The process from which every process of a command descends, and when it was started; found at the first look.
+    /// Id and start time of the process that is an ancestor of all processes of a command. Determined at the first
+    /// sample.
     root: OnceLock<Option<(i32, u64)>>,
-    /// The jail's first process, if no helper stands above it.
+    /// The jail's first process; `None` if a helper is its parent.
     first: Option<OwnedFd>,
     baseline: OnceLock<Baseline>,
     stores: Option<Stores>,
@@ -33,24 +34,24 @@ pub(super) struct JailProcesses {
 /// The state before the first command.
 #[derive(Debug)]
 struct Baseline {
-    /// The helper's own processes.
+    /// Ids and start times of the helper's own processes.
     own: HashSet<(i32, u64)>,
-    /// The smallest shared memory of the whole machine so far, without the measured memory of the jail. Memory that others free must not
-    /// hide the jail's memory.
+    /// The smallest shared memory of the whole machine so far, without the measured memory of the jail, bytes. Memory
+    /// that other programs free must not hide the jail's memory.
     shared_least: AtomicU64,
 }
 
 /// A measurement at one moment.
 #[derive(Debug, Default)]
 pub(super) struct Sample {
-    /// The processes.
+    /// The processes of the command.
     pub(super) processes: Vec<ProcessStat>,
-    /// Their open or mapped files without a name.
+    /// The unlinked files that these processes have open or mapped.
     pub(super) held: UnlinkedUsage,
 }
 
 impl JailProcesses {
-    /// Those of a jail, by where its first process comes from.
+    /// Creates the measurement of a jail whose first process has this origin.
     pub(super) fn for_origin(origin: &Origin) -> Self {
         let root = match origin {
             Origin::Program(child) => i32::try_from(child.id()).ok().and_then(identity).into(),
@@ -59,23 +60,23 @@ impl JailProcesses {
         Self { root, first: None, baseline: OnceLock::new(), stores: None }
     }
 
-    /// Takes the jail's first process, from which every process of a command descends if it is the fork of a template.
+    /// Sets the jail's first process. If it is a fork of a template, it is the ancestor of all processes of a command.
     pub(super) fn set_first(&mut self, first: OwnedFd) {
         self.first = Some(first);
     }
 
-    /// Adds what holds memory beside the processes, where that belongs to the jail.
+    /// Sets the stores of memory outside of processes, if they belong to the jail alone.
     pub(super) fn set_stores(&mut self, stores: Option<Stores>) {
         self.stores = stores;
     }
 
-    /// True where the processes of the jail can be seen at all.
+    /// Returns true if the processes of the jail can be seen at all.
     pub(super) fn can_look(&self) -> bool {
         self.root().is_some()
     }
 
-    /// Notes what exists before the first command. Nothing descends from the first process yet; with a control group, the figures of
-    /// the whole machine do not matter.
+    /// Notes the state before the first command. At this time, the first process has no children. With a control group,
+    /// the memory of the whole machine does not matter.
     pub(super) fn note_first(&self, is_grouped: bool) {
         self.baseline.get_or_init(|| {
             let own = if self.first.is_some() { Vec::new() } else { self.all() };
@@ -85,12 +86,12 @@ impl JailProcesses {
         });
     }
 
-    /// Returns what holds memory beside the processes.
+    /// Returns the stores of memory outside of processes.
     pub(super) fn stores(&self) -> Option<&Stores> {
         self.stores.as_ref()
     }
 
-    /// Looks at every process that a command started.
+    /// Measures every process that a command started.
     pub(super) fn sample(&self) -> Sample {
         let mut processes = self.all();
         let own = self.baseline.get().map(|baseline| &baseline.own);
@@ -101,8 +102,8 @@ impl JailProcesses {
         Sample { processes, held: held.finish() }
     }
 
-    /// Returns the memory of the jail in bytes. A quick figure counts shared pages more than once; only when that is above `bytes_max`
-    /// an exact one is measured.
+    /// Returns the memory of the jail, bytes. A quick measurement counts shared pages more than once. Only if its
+    /// result is above `bytes_max`, the exact value is measured.
     pub(super) fn memory_bytes(&self, sample: &Sample, bytes_max: u64) -> u64 {
         let beside = self.stores.as_ref().map_or(0, Stores::bytes).saturating_add(sample.held.memory_bytes);
         let resident = sample.processes.iter().map(|one| one.resident_bytes).fold(0, u64::saturating_add);
@@ -114,8 +115,8 @@ impl JailProcesses {
         beside.saturating_add(own)
     }
 
-    /// True when the jail holds memory that cannot be measured, and the memory of the whole machine grew by more than `bytes_max`
-    /// beyond the measured memory of this jail.
+    /// Returns true if the jail may hold memory that cannot be measured, and the memory of the whole machine has grown
+    /// by more than `bytes_max` beyond the measured memory of this jail.
     pub(super) fn hides_memory(&self, sample: &Sample, bytes_max: u64) -> bool {
         let known = self.stores.as_ref().map_or(0, Stores::bytes).saturating_add(sample.held.memory_bytes);
         let Some(baseline) = self.baseline.get() else { return false };
@@ -124,13 +125,13 @@ impl JailProcesses {
         sample.held.hides_memory && others.saturating_sub(least) > bytes_max
     }
 
-    /// Returns the process from which all descend, unless another one has its number by now.
+    /// Returns the id of the common ancestor, unless the id was reused for another process.
     fn root(&self) -> Option<i32> {
         let found = self.root.get_or_init(|| self.first.as_ref().and_then(origin::pid_of).and_then(identity));
         found.filter(|known| identity(known.0) == Some(*known)).map(|(process, _)| process)
     }
 
-    /// Returns every process that descends from it.
+    /// Returns all descendants of the common ancestor.
     fn all(&self) -> Vec<ProcessStat> {
         let Some(root) = self.root() else { return Vec::new() };
         let (mut found, mut from) = (Vec::new(), vec![root]);
@@ -145,19 +146,19 @@ impl JailProcesses {
     }
 }
 
-/// Returns the number of a process and when it was started, which together mean one process.
+/// Returns the id and the start time of a process, which together identify it.
 fn identity(process: i32) -> Option<(i32, u64)> {
     process::stat(process).map(|one| (one.pid, one.started))
 }
 
-/// Returns the children of a process, thread by thread. Where the kernel does not list them, all processes are searched.
+/// Returns the children of a process, thread by thread. If the kernel does not list them, all processes are searched.
 fn children(parent: i32) -> Vec<i32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else { return Vec::new() };
     let mut found = Vec::new();
     for thread in threads.flatten() {
         match regular_file::kernel_text(thread.path().join("children")) {
             Ok(listed) => found.extend(listed.split_ascii_whitespace().filter_map(|id| id.parse::<i32>().ok())),
-            // The thread has ended, or there are no such lists.
+            // The thread has ended, or the kernel provides no such lists.
             Err(_) if thread.path().exists() => {
                 let all = process::all().into_iter();
                 return all.filter(|one| one.parent == parent).map(|one| one.pid).collect();
@@ -168,7 +169,7 @@ fn children(parent: i32) -> Vec<i32> {
     found
 }
 
-/// Returns the shared memory of the whole machine in bytes: segments, files in memory, shared pages without a file.
+/// Returns the shared memory of the whole machine, bytes: segments, files in memory, and shared pages without a file.
 fn shared_of_machine() -> u64 {
     let text = regular_file::kernel_text("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("Shmem:"));

@@ -1,4 +1,4 @@
-//! Finds the file of a command's program: in the fixed `PATH`, or an absolute path outside the workspace.
+//! Finds the file of a command's program: in the fixed `PATH`, or at an absolute path outside the workspace.
 //!
 //! A file that the stage could have written is never started as a program. This module does not interpret arguments.
 
@@ -15,17 +15,18 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// The largest program that is digested, bytes.
+/// Maximum size of a program that is digested, bytes.
 const PROGRAM_BYTES_MAX: u64 = 1 << 30;
-/// Most digests that are kept.
+/// Maximum number of digests in the cache.
 const KNOWN_MAX: usize = 256;
 
-/// Digests of programs by the metadata that changes with their content: device, inode, length, and both times in nanoseconds. Only root
-/// can set the second time.
+/// Digests of programs by the metadata that changes with their content: device, inode, length, and the times of
+/// modification and status change in nanoseconds. Only root can set the time of status change.
 type DigestCache = HashMap<[i128; 5], Digest>;
 static KNOWN: Mutex<Option<DigestCache>> = Mutex::new(None);
 
-/// The file of a command's program on this machine, with its digest. None if it is not found, or if the stage can write it.
+/// Returns the file of a command's program on this machine, with its digest. Returns `None` if the file is not found,
+/// or if the stage can write it.
 pub(super) fn file(
     policy: &ExecPolicy,
     program: &Program,
@@ -42,7 +43,7 @@ pub(super) fn file(
     digested(&found).ok()
 }
 
-/// The place on the host of a path in a jail: behind the longest path that the jail shows from elsewhere, else the same.
+/// Returns the host path of a path in a jail: through the bind with the longest matching path, otherwise the same path.
 fn on_host(policy: &ExecPolicy, path: &Path) -> PathBuf {
     let shown = policy.binds.iter().filter_map(|bind| Some((bind, path.strip_prefix(&bind.at).ok()?)));
     let longest = shown.max_by_key(|(bind, _)| bind.at.as_os_str().len());
@@ -78,7 +79,8 @@ fn digested(program: &Path) -> io::Result<DigestedFile> {
     Ok(DigestedFile { path, bytes, digest })
 }
 
-/// Returns the program for a jail to start; names are looked up inside. A path for which `is_writable` is refused.
+/// Returns the program that a jail starts. Names are looked up inside the jail. A path for which `is_writable` returns
+/// true is refused.
 pub(super) fn resolve(
     policy: &ExecPolicy,
     program: &Program,
@@ -98,7 +100,7 @@ pub(super) fn resolve(
     Ok((program, arguments))
 }
 
-/// Decides about a program by its name, or by its path.
+/// Decides about a program by its name or its path.
 fn lookup(
     policy: &ExecPolicy,
     program: &Path,

@@ -1,7 +1,8 @@
 //! Cleans up after a dead jail: its helper, its mounts, its control group.
 //!
-//! The kernel needs long to remove a jail's file systems, and a command must not wait for that. All processes of the jail are dead
-//! before. One thread cleans up one jail after the other; [`wait_for_cleanup`] waits for it. Failures are logged.
+//! The kernel needs a long time to remove a jail's file systems, and a command must not wait for that. All processes of
+//! the jail are already dead. One thread cleans up one jail after the other, and [`wait_for_cleanup`] waits for it.
+//! Failures are logged.
 
 use super::cgroup::Cgroup;
 use super::origin::Origin;
@@ -11,30 +12,30 @@ use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
-/// Most jails that wait. The caller cleans up one more itself.
+/// Maximum number of jails in the queue. If the queue is full, the caller cleans up the jail itself.
 const WAITING_MAX: usize = 16;
 
 static REAPER: Mutex<Option<SyncSender<Task>>> = Mutex::new(None);
 
 enum Task {
     Reap(JailCleanup),
-    /// Dropped when every task before it is done.
+    /// Contains a sender that is dropped after every earlier task is done.
     Notify(SyncSender<()>),
 }
 
-/// The remains of a dead jail.
+/// The resources of a dead jail.
 #[derive(Debug)]
 pub(super) struct JailCleanup {
     /// The helper, or the mount namespace of the first process.
     pub(super) origin: Origin,
-    /// Holds the workspace's mount.
+    /// Keeps the mount of the workspace.
     pub(super) merged: Option<OwnedFd>,
-    /// Can be removed when the helper is gone.
+    /// Can be removed after the helper has ended.
     pub(super) cgroup: Option<Cgroup>,
 }
 
 impl JailCleanup {
-    /// Waits for the helper and removes everything.
+    /// Waits for the helper and releases everything.
     pub(super) fn run(self) -> io::Result<()> {
         self.origin.clean_up()?;
         drop((self.merged, self.cgroup));
@@ -62,8 +63,8 @@ pub(super) fn reap_later(cleanup: JailCleanup) {
     }
 }
 
-/// Ends the templates and waits until every jail that has ended is cleaned up. All jails must have ended. A program that ends earlier
-/// leaves empty control groups, which the next one removes.
+/// Ends the templates and waits until all jails that have ended are cleaned up. All jails must have ended. If a program
+/// exits without this call, it leaves empty control groups, which the next Glovebox process removes.
 pub fn wait_for_cleanup() {
     template::end_all();
     let sender = REAPER.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -84,7 +85,7 @@ fn reaper() -> Option<SyncSender<Task>> {
     reaper.clone()
 }
 
-/// Never ends: the static above keeps a sender.
+/// Runs until the program ends, because the static `REAPER` keeps a sender.
 fn serve(tasks: &Receiver<Task>) {
     for task in tasks {
         match task {

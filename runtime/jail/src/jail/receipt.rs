@@ -1,26 +1,26 @@
-//! The receipt of a command: evidence that the host makes when it sees the end.
+//! The receipt of a command: evidence that the host creates after the command has ended.
 //!
-//! Of the command's output, a receipt has only digests and lengths.
+//! A receipt contains only the digests and lengths of the command's output.
 
 use super::{Jail, JailStatus, program};
 use crate::exec::{Command, Exit};
 use glovebox_record::{DigestedFile, Receipt};
 
-/// A started command, as a receipt shows it.
+/// The part of a receipt that is known before the command starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandLine {
-    /// argv, or `["sh", "-c", text]`.
+    /// The program and its arguments, or `["sh", "-c", text]`.
     pub argv: Vec<String>,
-    /// The program's file on this machine.
+    /// The program's file on this machine; `None` if it is not found, or if the stage can write it.
     pub program: Option<DigestedFile>,
-    /// Relative to the workspace.
+    /// Working directory, relative to the workspace.
     pub cwd: String,
-    /// Names of the environment, not values.
+    /// Names of the environment variables, without their values.
     pub env_names: Vec<String>,
 }
 
 impl Jail {
-    /// The command line for a receipt, before the command starts.
+    /// Returns the command line for a receipt, before the command starts.
     pub fn line(&self, command: &Command) -> CommandLine {
         CommandLine {
             argv: command.program.words(),
@@ -32,7 +32,7 @@ impl Jail {
 }
 
 impl CommandLine {
-    /// Makes the receipt of a command that has ended; `id` is unique within the run.
+    /// Creates the receipt of a command that has ended. `id` must be unique within the run.
     pub fn receipt(self, id: String, exit: &Exit, status: &JailStatus) -> Receipt {
         Receipt {
             id,

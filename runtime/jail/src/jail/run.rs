@@ -1,8 +1,8 @@
 //! One command in a jail, from its request to its end.
 //!
-//! A single thread waits for the first of output, the helper's reply, a wake-up and the clock, and looks at nothing in between. The helper replies `Ended` when no process of the
-//! command is alive, so reading ends soon after it, and at a deadline in any case. A jail whose helper breaks this protocol is killed
-//! as a whole.
+//! A single thread waits for output, the helper's reply, a wake-up or the clock, whichever is first. The helper replies
+//! `Ended` when no process of the command is alive, so reading ends soon after the reply, and at a deadline in any
+//! case. A jail whose helper violates this protocol is killed as a whole.
 
 use super::cgroup::GroupUsage;
 use super::control::Control;
@@ -29,9 +29,9 @@ use std::time::{Duration, Instant};
 
 /// Interval at which cancellation is checked while the pipes are drained.
 const POLL: Duration = Duration::from_millis(20);
-/// Longest time for draining the pipes when all processes are dead.
+/// Maximum time for draining the pipes after all processes are dead.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
-/// Longest time between a request and the start of its command.
+/// Maximum time between a request and the start of its command.
 const START_MAX: Duration = Duration::from_secs(20);
 const SIGKILL: i32 = 9;
 const SIGXCPU: i32 = 24;
@@ -40,20 +40,20 @@ const SIGXFSZ: i32 = 25;
 /// Why the host ended a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StopReason {
-    /// At its timeout, or because the run was canceled. It gets SIGTERM first.
+    /// The timeout of the command, or a cancellation of the run. The command gets SIGTERM first.
     Requested(CommandEnding),
-    /// It passed this limit.
+    /// The command exceeded this limit.
     Over(LimitName),
 }
 
 /// The outcome of a command.
 struct CommandOutcome {
     stop: Option<StopReason>,
-    /// None when the jail died with it.
+    /// `None` if the jail died with the command.
     ended: Option<CommandEnd>,
 }
 
-/// One request to a jail, and how to run it.
+/// One request to a jail, with everything that is needed to run it.
 pub(super) struct Invocation<'a> {
     pub(super) request: Request,
     pub(super) streams: Streams,
@@ -61,17 +61,17 @@ pub(super) struct Invocation<'a> {
     pub(super) canceled: &'a AtomicBool,
     /// True if a shell starts the program.
     pub(super) is_shell: bool,
-    /// The program's name, for messages.
+    /// The name of the program, for messages.
     pub(super) name: String,
 }
 
-/// Source of a command's input and receivers of its output.
+/// The source of a command's input and the receivers of its output.
 pub(super) enum Streams {
     /// No input.
     Empty,
-    /// These bytes are its input.
+    /// These bytes are the input.
     Bytes(Vec<u8>),
-    /// These pipes: its input, and where its output and error go.
+    /// Pipes for input, output and error.
     Piped([OwnedFd; 3]),
 }
 
@@ -95,7 +95,7 @@ pub(super) fn run(
     run_request(jail, Invocation { request, streams, timeout: command.timeout, canceled, is_shell, name })
 }
 
-/// Sends a request and returns when no process of it is alive.
+/// Sends a request and returns when no process of the command is alive.
 pub(super) fn run_request(jail: &Jail, invocation: Invocation<'_>) -> Result<Exit, ExecError> {
     let begin = Instant::now();
     if invocation.canceled.load(Ordering::Relaxed) {
@@ -104,14 +104,14 @@ pub(super) fn run_request(jail: &Jail, invocation: Invocation<'_>) -> Result<Exi
     let mut control = jail.control();
     let is_piped = matches!(invocation.streams, Streams::Piped(_));
     let (theirs, mut pipes) = pipes(jail, invocation.streams)?;
-    // Taken out: only a command that ended as expected puts it back.
+    // The control socket is taken out. Only a command that ended as expected puts it back.
     let held = control.take().ok_or(ExecError::Lost("it was killed or its helper died"))?;
     jail.disk.note_begin();
     jail.processes.note_first(jail.cgroup.is_some());
     let is_first = jail.usage.lock().unwrap_or_else(PoisonError::into_inner).commands == 0;
     let before = jail.cgroup.as_ref().map(|group| {
         group.forget_peaks();
-        // The group is as new as the jail.
+        // The group is as new as the jail, so its usage is zero.
         if is_first { GroupUsage::default() } else { group.usage() }
     });
     let descriptors = [theirs[0].as_fd(), theirs[1].as_fd(), theirs[2].as_fd()];
@@ -137,7 +137,7 @@ pub(super) fn run_request(jail: &Jail, invocation: Invocation<'_>) -> Result<Exi
     if outcome.stop.is_none() && jail.disk.is_over_at_end(begin.elapsed()) {
         outcome.stop = Some(StopReason::Over(LimitName::DiskBytes));
     }
-    // The reader of a pipe may be slow; output that the host stores is read at once.
+    // The reader of a pipe may be slow. Output that the host stores is read at once.
     let deadline =
         Instant::now() + if is_piped { DRAIN_MAX.max(timeout.saturating_sub(begin.elapsed())) } else { DRAIN_MAX };
     while pipes.any_open() && Instant::now() < deadline && !(is_piped && canceled.load(Ordering::Relaxed)) {
@@ -161,7 +161,7 @@ fn request(jail: &Jail, command: &Command) -> Result<Request, ExecError> {
     Ok(Request::Run(wire::Command { program, arguments, env, cwd: command.cwd.as_str().to_owned() }))
 }
 
-/// Makes the pipes: the command's ends and the host's.
+/// Creates the pipes: the command's ends and the host's ends.
 fn pipes(jail: &Jail, streams: Streams) -> Result<([OwnedFd; 3], Pipes), ExecError> {
     let failed = |error: Errno| io_error("open the command's pipes")(error.into());
     let pair = || pipe_with(PipeFlags::CLOEXEC).map_err(failed);
@@ -206,7 +206,7 @@ struct CommandDriver<'d> {
 }
 
 impl<'d> CommandDriver<'d> {
-    /// Waits until the command has ended, the jail has died, or waiting takes too long.
+    /// Waits until the command has ended, the jail has died, or the maximum time is over.
     fn drive<'s>(
         &mut self,
         scope: &'s Scope<'s, '_>,
@@ -228,7 +228,7 @@ impl<'d> CommandDriver<'d> {
                 ControlMessage::Reply(Reply::Failed(failure)) if !started => {
                     return Err(DriveError::NotStarted(failure));
                 }
-                // The answer to a request that came too late for its command.
+                // This is the answer to a request that arrived after the end of its command.
                 ControlMessage::Reply(Reply::Failed(_)) | ControlMessage::Nothing => {}
                 ControlMessage::Reply(Reply::Spawned | Reply::Stores | Reply::Ready(_)) => {
                     return Err(ExecError::Lost("its helper broke the protocol").into());
@@ -262,7 +262,7 @@ impl<'d> CommandDriver<'d> {
         }
     }
 
-    /// Asks a command to end that gets time for it, and sets when it is killed.
+    /// Begins to end a command: sends SIGTERM if the command gets a grace period, and sets the time of the kill.
     fn begin_end(&self, ending: &mut EndProgress, stop: StopReason, now: Instant) -> Result<(), ExecError> {
         ending.stop = Some(stop);
         ending.kill_at = Some(match stop {
@@ -272,7 +272,7 @@ impl<'d> CommandDriver<'d> {
         if matches!(stop, StopReason::Requested(_)) { self.send(&Request::Terminate) } else { Ok(()) }
     }
 
-    /// The next time at which the clock must wake this thread.
+    /// Returns the next time at which this thread must wake up.
     fn clock(&self, started: bool, looks: bool, walks: bool, ending: &EndProgress) -> Instant {
         let of_start =
             [(started, START_MAX), (looks, PERIOD), (walks, LOOK_MIN), (ending.stop.is_some(), self.timeout)];
@@ -281,7 +281,7 @@ impl<'d> CommandDriver<'d> {
         next.unwrap_or_else(|| Instant::now() + START_MAX)
     }
 
-    /// Moves output until the helper replies, the waker wakes, or the time is over.
+    /// Moves output until the helper replies, the waker wakes, or `until` is reached.
     fn next_reply(&mut self, until: Instant, watchdog: &Watchdog) -> Result<ControlMessage, ExecError> {
         let timeout = until.saturating_duration_since(Instant::now());
         let others = [self.control.as_fd(), watchdog.waker.as_fd()];
@@ -298,7 +298,7 @@ impl<'d> CommandDriver<'d> {
         }
     }
 
-    /// Returns why the command must end now, if it must.
+    /// Returns the reason why the command must end now, if there is one.
     fn reason(&self, now: Instant, watchdog: &Watchdog) -> Option<StopReason> {
         if self.canceled.load(Ordering::SeqCst) {
             return Some(StopReason::Requested(CommandEnding::Canceled));
@@ -311,14 +311,14 @@ impl<'d> CommandDriver<'d> {
 
     fn send(&self, request: &Request) -> Result<(), ExecError> {
         match self.control.send(request, &[]) {
-            // The helper is gone; the closed socket reports it next.
+            // The helper has ended. The closed socket reports it next.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
             other => other.map_err(io_error("send a request to the jail helper")),
         }
     }
 }
 
-/// Progress of ending a command by the host.
+/// The progress of ending a command by the host.
 #[derive(Default)]
 struct EndProgress {
     stop: Option<StopReason>,
@@ -332,7 +332,8 @@ enum ControlMessage {
     Closed,
 }
 
-/// Puts the control socket back when the command ended as expected. Else makes sure that everything in the jail is dead.
+/// Puts the control socket back if the command ended as expected. Otherwise makes sure that everything in the jail is
+/// dead.
 fn return_control(
     jail: &Jail,
     held: Control,
@@ -360,7 +361,7 @@ fn return_control(
     }
 }
 
-/// True when the control group killed a process for memory since `before`.
+/// Returns true if the control group has killed a process because of the memory limit since `before`.
 fn is_out_of_memory(jail: &Jail, before: Option<GroupUsage>) -> bool {
     let killed = jail.cgroup.as_ref().map(|group| group.killed());
     killed.zip(before).is_some_and(|(killed, before)| killed > before.killed)
@@ -411,8 +412,8 @@ fn exit(jail: &Jail, finished: CommandResult) -> Exit {
     exit
 }
 
-/// Finds the limit that stopped a command although the host did not end it. A command chooses its exit code, so only measurements
-/// count.
+/// Returns the limit that stopped a command although the host did not end it. A command chooses its exit code, so only
+/// measurements count.
 fn over(jail: &Jail, is_shell: bool, ended: &CommandEnd, usage: GroupUsage, before: GroupUsage) -> Option<LimitName> {
     if usage.killed > before.killed {
         return Some(LimitName::CommandMemoryBytes);
@@ -422,7 +423,8 @@ fn over(jail: &Jail, is_shell: bool, ended: &CommandEnd, usage: GroupUsage, befo
     let cpu_spent = ended.cpu_ms >= jail.limits.cpu_ms.div_ceil(1000).saturating_mul(1000);
     match (ended.signal, through_shell) {
         (Some(SIGXCPU | SIGKILL), _) | (_, Some(SIGXCPU | SIGKILL)) if cpu_spent => Some(LimitName::CpuMs),
-        // The kernel sends it for a file that is too large. A command that sends it to itself could also make such a file.
+        // The kernel sends the signal for a file that is too large. A command that sends it to itself could also create
+        // such a file.
         (Some(SIGXFSZ), _) => Some(LimitName::FileBytes),
         (_, Some(SIGXFSZ)) if jail.disk.has_file_of(jail.limits.file_bytes) => Some(LimitName::FileBytes),
         _ if ended.code != Some(0) && usage.forks_refused > before.forks_refused => Some(LimitName::Processes),

@@ -1,7 +1,8 @@
-//! Sockets in a jail's own network, opened one at a time.
+//! Sockets in a jail's network, opened one at a time.
 //!
-//! A socket belongs to the network in which it was created. So this program can connect to a port inside, or listen on one, without
-//! entering the jail's namespaces and without a helper that moves bytes.
+//! A socket belongs to the network namespace in which it was created. With such a socket, this program can connect to a
+//! port inside the jail, or listen on one, without entering the jail's namespaces and without a helper that moves
+//! bytes.
 
 use glovebox_jail_helper::control::{receive_frame, send_frame};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -10,10 +11,10 @@ use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Longest time the jail's first process may take to reply.
+/// Maximum time for the jail's first process to reply.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
-/// The connection on which the jail's first process gives out sockets.
+/// The connection on which the jail's first process sends sockets.
 #[derive(Debug)]
 pub(super) struct Sockets(Mutex<OwnedFd>);
 
@@ -22,7 +23,7 @@ impl Sockets {
         Self(Mutex::new(connection))
     }
 
-    /// Asks for one socket and waits for it.
+    /// Requests one socket and waits for it.
     pub(super) fn open(&self) -> io::Result<OwnedFd> {
         let connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for direction in [Timeout::Recv, Timeout::Send] {

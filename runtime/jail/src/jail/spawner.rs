@@ -1,8 +1,8 @@
-//! One thread starts all helpers and never ends.
+//! A thread that starts all helpers and runs until the program ends.
 //!
-//! The kernel's parent-death signal is bound to the thread that started a process, not to its program: a helper started from
-//! a worker would die with that worker. Helpers are started with `posix_spawn` (no code of ours between fork and exec, no
-//! user change), so that starting one costs the same however much memory this program holds.
+//! The kernel's parent-death signal is bound to the thread that started a process, not to the program: a helper started
+//! from a worker thread would die with that thread. Helpers are started with `posix_spawn` (no Rust code between fork
+//! and exec, no change of user), so the cost of a start does not depend on the memory of this program.
 
 use super::binary;
 use rustix::fd::AsRawFd;
@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
-/// Helpers that wait for being started.
+/// Maximum number of start requests in the queue.
 const WAITING_MAX: usize = 16;
 
 static SPAWNER: Mutex<Option<SyncSender<StartRequest>>> = Mutex::new(None);
@@ -23,12 +23,13 @@ struct StartRequest {
     answer: SyncSender<io::Result<Child>>,
 }
 
-/// A helper on its way. Dropped instead of waited for, it is killed.
+/// A helper that is being started. If this is dropped instead of waited for, the helper is killed.
 pub(super) struct PendingStart {
     answered: Receiver<io::Result<Child>>,
 }
 
-/// Begins to start a helper whose standard input is `control`, with nothing else of ours: no arguments, no environment, no descriptor.
+/// Begins to start a helper whose standard input is `control`. It gets no arguments, no environment and no other
+/// descriptor.
 pub(super) fn spawn(control: OwnedFd) -> io::Result<PendingStart> {
     let (answer, answered) = sync_channel(1);
     spawner()?.send(StartRequest { control, answer }).map_err(|_| gone())?;
@@ -36,7 +37,7 @@ pub(super) fn spawn(control: OwnedFd) -> io::Result<PendingStart> {
 }
 
 impl PendingStart {
-    /// Waits until it is started.
+    /// Waits until the helper is started.
     pub(super) fn wait(self) -> io::Result<Child> {
         self.answered.recv().map_err(|_| gone())?
     }
@@ -44,7 +45,7 @@ impl PendingStart {
 
 impl Drop for PendingStart {
     fn drop(&mut self) {
-        // After waiting for the child no more messages can come.
+        // After this, the caller cannot wait for the helper any more.
         if let Ok(Ok(mut child)) = self.answered.recv() {
             let _ = child.kill();
             let _ = child.wait();
@@ -69,13 +70,13 @@ fn spawner() -> io::Result<SyncSender<StartRequest>> {
     Ok(sender.clone())
 }
 
-/// Never ends: the static above keeps a sender.
+/// Runs until the program ends, because the static `SPAWNER` keeps a sender.
 fn serve(requests: &Receiver<StartRequest>) {
     for StartRequest { control, answer } in requests {
         if let Err(unheard) = answer.send(start(control))
             && let Ok(mut child) = unheard.0
         {
-            // The caller no longer waits for it.
+            // The caller no longer waits for the helper.
             let _ = child.kill();
             let _ = child.wait();
         }

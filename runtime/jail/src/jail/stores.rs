@@ -1,19 +1,21 @@
-//! Measures a jail's memory outside of its processes: System V segments, queues and semaphores, and its folders in memory.
+//! Measures a jail's memory outside of its processes: System V segments, queues and semaphores, and its folders in
+//! memory.
 //!
-//! The descriptors come from the jail's first process before anything of a stage runs, and show its namespaces at any time.
+//! The descriptors come from the jail's first process before any command of a stage runs, and show the namespaces of
+//! the jail at any time.
 
 use rustix::fs::{fstat, fstatvfs};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 
-/// Bytes of a semaphore at least.
+/// Minimum size that counts for a semaphore, bytes.
 const SEMAPHORE_BYTES: u64 = 64;
-/// Longest list that is read, which is more than a namespace may have entries.
+/// Maximum number of bytes that are read from a list. A namespace cannot have more entries than that.
 const LIST_BYTES_MAX: usize = 8 << 20;
 const PIECE_BYTES: usize = 64 << 10;
 
-/// The places to measure.
+/// The stores of one jail.
 #[derive(Debug)]
 pub(super) struct Stores {
     segments: File,
@@ -23,7 +25,8 @@ pub(super) struct Stores {
 }
 
 impl Stores {
-    /// Takes what [`glovebox_jail_helper::wire::Reply::Stores`] brought; nothing when that is not all of it.
+    /// Takes the descriptors of a [`glovebox_jail_helper::wire::Reply::Stores`]. Returns `None` if they are not
+    /// complete.
     pub(super) fn new(descriptors: Vec<OwnedFd>) -> Option<Self> {
         let mut descriptors = descriptors.into_iter();
         let mut list = || descriptors.next().map(File::from);
@@ -32,18 +35,18 @@ impl Stores {
         (!folders.is_empty()).then_some(Self { segments, queues, semaphores, folders })
     }
 
-    /// Bytes of all of them.
+    /// Returns the size of all stores, bytes.
     pub(super) fn bytes(&self) -> u64 {
         let folders = self.folders.iter().map(used_bytes).fold(0, u64::saturating_add);
         folders.saturating_add(self.of_system_v())
     }
 
-    /// Bytes in the fullest of the folders.
+    /// Returns the used bytes of the fullest folder.
     pub(super) fn fullest_folder_bytes(&self) -> u64 {
         self.folders.iter().map(used_bytes).max().unwrap_or(0)
     }
 
-    /// The devices of the folders: what lies there is counted here.
+    /// Returns the devices of the folders. Files on them are measured here.
     pub(super) fn devices(&self) -> Vec<u64> {
         self.folders.iter().filter_map(|folder| Some(fstat(folder).ok()?.st_dev)).collect()
     }
@@ -54,7 +57,8 @@ impl Stores {
             let rows = text.lines().skip(1).map(|row| row.split_ascii_whitespace().collect::<Vec<_>>());
             rows.filter_map(|row| count(&row)).fold(0, u64::saturating_add)
         };
-        // Pages in memory and pages in swap are the last two; the other numbers are the fourth.
+        // For segments, the last two columns are the sizes in memory and in swap. For queues and semaphores, the fourth
+        // column counts.
         let segments = sum(&self.segments, |row| {
             let last: Vec<u64> = row.iter().rev().take(2).filter_map(|text| text.parse().ok()).collect();
             Some(last.into_iter().fold(0, u64::saturating_add))
@@ -65,13 +69,13 @@ impl Stores {
     }
 }
 
-/// Bytes that are used in a folder in memory.
+/// Returns the used bytes of a folder in memory.
 fn used_bytes(folder: &OwnedFd) -> u64 {
     let stat = fstatvfs(folder).ok();
     stat.map_or(0, |stat| stat.f_blocks.saturating_sub(stat.f_bfree).saturating_mul(stat.f_frsize))
 }
 
-/// A list as it is now, from its beginning.
+/// Returns the current content of a list, from its beginning.
 fn read(list: &File) -> String {
     let (mut bytes, mut piece) = (Vec::new(), vec![0; PIECE_BYTES]);
     while bytes.len() < LIST_BYTES_MAX {

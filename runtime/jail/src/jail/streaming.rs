@@ -6,18 +6,18 @@ use std::io::{self, PipeReader, Read, Write};
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
-/// Most bytes that are read at a time.
+/// Maximum number of bytes that are read at once.
 const PIECE_BYTES: usize = 16 << 10;
 
 /// Callback for the bytes of a stream.
 pub type OnBytes<'a> = &'a mut (dyn FnMut(&[u8]) + Send);
 
 impl Jail {
-    /// Runs a command as [`Jail::run`] does, and passes its output on as it comes: standard output, then standard error. Only length and
-    /// digest of the streams are stored.
+    /// Runs a command as [`Jail::run`] does, and passes its output to the callbacks as it arrives: the first for
+    /// standard output, the second for standard error. Only the length and digest of the streams are stored.
     ///
     /// # Errors
-    /// As [`Jail::run`].
+    /// Returns the errors of [`Jail::run`].
     pub fn run_streamed(
         &self,
         command: &Command,
@@ -28,7 +28,7 @@ impl Jail {
         let ((stdin, mut input), (output, stdout), (error, stderr)) = (pipe()?, pipe()?, pipe()?);
         thread::scope(|scope| {
             scope.spawn(move || {
-                // A command need not read its input.
+                // The error is ignored, because a command need not read its input.
                 let _ = input.write_all(command.stdin.as_deref().unwrap_or_default());
             });
             scope.spawn(move || read_all(output, on_output));

@@ -1,8 +1,9 @@
 //! The templates of this program: helpers from which the first processes of jails are forked.
 //!
-//! Jails with the same [`Preparation`] share one. A template shows the host's programs and configuration as they were when it was
-//! started, so it is replaced after [`AGE_MAX`]. A template that does not answer is replaced as well, and its jail is built by a separate
-//! helper. The host never waits for a template: its failures appear at the socket of the jail.
+//! Jails with the same [`Preparation`] share a template. A template shows the host's programs and configuration as they
+//! were when it was started, so it is replaced after [`AGE_MAX`]. A template that does not answer is replaced too, and
+//! its jail is built by a separate helper. The host never waits for a template: a failure appears on the socket of the
+//! jail.
 
 use super::control::Control;
 use super::spawner;
@@ -14,18 +15,18 @@ use std::process::Child;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Longest time a template is used for new jails.
+/// Maximum age of a template that is used for new jails.
 const AGE_MAX: Duration = Duration::from_secs(60);
-/// Most templates at the same time.
+/// Maximum number of templates at the same time.
 const TEMPLATES_MAX: usize = 4;
-/// After so many failures in a row this program starts no more templates.
+/// Number of consecutive failures after which this program starts no more templates.
 const FAILURES_MAX: u32 = 3;
 
 static TEMPLATES: Mutex<Templates> = Mutex::new(Templates { live: Vec::new(), retired: Vec::new(), failures: 0 });
 
 struct Templates {
     live: Vec<Template>,
-    /// They end when the last of their jails has.
+    /// Templates that accept no more requests. Each ends after its last jail has ended.
     retired: Vec<Child>,
     failures: u32,
 }
@@ -37,12 +38,12 @@ struct Template {
     started: Instant,
 }
 
-/// False if templates do not work on this machine.
+/// Returns false if templates do not work on this machine.
 pub(super) fn is_usable() -> bool {
     lock().failures < FAILURES_MAX
 }
 
-/// Has a template fork the first process of a jail, whose control socket is `jail`.
+/// Makes a template fork the first process of a jail, whose control socket is `jail`.
 pub(super) fn fork(preparation: &Preparation, jail: OwnedFd) -> io::Result<()> {
     let mut templates = lock();
     templates.reap();
@@ -64,12 +65,12 @@ pub(super) fn fork(preparation: &Preparation, jail: OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Notes that a jail came up.
+/// Notes that a jail was built.
 pub(super) fn succeeded() {
     lock().failures = 0;
 }
 
-/// Retires the template of these jails, because one of them did not come up.
+/// Retires the template of these jails, because one of them was not built.
 pub(super) fn failed(preparation: &Preparation, why: &dyn std::fmt::Display) {
     lock().fail(preparation, why);
 }
@@ -90,7 +91,7 @@ fn lock() -> MutexGuard<'static, Templates> {
 }
 
 impl Templates {
-    /// Closes the sockets of templates: they take no more requests and end after their last jail.
+    /// Closes the sockets of templates. They accept no more requests and end after their last jail.
     fn retire(&mut self, is_over: impl Fn(&Template) -> bool) {
         self.retired.extend(self.live.extract_if(.., |template| is_over(template)).map(|template| template.child));
     }
@@ -123,7 +124,7 @@ impl Template {
         Ok(Self { preparation: preparation.clone(), control, child, started: Instant::now() })
     }
 
-    /// Returns the reason of a failed preparation, if the template reported one.
+    /// Returns the reason for a failed preparation, if the template reported one.
     fn reason(&self) -> Option<String> {
         match self.control.receive_until(Instant::now()) {
             Ok(Some((Reply::Failed(failure), _))) => Some(format!("{}: {}", failure.step, failure.text)),

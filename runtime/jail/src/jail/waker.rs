@@ -1,7 +1,7 @@
 //! Wakes the threads that wait for commands, so that they need not poll.
 //!
-//! Each running command has a waker. Its watches wake it when a limit is exceeded, and [`cancel`] wakes all of them. A wake-up carries no
-//! information: the woken thread checks its own condition.
+//! Each running command has a waker. Its watchdog threads wake it when a limit is exceeded, and [`cancel`] wakes all
+//! wakers. A wake-up carries no information: the woken thread checks its own condition.
 
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
@@ -15,14 +15,15 @@ static WAITING: Mutex<Vec<Arc<OwnedFd>>> = Mutex::new(Vec::new());
 #[derive(Debug)]
 pub(super) struct Waker(Arc<OwnedFd>);
 
-/// Asks commands with this flag to end, and wakes the threads that wait for them. A flag that is set without this call is seen within a second.
+/// Asks commands with this flag to end, and wakes the threads that wait for them. If the flag is set without this call,
+/// it is noticed within a second.
 pub fn cancel(flag: &AtomicBool) {
     flag.store(true, Ordering::SeqCst);
     waiting().iter().for_each(wake);
 }
 
 impl Waker {
-    /// Creates a waker. From now on [`cancel`] wakes it.
+    /// Creates a waker. From then on, [`cancel`] wakes it.
     pub(super) fn new() -> io::Result<Self> {
         let event = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         waiting().push(Arc::clone(&event));
@@ -36,7 +37,7 @@ impl Waker {
 
     /// Resets the wake-up, so that the next wait blocks.
     pub(super) fn reset(&self) {
-        // It may be reset already.
+        // This fails only if the wake-up is reset already.
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }
 }
@@ -54,7 +55,7 @@ impl Drop for Waker {
 }
 
 fn wake(event: &Arc<OwnedFd>) {
-    // The only other answer is that it was woken already.
+    // This fails only if the event is set already.
     let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
 }
 

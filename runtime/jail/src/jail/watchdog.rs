@@ -1,7 +1,7 @@
 //! Samples the processes of a running command and their resources, and reports the first exceeded limit.
 //!
-//! Between two samples a command can exceed a limit. So limits that only the watchdog enforces are called soft. A longer pause follows
-//! a slow sample, and the pauses become longer while the command only waits.
+//! A command can exceed a limit between two samples, so limits that only the watchdog enforces are called soft. A slow
+//! sample is followed by a longer pause, and the pauses become longer while the command only waits.
 
 use super::Jail;
 use super::poll_interval::PollInterval;
@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The pause between two samples is at least this many times as long as one takes.
+/// The pause between two samples is at least this many times the duration of a sample.
 const PAUSE_FACTOR: u32 = 3;
 
-/// State of a running command, shared by the threads that watch it.
+/// The state of a running command, shared by the threads that watch it.
 #[derive(Debug)]
 pub(super) struct Watchdog {
     /// Wakes the thread that waits for the command.
@@ -24,36 +24,36 @@ pub(super) struct Watchdog {
     progress: Mutex<Progress>,
     changed: Condvar,
     over: OnceLock<LimitName>,
-    /// Bytes of files without a name on disk, in the last sample.
+    /// Size of unlinked files on disk in the last sample, bytes.
     pub(super) held_disk_bytes: AtomicU64,
-    /// True if more files may exist than were measured.
+    /// True if there may be files that were not measured.
     pub(super) hides_disk: AtomicBool,
     peaks: Mutex<Peaks>,
 }
 
-/// The condition that the watches wait for.
+/// The condition that the watching threads wait for.
 #[derive(Debug, Default)]
 struct Progress {
     has_ended: bool,
-    /// Counts the looks at which the folders of the command may have held more than before.
+    /// Number of samples at which the folders of the command may have grown.
     disk_changes: u64,
 }
 
-/// The most that a command was seen to use; none when it ended before the first sample.
+/// The peak usage of a command. A value is `None` if the command ended before the first sample.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Peaks {
-    /// Memory of all processes and their files; only without a control group.
+    /// Memory of all processes and their files, bytes. Only without a control group.
     pub(super) memory_bytes: Option<u64>,
-    /// Processes and threads.
+    /// Number of processes and threads.
     pub(super) processes: Option<u64>,
-    /// Descriptors of one process.
+    /// Number of descriptors of one process.
     pub(super) descriptors: Option<u64>,
-    /// Length of a file that was open for writing.
+    /// Length of the largest file that was open for writing, bytes.
     pub(super) file_bytes: Option<u64>,
 }
 
 impl Watchdog {
-    /// Of a command that has not begun.
+    /// Creates the state of a command that has not started.
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
             waker: Waker::new()?,
@@ -66,8 +66,8 @@ impl Watchdog {
         })
     }
 
-    /// Takes samples until a bound is passed or the command has ended. `killed_before` is how many processes the kernel had killed for
-    /// memory before the command.
+    /// Takes samples until a limit is exceeded or the command has ended. `killed_before` is the number of processes
+    /// that the kernel had killed because of the memory limit before the command.
     pub(super) fn watch(&self, jail: &Jail, killed_before: Option<u64>, canceled: &AtomicBool) {
         let mut pace = PollInterval::new(jail.cgroup.is_some());
         while !self.has_ended() {
@@ -81,47 +81,48 @@ impl Watchdog {
                 self.changed.notify_all();
             }
             if canceled.load(Ordering::Relaxed) {
-                // For a flag that was set by no call of `cancel`.
+                // This is for a flag that was set without a call of `cancel`.
                 self.waker.wake();
             }
             self.pause((begin.elapsed() * PAUSE_FACTOR).max(pace.period()));
         }
     }
 
-    /// Reports a limit that was exceeded, and wakes who waits for the command. Another watch may have been first.
+    /// Reports an exceeded limit, and wakes the thread that waits for the command. If another thread has already
+    /// reported a limit, that one stays.
     pub(super) fn report(&self, limit: LimitName) {
         let _ = self.over.set(limit);
         self.waker.wake();
     }
 
-    /// Returns the first limit that was found to be exceeded.
+    /// Returns the first limit that was reported.
     pub(super) fn over(&self) -> Option<LimitName> {
         self.over.get().copied()
     }
 
-    /// True when the command has ended.
+    /// Returns true if the command has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.progress().has_ended
     }
 
-    /// Notes the end of the command, and wakes who waits for it.
+    /// Notes the end of the command, and wakes the threads that wait for it.
     pub(super) fn end(&self) {
         self.progress().has_ended = true;
         self.changed.notify_all();
     }
 
-    /// Waits, but not beyond the end of the command.
+    /// Waits for this time, or until the command ends.
     pub(super) fn pause(&self, time: Duration) {
         let progress = self.progress();
         drop(self.changed.wait_timeout_while(progress, time, |progress| !progress.has_ended));
     }
 
-    /// Returns how often the folders of the command may have changed so far.
+    /// Returns the number of samples at which the folders of the command may have grown.
     pub(super) fn disk_changes(&self) -> u64 {
         self.progress().disk_changes
     }
 
-    /// Waits until the folders may have changed more often than that, but not so long and not beyond the end of the command.
+    /// Waits until [`Self::disk_changes`] differs from `seen`, the time is over, or the command has ended.
     pub(super) fn await_disk_change(&self, seen: u64, time: Duration) {
         let progress = self.progress();
         let is_same = |progress: &mut Progress| !progress.has_ended && progress.disk_changes == seen;
@@ -132,7 +133,7 @@ impl Watchdog {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the most that was seen.
+    /// Returns the peak usage so far.
     pub(super) fn peaks(&self) -> Peaks {
         *self.peaks.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -162,13 +163,13 @@ impl Watchdog {
     }
 }
 
-/// Returns the limit of memory if the kernel killed a process for it since the command began.
+/// Returns the limit on memory if the kernel has killed a process because of it since the command started.
 fn out_of_memory(jail: &Jail, killed_before: Option<u64>) -> Option<LimitName> {
     let (group, before) = jail.cgroup.as_ref().zip(killed_before)?;
     (group.killed() > before).then_some(LimitName::CommandMemoryBytes)
 }
 
-/// Returns the limit that the processes themselves passed, if any.
+/// Returns the limit that the processes exceeded, if any.
 fn over(sample: &Sample, limits: &Limits) -> Option<LimitName> {
     let cpu_ticks_max = limits.cpu_ms.div_ceil(1000).saturating_mul(rustix::param::clock_ticks_per_second());
     if threads(sample) > limits.processes {

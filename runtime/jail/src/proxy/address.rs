@@ -1,11 +1,11 @@
-//! Addresses that a name may resolve to: public ones of the Internet, and no others.
+//! The addresses that a name may resolve to: public addresses of the Internet, and no others.
 //!
-//! The tables are IANA's special-purpose registries. IPv6 forms that carry an IPv4 address (mapped, compatible, 6to4, NAT64,
-//! Teredo) are refused completely: otherwise they would be second spellings of refused IPv4 addresses.
+//! The tables are IANA's special-purpose registries. IPv6 forms that contain an IPv4 address (mapped, compatible, 6to4,
+//! NAT64, Teredo) are refused completely, because otherwise they would be a second form of refused IPv4 addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// IPv4 ranges that are not the Internet: first address, prefix length, name.
+/// IPv4 ranges that do not belong to the Internet: first address, prefix length, kind.
 const V4: &[(Ipv4Addr, u32, &str)] = &[
     (Ipv4Addr::new(0, 0, 0, 0), 8, "unspecified"),
     (Ipv4Addr::new(10, 0, 0, 0), 8, "private"),
@@ -24,7 +24,7 @@ const V4: &[(Ipv4Addr, u32, &str)] = &[
     (Ipv4Addr::new(240, 0, 0, 0), 4, "reserved"),
 ];
 
-/// IPv6 ranges that are refused by name. Outside of 2000::/3 every other address is refused too.
+/// IPv6 ranges with the kind that a refusal shows. Every other address outside of 2000::/3 is refused too.
 const V6: &[(Ipv6Addr, u32, &str)] = &[
     (Ipv6Addr::UNSPECIFIED, 128, "unspecified"),
     (Ipv6Addr::LOCALHOST, 128, "loopback"),
@@ -43,7 +43,7 @@ const V6: &[(Ipv6Addr, u32, &str)] = &[
     (Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8, "multicast"),
 ];
 
-/// Returns what kind of address it is when it may not be dialled, such as `loopback`; none for a public one.
+/// Returns the kind of an address that may not be dialled, such as `loopback`. Returns `None` for a public address.
 pub(super) fn refused(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => {

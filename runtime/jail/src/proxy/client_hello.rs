@@ -1,11 +1,11 @@
 //! The server name in the first bytes of a TLS connection.
 //!
-//! Reads as much of a ClientHello as it takes to find the one name in it (RFC 8446 §4.1.2, RFC 6066 §3), across records.
-//! Any other message, or one without a name, is refused. The module reads nothing that is encrypted.
+//! This module reads a ClientHello across records until it finds the only server name (RFC 8446 §4.1.2, RFC 6066 §3).
+//! Any other message, or one without a name, is refused. It reads no encrypted data.
 
-/// Most bytes of a message; real ones are below 4 KiB.
+/// Maximum size of a message, bytes. Real messages are below 4 KiB.
 const MESSAGE_BYTES_MAX: usize = 16 << 10;
-/// Most bytes that are waited for: a message and the heads of the records it comes in.
+/// Maximum number of bytes to wait for: a message and the headers of its records.
 pub(super) const HELLO_BYTES_MAX: usize = MESSAGE_BYTES_MAX + (2 << 10);
 
 const RECORD_HANDSHAKE: u8 = 22;
@@ -21,7 +21,7 @@ const SECOND_MESSAGE: &str = "a second message follows the ClientHello";
 pub(super) enum HelloResult {
     /// The message is not complete.
     Incomplete,
-    /// The name, as it was written.
+    /// The server name, as it was written.
     Names(String),
     /// The message is malformed or has no valid name.
     Refused(&'static str),
@@ -37,7 +37,7 @@ pub(super) fn read(bytes: &[u8]) -> HelloResult {
     }
 }
 
-/// The body of the first handshake message, put together from its records; none while parts are missing.
+/// Returns the body of the first handshake message, joined from its records. Returns `None` while parts are missing.
 fn message(bytes: &[u8]) -> Result<Option<Vec<u8>>, &'static str> {
     let mut joined = Vec::new();
     let mut rest = bytes;
@@ -57,7 +57,7 @@ fn message(bytes: &[u8]) -> Result<Option<Vec<u8>>, &'static str> {
         let is_whole = arrived.len() == length;
         match body(&joined)? {
             Some(body) if is_whole => return Ok(Some(body.to_vec())),
-            // The rest of the record may not have arrived: the answer must not depend on its arrival.
+            // The rest of the record may not have arrived yet, and the result must not depend on when it arrives.
             Some(_) => return Err(SECOND_MESSAGE),
             None if is_whole => {}
             None => return Ok(None),
@@ -67,7 +67,8 @@ fn message(bytes: &[u8]) -> Result<Option<Vec<u8>>, &'static str> {
     Ok(None)
 }
 
-/// The body of a ClientHello once all of it is there. A second message behind it in the same records is refused.
+/// Returns the body of a ClientHello, or `None` if it is not complete. A second message after it in the same records is
+/// refused.
 fn body(joined: &[u8]) -> Result<Option<&[u8]>, &'static str> {
     let Some((kind, tail)) = joined.split_first() else { return Ok(None) };
     if *kind != MESSAGE_CLIENT_HELLO {
@@ -85,7 +86,7 @@ fn body(joined: &[u8]) -> Result<Option<&[u8]>, &'static str> {
     }
 }
 
-/// Reads bytes from the front.
+/// Reads bytes from the beginning.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -99,13 +100,13 @@ impl<'a> Reader<'a> {
         Ok(self.bytes(2)?.iter().fold(0, |number, byte| number << 8 | u16::from(*byte)))
     }
 
-    /// A vector with a length of one byte.
+    /// Reads a vector whose length has one byte.
     fn vector8(&mut self) -> Result<Reader<'a>, &'static str> {
         let length = usize::from(self.bytes(1)?[0]);
         self.bytes(length).map(Reader)
     }
 
-    /// A vector with a length of two bytes.
+    /// Reads a vector whose length has two bytes.
     fn vector16(&mut self) -> Result<Reader<'a>, &'static str> {
         let length = usize::from(self.short()?);
         self.bytes(length).map(Reader)
@@ -138,7 +139,7 @@ fn server_name(body: &[u8]) -> Result<String, &'static str> {
     found.ok_or("the ClientHello has no server name")
 }
 
-/// The one name of a `server_name` extension.
+/// Returns the only name of a `server_name` extension.
 fn listed_name(mut value: Reader<'_>) -> Result<String, &'static str> {
     let mut list = value.vector16()?;
     value.ended()?;
@@ -181,7 +182,7 @@ pub(super) mod tests {
         message.chunks(size).flat_map(|part| [&[22, 3, 1][..], &vector16(part)].concat()).collect()
     }
 
-    /// A hello for this name, in records of that size.
+    /// Returns a ClientHello for this name, split into records of this size.
     pub(in crate::proxy) fn hello_for(host: &str, size: usize) -> Vec<u8> {
         records(&hello(&[extension(10, &[0, 2, 0, 29]), name(host), extension(43, &[2, 3, 4])].concat()), size)
     }

@@ -1,7 +1,8 @@
 //! One connection of a client, from its first byte to its last.
 //!
-//! The order gives the protection: read the head, match the name against the list, resolve it once, check every address, and dial
-//! one of those. On port 443 the first record must have the same name before any byte of the client is sent on.
+//! The order is essential for the protection: read the head, match the name against the list, resolve it once, check
+//! every address, and dial one of these addresses. On port 443, the first record must contain the same name before any
+//! byte of the client is forwarded.
 
 use super::ProxyBounds;
 use super::address;
@@ -21,14 +22,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Most resolutions at the same time in this process. A resolver cannot be interrupted; those that outlive their request
-/// still count.
+/// Maximum number of resolutions in this process at the same time. A resolver cannot be interrupted, so a resolution
+/// that outlives its request still counts.
 const RESOLUTIONS_MAX: usize = 32;
 static RESOLUTIONS: AtomicUsize = AtomicUsize::new(0);
 
-/// Most addresses of one name that are tried.
+/// Maximum number of addresses of one name that are tried.
 const ADDRESSES_MAX: usize = 8;
-/// Most bytes and longest time of reading from a refused client: closing with unread bytes would lose the answer.
+/// Maximum number of bytes that are read from a refused client after the answer. Closing a socket with unread bytes
+/// would lose the answer.
 const LINGER_BYTES: usize = 64 << 10;
 const LINGER: Duration = Duration::from_secs(1);
 
@@ -41,11 +43,11 @@ pub(super) struct ProxyState {
     pub(super) ledger: Ledger,
 }
 
-/// A connection that goes no further.
+/// The end of a connection that is not forwarded.
 enum ConnectionEnd {
-    /// The client gets the reason.
+    /// The request was refused. The client gets the reason.
     Refused(Option<Host>, RefusedRequest),
-    /// It left, or the proxy stops.
+    /// The client has disconnected, or the proxy stops.
     Gone,
 }
 
@@ -55,7 +57,7 @@ impl From<io::Error> for ConnectionEnd {
     }
 }
 
-/// Serves one client until one of the two sides ends it, a bound is met, or the proxy stops.
+/// Serves one client until one side ends the connection, a limit is reached, or the proxy stops.
 pub(super) fn serve(client: &TcpStream, shared: &ProxyState, stop: Stop<'_>) {
     if let Err(ConnectionEnd::Refused(host, refused)) = served(client, shared, stop) {
         shared.ledger.refused(host.as_ref(), &refused, &shared.rules);
@@ -69,7 +71,7 @@ fn served(client: &TcpStream, shared: &ProxyState, stop: Stop<'_>) -> Result<(),
     let refuse = |refused| ConnectionEnd::Refused(Some(request.host.clone()), refused);
     permitted(&request, &shared.rules).map_err(refuse)?;
     let upstream = reach(&request, shared, stop)?.map_err(refuse)?;
-    // The client decides about small packets, so do not delay them.
+    // The client decides about small packets, so they are not delayed.
     let _ = (client.set_nodelay(true), upstream.set_nodelay(true));
     match &request.kind {
         RequestKind::Tunnel => tunnel(client, &upstream, &request, early, shared, stop),
@@ -83,7 +85,7 @@ fn served(client: &TcpStream, shared: &ProxyState, stop: Stop<'_>) -> Result<(),
     }
 }
 
-/// Reads a head; also returns the bytes that the client sent behind it.
+/// Reads a head. Also returns the bytes that the client sent after it.
 fn read_request(client: &TcpStream, stop: Stop<'_>, until: Instant) -> Result<(ProxyRequest, Vec<u8>), ConnectionEnd> {
     let mut bytes = Vec::new();
     let mut chunk = [0; 4096];
@@ -110,7 +112,8 @@ fn read_request(client: &TcpStream, stop: Stop<'_>, until: Instant) -> Result<(P
     }
 }
 
-/// Checks the list before any lookup. Plain HTTP in a tunnel, or TLS in a plain request, would hide the name.
+/// Checks the list before any lookup. Plain HTTP in a tunnel, or TLS in a plain request, would hide the name and is
+/// refused.
 fn permitted(request: &ProxyRequest, rules: &HostRules) -> Result<(), RefusedRequest> {
     let (host, port) = (&request.host, request.port);
     let refusal: fn(Host, u16) -> RefusedRequest = match (rules.allow(host, port), &request.kind, port) {
@@ -122,7 +125,7 @@ fn permitted(request: &ProxyRequest, rules: &HostRules) -> Result<(), RefusedReq
     Err(refusal(host.clone(), port))
 }
 
-/// Resolves, checks and dials. The outer error is the client's or a stop.
+/// Resolves, checks and dials. The outer error means that the client disconnected or the proxy stops.
 fn reach(
     request: &ProxyRequest,
     shared: &ProxyState,
@@ -153,7 +156,7 @@ fn reach(
     refused(&RefusedRequest::Unreachable)
 }
 
-/// Counts a resolution as long as it lives.
+/// A running resolution, which counts as long as this value lives.
 struct ResolverSlot;
 
 impl ResolverSlot {
@@ -170,7 +173,8 @@ impl Drop for ResolverSlot {
     }
 }
 
-/// Resolves a name on a separate thread, which may outlive the request: it holds a name and a pipe, and ends by itself.
+/// Resolves a name on a separate thread, which may outlive the request. The thread has only a name and a pipe, and ends
+/// after the resolution.
 fn resolve(host: &Host, dialer: &Arc<dyn Dialer>, stop: Stop<'_>, until: Instant) -> io::Result<Vec<IpAddr>> {
     let counted = ResolverSlot::begin()?;
     let (answered, answers) = io::pipe()?;
@@ -179,7 +183,7 @@ fn resolve(host: &Host, dialer: &Arc<dyn Dialer>, stop: Stop<'_>, until: Instant
     thread::Builder::new().name("proxy-resolve".to_owned()).spawn(move || {
         let found = dialer.resolve(&name);
         *filled.lock().unwrap_or_else(PoisonError::into_inner) = found;
-        // In this order: the receiver of the answer can rely on this thread holding nothing.
+        // Dropped in this order, so that this thread holds nothing else when the receiver gets the answer.
         drop((dialer, counted, answers));
     })?;
     stop.wait_for(&answered, PollFlags::IN, until)?;
@@ -208,7 +212,7 @@ fn tunnel(
     exchange(Flow::whole(client, upstream), Flow::whole(upstream, client), &first, &request.host, shared, stop)
 }
 
-/// Reads until the name of a TLS connection is known and the same as the tunnel's; returns all that was read.
+/// Reads until the name of a TLS connection is known and equal to that of the tunnel. Returns all bytes that were read.
 fn read_hello(
     client: &TcpStream,
     host: &Host,
@@ -257,7 +261,7 @@ fn exchange(
     Ok(ended?)
 }
 
-/// Answers, then waits a little for the client to have read it.
+/// Sends the answer, then waits a short time so that the client can read it.
 fn linger(mut client: &TcpStream, answer: &[u8], stop: Stop<'_>) {
     let until = Instant::now() + LINGER;
     if stop.write(client, answer, until).is_err() || client.shutdown(Shutdown::Write).is_err() {

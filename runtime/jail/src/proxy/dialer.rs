@@ -1,6 +1,7 @@
-//! The network a proxy dials out to.
+//! The network that a proxy connects to.
 //!
-//! Names are resolved here, once, by the host's own resolver, and as absolute names: no search list turns `a.b` into `a.b.corp`.
+//! Names are resolved here, once, by the host's own resolver, and as absolute names: no search list turns `a.b` into
+//! `a.b.corp`.
 
 use glovebox_record::network::Host;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
@@ -10,10 +11,10 @@ use std::os::fd::OwnedFd;
 
 /// Resolves names and connects to addresses.
 pub trait Dialer: std::fmt::Debug + Send + Sync + 'static {
-    /// Returns every address of a name; waits as long as the resolver does.
+    /// Returns all addresses of a name. Blocks as long as the resolver does.
     fn resolve(&self, name: &Host) -> io::Result<Vec<IpAddr>>;
 
-    /// Starts a TCP connection to an address that was checked, without waiting for it.
+    /// Starts a TCP connection to a checked address, without waiting until it is established.
     fn dial(&self, address: SocketAddr) -> io::Result<OwnedFd>;
 }
 
@@ -34,7 +35,7 @@ impl Dialer for Internet {
     }
 }
 
-/// Starts a TCP connection; the socket does not block and is not inherited.
+/// Starts a TCP connection. The socket is non-blocking and close-on-exec.
 pub fn start(address: SocketAddr) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?;
@@ -44,8 +45,8 @@ pub fn start(address: SocketAddr) -> io::Result<OwnedFd> {
     }
 }
 
-/// True when packets to the address would leave from it: it is this machine's own, and behind it are services that only look
-/// public. Asks the routing table; sends nothing.
+/// Returns true if packets to the address would have the same address as their source. Then the address belongs to this
+/// machine, and its services may be private. Asks the routing table and sends nothing.
 fn is_own(address: SocketAddr) -> bool {
     let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let route = || -> io::Result<IpAddr> {

@@ -1,6 +1,7 @@
 //! Readers of untrusted bytes in the proxy, each with the properties that must hold for any bytes.
 //!
-//! The targets of `fuzz/` call them, and the tests below with a kept corpus. Nothing else is built with this module.
+//! The targets in `fuzz/` call these functions, and the tests below call them with a stored corpus. This module is
+//! built only for them.
 
 use super::client_hello::{self, HELLO_BYTES_MAX, HelloResult};
 use super::refused_request::RefusedRequest;
@@ -11,7 +12,8 @@ use httparse::Header;
 /// Reads the first bytes of a TLS connection.
 ///
 /// # Panics
-/// If a server name is no ASCII text, if the reader waits beyond its bound, or if the answer depends on how much came at a time.
+/// Panics if a server name is not ASCII text, if the reader waits beyond its limit, or if the result depends on how
+/// many bytes arrive at a time.
 pub fn client_hello(bytes: &[u8]) {
     let whole = client_hello::read(bytes);
     match &whole {
@@ -36,7 +38,7 @@ pub fn client_hello(bytes: &[u8]) {
 /// Reads the head of a request to the proxy.
 ///
 /// # Panics
-/// If an accepted request has no valid host, or is sent on as more or other than one request to that host.
+/// Panics if an accepted request has no valid host, or if the forwarded bytes are not exactly one request to that host.
 pub fn request_head(bytes: &[u8]) {
     let bytes = request_head::end_of_head(bytes).map_or(bytes, |end| &bytes[..end]);
     let request = match request_head::parse(bytes) {
@@ -52,7 +54,7 @@ pub fn request_head(bytes: &[u8]) {
     }
 }
 
-/// The answer to a refused request is one response, for any request.
+/// Checks that the answer to a refused request is one response, for any request.
 fn check_answer(refused: &RefusedRequest) {
     let answer = refused.answer();
     let end = request_head::end_of_head(&answer).unwrap_or_else(|| panic!("{}", answer.escape_ascii()));
@@ -62,7 +64,8 @@ fn check_answer(refused: &RefusedRequest) {
     assert!(is_line && body.is_ascii() && body.len() < 1024, "{}", answer.escape_ascii());
 }
 
-/// The server reads one request: one host, one length, no field of the connection, and no byte behind the empty line.
+/// Checks that the server reads one request: one host, one length, no hop-by-hop field, and no byte after the empty
+/// line.
 fn check_forwarded(head: &[u8], request: &ProxyRequest, body_bytes: u64) {
     let shown = head.escape_ascii();
     assert_eq!(request_head::end_of_head(head), Some(head.len()), "{shown}");
@@ -98,13 +101,13 @@ mod tests {
     #[global_allocator]
     static COUNTING: Counting = Counting;
 
-    /// The message is put together from its records, and its body copied once.
+    /// The message is joined from its records, and its body is copied once.
     #[test]
     fn client_hello() {
         run_within("client_hello", |length| 1024 + 4 * length, super::client_hello);
     }
 
-    /// The fields of a head lie on the stack; the head is written anew, and read again by the check.
+    /// The fields of a head are on the stack. The head is written once, and read again by the check.
     #[test]
     fn request_head() {
         run_within("request_head", |length| 4096 + 6 * length, super::request_head);

@@ -1,4 +1,4 @@
-//! A running proxy and its bounds.
+//! A running proxy and its limits.
 
 use super::connection::{ProxyState, serve};
 use super::dialer::{Dialer, Internet};
@@ -11,19 +11,19 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Stack of a connection's thread.
+/// Stack size of a connection's thread, bytes.
 const STACK_BYTES: usize = 256 << 10;
 
 /// Limits of one proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxyBounds {
-    /// Connections at the same time; further clients wait in the listener's queue.
+    /// Maximum number of connections at the same time. Further clients wait in the listener's queue.
     pub connections: usize,
-    /// Time for a whole head, and for a whole ClientHello.
+    /// Maximum time for a complete head, and for a complete ClientHello.
     pub head: Duration,
-    /// Time to resolve a name and to connect.
+    /// Maximum time to resolve a name and to connect.
     pub dial: Duration,
-    /// Time in which nothing moves, after which a connection ends.
+    /// Time without any moved byte after which a connection ends.
     pub idle: Duration,
 }
 
@@ -34,7 +34,7 @@ impl Default for ProxyBounds {
     }
 }
 
-/// A running proxy. Ends when it is stopped or dropped.
+/// A running proxy. It ends when it is stopped or dropped.
 #[derive(Debug)]
 pub struct Proxy {
     accepting: Acceptor,
@@ -42,13 +42,14 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts to accept on a listening TCP socket, most likely one of another network namespace. Denies everything the rules
-    /// do not name, every address that is not public, and every protocol but HTTP/1.1 requests and tunnels.
+    /// Starts to accept connections on a listening TCP socket, usually one of another network namespace. Denied are all
+    /// hosts that the rules do not name, every address that is not public, and every protocol except HTTP/1.1 requests
+    /// and tunnels.
     pub fn start(listener: OwnedFd, rules: HostRules) -> io::Result<Proxy> {
         Self::start_with(listener, rules, ProxyBounds::default(), Arc::new(Internet))
     }
 
-    /// The same with other bounds and another way out.
+    /// As [`Self::start`], but with other limits and another dialer.
     pub fn start_with(
         listener: OwnedFd,
         rules: HostRules,
@@ -64,7 +65,7 @@ impl Proxy {
         Ok(Proxy { accepting: Acceptor::start(listener, threads, serving)?, shared })
     }
 
-    /// Ends every connection, waits for all threads, and returns what went through.
+    /// Ends every connection, waits for all threads, and returns the record of the traffic.
     pub fn stop(mut self) -> ProxyRecord {
         self.accepting.end();
         self.shared.ledger.drain()

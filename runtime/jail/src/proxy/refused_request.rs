@@ -1,7 +1,7 @@
-//! Why the proxy refused a request, for the client and for the record.
+//! The reason why the proxy refused a request, for the client and for the record.
 //!
-//! A refusal names the grant that would allow the request, if one can. It repeats a host name only after the name was parsed, so that
-//! a stage cannot print arbitrary bytes to a terminal.
+//! A refusal names the grant that would allow the request, if there is one. It repeats a host name only after the name
+//! was parsed, so that a stage cannot print arbitrary bytes to a terminal.
 
 use glovebox_record::Refusal;
 use glovebox_record::network::HostRules;
@@ -43,7 +43,7 @@ fn entry(host: &Host, port: u16) -> String {
 }
 
 impl RefusedRequest {
-    /// Status line of the answer: 403 if the stage is not allowed, 502 if the host cannot be reached.
+    /// Returns the status line of the answer: 403 if the stage is not allowed, 502 if the host cannot be reached.
     fn status(&self) -> &'static str {
         match self {
             Self::Malformed(_) => "400 Bad Request",
@@ -60,7 +60,8 @@ impl RefusedRequest {
         }
     }
 
-    /// The refusal for the record: target, reason, and the line for `glovebox.toml` that would allow it.
+    /// Returns the refusal for the record: target, reason, and the line for `glovebox.toml` that would allow the
+    /// request.
     pub(super) fn recorded(&self, host: Option<&Host>, granted: &HostRules) -> Refusal {
         let target = match (self, host) {
             (Self::NotGranted(host, port), _) => format!("{host}:{port}"),
@@ -84,7 +85,8 @@ impl RefusedRequest {
         Refusal::new("reach", &target, reason, help)
     }
 
-    /// The answer to the client. Inside a tunnel, where HTTP is over, a TLS alert: fatal, `unrecognized_name`.
+    /// Returns the answer to the client. Inside a tunnel, where no HTTP response is possible, it is a fatal TLS alert:
+    /// `unrecognized_name`.
     pub(super) fn answer(&self) -> Vec<u8> {
         if matches!(self, Self::Hello(..)) {
             return vec![21, 3, 3, 0, 2, 2, 112];

@@ -1,43 +1,44 @@
 //! The head of a proxy request: `CONNECT host:port`, or one absolute-form request over plain HTTP.
 //!
-//! `httparse` reads the lines. ProxyRequest smuggling needs a lenient reader, so this one is stricter: CRLF only, no folded lines, one
-//! `Host`, one `Content-Length`, no transfer coding. The proxy writes a new head, so the server reads exactly what was checked.
+//! `httparse` reads the lines. Request smuggling needs a lenient reader, so this one is stricter: CRLF only, no folded
+//! lines, one `Host`, one `Content-Length`, no transfer coding. The proxy writes a new head, so the server reads
+//! exactly what was checked.
 
 use super::refused_request::RefusedRequest;
 use glovebox_record::network::Host;
 use glovebox_record::network::{PORT_HTTP, parse_port};
 use httparse::Header;
 
-/// Most bytes of a head.
+/// Maximum size of a head, bytes.
 pub(super) const HEAD_BYTES_MAX: usize = 16 << 10;
 const FIELDS_MAX: usize = 100;
 
 /// A client's request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProxyRequest {
-    /// The host it names.
+    /// The requested host.
     pub(super) host: Host,
-    /// The port.
+    /// The requested port.
     pub(super) port: u16,
-    /// The way to reach it.
+    /// How the bytes are forwarded.
     pub(super) kind: RequestKind,
 }
 
-/// The way to reach a host.
+/// How the bytes of a request are forwarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RequestKind {
-    /// A tunnel of bytes.
+    /// As a tunnel.
     Tunnel,
-    /// One request: the head to send on, and the length of the body behind it.
+    /// As one request: the head to forward, and the length of the body after it, bytes.
     Single { head: Vec<u8>, body_bytes: u64 },
 }
 
-/// Returns the number of bytes of a head, the empty line included; none while the empty line is missing.
+/// Returns the length of a head including the empty line, bytes. Returns `None` while the empty line is missing.
 pub(super) fn end_of_head(bytes: &[u8]) -> Option<usize> {
     bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
 }
 
-/// Reads a whole head, the empty line included.
+/// Parses a complete head, including the empty line.
 pub(super) fn parse(bytes: &[u8]) -> Result<ProxyRequest, RefusedRequest> {
     if bytes.len() > HEAD_BYTES_MAX {
         return Err(RefusedRequest::TooLarge(HEAD_BYTES_MAX));
@@ -53,7 +54,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<ProxyRequest, RefusedRequest> {
     if method == "CONNECT" { tunnel(target, head.headers) } else { single(method, target, head.headers) }
 }
 
-/// Refuses what `httparse` lets pass: bare line feeds, empty lines before the request, control characters.
+/// Refuses what `httparse` accepts: bare line feeds, empty lines before the request, control characters.
 fn check_line_ends(bytes: &[u8]) -> Result<(), RefusedRequest> {
     if bytes.starts_with(b"\r\n") {
         return Err(REQUEST_LINE);
@@ -91,7 +92,7 @@ fn is_named(field: &Header<'_>, name: &str) -> bool {
     field.name.eq_ignore_ascii_case(name)
 }
 
-/// Returns the value of a field that may occur once.
+/// Returns the value of a field that may occur at most once.
 fn once<'a>(fields: &[Header<'a>], name: &str) -> Result<Option<&'a str>, RefusedRequest> {
     let mut found = fields.iter().filter(|field| is_named(field, name));
     let first = found.next().map(|field| std::str::from_utf8(field.value.trim_ascii()));
@@ -104,7 +105,7 @@ fn once<'a>(fields: &[Header<'a>], name: &str) -> Result<Option<&'a str>, Refuse
     }
 }
 
-/// Reads `host[:port]`.
+/// Parses `host[:port]`.
 fn authority(text: &str, default: Option<u16>) -> Result<(Host, u16), RefusedRequest> {
     let bracketed = text.starts_with('[');
     let (name, port) = match text.rsplit_once(':') {
@@ -161,7 +162,7 @@ fn content_length(text: &str) -> Result<u64, RefusedRequest> {
     digits.then(|| text.parse().ok()).flatten().ok_or(RefusedRequest::Malformed("`Content-Length` must be a number"))
 }
 
-/// Fields that concern this connection only, or that the proxy writes itself.
+/// Fields that concern only this connection, or that the proxy writes itself.
 const HOP_BY_HOP: [&str; 12] = [
     "connection",
     "proxy-connection",
@@ -177,7 +178,8 @@ const HOP_BY_HOP: [&str; 12] = [
     "content-length",
 ];
 
-/// Writes the head for the server. With `Connection: close` the response ends with the connection: one check per request.
+/// Returns the head for the server. With `Connection: close`, the connection ends after the response, so every request
+/// is checked.
 fn forwarded(method: &str, host: &Host, port: u16, path: &str, fields: &[Header<'_>], length: Option<u64>) -> Vec<u8> {
     let slash = if path.starts_with('/') { "" } else { "/" };
     let port = if port == PORT_HTTP { String::new() } else { format!(":{port}") };

@@ -1,5 +1,5 @@
-//! The proxy over real sockets. Names and connections are the test's own: every public address leads to one server on loopback,
-//! and lookups and connections are recorded.
+//! Tests of the proxy over real sockets. Names and connections are simulated: every public address leads to one server
+//! on the loopback, and lookups and connections are recorded.
 
 use super::dialer::{Dialer, start};
 use super::traffic::ProxyRecord;
@@ -17,14 +17,14 @@ mod refusals;
 
 const PUBLIC: &str = "93.184.216.34";
 
-/// Answers with the next list of addresses for every question, the last one again and again.
+/// A dialer that answers each lookup with the next list of addresses. The last list is repeated.
 #[derive(Debug)]
 struct TestDialer {
     answers: Mutex<Vec<Vec<IpAddr>>>,
     server: SocketAddr,
-    /// Questions and dialled addresses.
+    /// Lookups and dialled addresses.
     seen: Mutex<Vec<String>>,
-    /// Questions wait here for the sender to be dropped.
+    /// If set, lookups wait until the sender is dropped.
     gate: Option<Mutex<Receiver<()>>>,
 }
 
@@ -79,16 +79,16 @@ impl TestProxy {
         client
     }
 
-    /// Sends a request and returns everything that comes back.
+    /// Sends a request and returns everything that is received.
     fn ask(&self, request: &str) -> String {
         let mut client = self.client(request.as_bytes());
         let mut answer = Vec::new();
-        // A reset after the answer is the end of it too.
+        // A reset after the answer ends it too.
         let _ = client.read_to_end(&mut answer);
         String::from_utf8_lossy(&answer).into_owned()
     }
 
-    /// A client whose tunnel was established.
+    /// Returns a client whose tunnel was established.
     fn tunnel(&self, target: &str) -> TcpStream {
         let mut client = self.client(format!("CONNECT {target} HTTP/1.1\r\n\r\n").as_bytes());
         let mut answer = [0; 39];
@@ -97,7 +97,7 @@ impl TestProxy {
         client
     }
 
-    /// Serves one connection: reads so many bytes (or to the end), answers, and returns the bytes it read.
+    /// Serves one connection: reads this many bytes (or to the end), answers, and returns the bytes that were read.
     fn serve(&self, bytes: Option<usize>, answer: Vec<u8>) -> JoinHandle<Vec<u8>> {
         let server = self.server.try_clone().unwrap();
         thread::spawn(move || {
@@ -116,7 +116,7 @@ impl TestProxy {
         self.dialer.seen.lock().unwrap().clone()
     }
 
-    /// Stops the proxy and demands that nothing of it is left.
+    /// Stops the proxy and checks that none of its threads is left.
     fn stop(&mut self) -> ProxyRecord {
         let traffic = self.proxy.take().unwrap().stop();
         assert_eq!(Arc::strong_count(&self.dialer), 1, "a thread outlived the proxy");
@@ -124,7 +124,7 @@ impl TestProxy {
         traffic
     }
 
-    /// True when no connection ever reached the server.
+    /// Returns true if no connection ever reached the server.
     fn untouched(&self) -> bool {
         self.server.set_nonblocking(true).unwrap();
         self.server.accept().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)

@@ -1,6 +1,6 @@
 //! A record of a proxy's traffic and refusals.
 //!
-//! The record is bounded: it keeps a fixed number of hosts and refusals by name and counts the rest.
+//! The record is bounded: it lists a fixed number of hosts and refusals, and counts the rest.
 
 use super::refused_request::RefusedRequest;
 use glovebox_record::network::Host;
@@ -8,15 +8,15 @@ use glovebox_record::network::HostRules;
 use glovebox_record::{HostTraffic, Refusal, Traffic};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Most hosts that are kept by name.
+/// Maximum number of hosts that are listed by name.
 pub const HOSTS_MAX: usize = 128;
-/// Most refusals that are kept one by one.
+/// Maximum number of refusals that are listed.
 pub const REFUSALS_MAX: usize = 32;
 
-/// Record of a proxy's traffic.
+/// The record of a proxy's traffic.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProxyRecord {
-    /// Hosts by name, at most [`HOSTS_MAX`]; all others together.
+    /// The traffic by host. At most [`HOSTS_MAX`] hosts are listed by name, and all others are counted together.
     pub traffic: Traffic,
     /// The first different refusals with the grant that would allow each, at most [`REFUSALS_MAX`].
     pub refusals: Vec<Refusal>,
@@ -34,7 +34,7 @@ impl ProxyRecord {
     }
 }
 
-/// The record while it is written, by all connections.
+/// The record while all connections write to it.
 #[derive(Debug, Default)]
 pub(super) struct Ledger(Mutex<ProxyRecord>);
 

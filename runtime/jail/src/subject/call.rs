@@ -1,6 +1,7 @@
-//! One call of `subject`: takes the request, starts the program, reports its end.
+//! One call of `subject`: reads the request, starts the program, and reports its end.
 //!
-//! The caller runs in the verifier's jail and is not trusted. It decides only what runs, how long it waits and when it leaves.
+//! The caller runs in the verifier's jail and is not trusted. It decides only what runs, how long it waits and when it
+//! disconnects.
 
 use super::sandbox::SubjectSandbox;
 use super::service::StageState;
@@ -22,17 +23,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longest time without a byte of a request; a stage does not end before its callers do.
+/// Maximum time without a byte of a request. A stage does not end before its callers do.
 const REQUEST_MAX: Duration = Duration::from_secs(2);
 /// Interval at which a waiting caller is checked.
 const LOOK: Duration = Duration::from_millis(10);
 /// Time after which a waiting caller gets a notice.
 const NOTICE_AFTER: Duration = Duration::from_secs(3);
-/// Most bytes of one call's words: every receipt keeps them.
+/// Maximum size of one call's arguments, bytes. Every receipt contains them.
 const WORDS_BYTES_MAX: usize = 64 << 10;
-/// Most bytes of a request: those words in JSON, where a byte takes at most six. Callers of a stage send theirs at the same time.
+/// Maximum size of a request, bytes: the arguments in JSON, where a byte takes at most six bytes. All callers of a
+/// stage may send requests at the same time.
 const REQUEST_BYTES_MAX: usize = 6 * WORDS_BYTES_MAX + (64 << 10);
-/// Exit code for a call whose time was over, as of `timeout`.
+/// Exit code for a call that reached its timeout, as of the `timeout` command.
 const TIMED_OUT: u8 = 124;
 const SIGKILL: u8 = 9;
 const SIGTERM: u8 = 15;
@@ -40,13 +42,13 @@ const SIGTERM: u8 = 15;
 /// One program under test that ran, for its receipt.
 #[derive(Debug, Clone)]
 pub struct SubjectCall {
-    /// The requested program and arguments.
+    /// The requested program and its arguments.
     pub words: Vec<String>,
     /// Working directory, relative to the workspace.
     pub cwd: String,
-    /// Its exit; of output and error only length and digest are stored.
+    /// The exit of the program. Only the length and digest of output and error are stored.
     pub exit: Exit,
-    /// The confinement of its jail.
+    /// The confinement of the second jail.
     pub status: JailStatus,
 }
 
@@ -57,7 +59,7 @@ pub(super) fn serve(shared: &StageState, caller: &OwnedFd, stop: Stop<'_>) {
         Err(why) => Some(SubjectReply::Refused(why)),
     };
     if let Some(answer) = answer {
-        // A caller who has left needs no answer.
+        // A caller that has disconnected needs no answer.
         let _ = send_frame(caller, &answer, &[]);
     }
 }
@@ -76,7 +78,8 @@ fn request(caller: &OwnedFd) -> Result<Request, String> {
     frame.map(|(request, _)| request).ok_or_else(|| "the request is missing".to_owned())
 }
 
-/// The length in a frame's head, which stays in the socket. A caller of ours sends it at once.
+/// Returns the length in a frame's header without removing it from the socket. The `subject` command sends the header
+/// at once.
 fn announced(caller: &OwnedFd) -> io::Result<usize> {
     let mut head = [0; 4];
     let (got, _) = rustix::net::recv(caller, &mut head[..], RecvFlags::PEEK)?;
@@ -86,7 +89,7 @@ fn announced(caller: &OwnedFd) -> io::Result<usize> {
     }
 }
 
-/// A request that was checked.
+/// A checked request.
 struct CheckedRequest {
     program: Program,
     words: Vec<String>,
@@ -100,7 +103,7 @@ fn checked(shared: &StageState, request: Request) -> Result<CheckedRequest, Stri
         return Err(format!("the arguments have {bytes} bytes, expected at most {WORDS_BYTES_MAX}"));
     }
     if !words.is_empty() {
-        // The shell finds a name in PATH and runs a path as it is, as it does for every command of the caller's.
+        // The shell searches a name in `PATH` and runs a path directly, as for every command of the caller.
         let script = ["/bin/sh", "-c", "exec \"$@\"", "sh"].into_iter().map(str::to_owned);
         return Ok(CheckedRequest {
             program: Program::Argv(script.chain(words.iter().cloned()).collect()),
@@ -120,7 +123,7 @@ fn checked(shared: &StageState, request: Request) -> Result<CheckedRequest, Stri
     }
 }
 
-/// Runs the program in its turn. No answer when the caller has left.
+/// Runs the program when no other call runs. Returns `None` if the caller has disconnected.
 fn run(shared: &StageState, caller: &OwnedFd, request: CheckedRequest, stop: Stop<'_>) -> Option<SubjectReply> {
     let mut turn = wait_for_turn(shared, caller, stop)?;
     if let Err(why) = shared.count() {
@@ -156,7 +159,7 @@ fn run(shared: &StageState, caller: &OwnedFd, request: CheckedRequest, stop: Sto
     }
 }
 
-/// Waits until no other call of the stage runs. None when the caller leaves first.
+/// Waits until no other call of the stage runs. Returns `None` if the caller disconnects first.
 fn wait_for_turn<'s>(
     shared: &'s StageState,
     caller: &OwnedFd,
@@ -167,7 +170,7 @@ fn wait_for_turn<'s>(
         if let Some(turn) = shared.turn() {
             return Some(turn);
         }
-        // Readable means gone: a caller sends nothing after its request.
+        // A readable socket means that the caller has disconnected, because it sends nothing after its request.
         match stop.wait(&[(caller.as_fd(), PollFlags::IN)], Instant::now() + LOOK) {
             Ok(WakeReason::Late) => {}
             Ok(WakeReason::Ready | WakeReason::Stopped) | Err(_) => return None,
@@ -179,14 +182,14 @@ fn wait_for_turn<'s>(
     }
 }
 
-/// The caller's ends of three pipes and ours, in the order of the streams.
+/// Returns the caller's ends of three pipes and the host's ends, in the order of the streams.
 fn pipes() -> io::Result<([OwnedFd; 3], [OwnedFd; 3])> {
     let pair = || pipe_with(PipeFlags::CLOEXEC);
     let ((input, feed), (output, out), (error, err)) = (pair()?, pair()?, pair()?);
     Ok(([feed, output, error], [input, out, err]))
 }
 
-/// Calls `act` with a flag that is set when the caller leaves or the stage ends.
+/// Calls `act` with a flag that is set when the caller disconnects or the stage ends.
 fn while_there<T>(caller: &OwnedFd, stop: Stop<'_>, act: impl FnOnce(&AtomicBool) -> T) -> T {
     let (gone, done) = (AtomicBool::new(false), AtomicBool::new(false));
     let Ok((ended, end)) = io::pipe() else { return act(&gone) };
@@ -212,12 +215,12 @@ fn watch(caller: &OwnedFd, stop: Stop<'_>, ended: &PipeReader, gone: &AtomicBool
     }
 }
 
-/// The end of a program, for the caller.
+/// Returns the end of a program, for the caller.
 fn end(exit: &Exit) -> SubjectEnd {
     let number = exit.code.and_then(|code| u8::try_from(code & 0xff).ok()).unwrap_or(SIGKILL);
     let limit = exit.over.or((exit.how == CommandEnding::TimedOut).then_some(LimitName::CommandMs));
     let code = match exit.how {
-        // It ended by itself, but not within its bounds: no success.
+        // The program exited with 0, but exceeded a limit, so this is not a success.
         CommandEnding::Exited if number == 0 && limit.is_some() => 128 + SIGKILL,
         CommandEnding::Exited => number,
         CommandEnding::Signaled => 128_u8.saturating_add(number),

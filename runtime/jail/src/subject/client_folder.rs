@@ -10,16 +10,17 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Callers that wait for their turn.
+/// Maximum number of callers in the listener's queue.
 const WAITING_MAX: i32 = 128;
 
-/// Makes the folder `at` with both, and returns the listening socket.
+/// Creates the folder `at` with the command and the socket, and returns the listening socket.
 pub(super) fn make(at: &Path) -> io::Result<OwnedFd> {
     DirBuilder::new().mode(0o700).create(at)?;
     let mut program = OpenOptions::new().write(true).create_new(true).mode(0o500).open(at.join(PROGRAM))?;
     program.write_all(program_bytes())?;
     drop(program);
-    // An address has room for 107 bytes, which a run's folder may exceed; through its descriptor every folder is near.
+    // The path in a socket address has at most 107 bytes, which the path of a run's folder may exceed. The path through
+    // its descriptor is short.
     let folder = regular_file::open_folder(at)?;
     let near = PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", folder.as_raw_fd()));
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;

@@ -1,7 +1,7 @@
 //! A server under test: started with the stage, reachable at a port of the verifier's loopback.
 //!
-//! The program has its own network. The host listens at the same port in the verifier's network and moves bytes between the
-//! two, so neither network can reach the other.
+//! The program has a separate network. The host listens on the same port in the verifier's network and moves bytes
+//! between the two networks, so neither network can reach the other.
 
 use super::SubjectSetting;
 use super::call::SubjectCall;
@@ -23,21 +23,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Name of its files in the attempt's folder.
+/// Name of the server's files in the attempt's folder.
 const FILES: &str = "subject-server";
-/// Longest time it may take until its port accepts; then the stage begins all the same.
+/// Maximum time to wait until the server's port accepts connections. After it, the stage begins nevertheless.
 const READY_MAX: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(25);
 const THREADS: Threads = Threads { name: "subject-port", connections: 64, stack_bytes: 256 << 10 };
-/// Longest time the program may take to accept a connection.
+/// Maximum time for the program to accept a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(30);
-/// Time in which nothing moves, after which a connection ends.
+/// Time without any moved byte after which a connection ends.
 const IDLE: Duration = Duration::from_secs(600);
 
-/// A server under test. Dropped, it is killed.
+/// A server under test. Dropping it kills the server.
 #[derive(Debug)]
 pub(super) struct Server {
-    /// Nothing once it has ended.
+    /// `None` once the server has ended.
     sandbox: Option<Arc<SubjectSandbox>>,
     accepting: Acceptor,
     running: Option<JoinHandle<()>>,
@@ -46,7 +46,8 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts the command, opens the port for the verifier, and waits until the program accepts there, or until the run is stopped.
+    /// Starts the command, opens the port for the verifier, and waits until the program accepts connections or the run
+    /// is stopped.
     pub(super) fn start(
         setting: &SubjectSetting,
         program: Program,
@@ -91,11 +92,11 @@ impl Server {
         }
     }
 
-    /// Ends the program. Returns where it ran, and how it went where it was started.
+    /// Ends the program. Returns its sandbox, and its call if the program was started.
     pub(super) fn end(mut self) -> (Option<SubjectSandbox>, Option<SubjectCall>) {
         self.stop();
         let call = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // Every thread that had a share has ended.
+        // Every thread with a reference to the sandbox has ended.
         (self.sandbox.take().and_then(Arc::into_inner), call)
     }
 
@@ -103,7 +104,7 @@ impl Server {
         jail::cancel(&self.canceled);
         self.accepting.end();
         if let Some(running) = self.running.take() {
-            // A panic was printed where it happened.
+            // A panic was already printed by its thread.
             let _ = running.join();
         }
     }
@@ -127,7 +128,7 @@ fn run(sandbox: &SubjectSandbox, command: &Command, canceled: &AtomicBool, ended
     }
 }
 
-/// Connects without blocking: a server whose queue is full answers nothing, for minutes.
+/// Connects without blocking, because a server with a full queue may not answer for minutes.
 fn reach(server: &Jail, at: SocketAddrV4, await_it: impl FnOnce(&OwnedFd) -> io::Result<()>) -> io::Result<TcpStream> {
     let socket = server.socket()?;
     rustix::io::ioctl_fionbio(&socket, true)?;
@@ -139,7 +140,7 @@ fn reach(server: &Jail, at: SocketAddrV4, await_it: impl FnOnce(&OwnedFd) -> io:
     Ok(socket.into())
 }
 
-/// Waits for a connection for a look.
+/// Waits for the connection for one interval.
 fn for_a_look(socket: &OwnedFd) -> io::Result<()> {
     let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(LOOK.subsec_nanos()) };
     match poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&timeout))? {
@@ -150,10 +151,10 @@ fn for_a_look(socket: &OwnedFd) -> io::Result<()> {
 
 fn bridge(client: OwnedFd, server: &Jail, at: SocketAddrV4, stop: Stop<'_>) {
     let client = TcpStream::from(client);
-    // Refused at the other end: the client finds its connection closed, as by a server that is not there.
+    // If the server refuses, the connection of the client is closed.
     let connected = |socket: &OwnedFd| stop.wait_for(socket, PollFlags::OUT, Instant::now() + CONNECT_MAX);
     let Ok(server) = reach(server, at, connected) else { return };
     let (mut up, mut down) = (Flow::whole(&client, &server), Flow::whole(&server, &client));
-    // A broken connection is for the client to notice.
+    // The client notices a broken connection itself.
     let _ = pump(&mut up, &mut down, stop, IDLE);
 }

@@ -1,4 +1,4 @@
-//! The sandbox of the program under test: its own files and a jail over them.
+//! The sandbox of the program under test: its files and a jail over them.
 
 use super::SubjectSetting;
 use crate::exec::working_directory;
@@ -7,18 +7,18 @@ use glovebox_record::path::ScopePath;
 use glovebox_workspace::stage::{StageError, WorkspaceView};
 use std::path::Path;
 
-/// Why the sandbox of the program under test could not be made.
+/// Why the sandbox of the program under test could not be created.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SubjectSandboxError {
-    /// Its files.
+    /// The files could not be created.
     #[error(transparent)]
     Files(#[from] StageError),
-    /// Its jail.
+    /// The jail could not be opened.
     #[error(transparent)]
     Jail(#[from] JailError),
 }
 
-/// Files and jail.
+/// The files of the program under test, and its jail.
 #[derive(Debug)]
 pub(super) struct SubjectSandbox {
     pub(super) view: WorkspaceView,
@@ -26,7 +26,7 @@ pub(super) struct SubjectSandbox {
 }
 
 impl SubjectSandbox {
-    /// Makes both, the files in the new folder `at`.
+    /// Creates the files in the new folder `at`, and opens the jail.
     pub(super) fn make(setting: &SubjectSetting, at: &Path, sockets: bool) -> Result<Self, SubjectSandboxError> {
         let (workspace, scope, overrides) = (&setting.workspace, &setting.scope, &setting.overrides);
         let view = match setting.mounts {
@@ -38,7 +38,7 @@ impl SubjectSandbox {
         Ok(Self { view, jail })
     }
 
-    /// Returns the folder a call starts in: the caller's own where it exists in this view, else the stage's.
+    /// Returns the working directory of a call: the caller's if it exists in this view, otherwise that of the stage.
     pub(super) fn cwd(&self, requested: &Path, setting: &SubjectSetting) -> ScopePath {
         let below = requested.strip_prefix(self.jail.inside()).ok().and_then(Path::to_str);
         let requested =

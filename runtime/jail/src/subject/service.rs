@@ -1,4 +1,5 @@
-//! The service behind `subject` for one stage. It runs from before the first command until after the last one.
+//! The service that answers `subject` for one stage. It runs from before the first command until after the last
+//! command.
 
 use super::SubjectSetting;
 use super::call::{self, SubjectCall};
@@ -16,40 +17,41 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Name of the files of a program under test in the attempt's folder.
 pub(super) const FILES: &str = "subject";
-/// Folder of the command and its socket in the attempt's folder.
+/// Name of the folder with the command and its socket in the attempt's folder.
 const OFFER: &str = "offer";
-/// Most bytes of words and folders in the receipts of a stage; further receipts have the first words, shortened.
+/// Maximum size of arguments and folders in the receipts of a stage, bytes. Further receipts contain only the first
+/// arguments, shortened.
 const RECORDED_BYTES_MAX: usize = 1 << 20;
 const SHORT_WORDS: usize = 4;
 const SHORT_CHARS: usize = 64;
-/// One at a time runs; the others wait for their turn.
+/// Only one call runs at a time. The others wait.
 const THREADS: Threads = Threads { name: "subject", connections: 32, stack_bytes: 2 << 20 };
 
-/// Why the program under test cannot be offered.
+/// Why the program under test is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum SubjectError {
-    /// The command could not be put where the stage finds it.
+    /// The command could not be put into its folder.
     #[error("could not offer `subject` to the stage: {0}")]
     Offer(#[source] io::Error),
-    /// The files or the sandbox of a server could not be made.
+    /// The files or the sandbox of a server could not be created.
     #[error("could not make the sandbox of `verify_subject`: {0}")]
     SubjectSandbox(String),
-    /// A server could not be started or its port not be opened.
+    /// A server could not be started, or its port could not be opened.
     #[error("could not {act} `verify_subject_port` {port}: {source}")]
     Port {
-        /// The port.
+        /// The port of the server.
         port: u16,
         /// The failed action.
         act: &'static str,
-        /// The system's answer.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A sandbox did not end.
+    /// A sandbox could not be ended.
     #[error(transparent)]
     Jail(#[from] JailError),
 }
 
-/// State that the threads of one stage share.
+/// The state that the threads of one stage share.
 #[derive(Debug)]
 pub(super) struct StageState {
     pub(super) setting: SubjectSetting,
@@ -74,7 +76,7 @@ impl StageState {
         }
     }
 
-    /// Counts a call that begins.
+    /// Counts a call that begins. Returns an error if the maximum is reached.
     pub(super) fn count(&self) -> Result<(), String> {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         if calls.begun >= self.setting.calls_max {
@@ -84,7 +86,7 @@ impl StageState {
         Ok(())
     }
 
-    /// Stores the result of a call that ended, and as many of its words as there is room for.
+    /// Stores the result of a call that ended. Its arguments are shortened if the receipts of the stage are too large.
     pub(super) fn record(&self, mut call: SubjectCall) {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         calls.words_bytes = calls.words_bytes.saturating_add(bytes(&call));
@@ -98,13 +100,13 @@ impl StageState {
     }
 }
 
-/// Most bytes of a call's words in a record: an escaped byte is six.
+/// Returns the maximum size of a call's arguments in a record, bytes: an escaped byte takes six.
 fn bytes(call: &SubjectCall) -> usize {
     let escaped = |text: &str| text.bytes().map(|byte| if byte.is_ascii_control() { 6 } else { 1 }).sum::<usize>();
     call.words.iter().map(|word| escaped(word) + 3).sum::<usize>() + escaped(&call.cwd)
 }
 
-/// The first words of a call whose receipt has no room for all.
+/// Returns the first arguments of a call whose receipt has no space for all.
 fn shortened(words: &[String]) -> Vec<String> {
     let mut kept: Vec<String> = words.iter().take(SHORT_WORDS).map(|word| short(word)).collect();
     if words.len() > SHORT_WORDS {
@@ -120,7 +122,7 @@ fn short(word: &str) -> String {
     }
 }
 
-/// The programs under test of one stage. Dropped, they are killed.
+/// The programs under test of one stage. Dropping it kills them.
 #[derive(Debug)]
 pub struct Subjects {
     shared: Arc<StageState>,
@@ -131,22 +133,22 @@ pub struct Subjects {
     used: Vec<ResourceUsage>,
 }
 
-/// Report on a stage's programs under test.
+/// The report on a stage's programs under test.
 #[derive(Debug, Default)]
 pub struct SubjectsReport {
-    /// Those that ran, in the order of their ends.
+    /// The programs that ran, in the order of their ends.
     pub calls: Vec<SubjectCall>,
     /// Resource usage of each sandbox.
     pub usage: Vec<ResourceUsage>,
-    /// The files of each sandbox; all its processes have ended.
+    /// The files of each sandbox. All its processes have ended.
     pub views: Vec<WorkspaceView>,
 }
 
 impl Subjects {
-    /// Makes the command and begins to serve it. Starts no program.
+    /// Creates the command `subject` and begins to serve it. Starts no program.
     ///
     /// # Errors
-    /// [`SubjectError::Offer`] when the system refuses.
+    /// Returns [`SubjectError::Offer`] if the system refuses.
     pub fn offer(setting: SubjectSetting) -> Result<Self, SubjectError> {
         let offer = setting.jail.folder.join(OFFER);
         let listener = client_folder::make(&offer).map_err(SubjectError::Offer)?;
@@ -162,16 +164,17 @@ impl Subjects {
         })
     }
 
-    /// The channels for the verifier's jail. Its PATH must begin with [`glovebox_jail_helper::subject::FOLDER`].
+    /// Returns the channels for the verifier's jail. The jail's `PATH` must begin with
+    /// [`glovebox_jail_helper::subject::FOLDER`].
     pub fn channels(&self) -> JailChannels {
         JailChannels { client_folder: Some(self.offer.clone()), sockets: self.shared.setting.port.is_some() }
     }
 
-    /// Starts the program of `verify_subject` when it serves a port, and waits until it accepts, at most 30 seconds and no
-    /// longer than until `is_stopped`.
+    /// Starts the program of `verify_subject` if it serves a port, and waits until the port accepts connections, at
+    /// most 30 seconds and no longer than until `is_stopped`.
     ///
     /// # Errors
-    /// [`SubjectError::SubjectSandbox`] and [`SubjectError::Port`].
+    /// Returns [`SubjectError::SubjectSandbox`], [`SubjectError::Port`].
     pub fn begin(&mut self, verifier: &Jail, is_stopped: &AtomicBool) -> Result<(), SubjectError> {
         let setting = &self.shared.setting;
         if let (Some(text), Some(port)) = (&setting.command, setting.port) {
@@ -180,11 +183,12 @@ impl Subjects {
         Ok(())
     }
 
-    /// Ends running programs and removes their writes: the next call, and the next [`Subjects::begin`], find the original files.
-    /// To be called when the verifier's jail is dead.
+    /// Ends running programs and removes their files: the next call and the next [`Subjects::begin`] start with the
+    /// original files. The verifier's jail must be dead.
     ///
     /// # Errors
-    /// [`SubjectError::Jail`] when a process could not be killed, [`SubjectError::SubjectSandbox`] when files could not be removed.
+    /// Returns [`SubjectError::Jail`] if a process could not be killed, and [`SubjectError::SubjectSandbox`] if files
+    /// could not be removed.
     pub fn start_over(&mut self) -> Result<(), SubjectError> {
         for view in self.end_sandboxes()? {
             view.remove().map_err(|error| SubjectError::SubjectSandbox(error.to_string()))?;
@@ -192,10 +196,10 @@ impl Subjects {
         Ok(())
     }
 
-    /// Ends all programs and returns the report. To be called when the verifier's jail is dead.
+    /// Ends all programs and returns the report. The verifier's jail must be dead.
     ///
     /// # Errors
-    /// [`SubjectError::Jail`] when a process could not be killed.
+    /// Returns [`SubjectError::Jail`] if a process could not be killed.
     pub fn end(mut self) -> Result<SubjectsReport, SubjectError> {
         self.accepting = None;
         let views = self.end_sandboxes()?;

@@ -1,8 +1,10 @@
-//! Confinement of a worker, which it sets up before it reads its input: resource limits and a list of allowed system calls.
+//! Confinement of a worker, which it sets up before it reads its input: resource limits and a list of allowed system
+//! calls.
 //!
-//! The child still runs only trusted code at that time, so confining itself is as strong as being confined by the parent. A part that
-//! fails is an error. Every call that is not listed is refused: no file is opened, no socket, no program, no signal to others. Calls
-//! on descriptors are allowed for standard input and output only, so other inherited descriptors are useless.
+//! At that time the child still runs only trusted code, so confining itself is as strong as being confined by the
+//! parent. If a part of the confinement fails, that is an error. Every call that is not listed is refused: the child
+//! cannot open a file or a socket, start a program, or signal another process. Calls on descriptors are allowed only
+//! for standard input and output, so other inherited descriptors are useless.
 
 use super::WorkerBounds;
 use rustix::process::{
@@ -20,43 +22,44 @@ pub enum ConfineError {
     /// The argument is malformed.
     #[error("`{0}` is not a list of bounds")]
     Argument(String),
-    /// The parent is gone.
+    /// The parent has ended.
     #[error("the parent is gone")]
     Orphaned,
-    /// The system refused.
+    /// The operating system refused.
     #[error("failed to {step}: {reason}")]
     Refused {
         /// The failed step.
         step: &'static str,
-        /// The system's answer.
+        /// The error of the system.
         reason: String,
     },
 }
 
-/// The bounds and the parent as an argument.
+/// Returns the bounds and the parent's process id as an argument.
 pub(super) fn argument(bounds: &WorkerBounds) -> String {
     format!("{},{},{},{}", bounds.memory_bytes, bounds.cpu_seconds, bounds.answer_bytes, getpid().as_raw_pid())
 }
 
-/// Confines this process irrevocably, with the bounds in its last argument. Call it only while the process has one thread.
+/// Confines this process irrevocably, with the bounds in `argument`. Must be called while the process has only one
+/// thread.
 pub fn confine(argument: &str) -> Result<(), ConfineError> {
     let wrong = || ConfineError::Argument(argument.to_owned());
     let numbers: Vec<u64> = argument.split(',').map(str::parse).collect::<Result<_, _>>().map_err(|_| wrong())?;
     let [memory_bytes, cpu_seconds, answer_bytes, parent] = numbers[..] else { return Err(wrong()) };
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(refused("set the parent death signal"))?;
-    // If the parent ended before that, this process has a new parent.
+    // If the parent ended before this call, this process has a new parent.
     if getppid().map(Pid::as_raw_pid) != i32::try_from(parent).ok() {
         return Err(ConfineError::Orphaned);
     }
     chdir("/").map_err(refused("change to `/`"))?;
-    // Made while there is memory.
+    // Built before the memory limit is set.
     let filters = filters().map_err(refused("build the filter of system calls"))?;
     for (resource, soft, hard) in [
         (Resource::Core, 0, 0),
         (Resource::Nofile, 3, 3),
         (Resource::Fsize, answer_bytes, answer_bytes),
         (Resource::As, memory_bytes, memory_bytes),
-        // The signal of the soft limit gives the reason; the hard limit is for a process that ignores that signal.
+        // The signal of the soft limit shows the reason. The hard limit ends a process that ignores that signal.
         (Resource::Cpu, cpu_seconds, cpu_seconds.saturating_add(1)),
     ] {
         let limit = Rlimit { current: Some(soft), maximum: Some(hard) };
@@ -96,7 +99,7 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_gettid,
     libc::SYS_exit,
     libc::SYS_exit_group,
-    // Refused by the first filter in a way that makes the C library take `clone`.
+    // The first filter refuses this call with `ENOSYS`, so that the C library uses `clone`.
     libc::SYS_clone3,
 ];
 
@@ -118,12 +121,12 @@ fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
     rules.insert(libc::SYS_mmap, vec![when(masked(3, anonymous)?)?]);
     rules.insert(libc::SYS_clone, vec![when(masked(0, libc::CLONE_THREAD as u64)?)?]);
     rules.insert(libc::SYS_prctl, vec![when(equal(0, libc::PR_SET_NAME as u64)?)?]);
-    // Asking for a limit, not setting one.
+    // Reading a limit is allowed, setting one is not.
     rules.insert(
         libc::SYS_prlimit64,
         vec![when(SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Eq, 0)?)?],
     );
-    // To itself alone: how a failed allocation ends the process.
+    // A process may signal only itself, because this is how a failed allocation aborts it.
     rules.insert(libc::SYS_tgkill, vec![when(equal(0, getpid().as_raw_pid() as u64)?)?]);
     Ok(rules)
 }

@@ -1,4 +1,4 @@
-//! Build caches in jails: kept for the same domain, never part of the workspace, bounded like everything on disk.
+//! Build caches in jails: kept for the same domain, never part of the workspace, and limited like everything on disk.
 
 use crate::fixture::{Fixture, never, output, shell};
 use glovebox_jail::exec::Exit;
@@ -9,7 +9,7 @@ use glovebox_workspace::cache::{Caches, Domain};
 use std::fs;
 use std::path::Path;
 
-/// Runs a shell text in a new jail over the same workspace and caches.
+/// Runs a shell command in a new jail over the same workspace and caches.
 fn run(run_folder: &Path, domain: Domain, text: &str, disk_bytes: u64) -> (Exit, bool) {
     let fixture = Fixture::new(Tier::Full);
     fs::create_dir(fixture.root().join("target")).unwrap();

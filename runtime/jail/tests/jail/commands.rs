@@ -1,4 +1,4 @@
-//! Commands: program, environment, input, folder, session, and the stored part of their output.
+//! Commands: program, environment, input, working directory, session, and the stored part of their output.
 
 use crate::fixture::{argv, each, never, output, shell};
 use glovebox_jail::exec::{Command, ExecError};
@@ -50,7 +50,7 @@ fn an_endless_flood_ends_with_its_time() {
 
 #[test]
 fn nothing_of_the_callers_environment_arrives() {
-    // The test runner's own variables are the secrets here: cargo sets many.
+    // The secrets of this test are the variables of the test runner. Cargo sets many.
     assert!(std::env::vars_os().count() > 5);
     each(|fixture| {
         let policy = ExecPolicy { env: [("ANSWER".to_owned(), "42".to_owned())].into(), ..ExecPolicy::default() };
@@ -87,14 +87,14 @@ fn home_and_temporary_folders_are_the_commands_own() {
 #[test]
 fn programs_come_from_the_fixed_path_only() {
     each(|fixture| {
-        // The same file in the workspace and, so that the host can see it too, in the user's project.
+        // The file is created in the workspace and, so that the host can see it too, in the user's project.
         for folder in [fixture.root(), fixture.at("project")] {
             let fake = folder.join("git");
             fs::write(&fake, format!("#!/bin/sh\necho x > {}\n", fixture.witness_inside())).unwrap();
             fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
         }
         let absolute = fixture.inside().join("git").display().to_string();
-        // A link outside that leads inside, in a folder the operator listed.
+        // A link outside of the workspace that leads into it, in a folder that the operator listed.
         let tools = fixture.at("tools");
         fs::create_dir(&tools).unwrap();
         symlink(fixture.inside().join("git"), tools.join("hijacked")).unwrap();
@@ -121,8 +121,8 @@ fn programs_come_from_the_fixed_path_only() {
             let refused = run(&words);
             assert!(matches!(refused, Err(ExecError::Invalid(_) | ExecError::NotFound(_))), "{words:?}: {refused:?}");
         }
-        // Refused orders leave the jail as it was. By name the real one is found, although a file of that name lies in the
-        // working directory.
+        // Refused requests do not change the jail. By name, the real program is found, although the working directory
+        // contains a file of that name.
         assert!(output(&run(&["env", "printf", "%s", "fine"]).unwrap()).contains("fine"));
         let _ = run(&["git", "--version"]);
         assert!(!fixture.witness().exists(), "a program of the workspace was started");
@@ -154,7 +154,7 @@ fn standard_input_is_empty_or_what_was_given() {
         let bytes = vec![b'x'; 500_000];
         let given = Command { stdin: Some(bytes.clone()), ..argv(&["cat"]) };
         assert_eq!(output(&jail.run(&given, &never()).unwrap()).len(), bytes.len());
-        // A program that does not read its input does not hang us.
+        // A program that does not read its input must not block the host.
         let exit = jail.run(&Command { stdin: Some(bytes), ..argv(&["true"]) }, &never()).unwrap();
         assert_eq!(exit.code, Some(0));
     });

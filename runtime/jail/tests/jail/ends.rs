@@ -1,4 +1,4 @@
-//! Endings of commands: by themselves, by a timeout, with this program; and that none of their processes is left.
+//! How commands end: by exit, by a timeout, or with this program, and that none of their processes is left.
 
 use crate::fixture::{Fixture, argv, assert_silent, each, never, output, shell, tiers};
 use glovebox_jail::exec::Command;
@@ -17,7 +17,7 @@ fn a_daemon_dies_with_its_command_and_holds_no_pipe() {
     let daemons = [
         "(sleep 3; echo x > {W}) &",
         "nohup setsid sh -c 'sleep 3; echo x > {W}' &",
-        // Double fork, own session, empty environment, no open pipe, a limit of its own.
+        // A double fork with a separate session, an empty environment, no open pipe, and a limit of its own.
         "(env -i setsid prlimit --rttime=7000000:7000000 sh -c '(exec >/dev/null 2>&1; sleep 3; echo x > {W}) &' &) ; sleep 0.2",
         "trap '' TERM HUP INT; (trap '' TERM HUP; sleep 3; echo x > {W}) & echo started",
     ];
@@ -40,7 +40,7 @@ fn a_timeout_asks_first_and_then_kills_everything() {
         let jail = fixture.jail();
         let polite = shell("trap 'echo bye; exit 0' TERM; while :; do sleep 0.05; done");
         let exit = jail.run(&Command { timeout: Duration::from_secs(1), ..polite }, &never()).unwrap();
-        // Killed, it would have said nothing.
+        // If it had been killed, it would not have printed anything.
         assert_eq!((exit.how, exit.code, output(&exit).as_str()), (CommandEnding::TimedOut, None, "bye\n"));
 
         let script = format!(
@@ -52,7 +52,7 @@ fn a_timeout_asks_first_and_then_kills_everything() {
         let took = exit.duration;
         assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(50), "{took:?}");
         assert_silent(fixture);
-        // The jail is as good as before.
+        // The jail is still usable.
         assert_eq!(jail.run(&argv(&["true"]), &never()).unwrap().code, Some(0));
     });
 }
@@ -61,7 +61,7 @@ fn a_timeout_asks_first_and_then_kills_everything() {
 fn canceling_ends_a_command_at_once() {
     each(|fixture| {
         let (jail, canceled) = (fixture.jail(), never());
-        // A flag that is set by nothing but itself is seen as well, at the next look.
+        // A flag that is set without a call of `cancel` is noticed too, at the next sample.
         for set in [cancel as fn(&AtomicBool), |flag| flag.store(true, Ordering::Relaxed)] {
             canceled.store(false, Ordering::Relaxed);
             let exit = std::thread::scope(|threads| {
@@ -82,7 +82,7 @@ fn canceling_ends_a_command_at_once() {
 
 #[test]
 fn fork_racers_lose() {
-    // Each replaces itself by a child again and again, in the session of the command or in ever new ones.
+    // Each racer replaces itself by a child again and again, in the session of the command or in new sessions.
     for racer in ["sh ./racer &", "setsid sh ./racer &"] {
         each(|fixture| {
             fs::write(fixture.root().join("racer"), racer).unwrap();
@@ -94,12 +94,12 @@ fn fork_racers_lose() {
                 let exit = jail.run(&shell("cd /proc; echo [0-9]* $$"), &never()).unwrap();
                 let text = output(&exit);
                 let words: Vec<&str> = text.split_whitespace().collect();
-                // In those of `bwrap` the helper and what started it are listed.
+                // In tier `bwrap`, the helper and its parent are listed too.
                 let expected = if fixture.tier == Tier::Full { 2 } else { 4 };
                 assert_eq!(words.len(), expected, "nobody but the shell: {text}");
             }
             if fixture.tier == Tier::Bwrap {
-                // The working directory of the helper itself is there.
+                // In this tier, the working directory of the helper itself is in the fixture.
                 return;
             }
             for _ in 0..5 {
@@ -110,7 +110,7 @@ fn fork_racers_lose() {
     }
 }
 
-/// Everything alive whose working directory is in the fixture.
+/// Returns the living processes whose working directory is in the fixture.
 fn alive_in(fixture: &Fixture) -> Vec<String> {
     let within = fixture.at("");
     let processes = fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
@@ -126,12 +126,12 @@ fn the_end_of_one_command_leaves_others_alone() {
         let other = Fixture::new(one.tier);
         let mut bystander = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         std::thread::scope(|threads| {
-            // Hides its daemon as well as it can, and needs it at its end.
+            // The command hides its daemon as well as it can, and needs the daemon at its end.
             let script = "(env -i setsid sh -c 'sleep 1; echo alive > proof' &); for i in $(seq 100); do [ -e proof ] && break; sleep 0.1; done; cat proof";
             let long = threads.spawn(|| other.run(&shell(script)).unwrap());
             std::thread::sleep(Duration::from_millis(300));
             let until = Instant::now() + Duration::from_millis(900);
-            // One workspace takes some sixty jails.
+            // One workspace can be used for about sixty jails.
             for _ in 0..40 {
                 if Instant::now() < until {
                     assert_eq!(one.run(&shell("setsid sleep 9 & setsid true")).unwrap().code, Some(0));
@@ -173,7 +173,8 @@ fn eight_jails_at_once_keep_to_themselves() {
     });
 }
 
-/// The kernel's parent-death signal follows the thread that started a process: that must not be the one that asked for it.
+/// The kernel's parent-death signal is bound to the thread that started a process, so this must not be the thread that
+/// opened the jail.
 #[test]
 fn a_jail_outlives_the_thread_that_opened_it() {
     each(|fixture| {
@@ -188,7 +189,8 @@ fn a_jail_outlives_the_thread_that_opened_it() {
 fn a_jail_that_lost_its_first_process_says_so() {
     let fixture = Fixture::new(Tier::Unconfined);
     let jail = fixture.jail();
-    // Without walls a command can kill the helper itself, its parent; nothing may be left, and nobody may think it went well.
+    // Without a sandbox, a command can kill the helper, which is its parent. No process may be left, and the command
+    // must not count as successful.
     let script = format!(
         "(trap '' TERM; sleep 3; echo x > {}) & kill -TERM $PPID; kill -KILL $PPID; sleep 9",
         fixture.witness_inside()
@@ -196,7 +198,7 @@ fn a_jail_that_lost_its_first_process_says_so() {
     let lost = jail.run(&shell(&script), &never());
     assert!(lost.is_err(), "{lost:?}");
     assert!(jail.run(&argv(&["true"]), &never()).is_err());
-    // Only a control group knows whom a killed helper leaves behind; without walls that is all there is.
+    // Only a control group lists the processes that a killed helper leaves. Without a sandbox, nothing else does.
     let is_grouped = !jail.status().degradations.iter().any(|known| known == "memory=soft");
     jail.end().unwrap();
     if is_grouped {
@@ -226,7 +228,7 @@ fn no_zombie_is_left() {
 
 const VICTIM: &str = "GLOVEBOX_TEST_VICTIM";
 
-/// Not a test of its own: what [`a_host_that_dies_takes_its_commands_along`] starts this program again for.
+/// Not a test itself: [`a_host_that_dies_takes_its_commands_along`] starts this program again to run it.
 #[test]
 fn victim() {
     let Some(way) = std::env::var_os(VICTIM) else { return };
@@ -271,7 +273,7 @@ fn a_host_that_dies_takes_its_commands_along() {
         for name in ["witness", "upper/witness", "root/witness"] {
             assert!(!std::path::Path::new(&fixture).join(name).exists(), "something outlived its host ({tier})");
         }
-        // Killed, it could not remove its folder.
+        // The killed program could not remove its folder.
         remove_all(std::path::Path::new(fixture.trim_end_matches('/'))).unwrap();
     }
 }
@@ -289,7 +291,7 @@ fn a_stage_starts_over_so_often_and_not_while_its_jail_is_in_use() {
         (0..START_OVERS_MAX).for_each(|_| lazy.start_over().unwrap());
         let refused = lazy.start_over().unwrap_err();
         assert_eq!(refused.to_string(), "a stage starts over at most 32 times");
-        // The last jail is as good as the first.
+        // The last jail works like the first.
         assert_eq!(lazy.get().unwrap().run(&argv(&["true"]), &never()).unwrap().code, Some(0));
         assert_eq!(lazy.used_before().len(), START_OVERS_MAX);
         lazy.into_jail().unwrap().unwrap().end().unwrap();

@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// The walls every guarantee is tested in: with a root of their own, without one, and with nothing but the helper; those of `bwrap` where
-/// it is installed.
+/// Returns the tiers in which every guarantee is tested: with a separate root, without one, and with only the helper.
+/// Tier `bwrap` is included if it works on this machine.
 pub(crate) fn tiers() -> Vec<Tier> {
     static BWRAP: OnceLock<bool> = OnceLock::new();
     let is_here = || match probe_tier(Tier::Bwrap) {
@@ -44,27 +44,28 @@ impl Fixture {
         Self { tier, dir }
     }
 
-    /// A folder of the host beside the workspace.
+    /// Returns a path in the host folder that contains the workspace.
     pub(crate) fn at(&self, name: &str) -> PathBuf {
         fs::canonicalize(self.dir.path()).unwrap().join(name)
     }
 
-    /// Folder in which tests put files of the workspace before a command.
+    /// Returns the folder in which tests create files of the workspace before a command.
     pub(crate) fn root(&self) -> PathBuf {
         self.at("root")
     }
 
-    /// Folder in which tests find the files that commands wrote.
+    /// Returns the path at which tests find a file that commands wrote.
     pub(crate) fn written(&self, name: &str) -> PathBuf {
         self.at(if self.tier == Tier::Full { "upper" } else { "root" }).join(name)
     }
 
-    /// The workspace's path for commands.
+    /// Returns the path of the workspace as commands see it.
     pub(crate) fn inside(&self) -> PathBuf {
         self.at(if self.tier.has_own_root() { "project" } else { "root" })
     }
 
-    /// A path for commands that a surviving process would write; [`Fixture::witness`] is the same for us.
+    /// Returns a path for commands that a surviving process would write. [`Fixture::witness`] is the same file on the
+    /// host.
     pub(crate) fn witness_inside(&self) -> String {
         self.inside().join("witness").display().to_string()
     }
@@ -105,7 +106,7 @@ impl Fixture {
         self.open(|_| {}).unwrap()
     }
 
-    /// Runs a command in a jail of its own and ends that.
+    /// Runs a command in a new jail and ends the jail.
     pub(crate) fn run(&self, command: &Command) -> Result<Exit, ExecError> {
         self.run_with(&ExecPolicy::default(), command, &AtomicBool::new(false))
     }
@@ -124,13 +125,13 @@ impl Fixture {
 }
 
 impl Drop for Fixture {
-    /// The kernel leaves a folder nobody can enter in an overlay's work folder; the usual way of removing stops there.
+    /// The kernel leaves an unreadable folder in an overlay's work folder, at which an ordinary removal stops.
     fn drop(&mut self) {
         let _ = remove_all(self.dir.path());
     }
 }
 
-/// Calls a test once for each kind of walls.
+/// Calls a test once for each tier.
 pub(crate) fn each(test: impl Fn(&Fixture)) {
     for tier in tiers() {
         test(&Fixture::new(tier));
@@ -151,13 +152,13 @@ pub(crate) fn output(exit: &Exit) -> String {
     String::from_utf8([exit.stdout.head.clone(), exit.stdout.tail.clone()].concat()).unwrap()
 }
 
-/// Waits longer than a survivor would have needed, then demands that it did nothing.
+/// Waits longer than a surviving process would have needed, then checks that it wrote nothing.
 pub(crate) fn assert_silent(fixture: &Fixture) {
     std::thread::sleep(Duration::from_millis(3_200));
     assert!(!fixture.witness().exists(), "something outlived its command and wrote ({})", fixture.tier);
 }
 
-/// A command that must not go on.
+/// Returns a flag that is never set, for a command that is not canceled.
 pub(crate) fn never() -> AtomicBool {
     AtomicBool::new(false)
 }

@@ -31,7 +31,7 @@ fn a_file_ends() {
 fn memory_of_all_processes_together_ends() {
     each(|fixture| {
         let jail = fixture.open(|setting| setting.limits.command_memory_bytes = 96 << 20).unwrap();
-        // Sixteen that each hold as many megabytes and more.
+        // Sixteen processes that each hold at least sixteen megabytes.
         let hog =
             "for i in $(seq 16); do (x=$(head -c 16000000 /dev/zero | tr '\\0' x); sleep 20) & done; wait; sleep 20";
         let exit = jail.run(&shell(hog), &never()).unwrap();
@@ -53,7 +53,7 @@ fn what_is_on_disk_ends() {
     });
 }
 
-/// Twelve files of a megabyte that lose their name as soon as they have one.
+/// Twelve files of one megabyte each that are unlinked directly after they are created.
 const NAMELESS: &str = "my $block = 'x' x (1 << 20); my @held; for (1 .. 12) { open my $file, '+>', 'gone' or die; unlink 'gone'; \
      syswrite $file, $block; push @held, $file; } print \"held\\n\"; sleep 30;";
 
@@ -67,7 +67,7 @@ fn what_is_on_disk_without_a_name_ends() {
     });
 }
 
-/// One process that waits until looks are rare, takes the space in a moment, and waits again.
+/// A process that waits until samples are rare, uses the space in a short time, and waits again.
 const LATE: &str =
     "sleep 4; open my $file, '>', 'late' or die; syswrite $file, 'x' x (9 << 20); close $file; sleep 30;";
 
@@ -118,7 +118,7 @@ fn what_can_be_measured_is() {
     let text = "exec 5>/dev/null 6>/dev/null 7>large; head -c 3000000 /dev/zero > /tmp/t; head -c 100000 /dev/zero >&7; sleep 1";
     let exit = jail.run(&shell(text), &never()).unwrap();
     assert!(exit.descriptors_peak.unwrap() >= 6 && exit.processes_peak.unwrap() >= 1, "{exit:?}");
-    // The host may look while the larger file below `/tmp` is still open.
+    // The host may sample while the larger file below `/tmp` is still open.
     let is_of_either = |peak: Option<u64>| peak.is_some_and(|peak| (100_000..=3_000_000).contains(&peak));
     assert!(is_of_either(exit.file_peak_bytes), "{exit:?}");
     assert!((3_000_000..4_000_000).contains(&exit.tmp_bytes.unwrap()), "{exit:?}");
@@ -134,7 +134,8 @@ fn bounds_that_nothing_holds_are_named() {
         let says = |word: &str| status.degradations.iter().any(|known| known == word);
         let is_own = status.tier.has_own_root();
         assert_eq!(says("tmp=none"), !is_own, "{status:?}");
-        // A control group holds both, the watch is soft, and where there is nothing to watch with it says so.
+        // With a control group, both limits are exact. Otherwise they are soft, and a machine without visible processes
+        // reports `none`.
         assert!(!says("memory=none") && !says("processes=none"), "{status:?}");
     });
 }

@@ -1,11 +1,11 @@
-//! The probe of a machine: its result comes from a real attempt, is cached, and is not trusted if forged.
+//! The probe of a machine: its result comes from a real attempt, is cached, and is not trusted if it is forged.
 
 use glovebox_jail::jail::{ProbeReport, probe};
 use glovebox_record::Tier;
 use std::fs;
 use std::path::Path;
 
-/// Changes one answer of the self-test in the kept file, so that a result read from it can be told from a new one.
+/// Changes one answer of the self-test in the cache file, so that a cached result differs from a new one.
 fn mark(file: &Path, found: &ProbeReport) {
     let text = fs::read_to_string(file).unwrap();
     let name = &found.checks[0].name;
@@ -25,13 +25,13 @@ fn the_best_tier_is_found_once_and_kept() {
     mark(&file, &found);
     let again = probe(Some(&file));
     assert_eq!(again.checks[0].name, "kept");
-    // Of another boot, it is worth nothing.
+    // A result of another boot is not valid.
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace(boot.trim(), "00000000-0000-0000-0000-000000000000")).unwrap();
     let fresh = probe(Some(&file));
     assert_eq!((fresh.tier, &fresh.checks[0].name), (Some(Tier::Full), &found.checks[0].name));
-    // And what was found out anew is kept instead.
+    // The new result replaces the old one in the cache.
     mark(&file, &fresh);
     assert_eq!(probe(Some(&file)).checks[0].name, "kept");
 }

@@ -1,7 +1,7 @@
-//! A jail that may reach named hosts: its commands reach those through the proxy, and nothing in any other way.
+//! A jail that may reach named hosts: its commands reach these through the proxy, and cannot reach anything else.
 //!
-//! The commands are this very program, run inside as a client, so no shell or tool has to be there. The world outside is the
-//! test's: one server on loopback stands for every public address.
+//! The commands are this test program itself, run inside the jail as a client, so no other program is needed. The
+//! network outside is simulated: one server on the loopback stands for every public address.
 
 use crate::fixture::{Fixture, argv, never, output};
 use glovebox_jail::exec::{Command, Exit};
@@ -20,19 +20,19 @@ use std::time::Duration;
 const PUBLIC: &str = "93.184.216.34";
 const CLIENT: &str = "CLIENT_CONNECTS_TO";
 
-/// Sends bytes, ends, and returns the answer, or how it failed.
+/// Sends bytes, ends the sending side, and returns the answer or the error.
 fn talk(address: &str, bytes: &[u8]) -> Result<String, io::Error> {
     let mut stream = TcpStream::connect_timeout(&address.parse().unwrap(), Duration::from_secs(10))?;
     stream.write_all(bytes)?;
     stream.shutdown(Shutdown::Write)?;
     let mut answer = Vec::new();
-    // A reset after the answer is the end of it too.
+    // A reset after the answer ends it too.
     let _ = stream.read_to_end(&mut answer);
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// Inside a jail: one conversation with the address in the environment, from standard input to standard output. Elsewhere: with a
-/// server of its own.
+/// Inside a jail: sends standard input to the address in the environment and prints the answer. Outside of a jail:
+/// tests that with a local server.
 #[test]
 fn client() {
     if let Ok(address) = std::env::var(CLIENT) {
@@ -48,7 +48,7 @@ fn client() {
     assert_eq!(echo.join().unwrap(), b"question");
 }
 
-/// Reads one client to its end, then answers.
+/// Reads one client until its end, then answers.
 fn serve_one(server: TcpListener, answer: &'static str) -> JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let (mut stream, _) = server.accept().unwrap();
@@ -59,7 +59,7 @@ fn serve_one(server: TcpListener, answer: &'static str) -> JoinHandle<Vec<u8>> {
     })
 }
 
-/// Every name is public except `inside.example`; every address leads to one server.
+/// A dialer for which every name is public except `inside.example`, and every address leads to one server.
 #[derive(Debug)]
 struct Staged(SocketAddr);
 
@@ -77,7 +77,7 @@ impl Dialer for Staged {
 struct Stage {
     jail: Jail,
     server: TcpListener,
-    /// Last: a jail is dead before its folders go.
+    /// The last field, because the jail must be dead before its folders are removed.
     _fixture: Fixture,
 }
 
@@ -95,7 +95,7 @@ impl Stage {
         Self { jail: Jail::open_with_dialer(&setting, fixture.source(), dialer).unwrap(), server, _fixture: fixture }
     }
 
-    /// The answer that a client inside received.
+    /// Returns the answer that a client inside the jail received.
     fn ask(&self, address: &str, bytes: &[u8]) -> String {
         let env = vec![(CLIENT.to_owned(), address.to_owned())];
         let words = argv(&["client", "proxied::client", "--exact", "--nocapture"]);
@@ -180,7 +180,7 @@ fn a_tunnel_under_another_name_ends_before_a_byte_is_sent() {
     assert!(traffic.refusals[0].reason.contains("the server name differs"), "{traffic:?}");
 }
 
-/// The shortest ClientHello that names a server.
+/// Returns the shortest ClientHello that contains a server name.
 fn client_hello(name: &str) -> Vec<u8> {
     let sized = |content: &[u8]| [&(content.len() as u16).to_be_bytes()[..], content].concat();
     let list = sized(&[&[0][..], &sized(name.as_bytes())].concat());

@@ -111,7 +111,7 @@ fn mounts_in_the_workspace_stay_in_it_and_do_not_show_the_record() {
     }
 }
 
-/// `/usr` is shown as a whole, so what is hidden below it lies under an empty folder, or the jail is refused.
+/// `/usr` is visible completely, so a hidden folder below it is covered by an empty folder, or the jail is refused.
 #[test]
 fn a_project_in_a_folder_of_the_system_cannot_be_seen() {
     let listed = |fixture: &Fixture| {
@@ -127,7 +127,7 @@ fn a_project_in_a_folder_of_the_system_cannot_be_seen() {
     assert!(matches!(refused, Err(JailError::Setting(_))));
 }
 
-/// A host that is not in the list is refused without anybody outside being asked, and that is on the record.
+/// A host that is not in the list is refused without any lookup or connection, and the refusal is recorded.
 #[test]
 fn a_proxy_stands_where_commands_are_told() {
     let fixture = Fixture::new(Tier::Full);

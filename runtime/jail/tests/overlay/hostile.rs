@@ -1,4 +1,4 @@
-//! Uppers a hostile program made.
+//! Upper folders that a hostile program created.
 
 use super::bench::{Bench, put, scope, snapshot};
 use super::upper::{Upper, commit, lines, look, overlay};
@@ -87,7 +87,7 @@ fn depth_names_and_bytes_are_capped() {
     File::options().write(true).open(upper.at("src/sparse")).unwrap().set_len(1 << 40).unwrap();
     assert_eq!(limit(&view, &ChangeLimits::default()), "write_bytes");
 
-    // Blocks beyond the end take space although no length says so.
+    // Blocks beyond the end of the file use space although the length does not show it.
     let (_made, view, upper) = made();
     upper.file("src/ahead", "x");
     let file = File::options().write(true).open(upper.at("src/ahead")).unwrap();
@@ -135,9 +135,9 @@ fn forged_marks_are_refused_and_lead_nowhere() {
     check(&|u| u.folder("src/d").mark("src/d", "user.overlay.redirect", "/secret"), &["!mkdir src/d"]);
     check(&|u| u.folder("src/d").mark("src/d", "user.overlay.opaque", "x"), &["!mkdir src/d"]);
     check(&|u| u.file("src/b", "").mark("", "user.overlay.redirect", "/secret"), &["!write src/b"]);
-    // Below something forged nothing is believed, deletions neither.
+    // Below a forged entry, no change is trusted, including deletions.
     check(&|u| u.gone("src/d/x").mark("src", "user.overlay.metacopy", ""), &["!delete src/d/x"]);
-    // Marks of the kernel's own, and those a program set and the kernel moved away, are none.
+    // Marks that the kernel sets itself, and marks of a program that the kernel escaped, count as no mark.
     check(&|u| u.file("src/a", "a").mark("src/a", "user.overlay.origin", "x"), &[]);
     check(&|u| u.file("src/a", "a").mark("src/a", "user.overlay.overlay.redirect", "/secret"), &[]);
 }

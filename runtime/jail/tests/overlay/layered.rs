@@ -1,5 +1,5 @@
-//! Stages that use files and commands: what a component wrote in its layer the commands see, and the other way round. A copy on which
-//! both work from the start is the oracle.
+//! Stages that use both files and commands: commands see what a component wrote in its layer, and the component sees
+//! what commands wrote. A copy on which both work from the start is the oracle.
 
 use super::bench::{Bench, scope, snapshot};
 use super::mounted::{open, run};
@@ -55,7 +55,8 @@ struct Stage {
     second: String,
 }
 
-/// The comparable result of a stage: the operations that succeeded, the tree that the commands had at the end, changes, and the workspace.
+/// The comparable result of a stage: which operations succeeded, the final tree as commands see it, the changes, and
+/// the workspace.
 type Seen =
     (Vec<bool>, std::collections::BTreeMap<String, String>, Vec<String>, std::collections::BTreeMap<String, String>);
 
@@ -136,7 +137,7 @@ proptest! {
         first in any_script(),
         second in any_script(),
     ) {
-        // Directories of an overlay do not move: what the component moves it moves before.
+        // Directories of an overlay cannot be renamed, so the component acts only before the first command.
         let stage = Stage { before, first, between: Vec::new(), second };
         prop_assert_eq!(play(&stage, true), play(&stage, false));
     }

@@ -13,7 +13,7 @@ use std::path::Path;
 const FILES: &[(&str, &str)] =
     &[("src/a", "a"), ("src/d/secret", "s"), ("src/d/x", "x"), ("docs/r", "r"), ("top", "t")];
 
-/// Everything in a mask: whiteouts as `-path`, directories as `path/`, opaque ones as `path//`.
+/// Returns the entries of a mask: whiteouts as `-path`, directories as `path/`, opaque directories as `path//`.
 fn listing(mask: &Path) -> Vec<String> {
     let (mut all, mut pending) = (BTreeSet::new(), vec![mask.to_owned()]);
     while let Some(at) = pending.pop() {
@@ -53,7 +53,8 @@ fn a_mask_hides_exactly_what_the_scope_does_not_show() {
     check(&scope(&["src/"], &["out/"], &[]), &[], &["-docs", "-link", "-top"]);
     check(&scope(&["src/d/x"], &["top"], &[]), &[], &["-docs", "-link", "-src/a", "-src/d/secret", "src/", "src/d/"]);
     check(&scope(&[], &[], &[]), &[], &["-docs", "-link", "-src", "-top"]);
-    // A file stands where the grant needs a directory; an exact entry for a directory shows the directory alone.
+    // In the first case, `top` is a file, although the scope treats it as a folder. In the second, the exact entry for
+    // the folder `docs` shows only the folder, not its content.
     check(&scope(&["./"], &[], &["top/x"]), &[], &[]);
     check(&scope(&["top/x", "docs"], &[], &[]), &[], &["-docs/r", "-link", "-src", "-top", "docs/"]);
 }
@@ -101,7 +102,7 @@ fn a_workspace_of_somebody_else_is_copied() {
         || WorkspaceView::choose(&made.workspace(), &at, &Scope::everything(), &ViewOverrides::default()).unwrap();
     assert!(choose().root().is_none());
     glovebox_workspace::tree::remove_all(&at).unwrap();
-    // Only root can give folders away.
+    // Only root can change the owner of a folder.
     if std::os::unix::fs::chown(made.workspace(), None, Some(12_345)).is_ok() {
         assert!(choose().root().is_some());
     }

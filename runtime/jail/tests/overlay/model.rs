@@ -1,5 +1,6 @@
-//! Whatever a program does: an overlay and a copy find the same. The overlay is made from the copy's tree by the rules of the
-//! kernel, with a coin for everything it may leave in more than one way, and by the kernel itself.
+//! Property test: whatever a program does, an overlay and a copy give the same changes. The overlay is created from the
+//! copy's tree by the rules of the kernel, with a random choice where the kernel allows several forms, and also by the
+//! kernel itself.
 
 use super::bench::{Bench, entries, sh, snapshot};
 use super::mounted::{copied, overlaid};
@@ -18,7 +19,7 @@ fn path() -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(NAMES), 1..4).prop_map(|names| names.join("/"))
 }
 
-/// One line of shell that never fails and never writes through a link.
+/// Generates one line of shell that never fails and never writes through a link.
 fn act() -> impl Strategy<Value = String> {
     let write = (path(), 0_u8..3).prop_map(|(path, content)| {
         format!("mkdir -p $(dirname {path}); [ -L {path} ] || [ -p {path} ] || printf {content} > {path}")
@@ -54,7 +55,8 @@ struct Case {
     scope: Scope,
 }
 
-/// Files only beforehand: a link to something hidden is left out of a copy and leads nowhere in an overlay.
+/// Generates a case. The initial tree has only files: a link to a hidden path is omitted from a copy but leads nowhere
+/// in an overlay.
 fn case() -> impl Strategy<Value = Case> {
     let list = || prop::collection::vec(entry(), 0..3);
     let before = prop::collection::vec((path(), "[0-2]"), 0..8);
@@ -76,7 +78,7 @@ fn case() -> impl Strategy<Value = Case> {
         })
 }
 
-/// Leaves out what cannot stand beside what came before it.
+/// Removes paths that conflict with an earlier path.
 fn possible(files: Vec<(String, String)>) -> Vec<(String, String)> {
     let mut kept: Vec<(String, String)> = Vec::new();
     for (path, content) in files {
@@ -88,7 +90,7 @@ fn possible(files: Vec<(String, String)>) -> Vec<(String, String)> {
     kept
 }
 
-/// Tosses coins.
+/// A pseudo-random generator of coin tosses.
 struct Coin(u64);
 
 impl Coin {
@@ -119,7 +121,7 @@ fn opaque(at: &Path) {
     rustix::fs::lsetxattr(at, "user.overlay.opaque", b"y", rustix::fs::XattrFlags::empty()).unwrap();
 }
 
-/// Makes `upper` what turns `before` into `after`.
+/// Fills `upper` with the changes that turn `before` into `after`.
 fn leave(before: &Path, after: &Path, upper: &Path, coin: &mut Coin) {
     for name in names(before).union(&names(after)) {
         let (was, is, into) = (before.join(name), after.join(name), upper.join(name));

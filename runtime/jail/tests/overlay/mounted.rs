@@ -1,4 +1,5 @@
-//! The same scripts in a copy and in an overlay the kernel mounted, both behind the walls of a jail: both find the same.
+//! Tests that run the same scripts in a copy and in an overlay that the kernel mounted, both in a jail, and find the
+//! same changes.
 
 use super::bench::{Bench, entries, scope, snapshot};
 use super::upper::{commit, lines, look, overlay};
@@ -32,7 +33,7 @@ pub(crate) fn open(made: &Bench, view: &WorkspaceView) -> Jail {
     Jail::open(&setting, view.source().unwrap()).unwrap()
 }
 
-/// Runs a script, which must end well.
+/// Runs a script, which must succeed.
 pub(crate) fn run(jail: &Jail, script: &str) {
     let program = Program::Shell(format!("set -e\n{script}"));
     let timeout = Duration::from_secs(60);
@@ -42,7 +43,7 @@ pub(crate) fn run(jail: &Jail, script: &str) {
     assert_eq!((exit.how, exit.code), (CommandEnding::Exited, Some(0)), "{script}: {said}");
 }
 
-/// Runs a script in a jail over the view and returns the tree it left, as the jail has it.
+/// Runs a script in a jail over the view. Returns the resulting tree as the jail sees it.
 fn jailed(made: &Bench, view: &WorkspaceView, script: &str) -> BTreeMap<String, String> {
     let jail = open(made, view);
     run(&jail, script);
@@ -106,7 +107,7 @@ fn an_exact_entry_works_for_every_way_of_writing() {
     check("mv other.go go.mod", &["write go.mod", "!delete other.go"]);
     check("rm -r dir; mkdir -p dir/deep; echo g > dir/deep/f", &["write dir/deep/f"]);
     check("rm -r dir", &["delete dir/deep/f"]);
-    // An exact entry is a file's.
+    // An exact entry covers only a file.
     check("rm main.go; mkdir main.go; echo x > main.go/x", &["delete main.go", "!write main.go/x"]);
     check("rm main.go; mkdir main.go", &["delete main.go", "!mkdir main.go"]);
     check("rm main.go; ln -s other.go main.go", &["symlink main.go"]);

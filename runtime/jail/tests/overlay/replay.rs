@@ -1,4 +1,4 @@
-//! Changes that came from an overlay, applied again after a crash at any point; and what was not allowed, kept.
+//! Changes from an overlay that are applied again after a crash at any point, and disallowed changes, which are kept.
 
 use super::bench::{Bench, scope, snapshot};
 use super::upper::{Upper, commit, lines, look, overlay};
@@ -21,7 +21,7 @@ const FILES: &[(&str, &str)] = &[
     ("run.sh", "#!"),
 ];
 
-/// Every kind of change at once.
+/// Creates every kind of change.
 fn leave(upper: &Upper) {
     upper.file("a/b", "new").file("e", "now a file").opaque("d").file("d/new", "n").gone("gone").link("l", "keep");
     upper.file("run.sh", "#!").file("n/m/o", "o").file("n/m/p", "p");

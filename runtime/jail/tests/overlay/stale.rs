@@ -1,4 +1,4 @@
-//! Files somebody else changed while a stage worked on them.
+//! Files that another process changed while a stage worked on them.
 
 use super::bench::{Bench, put, scope, snapshot};
 use super::upper::{Upper, commit, lines, look, overlay};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const FILES: &[(&str, &str)] = &[("src/a", "a"), ("src/b", "b"), ("src/d/x", "x"), ("src/e", "e")];
 
-/// A stage changes everything it may while somebody else changes some of it.
+/// Checks a stage that changes everything it may while another process changes some of the same files.
 fn check(overlaid: bool, expected: &[&str]) {
     let made = Bench::new(FILES);
     let scope = scope(&["./"], &["./"], &[]);
@@ -20,7 +20,7 @@ fn check(overlaid: bool, expected: &[&str]) {
                 .unwrap()
         }
     };
-    // Past the clock tick in which the view was made: a change within it is not told from one before.
+    // A change in the same clock tick in which the view was created cannot be detected.
     std::thread::sleep(Duration::from_millis(50));
     let theirs = |path: &str| put(&made.workspace().join(path), "theirs");
     theirs("src/a");
@@ -78,7 +78,7 @@ fn what_the_stage_before_committed_is_not_somebody_elses() {
     for turn in 0..20 {
         let view = overlay(&made, &scope(&["./"], &["./"], &[]), &ViewOverrides::default());
         Upper::of(&view).file("src/a", &format!("turn {turn}")).file("src/b", &format!("turn {turn}"));
-        // Looked at between two changes, a file has a finer time than the coarse clock.
+        // If a file's time is read between two changes, the file gets a more precise time than the coarse clock.
         fs::metadata(made.workspace().join("src/a")).unwrap();
         commit(&made, &view);
         assert_eq!(fs::read_to_string(made.workspace().join("src/a")).unwrap(), format!("turn {turn}"));

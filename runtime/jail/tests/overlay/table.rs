@@ -1,4 +1,4 @@
-//! Every kind of entry an overlay can be left with, and the change it is.
+//! Every kind of entry that an overlay can contain, and the change that it stands for.
 
 use super::bench::{Bench, entries, put, scope, snapshot};
 use super::upper::{Upper, commit, lines, look, overlay};
@@ -73,7 +73,7 @@ fn files() {
 
 #[test]
 fn directories() {
-    // What was not seen is neither listed nor taken along.
+    // Entries that the stage could not see are neither listed nor removed with the folder.
     check(|u| u.gone("src/d"), &["rmdir src/d", "rmdir src/d/e", "delete src/d/e/y", "delete src/d/x"]);
     check(|u| u.opaque("src/d").file("src/d/x", "x"), &["rmdir src/d/e", "delete src/d/e/y"]);
     check(
@@ -84,7 +84,7 @@ fn directories() {
     check(|u| u.gone("docs"), &["!rmdir docs", "!delete docs/r"]);
     check(|u| u.folder("src/d/e"), &[]);
     check(|u| u.opaque("src/new").gone("src/new/x").folder("out"), &["!mkdir out", "mkdir src/new"]);
-    // Kinds that change.
+    // Entries whose kind changes.
     check(|u| u.file("src/a/x", "x"), &["delete src/a", "mkdir src/a", "write src/a/x"]);
     check(|u| u.file("src/d/e", "file"), &["rmdir src/d/e", "write src/d/e", "delete src/d/e/y"]);
     check(
@@ -176,7 +176,7 @@ fn scratch_is_dropped_without_a_word() {
         u
     }
     check_in(&scope, &ViewOverrides::default(), build, &["!write one.db2", "!write src/d/secret", "write src/real"]);
-    // A directory is not replaced while it holds scratch of the workspace.
+    // A directory is not replaced while it contains scratch files of the workspace.
     let scope = scope_with_scratch_below();
     check_in(
         &scope,

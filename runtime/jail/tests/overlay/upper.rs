@@ -1,4 +1,4 @@
-//! Folders that took changes, as the kernel would have left them.
+//! Upper folders with changes, as the kernel would have left them.
 
 use super::bench::{Bench, put};
 use glovebox_record::scope::Scope;
@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// Folders of an overlay: layers from the top, what takes changes, the kernel's own.
+/// Returns the folders of an overlay: the lower layers from the top, the upper folder, and the work folder.
 pub(crate) fn parts(view: &WorkspaceView) -> (Vec<PathBuf>, PathBuf, PathBuf) {
     match view.source().unwrap() {
         glovebox_jail_helper::policy::Source::Overlay { lower, upper, work } => (lower, upper, work),
@@ -30,7 +30,7 @@ pub(crate) fn look(view: &WorkspaceView) -> Vec<FoundChange> {
     view.changes(&ChangeLimits::default(), &Protected::default()).unwrap()
 }
 
-/// Each change as `op path`, disallowed ones with `!` before.
+/// Returns each change as `op path`, with a leading `!` if it is disallowed.
 pub(crate) fn lines(found: &[FoundChange]) -> Vec<String> {
     let line = |change: &FoundChange| {
         let mark = if change.is_allowed() { "" } else { "!" };
@@ -40,7 +40,7 @@ pub(crate) fn lines(found: &[FoundChange]) -> Vec<String> {
     found.iter().map(line).collect()
 }
 
-/// Looks, stores and applies.
+/// Finds the changes, stores their content and applies them.
 pub(crate) fn commit(made: &Bench, view: &WorkspaceView) -> Vec<FileChange> {
     let blobs = made.blobs();
     let mut keep = |content: &mut dyn Read| {
@@ -55,7 +55,7 @@ pub(crate) fn commit(made: &Bench, view: &WorkspaceView) -> Vec<FileChange> {
     changes
 }
 
-/// A folder being filled.
+/// An upper folder that is being filled.
 pub(crate) struct Upper(pub(crate) PathBuf);
 
 impl Upper {

@@ -1,4 +1,4 @@
-//! The arguments for `bwrap`, without running it.
+//! Tests of the arguments for `bwrap`, without running it.
 #![cfg(test)]
 
 use super::*;

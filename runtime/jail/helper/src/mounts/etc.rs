@@ -11,7 +11,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Files of the host's `/etc` that programs need and every user may read. Never all of `ssl` and `tls`: they also contain keys.
+/// Files of the host's `/etc` that programs need and every user may read. The folders `ssl` and `tls` are never
+/// included completely, because they also contain keys.
 pub(crate) const ETC: &[&str] = &[
     "alternatives",
     "bash.bashrc",
@@ -41,10 +42,10 @@ pub(crate) const ETC: &[&str] = &[
     "ssl/openssl.cnf",
     "timezone",
 ];
-/// Files that the policy provides. In a tier without its own root, commands read the host's.
+/// Files that the policy provides. In a tier without a separate root, commands read those of the host.
 pub(crate) const ETC_OWN: &[&str] = &["group", "hosts", "passwd"];
 
-/// A file up to this size is copied, which is cheaper than a mount.
+/// Maximum size of a file that is copied instead of mounted, bytes. Copying a small file is cheaper than a mount.
 const COPIED_BYTES_MAX: u64 = 64 << 10;
 const FOR_OTHERS: u32 = 0o004;
 
@@ -82,13 +83,13 @@ fn copy_or_bind(root: &Root, path: &Path) -> Result<(), Failure> {
     if !matches!(kind, FileType::RegularFile | FileType::Directory) {
         return Ok(());
     }
-    // A folder above may be a link on some systems; then it is left out.
+    // On some systems, a parent folder is a symbolic link. The path is then left out.
     let bind = Bind { source: path.to_owned(), at: path.to_owned(), writable: false, optional: true };
     bind_at(root, &bind, BindKind::Files)
 }
 
-/// Makes the same link. Its target is in view or does not exist. The resolver's file is often a link into `/run`, so its content is
-/// copied.
+/// Creates the same symbolic link as on the host. The target is visible or does not exist. `resolv.conf` is often a
+/// link into `/run`, so its content is copied instead.
 #[expect(clippy::disallowed_methods, reason = "a file of the system, which no project brings")]
 fn link(root: &Root, path: &Path) -> Result<(), Failure> {
     if path.ends_with("resolv.conf") {

@@ -1,7 +1,9 @@
-//! The part of a root that is the same for all jails of a template: programs, devices, `/etc`, and what covers parts of `/proc`.
+//! The part of a root that is the same for all jails of a template: programs, devices, `/etc`, and the covers for parts
+//! of `/proc`.
 //!
-//! The template builds it once in its own mount namespace and closes it to changes. Each jail gets a copy of that namespace and
-//! binds the parts into its own root. Nothing that a stage can write, and nothing that a policy names, is among them.
+//! The template builds this part once in its own mount namespace and makes it read-only. Each jail gets a copy of that
+//! namespace and binds the parts into its own root. The part contains nothing that a stage can write and nothing that a
+//! policy names.
 #![forbid(unsafe_code)]
 
 use super::proc::{self, Cover};
@@ -21,29 +23,30 @@ use rustix::process::chdir;
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 
-/// Mount point at which the template keeps it: over a folder of the host that no jail needs.
+/// Mount point of the prepared root in the template: a folder of the host that no jail needs.
 const KEPT_AT: &str = "/dev/pts";
 
-/// The part of the root of its jails that a template has prepared.
+/// The part of a root that a template has prepared for its jails.
 #[derive(Debug)]
 pub(crate) struct PreparedRoot {
     /// The top-level entries.
     parts: Vec<Part>,
-    /// Files below `/proc` that only root may read, where root's files are the jail's.
+    /// Settings below `/proc` that only root may read. They must be covered if the files of root on the host belong to
+    /// the jail's user.
     private_settings: Vec<PathBuf>,
 }
 
-/// Something at the top of a root.
+/// A top-level entry of a root.
 #[derive(Debug)]
 enum Part {
-    /// It is bound.
+    /// A folder, which is bound.
     Folder(&'static Path),
-    /// It is made anew.
+    /// A symbolic link with its target, which is created again.
     Link(&'static Path, CString),
 }
 
 impl PreparedRoot {
-    /// Builds it in the mount namespace of this process.
+    /// Builds the prepared root in the mount namespace of this process.
     pub(crate) fn build(preparation: &Preparation, is_root_outside: bool) -> Result<Self, Failure> {
         mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).at("make mounts private")?;
         let private_settings =
@@ -67,7 +70,7 @@ impl PreparedRoot {
         Ok(Self { parts, private_settings })
     }
 
-    /// Shows it in the root of a jail.
+    /// Adds the prepared entries to the root of a jail.
     pub(super) fn show(&self, root: &Root) -> Result<(), Failure> {
         for part in &self.parts {
             match part {
@@ -84,7 +87,7 @@ impl PreparedRoot {
         Ok(())
     }
 
-    /// Covers what must not be seen of a fresh `/proc`.
+    /// Covers the parts of a fresh `/proc` that must not be visible.
     pub(super) fn cover(&self, root: &Root) -> Result<(), Failure> {
         let cover = Cover::in_folder(Path::new(KEPT_AT));
         proc::cover_unlisted(root, &cover)?;
@@ -97,7 +100,7 @@ fn kept(path: &Path) -> PathBuf {
     Path::new(KEPT_AT).join(below_root(path))
 }
 
-/// Lists the top-level entries of the root: a jail has to bind or link only those.
+/// Returns the top-level entries of the root, which are the ones that a jail has to bind or link.
 fn parts(root: &Root) -> Result<Vec<Part>, Failure> {
     let mut parts = vec![Part::Folder(Path::new("/dev")), Part::Folder(Path::new("/etc"))];
     for path in SYSTEM.iter().map(Path::new) {
@@ -111,8 +114,8 @@ fn parts(root: &Root) -> Result<Vec<Part>, Failure> {
     Ok(parts)
 }
 
-/// Closes it to changes and puts it where the copies of this process find it. On top of the root it would make them look chrooted,
-/// and such a process may make no user namespace.
+/// Makes the root read-only and moves it to the place where copies of this process find it. If it were mounted on top
+/// of the root, the kernel would treat the copies as chrooted, and a chrooted process may not create a user namespace.
 fn keep(root: &Root) -> Result<(), Failure> {
     let closed = u64::from(MountAttrFlags::MOUNT_ATTR_RDONLY.bits());
     raw::set_mount_attributes(root, closed, true).at("make the prepared root read-only")?;

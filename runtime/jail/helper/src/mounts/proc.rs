@@ -1,8 +1,8 @@
 //! `/proc` of a jail: the processes that a command may examine, and a short list of other files.
 //!
-//! The first process is not among them. Everything that is not listed is covered by an empty file or folder, including new names of
-//! new kernels, because root's files there stay root's inside. `subset=pid` is no alternative: it removes files that programs need,
-//! and nothing can be added to it.
+//! The first process is not visible there. Everything that is not listed is covered by an empty file or folder,
+//! including names that new kernels add, because files of root there also belong to root inside the jail. `subset=pid`
+//! is not an alternative: it removes files that programs need, and nothing can be added to it.
 #![forbid(unsafe_code)]
 
 use crate::fault::At;
@@ -17,7 +17,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Files about the machine that programs need (processors, memory, load, versions), and files of the jail itself.
+/// Files about the machine that programs need (processors, memory, load, versions), and files about the jail itself.
 const SHOWN: &[&str] = &[
     "cgroups",
     "cpuinfo",
@@ -34,23 +34,25 @@ const SHOWN: &[&str] = &[
     "uptime",
     "version",
 ];
-/// Folders of settings in which what only root may read is covered; those of the network only where it is the machine's.
+/// Folders of settings in which files that only root may read are covered. The network settings are covered only if the
+/// jail uses the host's network.
 const SETTINGS: &[&str] = &["sys/kernel", "sys/vm", "sys/fs", "sys/debug", "sys/dev"];
 const NETWORK_SETTINGS: &str = "sys/net";
 const FOR_OTHERS: u32 = 0o004;
-/// Folder for the covers in a root without a template, until it is complete.
+/// Temporary folder for the covers while a root without a template is built.
 const COVERS: &str = "/.covers";
 const COVERS_BELOW_ROOT: &str = ".covers";
 const EMPTY_FILE: &str = ".empty-file";
 const EMPTY_FOLDER: &str = ".empty-folder";
 
-/// Mounts a `/proc` that shows only processes that the caller may trace. `PERM` if the system hides parts of its own `/proc`.
+/// Mounts a `/proc` that shows only processes that the caller may trace. Fails with `PERM` if the system hides parts of
+/// its own `/proc`.
 pub(super) fn mount_own() -> Result<(), Errno> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", "proc", "proc", flags, c"hidepid=ptraceable")
 }
 
-/// Covers everything that is not listed, and settings that only root may read where root's files are the jail's.
+/// Covers everything that is not listed. If the user outside is root, also covers settings that only root may read.
 pub(super) fn cover(root: &Root, is_root_outside: bool, network: Network) -> Result<(), Failure> {
     let cover = Cover::make(root, Path::new(COVERS))?;
     cover_unlisted(root, &cover)?;
@@ -60,7 +62,7 @@ pub(super) fn cover(root: &Root, is_root_outside: bool, network: Network) -> Res
     cover.remove(root)
 }
 
-/// Covers every name of the fresh `/proc` in the current folder that is not listed.
+/// Covers every name that is not listed in the fresh `/proc` of the current folder.
 pub(super) fn cover_unlisted(root: &Root, cover: &Cover) -> Result<(), Failure> {
     let proc = openat(root, "proc", OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).at("open /proc")?;
     for (name, kind) in entries(&proc)? {
@@ -72,11 +74,11 @@ pub(super) fn cover_unlisted(root: &Root, cover: &Cover) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Covers settings of the fresh `/proc` in the current folder.
+/// Covers settings in the fresh `/proc` of the current folder.
 pub(super) fn cover_settings(cover: &Cover, settings: &[PathBuf]) -> Result<(), Failure> {
     for path in settings {
         match cover.put_over(&Path::new("proc").join(path), FileType::RegularFile) {
-            // Some exist only outside of all namespaces.
+            // Some settings exist only outside of all namespaces.
             Err(Errno::NOENT) => {}
             answer => answer.at(format!("cover {} of /proc", path.display()))?,
         }
@@ -84,7 +86,7 @@ pub(super) fn cover_settings(cover: &Cover, settings: &[PathBuf]) -> Result<(), 
     Ok(())
 }
 
-/// Finds the settings that others may not read, as paths below `proc`.
+/// Returns the settings that other users may not read, as paths below `proc`.
 pub(super) fn private_settings(proc: &Path, network: Network) -> Result<Vec<PathBuf>, Failure> {
     let mut found = Vec::new();
     let of_network = (network == Network::Full).then_some(NETWORK_SETTINGS);
@@ -121,12 +123,13 @@ pub(super) struct Cover {
 }
 
 impl Cover {
-    /// Names those that are below this folder.
+    /// Returns the file and folder with these names below `folder`, without creating them.
     pub(super) fn in_folder(folder: &Path) -> Self {
         Self { file: folder.join(EMPTY_FILE), folder: folder.join(EMPTY_FOLDER) }
     }
 
-    /// Makes them in a folder of the root, which is the current folder, and makes that a read-only mount unless it is the root.
+    /// Creates the file and the folder below `folder` in the root, which is the current folder. Makes `folder` a
+    /// read-only mount, unless it is the root itself.
     pub(super) fn make(root: &Root, folder: &Path) -> Result<Self, Failure> {
         let opened = root.folder(folder)?;
         let cover = Self::in_folder(below_root(folder));
@@ -142,13 +145,13 @@ impl Cover {
     fn put_over(&self, path: &Path, kind: FileType) -> Result<(), Errno> {
         match kind {
             FileType::Directory => mount_bind(&self.folder, path),
-            // The target of a link is in `/proc` and is covered or listed itself.
+            // The target of the link is in `/proc` and is covered or listed itself.
             FileType::Symlink => Ok(()),
             _ => mount_bind(&self.file, path),
         }
     }
 
-    /// Removes the mount and their names; the covered paths stay covered.
+    /// Removes the mount and the names of the covers. The covered paths stay covered.
     fn remove(self, root: &Root) -> Result<(), Failure> {
         unmount(COVERS_BELOW_ROOT, UnmountFlags::DETACH).at("remove the covers")?;
         unlinkat(root, &self.file, AtFlags::empty()).at("remove the empty file")?;
@@ -157,7 +160,7 @@ impl Cover {
     }
 }
 
-/// The names in a folder and their kinds.
+/// Returns the names in a folder with their kinds.
 fn entries(folder: &OwnedFd) -> Result<Vec<(OsString, FileType)>, Failure> {
     let mut entries = Vec::new();
     for entry in Dir::read_from(folder).at("list /proc")? {

@@ -12,10 +12,10 @@ use rustix::mount::{self, MountFlags};
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 
-/// Most jails that are built over the same layers after the first.
+/// Maximum number of jails that are built over the same layers after the first.
 const WORKS_MAX: u32 = 64;
 
-/// Mounts the workspace, then what belongs inside it. Returns a descriptor of its root, as seen inside.
+/// Mounts the workspace, then the mounts inside it. Returns a descriptor of the workspace's root, as seen inside.
 pub(crate) fn mount(root: &Root, workspace: &Workspace) -> Result<OwnedFd, Failure> {
     let at = root.folder(&workspace.at)?;
     match &workspace.source {
@@ -25,7 +25,7 @@ pub(crate) fn mount(root: &Root, workspace: &Workspace) -> Result<OwnedFd, Failu
             attach(&copy, &at, true, BindKind::Files).at("bind workspace")?;
         }
     }
-    // Opened anew: `at` is what lies below the mount.
+    // The folder is opened again, because `at` refers to the folder below the mount.
     let mounted =
         openat(root, below_root(&workspace.at), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
             .at("open workspace")?;
@@ -39,14 +39,15 @@ pub(crate) fn mount(root: &Root, workspace: &Workspace) -> Result<OwnedFd, Failu
         .at("open workspace")
 }
 
-/// Mounts an overlay that the kernel does not flush: a stage's changes are recorded elsewhere or thrown away. Otherwise
-/// each end of an overlay flushes the whole file system of its layers.
+/// Mounts an overlay that the kernel does not flush, because a stage's changes are stored elsewhere or dropped. Without
+/// this option, the end of each overlay would flush the whole file system that contains its layers.
 fn overlay(at: &Path, lower: &[PathBuf], upper: &Path, work: &Path) -> Result<(), Failure> {
     let open = |path: &Path| open_source(path).at(format!("open layer {}", path.display()));
     let lower: Vec<OwnedFd> = lower.iter().map(|path| open(path)).collect::<Result<_, _>>()?;
     let (upper, work) = (open(upper)?, open(work)?);
     match mount_layers(at, &lower, &upper, &work) {
-        // The kernel mounts such an overlay over a work folder once. A jail that is built again gets a new one.
+        // The kernel mounts such an overlay only once over a work folder. When a jail is built again, it gets a new
+        // work folder.
         Err(Errno::INVAL) => {
             let again = next_work(&work).at("make a work folder")?;
             mount_layers(at, &lower, &upper, &again)
@@ -70,7 +71,7 @@ fn mount_layers(at: &Path, lower: &[OwnedFd], upper: &OwnedFd, work: &OwnedFd) -
     mount::mount("overlay", below_root(at), "overlay", flags, options.as_c_str())
 }
 
-/// Makes the first folder of a work folder that is not there yet. No command sees them.
+/// Creates the first folder of a work folder that does not exist yet. Commands cannot see these folders.
 fn next_work(work: &OwnedFd) -> Result<OwnedFd, Errno> {
     for number in 1..=WORKS_MAX {
         let name = format!("again-{number}");
@@ -82,7 +83,7 @@ fn next_work(work: &OwnedFd) -> Result<OwnedFd, Errno> {
     Err(Errno::EXIST)
 }
 
-/// Mounts a path inside the workspace. Follows no link, because a stage could have made one.
+/// Mounts a path inside the workspace. Follows no symbolic link, because a stage could have created one.
 fn inner(mounted: &OwnedFd, workspace: &Workspace, bind: &Bind) -> Result<(), Failure> {
     let step = || format!("mount {} inside the workspace", bind.at.display());
     let source = match open_source(&bind.source) {
@@ -95,7 +96,7 @@ fn inner(mounted: &OwnedFd, workspace: &Workspace, bind: &Bind) -> Result<(), Fa
     attach(&source, &target, bind.writable, BindKind::Files).at(step())
 }
 
-/// Mounts a folder on itself, so that no command can move it and the mounts below.
+/// Mounts a folder on itself, so that no command can move the folder and the mounts below it.
 fn pin(mounted: &OwnedFd, path: &Path) -> Result<(), Failure> {
     let step = || format!("pin {}", path.display());
     let folder = below(mounted, path).at(step())?;

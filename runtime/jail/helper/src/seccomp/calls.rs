@@ -1,16 +1,16 @@
 //! Tables of the refused calls: their numbers and the positions of their arguments.
 #![forbid(unsafe_code)]
 
-/// Refused with any arguments.
+/// Calls that are refused with any arguments.
 pub(super) const REFUSED: &[i64] = &[
-    // Other processes' memory and descriptors.
+    // Memory and descriptors of other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_process_madvise,
     libc::SYS_kcmp,
     libc::SYS_pidfd_getfd,
-    // Large and often broken parts of the kernel.
+    // Large parts of the kernel with frequent vulnerabilities.
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
@@ -19,7 +19,7 @@ pub(super) const REFUSED: &[i64] = &[
     libc::SYS_keyctl,
     libc::SYS_fanotify_init,
     libc::SYS_fanotify_mark,
-    // Mounts, old and new, roots and namespaces.
+    // Mounts (old and new interface), roots and namespaces.
     libc::SYS_mount,
     libc::SYS_umount2,
     libc::SYS_open_tree,
@@ -34,10 +34,10 @@ pub(super) const REFUSED: &[i64] = &[
     libc::SYS_chroot,
     libc::SYS_setns,
     libc::SYS_unshare,
-    // Files without a path.
+    // Access to files without a path.
     libc::SYS_name_to_handle_at,
     libc::SYS_open_by_handle_at,
-    // The machine.
+    // Control of the machine.
     libc::SYS_init_module,
     libc::SYS_finit_module,
     libc::SYS_delete_module,
@@ -58,7 +58,7 @@ pub(super) const REFUSED: &[i64] = &[
     libc::SYS_clock_settime,
     libc::SYS_clock_adjtime,
     libc::SYS_adjtimex,
-    // Pages of others.
+    // Memory pages of other processes.
     libc::SYS_move_pages,
     libc::SYS_migrate_pages,
     #[cfg(target_arch = "x86_64")]
@@ -77,14 +77,15 @@ pub(super) const REFUSED: &[i64] = &[
     libc::SYS_nfsservctl,
 ];
 
-/// Answered as unknown, so that callers fall back. `clone3` has its flags in memory, which filters cannot read; `mincore` and
-/// `cachestat` reveal the page cache, which all stages of a machine share, and so do flags that `io_submit` takes in memory.
+/// Calls that are reported as unknown, so that callers fall back to another call. `clone3` has its flags in memory,
+/// which filters cannot read. `mincore` and `cachestat` reveal the page cache, which all stages of a machine share. The
+/// same is true of flags that `io_submit` reads from memory.
 pub(super) const UNKNOWN: &[i64] = &[
     libc::SYS_clone3,
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
-    // Its mode is in memory, which filters cannot read, so it could make files with set-user-id bits.
+    // The mode is in memory, which filters cannot read, so the call could create files with set-user-id bits.
     libc::SYS_openat2,
     MEMFD_SECRET,
     libc::SYS_io_setup,
@@ -93,13 +94,13 @@ pub(super) const UNKNOWN: &[i64] = &[
     CACHESTAT,
 ];
 
-/// The same number on all architectures, younger than the table of numbers in use.
+/// The same number on all architectures. The call is newer than the table of the `libc` crate.
 const OPEN_TREE_ATTR: i64 = 467;
 const MEMFD_SECRET: i64 = 447;
 const FCHMODAT2: i64 = 452;
 const CACHESTAT: i64 = 451;
 
-/// The bits of `clone` that ask for a namespace.
+/// The bits of `clone` that create a namespace.
 pub(super) const NAMESPACE_BITS: [u64; 7] = [
     libc::CLONE_NEWNS as u64,
     libc::CLONE_NEWCGROUP as u64,
@@ -110,27 +111,28 @@ pub(super) const NAMESPACE_BITS: [u64; 7] = [
     libc::CLONE_NEWNET as u64,
 ];
 
-/// Advice that drops pages from memory, or reads that reveal whether a page was there: call, argument, value.
+/// Advice that drops pages from memory: call, position of the argument, value.
 pub(super) const CACHE_ADVICE: [(i64, u8, u64); 3] = [
     (libc::SYS_fadvise64, 3, libc::POSIX_FADV_DONTNEED as u64),
     (libc::SYS_madvise, 2, libc::MADV_COLD as u64),
     (libc::SYS_madvise, 2, libc::MADV_PAGEOUT as u64),
 ];
 
-/// The same as bits of the sixth argument of `preadv2` and `pwritev2`: `RWF_NOWAIT` and `RWF_DONTCACHE`.
+/// Bits of the sixth argument of `preadv2` and `pwritev2` that reveal or drop cached pages: `RWF_NOWAIT` and
+/// `RWF_DONTCACHE`.
 pub(super) const CACHE_FLAGS: [u64; 2] = [0x08, 0x80];
 
-/// Flag of `close_range` that gives the caller a private table of descriptors.
+/// Flag of `close_range` that gives the caller a private descriptor table.
 pub(super) const CLOSE_RANGE_UNSHARE: u64 = 1 << 1;
 
-/// Calls that make nodes, and which argument is the mode.
+/// Calls that create device nodes, with the position of the mode.
 pub(super) const MAKE_NODE: &[(i64, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_mknod, 1),
     (libc::SYS_mknodat, 2),
 ];
 
-/// Calls that set a mode, and which argument it is.
+/// Calls that set a mode, with the position of the mode.
 pub(super) const SET_MODE: &[(i64, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_chmod, 1),
@@ -147,14 +149,14 @@ pub(super) const SET_MODE: &[(i64, u8)] = &[
     (libc::SYS_mknodat, 2),
 ];
 
-/// Calls that open: which argument is the flags, which the mode.
+/// Calls that open files, with the positions of the flags and of the mode.
 pub(super) const OPEN: &[(i64, u8, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_open, 1, 2),
     (libc::SYS_openat, 2, 3),
 ];
 
-/// Calls that change a process, and which argument names it; 0 is the caller.
+/// Calls that change a process, with the position of the process id. The id 0 is the caller.
 pub(super) const OF_ANOTHER: [(i64, u8); 7] = [
     (libc::SYS_prlimit64, 0),
     (libc::SYS_setpriority, 1),
@@ -165,14 +167,14 @@ pub(super) const OF_ANOTHER: [(i64, u8); 7] = [
     (libc::SYS_sched_setaffinity, 0),
 ];
 
-/// Calls that change all processes of a user, if their first argument has this value.
+/// Calls that change all processes of a user if their first argument has this value.
 pub(super) const OF_EVERYBODY: [(i64, u64); 2] = [
     (libc::SYS_setpriority, libc::PRIO_USER as u64),
-    // `IOPRIO_WHO_USER`, which the table of constants lacks.
+    // `IOPRIO_WHO_USER`, which the `libc` crate does not define.
     (libc::SYS_ioprio_set, 3),
 ];
 
-/// Memory, semaphores and queues that all processes of the machine share.
+/// Calls on memory, semaphores and queues that all processes of the machine share.
 pub(super) const SHARED: [i64; 12] = [
     libc::SYS_shmget,
     libc::SYS_shmat,

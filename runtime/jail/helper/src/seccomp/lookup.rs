@@ -1,7 +1,7 @@
-//! A filter program that decides by the call's number alone, with a binary search.
+//! A filter program that decides only by the call's number, with a binary search.
 //!
-//! When a filter is installed, the kernel runs it once for every system call. A chain of a hundred comparisons costs a command a
-//! third of a millisecond; the binary search costs a tenth of that.
+//! When a filter is installed, the kernel runs it once for every system call. A chain of a hundred comparisons costs a
+//! command a third of a millisecond. The binary search costs a tenth of that.
 #![forbid(unsafe_code)]
 
 use crate::fault::refused;
@@ -9,19 +9,20 @@ use glovebox_jail_helper::wire::Failure;
 use seccompiler::{BpfProgram, sock_filter};
 use std::collections::BTreeMap;
 
-/// Numbers of x32 have this bit; a deny-list of the plain numbers would not know them.
+/// The bit that all x32 numbers have. A deny-list with plain numbers would miss them.
 const X32_BIT: u32 = 0x4000_0000;
 #[cfg(target_arch = "x86_64")]
 const OWN: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const OWN: u32 = 0xc000_00b7;
-/// Offsets of a call's number and architecture in `seccomp_data`.
+/// Offsets of the number and the architecture in `seccomp_data`.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
-/// Up to so many numbers are compared one after the other.
+/// Maximum number of call numbers that are compared one after the other.
 const LEAF: usize = 3;
 
-/// Another architecture kills, a number of x32 is unknown, a listed one gets its error, all others pass.
+/// Compiles the program: a call of another architecture kills the process, an x32 number is reported as unknown, a
+/// listed number returns its error, and all others pass.
 pub(super) fn compile(answers: &BTreeMap<i64, i32>) -> Result<BpfProgram, Failure> {
     let answers: Vec<(u32, u32)> = answers.iter().map(|(number, errno)| (*number as u32, error(*errno))).collect();
     let mut program = vec![

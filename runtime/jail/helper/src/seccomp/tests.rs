@@ -1,4 +1,4 @@
-//! The programs as the kernel would run them: an interpreter of the few instructions they use, and tables of calls.
+//! Tests of the filter programs with an interpreter for the few instructions that they use, and tables of calls.
 #![cfg(test)]
 
 use super::*;
@@ -41,7 +41,7 @@ fn run(program: &[sock_filter], arch: u32, number: i64, arguments: &[u64]) -> u3
     }
 }
 
-/// The strictest answer to a command, as the kernel takes it: kill, then an error, then leave.
+/// Returns the strictest answer of all filters, as the kernel does: kill before an error, and an error before allow.
 fn answer(confinement: Confinement, network: Network, arch: u32, number: i64, arguments: &[u64]) -> u32 {
     let filters = Filters::compile(confinement, network).expect("a program");
     let answers: Vec<u32> = filters.0.iter().map(|program| run(program, arch, number, arguments)).collect();

@@ -1,4 +1,4 @@
-//! Resource limits, and the behaviour of a jail when they are exceeded.
+//! Resource limits, and the behaviour of a jail when a command exceeds them.
 
 use crate::fixture::{Fixture, Jail, bounds, shell};
 use glovebox_jail_helper::policy::{Bounds, Confinement};
@@ -54,7 +54,7 @@ fn processor_time_is_bounded_and_counted() {
     let came = jail(&fixture, Confinement::Full, Bounds { cpu_ms: 1_000, ..bounds() })
         .shell("exec sh -c 'while :; do :; done'");
     assert_eq!(came.ended.signal, Some(24), "{came:?}");
-    // The limit counts finer than the times that are reported.
+    // The limit is counted in smaller units than the reported times.
     assert!(came.ended.cpu_ms >= 500, "{came:?}");
 }
 
@@ -73,7 +73,7 @@ fn sixty_racers_are_all_caught() {
     for confinement in [Confinement::Landlock, Confinement::Full] {
         let fixture = Fixture::new();
         let mut jail = jail(&fixture, confinement, bounds());
-        // Each replaces itself without end; the pipe is held by all of them.
+        // Each racer forks itself again and again. All of them hold the pipe open.
         let racer = "perl -e 'while (1) { my $child = fork(); exit if $child; select(undef, undef, undef, 0.001) }' &";
         let script = format!("i=0; while [ $i -lt 16 ]; do {racer} i=$((i+1)); done; echo on; sleep 0.2");
         let (mut out, _err) = jail.begin(shell(&script), "").unwrap();

@@ -1,4 +1,4 @@
-//! Commands: their endings, their arguments, and that none of their processes stay. The same with every confinement.
+//! Commands in every confinement: how they end, their arguments, and that none of their processes survive.
 
 use crate::fixture::{Fixture, Jail, gone, shell};
 use glovebox_jail_helper::policy::Confinement;
@@ -91,7 +91,8 @@ fn a_program_that_is_not_there_is_a_failure_and_the_jail_goes_on() {
 #[test]
 fn nothing_outlives_a_command() {
     everywhere(|_, jail, confinement| {
-        // Daemons, one with its output held open, one that ignores signals; the witness is the pipe, which is closed at the other end.
+        // Daemons: one holds the output open, one ignores signals. The witness is the pipe, whose other end must be
+        // closed.
         let came = jail.shell("setsid sleep 600 & (trap '' TERM HUP INT; setsid sleep 601 >/dev/null 2>&1 &) ; sleep 602 & sleep 0.1; echo done");
         assert_eq!((came.out.as_str(), came.ended.survivors), ("done\n", 0), "{confinement:?}");
         assert!(came.ended.killed >= 3, "{confinement:?} {came:?}");
@@ -118,7 +119,7 @@ fn a_command_can_be_asked_to_end_and_be_killed() {
         jail.request(&Request::Terminate, &[]);
         jail.request(&Request::Kill, &[]);
         assert_eq!(jail.end().signal, Some(9), "{confinement:?}");
-        // Late orders have no effect.
+        // Requests that arrive after the end have no effect.
         jail.request(&Request::Kill, &[]);
         assert_eq!(jail.shell("echo still here").out, "still here\n", "{confinement:?}");
     });
@@ -137,7 +138,7 @@ fn when_the_host_closes_its_end_everything_dies() {
             .collect();
         assert!(witnesses.len() >= 2, "{confinement:?}");
         jail.close();
-        // PID 1 is only gone when its namespace is empty; without one the end of the reaper shows it.
+        // PID 1 ends only when its namespace is empty. Without a namespace, the end of the reaper shows it.
         for witness in &witnesses {
             assert!(gone(witness), "{confinement:?}");
         }
@@ -145,7 +146,7 @@ fn when_the_host_closes_its_end_everything_dies() {
     }
 }
 
-/// Everything below a process, in the host's numbers.
+/// Returns all descendants of a process, by their ids on the host.
 fn descendants(of: u32) -> Vec<i32> {
     let all: Vec<(i32, i32)> = std::fs::read_dir("/proc")
         .unwrap()

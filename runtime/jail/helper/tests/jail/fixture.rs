@@ -1,4 +1,4 @@
-//! A host for the built helper: it speaks the protocol over a socket pair and keeps every descriptor close-on-exec.
+//! A host for the built helper: it uses the protocol over a socket pair and keeps every descriptor close-on-exec.
 
 use glovebox_jail_helper::control::{receive_frame, send_frame};
 use glovebox_jail_helper::policy::{Bounds, Confinement, Network, Policy, Source, Workspace};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use tempfile::TempDir;
 
-/// Long enough for a loaded machine; only a test that fails waits for it.
+/// Long enough for a loaded machine. Only a failing test waits this long.
 const PATIENCE: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
 
 /// The folders of one test.
@@ -21,7 +21,7 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// Empty layers, and a workspace with one file.
+    /// Creates empty layers, and a workspace with one file.
     pub(crate) fn new() -> Self {
         let scratch = tempfile::tempdir().expect("a folder");
         let fixture = Self { scratch };
@@ -43,7 +43,8 @@ impl Fixture {
         self.path(name).to_str().expect("text").to_owned()
     }
 
-    /// A policy with this confinement over the folders; layers where the confinement has them.
+    /// Returns a policy with this confinement over the folders. The workspace has layers if the confinement supports
+    /// them.
     pub(crate) fn policy(&self, confinement: Confinement) -> Policy {
         let full = confinement == Confinement::Full;
         let layers = Source::Overlay {
@@ -88,7 +89,7 @@ pub(crate) fn bounds() -> Bounds {
     }
 }
 
-/// A jail that stands, or stood.
+/// A jail that is ready, or that was and has ended.
 pub(crate) struct Jail {
     pub(crate) control: Option<OwnedFd>,
     pub(crate) birth: OwnedFd,
@@ -146,7 +147,7 @@ impl Jail {
         next(self.control.as_ref().expect("open"))
     }
 
-    /// Starts a command; its output arrives at the ends that are returned.
+    /// Starts a command. Returns the read ends of its output and its error.
     pub(crate) fn begin(&self, command: Command, input: &str) -> Result<(File, File), Failure> {
         let (stdin, mut feed) = std::io::pipe().expect("a pipe");
         let (out, stdout) = std::io::pipe().expect("a pipe");
@@ -181,7 +182,7 @@ impl Jail {
         self.try_run(shell(script), "").unwrap_or_else(|failure| panic!("{failure:?}"))
     }
 
-    /// Closes our end and waits until the first process is gone.
+    /// Closes the host's end of the socket and waits until the first process has ended.
     pub(crate) fn close(&mut self) {
         self.control = None;
         assert!(gone(&self.birth), "the jail outlives its lifeline");
@@ -195,7 +196,7 @@ impl Drop for Jail {
     }
 }
 
-/// A helper before its first request.
+/// Starts a helper that has received no request yet.
 pub(crate) fn spawn() -> (OwnedFd, Child) {
     let (here, there) =
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("sockets");
@@ -216,7 +217,7 @@ pub(crate) fn next(control: &OwnedFd) -> (Reply, Vec<OwnedFd>) {
     receive_frame(control).expect("a frame").expect("a helper that is there")
 }
 
-/// True if a process ends while we wait.
+/// Returns true if a process ends within the time limit.
 pub(crate) fn gone(process: &OwnedFd) -> bool {
     poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&PATIENCE)).expect("a pidfd") == 1
 }
@@ -230,7 +231,7 @@ pub(crate) fn shell(script: &str) -> Command {
     }
 }
 
-/// The names in a folder, in order.
+/// Returns the names in a folder, sorted.
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(folder)
         .expect("a folder")

@@ -1,4 +1,5 @@
-//! The helper's own test of its walls, held against witnesses outside; and the same checks without walls, where they come through.
+//! The helper's self-test of the sandbox, compared with witnesses outside, and the same actions without a sandbox,
+//! where they work.
 
 use crate::fixture::{Fixture, Jail};
 use glovebox_jail_helper::policy::Confinement;

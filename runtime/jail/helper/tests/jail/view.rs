@@ -1,4 +1,4 @@
-//! Visible and writable files in a full jail, with witnesses outside.
+//! Visible and writable files in a jail of tier `full`, with witnesses outside.
 
 use crate::fixture::{Fixture, Jail, is_root, names, shell};
 use glovebox_jail_helper::policy::{Bind, Confinement, Network, Source};
@@ -124,7 +124,7 @@ fn commands_share_the_workspace_with_each_other_and_with_the_host() {
     );
     fs::write(format!("{merged}/host"), "two\n").unwrap();
     let came = jail.shell("cat shared host; for p in /proc/[0-9]*; do echo ${p#/proc/}; done | wc -l");
-    // PID 1 and the shell, which may have a process for the pipe: none of the first command.
+    // Only PID 1 and the shell, which may have a process for the pipe, are visible: no process of the first command.
     let (files, count) = came.out.split_at("one\ntwo\n".len());
     assert!(files == "one\ntwo\n" && count.trim().parse::<u32>().unwrap() <= 4, "{came:?}");
     assert_eq!(names(&fixture.path("upper")), ["host", "shared"]);
@@ -200,7 +200,7 @@ fn identity_inside_is_nobody_special() {
     assert_eq!(jail.shell("cat /proc/sys/user/max_user_namespaces").out, "0\n");
     assert!(status.contains("NoNewPrivs:\t1") && status.contains("Seccomp:\t2"), "{status}");
     if is_root() {
-        // Groups of an ordinary user stay, so files that they can open must not be in view.
+        // Groups of an ordinary user stay, so files that are readable only through a group must not be visible.
         assert!(status.contains("Groups:\t\n") || status.contains("Groups:\t \n"), "{status}");
     }
     for file in ["environ", "exe", "cwd", "root", "mem", "maps", "fd", "fdinfo"] {

@@ -1,7 +1,8 @@
 //! The cached probe result for this machine, in a file of this user.
 //!
-//! It is valid for one boot, kernel, user, helper, control group and user namespace, and for the same rights and limits of namespaces. A cache file that another user owns or can read, a link, a
-//! file of another version, or an impossible result counts as absent. Then the probe runs again.
+//! The result is valid for one boot, kernel, user, helper, control group and user namespace, and for the same rights
+//! and namespace limits. A cache file that another user owns or can read, a symbolic link, a file of another version,
+//! or an impossible result counts as absent. Then the probe runs again.
 
 use super::super::binary;
 use super::{ProbeReport, evaluate, witness};
@@ -15,7 +16,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 const VERSION: u32 = 3;
-/// A report has some forty checks of a hundred bytes.
+/// Maximum size of a cache file, bytes. A report has about forty checks of a hundred bytes.
 const BYTES_MAX: u64 = 256 << 10;
 
 #[derive(Serialize, Deserialize)]
@@ -34,17 +35,18 @@ struct MachineKey {
     helper: String,
     user: u32,
     kernel: String,
-    /// The place where groups can be created, because it decides which limits are hard.
+    /// The parent of the control groups, because it decides which limits are exact.
     groups: String,
-    /// The user namespace: rights in another one are others.
+    /// The user namespace, because rights differ in another one.
     namespace: String,
-    /// Kernel switches that restrict this user's namespaces. A switch that the kernel does not have is empty.
+    /// Kernel settings that restrict this user's namespaces. The value of a setting that the kernel does not have is
+    /// empty.
     switches: [String; 3],
     /// Capabilities and filters of this process.
     rights: Vec<String>,
 }
 
-/// The switches of the kernel without which no user namespace is made, or none with rights.
+/// Kernel settings that can forbid creating user namespaces, or remove the rights in them.
 const SWITCHES: [&str; 3] = [
     "/proc/sys/user/max_user_namespaces",
     "/proc/sys/kernel/unprivileged_userns_clone",

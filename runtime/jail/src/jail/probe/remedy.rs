@@ -1,6 +1,7 @@
-//! Remedies for a tier that this machine does not have, as lines to paste.
+//! Remedies for a tier that this machine does not support, as lines to paste.
 //!
-//! Reads the settings that are known to prevent a tier. If none is the cause, the remedy names the failed step only.
+//! This module reads the settings that are known to prevent a tier. If none of them is the cause, the remedy contains
+//! only the failed step.
 
 use super::super::bwrap::BWRAP;
 use super::ProbeFailure;
@@ -8,10 +9,10 @@ use glovebox_record::Tier;
 use glovebox_workspace::regular_file;
 use std::path::{Path, PathBuf};
 
-/// The setting with which AppArmor takes all rights in a new user namespace.
+/// The setting with which AppArmor removes all rights in a new user namespace.
 const APPARMOR: &str = "kernel.apparmor_restrict_unprivileged_userns";
 
-/// Returns the remedies for what prevents a tier.
+/// Returns the remedies for the cause that prevents a tier.
 pub(super) fn remedy_for(tier: Tier, failure: &ProbeFailure) -> String {
     let program = std::env::current_exe().map_or("/usr/bin/glovebox".to_owned(), |path| path.display().to_string());
     MachineFacts { root: PathBuf::from("/"), program }.remedies(tier, failure)
@@ -19,7 +20,7 @@ pub(super) fn remedy_for(tier: Tier, failure: &ProbeFailure) -> String {
 
 /// Facts about the machine that decide the remedy.
 struct MachineFacts {
-    /// The root with `/proc`, `/sys` and programs.
+    /// The root folder that contains `/proc`, `/sys` and programs.
     root: PathBuf,
     /// Path of this program.
     program: String,
@@ -70,8 +71,9 @@ impl MachineFacts {
         lines
     }
 
-    /// An AppArmor profile that allows this program and its children everything that an ordinary program may do, user namespaces
-    /// included. Children keep it, because the profile is `unconfined`: the helper from memory, and a `bwrap` without its own profile.
+    /// Returns an AppArmor profile that allows this program and its children everything that an ordinary program may
+    /// do, including user namespaces. Because the profile is `unconfined`, children inherit it: the helper in memory,
+    /// and a `bwrap` without its own profile.
     fn apparmor(&self) -> String {
         let program = &self.program;
         format!(
@@ -107,8 +109,8 @@ impl MachineFacts {
 }
 
 impl ProbeFailure {
-    /// True if the system denied a step, as AppArmor does: `unshare` if no profile covers the namespace, otherwise the first step that
-    /// needs a capability (`setgroups`, an id map, a mount, an address of the loopback).
+    /// Returns true if the system denied a step, as AppArmor does: `unshare` if no profile covers the namespace,
+    /// otherwise the first step that needs a capability (`setgroups`, an id map, a mount, an address of the loopback).
     fn is_denial(&self) -> bool {
         ["Permission denied", "not permitted", "No permissions"].iter().any(|answer| self.0.contains(answer))
     }
@@ -125,7 +127,7 @@ mod tests {
     const EACCES: i32 = 13;
     const EINVAL: i32 = 22;
 
-    /// A machine with these files.
+    /// Returns a machine with these files.
     fn machine(files: &[(&str, &str)]) -> (TempDir, MachineFacts) {
         let folder = tempfile::tempdir().unwrap();
         for (path, content) in files {
@@ -137,7 +139,7 @@ mod tests {
         (folder, machine)
     }
 
-    /// The failure of a jail at this step.
+    /// Returns the failure of a jail at this step.
     fn failure(step: &str, errno: i32) -> ProbeFailure {
         let text = io::Error::from_raw_os_error(errno).to_string();
         let step = step.to_owned();

@@ -1,6 +1,6 @@
 //! The targets that a self-test attacks, and the witnesses on the host that detect a leak.
 //!
-//! A program's own report proves little. The result counts only if nothing arrived at these witnesses.
+//! A program's own report proves little. The result counts only if no witness detected anything.
 
 use glovebox_jail_helper::wire::Targets;
 use glovebox_workspace::regular_file::{self, Links};
@@ -12,13 +12,13 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 
-/// Longer than a secret is.
+/// Maximum size of the secret file that is read back, bytes.
 const SECRET_BYTES_MAX: u64 = 1 << 12;
 
-/// Number of tries to find a port that is free for both protocols.
+/// Maximum number of attempts to find a port that is free for both protocols.
 const PORT_TRIES: u32 = 16;
 
-/// Things of this process outside the jail.
+/// Objects of this process outside of the jail.
 pub(super) struct Witness {
     secret: PathBuf,
     content: String,
@@ -32,7 +32,7 @@ pub(super) struct Witness {
 }
 
 impl Witness {
-    /// Sets everything up in `place`.
+    /// Creates all targets in `place`.
     pub(super) fn new(place: &Path) -> io::Result<Self> {
         let (secret, content) = (place.join("secret"), draw()?);
         fs::write(&secret, &content)?;
@@ -48,7 +48,7 @@ impl Witness {
         Ok(Self { secret, content, outside: place.join("outside"), tcp, udp, socket, path, name, hidden })
     }
 
-    /// The targets for the program inside.
+    /// Returns the targets for the program in the jail.
     pub(super) fn targets(&self) -> Targets {
         Targets {
             secret: self.secret.to_owned(),
@@ -60,7 +60,7 @@ impl Witness {
         }
     }
 
-    /// Checks the witnesses. The error names the leak.
+    /// Checks the witnesses. The error describes the leak.
     pub(super) fn check(&self) -> Result<(), String> {
         let failed = |what: &str| Err(format!("the host's witnesses found a leak: {what}"));
         if regular_file::read_text(&self.secret, Links::Follow, SECRET_BYTES_MAX).ok().as_ref() != Some(&self.content) {
@@ -86,7 +86,7 @@ impl Witness {
     }
 }
 
-/// A TCP and a UDP socket of the same number.
+/// Returns a TCP and a UDP socket with the same port.
 fn ports() -> io::Result<(TcpListener, UdpSocket)> {
     let mut failed = None;
     for _ in 0..PORT_TRIES {
@@ -99,10 +99,10 @@ fn ports() -> io::Result<(TcpListener, UdpSocket)> {
     Err(failed.unwrap_or_else(|| ErrorKind::AddrInUse.into()))
 }
 
-/// Draws sixteen random hexadecimal digits from the system.
+/// Returns sixteen random hexadecimal digits.
 pub(super) fn draw() -> io::Result<String> {
     let mut bytes = [0_u8; 8];
-    // Up to 256 bytes come whole or not at all.
+    // Up to 256 bytes are returned completely or not at all.
     getrandom(&mut bytes, GetRandomFlags::empty())?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -1,7 +1,8 @@
-//! Files without a name that processes hold: open, mapped, or in transit in a socket.
+//! Unlinked files that processes hold: open, mapped, or in transit in a socket.
 //!
-//! Each file counts once, even if several processes hold it. Files in memory count as memory, all others as disk. Only root of the
-//! host can read the size of a mapping without a descriptor. Descriptors in transit in a socket can be detected but not measured.
+//! Each file counts once, even if several processes hold it. Files in memory count as memory, all other files as disk
+//! space. Only root on the host can read the size of a mapping without a descriptor. Descriptors in transit in a socket
+//! can be detected but not measured.
 
 use glovebox_jail_helper::process::ProcessStat;
 use glovebox_workspace::regular_file;
@@ -11,47 +12,48 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-/// Numbers of file systems whose files are memory: tmpfs, ramfs, hugetlbfs.
+/// Magic numbers of file systems whose files are in memory: tmpfs, ramfs, hugetlbfs.
 const IN_MEMORY: [i64; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
-/// Names that the kernel gives to mappings of files in memory that never had a path.
+/// Beginnings of the names that the kernel gives to mappings of files in memory that never had a path.
 const MEMORY_NAMES: [&str; 4] = ["/memfd:", "/dev/zero", "/SYSV", "/anon_hugepage"];
-/// Segments of System V are counted by their list.
+/// System V segments, which are counted from their list.
 const LISTED: &str = "/SYSV";
 const DELETED: &str = " (deleted)";
 
-/// Memory and disk space of files without a name.
+/// Memory and disk space of unlinked files.
 #[derive(Debug, Default)]
 pub(in crate::jail) struct UnlinkedUsage {
-    /// Bytes of files on disk.
+    /// Size of files on disk, bytes.
     pub(in crate::jail) disk_bytes: u64,
-    /// Bytes of files in memory.
+    /// Size of files in memory, bytes.
     pub(in crate::jail) memory_bytes: u64,
-    /// True when files on disk may be held that were not measured.
+    /// True if processes may hold files on disk that were not measured.
     pub(in crate::jail) hides_disk: bool,
-    /// The same of files in memory.
+    /// True if processes may hold files in memory that were not measured.
     pub(in crate::jail) hides_memory: bool,
-    /// Most descriptors of one process.
+    /// Maximum number of descriptors of one process.
     pub(in crate::jail) descriptors: u64,
-    /// Length of the largest regular file that is open for writing.
+    /// Length of the largest regular file that is open for writing, bytes.
     pub(in crate::jail) file_bytes: u64,
-    /// Files that are counted, here or by the folder they lie in, by device and number.
+    /// Device and inode of files that are already counted, here or through their folder.
     counted: HashSet<(u64, u64)>,
     /// Devices of folders that are counted as a whole.
     devices: Vec<u64>,
 }
 
-/// A look into one process after the other.
+/// Examines one process after the other.
 #[derive(Debug)]
 pub(super) struct UnlinkedFileScan {
     held: UnlinkedUsage,
-    /// True for devices whose files are in memory.
+    /// For each device, true if its files are in memory.
     kinds: HashMap<u64, bool>,
-    /// Mappings of files without a name, which may still turn out to be open somewhere: device and number, path in `/proc`, name.
+    /// Mappings of unlinked files, by device and inode, with the path in `/proc` and the name. A process may still turn
+    /// out to have such a file open.
     mapped: HashMap<(u64, u64), (PathBuf, String)>,
 }
 
 impl UnlinkedFileScan {
-    /// `devices` are those whose files are counted elsewhere.
+    /// Creates an empty scan. Files on `devices` are counted elsewhere.
     pub(super) fn new(devices: Vec<u64>) -> Self {
         Self {
             held: UnlinkedUsage { devices, ..UnlinkedUsage::default() },
@@ -60,7 +62,8 @@ impl UnlinkedFileScan {
         }
     }
 
-    /// Examines one process. A process that has ended holds nothing. A process that cannot be examined may hold anything.
+    /// Examines one process. A process that has ended holds nothing. A process that cannot be examined may hold
+    /// anything.
     pub(super) fn examine(&mut self, process: &ProcessStat) {
         let Some(folder) = ProcessFolder::new(process) else { return };
         let is_seen = self.descriptors(&folder).is_some() && self.mappings(&folder).is_some();
@@ -82,7 +85,7 @@ impl UnlinkedFileScan {
                 continue;
             }
             count += 1;
-            // Closed meanwhile.
+            // The descriptor was closed in the meantime.
             let Ok(stat) = statat(&folder, number, AtFlags::empty()) else { continue };
             self.descriptor(&Descriptor { process, folder: &folder, number }, &stat);
         }
@@ -128,7 +131,7 @@ impl UnlinkedFileScan {
         *sum = sum.saturating_add(bytes);
     }
 
-    /// Records mappings of files without a name.
+    /// Records mappings of unlinked files.
     fn mappings(&mut self, process: &ProcessFolder) -> Option<()> {
         let maps = regular_file::kernel_bytes(process.0.join("maps")).ok()?;
         for line in String::from_utf8_lossy(&maps).lines().filter(|line| line.ends_with(DELETED)) {
@@ -142,7 +145,7 @@ impl UnlinkedFileScan {
         Some(())
     }
 
-    /// Adds the mappings of files that are not open.
+    /// Adds the mappings of files that no process has open, and returns the usage.
     pub(super) fn finish(mut self) -> UnlinkedUsage {
         for (file, (path, name)) in std::mem::take(&mut self.mapped) {
             if self.held.counted.contains(&file) {
@@ -165,7 +168,7 @@ impl UnlinkedFileScan {
 }
 
 impl UnlinkedUsage {
-    /// Memory of a process that is not counted yet: its share of resident memory.
+    /// Returns the memory of a process that is not counted yet: its share of resident memory, bytes.
     pub(super) fn own_bytes(&self, process: &ProcessStat) -> u64 {
         let smaps =
             ProcessFolder::new(process).and_then(|folder| regular_file::kernel_bytes(folder.0.join("smaps")).ok());
@@ -180,7 +183,7 @@ impl UnlinkedUsage {
         let add = |mapping: &Option<Mapping<'_>>, share: u64, anonymous: u64| match mapping {
             None => 0,
             Some(mapping) if self.is_counted(mapping) => 0,
-            // Unmodified pages of a file on disk can be read again; only modified ones are memory.
+            // Unmodified pages of a file on disk can be read again, so only modified pages count as memory.
             Some(mapping) if mapping.file.1 != 0 && !mapping.is_in_memory() => share.min(anonymous),
             Some(_) => share,
         };
@@ -209,15 +212,15 @@ impl UnlinkedUsage {
 /// One line of a process's mappings.
 #[derive(Debug)]
 struct Mapping<'t> {
-    /// As `map_files` has it.
+    /// The address range, as in the names of `map_files`.
     range: String,
-    /// Device and number of the file; 0 without one.
+    /// Device and inode of the file; 0 if the mapping has no file.
     file: (u64, u64),
     name: &'t str,
 }
 
 impl<'t> Mapping<'t> {
-    /// `from-to rights offset device inode name`; nothing for any other line.
+    /// Parses `from-to rights offset device inode name`. Returns `None` for any other line.
     fn parse(line: &'t str) -> Option<Self> {
         let mut rest = line;
         let mut next = || {
@@ -248,7 +251,7 @@ impl<'t> Mapping<'t> {
 struct ProcessFolder(PathBuf);
 
 impl ProcessFolder {
-    /// Returns the folder of its first thread; if that thread has ended, the folder of another one.
+    /// Returns the folder of the first thread. If that thread has ended, returns the folder of another thread.
     fn new(process: &ProcessStat) -> Option<Self> {
         let own = PathBuf::from(format!("/proc/{}", process.pid));
         if !process.is_headless {
@@ -265,20 +268,20 @@ impl ProcessFolder {
 /// A descriptor of a process.
 struct Descriptor<'p> {
     process: &'p ProcessFolder,
-    /// Its folder of descriptors.
+    /// The folder in `/proc` that contains the descriptor.
     folder: &'p OwnedFd,
     number: &'p str,
 }
 
 impl Descriptor<'_> {
-    /// True when descriptors are in transit through this socket.
+    /// Returns true if descriptors are in transit through this socket.
     fn has_descriptors_inside(&self) -> bool {
         let text = self.info();
         let count = text.lines().find_map(|line| line.strip_prefix("scm_fds:"));
         count.is_some_and(|count| count.trim() != "0")
     }
 
-    /// True when it is open for writing.
+    /// Returns true if the descriptor is open for writing.
     fn is_written(&self) -> bool {
         let text = self.info();
         let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
@@ -290,7 +293,7 @@ impl Descriptor<'_> {
         regular_file::kernel_text(self.process.0.join("fdinfo").join(self.number)).unwrap_or_default()
     }
 
-    /// Returns the number of the file's kind of file system.
+    /// Returns the magic number of the file system that contains the file.
     fn file_system(&self) -> Option<i64> {
         let file = openat(self.folder, self.number, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
         Some(fstatfs(file).ok()?.f_type as i64)

@@ -1,4 +1,4 @@
-//! Heads that are taken, heads that are not, and any bytes at all.
+//! Heads that are accepted, heads that are refused, and arbitrary bytes.
 
 use super::*;
 use glovebox_record::network::HostError;

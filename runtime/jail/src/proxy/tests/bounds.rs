@@ -1,4 +1,4 @@
-//! Slow, silent and many clients, and a stop in the middle of all of them.
+//! Slow clients, silent clients and many clients, and a stop while all of them are connected.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Refused requests: no name is looked up, no host is dialled and nothing is sent for them.
+//! Refused requests: for them, no name is looked up, no host is dialled and nothing is sent.
 
 use super::*;
 
@@ -81,7 +81,7 @@ fn a_tunnel_to_the_port_of_tls_carries_tls_for_that_name() {
         let server = stage.serve(None, Vec::new());
         let mut client = stage.tunnel("a.example:443");
         client.write_all(&first).unwrap();
-        // The last one is not finished, but leaves no doubt that it is too long.
+        // The last request is not complete, but it is already too long.
         if first.len() == 7 {
             client.write_all(&[0; 17]).unwrap();
         }
