@@ -6,19 +6,19 @@ use super::overlay::NodeProgress;
 use super::text::width;
 use glovebox_pipeline::ir::Status;
 
-/// The radius of the sign's disc.
+/// Radius of the disc of the sign.
 pub(crate) const RADIUS: f64 = 7.5;
-/// The distance of the badges from the corners of a node.
+/// Distance of the badges from the corners of a node.
 const INSET: f64 = 10.0;
-/// The font size of the number of visits.
+/// Font size of the number of visits.
 pub(crate) const VISITS_SIZE: f64 = 10.0;
 
-/// A node's badges.
+/// The badges of a node.
 pub(crate) struct Badges {
     pub(crate) sign_centre: Point,
-    /// The strokes of the sign on its disc.
+    /// The lines of the sign on its disc.
     pub(crate) sign: Vec<Path>,
-    /// The number of visits; none before the second visit.
+    /// The badge with the number of visits; `None` before the second visit.
     pub(crate) visits: Option<Visits>,
 }
 
@@ -29,13 +29,13 @@ pub(crate) struct Visits {
     pub(crate) text: String,
 }
 
-/// The badges of a node that the run reached.
+/// Returns the badges of a node that the run reached.
 pub(crate) fn badges(node: &DrawnNode, progress: NodeProgress, visits: u32) -> Badges {
-    // A little below the upper edge, so that the badges of slanted shapes lie on their border too.
+    // A little below the upper edge, so that the badges of slanted shapes are on their border too.
     let y = -node.size.height / 2.0 + 4.0;
     let half = node.size.width / 2.0;
     let (left, right) = cut_horizontally(&node.shape.outline(node.size), y).unwrap_or((-half, half));
-    // Off the corners, where lines arrive, and off the middle, where they do too.
+    // Away from the corners and from the middle, because edges arrive there.
     let sign_centre = node.centre.moved((left + INSET).min(-2.0 * RADIUS), y - 3.0);
     let text = format!("×{visits}");
     let size = Size { width: (width(&text, VISITS_SIZE) + 10.0).ceil(), height: 15.0 };

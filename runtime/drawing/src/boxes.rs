@@ -1,7 +1,7 @@
 //! Selects the subgraphs that get a box, assigns nodes to the boxes, and positions the labels of the boxes.
 //!
-//! A subgraph gets a box when it has a label, or a name that begins with `cluster` as Graphviz wants it. A node stands in the innermost
-//! box of the first subgraph that declares it; later declarations have no effect.
+//! A subgraph gets a box if it has a label, or a name that begins with `cluster`, as in Graphviz. A node is in the
+//! innermost box of the first subgraph that declares the node. Later declarations have no effect.
 
 use super::direction::Direction;
 use super::drawing::{DrawnBox, DrawnEdge, Line, Role};
@@ -10,26 +10,26 @@ use super::layout::Cluster;
 use super::text::{one_line, width};
 use glovebox_pipeline::ir::{Pipeline, Subgraph};
 
-/// The distance between a border and the content of the box.
+/// Distance between a border and the content of the box.
 pub(super) const PAD: f64 = 14.0;
-/// The height of the room for a label.
+/// Height that is reserved for a label.
 pub(super) const LABEL_ROOM: f64 = 14.0;
-/// The distance between a border and the label.
+/// Distance between a border and the label.
 const LABEL_PAD: f64 = 9.0;
-/// The widest label of a box.
+/// Maximum width of a box's label.
 const LABEL_LINE_MAX: f64 = 240.0;
-/// The radius of a box's corners.
+/// Radius of a box's corners.
 pub(super) const RADIUS: f64 = 8.0;
-/// The largest product of edges and boxes for which labels avoid lines.
+/// Maximum product of edges and boxes for which labels avoid edges.
 const WORK_MAX: usize = 200_000;
 
-/// The boxes of a pipeline, without positions, and the cluster of each.
+/// Returns the boxes of a pipeline without positions, and the cluster of each box.
 pub(crate) fn boxes(pipeline: &Pipeline) -> (Vec<DrawnBox>, Vec<Cluster>) {
     let (mut boxes, mut clusters): (Vec<DrawnBox>, Vec<Cluster>) = (Vec::new(), Vec::new());
     if pipeline.subgraphs.is_empty() {
         return (boxes, clusters);
     }
-    // The box of each subgraph, or the one around it.
+    // The box of each subgraph, or the innermost box around it if it has none.
     let mut box_of: Vec<Option<usize>> = Vec::with_capacity(pipeline.subgraphs.len());
     for (index, subgraph) in pipeline.subgraphs.iter().enumerate() {
         let parent = subgraph.parent.and_then(|parent| box_of[parent]);
@@ -74,7 +74,7 @@ fn unplaced(index: usize, subgraph: &Subgraph, depth: usize) -> DrawnBox {
     }
 }
 
-/// Sets the room that each box needs around its content.
+/// Sets the space that each box needs around its content.
 pub(super) fn measure(boxes: &[DrawnBox], clusters: &mut [Cluster], direction: Direction) {
     for (drawn, cluster) in boxes.iter().zip(clusters) {
         let label = label_size(drawn);
@@ -87,13 +87,14 @@ pub(super) fn measure(boxes: &[DrawnBox], clusters: &mut [Cluster], direction: D
     }
 }
 
-/// The size of a box's label, with its margins.
+/// Returns the size of a box's label with its margins.
 fn label_size(drawn: &DrawnBox) -> Size {
     let widest = drawn.lines.iter().map(|line| width(&line.text, line.role.size())).fold(0.0, f64::max);
     Size { width: (widest + 2.0 * LABEL_PAD).ceil(), height: LABEL_ROOM + 4.0 }
 }
 
-/// Positions the label of each box at its upper border, where the fewest lines pass; at the left among equal positions.
+/// Positions the label of each box at its upper border, where the fewest edges pass. Among equal positions, the left
+/// one is used.
 pub(super) fn set_labels(boxes: &mut [DrawnBox], edges: &[DrawnEdge]) {
     let is_little = boxes.len() * edges.len() <= WORK_MAX;
     for drawn in boxes.iter_mut().filter(|drawn| !drawn.lines.is_empty()) {
@@ -109,12 +110,13 @@ pub(super) fn set_labels(boxes: &mut [DrawnBox], edges: &[DrawnEdge]) {
     }
 }
 
-/// True if a path passes through a rectangle.
+/// Returns true if a path passes through a rectangle.
 fn is_met(path: &Path, centre: Point, size: Size) -> bool {
     path.flat().windows(2).any(|pair| is_cut(pair[0], pair[1], centre, size))
 }
 
-/// True if a straight line passes through a rectangle: its parts within the width and within the height overlap.
+/// Returns true if a straight line passes through a rectangle: the part of the line within the rectangle's width and
+/// the part within its height overlap.
 fn is_cut(from: Point, to: Point, centre: Point, size: Size) -> bool {
     let share = |from: f64, to: f64, middle: f64, half: f64| {
         let (low, high) = (middle - half - from, middle + half - from);

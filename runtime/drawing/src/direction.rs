@@ -1,10 +1,11 @@
-//! Maps the coordinates of the layout, whose layers always follow each other downwards, to the direction that `rankdir` asks for.
+//! Maps the coordinates of the layout, in which layers follow each other downwards, to the direction that `rankdir`
+//! selects.
 
 use super::geometry::{Point, Size, at};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::key;
 
-/// The direction in which layers follow each other on paper (`rankdir`).
+/// The direction in which layers follow each other in the picture (`rankdir`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Down,
@@ -14,7 +15,7 @@ pub(crate) enum Direction {
 }
 
 impl Direction {
-    /// The pipeline's `rankdir`: `TB`, `BT`, `LR` or `RL`. The default is down.
+    /// Returns the direction for the pipeline's `rankdir`: `TB`, `BT`, `LR` or `RL`. The default is down.
     pub(crate) fn from_pipeline(pipeline: &Pipeline) -> Direction {
         match pipeline.attributes.get(key::RANKDIR).map(|attribute| attribute.value.trim()) {
             Some("LR") => Direction::Right,
@@ -24,17 +25,17 @@ impl Direction {
         }
     }
 
-    /// True when layers follow each other to the right or left.
+    /// Returns true if layers follow each other to the right or left.
     pub(crate) fn is_sideways(self) -> bool {
         matches!(self, Direction::Right | Direction::Left)
     }
 
-    /// Converts a size from the layout to paper, or from paper to the layout.
+    /// Converts a size from the layout to the picture, or from the picture to the layout.
     pub(crate) fn turn(self, size: Size) -> Size {
         if self.is_sideways() { size.turned() } else { size }
     }
 
-    /// Converts a point from the layout to paper; `whole` is the size of the picture on paper.
+    /// Converts a point from the layout to the picture. `whole` is the size of the picture.
     pub(crate) fn to_paper(self, point: Point, whole: Size) -> Point {
         match self {
             Direction::Down => point,
@@ -44,7 +45,7 @@ impl Direction {
         }
     }
 
-    /// Converts a point relative to a centre from paper to the layout.
+    /// Converts a point relative to a centre from the picture to the layout.
     pub(crate) fn to_layout(self, point: Point) -> Point {
         match self {
             Direction::Down => point,

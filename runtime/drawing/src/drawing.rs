@@ -1,124 +1,125 @@
 //! A drawing: all parts of a picture with their positions, independent of the output format.
 //!
-//! All text in it is harmless and broken into lines. Renderers read it and decide only about colours and strokes.
+//! All text in a drawing is cleaned and broken into lines. Renderers decide only about colours and strokes.
 
 use super::geometry::{Path, Point, Size};
 use super::overlay::NodeProgress;
 use super::shape::Shape;
 use super::text::{width, wrap};
 
-/// A picture's parts. Coordinates are pixels from the upper left corner.
+/// The parts of a picture. Coordinates are pixels from the upper left corner.
 #[derive(Debug, Clone)]
 pub struct Drawing {
-    /// The label or the name of the pipeline.
+    /// The label of the pipeline, or its name if it has no label.
     pub title: String,
-    /// Width and height with margins.
+    /// Width and height of the picture, including the margins.
     pub size: Size,
-    /// Boxes around subgraphs in file order, each before those in it.
+    /// Boxes around subgraphs in file order. An outer box precedes its inner boxes.
     pub boxes: Vec<DrawnBox>,
-    /// The number of boxes left out because the borders would be too long in sum.
+    /// Number of boxes that are left out because the borders would be too long in total.
     pub boxes_left_out: usize,
     /// Nodes in file order.
     pub nodes: Vec<DrawnNode>,
-    /// Edges in file order, then jumps of a run.
+    /// Edges in file order, followed by the jumps of a run.
     pub edges: Vec<DrawnEdge>,
-    /// True for a drawing of a run, which shows unreached elements faint.
+    /// True for a drawing of a run, in which unreached elements are faint.
     pub is_run: bool,
 }
 
-/// A box around a subgraph. It covers the nodes of the subgraph and no others. Two boxes overlap only if one is inside the other.
+/// A box around a subgraph. It contains the nodes of the subgraph and no others. Two boxes overlap only if one is
+/// inside the other.
 #[derive(Debug, Clone)]
 pub struct DrawnBox {
     /// The index of the subgraph.
     pub subgraph: usize,
-    /// The number of boxes around it.
+    /// Number of boxes around this box.
     pub depth: usize,
-    /// Its centre.
+    /// Centre of the box.
     pub centre: Point,
-    /// Its size.
+    /// Size of the box.
     pub size: Size,
-    /// The start of its label; empty without one.
+    /// The beginning of the box's label, in lines; empty if the box has no label.
     pub lines: Vec<Line>,
-    /// Its label or name in full.
+    /// The full label of the box, or the name of its subgraph.
     pub(crate) title: String,
 }
 
 /// A node with its position.
 #[derive(Debug, Clone)]
 pub struct DrawnNode {
-    /// The node's name.
+    /// The id of the node.
     pub id: String,
-    /// The type of its handler.
+    /// The type of the node's handler.
     pub handler: String,
-    /// The centre of its shape.
+    /// Centre of the node's shape.
     pub centre: Point,
-    /// The size of its shape.
+    /// Size of the node's shape.
     pub size: Size,
-    /// Its text.
+    /// The text in the node.
     pub lines: Vec<Line>,
     /// True for a goal gate.
     pub is_gate: bool,
-    /// Its progress in a run, and its visits so far; none if the run did not reach it.
+    /// The progress of the node in a run, and its number of visits so far; `None` if the run did not reach the node.
     pub progress: Option<(NodeProgress, u32)>,
     pub(crate) shape: Shape,
     pub(crate) kind: NodeKind,
-    /// The text of its tooltip.
+    /// The text of the node's tooltip.
     pub(crate) title: String,
 }
 
 /// An edge with its path.
 #[derive(Debug, Clone)]
 pub struct DrawnEdge {
-    /// Its index in file order; none for a jump.
+    /// The index of the edge in file order; `None` for a jump.
     pub index: Option<usize>,
-    /// Source.
+    /// The source node.
     pub from: String,
-    /// Target.
+    /// The target node.
     pub to: String,
-    /// Its path from border to border, with the arrow at the end.
+    /// The path of the edge from border to border. The arrow is at its end.
     pub path: Path,
-    /// Its label.
+    /// The label of the edge; `None` if it has none.
     pub label: Option<DrawnLabel>,
-    /// How often a run took it.
+    /// Number of times that a run took the edge.
     pub taken: u32,
     pub(crate) tone: Tone,
     pub(crate) title: String,
-    /// The number of steps that are drawn for this edge; another edge draws the rest and the arrow.
+    /// Number of steps that are drawn for this edge. Another edge draws the remaining steps and the arrow.
     pub(crate) own_steps: usize,
 }
 
 impl DrawnEdge {
-    /// The part of its path that is drawn for it, and whether that includes the arrow.
+    /// Returns the part of the path that is drawn for this edge, and whether the part includes the arrow.
     pub(crate) fn own(&self) -> (Path, bool) {
         let steps = self.path.steps[..self.own_steps.min(self.path.steps.len())].to_vec();
         (Path { start: self.path.start, steps }, self.own_steps >= self.path.steps.len())
     }
 }
 
-/// An edge's label, on the edge's path.
+/// The label of an edge, positioned on the edge's path.
 #[derive(Debug, Clone)]
 pub struct DrawnLabel {
-    /// Its centre.
+    /// Centre of the label.
     pub centre: Point,
-    /// Its size.
+    /// Size of the label.
     pub size: Size,
-    /// Its text.
+    /// The text of the label.
     pub lines: Vec<Line>,
 }
 
 /// A line of text, centred.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// The text, cleaned.
+    /// The cleaned text.
     pub text: String,
-    /// The centre of its baseline.
+    /// The centre of the text's baseline.
     pub at: Point,
-    /// Its role.
+    /// The role of the text.
     pub role: Role,
 }
 
 impl Line {
-    /// Breaks text into lines no wider than `width_max`, `lines_max` at most. They have no position yet.
+    /// Breaks text into at most `lines_max` lines that are not wider than `width_max`. The lines have no position yet.
     pub(crate) fn wrap(text: &str, width_max: f64, lines_max: usize, role: Role) -> Vec<Line> {
         let lines = wrap(text, width_max, lines_max, |line| width(line, role.size()));
         lines.into_iter().map(|text| Line { text, at: Point::default(), role }).collect()
@@ -141,7 +142,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The font size.
+    /// Returns the font size.
     pub(crate) fn size(self) -> f64 {
         match self {
             Role::Label => 13.0,
@@ -150,7 +151,7 @@ impl Role {
         }
     }
 
-    /// The height of a line.
+    /// Returns the height of a line.
     pub(crate) fn height(self) -> f64 {
         match self {
             Role::Label => 16.0,
@@ -159,7 +160,7 @@ impl Role {
         }
     }
 
-    /// The CSS class.
+    /// Returns the CSS class.
     pub(crate) fn class(self) -> &'static str {
         match self {
             Role::Label => "label",
@@ -203,7 +204,7 @@ impl NodeKind {
         (NodeKind::Plugin, "plugin"),
     ];
 
-    /// The kind of a handler.
+    /// Returns the kind of node for a handler.
     pub(crate) fn from_handler(handler: &str) -> NodeKind {
         match handler {
             "start" => NodeKind::Start,
@@ -220,7 +221,7 @@ impl NodeKind {
         }
     }
 
-    /// The CSS class.
+    /// Returns the CSS class.
     pub(crate) fn class(self) -> &'static str {
         NodeKind::ALL.iter().find(|(kind, _)| *kind == self).map_or("plugin", |(_, class)| class)
     }
@@ -233,16 +234,16 @@ pub(crate) enum Tone {
     Plain,
     /// Taken on success.
     Success,
-    /// Taken on anything but success.
+    /// Taken on any other outcome than success.
     Fail,
-    /// Begins a fresh run at its target.
+    /// Begins a new generation of the run at the target.
     Restart,
     /// A jump of a run, which is not an edge of the file.
     Jump,
 }
 
 impl Tone {
-    /// The CSS class.
+    /// Returns the CSS class.
     pub(crate) fn class(self) -> &'static str {
         match self {
             Tone::Plain => "plain",

@@ -1,39 +1,39 @@
 //! Points, sizes and paths of a picture, in CSS pixels with `y` downwards.
 //!
-//! All code of this crate computes coordinates with `+ - * /`, comparison and square root only. IEEE 754 defines their results exactly, so
-//! the same pipeline gives the same bytes on every machine.
+//! All code of this crate computes coordinates only with `+ - * /`, comparison and square root. IEEE 754 defines their
+//! results exactly, so the same pipeline gives the same bytes on every machine.
 
 /// A point.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Point {
-    /// The distance from the left edge.
+    /// Distance from the left edge of the picture.
     pub x: f64,
-    /// The distance from the top edge.
+    /// Distance from the top edge of the picture.
     pub y: f64,
 }
 
-/// Makes a point.
+/// Creates a point.
 pub(crate) const fn at(x: f64, y: f64) -> Point {
     Point { x, y }
 }
 
 impl Point {
-    /// The point moved by these distances.
+    /// Returns the point moved by these distances.
     pub(crate) fn moved(self, x: f64, y: f64) -> Point {
         at(self.x + x, self.y + y)
     }
 
-    /// The point with `x` and `y` exchanged.
+    /// Returns the point with `x` and `y` exchanged.
     pub(crate) fn turned(self) -> Point {
         at(self.y, self.x)
     }
 
-    /// The point at a fraction of the way to another point: 0 is this point, 1 the other.
+    /// Returns the point at a fraction of the line to another point: 0 is this point, 1 is the other point.
     pub(crate) fn towards(self, other: Point, share: f64) -> Point {
         at(self.x + (other.x - self.x) * share, self.y + (other.y - self.y) * share)
     }
 
-    /// The distance to another point.
+    /// Returns the distance to another point.
     pub(crate) fn distance(self, other: Point) -> f64 {
         let (x, y) = (self.x - other.x, self.y - other.y);
         (x * x + y * y).sqrt()
@@ -43,37 +43,37 @@ impl Point {
 /// A width and a height.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Size {
-    /// The extent from left to right.
+    /// Extent from left to right.
     pub width: f64,
-    /// The extent from top to bottom.
+    /// Extent from top to bottom.
     pub height: f64,
 }
 
 impl Size {
-    /// The size with width and height exchanged.
+    /// Returns the size with width and height exchanged.
     pub(crate) fn turned(self) -> Size {
         Size { width: self.height, height: self.width }
     }
 }
 
-/// One piece of a path.
+/// One segment of a path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Step {
     /// A straight line to a point.
     Line(Point),
-    /// A cubic curve: two control points and the end.
+    /// A cubic Bézier curve: two control points and the end.
     Curve(Point, Point, Point),
 }
 
 impl Step {
-    /// The end of the step.
+    /// Returns the end of the step.
     pub fn end(self) -> Point {
         match self {
             Step::Line(end) | Step::Curve(_, _, end) => end,
         }
     }
 
-    /// The step with every point replaced.
+    /// Returns the step with `change` applied to every point.
     fn map(self, change: impl Fn(Point) -> Point) -> Step {
         match self {
             Step::Line(end) => Step::Line(change(end)),
@@ -91,21 +91,21 @@ pub struct Path {
     pub steps: Vec<Step>,
 }
 
-/// The maximum radius of a rounded corner of a path.
+/// Maximum radius of a rounded corner of a path.
 const CORNER: f64 = 10.0;
 
 impl Path {
-    /// An empty path from this point.
+    /// Creates an empty path that starts at this point.
     pub(crate) fn from(start: Point) -> Path {
         Path { start, steps: Vec::new() }
     }
 
-    /// The last point.
+    /// Returns the last point.
     pub fn end(&self) -> Point {
         self.steps.last().map_or(self.start, |step| step.end())
     }
 
-    /// Adds a straight line. Leaves out a step without length, and joins two steps on the same vertical.
+    /// Adds a straight line. A step without length is left out, and two steps on the same vertical line are merged.
     pub(crate) fn line(&mut self, to: Point) {
         let from = self.end();
         if from == to {
@@ -123,7 +123,7 @@ impl Path {
         }
     }
 
-    /// Adds a curve that leaves and arrives vertically.
+    /// Adds a curve that starts and ends vertically.
     pub(crate) fn swing(&mut self, to: Point) {
         let from = self.end();
         if from.x == to.x {
@@ -133,7 +133,7 @@ impl Path {
         self.steps.push(Step::Curve(at(from.x, middle), at(to.x, middle), to));
     }
 
-    /// Adds a line over a rounded corner to a point.
+    /// Adds a line through a rounded corner to a point.
     pub(crate) fn corner(&mut self, corner: Point, to: Point) {
         let from = self.end();
         let reach = CORNER.min(from.distance(corner) / 2.0).min(corner.distance(to) / 2.0);
@@ -148,13 +148,13 @@ impl Path {
         self.line(to);
     }
 
-    /// The path with every point replaced.
+    /// Returns the path with `change` applied to every point.
     pub(crate) fn map(&self, change: impl Fn(Point) -> Point) -> Path {
         let steps = self.steps.iter().map(|step| step.map(&change)).collect();
         Path { start: change(self.start), steps }
     }
 
-    /// The path as a polyline that approximates its curves.
+    /// Returns the path as a polyline that approximates its curves.
     pub fn flat(&self) -> Vec<Point> {
         const PIECES: u32 = 16;
         let mut points = vec![self.start];
@@ -177,7 +177,7 @@ fn bezier([a, b, c, d]: [Point; 4], share: f64) -> Point {
     ab.towards(bc, share).towards(bc.towards(cd, share), share)
 }
 
-/// A closed outline with its corners rounded by at most `radius`.
+/// Returns a closed outline whose corners are rounded by at most `radius`.
 pub(crate) fn rounded(corners: &[Point], radius: f64) -> Path {
     let count = corners.len();
     let cut = |index: usize| {
@@ -204,7 +204,8 @@ pub(crate) fn tenths(value: f64) -> f64 {
     if rounded == 0.0 { 0.0 } else { rounded }
 }
 
-/// The topmost and the lowest point at which the vertical at `x` meets a closed outline; none if it misses the outline.
+/// Returns the `y` of the topmost and the lowest point at which the vertical line at `x` meets a closed outline.
+/// Returns `None` if it misses the outline.
 pub(crate) fn cut_vertically(outline: &[Point], x: f64) -> Option<(f64, f64)> {
     let mut found: Option<(f64, f64)> = None;
     for (index, &a) in outline.iter().enumerate() {
@@ -226,7 +227,8 @@ pub(crate) fn cut_vertically(outline: &[Point], x: f64) -> Option<(f64, f64)> {
     found
 }
 
-/// The leftmost and the rightmost point at which the horizontal at `y` meets a closed outline; none if it misses the outline.
+/// Returns the `x` of the leftmost and the rightmost point at which the horizontal line at `y` meets a closed outline.
+/// Returns `None` if it misses the outline.
 pub(crate) fn cut_horizontally(outline: &[Point], y: f64) -> Option<(f64, f64)> {
     let turned: Vec<Point> = outline.iter().map(|point| point.turned()).collect();
     cut_vertically(&turned, y)

@@ -1,8 +1,8 @@
-//! Arrow heads: a triangle at the end of a path, and the path shortened by the part under the triangle.
+//! Arrow heads: a triangle at the end of a path, and the path without the part under the triangle.
 
 use super::geometry::{Path, Point, Step, at};
 
-/// The length of a head, and half of its width.
+/// Length of a head, and half of its width.
 const LENGTH: f64 = 9.0;
 const HALF: f64 = 3.8;
 
@@ -15,7 +15,7 @@ pub(crate) struct Arrow {
 }
 
 impl Arrow {
-    /// The arrow along a path.
+    /// Creates the arrow along a path.
     pub(crate) fn new(path: &Path) -> Arrow {
         let tip = path.end();
         let before = match path.steps[..] {

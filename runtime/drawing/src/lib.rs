@@ -1,8 +1,9 @@
 //! Draws a checked pipeline as SVG, as coordinates for programs, and as a list for terminals.
 //!
-//! `Pipeline -scene-> layout -> Drawing -> svg | positions`, and `Pipeline -> list`. The layout is our own, so that
-//! the nine shapes of the specification and the octagon look as they should, the same file gives the same bytes everywhere, and no other
-//! program runs. Labels are untrusted text: `text` makes them harmless before any other module reads them.
+//! `Pipeline -scene-> layout -> Drawing -> svg | positions`, and `Pipeline -> list`. This crate has its own layout
+//! algorithm, so that the nine shapes of the specification and the octagon are drawn correctly, the same file gives the
+//! same bytes everywhere, and no other program is needed. Labels are untrusted text: `text` cleans them before any
+//! other module reads them.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -35,7 +36,7 @@ pub use svg::to_svg;
 
 use glovebox_pipeline::ir::Pipeline;
 
-/// Draws a pipeline, with a run over it if one is given.
+/// Draws a pipeline. If a run is given, its progress is drawn over the pipeline.
 pub fn draw(pipeline: &Pipeline, overlay: Option<&Overlay>) -> Drawing {
     scene::draw(pipeline, overlay)
 }

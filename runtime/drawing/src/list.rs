@@ -1,7 +1,8 @@
 //! A pipeline as a list for terminals and text files: each node with its edges below it, in file order.
 //!
-//! It is written for any width and any number of nodes: one line for a node or an edge, with whole labels and conditions. Edges lead back
-//! where the picture draws them back. Labels are untrusted, and reach the list through `text` only.
+//! The list has one line for each node and each edge, with complete labels and conditions, so it works for any width
+//! and any number of nodes. An edge is marked as leading back if the picture draws it back. Labels are untrusted and
+//! reach the list only through `text`.
 
 use super::drawing::{DrawnEdge, DrawnNode, Tone};
 use super::layout::{EdgeDirection, Link, edge_directions};
@@ -11,10 +12,10 @@ use super::text::{counted, excerpt, one_line};
 use glovebox_pipeline::ir::{Edge, Pipeline};
 use std::fmt::Write;
 
-/// Characters of a label or condition; the rest becomes `…`.
+/// Maximum number of characters of a label or condition. The rest is replaced by `…`.
 const TEXT_CHARACTERS_MAX: usize = 400;
 
-/// Writes a pipeline as a list, with a run over it if one is given.
+/// Writes a pipeline as a list. If a run is given, its progress is included.
 pub fn to_list(pipeline: &Pipeline, overlay: Option<&Overlay>) -> String {
     let parts = Parts::new(pipeline, overlay);
     let link = |ends: &EdgeEnds| Link { from: ends.from, to: ends.to, label: None, weight: ends.weight, bundle: 0 };
@@ -39,7 +40,7 @@ pub fn to_list(pipeline: &Pipeline, overlay: Option<&Overlay>) -> String {
     list
 }
 
-/// The subgraphs around each node, such as `"Loop A" > "Checks"`; empty for a node outside of all.
+/// Returns the subgraphs around each node, such as `"Loop A" > "Checks"`. Empty for a node outside of all subgraphs.
 fn homes(parts: &Parts) -> Vec<String> {
     let mut homes = vec![String::new(); parts.nodes.len()];
     for (index, cluster) in parts.clusters.iter().enumerate() {
@@ -55,7 +56,7 @@ fn homes(parts: &Parts) -> Vec<String> {
     homes
 }
 
-/// The start of a label on one line. Graphviz's `\l` and `\r` are line breaks.
+/// Returns the beginning of a label on one line. Graphviz's `\l` and `\r` count as line breaks.
 fn line(label: &str) -> String {
     excerpt(&label.replace("\\l", " ").replace("\\r", " "), TEXT_CHARACTERS_MAX)
 }
@@ -65,7 +66,7 @@ fn quoted(label: &str) -> String {
     format!("\"{}\"", label.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// A node with its label, handler, subgraph and progress: `test "Run tests" (tool, in "Loop A")  [fail x2]`.
+/// Writes a node with its label, handler, subgraph and progress: `test "Run tests" (tool, in "Loop A")  [fail x2]`.
 fn node_line(node: &DrawnNode, label: &str, home: &str) -> String {
     let id = one_line(&node.id);
     let label = match line(label) {
@@ -81,7 +82,8 @@ fn node_line(node: &DrawnNode, label: &str, home: &str) -> String {
     format!("{id}{label} ({}{gate}{home}){progress}", node.handler)
 }
 
-/// Writes an edge with its label, condition and direction: `  -> fix  "Try again"  if outcome=fail  (back)  [taken x2]`. A jump has no `edge`.
+/// Writes an edge with its label, condition and direction: `  -> fix  "Try again"  if outcome=fail  (back)  [taken
+/// x2]`. For a jump, `edge` is `None`.
 fn edge_line(drawn: &DrawnEdge, edge: Option<&Edge>, direction: EdgeDirection) -> String {
     let mut text = format!("  -> {}", one_line(&drawn.to));
     if let Some(edge) = edge {

@@ -1,4 +1,4 @@
-//! The table of colours for the light and the dark theme, from which the style sheet is made.
+//! The table of colours for the light and the dark theme, from which the style sheet is generated.
 
 use super::drawing::{NodeKind, Tone};
 use super::overlay::NodeProgress;
@@ -7,9 +7,9 @@ use glovebox_pipeline::ir::Status;
 /// A colour theme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Theme {
-    /// Dark lines on a light ground.
+    /// Dark lines on a light background.
     Light,
-    /// Light lines on a dark ground.
+    /// Light lines on a dark background.
     Dark,
 }
 
@@ -34,21 +34,21 @@ pub(crate) struct Paint {
     pub(crate) line: Colour,
 }
 
-/// A row of the table: the light paint, then the dark one.
+/// A row of the table: the paint of the light theme, then that of the dark theme.
 type Row = [Paint; 2];
 
 const fn row(light_fill: Colour, light_line: Colour, dark_fill: Colour, dark_line: Colour) -> Row {
     [Paint { fill: light_fill, line: light_line }, Paint { fill: dark_fill, line: dark_line }]
 }
 
-/// The opacity of elements that a run did not reach.
+/// Opacity of elements that a run did not reach.
 pub(crate) const FAINT: f64 = 0.4;
 
 impl Theme {
     /// Both themes.
     pub(crate) const ALL: [Theme; 2] = [Theme::Light, Theme::Dark];
 
-    /// The colours that do not depend on a kind of node.
+    /// Returns the colours that do not depend on a kind of node.
     pub(crate) fn basics(self) -> Basics {
         match self {
             Theme::Light => Basics {
@@ -68,7 +68,7 @@ impl Theme {
         }
     }
 
-    /// The paint of nodes of a kind.
+    /// Returns the paint of nodes of a kind.
     pub(crate) fn kind(self, kind: NodeKind) -> Paint {
         let row = match kind {
             NodeKind::Start => row(0xe9f7ec, 0x2f8f46, 0x122a19, 0x4fb866),
@@ -85,7 +85,7 @@ impl Theme {
         row[self as usize]
     }
 
-    /// The paint of nodes that a run reached.
+    /// Returns the paint of nodes that a run reached.
     pub(crate) fn progress(self, progress: NodeProgress) -> Paint {
         let row = match progress {
             NodeProgress::Running => row(0xddebff, 0x1f6feb, 0x0f2747, 0x58a6ff),
@@ -98,7 +98,7 @@ impl Theme {
         row[self as usize]
     }
 
-    /// The colour of an edge.
+    /// Returns the colour of an edge.
     pub(crate) fn tone(self, tone: Tone) -> Colour {
         let (light, dark) = match tone {
             Tone::Plain => (0x7b8490, 0x8b949e),
@@ -111,7 +111,8 @@ impl Theme {
     }
 }
 
-/// The dash and the gap of an edge's line; none for a solid line. So edges differ in more than colour.
+/// Returns the lengths of the dash and the gap of an edge's line, or `None` for a solid line. With dashes, edges differ
+/// not only in colour.
 pub(crate) fn dashes(tone: Tone) -> Option<(f64, f64)> {
     match tone {
         Tone::Plain | Tone::Success => None,

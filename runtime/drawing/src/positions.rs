@@ -17,24 +17,24 @@ pub struct DrawnGraph {
     pub layout: Layout,
 }
 
-/// Writes a pipeline with the coordinates of its drawing.
+/// Returns a pipeline with the coordinates of its drawing.
 pub fn to_json(pipeline: &Pipeline, drawing: &Drawing) -> DrawnGraph {
     DrawnGraph { graph: graph::to_json(pipeline), layout: Layout::from_drawing(drawing) }
 }
 
-/// The positions in a drawing: pixels from the upper left corner, `y` downwards, to one decimal.
+/// The positions in a drawing: pixels from the upper left corner with `y` downwards, rounded to one decimal.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Layout {
     /// Width of the picture.
     pub width: f64,
     /// Height of the picture.
     pub height: f64,
-    /// Boxes around subgraphs; absent when there are none.
+    /// Boxes around subgraphs; absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub boxes: Vec<BoxPosition>,
     /// Nodes in file order.
     pub nodes: Vec<NodePosition>,
-    /// Edges in file order, then jumps of a run.
+    /// Edges in file order, followed by the jumps of a run.
     pub edges: Vec<EdgePosition>,
 }
 
@@ -43,61 +43,62 @@ pub struct Layout {
 pub struct BoxPosition {
     /// Index of the subgraph.
     pub subgraph: usize,
-    /// The `x` of its centre.
+    /// `x` of the box's centre.
     pub x: f64,
-    /// The `y` of its centre.
+    /// `y` of the box's centre.
     pub y: f64,
-    /// Width.
+    /// Width of the box.
     pub width: f64,
-    /// Height.
+    /// Height of the box.
     pub height: f64,
 }
 
-/// A node's position.
+/// The position of a node.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct NodePosition {
-    /// The node.
+    /// The id of the node.
     pub id: String,
-    /// The `x` of its centre.
+    /// `x` of the centre of the node's shape.
     pub x: f64,
-    /// The `y` of its centre.
+    /// `y` of the centre of the node's shape.
     pub y: f64,
-    /// Width of its shape.
+    /// Width of the node's shape.
     pub width: f64,
-    /// Height of its shape.
+    /// Height of the node's shape.
     pub height: f64,
-    /// Its progress in a run; absent without a run, and if the run did not reach it.
+    /// Progress of the node in a run; absent without a run, or if the run did not reach the node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// Visits in a run; absent like `status`.
+    /// Number of visits of the node in a run; absent if `status` is absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub visits: Option<u32>,
 }
 
-/// An edge's path.
+/// The path of an edge.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct EdgePosition {
     /// Index of the edge in file order; absent for a jump to a retry target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edge: Option<usize>,
-    /// Source.
+    /// The source node.
     pub from: String,
-    /// Target.
+    /// The target node.
     pub to: String,
     /// The start of the path: `[x, y]`.
     pub start: Vec<f64>,
-    /// Its steps: `[x, y]` for a straight line, `[x1, y1, x2, y2, x, y]` for a cubic curve. The arrow is at the end of the last step.
+    /// The steps of the path: `[x, y]` for a straight line, `[x1, y1, x2, y2, x, y]` for a cubic curve. The arrow is at
+    /// the end of the last step.
     pub steps: Vec<Vec<f64>>,
-    /// The centre of its label: `[x, y]`; absent without a label.
+    /// The centre of the edge's label: `[x, y]`; absent if the edge has no label.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<Vec<f64>>,
-    /// How often a run took it; absent if it was not taken.
+    /// Number of times that a run took the edge; absent if the edge was not taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub taken: Option<u32>,
 }
 
 impl Layout {
-    /// The coordinates of a drawing.
+    /// Returns the coordinates of a drawing.
     pub fn from_drawing(drawing: &Drawing) -> Layout {
         Layout {
             width: tenths(drawing.size.width),

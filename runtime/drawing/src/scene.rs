@@ -1,6 +1,6 @@
-//! Turns a pipeline into input for the layout, and the layout's result into a drawing.
+//! Converts a pipeline to the input of the layout, and the result of the layout to a drawing.
 //!
-//! Labels, notes and conditions become lines of text, and `rankdir` becomes a direction on paper.
+//! Labels, notes and conditions become lines of text, and `rankdir` becomes a direction in the picture.
 
 use super::boxes::{self, LABEL_ROOM, PAD};
 use super::direction::Direction;
@@ -14,16 +14,17 @@ use glovebox_pipeline::condition::{Clause, Condition, Operator};
 use glovebox_pipeline::ir::{Edge, EdgeIndex, Node, Pipeline};
 use std::collections::{HashMap, HashSet};
 
-/// Room around the picture.
+/// Space around the picture.
 pub(crate) const MARGIN: f64 = 20.0;
-/// The most lines of a node's label, then the widest line and the most lines of an edge's label.
+/// Maximum number of lines of a node's label, then maximum width of a line and maximum number of lines of an edge's
+/// label.
 const LABEL_LINES_MAX: usize = 4;
 const EDGE_LINE_MAX: f64 = 132.0;
 const EDGE_LINES_MAX: usize = 3;
-/// Room around an edge's label.
+/// Space around an edge's label.
 const EDGE_PAD: Size = Size { width: 5.0, height: 2.0 };
 
-/// The distances of a layout.
+/// Returns the distances of a layout.
 fn gaps(direction: Direction) -> Gaps {
     let shared = Gaps {
         items: 36.0,
@@ -38,28 +39,29 @@ fn gaps(direction: Direction) -> Gaps {
         outside: 16.0,
         inside: (PAD, PAD),
     };
-    // With sideways layers the labels of boxes need room beside the layers.
+    // With sideways layers, the labels of boxes need space at the sides of the layers.
     let sideways = Gaps { items: 28.0, ports: 12.0, inside: (PAD + LABEL_ROOM, PAD), ..shared };
     if direction.is_sideways() { sideways } else { shared }
 }
 
 /// The parts of a drawing without positions.
 pub(crate) struct Parts {
-    /// Boxes in file order, each before those in it.
+    /// Boxes in file order. An outer box precedes its inner boxes.
     pub(crate) boxes: Vec<DrawnBox>,
     /// The cluster of each box.
     pub(crate) clusters: Vec<Cluster>,
     /// Nodes in file order.
     pub(crate) nodes: Vec<DrawnNode>,
-    /// Edges in file order, then jumps.
+    /// Edges in file order, followed by jumps.
     pub(crate) edges: Vec<DrawnEdge>,
     /// The ends and the weight of each edge.
     pub(crate) ends: Vec<EdgeEnds>,
-    /// The start node.
+    /// The index of the start node.
     pub(crate) root: usize,
 }
 
-/// The nodes that an edge connects, by index, and the weight with which it wants to be short and straight.
+/// The nodes that an edge connects, by index, and the weight of the edge. An edge with a higher weight is shorter and
+/// straighter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EdgeEnds {
     pub(crate) from: usize,
@@ -68,7 +70,7 @@ pub(crate) struct EdgeEnds {
 }
 
 impl Parts {
-    /// The parts of a pipeline, with a run over it if one is given.
+    /// Returns the parts of a pipeline. If a run is given, they contain its progress.
     pub(crate) fn new(pipeline: &Pipeline, overlay: Option<&Overlay>) -> Parts {
         let nodes = pipeline.nodes.iter().map(|node| drawn_node(node, overlay)).collect();
         let indexed = pipeline.edges.iter().enumerate();
@@ -90,7 +92,7 @@ impl Parts {
     }
 }
 
-/// Draws a pipeline, with a run over it if one is given.
+/// Draws a pipeline. If a run is given, its progress is drawn over the pipeline.
 pub(crate) fn draw(pipeline: &Pipeline, overlay: Option<&Overlay>) -> Drawing {
     let direction = Direction::from_pipeline(pipeline);
     let Parts { mut boxes, mut clusters, mut nodes, mut edges, ends, root } = Parts::new(pipeline, overlay);
@@ -107,7 +109,7 @@ pub(crate) fn draw(pipeline: &Pipeline, overlay: Option<&Overlay>) -> Drawing {
     Drawing { title: title(pipeline), size, boxes, boxes_left_out, nodes, edges, is_run: overlay.is_some() }
 }
 
-/// The displayed name of a pipeline.
+/// Returns the displayed name of a pipeline.
 pub(crate) fn title(pipeline: &Pipeline) -> String {
     one_line(if pipeline.label.trim().is_empty() { &pipeline.name } else { &pipeline.label })
 }
@@ -150,7 +152,7 @@ fn drawn_node(node: &Node, overlay: Option<&Overlay>) -> DrawnNode {
     }
 }
 
-/// The default handler of a shape. A node with another handler gets a note.
+/// Returns the default handler of a shape. A node with another handler gets a note.
 fn shape_handler(shape: &str) -> &'static str {
     glovebox_pipeline::ir::SHAPES.iter().find(|(known, _)| *known == shape).map_or("codergen", |(_, handler)| handler)
 }
@@ -210,7 +212,7 @@ fn times(taken: u32) -> String {
     }
 }
 
-/// A short form of a condition: only the value of the outcome, and keys without `context.`.
+/// Returns a short form of a condition: only the value of the outcome, and keys without `context.`.
 fn short_form(condition: &Condition) -> String {
     let clause = |clause: &Clause| {
         let key = clause.key.as_str();
@@ -260,7 +262,7 @@ fn link(edge: &DrawnEdge, ends: EdgeEnds, direction: Direction) -> Link {
     Link { from, to, label, weight, bundle: edge.tone as u32 }
 }
 
-/// The weight of an edge: a higher one is shorter and straighter.
+/// Returns the weight of an edge. An edge with a higher weight is shorter and straighter.
 fn weight(edge: &DrawnEdge, mains: &HashSet<usize>) -> u32 {
     match edge.tone {
         Tone::Fail | Tone::Restart | Tone::Jump => 1,
@@ -269,8 +271,9 @@ fn weight(edge: &DrawnEdge, mains: &HashSet<usize>) -> u32 {
     }
 }
 
-/// The edges of the main path: of a node's alternatives the one for success, else the first with a label or condition. If no edge of a node
-/// has a label or a condition, all of them.
+/// Returns the indices of the edges on the main path. If edges of a node have a label or a condition, the main edge is
+/// the one for success, or otherwise the first with a label or condition. If none has, all edges of the node count as
+/// main edges.
 fn mains(edges: &[DrawnEdge]) -> HashSet<usize> {
     let mut leaving: HashMap<&str, Vec<(&DrawnEdge, usize)>> = HashMap::new();
     for edge in edges.iter().filter(|edge| edge.from != edge.to) {
@@ -310,7 +313,7 @@ fn apply_layout(nodes: &mut [DrawnNode], edges: &mut [DrawnEdge], placed: &Place
     Size { width: (whole.width + 2.0 * MARGIN).ceil(), height: (whole.height + 2.0 * MARGIN).ceil() }
 }
 
-/// Applies the positions of the layout to boxes. Drops those that the layout left out.
+/// Applies the positions of the layout to boxes. Boxes that the layout left out are removed.
 fn place_boxes(boxes: Vec<DrawnBox>, edges: &[DrawnEdge], placed: &Placement, direction: Direction) -> Vec<DrawnBox> {
     let whole = direction.turn(placed.size);
     let placed = boxes.into_iter().zip(&placed.boxes).filter_map(|(drawn, place)| {
@@ -323,7 +326,7 @@ fn place_boxes(boxes: Vec<DrawnBox>, edges: &[DrawnEdge], placed: &Placement, di
     boxes
 }
 
-/// Stacks lines around a centre.
+/// Stacks lines vertically around a centre.
 fn set(lines: &mut [Line], centre: Point) {
     let mut top = centre.y - lines.iter().map(|line| line.role.height()).sum::<f64>() / 2.0;
     for line in lines {

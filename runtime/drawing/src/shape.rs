@@ -1,23 +1,24 @@
-//! The shapes of nodes: the nine of the specification, and the octagon of `verify`. Any other name gives a box.
+//! The shapes of nodes: the nine shapes of the specification, and the octagon of `verify`. Any other name gives a box.
 //!
-//! A shape computes its size around a text, its outline, the range where links may end, and the lines drawn inside it.
+//! A shape computes its size around a text, its outline, the range where links may end, and the lines that are drawn
+//! inside the outline.
 
 use super::geometry::{Path, Point, Size, at, rounded};
 
-/// A node's shape (spec §2.8, appendix B).
+/// The shape of a node (spec §2.8, appendix B).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// `box`: codergen, and every plugin.
+    /// `box`: an agent (`codergen`), and every plugin.
     Box,
-    /// `Mdiamond`: start.
+    /// `Mdiamond`: the start node.
     Start,
-    /// `Msquare`: exit.
+    /// `Msquare`: an exit.
     Exit,
-    /// `diamond`: conditional.
+    /// `diamond`: a conditional node.
     Diamond,
     /// `hexagon`: a human gate.
     Hexagon,
-    /// `parallelogram`: tool.
+    /// `parallelogram`: a tool.
     Parallelogram,
     /// `component`: begins parallel branches.
     Component,
@@ -25,25 +26,25 @@ pub(crate) enum Shape {
     TripleOctagon,
     /// `house`: a supervisor.
     House,
-    /// `octagon`: verify.
+    /// `octagon`: a verify node.
     Octagon,
 }
 
-/// Room between text and border.
+/// Space between text and border.
 const PAD: Size = Size { width: 16.0, height: 11.0 };
-/// The minimum size of any shape.
+/// Minimum size of any shape.
 const LEAST: Size = Size { width: 60.0, height: 40.0 };
-/// The distance between the lines of a multiple border.
+/// Distance between the lines of a multiple border.
 const RING: f64 = 4.0;
-/// The horizontal offset of a parallelogram's slanted sides.
+/// Horizontal offset of a parallelogram's slanted sides.
 const LEAN: f64 = 14.0;
-/// The height of a roof.
+/// Height of the roof of a house.
 const ROOF: f64 = 16.0;
-/// The size of a component's tabs: the overhang on each side of the border, and the height.
+/// Size of a component's tabs: `width` is the overhang on each side of the border.
 const TAB: Size = Size { width: 6.0, height: 7.0 };
 
 impl Shape {
-    /// The shape of a Graphviz name.
+    /// Returns the shape for a Graphviz name.
     pub(crate) fn from_name(name: &str) -> Shape {
         match name {
             "Mdiamond" => Shape::Start,
@@ -59,7 +60,7 @@ impl Shape {
         }
     }
 
-    /// The width at which a label breaks into lines.
+    /// Returns the width at which a label breaks into lines.
     pub(crate) fn line_max(self) -> f64 {
         match self {
             Shape::Diamond | Shape::Start => 120.0,
@@ -68,7 +69,7 @@ impl Shape {
         }
     }
 
-    /// The size of the shape around text of that size.
+    /// Returns the size of the shape around a text of this size.
     pub(crate) fn around(self, text: Size) -> Size {
         let (width, height) = (text.width + 2.0 * PAD.width, text.height + 2.0 * PAD.height);
         let size = match self {
@@ -85,12 +86,12 @@ impl Shape {
         Size { width: even(size.width.max(LEAST.width)), height: even(size.height.max(LEAST.height)) }
     }
 
-    /// The distance from the centre of the shape down to the centre of the text.
+    /// Returns the distance from the centre of the shape down to the centre of the text.
     pub(crate) fn text_drop(self) -> f64 {
         if self == Shape::House { ROOF / 2.0 - 1.0 } else { 0.0 }
     }
 
-    /// The corners of the outline, relative to the centre.
+    /// Returns the corners of the outline, relative to the centre.
     pub(crate) fn outline(self, size: Size) -> Vec<Point> {
         let (x, y) = (size.width / 2.0, size.height / 2.0);
         match self {
@@ -106,11 +107,12 @@ impl Shape {
         }
     }
 
-    /// The largest distance of a link's end from the middle of a side: `width` at the top and bottom, `height` at the sides.
+    /// Returns the maximum distance of a link's end from the middle of a side: `width` at the top and bottom, `height`
+    /// at the left and right.
     pub(crate) fn reach(self, size: Size) -> Size {
         let (x, y) = (size.width / 2.0, size.height / 2.0);
         match self {
-            // The lines meet at the corner.
+            // At the top and bottom of a diamond, all links end at the corner.
             Shape::Start | Shape::Diamond => Size { width: 0.0, height: y * 0.4 },
             Shape::House => Size { width: x * 0.6, height: y - ROOF - 2.0 },
             Shape::Hexagon => Size { width: x - y / 2.0 - 6.0, height: y * 0.5 },
@@ -120,7 +122,7 @@ impl Shape {
         }
     }
 
-    /// The border with rounded corners.
+    /// Returns the border with rounded corners.
     pub(crate) fn border(self, size: Size) -> Path {
         rounded(&self.outline(size), self.radius())
     }
@@ -133,7 +135,7 @@ impl Shape {
         }
     }
 
-    /// Closed figures drawn over the border: inner rings and tabs.
+    /// Returns closed figures that are drawn over the border: inner rings and tabs.
     pub(crate) fn figures(self, size: Size) -> Vec<Path> {
         let inner = |by: f64| Size { width: size.width - 2.0 * by, height: size.height - 2.0 * by };
         match self {
@@ -143,7 +145,7 @@ impl Shape {
         }
     }
 
-    /// Lines drawn over the border: the marks of start and exit.
+    /// Returns lines that are drawn over the border: the marks of start and exit.
     pub(crate) fn lines(self, size: Size) -> Vec<Path> {
         let (x, y) = (size.width / 2.0, size.height / 2.0);
         let stroke = |from: Point, to: Point| {
@@ -170,10 +172,10 @@ impl Shape {
         }
     }
 
-    /// The inner border of a goal gate.
+    /// Returns the inner border of a goal gate.
     pub(crate) fn gate(self, size: Size) -> Path {
         let by = if self == Shape::TripleOctagon { 3.0 * RING } else { 3.5 };
-        // A slope comes nearer than a side that is moved inwards as far.
+        // For the same distance between the borders, a slanted side must be moved further than a straight side.
         let share = if matches!(self, Shape::Diamond | Shape::Start) { 2.0 } else { 1.0 };
         let across = by * share * if share > 1.0 { size.width / size.height } else { 1.0 };
         let inner = Size { width: size.width - 2.0 * across, height: size.height - 2.0 * by * share };
@@ -189,14 +191,15 @@ impl Shape {
     }
 }
 
-/// A diamond around text: wide enough that the text's corners lie on its slopes.
+/// Returns the size of a diamond around a text. It is wide enough that the corners of the text are on the sloping
+/// sides.
 fn slanted(text: Size) -> Size {
     let height = (text.height * 2.0 + 20.0).max(48.0);
     let free = 1.0 - (text.height + 2.0) / height;
     Size { width: (text.width + 14.0) / free, height }
 }
 
-/// The length that an octagon loses at each corner.
+/// Returns the length that an octagon loses at each corner.
 fn cut(size: Size) -> f64 {
     (size.height * 0.29).min(size.width * 0.29)
 }
@@ -215,7 +218,7 @@ fn octagon(size: Size) -> Vec<Point> {
     ]
 }
 
-/// One tab of a component, on its left border.
+/// Returns one tab of a component, on the left border.
 fn tab(size: Size, y: f64) -> Path {
     let (x, half) = (-size.width / 2.0, TAB.height / 2.0);
     let corners = [
@@ -227,7 +230,7 @@ fn tab(size: Size, y: f64) -> Path {
     rounded(&corners, 1.0)
 }
 
-/// The next even number, so that halves are whole.
+/// Returns the next even number, so that half of it is a whole number.
 fn even(value: f64) -> f64 {
     (value / 2.0).ceil() * 2.0
 }

@@ -1,6 +1,6 @@
-//! Divides the paths of edges into parts, so that a part shared by several edges is drawn once.
+//! Divides the paths of edges into parts, so that a part that several edges share is drawn only once.
 //!
-//! If it were drawn twice, the dashes of one edge would fill the gaps of another.
+//! If a shared part were drawn twice, the dashes of one edge would fill the gaps of the other.
 
 use super::drawing::DrawnEdge;
 use super::geometry::{Point, Step, tenths};
@@ -13,7 +13,7 @@ fn place(point: Point) -> Place {
     ((tenths(point.x) * 10.0) as i64, (tenths(point.y) * 10.0) as i64)
 }
 
-/// Sets the number of steps that each edge draws itself. Edges that a run took have precedence, then longer ones.
+/// Sets the number of steps that are drawn for each edge. Edges that a run took come first, then longer ones.
 pub(super) fn divide(edges: &mut [DrawnEdge]) {
     let length = |edge: &DrawnEdge| edge.path.flat().windows(2).map(|pair| pair[0].distance(pair[1])).sum::<f64>();
     let lengths: Vec<f64> = edges.iter().map(length).collect();
@@ -49,7 +49,7 @@ struct DrawnStep {
 }
 
 impl DrawnStep {
-    /// True if this step lies over all of another one with the same end.
+    /// Returns true if this step covers `other` completely and both have the same end.
     fn covers(&self, other: &DrawnStep) -> bool {
         let (start, from) = (self.start, other.start);
         let (Step::Line(end), Step::Line(_)) = (self.step, other.step) else {

@@ -1,7 +1,8 @@
-//! Writes a drawing as one self-contained SVG file for light and dark, with a title on every element.
+//! Writes a drawing as one self-contained SVG file for the light and the dark theme, with a title on every element.
 //!
-//! Foreign text appears only as character data and in quoted attribute values. The file has no script, no link and no external reference.
-//! Every CSS rule begins with `svg.pipeline`, so an embedding page keeps its style. The same drawing gives the same bytes.
+//! Untrusted text appears only as character data and in quoted attribute values. The file has no script, no link and no
+//! external reference. Every CSS rule begins with `svg.pipeline`, so an embedding page keeps its style. The same
+//! drawing gives the same bytes.
 
 use super::drawing::{Drawing, DrawnBox, DrawnEdge, DrawnLabel, DrawnNode, Line, NodeKind, Tone};
 use super::geometry::{Path, Point, Size, Step, at, tenths};
@@ -80,7 +81,7 @@ impl Svg {
         write!(self.text, "{ours}").expect("writing to a string does not fail");
     }
 
-    /// Appends foreign text as character data or inside a quoted value.
+    /// Appends untrusted text as character data or inside a quoted value.
     fn foreign(&mut self, text: &str) {
         for character in super::text::clean(text).chars() {
             match character {
@@ -212,7 +213,7 @@ impl Svg {
         self.raw("</g>\n");
     }
 
-    /// The sign of its progress at the upper left, and the number of visits at the upper right.
+    /// Draws the sign for the progress of a node at the upper left, and the number of visits at the upper right.
     fn badges(&mut self, node: &DrawnNode, progress: NodeProgress, visits: u32) {
         let badges = super::badge::badges(node, progress, visits);
         self.raw(format_args!(
@@ -240,8 +241,8 @@ fn hex(colour: Colour) -> String {
     format!("#{colour:06x}")
 }
 
-/// The style sheet: the rules of both themes, then the light colours, then the dark colours in a media query. Rules for boxes only if there
-/// are boxes.
+/// Returns the style sheet: the rules of both themes, then the light colours, then the dark colours in a media query.
+/// It contains rules for boxes only if there are boxes.
 fn stylesheet(has_boxes: bool) -> String {
     let mut css = String::new();
     let mut rule = |selector: &str, body: &str| css.push_str(&format!("svg.pipeline {selector}{{{body}}}\n"));

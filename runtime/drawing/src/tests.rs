@@ -1,5 +1,5 @@
-//! Properties of every picture: boxes do not overlap, lines run from border to border and through no box, labels cover only their own line,
-//! and the same file gives the same bytes.
+//! Properties of every picture: boxes do not overlap, edges run from border to border and through no box, labels cover
+//! only their own edge, and the same file gives the same bytes.
 
 use super::drawing::{Drawing, DrawnEdge, DrawnNode};
 use super::geometry::{Point, Size, cut_vertically};
@@ -9,7 +9,7 @@ use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::Pipeline;
 use proptest::prelude::*;
 
-/// The pipeline of a text, valid or not: a picture must not depend on what a lint says.
+/// Lowers a text that may be invalid: a picture must not depend on the results of the lint.
 fn pipeline(source: &str) -> Pipeline {
     let (ast, _) = glovebox_pipeline::dot::parse(Source::new(source));
     glovebox_pipeline::lower::lower(Source::new(source), ast, &Inputs::default()).0
@@ -60,7 +60,8 @@ fn any_graph() -> impl Strategy<Value = String> {
     })
 }
 
-/// A body in which nodes stand in subgraphs nested as the tree says: each number is the parent, by its place among those before it.
+/// Returns the body of a graph whose nodes are in nested subgraphs. Each number is the index of the parent among the
+/// preceding subgraphs.
 fn nested(homes: &[usize], parents: &[usize]) -> String {
     fn write(text: &mut String, homes: &[usize], parents: &[usize], group: usize) {
         text.push_str(&format!("subgraph cluster_{group} {{ label=\"Group {group}\"\n"));
@@ -91,14 +92,14 @@ fn any_nested_graph() -> impl Strategy<Value = String> {
     })
 }
 
-/// True when one rectangle lies within another.
+/// Returns true if one rectangle is within another.
 fn is_inside(inner: (Point, Size), outer: (Point, Size)) -> bool {
     let fits = |a: f64, b: f64, room: f64, outer: f64| (a - b).abs() + room / 2.0 <= outer / 2.0 + 0.01;
     fits(inner.0.x, outer.0.x, inner.1.width, outer.1.width)
         && fits(inner.0.y, outer.0.y, inner.1.height, outer.1.height)
 }
 
-/// The subgraphs around one, itself included.
+/// Returns a subgraph and all subgraphs around it.
 fn around(pipeline: &Pipeline, subgraph: usize) -> Vec<usize> {
     std::iter::successors(Some(subgraph), |subgraph| pipeline.subgraphs[*subgraph].parent).collect()
 }
@@ -143,7 +144,7 @@ fn check_boxes(pipeline: &Pipeline, drawing: &Drawing) -> Result<(), TestCaseErr
     Ok(())
 }
 
-/// True when two boxes share more than `slack` in both directions.
+/// Returns true if two boxes overlap by more than `slack` in both directions.
 fn overlap(one: (Point, Size), other: (Point, Size), slack: f64) -> bool {
     let near = |a: f64, b: f64, room: f64| (a - b).abs() < room - slack;
     near(one.0.x, other.0.x, (one.1.width + other.1.width) / 2.0)
@@ -154,7 +155,7 @@ fn boxes(drawing: &Drawing) -> Vec<(String, (Point, Size))> {
     drawing.nodes.iter().map(|node| (node.id.clone(), (node.centre, node.size))).collect()
 }
 
-/// The depth of a point inside a node's outline; 0 outside.
+/// Returns the depth of a point inside a node's outline; 0 outside.
 fn depth(node: &DrawnNode, point: Point) -> f64 {
     let outline = node.shape.outline(node.size);
     let (x, y) = (point.x - node.centre.x, point.y - node.centre.y);
@@ -162,7 +163,7 @@ fn depth(node: &DrawnNode, point: Point) -> f64 {
     if is_inside { off_border(node, point) } else { 0.0 }
 }
 
-/// The distance of a point from a node's border.
+/// Returns the distance of a point from a node's border.
 fn off_border(node: &DrawnNode, point: Point) -> f64 {
     let outline = node.shape.outline(node.size);
     let place = Point { x: point.x - node.centre.x, y: point.y - node.centre.y };
@@ -262,7 +263,8 @@ fn a_graph_of_nothing_is_a_picture_of_nothing() {
 
 #[test]
 fn the_outermost_lines_of_a_huge_graph_go_round_the_outside() {
-    // Every node leads to the last three by several kinds of links: more ways than are kept free.
+    // Every node leads to the last three nodes by several kinds of links, which need more dummy vertices than are
+    // allowed.
     let count = 700;
     let nodes: Vec<(usize, String)> = (0..count).map(|index| (2, format!("n{index}"))).collect();
     let mut edges: Vec<(usize, usize, u8)> = (1..count).map(|index| (index - 1, index, 0)).collect();
@@ -287,7 +289,7 @@ fn a_node_stands_in_the_innermost_box_of_the_first_subgraph_that_declares_it() {
     );
     let drawing = draw(&pipeline, None);
     let boxes: Vec<usize> = drawing.boxes.iter().map(|drawn| drawn.subgraph).collect();
-    // The last is neither called a cluster nor labelled.
+    // The last subgraph has neither a name that begins with `cluster` nor a label.
     assert_eq!(boxes, [0, 1, 2]);
     let within = |id: &str| -> Vec<usize> {
         let node = node(&drawing, id);

@@ -1,12 +1,12 @@
-//! Makes foreign text harmless, measures it, and breaks it into lines.
+//! Cleans untrusted text, measures it, and breaks it into lines.
 //!
-//! The author of a pipeline chooses its labels. Control characters, characters that hide or reorder their neighbours, and characters that no
-//! XML document may hold do not get past [`clean`], so later code never sees them. Widths come from a table, since a picture
-//! must not depend on the fonts of the machine that draws it.
+//! The author of a pipeline chooses its labels. [`clean`] removes control characters, characters that hide or reorder
+//! other characters, and characters that an XML document may not contain, so later code never sees them. Widths come
+//! from a table, because a picture must not depend on the fonts of the machine that draws it.
 
 use glovebox_names::visible::is_deceptive;
 
-/// The widths of ` ` to `~` in thousandths of the font's size: those of the common sans-serif faces.
+/// Widths of ` ` to `~` in thousandths of the font size, for common sans-serif fonts.
 #[rustfmt::skip]
 const WIDTHS: [u16; 95] = [
     278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278,
@@ -17,10 +17,10 @@ const WIDTHS: [u16; 95] = [
     556, 556, 333, 500, 278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584,
 ];
 
-/// The most characters of a text that are read; no label shows more.
+/// Maximum number of characters of a text that are read. No label shows more.
 const CHARACTERS_MAX: usize = 2_000;
 
-/// The width of a character at size 1.
+/// Returns the width of a character at font size 1.
 pub(crate) fn advance(character: char) -> f64 {
     let code = u32::from(character);
     if let Some(width) = code.checked_sub(0x20).and_then(|index| WIDTHS.get(index as usize)) {
@@ -33,7 +33,8 @@ pub(crate) fn advance(character: char) -> f64 {
     }
 }
 
-/// The columns a character takes in a terminal: 0 for marks that combine, 2 for wide scripts and emoji, else 1.
+/// Returns the number of columns of a character in a terminal: 0 for combining marks, 2 for wide scripts and emoji,
+/// otherwise 1.
 pub(crate) fn cells(character: char) -> usize {
     match u32::from(character) {
         0x300..=0x36f | 0x483..=0x489 | 0x591..=0x5bd | 0x610..=0x61a | 0x64b..=0x65f | 0x1ab0..=0x1aff => 0,
@@ -51,24 +52,24 @@ pub(crate) fn cells(character: char) -> usize {
     }
 }
 
-/// The width of a line at a font size.
+/// Returns the width of a line at a font size.
 pub(crate) fn width(line: &str, size: f64) -> f64 {
     line.chars().map(advance).sum::<f64>() * size
 }
 
-/// Removes control and hidden characters. Tabs and carriage returns become spaces; line feeds stay.
+/// Removes control characters and hidden characters. Tabs and carriage returns become spaces. Line feeds stay.
 pub(crate) fn clean(text: &str) -> String {
     let kept = text.chars().map(|character| if matches!(character, '\t' | '\r') { ' ' } else { character });
     kept.filter(|character| *character == '\n' || !is_hidden(*character)).collect()
 }
 
-/// The start of a text on one line, [`clean`].
+/// Returns the beginning of a text on one line, cleaned with [`clean`].
 pub(crate) fn one_line(text: &str) -> String {
     let start: String = text.chars().take(CHARACTERS_MAX).collect();
     clean(&start).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The start of a text on one line; `…` stands for all after `characters_max` characters.
+/// Returns the beginning of a text on one line. Text after `characters_max` characters is replaced by `…`.
 pub(crate) fn excerpt(text: &str, characters_max: usize) -> String {
     let line = one_line(text);
     match line.char_indices().nth(characters_max) {
@@ -77,19 +78,20 @@ pub(crate) fn excerpt(text: &str, characters_max: usize) -> String {
     }
 }
 
-/// A number with its noun: `1 node`, `2 nodes`.
+/// Returns a number with its noun: `1 node`, `2 nodes`.
 pub(crate) fn counted(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")
 }
 
-/// True for a character that could deceive a reader or that XML forbids.
+/// Returns true for a character that could deceive a reader or that XML forbids.
 fn is_hidden(character: char) -> bool {
     is_deceptive(character) || u32::from(character) & 0xfffe == 0xfffe
 }
 
-/// Breaks text into lines no wider than `most`, `lines_max` at most; the last ends in `…` when something is left out. `measure` is the
-/// width of a piece of text. New lines of the text are kept, and Graphviz's `\l` and `\r` are read as such.
+/// Breaks text into at most `lines_max` lines that are not wider than `most`. The last line ends with `…` if text is
+/// left out. `measure` returns the width of a piece of text. Line breaks of the text are kept, and Graphviz's `\l` and
+/// `\r` count as line breaks.
 pub(crate) fn wrap(text: &str, most: f64, lines_max: usize, measure: impl Fn(&str) -> f64) -> Vec<String> {
     let start: String = text.chars().take(CHARACTERS_MAX).collect();
     let text = clean(&start.replace("\\l", "\n").replace("\\r", "\n"));
@@ -120,7 +122,7 @@ pub(crate) fn wrap(text: &str, most: f64, lines_max: usize, measure: impl Fn(&st
     lines
 }
 
-/// Ends a line with `…`, and removes as many characters as that needs.
+/// Appends `…` to a line, and removes as many characters as necessary to fit.
 fn shorten(line: &mut String, most: f64, measure: &impl Fn(&str) -> f64) {
     while !line.is_empty() && measure(&format!("{line}…")) > most {
         line.pop();
@@ -128,7 +130,8 @@ fn shorten(line: &mut String, most: f64, measure: &impl Fn(&str) -> f64) {
     line.push('…');
 }
 
-/// Splits a word into pieces that fit: after `_ - / . = & , :` or between lower and upper case if possible, else anywhere.
+/// Splits a word into pieces that fit: after `_ - / . = & , :` or between lower and upper case if possible, otherwise
+/// anywhere.
 fn pieces(word: &str, most: f64, measure: &impl Fn(&str) -> f64) -> Vec<String> {
     if measure(word) <= most {
         return vec![word.to_owned()];

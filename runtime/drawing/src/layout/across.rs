@@ -1,15 +1,16 @@
-//! Assigns coordinates across: straight lines first, then balance.
+//! Assigns coordinates across: straight lines have priority, then balance.
 //!
-//! After Brandes and Köpf ("Fast and Simple Horizontal Coordinate Assignment", 2001): vertices are aligned with the medians of their
-//! neighbours in four ways (from above and below, from the left and right), each way is packed as tightly as the gaps allow, and every
-//! vertex takes the mean of its two middle places. Only the strongest links of a vertex take part, so that the main path is a straight line.
+//! After Brandes and Köpf ("Fast and Simple Horizontal Coordinate Assignment", 2001): vertices are aligned with the
+//! medians of their neighbours in four assignments (from above and below, from the left and right). Each assignment is
+//! packed as tightly as the gaps allow, and every vertex gets the mean of its two middle coordinates. Only the links of
+//! a vertex with the highest weight are aligned, so that the main path is a straight line.
 
 use super::Gaps;
 use super::layers::{LayerGraph, Side, Vertex, VertexKind};
 use super::relax::relax;
 use std::collections::HashSet;
 
-/// The coordinate of every vertex across its layer. Neighbours keep the [`distance`].
+/// Returns the coordinate of every vertex across its layer. Neighbours keep the [`distance`].
 pub(super) fn positions(layered: &LayerGraph, gaps: &Gaps) -> Vec<f64> {
     let count = layered.vertices.len();
     let aligned = Alignment::new(layered);
@@ -27,7 +28,7 @@ pub(super) fn positions(layered: &LayerGraph, gaps: &Gaps) -> Vec<f64> {
     xs
 }
 
-/// The minimum distance between the middles of two neighbours.
+/// Returns the minimum distance between the middles of two neighbours.
 pub(super) fn distance(one: &Vertex, other: &Vertex, gaps: &Gaps) -> f64 {
     let is_item = |vertex: &Vertex| matches!(vertex.kind, VertexKind::Item(_));
     let gap = match (one.kind, other.kind) {
@@ -41,7 +42,8 @@ pub(super) fn distance(one: &Vertex, other: &Vertex, gaps: &Gaps) -> f64 {
     (one.size.width + other.size.width) / 2.0 + gap
 }
 
-/// Aligns the four assignments with the narrowest: left ones with its left end, right ones with its right end.
+/// Aligns the four assignments with the narrowest one: assignments from the left with its left end, those from the
+/// right with its right end.
 fn level(ways: &mut [Vec<f64>], layered: &LayerGraph, count: usize) {
     let span = |way: &[f64]| {
         let halves = (0..count).map(|vertex| (way[vertex], layered.vertices[vertex].size.width / 2.0));
@@ -63,13 +65,13 @@ fn middle(ways: &[Vec<f64>], vertex: usize) -> f64 {
     (places[1] + places[2]) / 2.0
 }
 
-/// The neighbours of each vertex that take part in alignment.
+/// The neighbours of each vertex that are used for alignment.
 struct Alignment {
     /// The position of each vertex in its layer.
     places: Vec<usize>,
     above: Vec<Vec<usize>>,
     below: Vec<Vec<usize>>,
-    /// Segments that cross a stronger one: upper and lower vertex.
+    /// Segments that cross a segment of higher weight, as upper and lower vertex.
     crossed: HashSet<(usize, usize)>,
 }
 
@@ -104,7 +106,7 @@ impl Alignment {
         aligned
     }
 
-    /// The segments that may be straight, and whether each is the only one of its kind at both of its ends.
+    /// Returns the segments that may be straight, and whether each is the only one of its kind at both of its ends.
     fn firm(&self) -> Vec<(usize, usize, bool)> {
         let mut firm = Vec::new();
         for (lower, uppers) in self.above.iter().enumerate() {
@@ -115,7 +117,7 @@ impl Alignment {
         firm
     }
 
-    /// Marks segments that cross the path of a long link: the path stays straight, the other segment bends.
+    /// Marks segments that cross the path of a long link. The path stays straight, and the other segment bends.
     fn mark(&mut self, layered: &LayerGraph) {
         for pair in layered.layers.windows(2) {
             let (mut from, mut next) = (0, 0);
@@ -138,13 +140,13 @@ impl Alignment {
         }
     }
 
-    /// The dummy vertex above one on the same path.
+    /// Returns the vertex above `vertex` on the same path, if both are parts of a path.
     fn way_above(&self, layered: &LayerGraph, vertex: usize) -> Option<usize> {
         let above = self.above[vertex].first().copied();
         above.filter(|above| layered.vertices[vertex].is_way() && layered.vertices[*above].is_way())
     }
 
-    /// One of the four assignments: align, then pack.
+    /// Computes one of the four assignments: aligns vertices, then packs the blocks.
     fn place(&self, layered: &LayerGraph, gaps: &Gaps, from_above: bool, from_left: bool) -> Vec<f64> {
         let mut layers = layered.layers.clone();
         if !from_above {
@@ -163,7 +165,7 @@ impl Alignment {
         if from_left { xs } else { xs.iter().map(|x| -x).collect() }
     }
 
-    /// The first vertex of each vertex's block. The vertices of a block have the same coordinate.
+    /// Returns the first vertex of each vertex's block. The vertices of a block have the same coordinate.
     fn align(&self, layers: &[Vec<usize>], from_above: bool, from_left: bool) -> Vec<usize> {
         let mut roots: Vec<usize> = (0..self.places.len()).collect();
         let mut is_taken = vec![false; roots.len()];
@@ -191,7 +193,7 @@ impl Alignment {
     }
 }
 
-/// The index of the median of `count` neighbours, or of both medians in the order of trial.
+/// Returns the index of the median of `count` neighbours, or of both medians in the order in which they are tried.
 fn medians(count: usize, from_left: bool) -> impl Iterator<Item = usize> {
     let (low, high) = (count.saturating_sub(1) / 2, count / 2);
     let (first, second) = if from_left { (low, high) } else { (high, low) };
@@ -201,8 +203,8 @@ fn medians(count: usize, from_left: bool) -> impl Iterator<Item = usize> {
         .filter(move |index| *index < count)
 }
 
-/// Packs blocks to the left as far as their neighbours allow, then back to the right where there is room. `widths` has the minimum distances
-/// between the two borders of each box.
+/// Packs blocks to the left as far as their neighbours allow, then moves them back to the right if there is space.
+/// `widths` contains the minimum distances between the two borders of each box.
 fn pack(
     layers: &[Vec<usize>],
     roots: &[usize],
@@ -251,7 +253,8 @@ fn topological(after: &[Vec<(usize, f64)>], before: &[Vec<(usize, f64)>]) -> Vec
     order
 }
 
-/// The positions nearest to the wanted ones (by least squares) that keep their order and a distance.
+/// Returns the positions that are nearest to the wanted ones (by least squares), keep their order, and keep a distance
+/// of at least `gap`.
 pub(super) fn shift_apart(wanted: &[f64], gap: f64) -> Vec<f64> {
     let mut blocks: Vec<(f64, usize)> = Vec::new();
     for (index, x) in wanted.iter().enumerate() {

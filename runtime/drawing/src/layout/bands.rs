@@ -1,4 +1,5 @@
-//! Assigns coordinates along: the extent of each layer, the gaps between layers, and the overhang of boxes over their layers.
+//! Assigns coordinates along: the extent of each layer, the gaps between layers, and the overhang of boxes over their
+//! layers.
 
 use super::borders::ClusterBorder;
 use super::clusters::Cluster;
@@ -6,25 +7,25 @@ use super::layers::LayerGraph;
 use super::{Gaps, Point, Size};
 use crate::geometry::at;
 
-/// The largest shift of a line in a gap that does not widen the gap.
+/// Maximum shift of a line in a gap that does not widen the gap.
 const EASY_SHIFT: f64 = 80.0;
-/// The growth of a gap for each unit of further shift, and the maximum growth.
+/// Growth of a gap for each unit of further shift, and the maximum growth.
 const GROWTH: f64 = 0.12;
 const GROWTH_MAX: f64 = 56.0;
 
-/// A layer's extent along.
+/// The extent of a layer along.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Band {
     pub(super) top: f64,
     pub(super) bottom: f64,
-    /// Room above it, to the layer before.
+    /// Distance to the previous layer.
     pub(super) gap: f64,
 }
 
-/// The overhang of each cluster's box: before its first layer, after its last.
+/// The overhang of each cluster's box: before its first layer, and after its last layer.
 pub(super) type Rooms = Vec<(f64, f64)>;
 
-/// The extent of every layer, and the rooms of clusters.
+/// Returns the extent of every layer, and the overhangs of clusters.
 pub(super) fn bands(layered: &LayerGraph, clusters: &[Cluster], xs: &[f64], gaps: &Gaps) -> (Vec<Band>, Rooms) {
     let mut own: Rooms = clusters.iter().map(|cluster| (cluster.before, cluster.after)).collect();
     let rooms = rooms(layered, &own);
@@ -32,7 +33,7 @@ pub(super) fn bands(layered: &LayerGraph, clusters: &[Cluster], xs: &[f64], gaps
     if layered.clusters.is_empty() {
         return (bands, rooms);
     }
-    // A box that is too short for its title gets the rest after its last layer.
+    // A box that is too short for its title is extended after its last layer.
     for (cluster, layers) in layered.clusters.all() {
         let (before, after) = rooms[cluster];
         let along = bands[*layers.end()].bottom + after - bands[*layers.start()].top + before;
@@ -42,7 +43,7 @@ pub(super) fn bands(layered: &LayerGraph, clusters: &[Cluster], xs: &[f64], gaps
     (spaced(layered, &rooms, xs, gaps), rooms)
 }
 
-/// The overhang of each cluster, with that of the clusters inside it.
+/// Returns the overhang of each cluster, including that of the clusters inside it.
 fn rooms(layered: &LayerGraph, own: &Rooms) -> Rooms {
     let mut rooms = own.clone();
     for (cluster, layers) in layered.clusters.all().rev() {
@@ -87,7 +88,7 @@ fn spaced(layered: &LayerGraph, rooms: &Rooms, xs: &[f64], gaps: &Gaps) -> Vec<B
     bands
 }
 
-/// The boxes of clusters.
+/// Returns the boxes of clusters.
 pub(super) fn boxes(layered: &LayerGraph, bands: &[Band], rooms: &Rooms, xs: &[f64]) -> Vec<Option<(Point, Size)>> {
     let place = |(cluster, border): (usize, &Option<ClusterBorder>)| {
         let border = border.as_ref()?;

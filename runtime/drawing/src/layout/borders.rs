@@ -1,6 +1,7 @@
-//! Adds the borders of boxes as vertices: one at each side of a cluster in each layer that it covers, in a straight line.
+//! Adds the borders of boxes as vertices: one at each side of a cluster in each layer that the cluster covers, in a
+//! straight line.
 //!
-//! Other vertices keep their distance from them, which reserves the room of a box in every layer.
+//! Other vertices keep a distance from the borders, which reserves the space of a box in every layer.
 
 use super::Gaps;
 use super::across::distance;
@@ -17,14 +18,15 @@ pub(crate) struct ClusterBorder {
 }
 
 impl ClusterBorder {
-    /// The last layer.
+    /// Returns the last layer.
     pub(crate) fn last(&self) -> usize {
         self.first + self.left.len().max(1) - 1
     }
 }
 
 impl LayerGraph {
-    /// Adds a placeholder to every layer that a cluster covers without a vertex, which reserves its room there.
+    /// Adds a placeholder to every layer that a cluster covers without a vertex, which reserves the space of the
+    /// cluster in that layer.
     pub(super) fn fill(&mut self) {
         if self.clusters.is_empty() {
             return;
@@ -40,7 +42,7 @@ impl LayerGraph {
         for (vertex, place) in self.vertices.iter().enumerate() {
             hold(&mut held, place.cluster, place.layer, vertex);
         }
-        // Inner clusters come first; their vertices count for the outer ones.
+        // Inner clusters come first, because their vertices also count for the outer clusters.
         for (cluster, layers) in clusters.all().rev() {
             for layer in
                 layers.clone().filter(|layer| held[cluster][layer - layers.start()].is_none()).collect::<Vec<_>>()
@@ -104,7 +106,7 @@ impl LayerGraph {
         post
     }
 
-    /// The segments of links that cross a border, as upper and lower vertex. They bend there.
+    /// Returns the segments of links that cross a border, as upper and lower vertex. Links bend there.
     pub(super) fn breaches(&self) -> Vec<(usize, usize)> {
         if self.borders.iter().all(Option::is_none) {
             return Vec::new();
@@ -126,7 +128,7 @@ impl LayerGraph {
         pieces.map(|segment| (segment.upper, segment.lower)).collect()
     }
 
-    /// Moves the borders inwards to their content, the innermost first.
+    /// Moves the borders inwards to their content, beginning with the innermost.
     pub(super) fn tighten(&self, gaps: &Gaps, xs: &mut [f64]) {
         if self.borders.iter().all(Option::is_none) {
             return;

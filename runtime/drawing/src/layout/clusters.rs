@@ -1,7 +1,8 @@
-//! Clusters of items that get a box, with nesting.
+//! Clusters of items that get a box. Clusters can be nested.
 //!
-//! A cluster covers all layers from its first to its last item. In each layer its vertices are side by side, and sibling clusters have the
-//! same order in all layers. So a box covers only its own cluster, and no two boxes overlap.
+//! A cluster covers all layers from its first to its last item. In each layer, its vertices are next to each other, and
+//! sibling clusters have the same order in all layers. So a box covers only its own cluster, and only nested boxes
+//! overlap.
 
 use super::Item;
 use std::ops::RangeInclusive;
@@ -9,21 +10,21 @@ use std::ops::RangeInclusive;
 /// A cluster in the input of the layout.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cluster {
-    /// The cluster around it, which precedes it in the list.
+    /// The parent cluster, which precedes this cluster in the list.
     pub(crate) parent: Option<usize>,
-    /// The items directly in it. An item is in one cluster at most.
+    /// The items that are directly in the cluster. An item is in at most one cluster.
     pub(crate) items: Vec<usize>,
-    /// The room before its first layer and after its last.
+    /// Space before the first layer and after the last layer of the cluster.
     pub(crate) before: f64,
     pub(crate) after: f64,
-    /// The minimum size of its box, across and along.
+    /// Minimum size of the box, across and along.
     pub(crate) across_min: f64,
     pub(crate) along_min: f64,
 }
 
-/// The border vertices (two for each layer of a cluster) allowed for every graph.
+/// Number of border vertices (two for each layer of a cluster) that are allowed for every graph.
 const COVERED_ANY: usize = 2_000;
-/// The border vertices allowed for each item.
+/// Number of further border vertices that are allowed for each item.
 const COVERED_PER_ITEM: usize = 4;
 
 /// The cluster of each item, and the layers of each cluster.
@@ -32,12 +33,13 @@ pub(crate) struct Clusters {
     parents: Vec<Option<usize>>,
     depths: Vec<usize>,
     of_item: Vec<Option<usize>>,
-    /// The layers of each cluster; none for an empty one, and for one over the limit, which gets no box.
+    /// The first and last layer of each cluster. `None` for an empty cluster, and for a cluster over the limit, which
+    /// gets no box.
     covered: Vec<Option<(usize, usize)>>,
 }
 
 impl Clusters {
-    /// The clusters of a graph; `layers` has the layer of each item.
+    /// Creates the clusters of a graph. `layers` contains the layer of each item.
     pub(super) fn new(clusters: &[Cluster], items: &[Item], layers: &[usize]) -> Clusters {
         if clusters.is_empty() {
             return Clusters::default();
@@ -72,77 +74,78 @@ impl Clusters {
         all
     }
 
-    /// The cluster, or the innermost around it that has a box.
+    /// Returns the cluster, or the innermost cluster around it that has a box.
     fn boxed(&self, cluster: usize) -> Option<usize> {
         if self.covered[cluster].is_some() { Some(cluster) } else { self.parents[cluster] }
     }
 
-    /// True if no cluster has a box.
+    /// Returns true if no cluster has a box.
     pub(super) fn is_empty(&self) -> bool {
         self.covered.iter().all(Option::is_none)
     }
 
-    /// The clusters that have a box, each with its layers, outer ones before inner ones.
+    /// Returns the clusters that have a box, each with its layers, outer clusters before inner ones.
     pub(super) fn all(&self) -> impl DoubleEndedIterator<Item = (usize, RangeInclusive<usize>)> {
         let covered = self.covered.iter().enumerate();
         covered.filter_map(|(cluster, covered)| covered.map(|(first, last)| (cluster, first..=last)))
     }
 
-    /// The layers of a cluster that has a box.
+    /// Returns the layers of a cluster that has a box.
     pub(super) fn layers(&self, cluster: usize) -> RangeInclusive<usize> {
         let (first, last) = self.covered[cluster].unwrap_or_default();
         first..=last
     }
 
-    /// The number of clusters, those without a box included.
+    /// Returns the number of clusters, including those without a box.
     pub(super) fn count(&self) -> usize {
         self.parents.len()
     }
 
-    /// The innermost cluster of an item.
+    /// Returns the innermost cluster of an item.
     pub(super) fn of_item(&self, item: usize) -> Option<usize> {
         self.of_item.get(item).copied().flatten()
     }
 
-    /// The cluster around a cluster.
+    /// Returns the parent of a cluster.
     pub(super) fn parent(&self, cluster: usize) -> Option<usize> {
         self.parents[cluster]
     }
 
-    /// A cluster and those around it, outermost first.
+    /// Returns a cluster and all clusters around it, outermost first.
     pub(super) fn around(&self, cluster: Option<usize>) -> Vec<usize> {
         let mut around: Vec<usize> = std::iter::successors(cluster, |cluster| self.parents[*cluster]).collect();
         around.reverse();
         around
     }
 
-    /// The cluster in which a link between two items passes a layer: the innermost around both, else that of the target if it covers the
-    /// layer, else that of the source.
+    /// Returns the cluster in which a link between two items passes a layer: the innermost cluster around both,
+    /// otherwise that of the target if it covers the layer, otherwise that of the source.
     pub(super) fn passed(&self, from: usize, to: usize, layer: usize) -> Option<usize> {
         let (source, target) = (self.innermost(self.of_item(from), layer), self.innermost(self.of_item(to), layer));
         if self.is_in(self.of_item(from), target) { source } else { target }
     }
 
-    /// The innermost of a cluster and those around it that covers a layer.
+    /// Returns the innermost of a cluster and the clusters around it that covers a layer.
     fn innermost(&self, cluster: Option<usize>, layer: usize) -> Option<usize> {
         let covers =
             |cluster: &usize| self.covered[*cluster].is_some_and(|(first, last)| first <= layer && layer <= last);
         std::iter::successors(cluster, |cluster| self.parents[*cluster]).find(covers)
     }
 
-    /// True if a cluster equals another or is inside it; every cluster is inside the graph (none).
+    /// Returns true if a cluster equals `around` or is inside it. Every cluster is inside the whole graph, which is
+    /// `None`.
     pub(super) fn is_in(&self, cluster: Option<usize>, around: Option<usize>) -> bool {
         around.is_none()
             || std::iter::successors(cluster, |cluster| self.parents[*cluster]).any(|cluster| Some(cluster) == around)
     }
 
-    /// The child of `around` that contains `cluster`; none if `cluster` is `around`.
+    /// Returns the child of `around` that contains `cluster`, or `None` if `cluster` is `around`.
     pub(super) fn child(&self, around: Option<usize>, cluster: Option<usize>) -> Option<usize> {
         std::iter::successors(cluster, |cluster| self.parents[*cluster])
             .find(|cluster| self.parents[*cluster] == around)
     }
 
-    /// The innermost cluster around both.
+    /// Returns the innermost cluster around both.
     pub(super) fn around_both(&self, mut one: Option<usize>, mut other: Option<usize>) -> Option<usize> {
         let depth = |cluster: Option<usize>| cluster.map_or(0, |cluster| self.depths[cluster] + 1);
         while one != other {
@@ -168,7 +171,7 @@ pub(super) struct ClusterOrder {
     clusters: Clusters,
     /// The innermost cluster of each vertex.
     of: Vec<Option<usize>>,
-    /// The rank of each cluster: siblings have this order in every layer.
+    /// The rank of each cluster. Siblings are in the order of their ranks in every layer.
     pub(super) ranks: Vec<usize>,
 }
 
@@ -183,12 +186,12 @@ impl ClusterOrder {
         ClusterOrder { clusters: clusters.clone(), of, ranks: (0..clusters.count()).collect() }
     }
 
-    /// True without clusters.
+    /// Returns true if there are no clusters.
     pub(super) fn is_empty(&self) -> bool {
         self.clusters.is_empty()
     }
 
-    /// Ranks clusters by the positions of their vertices; `places` are fractions of the width.
+    /// Ranks clusters by the positions of their vertices. `places` are fractions of the width.
     pub(super) fn rank(&mut self, places: impl Iterator<Item = (usize, f64)>) {
         let mut sums = vec![(0.0, 0_u32); self.ranks.len()];
         for (vertex, place) in places {
@@ -202,7 +205,8 @@ impl ClusterOrder {
         order.into_iter().enumerate().for_each(|(rank, cluster)| self.ranks[cluster] = rank);
     }
 
-    /// Orders the vertices of a layer by their keys, but keeps clusters together and in their order.
+    /// Orders the vertices of a layer by their keys, but keeps the vertices of a cluster together and clusters in their
+    /// order.
     pub(super) fn arranged(&self, keyed: Vec<(f64, usize)>) -> Vec<usize> {
         if self.is_empty() || keyed.iter().all(|(_, vertex)| self.of[*vertex].is_none()) {
             let mut keyed = keyed;
@@ -247,7 +251,7 @@ impl ClusterOrder {
         for (_, part) in parts {
             match part {
                 Part::Vertex(vertex) => arranged.push(vertex),
-                // The places that clusters have are filled in the order of all layers.
+                // The positions of clusters in this layer are filled in the order that all layers have.
                 Part::Cluster(..) => {
                     if let Some((cluster, inner)) = clusters.next() {
                         self.arrange(Some(cluster), inner, arranged);
@@ -257,7 +261,8 @@ impl ClusterOrder {
         }
     }
 
-    /// The range that may be exchanged around a position: a vertex with a vertex, or with a whole cluster. None between two clusters.
+    /// Returns the range to exchange around a position: a vertex with a vertex, or a vertex with a whole cluster.
+    /// Returns `None` between two clusters.
     pub(super) fn exchange(&self, layer: &[usize], place: usize) -> Option<(usize, usize)> {
         let (left, right) = (self.of[layer[place - 1]], self.of[layer[place]]);
         if left == right {
@@ -280,7 +285,7 @@ impl ClusterOrder {
         }
     }
 
-    /// Pairs of neighbours in the order of sibling clusters.
+    /// Returns pairs of neighbours in the order of sibling clusters.
     pub(super) fn neighbours(&self) -> Vec<(usize, usize)> {
         let mut order: Vec<usize> = self.clusters.all().map(|(cluster, _)| cluster).collect();
         order.sort_by_key(|cluster| (self.clusters.parent(*cluster), self.ranks[*cluster]));

@@ -1,6 +1,7 @@
-//! Finds the back links by a depth-first walk in file order, so that the same file always has the same loops.
+//! Finds the back links by a depth-first walk in file order, so that the same file always has the same back links.
 //!
-//! The walk follows links of the main path before those of a failure or a restart, so that the main path points forward.
+//! The walk follows links of the main path before those of a failure or a restart, so that the main path points
+//! forward.
 
 use super::Link;
 
@@ -15,12 +16,14 @@ pub(crate) enum EdgeDirection {
     Loop,
 }
 
-/// The highest weight of a link off the main path.
+/// Maximum weight of a link off the main path.
 const WEAK: u32 = 1;
-/// The most work for classifying links off the main path. A graph that needs more is walked as if all links were on the main path.
+/// Maximum work for classifying links off the main path. In a graph that needs more, all links are walked as links of
+/// the main path.
 const WORK_MAX: usize = 20_000_000;
 
-/// The direction of every link. Without the `Back` and `Loop` ones the graph has no cycle. The walk begins at `root`.
+/// Returns the direction of every link. Without the links `Back` and `Loop`, the graph has no cycle. The walk begins at
+/// `root`.
 pub(crate) fn edge_directions(nodes: usize, links: &[Link], root: usize) -> Vec<EdgeDirection> {
     let weak = links.iter().filter(|link| link.weight <= WEAK).count();
     let is_weak = |link: &Link| link.weight <= WEAK && weak * (nodes + links.len()) <= WORK_MAX;
@@ -70,8 +73,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Walks new nodes along links of the main path. Links to a node marked in `before` lead back. It has an explicit stack, because a
-    /// chain may be as long as the file.
+    /// Walks new nodes along links of the main path. Links to a node marked in `before` lead back. The walk uses an
+    /// explicit stack, because a chain may be as long as the file.
     fn from(&mut self, node: usize, before: &[bool]) {
         if self.marks[node] != Mark::New {
             return;
@@ -113,7 +116,7 @@ impl Walk<'_> {
         };
     }
 
-    /// Follows the links off the main path of the nodes since `first`, and of those that it reaches.
+    /// Follows the links off the main path of the nodes from `first` on, and of the nodes that this reaches.
     fn side_ways(&mut self, first: usize) {
         let mut next = first;
         while let Some(&node) = self.met.get(next) {
@@ -128,7 +131,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The nodes from which forward links lead to a node, itself among them.
+    /// Returns the nodes from which forward links lead to a node, including the node itself.
     fn ancestors(&self, node: usize) -> Vec<bool> {
         let mut found = vec![false; self.marks.len()];
         found[node] = true;

@@ -1,8 +1,10 @@
 //! Builds the layers with their vertices: nodes, labels, and dummy vertices of the links that pass through.
 //!
-//! A link between neighbouring layers is one segment. A longer one gets a dummy vertex in every layer that it passes, which reserves room for
-//! its path. Long links to the same target share these vertices, so many failures that lead to one node become one line with many sources.
-//! A back link leaves and arrives at the sides of its nodes, at a vertex beside each. Invariant: every segment joins neighbouring layers.
+//! A link between neighbouring layers is one segment. A longer link gets a dummy vertex in every layer that it passes,
+//! which reserves space for its path. Long links to the same target share these vertices, so many failure edges to one
+//! node become one line with many sources. A back link starts and ends at the sides of its nodes, each time with a
+//! *turn*: a vertex next to the node at which the link changes its direction. Invariant: every segment joins
+//! neighbouring layers.
 
 use super::borders::ClusterBorder;
 use super::clusters::Clusters;
@@ -11,17 +13,18 @@ use super::{Gaps, Graph, Link};
 use crate::geometry::Size;
 use std::collections::{HashMap, HashSet};
 
-/// The dummy vertices allowed for each node and link. Links that need more go round the outside.
+/// Number of dummy vertices that are allowed for each node and link. Links that would need more are routed around the
+/// outside.
 const WAYS_PER_PART: usize = 6;
-/// The dummy vertices allowed for every graph.
+/// Number of dummy vertices that are allowed for every graph.
 const WAYS_ANY: usize = 2_000;
-/// The layers that all links together may pass, with shared vertices counted for each link.
+/// Maximum number of layers that all links together may pass. Shared vertices count for each link.
 const PASSED_MAX: usize = 1_000_000;
-/// The weight of segments between shared dummy vertices; it exceeds the weight of every link.
+/// Weight of segments between shared dummy vertices. It is higher than the weight of every link.
 const TRUNK_WEIGHT: u32 = 1_000;
-/// The weight of segments between the dummy vertices of one link.
+/// Weight of segments between the dummy vertices of one link.
 const WAY_WEIGHT: u32 = 100;
-/// The weight of borders, which must be straight.
+/// Weight of borders, which must be straight.
 pub(super) const BORDER_WEIGHT: u32 = 10_000;
 
 /// The kind of a vertex.
@@ -29,13 +32,13 @@ pub(super) const BORDER_WEIGHT: u32 = 10_000;
 pub(crate) enum VertexKind {
     /// A node.
     Item(usize),
-    /// A link's label; the link passes through it.
+    /// The label of a link. The link passes through it.
     Label(usize),
-    /// A dummy vertex, through which a link passes the layer.
+    /// A dummy vertex through which a link passes the layer.
     Dummy,
-    /// The turn of a back link to the item beside it.
+    /// The turn of a back link next to its node.
     Hook,
-    /// The turn of a link from the item beside it to itself.
+    /// The turn of a link from the node next to it to itself.
     Loop,
     /// A placeholder of a cluster that has no other vertex in this layer.
     Blank,
@@ -50,25 +53,26 @@ pub(crate) enum Side {
     Right,
 }
 
-/// An element of a layer. The vertices of the items come first, in their order.
+/// An element of a layer. The vertices of the nodes come first, in the order of the nodes.
 #[derive(Debug, Clone)]
 pub(crate) struct Vertex {
     pub(crate) kind: VertexKind,
     pub(crate) layer: usize,
     pub(crate) size: Size,
-    /// The item beside it, and the side of that item; only for hooks and loops.
+    /// The node that a turn is next to, and the side of that node; `None` for other vertices.
     pub(crate) beside: Option<(usize, Side)>,
-    /// The innermost cluster around it; of a border, the cluster around the bordered one.
+    /// The innermost cluster around the vertex. For a border, the parent of the cluster with this border.
     pub(super) cluster: Option<usize>,
-    /// The trunk that it belongs to.
+    /// The trunk that the vertex belongs to.
     trunk: Option<Trunk>,
 }
 
-/// The identity of a shared path: target, bundle, number among the links of the same ends, and the link itself if it shares with no other.
+/// The identity of a shared path: the target, the bundle, the number among the links with the same ends, and the link
+/// itself if its path is not shared.
 type Trunk = (usize, u32, usize, Option<usize>);
 
 impl Vertex {
-    /// True for a part of a link's path, which should be straight.
+    /// Returns true for a part of a link's path, which should be straight.
     pub(super) fn is_way(&self) -> bool {
         !matches!(self.kind, VertexKind::Item(_) | VertexKind::Loop | VertexKind::Blank)
     }
@@ -79,18 +83,18 @@ impl Vertex {
 pub(super) struct Segment {
     pub(super) upper: usize,
     pub(super) lower: usize,
-    /// The weight with which it wants to be straight.
+    /// Weight of the segment. A segment with a higher weight is straighter.
     pub(super) weight: u32,
 }
 
 /// The route of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// Over these vertices, from source to target.
+    /// Through these vertices, from source to target.
     Over(Vec<usize>),
-    /// Around this vertex beside its node.
+    /// Around this vertex next to its node.
     Loop(usize),
-    /// Over these vertices, then round the outside.
+    /// Through these vertices, then around the outside.
     Around(Vec<usize>),
 }
 
@@ -98,25 +102,26 @@ pub(crate) enum Route {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LayerGraph {
     pub(crate) vertices: Vec<Vertex>,
-    /// Vertices of each layer in order.
+    /// The vertices of each layer in order.
     pub(crate) layers: Vec<Vec<usize>>,
-    /// The segments of all links, each once. The part from a node to its turn lies in one layer and is not a segment.
+    /// The segments of all links without duplicates. The part from a node to its turn is within one layer and is not a
+    /// segment.
     pub(super) segments: Vec<Segment>,
     /// The route of each link.
     pub(crate) routes: Vec<Route>,
-    /// Layers that hold labels and no nodes.
+    /// True for layers that contain labels and no nodes.
     pub(crate) is_label_layer: Vec<bool>,
-    /// The weight with which each link wants to be straight; back links have the lowest.
+    /// The weight of each link. A link with a higher weight is straighter. Back links have the lowest weight.
     weights: Vec<u32>,
     pub(super) clusters: Clusters,
-    /// The borders of each cluster; none for one without a box. They are added after the layers are ordered.
+    /// The borders of each cluster; `None` for a cluster without a box. They are added after the layers are ordered.
     pub(crate) borders: Vec<Option<ClusterBorder>>,
-    /// The minimum width of each cluster.
+    /// Minimum width of each cluster.
     pub(super) across_min: Vec<f64>,
 }
 
 impl LayerGraph {
-    /// Puts nodes, labels and dummy vertices into layers, in no particular order.
+    /// Puts nodes, labels and dummy vertices into layers. The layers are not ordered yet.
     pub(super) fn new(graph: &Graph<'_>, directions: &[EdgeDirection], ranks: &[usize], gaps: &Gaps) -> LayerGraph {
         let Graph { items, links, clusters, .. } = *graph;
         let outside = too_long(items.len(), links, directions, ranks);
@@ -156,7 +161,7 @@ impl LayerGraph {
         layered
     }
 
-    /// Reserves a layer for labels where a gap between ranks needs one, and returns the layer of each rank.
+    /// Reserves a layer for labels between ranks where necessary, and returns the layer of each rank.
     fn reserve(
         &mut self,
         links: &[Link],
@@ -197,14 +202,14 @@ impl LayerGraph {
         self.vertices.len() - 1
     }
 
-    /// Adds a turn beside an item.
+    /// Adds a turn next to a node.
     fn add_beside(&mut self, kind: VertexKind, item: usize, size: Size, trunk: Option<Trunk>) -> usize {
         let vertex = self.add(kind, self.vertices[item].layer, size, trunk, self.vertices[item].cluster);
         self.vertices[vertex].beside = Some((item, Side::Right));
         vertex
     }
 
-    /// The weight of the segment between two vertices.
+    /// Returns the weight of the segment between two vertices.
     fn weight(&self, one: &Vertex, other: &Vertex, link: usize) -> u32 {
         match (one.is_way(), other.is_way()) {
             (true, true) if one.trunk.is_some() && one.trunk == other.trunk => TRUNK_WEIGHT,
@@ -214,7 +219,8 @@ impl LayerGraph {
     }
 }
 
-/// The links that go round the outside, because they would need too many dummy vertices. The longest links go first.
+/// Returns the links that are routed around the outside, because they would need too many dummy vertices. The longest
+/// links are selected first.
 fn too_long(nodes: usize, links: &[Link], directions: &[EdgeDirection], ranks: &[usize]) -> HashSet<usize> {
     let span = |link: usize| ranks[links[link].from].abs_diff(ranks[links[link].to]);
     let mut by_span: Vec<usize> = (0..links.len()).filter(|link| directions[*link] != EdgeDirection::Loop).collect();
@@ -246,11 +252,11 @@ struct Builder<'a> {
     gaps: &'a Gaps,
     /// Shared dummy vertices by trunk, layer and cluster.
     shared: HashMap<(Trunk, usize, Option<usize>), usize>,
-    /// The turn at the target by the last dummy vertex, so that links that share this vertex share the turn.
+    /// The turn at the target by the last dummy vertex. Links that share the dummy vertex also share the turn.
     arrivals: HashMap<usize, usize>,
-    /// Segments by their ends.
+    /// Index of each segment by its ends.
     known: HashMap<(usize, usize), usize>,
-    /// The number of links so far by their pair of nodes.
+    /// Number of links so far between each pair of nodes.
     pairs: HashMap<(usize, usize), usize>,
 }
 
@@ -288,7 +294,7 @@ impl Builder<'_> {
             let (upper, lower) = if one.layer < other.layer { (pair[0], pair[1]) } else { (pair[1], pair[0]) };
             let weight = layered.weight(one, other, link);
             match self.known.get(&(upper, lower)) {
-                // The first link along a shared way leads to the same end.
+                // The rest of this shared path was already added for another link.
                 Some(_) if weight == TRUNK_WEIGHT => return,
                 Some(index) => layered.segments[*index].weight = layered.segments[*index].weight.max(weight),
                 None => {
@@ -319,7 +325,7 @@ impl Builder<'_> {
         [link.from, leave].into_iter().chain(passed).chain([arrive, link.to]).collect()
     }
 
-    /// The vertices of a link in the layers between its ends, in that order; its label first.
+    /// Returns the vertices of a link in the layers between its ends, in order. Its label comes first.
     fn pass(&mut self, index: usize, layers: impl Iterator<Item = usize>) -> Vec<usize> {
         let link = &self.links[index];
         let alone = self.is_short(link).then_some(index);
@@ -336,7 +342,7 @@ impl Builder<'_> {
         layers.enumerate().map(place).collect()
     }
 
-    /// True for a link between neighbouring ranks, which shares with no other link.
+    /// Returns true for a link between neighbouring ranks, whose path is not shared.
     fn is_short(&self, link: &Link) -> bool {
         self.ranks[link.from].abs_diff(self.ranks[link.to]) == 1
     }

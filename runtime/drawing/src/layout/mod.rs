@@ -1,9 +1,10 @@
 //! A layered layout after Sugiyama, Tagawa and Toda: nodes in layers, with links down from layer to layer.
 //!
-//! `links -directions-> ranks -layers-> order -across-> ports -route-> Placement`. Its coordinates do not depend on `rankdir`:
-//! layers follow each other *along* (`y`), nodes of a layer are side by side *across* (`x`), and the caller turns the result. It knows
-//! sizes and links, and nothing of pipelines. The number of sweeps is bounded, and links that would need too many bends go round the outside, so that the time is about
-//! proportional to the size.
+//! `links -directions-> ranks -layers-> order -across-> ports -route-> Placement`. The coordinates do not depend on
+//! `rankdir`: layers follow each other *along* (`y`), the nodes of a layer are next to each other *across* (`x`), and
+//! the caller rotates the result. The layout knows sizes and links, but nothing of pipelines. The number of sweeps is
+//! bounded, and links that would need too many dummy vertices are routed around the outside, so the time is
+//! approximately proportional to the size of the graph.
 
 mod across;
 mod bands;
@@ -26,81 +27,83 @@ use layers::LayerGraph;
 /// A node in the input of the layout.
 #[derive(Debug, Clone)]
 pub(crate) struct Item {
-    /// Its size: `width` across, `height` along.
+    /// Size of the node: `width` across, `height` along.
     pub(crate) size: Size,
-    /// Its outline around its centre.
+    /// Outline of the node, relative to its centre.
     pub(crate) outline: Vec<Point>,
-    /// The largest distance of a link's end from the middle of a side: `width` at the top and bottom, `height` at the sides.
+    /// Maximum distance of a link's end from the middle of a side: `width` at the top and bottom, `height` at the left
+    /// and right.
     pub(crate) reach: Size,
 }
 
 /// An edge in the input of the layout.
 #[derive(Debug, Clone)]
 pub(crate) struct Link {
-    /// Source.
+    /// Index of the source.
     pub(crate) from: usize,
-    /// Target.
+    /// Index of the target.
     pub(crate) to: usize,
-    /// The size of its label; none without a label.
+    /// Size of the label; `None` if the link has none.
     pub(crate) label: Option<Size>,
-    /// The weight with which it wants to be short and straight; links of the main path have more.
+    /// Weight of the link. A link with a higher weight is shorter and straighter. Links of the main path have a higher
+    /// weight.
     pub(crate) weight: u32,
-    /// Long links to the same target with the same number share their path.
+    /// Long links to the same target with the same `bundle` share their path.
     pub(crate) bundle: u32,
 }
 
 /// The input of the layout.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Graph<'a> {
-    /// Nodes.
+    /// The nodes.
     pub(crate) items: &'a [Item],
-    /// Edges.
+    /// The links.
     pub(crate) links: &'a [Link],
     /// The clusters, which get a box.
     pub(crate) clusters: &'a [Cluster],
-    /// The item at which the walk begins.
+    /// Index of the node at which the walk begins.
     pub(crate) root: usize,
 }
 
 /// Distances, in the unit of the sizes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gaps {
-    /// Between two nodes of a layer.
+    /// Distance between two nodes of a layer.
     pub(crate) items: f64,
-    /// Between a node and a line beside it.
+    /// Distance between a node and a line next to it.
     pub(crate) beside: f64,
-    /// Between two lines.
+    /// Distance between two lines.
     pub(crate) lines: f64,
-    /// Between a layer of nodes and the next.
+    /// Distance between a layer of nodes and the next layer.
     pub(crate) layers: f64,
-    /// Between a layer of nodes and the labels below it.
+    /// Distance between a layer of nodes and the labels below it.
     pub(crate) label_after: f64,
-    /// Between labels and the layer of nodes below them: an arrow ends there.
+    /// Distance between labels and the layer of nodes below them, at which an arrow ends.
     pub(crate) label_before: f64,
-    /// Between the ends of two links at one node.
+    /// Distance between the ends of two links at one node.
     pub(crate) ports: f64,
-    /// Width of a loop beside its label.
+    /// Width of a loop next to its label.
     pub(crate) loop_width: f64,
-    /// The largest shift between two nodes that a link bridges with a straight line between their middles.
+    /// Maximum shift between two nodes for which their link is a straight line between the middles of the nodes.
     pub(crate) nearly: f64,
-    /// Between a box and its neighbours.
+    /// Distance between a box and its neighbours.
     pub(crate) outside: f64,
-    /// Between the content of a box and its border, on either side.
+    /// Distance between the content of a box and its border, at the left and right.
     pub(crate) inside: (f64, f64),
 }
 
 /// The result of the layout. The smallest coordinate is 0.
 #[derive(Debug, Clone)]
 pub(crate) struct Placement {
-    /// Centres of the items.
+    /// Centres of the nodes.
     pub(crate) centres: Vec<Point>,
     /// The path of each link, from border to border.
     pub(crate) paths: Vec<Path>,
-    /// Centre of each label.
+    /// Centre of each label; `None` for a link without a label.
     pub(crate) labels: Vec<Option<Point>>,
-    /// Centre and size of the box of each cluster; none for one without.
+    /// Centre and size of each cluster's box; `None` for a cluster without a box.
     pub(crate) boxes: Vec<Option<(Point, Size)>>,
-    /// The size of the whole.
+    /// Size of the whole layout.
     pub(crate) size: Size,
 }
 

@@ -1,23 +1,24 @@
 //! Crossing reduction: orders the vertices of layers by barycentre sweeps, then by swaps of neighbours.
 //!
-//! A *unit* moves as a whole: a node with the turns beside it, a dummy vertex, or a label. Back links try both sides of the picture. The
-//! number of sweeps is fixed and falls with the size, and the best order is kept. File order breaks ties.
+//! A *unit* moves as a whole: a node with its turns, a dummy vertex, or a label. A *lane* is a group of dummy vertices
+//! of links that share an end. Lanes of back links are tried on both sides of the picture. The number of sweeps is
+//! fixed and decreases with the size of the graph, and the best order is kept. File order breaks ties.
 
 use super::layers::{LayerGraph, Route, Side, VertexKind};
 use super::sorter::{Sorter, VertexOrder};
 
-/// The most segments of a small graph, which gets all sweeps and whose lanes try both sides.
+/// Maximum number of segments of a small graph, which gets all sweeps and whose lanes are tried on both sides.
 const SMALL: usize = 2_000;
 const SWEEPS_SMALL: usize = 24;
 const SWEEPS_LARGE: usize = 6;
-/// The most segments of a large graph; a larger one gets few sweeps.
+/// Maximum number of segments of a large graph. An even larger graph gets few sweeps.
 const LARGE: usize = 60_000;
 const SWEEPS_HUGE: usize = 3;
-/// The most lanes that try both sides.
+/// Maximum number of lanes that are tried on both sides.
 const LANES_MAX: usize = 60;
-/// The most pairs of clusters that are exchanged on trial.
+/// Maximum number of pairs of clusters that are exchanged on trial.
 const CLUSTERS_MAX: usize = 60;
-/// The rounds in which all lanes try both sides.
+/// Number of rounds in which all lanes are tried on both sides.
 const LANE_ROUNDS: usize = 2;
 
 /// Orders the vertices of every layer, and chooses the side of each turn.
@@ -49,7 +50,8 @@ pub(super) fn order(layered: &mut LayerGraph) {
     sorter.finish(layered);
 }
 
-/// Makes at most `sweeps` sweeps down and up, and keeps the best order. With `flips` every other pair of sweeps reverses ties.
+/// Performs at most `sweeps` sweeps down and up, and keeps the best order. With `flips`, every other pair of sweeps
+/// reverses ties.
 fn sweep(sorter: &mut Sorter, sweeps: usize, flips: bool) {
     let mut best = (sorter.crossings(), sorter.order());
     for sweep in 0..sweeps {
@@ -66,8 +68,8 @@ fn sweep(sorter: &mut Sorter, sweeps: usize, flips: bool) {
     sorter.restore(best.1);
 }
 
-/// The lanes: dummy vertices of links that share an end and change sides together. Lanes of back links come first, then those of other
-/// long links.
+/// Returns the lanes: groups of dummy vertices of links that share an end. A lane changes its side as a whole. Lanes of
+/// back links come first, then those of other long links.
 fn lanes(layered: &LayerGraph) -> Vec<Vec<usize>> {
     let mut lanes: Vec<(usize, Vec<usize>)> = Vec::new();
     for is_back in [true, false] {
@@ -92,7 +94,7 @@ fn lanes(layered: &LayerGraph) -> Vec<Vec<usize>> {
     lanes.take(LANES_MAX).collect()
 }
 
-/// Exchanges neighbouring clusters on trial, and keeps each exchange with fewer crossings.
+/// Exchanges neighbouring clusters on trial, and keeps each exchange that reduces the number of crossings.
 fn try_clusters(sorter: &mut Sorter) {
     let mut fewest = sorter.crossings();
     for (one, other) in sorter.neighbouring_clusters().into_iter().take(CLUSTERS_MAX) {
@@ -103,7 +105,7 @@ fn try_clusters(sorter: &mut Sorter) {
     }
 }
 
-/// Makes one change, and reverts it unless there are fewer crossings than `fewest`. Returns the number of crossings.
+/// Applies one change, and reverts it unless there are fewer crossings than `fewest`. Returns the number of crossings.
 fn try_one(sorter: &mut Sorter, fewest: usize, change: impl FnOnce(&mut Sorter)) -> usize {
     let unmoved = sorter.order();
     change(sorter);
@@ -116,8 +118,8 @@ fn try_one(sorter: &mut Sorter, fewest: usize, change: impl FnOnce(&mut Sorter))
     fewest
 }
 
-/// Moves every lane on trial to the outermost place on either side, and to the outermost place within the back links there. Keeps each
-/// move with fewer crossings.
+/// Moves every lane on trial to the outermost position on either side, and to the outermost position within the back
+/// links on that side. Keeps each move that reduces the number of crossings.
 fn try_sides(sorter: &mut Sorter, lanes: &[Vec<usize>]) {
     let mut fewest = sorter.crossings();
     for _ in 0..LANE_ROUNDS {

@@ -1,13 +1,13 @@
 //! Assigns the ports: the points at which links touch their nodes.
 //!
-//! Ports are spread over a side so that as many lines as possible are straight and no two meet.
+//! Ports are spread over a side so that as many lines as possible are straight and no two lines meet.
 
 use super::across::shift_apart;
 use super::layers::{LayerGraph, Route, Side, VertexKind};
 use super::{Gaps, Item, Link};
 use std::collections::{BTreeMap, HashMap};
 
-/// Which end of a link.
+/// The two ends of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum End {
     Source,
@@ -21,7 +21,8 @@ struct LinkEnd {
     end: End,
 }
 
-/// The ports of all links: across for ends at the top or bottom of an item, along for ends at its sides.
+/// The ports of all links: coordinates across for ends at the top or bottom of a node, coordinates along for ends at
+/// its left or right side.
 #[derive(Debug, Default)]
 pub(crate) struct Ports {
     across: HashMap<LinkEnd, f64>,
@@ -29,10 +30,10 @@ pub(crate) struct Ports {
     gap: f64,
 }
 
-/// The wanted position of a link's end at the top or bottom of an item.
+/// The wanted position of a link's end at the top or bottom of a node.
 struct PortRequest {
     end: LinkEnd,
-    /// The wanted position.
+    /// The wanted coordinate across.
     x: f64,
     /// Ends with the same key share a port.
     key: (usize, usize),
@@ -59,17 +60,18 @@ impl Ports {
         ports
     }
 
-    /// The port of an end at the top or bottom, across.
+    /// Returns the port of an end at the top or bottom, as a coordinate across.
     pub(crate) fn across(&self, link: usize, end: End) -> Option<f64> {
         self.across.get(&LinkEnd { link, end }).copied()
     }
 
-    /// The port of an end at a side: the distance from the item's middle, along.
+    /// Returns the port of an end at the left or right side, as the distance from the node's middle along.
     pub(crate) fn along(&self, link: usize, end: End) -> f64 {
         self.along.get(&LinkEnd { link, end }).copied().unwrap_or(0.0)
     }
 
-    /// The request of an end: its item, whether it is at the item's bottom, and the position. None for an end at a side.
+    /// Returns the request of an end: its node, whether it is at the node's bottom, and the position. Returns `None`
+    /// for an end at the left or right side.
     fn request(
         &self,
         layered: &LayerGraph,
@@ -104,7 +106,8 @@ impl Ports {
         Some((item, other.layer > layered.vertices[item].layer, PortRequest { end: at, x, key }))
     }
 
-    /// Spreads ends over one side of an item: opposite to their other end if possible, the others beside them.
+    /// Spreads ends over one side of a node: opposite to the link's other end if possible, otherwise next to those
+    /// ends.
     fn assign(&mut self, item: &Item, middle: f64, mut requests: Vec<PortRequest>, gaps: &Gaps) {
         requests.sort_by(|one, other| one.x.total_cmp(&other.x).then(one.key.cmp(&other.key)));
         let mut keys: Vec<(usize, usize)> = requests.iter().map(|request| request.key).collect();
@@ -120,8 +123,8 @@ impl Ports {
         }
     }
 
-    /// Assigns ports at the sides of items, from top to bottom: links that leave upwards, loops, links that arrive from below. They are
-    /// nested, so that no two cross.
+    /// Assigns ports at the left and right sides of nodes. From top to bottom: links that leave upwards, loops, links
+    /// that arrive from below. The turns are nested, so that no two links cross.
     fn turn(&mut self, layered: &LayerGraph, items: &[Item], links: &[Link]) {
         let mut ends: HashMap<usize, Vec<LinkEnd>> = HashMap::new();
         for (link, route) in layered.routes.iter().enumerate() {
@@ -157,7 +160,7 @@ impl Ports {
         }
     }
 
-    /// Stacks the ends of turns, innermost first, over one side.
+    /// Stacks the ends of turns on one side, innermost first.
     fn stack(&mut self, item: &Item, turns: &[usize], ends: &HashMap<usize, Vec<LinkEnd>>) {
         let of = |vertex: &usize| ends.get(vertex).cloned().unwrap_or_default();
         let leaving = |ends: &Vec<LinkEnd>| ends.iter().all(|end| end.end == End::Source);
@@ -177,8 +180,9 @@ impl Ports {
     }
 }
 
-/// Ports for ends with these wanted positions from the middle of a side, in order. Ends within reach get their position, so that their lines
-/// are straight, and the others are next to them. If none is within reach, all are around the middle.
+/// Returns ports for ends with these wanted distances from the middle of a side, in order. Ends within reach get their
+/// wanted position, so that their lines are straight, and the others are next to them. If no end is within reach, all
+/// ports are around the middle.
 fn spread(wanted: &[f64], reach: f64, gap: f64) -> Vec<f64> {
     let count = wanted.len();
     let tight = gap.min(2.0 * reach / (count as f64 - 1.0).max(1.0));
@@ -196,7 +200,7 @@ fn spread(wanted: &[f64], reach: f64, gap: f64) -> Vec<f64> {
     before.chain(straight.iter().copied()).chain(after).collect()
 }
 
-/// The turns beside an item on one side, innermost first.
+/// Returns the turns next to a node on one side, innermost first.
 fn turns<'a>(layered: &LayerGraph, from: impl Iterator<Item = &'a usize>, item: usize, side: Side) -> Vec<usize> {
     from.take_while(|vertex| layered.vertices[**vertex].beside == Some((item, side))).copied().collect()
 }

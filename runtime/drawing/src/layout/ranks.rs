@@ -1,14 +1,14 @@
 //! Assigns a rank to every node: its number of steps below the root.
 //!
-//! Longest-path ranking gives the minimum height. Then nodes move to the rank with the shortest links in sum. A sweep is linear, and the
-//! number of sweeps is fixed.
+//! Longest-path ranking gives the minimum height. Then each node moves to the rank with the minimum total length of its
+//! links. A sweep is linear, and the number of sweeps is fixed.
 
 use super::Link;
 use super::cycles::EdgeDirection;
 
 const SWEEPS: usize = 8;
 
-/// Ranks from 0, such that every forward link leads down at least one rank.
+/// Returns ranks from 0, such that every forward link leads down at least one rank.
 pub(super) fn ranks(nodes: usize, links: &[Link], directions: &[EdgeDirection]) -> Vec<usize> {
     let mut graph = Graph { above: vec![Vec::new(); nodes], below: vec![Vec::new(); nodes] };
     for (link, direction) in links.iter().zip(directions) {
@@ -31,7 +31,7 @@ pub(super) fn ranks(nodes: usize, links: &[Link], directions: &[EdgeDirection]) 
     ranks.iter().map(|rank| rank - first).collect()
 }
 
-/// The forward links of each node: the other end and the weight.
+/// The forward links of each node, as the other end and the weight.
 struct Graph {
     above: Vec<Vec<(usize, u32)>>,
     below: Vec<Vec<(usize, u32)>>,
@@ -62,7 +62,7 @@ impl Graph {
         self.below[node].iter().map(|(below, _)| ranks[*below]).min()
     }
 
-    /// One sweep up and one down; false if nothing moved.
+    /// Performs one sweep up and one sweep down. Returns false if no node moved.
     fn shorten(&self, order: &[usize], ranks: &mut [usize]) -> bool {
         let weight = |links: &[(usize, u32)]| links.iter().map(|(_, weight)| *weight).sum::<u32>();
         let mut moved = false;

@@ -1,21 +1,22 @@
 //! Shortens lines after coordinate assignment: moves vertices across their layers without bending straight lines.
 //!
-//! Vertices that straight lines connect move as one group. A group moves towards the median of its linked vertices, as far as its
-//! neighbours allow. Groups in balance, such as parallel branches, stay.
+//! Vertices that are connected by straight lines move as one group. A group moves towards the median of its linked
+//! vertices, as far as its neighbours allow. Balanced groups, such as parallel branches, do not move.
 
 use super::Gaps;
 use super::across::distance;
 use super::layers::{LayerGraph, Side};
 
 const SWEEPS: usize = 8;
-/// A shift too small to be visible.
+/// A shift that is too small to be visible.
 const NOTHING: f64 = 0.5;
-/// The weight with which a turn is pulled to its node, beside the weights of segments.
+/// Weight with which a turn is pulled to its node, relative to the weights of segments.
 const NEARNESS: u32 = 1;
-/// The maximum weight of a segment here, so that one long path does not outweigh everything else.
+/// Maximum weight of a segment here, so that one long path does not outweigh everything else.
 const WEIGHT_MAX: u32 = 8;
 
-/// Moves groups. `firm` has the segments that may be straight, each with whether it is the only one at both of its ends.
+/// Moves groups. `firm` contains the segments that may be straight, and for each whether it is the only one at both of
+/// its ends.
 pub(super) fn relax(layered: &LayerGraph, gaps: &Gaps, firm: &[(usize, usize, bool)], xs: &mut [f64]) {
     let mut links: Vec<Vec<(usize, u32)>> = vec![Vec::new(); xs.len()];
     for segment in &layered.segments {
@@ -51,7 +52,7 @@ pub(super) fn relax(layered: &LayerGraph, gaps: &Gaps, firm: &[(usize, usize, bo
     }
 }
 
-/// Groups of vertices that straight lines connect.
+/// Groups of vertices that are connected by straight lines.
 struct Groups {
     group_of: Vec<usize>,
     members: Vec<Vec<usize>>,
@@ -74,7 +75,7 @@ impl Groups {
                 groups.group_of[vertex] = groups.members.len();
                 groups.members.push(Vec::new());
             }
-            // A root is the smallest of its group, so it has its number already.
+            // A root is the first vertex of its group, so it has a group already.
             let group = groups.group_of[root];
             groups.group_of[vertex] = group;
             groups.members[group].push(vertex);
@@ -98,7 +99,7 @@ fn find(parents: &mut [usize], mut vertex: usize) -> usize {
     vertex
 }
 
-/// The limits of a group's moves: its neighbours, and the links that pull at it.
+/// The limits of a group's moves: its neighbours, and the links that pull it.
 struct Freedom<'a> {
     layered: &'a LayerGraph,
     gaps: &'a Gaps,
@@ -109,7 +110,7 @@ struct Freedom<'a> {
 }
 
 impl Freedom<'_> {
-    /// The shift of a group: towards the median of its links, up to its neighbours.
+    /// Returns the shift of a group: towards the median of its links, as far as its neighbours allow.
     fn shift(&self, groups: &Groups, group: usize, xs: &[f64]) -> f64 {
         let is_own = |vertex: usize| groups.group_of[vertex] == group;
         let mut weights: Vec<(f64, u32)> = Vec::new();
@@ -129,7 +130,7 @@ impl Freedom<'_> {
         middle(&mut weights).clamp(-left.max(0.0), right.max(0.0))
     }
 
-    /// The distance of a turn from its position next to its node, and its weight.
+    /// Returns the distance of a turn from its position next to its node, and the weight of the pull.
     fn homeward(&self, vertex: usize, xs: &[f64]) -> Option<(f64, u32)> {
         let (item, side) = self.layered.vertices[vertex].beside?;
         let apart = distance(&self.layered.vertices[vertex], &self.layered.vertices[item], self.gaps);
@@ -138,7 +139,7 @@ impl Freedom<'_> {
     }
 }
 
-/// The weighted median; of a range of medians the value nearest to 0.
+/// Returns the weighted median. If all values of a range are medians, returns the one nearest to 0.
 fn middle(weights: &mut [(f64, u32)]) -> f64 {
     weights.sort_by(|one, other| one.0.total_cmp(&other.0));
     let whole: u32 = weights.iter().map(|(_, weight)| weight).sum();

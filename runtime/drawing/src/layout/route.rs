@@ -8,12 +8,12 @@ use super::ports::{End, Ports};
 use super::{Gaps, Graph, Item, Link, Placement};
 use crate::geometry::{Path, Point, Size, Step, at, cut_horizontally, cut_vertically};
 
-/// The straight length of a line before a node, so that its arrow is straight.
+/// Straight length of a line before a node, so that its arrow is straight.
 const STRAIGHT: f64 = 10.0;
-/// The number of separate tracks for lines around the outside.
+/// Number of separate tracks for lines around the outside.
 const OUTSIDE_LINES: usize = 24;
 
-/// Computes the positions of items, labels and boxes, and the paths of links.
+/// Computes the positions of nodes, labels and boxes, and the paths of links.
 pub(super) fn route(layered: &LayerGraph, graph: &Graph<'_>, xs: &[f64], gaps: &Gaps) -> Placement {
     let Graph { items, links, clusters, .. } = *graph;
     let (bands, rooms) = bands::bands(layered, clusters, xs, gaps);
@@ -77,7 +77,7 @@ impl Router<'_> {
         }
     }
 
-    /// The path of a link through the layers, down or up.
+    /// Returns the path of a link through the layers, down or up.
     fn over(&self, link: usize, chain: &[usize]) -> Path {
         let (from, to) = (self.links[link].from, self.links[link].to);
         let is_down = self.layered.vertices[from].layer < self.layered.vertices[to].layer;
@@ -95,7 +95,7 @@ impl Router<'_> {
         path
     }
 
-    /// From the border of the source to the edge of its layer.
+    /// Returns the path from the border of the source to the edge of its layer.
     fn leave(&self, link: usize, chain: &[usize], is_down: bool) -> Path {
         let from = self.links[link].from;
         let band = self.band(from);
@@ -115,7 +115,7 @@ impl Router<'_> {
         }
     }
 
-    /// From the edge of the target's layer to its border.
+    /// Adds the path from the edge of the target's layer to the border of the target.
     fn arrive(&self, link: usize, chain: &[usize], is_down: bool, path: &mut Path) {
         let to = self.links[link].to;
         let band = self.band(to);
@@ -134,7 +134,7 @@ impl Router<'_> {
         }
     }
 
-    /// The point on an item's border at the top or bottom.
+    /// Returns the point on a node's border at the top or bottom.
     fn end(&self, item: usize, x: f64, is_bottom: bool) -> Point {
         let centre = self.centre(item);
         let half = self.items[item].size.height / 2.0;
@@ -142,7 +142,7 @@ impl Router<'_> {
         at(x, centre.y + if is_bottom { bottom } else { top })
     }
 
-    /// The point on an item's border at the side of a turn.
+    /// Returns the point on a node's border at the side of a turn.
     fn side(&self, item: usize, turn: usize, along: f64) -> Point {
         let centre = self.centre(item);
         let half = self.items[item].size.width / 2.0;
@@ -155,7 +155,7 @@ impl Router<'_> {
         matches!(self.layered.vertices[turn].beside, Some((_, Side::Right)))
     }
 
-    /// The path of a link from a node to itself.
+    /// Returns the path of a link from a node to itself.
     fn round(&self, link: usize, turn: usize) -> Path {
         let item = self.links[link].from;
         let start = self.side(item, turn, self.ports.along(link, End::Source));
@@ -167,24 +167,24 @@ impl Router<'_> {
         path
     }
 
-    /// The coordinate at which a loop turns: the near edge of its vertex, before its label.
+    /// Returns the coordinate across at which a loop turns: the near edge of its vertex, before its label.
     fn loop_line(&self, turn: usize) -> f64 {
         let half = self.layered.vertices[turn].size.width / 2.0;
         if self.is_right(turn) { self.xs[turn] - half } else { self.xs[turn] + half }
     }
 
-    /// The middle of a loop's label.
+    /// Returns the middle of a loop's label.
     fn loop_label(&self, link: usize, turn: usize) -> Point {
         let aside = if self.is_right(turn) { self.gaps.loop_width / 2.0 } else { -self.gaps.loop_width / 2.0 };
         self.centre(turn).moved(aside, self.loop_middle(link))
     }
 
-    /// The middle of a loop, from the middle of its node.
+    /// Returns the middle of a loop, as the distance from the middle of its node.
     fn loop_middle(&self, link: usize) -> f64 {
         (self.ports.along(link, End::Source) + self.ports.along(link, End::Target)) / 2.0
     }
 
-    /// The path of a link round the outside: down into the gap, out, along, and in again above the target.
+    /// Returns the path of a link around the outside: down into the gap, out, along, and back in above the target.
     fn outside(&self, link: usize, chain: &[usize]) -> Path {
         let (from, to) = (self.links[link].from, self.links[link].to);
         let x = self.ports.across(link, End::Source).unwrap_or(self.xs[from]);

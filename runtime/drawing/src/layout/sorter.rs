@@ -1,14 +1,14 @@
-//! The state of the crossing reduction: counts crossings, and makes the moves that change the order.
+//! The state of the crossing reduction: counts crossings, and applies the moves that change the order.
 //!
-//! Invariant: `places` has the position of each vertex in its layer, turns included. Turns are beside their item, nested by the positions
-//! of their other ends.
+//! Invariant: `places` contains the position of each vertex in its layer, including turns. Turns are next to their
+//! node, nested by the positions of their other ends.
 
 use super::clusters::ClusterOrder;
 use super::layers::{LayerGraph, Side, VertexKind};
 
-/// The most units of a layer that gets swaps; wider layers get only sweeps.
+/// Maximum number of units in a layer that gets swaps. Wider layers get only sweeps.
 const SWAP_UNITS_MAX: usize = 120;
-/// Rounds of swaps.
+/// Maximum number of rounds of swaps.
 const SWAP_ROUNDS: usize = 4;
 
 /// An order of the vertices, to return to.
@@ -22,29 +22,29 @@ pub(super) struct VertexOrder {
     ranks: Vec<usize>,
 }
 
-/// Layers and their links.
+/// The layers and their links.
 pub(super) struct Sorter {
-    /// The leading vertex of each unit, in order: all vertices but turns.
+    /// The leading vertex of each unit, in order: all vertices except turns.
     layers: Vec<Vec<usize>>,
     /// The side of each turn.
     sides: Vec<Side>,
     layer_of: Vec<usize>,
     places: Vec<usize>,
-    /// Vertices in each layer, turns counted.
+    /// Number of vertices in each layer, including turns.
     widths: Vec<usize>,
     above: Vec<Vec<usize>>,
     below: Vec<Vec<usize>>,
-    /// The turns beside each item.
+    /// The turns next to each node.
     turns: Vec<Vec<usize>>,
     is_turn: Vec<bool>,
     /// The clusters, whose vertices must stay together.
     cluster_order: ClusterOrder,
-    /// The number of segments.
+    /// Number of segments.
     pub(super) pieces: usize,
 }
 
 impl Sorter {
-    /// The order of a walk down from the top, with all turns on the right.
+    /// Creates the order of a walk down from the top, with all turns on the right.
     pub(super) fn new(layered: &LayerGraph) -> Sorter {
         let count = layered.vertices.len();
         let segments = &layered.segments;
@@ -100,7 +100,7 @@ impl Sorter {
         self.gather_all();
     }
 
-    /// The current order.
+    /// Returns the current order.
     pub(super) fn order(&self) -> VertexOrder {
         VertexOrder { layers: self.layers.clone(), sides: self.sides.clone(), ranks: self.cluster_order.ranks.clone() }
     }
@@ -111,7 +111,7 @@ impl Sorter {
         self.number_all();
     }
 
-    /// Ranks clusters by their positions.
+    /// Ranks clusters by the positions of their vertices.
     fn rank_clusters(&mut self) {
         if self.cluster_order.is_empty() {
             return;
@@ -120,7 +120,7 @@ impl Sorter {
         self.cluster_order.rank(self.layers.iter().flatten().map(|vertex| (*vertex, share(vertex))));
     }
 
-    /// Brings the vertices of each cluster together, as near as possible to their positions.
+    /// Moves the vertices of each cluster together, as near as possible to their positions.
     fn gather_all(&mut self) {
         if !self.cluster_order.is_empty() {
             (0..self.layers.len()).for_each(|layer| self.gather(layer));
@@ -133,7 +133,7 @@ impl Sorter {
         self.layers[layer] = self.cluster_order.arranged(placed);
     }
 
-    /// Pairs of clusters beside each other.
+    /// Returns pairs of clusters that are next to each other.
     pub(super) fn neighbouring_clusters(&self) -> Vec<(usize, usize)> {
         self.cluster_order.neighbours()
     }
@@ -145,7 +145,7 @@ impl Sorter {
     }
 
     fn number_all(&mut self) {
-        // The order of turns depends on positions in the neighbouring layers, all of which are known in the second round.
+        // The order of turns depends on positions in the neighbouring layers, which are all known in the second round.
         for _ in 0..2 {
             (0..self.layers.len()).for_each(|layer| self.number(layer));
         }
@@ -161,7 +161,7 @@ impl Sorter {
         }
     }
 
-    /// A lead with its turns, from left to right.
+    /// Returns a leading vertex with its turns, from left to right.
     fn unit(&self, lead: usize) -> Vec<usize> {
         if self.turns[lead].is_empty() {
             return vec![lead];
@@ -173,12 +173,12 @@ impl Sorter {
         on(Side::Left).chain([lead]).chain(on(Side::Right)).collect()
     }
 
-    /// The position of a turn's other end.
+    /// Returns the position of a turn's other end.
     fn leads_to(&self, turn: usize) -> usize {
         self.above[turn].iter().chain(&self.below[turn]).map(|other| self.places[*other]).min().unwrap_or(0)
     }
 
-    /// Orders every layer by the one before it, from the top or from the bottom; `flips` reverses ties.
+    /// Orders every layer by the previous one, from the top or from the bottom. `flips` reverses ties.
     pub(super) fn sweep(&mut self, downwards: bool, flips: bool) {
         let count = self.layers.len();
         self.rank_clusters();
@@ -200,7 +200,8 @@ impl Sorter {
         }
     }
 
-    /// The mean position of a unit's neighbours on one side; its own position, on the same scale, without neighbours.
+    /// Returns the mean position of a unit's neighbours on one side. Without neighbours, returns the unit's own
+    /// position on the same scale.
     fn mean(&self, lead: usize, downwards: bool) -> f64 {
         let neighbours = |vertex: &usize| if downwards { &self.above[*vertex] } else { &self.below[*vertex] };
         let members = std::iter::once(&lead).chain(&self.turns[lead]);
@@ -214,7 +215,7 @@ impl Sorter {
         self.places[lead] as f64 * self.widths[other] as f64 / self.widths[own] as f64
     }
 
-    /// Swaps neighbours while that reduces crossings, for a fixed number of rounds at most.
+    /// Swaps neighbours while that reduces the number of crossings, for at most [`SWAP_ROUNDS`] rounds.
     pub(super) fn swap(&mut self) {
         for _ in 0..SWAP_ROUNDS {
             let mut is_better = false;
@@ -244,7 +245,7 @@ impl Sorter {
         is_better
     }
 
-    /// The crossings between the segments of neighbouring units, in this order and swapped.
+    /// Returns the numbers of crossings between the segments of neighbouring units, in this order and swapped.
     fn crossings_of(&self, left: &[usize], right: &[usize]) -> (usize, usize) {
         let members = |lead: &usize| std::iter::once(*lead).chain(self.turns[*lead].iter().copied());
         let places = |leads: &[usize], links: &[Vec<usize>]| -> Vec<usize> {
@@ -265,7 +266,7 @@ impl Sorter {
         counts
     }
 
-    /// The number of all crossings, by counting inversions with a Fenwick tree.
+    /// Returns the number of all crossings, by counting inversions with a Fenwick tree.
     pub(super) fn crossings(&self) -> usize {
         let mut all = 0;
         for layer in 1..self.layers.len() {
@@ -282,7 +283,7 @@ impl Sorter {
         all
     }
 
-    /// Moves a lane to the outermost places on one side; its turns go to that side of their items.
+    /// Moves a lane to the outermost positions on one side. Its turns move to the same side of their nodes.
     pub(super) fn move_out(&mut self, lane: &[usize], side: Side) {
         for &vertex in lane {
             self.sides[vertex] = side;
@@ -297,12 +298,12 @@ impl Sorter {
         self.gather_all();
     }
 
-    /// True for the lane of a back link.
+    /// Returns true for the lane of a back link.
     pub(super) fn is_turned(&self, lane: &[usize]) -> bool {
         lane.iter().any(|vertex| self.is_turn[*vertex])
     }
 
-    /// The lanes of back links on a side, innermost first.
+    /// Returns the lanes of back links on a side, innermost first.
     pub(super) fn turned(&self, lanes: &[Vec<usize>], side: Side) -> Vec<usize> {
         let turns = |lane: &[usize]| lane.iter().any(|vertex| self.is_turn[*vertex] && self.sides[*vertex] == side);
         let mut turned: Vec<usize> = (0..lanes.len()).filter(|lane| turns(&lanes[*lane])).collect();
@@ -313,7 +314,7 @@ impl Sorter {
         turned
     }
 
-    /// Puts each loop on the side of its item with fewer turns.
+    /// Moves each loop to the side of its node with fewer turns.
     pub(super) fn balance_loops(&mut self, layered: &LayerGraph) {
         for turns in &self.turns {
             let (loops, hooks): (Vec<usize>, Vec<usize>) =
@@ -327,7 +328,7 @@ impl Sorter {
         }
     }
 
-    /// Writes the order into the layers: loops next to their item, then hooks.
+    /// Writes the order into the layers: loops are next to their node, then hooks.
     pub(super) fn finish(&self, layered: &mut LayerGraph) {
         for (layer, leads) in self.layers.iter().enumerate() {
             let mut ordered = Vec::with_capacity(self.widths[layer]);

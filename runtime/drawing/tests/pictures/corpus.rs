@@ -1,6 +1,7 @@
 //! Every pipeline of this repository, and with `GLOVEBOX_CORPUS=<folder>` every pipeline of that folder, has a picture.
 //!
-//! A picture must be well-formed and the same twice. What lints report about the pipeline does not matter here.
+//! A picture must be well-formed and must be the same if it is drawn twice. The lint of the pipeline does not matter
+//! here.
 
 use crate::well_formed;
 use glovebox_drawing::{draw, to_json, to_list, to_svg};
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 const EXTENSIONS: [&str; 3] = ["dot", "gv", "fabro"];
 
-/// The pipeline files below a folder, in order.
+/// Returns the pipeline files below a folder, sorted.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut entries: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
@@ -36,14 +37,14 @@ fn check(pipeline: &Pipeline) -> Result<(), &'static str> {
     if first != second {
         return Err("two drawings of one pipeline differ");
     }
-    // The head and an empty line for each node, then one line for each node and edge.
+    // The title, then an empty line for each node, then one line for each node and edge.
     if first.1.lines().count() != 1 + 2 * pipeline.nodes.len() + first.2.layout.edges.len() {
         return Err("a node or an edge is missing in the list");
     }
     Ok(())
 }
 
-/// Draws every file that can be parsed; returns how many there are.
+/// Draws every file that can be parsed. Returns the number of these files.
 fn check_all(folder: &Path) -> usize {
     let (mut faults, mut count) = (Vec::new(), 0);
     for path in files(folder) {

@@ -1,7 +1,7 @@
-//! Pictures from outside: the graphs in `graphs/` and their pictures in `expected/`, which are files that one can look at.
+//! Pictures of the graphs in `graphs/`, compared with the files in `expected/`, which people can view.
 //!
-//! `UPDATE_PICTURES=1` draws them anew. The other files ask of every SVG that it is well-formed and holds nothing that acts, and of the
-//! published schema that it is that of what is written.
+//! `UPDATE_PICTURES=1` rewrites the expected files. The other modules check that every SVG is well-formed and contains
+//! no script or reference, and that the published schema matches the written JSON.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -19,7 +19,7 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pictures").join(name)
 }
 
-/// A graph by name; what lints say of it is another matter.
+/// Reads a graph by name. The lint of the graph does not matter here.
 fn pipeline(name: &str) -> Pipeline {
     read(&std::fs::read_to_string(folder("graphs").join(format!("{name}.dot"))).unwrap())
 }
@@ -48,7 +48,7 @@ const GRAPHS: [&str; 15] = [
     "subgraphs-sideways",
 ];
 
-/// Compares with the file, or writes it.
+/// Compares a text with the expected file, or writes the file.
 fn check_file(name: &str, text: &str) {
     let file = folder("expected").join(name);
     if std::env::var_os("UPDATE_PICTURES").is_some() {

@@ -1,4 +1,5 @@
-//! A small XML reader for pictures: well-formed, only the elements and attributes that a picture has, nothing that acts or refers.
+//! A small XML reader for pictures: a picture must be well-formed, and contain only known elements and attributes, and
+//! no script or reference.
 
 const ELEMENTS: [&str; 9] = ["svg", "title", "desc", "style", "rect", "g", "path", "circle", "text"];
 const ATTRIBUTES: [&str; 21] = [
@@ -26,7 +27,7 @@ const ATTRIBUTES: [&str; 21] = [
 ];
 const ENTITIES: [&str; 5] = ["amp", "lt", "gt", "quot", "#39"];
 
-/// Panics where the text is no picture of ours.
+/// Panics if the text is not a valid picture of Glovebox.
 pub(crate) fn check(text: &str) {
     let mut reader = Reader { rest: text, open: Vec::new(), ids: Vec::new() };
     while !reader.rest.is_empty() {
@@ -99,7 +100,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Character data: no control characters, no reference but the five.
+/// Checks character data: no control characters, and no references except the five predefined entities.
 fn characters(text: &str) {
     for (index, _) in text.match_indices('&') {
         let (entity, _) = text[index + 1..].split_once(';').expect("a reference ends");
