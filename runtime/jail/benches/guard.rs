@@ -3,7 +3,7 @@
 //! copy, compared with plain reads of the same files.
 //!
 //! `cargo bench -p glovebox-jail` prints a table with the median of each operation, the median of its baseline, and
-//! their ratio. Operation and baseline alternate in the same run. The benchmark has no pass or fail.
+//! their ratio. Operation and baseline alternate in the same run. The benchmark never fails.
 
 #![allow(clippy::unwrap_used)] // A benchmark may panic.
 

@@ -81,12 +81,12 @@ pub struct Exit {
     pub killed: u32,
     /// Processor time of everything that the command started, milliseconds.
     pub cpu_ms: u64,
-    /// Maximum memory of all processes together, bytes. Without a control group, the maximum of all samples.
+    /// Peak memory of all processes together, bytes. Without a control group, the maximum of all samples.
     pub memory_peak_bytes: u64,
-    /// Maximum number of processes at the same time, over all samples. This and the following fields are `None` if the
-    /// command ended before the first sample.
+    /// Peak number of processes, the maximum of all samples. This and the following fields are `None` if the command
+    /// ended before the first sample.
     pub processes_peak: Option<u64>,
-    /// Maximum number of open descriptors of one process.
+    /// Peak number of open descriptors of one process.
     pub descriptors_peak: Option<u64>,
     /// Length of the largest file that the command wrote, bytes.
     pub file_peak_bytes: Option<u64>,

@@ -220,7 +220,8 @@ impl Jail {
         Self::raise(setting, checked, control, || starting.wait().map(Origin::Program), dialer)
     }
 
-    /// Prepares the jail while the helper starts, because the helper waits for its first request.
+    /// Completes a jail whose helper is starting. The host prepares its part at the same time, because the helper waits
+    /// for its first request.
     fn raise(
         setting: &JailSetting,
         CheckedSetting { mut policy, writable }: CheckedSetting,

@@ -4,7 +4,8 @@
 //! the child has ended. The child confines itself before it reads a byte ([`confine()`]): address space, processor time
 //! and the length of the answer are limited. The allowed system calls are just enough to compute, read the input and
 //! write the answer. The environment of the child is constant, its only descriptors are the three standard ones, its
-//! working directory is `/`, and it dies with the thread that waits for it. This module does not know the work.
+//! working directory is `/`, and it dies with the thread that waits for it. This module does not know what the child
+//! computes.
 
 mod confine;
 

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::process::Command;
 
 const BWRAP: &str = "/usr/bin/bwrap";
-/// Set in the process that runs after the mount.
+/// Environment variable that is set in the process with the mounted `bwrap`.
 const BEHIND: &str = "BWRAP_BEHIND";
 const NOBODY: &str = "65534";
 const SETUID: u32 = 0o4000;

@@ -24,7 +24,7 @@ use std::time::Duration;
 const SCENARIO: &str = "scripts/scenarios/check.sh";
 const SECRET: &str = "exit $(( $(cat answer.txt) + 41 ))";
 
-/// Parts of a stage's view in addition to its scope: for its files, and for its jail.
+/// Parts of a stage's view that do not come from its scope: overrides of its files, and mounts in its jail.
 #[derive(Default)]
 struct Reach {
     overrides: ViewOverrides,

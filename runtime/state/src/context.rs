@@ -35,7 +35,7 @@ pub const CONTEXT_BYTES_MAX: usize = 1024 * 1024;
 /// The keys under which agents and tools store their answers (spec §4.5, §4.10). The answers of a branch under these
 /// keys reach the fan-in.
 pub const ANSWER_KEYS: [&str; 2] = ["last_response", TOOL_OUTPUT];
-/// The key for the output of a tool. If another handler than a tool sets the key, the value does not count as an
+/// The key for the output of a tool. If a handler other than a tool sets the key, the value does not count as an
 /// answer, so that an agent cannot pose as a tool.
 const TOOL_OUTPUT: &str = "tool.output";
 

@@ -2,7 +2,7 @@
 //!
 //! The functions are pure: no clock, no IO, no randomness. The same graph and the same journal give the same next step,
 //! on any machine, now or after a crash. Each decision is an event, and `stage.ready` is the event that creates work.
-//! Every chain of decisions ends in an attempt to wait for or in `run.finished`, because each arrival at a node costs a
+//! Every chain of decisions ends with a ready attempt or with `run.finished`, because each arrival at a node costs a
 //! step.
 
 mod branch_name;
@@ -201,8 +201,8 @@ impl BranchDecision<'_> {
         }
     }
 
-    /// Returns the failure that ends a loop in which a stage repeatedly fails in the same way (decision
-    /// same-failure-ends-a-loop). The text contains the stage's own reason.
+    /// Returns the failure that ends a loop in which a stage repeatedly fails in the same way
+    /// (decision same-failure-ends-a-loop). The text contains the stage's own reason.
     fn cycle(&self, node: &NodeId, outcome: &Outcome) -> Option<Failure> {
         let (same, limit) = (self.branch.nodes.get(node)?.same, self.pipeline.signature_limit);
         let reason = || {
@@ -229,8 +229,8 @@ impl BranchDecision<'_> {
         Task::for_handler(self.state.generation(), self.id, node, self.branch.next_visit(node))
     }
 
-    /// Decides at an exit: every goal gate must be satisfied, and a gate that was never visited is not satisfied (spec
-    /// §3.4, decision unvisited-gates-are-unmet).
+    /// Decides at an exit: every goal gate must be satisfied, and a gate that was never visited is not satisfied
+    /// (spec §3.4, decision unvisited-gates-are-unmet).
     fn check_goal_gates(&self, exit: &Node) -> Vec<Event> {
         let Some(gate) = self.unmet_gate(exit) else {
             return match self.without_checks() {
@@ -349,8 +349,8 @@ impl BranchDecision<'_> {
         self.route(node, to, Choice { how: found.how.as_str(), edge, candidates: found.candidates })
     }
 
-    /// Leaves the start node, or a diamond with the outcome that it passes on (decision
-    /// diamonds-pass-outcomes-through).
+    /// Leaves the start node, or a diamond with the outcome that it passes on
+    /// (decision diamonds-pass-outcomes-through).
     fn leave_control_node(&self, node: &NodeId) -> Vec<Event> {
         let is_child_exit = || self.pipeline.node(node).is_some_and(|node| node.handler == Handler::ChildExit);
         match self.pipeline.start == *node || is_child_exit() {

@@ -81,7 +81,7 @@ pub struct RunState {
     pub stored_bytes: u64,
     /// Number of refusals so far.
     pub refusals_total: u64,
-    /// Nodes whose caches were filled with the caches of the base.
+    /// Verifying nodes whose command ran over the files at the start of the run to fill the caches (`cache.filled`).
     pub caches_filled: RedBlackTreeSetSync<NodeId>,
     /// Steering messages for the agents of the run, in order.
     pub steered: VectorSync<Arc<StageSteered>>,
@@ -318,7 +318,7 @@ impl RunState {
     }
 
     /// Folds a resume: another process drives the run from here. If a signal or a limit stopped the run, the state
-    /// before the stop is restored, and only counters such as time, steps and spending keep what was added since.
+    /// before the stop is restored, but the totals of time and spending include what was added since.
     fn resume(&mut self, resumed: &RunResumed) {
         self.continue_stopped();
         self.overspent = None;

@@ -1,9 +1,9 @@
 //! The explanation of a run: each visit with its attempts, and for every edge why it was taken or not, with the context
 //! values that the decision read.
 //!
-//! It is computed from the journal and the pipeline of the run. The reasons come from the journal, and the values from
-//! the context at that record. Nothing is decided here: for a failure that ended the run, the router is called again
-//! with the same input and gives the same result.
+//! The explanation is computed from the journal and the pipeline of the run. The reasons come from the journal, and the
+//! values from the context at that record. Nothing is decided here: for a failure that ended the run, the router is
+//! called again with the same input and gives the same result.
 
 mod edge;
 mod parallel;

@@ -106,7 +106,7 @@ impl Alignment {
         aligned
     }
 
-    /// Returns the segments that may be straight, and whether each is the only one of its kind at both of its ends.
+    /// Returns the segments that may be straight, and for each whether it is the only such segment at both of its ends.
     fn firm(&self) -> Vec<(usize, usize, bool)> {
         let mut firm = Vec::new();
         for (lower, uppers) in self.above.iter().enumerate() {

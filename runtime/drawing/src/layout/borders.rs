@@ -25,8 +25,8 @@ impl ClusterBorder {
 }
 
 impl LayerGraph {
-    /// Adds a placeholder to every layer that a cluster covers without a vertex, which reserves the space of the
-    /// cluster in that layer.
+    /// Adds a placeholder to every layer in which a covering cluster has no vertex. The placeholder reserves the space
+    /// of the cluster in that layer.
     pub(super) fn fill(&mut self) {
         if self.clusters.is_empty() {
             return;

@@ -15,8 +15,8 @@ const NEARNESS: u32 = 1;
 /// Maximum weight of a segment here, so that one long path does not outweigh everything else.
 const WEIGHT_MAX: u32 = 8;
 
-/// Moves groups. `firm` contains the segments that may be straight, and for each whether it is the only one at both of
-/// its ends.
+/// Moves groups. `firm` contains the segments that may be straight, and for each whether it is the only such segment at
+/// both of its ends.
 pub(super) fn relax(layered: &LayerGraph, gaps: &Gaps, firm: &[(usize, usize, bool)], xs: &mut [f64]) {
     let mut links: Vec<Vec<(usize, u32)>> = vec![Vec::new(); xs.len()];
     for segment in &layered.segments {

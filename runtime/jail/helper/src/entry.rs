@@ -19,7 +19,7 @@ use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, setsid};
 /// The place where the helper was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// On the host, by glovebox.
+    /// On the host, by Glovebox.
     Host,
     /// Inside the namespaces of `bwrap`, by `bwrap`.
     Bwrap(bwrap::Inside),

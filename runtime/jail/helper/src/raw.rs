@@ -188,7 +188,7 @@ pub(crate) struct ReapedChild {
     pub(crate) signal: Option<i32>,
     /// Processor time of the child and of its reaped children.
     pub(crate) cpu: Duration,
-    /// Maximum resident memory of the child or of one of its reaped children, bytes.
+    /// Peak resident memory of the child or of one of its reaped children, bytes.
     pub(crate) memory_bytes: u64,
 }
 

@@ -38,9 +38,9 @@ pub struct ResourceUsage {
     pub commands: u64,
     /// Processor time of all commands, milliseconds.
     pub cpu_ms: u64,
-    /// Maximum memory of one command with all its processes, bytes.
+    /// Peak memory of one command with all its processes, bytes.
     pub memory_peak_bytes: u64,
-    /// Maximum disk usage, bytes; `None` if no command was started.
+    /// Peak disk usage, bytes; `None` if no command was started.
     pub disk_peak_bytes: Option<u64>,
     /// Length of the largest file that was left in the workspace or a cache, bytes; `None` if no file was left.
     pub file_peak_bytes: Option<u64>,

@@ -1,6 +1,6 @@
 //! The operator's rules for every command in a jail.
 //!
-//! They are the same for all stages of a run. They do not include grants of a single stage.
+//! The rules are the same for all stages of a run. They do not include grants of a single stage.
 
 use super::Bind;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub struct ExecPolicy {
     pub kept: Vec<PathBuf>,
     /// Folder below `HOME` in which Python stores compiled modules, each below the path of its source. A relative path.
     pub compiled: Option<PathBuf>,
-    /// Maximum number of bytes that are kept of a stream: half from its beginning and half from its end. It is the
+    /// Maximum number of bytes that are kept of a stream: half from its beginning and half from its end. This is the
     /// limit `command_output_bytes`.
     pub output_bytes_max: u64,
     /// Time between SIGTERM and SIGKILL after a timeout or a cancellation.

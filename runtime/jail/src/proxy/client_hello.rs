@@ -1,7 +1,7 @@
 //! The server name in the first bytes of a TLS connection.
 //!
 //! This module reads a ClientHello across records until it finds the only server name (RFC 8446 §4.1.2, RFC 6066 §3).
-//! Any other message, or one without a name, is refused. It reads no encrypted data.
+//! Any other message, or one without a name, is refused. The module reads no encrypted data.
 
 /// Maximum size of a message, bytes. Real messages are below 4 KiB.
 const MESSAGE_BYTES_MAX: usize = 16 << 10;

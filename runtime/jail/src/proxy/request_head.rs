@@ -1,8 +1,8 @@
 //! The head of a proxy request: `CONNECT host:port`, or one absolute-form request over plain HTTP.
 //!
-//! `httparse` reads the lines. Request smuggling needs a lenient reader, so this one is stricter: CRLF only, no folded
-//! lines, one `Host`, one `Content-Length`, no transfer coding. The proxy writes a new head, so the server reads
-//! exactly what was checked.
+//! `httparse` reads the lines. Request smuggling works only against a lenient parser, so this parser is stricter: CRLF
+//! only, no folded lines, one `Host`, one `Content-Length`, no transfer coding. The proxy writes a new head, so the
+//! server reads exactly what was checked.
 
 use super::refused_request::RefusedRequest;
 use glovebox_record::network::Host;

@@ -198,7 +198,8 @@ fn a_jail_that_lost_its_first_process_says_so() {
     let lost = jail.run(&shell(&script), &never());
     assert!(lost.is_err(), "{lost:?}");
     assert!(jail.run(&argv(&["true"]), &never()).is_err());
-    // Only a control group lists the processes that a killed helper leaves. Without a sandbox, nothing else does.
+    // Only a control group lists the processes that a killed helper leaves. In this tier, no other mechanism finds
+    // them.
     let is_grouped = !jail.status().degradations.iter().any(|known| known == "memory=soft");
     jail.end().unwrap();
     if is_grouped {

@@ -1,5 +1,5 @@
-//! Ends a run whose next stage cannot fix the last failure (`unfixable_failure_source`, decision
-//! unfixable-failures-end-the-run).
+//! Ends a run whose next stage cannot fix the last failure (`unfixable_failure_source`,
+//! decision unfixable-failures-end-the-run).
 //!
 //! This is checked on arrival at a stage, before the stage is made ready. Whether a failed stage counts depends on its
 //! resolved handler, and it no longer counts once it has passed. Directly after the failure, the check applies to every

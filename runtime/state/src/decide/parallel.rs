@@ -132,8 +132,8 @@ impl ParallelDecision<'_> {
         }))
     }
 
-    /// Returns how the parallel node ends by its policies, or `None` if more of its branches must end first (decision
-    /// join-and-error-policies).
+    /// Returns how the parallel node ends by its policies, or `None` if more of its branches must end first
+    /// (decision join-and-error-policies).
     fn ended(&self) -> Option<(Status, Option<Failure>)> {
         let OpenParallel { succeeded, failed, .. } = *self.parallel;
         let needed = self.setting().join.needed(self.parallel.children.len());
@@ -159,8 +159,8 @@ impl ParallelDecision<'_> {
         failed.filter_map(|one| Some((&**one, one.end.failure.as_ref()?)))
     }
 
-    /// Returns the failure of the branch that failed first, with its reason unchanged (decision
-    /// reasons-stay-unchanged).
+    /// Returns the failure of the branch that failed first, with its reason unchanged
+    /// (decision reasons-stay-unchanged).
     fn first_failure(&self) -> Failure {
         let first = self.failures().next().map(|(_, failure)| failure.clone());
         first.unwrap_or_else(|| {

@@ -1,5 +1,5 @@
-//! Decisions about writes outside of a stage's scope, if the operator lets people decide about them (decision
-//! write-recovery).
+//! Decisions about writes outside of a stage's scope, if the operator lets people decide about them
+//! (decision write-recovery).
 //!
 //! The engine asks and never answers: an answer that names no action denies the writes. A decision commits and grants
 //! only what the record of the attempt listed before the question was asked.

@@ -1,5 +1,5 @@
-//! Decides whether an attempt is repeated, when, and which status counts if it is not (spec §3.5, §3.6, decision
-//! what-is-retried).
+//! Decides whether an attempt is repeated, when, and which status counts if it is not (spec §3.5, §3.6,
+//! decision what-is-retried).
 //!
 //! The decision is made once, before the attempt is appended, and is part of the attempt's record. These rules are not
 //! evaluated again.

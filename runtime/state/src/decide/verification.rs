@@ -76,8 +76,8 @@ impl BranchDecision<'_> {
         }
     }
 
-    /// Leaves a node with the outcome of its verification. An exit whose verification failed ends the run (decision
-    /// verify-command).
+    /// Leaves a node with the outcome of its verification. An exit whose verification failed ends the run
+    /// (decision verify-command).
     pub(super) fn leave_verified(&self, node: &Node, outcome: &Outcome) -> Vec<Event> {
         match (&node.handler, outcome.status.satisfies_gate()) {
             (Handler::Exit, true) => vec![succeeded(node)],

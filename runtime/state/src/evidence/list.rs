@@ -1,8 +1,8 @@
 //! All commands of a run with their receipts and what each proves, and all stages that passed without a receipt.
 //!
-//! This fold of the journal is separate from the summary, which keeps only the last attempts. The tree at the start of
-//! a command is not recorded. It is computed from the list of files at the start of the run and the later changes of
-//! the branch.
+//! The list is folded from the journal separately from the summary, which keeps only the last attempts. The tree at the
+//! start of a command is not recorded. It is computed from the list of files at the start of the run and the later
+//! changes of the branch.
 
 use super::{CommandEvidence, EndedStage, JournalHead, Proof, RunSummary, StartupFile, UnverifiedStage, is_first};
 use crate::evidence::Replay;

@@ -33,8 +33,8 @@ fn change(path: &str, op: ChangeOp) -> FileChange {
     FileChange::bare(ScopePath::parse(path).unwrap(), op)
 }
 
-/// Returns an attempt described by words: `+PATH` writes, `-PATH` deletes, `passed` and `failed` are commands, `fail`
-/// is the status. A stage with a command is a tool.
+/// Returns the attempt that `words` describes: `+PATH` writes, `-PATH` deletes, `passed` and `failed` are commands,
+/// `fail` is the status. A stage with a command is a tool.
 fn attempt(open: &OpenTask, words: &str) -> StageFinished {
     let mut ended = StageFinished { handler: "codergen".into(), ..finished(open, Outcome::new(Status::Success)) };
     for word in words.split_whitespace() {

@@ -1,8 +1,8 @@
 //! The verdict of a run as one document: for auditors, who identify it by the hash of the journal's last record, and
 //! for other programs.
 //!
-//! It has the content of the summary for people, and adds the inputs of the run. Digests have the prefix `blake3:`.
-//! Times are in UTC with milliseconds.
+//! The document has the content of the summary for people, and adds the inputs of the run. Digests have the prefix
+//! `blake3:`. Times are in UTC with milliseconds.
 
 use super::configuration::NewConfiguration;
 use super::{ExitClass, RunStatus, RunSummary};

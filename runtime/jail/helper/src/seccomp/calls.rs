@@ -94,7 +94,7 @@ pub(super) const UNKNOWN: &[i64] = &[
     CACHESTAT,
 ];
 
-/// The same number on all architectures. The call is newer than the table of the `libc` crate.
+/// Numbers of calls that are newer than the tables of the `libc` crate. They are the same on all architectures.
 const OPEN_TREE_ATTR: i64 = 467;
 const MEMFD_SECRET: i64 = 447;
 const FCHMODAT2: i64 = 452;

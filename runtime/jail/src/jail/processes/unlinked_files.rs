@@ -31,7 +31,7 @@ pub(in crate::jail) struct UnlinkedUsage {
     pub(in crate::jail) hides_disk: bool,
     /// True if processes may hold files in memory that were not measured.
     pub(in crate::jail) hides_memory: bool,
-    /// Maximum number of descriptors of one process.
+    /// Number of descriptors of the process with the most.
     pub(in crate::jail) descriptors: u64,
     /// Length of the largest regular file that is open for writing, bytes.
     pub(in crate::jail) file_bytes: u64,

@@ -5,7 +5,7 @@ use super::*;
 use glovebox_journal::event::Isolation;
 use glovebox_record::{Hook, HookKind};
 
-/// Returns the files that the command of the tool `t` loaded, after stages described by these words.
+/// Returns the files that the command of the tool `t` loaded, after the stages that `words` describes.
 fn loaded(text: &str, words: &[(&str, &str)], change: &dyn Fn(&mut StageFinished)) -> Vec<String> {
     let pipeline = graph(text);
     let run = Simulation::run(&pipeline, 30, &mut |open| {

@@ -32,8 +32,8 @@ pub struct FailureChain {
 }
 
 impl FailureChain {
-    /// Returns the first stage that can be visited. The search begins at the last stage and stops at a stage that the
-    /// next one was supposed to fix and can still be visited to fix.
+    /// Returns the first stage that can be visited. The search goes backwards from the last stage. If it has found a
+    /// stage that was supposed to fix the stage before it, it returns the found stage.
     fn first_to_mend(&self, prospects: &Prospects<'_>) -> Option<&NodeId> {
         let mut first = None;
         for stage in self.stages.iter().rev().filter(|stage| !(prospects.is_handled)(stage)) {

@@ -1,5 +1,5 @@
-//! The results of the branches of a parallel node, as `parallel.results` in the context of the parent branch (spec
-//! §4.8).
+//! The results of the branches of a parallel node, as `parallel.results` in the context of the parent branch
+//! (spec §4.8).
 //!
 //! The list is part of every checkpoint, so the total size of its texts is limited. Short texts are complete, and the
 //! remaining size is shared equally among the long ones. The complete answer of a branch has a separate key, whose

@@ -1,5 +1,5 @@
-//! The failures of a node's verification since it last passed. They limit its repetitions (decision
-//! repetitions-by-category).
+//! The failures of a node's verification since it last passed. They limit its repetitions
+//! (decision repetitions-by-category).
 //!
 //! Attempts are counted, not visits: a repetition within a visit costs as much as a repetition over an edge.
 
