@@ -11,10 +11,10 @@ const SWAP_UNITS_MAX: usize = 120;
 /// Maximum number of rounds of swaps.
 const SWAP_ROUNDS: usize = 4;
 
-/// An order of the vertices, to return to.
+/// A copy of the order of the vertices, from which it can be restored.
 #[derive(Clone)]
 pub(super) struct VertexOrder {
-    /// The leads of each layer.
+    /// The leading vertices of each layer.
     layers: Vec<Vec<usize>>,
     /// The side of each turn.
     sides: Vec<Side>,

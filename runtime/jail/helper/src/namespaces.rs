@@ -28,7 +28,7 @@ impl Identity {
     }
 }
 
-/// Leaves the host's namespaces; processes are in the new PID namespace from the next fork on.
+/// Enters new namespaces. The PID namespace applies to processes from the next fork on.
 pub(crate) fn enter(policy: &Policy) -> Result<(), Failure> {
     check_ids(policy.uid, policy.gid)?;
     let outside = Identity::current();

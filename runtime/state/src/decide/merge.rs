@@ -26,7 +26,7 @@ struct BranchVersion<'a> {
     change: &'a FileChange,
 }
 
-/// Each branch's version of each path.
+/// The change of each branch to each path.
 type BranchVersions<'a> = BTreeMap<&'a ScopePath, Vec<BranchVersion<'a>>>;
 
 pub(super) fn merge(parallel: &OpenParallel, best: &EndedBranch, what: Merge) -> Taken {
@@ -79,7 +79,7 @@ fn disputed<'a>(sides: &BranchVersions<'a>) -> BTreeSet<&'a ScopePath> {
 }
 
 impl BranchVersion<'_> {
-/// Returns true if the change of one branch to a folder makes another branch's change below it impossible.
+    /// Returns true if the change of one branch to a folder makes another branch's change below it impossible.
     fn excludes(&self, below: &BranchVersion<'_>) -> bool {
         let above = self.change.op;
         let agree = above == ChangeOp::Mkdir || above.removes() && below.change.op.removes();
