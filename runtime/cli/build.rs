@@ -1,14 +1,15 @@
-//! Embeds the built-in components. It never builds them: they are another target's artefacts, made by one named command.
+//! Embeds the built-in components. It never builds them: they belong to another target, and `cargo xtask components`
+//! builds them.
 
 #[path = "../../xtask/src/sources.rs"]
 mod sources;
 
 use std::path::{Path, PathBuf};
 
-/// The handlers and the component that attacks the host.
+/// The built-in components, and the component that attacks the host.
 const COMPONENTS: [&str; 9] =
     ["codergen", "diff-limits", "json-schema", "junit", "tool", "tree-assert", "verify", "verification", "intruder"];
-/// The program that attacks the sandbox; there is one on Linux only.
+/// The program that attacks the sandbox. It exists on Linux only.
 const HOSTILE: &str = "glovebox-hostile";
 
 fn main() {
@@ -39,7 +40,7 @@ fn main() {
     }
 }
 
-/// True if the components were built from what the repository has now.
+/// Returns true if the components were built from the current sources of the repository.
 fn are_fresh(repository: &Path, folder: &Path) -> bool {
     for name in sources::FOLDERS {
         println!("cargo::rerun-if-changed={}", repository.join(name).display());

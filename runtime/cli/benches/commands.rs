@@ -1,7 +1,8 @@
-//! What `check` costs as a whole process, beside a baseline measured in the same run.
+//! Measures `check` as a whole process, next to a baseline that is measured in the same run.
 //!
-//! `cargo bench --workspace --bench commands` prints a table: the measured median, the baseline's, and their ratio; then the least time and the ratio of
-//! the least times. Runs in turn (A B A B …), so that a machine whose speed drifts moves both. Nothing here passes or fails.
+//! `cargo bench --workspace --bench commands` prints a table: the median time of the measured program, the median time
+//! of the baseline and their ratio, then the minimum time and the ratio of the minimum times. The two programs run
+//! alternately (A B A B …), so that a change of the machine's speed affects both. No result passes or fails.
 
 #![allow(clippy::unwrap_used)] // A benchmark may panic.
 
@@ -19,7 +20,7 @@ use table::row;
 const BUILT: &str = env!("CARGO_BIN_EXE_glovebox");
 const SAMPLES: usize = 21;
 
-/// The program under measurement.
+/// Path of the installed copy of the program under measurement.
 static INSTALLED: OnceLock<String> = OnceLock::new();
 
 fn glovebox() -> &'static str {
@@ -37,15 +38,17 @@ fn main() {
     check_in_project(folder.path(), 1_000);
 }
 
-/// Copies the program, as an installation does and as the baselines were installed. A linker writes a file in pieces all over it, and
-/// the kernel maps such a file in smaller pieces: it starts up to a millisecond later.
+/// Copies the program, as an installation does and as the baselines were installed. A linker writes the parts of a file
+/// out of order, and the kernel maps such a file in smaller pieces, so a program that runs from it starts up to a
+/// millisecond later.
 fn install(folder: &Path) {
     let installed = folder.join("glovebox");
     fs::copy(BUILT, &installed).unwrap();
     INSTALLED.set(installed.to_str().unwrap().to_owned()).unwrap();
 }
 
-/// `check` as a whole process, beside a process that does nothing and, where it is installed, Graphviz on the same file.
+/// Measures `check` as a whole process, next to a process that does nothing and, if Graphviz is installed, Graphviz on
+/// the same file.
 fn check(folder: &Path, nodes: usize, samples: usize) {
     let path = folder.join(format!("{nodes}.dot"));
     fs::write(&path, chain(nodes)).unwrap();
@@ -71,10 +74,10 @@ fn check(folder: &Path, nodes: usize, samples: usize) {
     }
 }
 
-/// `check` by a project's own rules, which were compiled before, beside the same file and command without rules.
+/// Measures `check` with a project's custom rules, already compiled, next to the same file and command without rules.
 fn own_rules(folder: &Path, nodes: usize) {
     let (with, without) = (folder.join("with-rules"), folder.join("without-rules"));
-    // Every stage names a reviewer and no scope, so that the rules have something to change and nothing to say.
+    // Every stage names a reviewer and no scope, so that the rules have something to change and nothing to report.
     let text = chain(nodes).replace("allowed_write_paths=\"src/\"", "class=code, \"acme.reviewer\"=\"kim\"");
     for project in [&with, &without] {
         fs::create_dir_all(project).unwrap();
@@ -92,7 +95,7 @@ fn own_rules(folder: &Path, nodes: usize) {
     row(&name, SAMPLES, || check(&with), || check(&without), "the same file without rules");
 }
 
-/// What a project around a pipeline costs `check`: a configuration to be read, and prompts that stand in files.
+/// Measures what a project around a pipeline adds to `check`: a configuration to read, and prompts in separate files.
 fn check_in_project(folder: &Path, nodes: usize) {
     let alone = pipeline_in(&folder.join("alone"), &chain(nodes));
     let configured = pipeline_in(&folder.join("configured"), &chain(nodes));
@@ -113,14 +116,14 @@ fn pipeline_in(project: &Path, text: &str) -> std::path::PathBuf {
     project.to_owned()
 }
 
-/// True for a program that is found and starts; what it says is not looked at.
+/// Returns true if the program is found and starts. Its output is ignored.
 fn is_installed(program: &str) -> bool {
     let mut command = Command::new(program);
     command.arg("-V").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok()
 }
 
-/// Time of a process from start to end.
+/// Returns the time of a process from start to end.
 fn spawn(program: &str, arguments: &[&str], folder: &Path) -> Duration {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder);
@@ -132,7 +135,7 @@ fn spawn(program: &str, arguments: &[&str], folder: &Path) -> Duration {
     start.elapsed()
 }
 
-/// A pipeline of conditional nodes in a row, with attributes and conditions of ordinary size.
+/// Returns a pipeline of conditional nodes in a row, with attributes and conditions of ordinary size.
 fn chain(nodes: usize) -> String {
     chain_of(nodes, |node| format!("Do part {node} of $goal"))
 }

@@ -1,8 +1,9 @@
-//! Peak memory of the host under inputs that others choose: a project, a program behind its gateway, a tool server.
+//! Measures the peak memory of the host for inputs that others choose: a project, a program behind its gateway, a tool
+//! server.
 //!
-//! `cargo bench --workspace --bench memory` prints a table. Each row is the peak of the program's resident memory as a child process, as
-//! the kernel counts it, beside the same input of an ordinary size, measured right after it. A program that takes too much or too long is
-//! ended, and the row says so. Nothing here passes or fails.
+//! `cargo bench --workspace --bench memory` prints a table. Each row has the peak resident memory of `glovebox` as a
+//! child process, as the kernel counts it. Next to it is the peak for a small input of the same kind, measured right
+//! after it. A program that exceeds the memory or time bound is killed, and the row says so. No result passes or fails.
 
 #![allow(clippy::unwrap_used)] // A benchmark may panic.
 
@@ -14,12 +15,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const GLOVEBOX: &str = env!("CARGO_BIN_EXE_glovebox");
-/// Where a measurement ends: memory that no input may take, and time.
+/// Bounds at which a measurement is stopped: peak memory in bytes, and time.
 const PEAK_BYTES_MAX: u64 = 3 << 30;
 const TIME_MAX: Duration = Duration::from_secs(120);
 const EVERY: Duration = Duration::from_millis(2);
 
-/// One input in two sizes: what makes the project, how large each is, and the command over it.
+/// One input in two sizes: its name, the function that writes the project, the two sizes, and the arguments of
+/// `glovebox`.
 type Case = (&'static str, fn(&Path, usize), [usize; 2], &'static [&'static str]);
 
 const SIMULATE: &[&str] = &["run", "p.dot", "--simulate", "--no-input"];
@@ -63,7 +65,7 @@ fn row(name: &str, [ours, theirs]: [(u64, String); 2]) {
     println!("{name:<52} {:>9.0} {:>9.0} {ratio:>7.2}  {}; {}", mib(ours.0), mib(theirs.0), ours.1, theirs.1);
 }
 
-/// The peak of a command in a project of its own, and how it ended.
+/// Returns the peak memory of a command in a project of its own, and how the command ended.
 fn measured(words: &[&str], make: impl FnOnce(&Path)) -> (u64, String) {
     let folder = tempfile::tempdir().unwrap();
     let project = folder.path().join("project");
@@ -87,7 +89,7 @@ fn command(project: &Path) -> Command {
     command
 }
 
-/// Reads the peak while the process lives: the kernel never lowers it.
+/// Polls the peak while the process is alive. The last value is enough, because the kernel never lowers the peak.
 fn watched(child: &mut Child) -> (u64, String) {
     let (mut peak, begin) = (0, Instant::now());
     loop {
@@ -118,14 +120,14 @@ fn write(project: &Path, name: &str, text: &str) {
     fs::write(file, text).unwrap();
 }
 
-/// A pipeline of one stage.
+/// Writes a pipeline of one stage.
 fn stage(project: &Path, attributes: &str) {
     let nodes = "start [shape=Mdiamond]; done [shape=Msquare]";
     let stage = format!("work [prompt=\"x\", allowed_write_paths=\"\"{attributes}]");
     write(project, "p.dot", &format!("digraph g {{\n  {nodes}\n  {stage}\n  start -> work -> done\n}}\n"));
 }
 
-/// A fake provider; its address is written into the project.
+/// Starts a fake provider and writes its address into the project.
 fn provider(project: &Path) -> Child {
     let mut provider = command(&project.join(".."));
     let mut provider = provider.args(["fake-llm", "answers.toml"]).stdout(Stdio::piped()).spawn().unwrap();
@@ -136,7 +138,8 @@ fn provider(project: &Path) -> Child {
     provider
 }
 
-/// A program that sends so many bodies at once, each a list of numbers.
+/// Writes a project with an agent program that sends `bodies` requests at once, each with a list of numbers of `bytes`
+/// bytes.
 fn gateway(project: &Path, bodies: usize, bytes: usize) {
     stage(project, ", agent.backend=\"exec\", agent.command=\"python3 agent.py\"");
     write(project, "../answers.toml", "[[answer]]\ntext = \"fine\"\nrepeat = true\n");
@@ -166,7 +169,7 @@ print("OUTCOME: SUCCESS")
     );
 }
 
-/// A tool server that answers the handshake with a list of numbers beside.
+/// Writes a project with a tool server that adds a list of numbers to its answer to the handshake.
 fn tool_server(project: &Path, bytes: usize) {
     stage(project, ", mcp=\"t\"");
     let call = "[[node.work]]\ntool = [{ name = \"echo\", arguments = {} }]\n";
@@ -204,7 +207,7 @@ fn condition(project: &Path, clauses: usize) {
     write(project, "p.dot", &format!("digraph g {{\n  {nodes}\n  {edges}\n}}\n"));
 }
 
-/// Fifteen files, each with so many nodes that run the next.
+/// Writes 15 pipelines in a chain, each with `nodes` nodes that run the next one.
 fn children(project: &Path, nodes: usize) {
     for file in 0..15 {
         let mut text = "digraph g {\n  start [shape=Mdiamond]; done [shape=Msquare]\n".to_owned();

@@ -1,9 +1,12 @@
-//! What a run costs: each further stage, the start, a resume, and how that grows with the length of the run.
+//! Measures what a run costs: each further stage, the start, a resume, and how the cost grows with the length of the
+//! run.
 //!
-//! `cargo bench --workspace --bench stages` prints a table; with `-- growth` only the rows of long runs and of wide forks. A stage is the
-//! difference between a long and a short run of the same kind, divided by the number of stages between them: the start is not part of it. Processor time is that of the whole machine, so that
-//! it has the sandboxes too. Each figure stands beside the least that the machine needs for the same promise, measured in the same run:
-//! a flush of 4 KiB for a stage that must be on the disk, what a stage leaves behind, a plain spawn for a command. Nothing here passes or fails.
+//! `cargo bench --workspace --bench stages` prints a table; with `-- growth` it prints only the rows of long runs and
+//! of wide parallel nodes. The cost of a stage is the difference between a long and a short run of the same kind,
+//! divided by the difference of their numbers of stages, so the start is not part of it. Processor time is that of the
+//! whole machine, so that it includes the sandboxes. Each figure is printed next to a baseline, measured in the same
+//! run: the least that the machine needs for the same guarantee. The baseline is a flush of 4 KiB for a stage that must
+//! be on disk, the files and records of a stage, or a plain spawn for a command. No result passes or fails.
 
 #![allow(clippy::unwrap_used)] // A benchmark may panic.
 
@@ -26,9 +29,9 @@ use table::{count, head, median, print, row};
 
 const ROUNDS: usize = 3;
 const SAMPLES: usize = 21;
-/// Runs of which the processor time is taken together: the kernel counts in steps of 10 ms.
+/// Number of runs whose processor time is measured together: the kernel counts in steps of 10 ms.
 const CPU_SAMPLES: u32 = 40;
-/// The most steps of a pipeline here: more than any of them makes.
+/// Step limit of the pipelines here, higher than any of them needs.
 const STEPS_MAX: usize = 100_000;
 const SCRIPT: &str = "script.toml";
 const LEFT: &str = "what a stage leaves behind, without Glovebox";
@@ -53,14 +56,14 @@ fn main() {
     bench.resume(10_000);
 }
 
-/// What a stage cannot be cheaper than.
+/// Baseline: the lower bound of the cost of a stage.
 #[derive(Clone, Copy)]
 enum Floor {
-    /// One flush of 4 KiB to a file that has its length already.
+    /// One flush of 4 KiB to a preallocated file.
     Flush,
-    /// The same, and what a stage that asks a simulated model leaves behind.
+    /// As [`Floor::Flush`]; in addition, what a stage that asks a simulated model leaves behind.
     Left,
-    /// `sh -c true`.
+    /// A spawn of `sh -c true`.
     Spawn,
 }
 
@@ -70,7 +73,8 @@ struct Bench<'f> {
 }
 
 impl Bench<'_> {
-    /// A run of one stage, components compiled before, and one in which they are compiled.
+    /// Measures a run of one stage, with components that are already compiled and with components that must be
+    /// compiled.
     fn start(&self) {
         let project = self.project("start", simulated(1));
         let run = || self.run(&project).wall;
@@ -94,7 +98,7 @@ impl Bench<'_> {
         row("run of one tool stage, process, warm", SAMPLES, || self.run(&tool).wall, version, "`glovebox version`");
     }
 
-    /// One further stage, by a run with few stages and one with many: processor time, time and flushes.
+    /// Measures one further stage, by a run with few stages and one with many: processor time, time and flushes.
     fn stage(&self, name: &str, pipeline: fn(usize) -> Stages, few: usize, many: usize, floor: Floor) {
         let label = format!("{name}, {many} stages less {few}");
         let short = self.project(&format!("{label}-few"), pipeline(few));
@@ -132,7 +136,7 @@ impl Bench<'_> {
         }
     }
 
-    /// A short run as a whole, beside as many flushes as it has stages.
+    /// Measures a short run as a whole, next to one flush for each of its stages.
     fn hundred(&self) {
         let project = self.project("hundred", simulated(100));
         let flushes = || self.flushes(100);
@@ -142,7 +146,7 @@ impl Bench<'_> {
         row("run of 100 simulated stages, process", 7, || self.run(&project).wall, left, of);
     }
 
-    /// The same stage in runs of other lengths: everything for each stage must stay the same.
+    /// Measures the same stage in runs of different lengths. The cost of each stage must stay the same.
     fn growth(&self) {
         let one = self.run_watched(&self.project("growth-1", simulated(1)));
         for stages in [100, 1_000, 5_000, 10_000] {
@@ -151,7 +155,7 @@ impl Bench<'_> {
         }
     }
 
-    /// The same branch in forks of other widths: everything for each branch must stay the same.
+    /// Measures the same branch below parallel nodes of different widths. The cost of each branch must stay the same.
     fn branches(&self) {
         let one = self.run_watched(&self.project("branches-1", branches(1)));
         for count in [100, 1_000, 10_000] {
@@ -160,7 +164,8 @@ impl Bench<'_> {
         }
     }
 
-    /// One run, less the run of one stage, for each of its parts; its peak memory as a whole.
+    /// Prints the cost of a run for each of its parts, less the cost of a run of one stage, and the total peak memory
+    /// of the run.
     fn each(&self, project: &Path, count: usize, parts: &str, one: Cost) {
         let cost = self.run_watched(project);
         let each = |whole: Duration, start: Duration| whole.saturating_sub(start) / count as u32;
@@ -177,7 +182,8 @@ impl Bench<'_> {
         }
     }
 
-    /// Peak memory of runs that visit the same two stages again and again, and of what reads their journals: without the size of a pipeline.
+    /// Measures the peak memory of runs that visit the same two stages many times, and of the commands that read their
+    /// journals. The pipeline has the same size in all of them.
     fn visits(&self) {
         for visits in [1_000, 5_000, 10_000] {
             let project = self.project(&format!("visits-{visits}"), again_and_again(visits));
@@ -191,7 +197,7 @@ impl Bench<'_> {
         }
     }
 
-    /// A resume that makes one more step of a long run, beside reading the bytes of its journal.
+    /// Measures a resume that makes one more step of a long run, next to a read of the files of the run.
     fn resume(&self, stages: usize) {
         let project = self.project("resume", simulated(stages));
         let limit = |steps: usize| steps.to_string();
@@ -257,7 +263,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Time of so many flushes of 4 KiB, one after the other, to a file that has its length already.
+    /// Returns the time of `flushes` flushes of 4 KiB, one after the other, to a preallocated file.
     fn flushes(&self, flushes: u64) -> Duration {
         let file = File::create(self.folder.join("flushed")).unwrap();
         file.write_all_at(&vec![1; 4096 * flushes as usize], 0).unwrap();
@@ -276,7 +282,7 @@ fn bytes_below(folder: &Path) -> usize {
     entries.filter(|entry| entry.path().is_file()).map(|entry| fs::read(entry.path()).unwrap().len()).sum()
 }
 
-/// Runs the pipeline of a project with its script, if it has one.
+/// Returns the arguments that run the pipeline of a project, with its script if it has one.
 fn arguments(project: &Path) -> Vec<&'static str> {
     let model: &[&str] = if project.join(SCRIPT).exists() { &["--script", SCRIPT] } else { &["--simulate"] };
     [&["run", "p.dot", "-q"], model].concat()
@@ -286,13 +292,13 @@ fn forget_run(project: &Path) {
     let _ = fs::remove_dir_all(project.join(".glovebox"));
 }
 
-/// A pipeline, and what its model answers.
+/// A pipeline and the script of its model.
 struct Stages {
     pipeline: String,
     script: String,
 }
 
-/// A pipeline of stages in a row.
+/// Returns a pipeline of stages in a row.
 fn in_a_row(stages: usize, attributes: &str) -> Stages {
     let mut text =
         format!("digraph d {{ graph [max_steps={STEPS_MAX}]\n start [shape=Mdiamond] done [shape=Msquare]\n");
@@ -304,7 +310,7 @@ fn in_a_row(stages: usize, attributes: &str) -> Stages {
     Stages { pipeline: text + "}\n", script: String::new() }
 }
 
-/// A fork whose branches have one stage each, 16 of them at a time.
+/// Returns a pipeline with a parallel node whose branches have one stage each, at most 16 of them at a time.
 fn branches(count: usize) -> Stages {
     let mut text = format!(
         "digraph d {{ graph [max_steps={STEPS_MAX}]\n start [shape=Mdiamond] done [shape=Msquare]\n \
@@ -316,7 +322,7 @@ fn branches(count: usize) -> Stages {
     Stages { pipeline: text + "}\n", script: String::new() }
 }
 
-/// Two stages that lead to each other, up to the bound on steps.
+/// Returns a pipeline of two stages that lead to each other until the step limit.
 fn again_and_again(visits: usize) -> Stages {
     let stage = "[prompt=x, allowed_write_paths=\"./\"]";
     let pipeline = format!(
@@ -326,12 +332,12 @@ fn again_and_again(visits: usize) -> Stages {
     Stages { pipeline, script: String::new() }
 }
 
-/// Stages that ask a simulated model.
+/// Returns stages that ask a simulated model.
 fn simulated(stages: usize) -> Stages {
     in_a_row(stages, "prompt=x")
 }
 
-/// Stages whose model reads a file, writes one and edits one.
+/// Returns stages whose model reads one file, creates one and overwrites one.
 fn working(stages: usize) -> Stages {
     let mut script = String::new();
     for stage in 1..=stages {
@@ -348,7 +354,7 @@ fn working(stages: usize) -> Stages {
     Stages { script, ..in_a_row(stages, "prompt=x") }
 }
 
-/// Stages that run a command.
+/// Returns stages that run a command.
 fn tools(stages: usize) -> Stages {
     in_a_row(stages, "shape=parallelogram, tool_command=\"true\"")
 }

@@ -1,7 +1,8 @@
-//! Who answers the questions of human gates, and how an answer reaches a run.
+//! The sources of answers to human gates, and how an answer is sent to a run.
 //!
-//! A message is put into the run's folder in one step under a name of its own, so that of two answers to one question only the first is
-//! there. No stage can reach that folder, and a message counts only with a MAC of the user's key.
+//! A message is written into the run's folder atomically. The name of an answer's file depends only on the question, so that
+//! only the first of two answers is stored. No stage can reach that folder, and a message counts only with a MAC of the
+//! user's key.
 
 use crate::arguments::{OutputArguments, PeopleArguments, RunsArguments};
 use crate::exit::{Exit, Stop};
@@ -21,18 +22,19 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The longest name of a person.
+/// Maximum number of characters of a person's name.
 const NAME_CHARACTERS_MAX: usize = 100;
 
 /// The sources of answers in a process that drives a run.
 pub struct Present {
-    /// The sources of answers in this process.
+    /// The answer file, automatic approval and the terminal.
     pub attendance: Attendance,
-    /// The folder of the runs, if a person at the terminal can be asked.
+    /// The folder of the runs, if a person at the terminal can be asked; `None` otherwise.
     pub asks_in: Option<PathBuf>,
 }
 
-/// The sources of answers in this process. Answers of a file that the run's records show as used are not used again.
+/// Returns the sources of answers in this process. Answers of the answer file that the run's records show as used are
+/// not used again.
 pub fn present(
     people: &PeopleArguments,
     output: &OutputArguments,
@@ -43,7 +45,7 @@ pub fn present(
     let text = people.answers.as_deref().map(source::read_text).transpose()?;
     let sheet = text.map(|text| AnswerSheet::parse(&text, pipeline).without_used(rewind::in_force(records)));
     let auto_approve = people.auto_approve.then(|| "--auto-approve".to_owned());
-    // Questions between records on one terminal would spoil both.
+    // Questions between records on one terminal would make both unreadable.
     let is_mixed = output.json && terminal::is_terminal();
     let can_ask = !people.no_input && !is_mixed && terminal::can_ask();
     Ok(Present {
@@ -52,7 +54,7 @@ pub fn present(
     })
 }
 
-/// The name that an answer or a request is recorded with.
+/// Returns the name that an answer or a request is recorded with: the given name, or that of the user.
 pub fn name(given: Option<&String>) -> String {
     let of = |variable| std::env::var(variable).ok().filter(|name| !name.is_empty());
     let user = || of("USER").or_else(|| of("LOGNAME")).unwrap_or_else(|| format!("user {}", getuid().as_raw()));
@@ -60,36 +62,37 @@ pub fn name(given: Option<&String>) -> String {
     name.chars().take(NAME_CHARACTERS_MAX).collect()
 }
 
-/// The answers to a run that wait to be recorded, because no process drives it.
+/// Returns the answers in the folder of a run that no process has recorded yet.
 pub fn kept(run: &RunFolder) -> Vec<GivenAnswer> {
     let key = user_key::to_verify().ok().flatten();
     let folder = Dir::open_ambient_dir(&run.path, ambient_authority());
     folder.map(|folder| inbox::kept(&folder, RunId::from(run.id.as_str()), key)).unwrap_or_default()
 }
 
-/// Answers that the run will take with its resume, of those to these questions.
+/// Returns the unrecorded answers to the questions `open` that the run will accept when it is resumed.
 pub fn kept_for(run: &RunFolder, open: &[&QuestionAsked]) -> Vec<GivenAnswer> {
     let mut kept = if open.is_empty() { Vec::new() } else { kept(run) };
     kept.retain(|given| open.iter().any(|asked| asked.question == given.question && counts(asked, given)));
     kept
 }
 
-/// True for an answer that the run will take.
+/// Returns true if the run will accept the answer: it is in time and valid.
 fn counts(asked: &QuestionAsked, given: &GivenAnswer) -> bool {
     asked.due_at.is_none_or(|due| given.at <= due) && asked.answers().read(&given.value).is_ok()
 }
 
-/// True while a message lies in a run's folder: the process that drives the run has not dealt with it.
+/// Returns true while a message is in the run's folder: the process that drives the run has not processed it.
 pub fn is_waiting(run: &RunFolder, message: &Message) -> bool {
     run.path.join(INBOX_DIR).join(file_name(message)).exists()
 }
 
-/// Takes a message back that nobody will deal with.
+/// Removes a message that no process will read.
 pub fn take_back(run: &RunFolder, message: &Message) {
     let _not_there = fs::remove_file(run.path.join(INBOX_DIR).join(file_name(message)));
 }
 
-/// Puts a message into a run's folder, durably. False for an answer if another one to the question is there already.
+/// Writes a message into a run's folder, durably. Returns false if the message is an answer and the question has an
+/// answer already.
 pub fn send(run: &RunFolder, message: &Message) -> Result<bool, Stop> {
     let Some(key) = user_key::to_verify()? else {
         let message = "there is no key of this user, so no message to a run can be signed";

@@ -1,6 +1,7 @@
-//! The command line: every command, flag and word of help, as one tree.
+//! The command line: every command, flag and help text, as one tree.
 //!
-//! A table without control flow. What a command does is in `commands/<command>.rs`; exit codes are in [`crate::exit`].
+//! This file is a table without control flow. What a command does is in `commands/<command>.rs`; exit codes are in
+//! [`crate::exit`].
 
 mod answer_sources;
 mod control;
@@ -41,10 +42,10 @@ use glovebox_journal::event::NodeId;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The newest run, where a command needs no name.
+/// The newest run: the default of commands whose `RUN` argument is optional.
 const LATEST: &str = "latest";
 
-/// What stands below the list of commands. A test compares the codes with [`crate::exit`].
+/// The text below the list of commands. A test compares the codes with [`crate::exit`].
 pub const AFTER_HELP: &str = "\
 RUN is a run's id, its unique beginning or end, or `latest`.
 
@@ -60,7 +61,7 @@ More: glovebox help exit-codes, glovebox help environment";
 pub struct Arguments {
     #[command(flatten)]
     pub display: DisplayArguments,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -88,19 +89,19 @@ pub enum Command {
     Fork(Deferred<ForkArguments>),
     /// Cancel a run for good
     Cancel(Deferred<ControlArguments>),
-    /// Pause a running run after the stages under way; `resume` goes on
+    /// Pause a run when its current stages end; `resume` continues it
     Pause(Deferred<ControlArguments>),
-    /// Tell an agent at work something
+    /// Send a message to an agent at work
     Steer(Deferred<SteerArguments>),
     /// Wait for the end of a run, and end with its exit code
     Wait(Deferred<WaitArguments>),
-    /// Show what a running run does, to its end
+    /// Show what a run does until it ends
     Attach(Deferred<AttachArguments>),
     /// List runs, newest first
     Ls(Deferred<ListArguments>),
     /// Remove runs
     Rm(Deferred<RemoveArguments>),
-    /// Remove old runs, and what killed processes left
+    /// Remove old runs, and what killed processes left behind
     Gc(Deferred<CollectArguments>),
     /// Answer a question of a human gate
     Answer(Deferred<AnswerArguments>),
@@ -138,9 +139,9 @@ pub enum Command {
         #[command(subcommand)]
         command: ModelsCommand,
     },
-    /// Confirm what of yours, such as a key, a project may let leave
+    /// Confirm what a project may send out, such as your keys
     Trust {
-        /// What to do with it.
+        /// What to do with confirmations.
         #[command(subcommand)]
         command: TrustCommand,
     },
@@ -173,7 +174,7 @@ pub struct InitArguments {
     /// The shape of the pipeline
     #[arg(value_enum, default_value_t = Template::Default)]
     pub template: Template,
-    /// The project that is looked at; both files are written there
+    /// The project folder; both files are written there
     #[arg(long, value_name = "D", default_value = ".")]
     pub workdir: PathBuf,
     /// List the templates
@@ -282,7 +283,7 @@ pub struct CheckArguments {
 pub enum CheckFor {
     /// Everything that `run` would refuse, plugins and configuration included
     Run,
-    /// The language alone; what this version does not execute is a warning
+    /// Only the pipeline language; what this version does not execute is a warning
     Lint,
 }
 
@@ -378,9 +379,9 @@ pub struct PlanArguments {
 /// `glovebox resume`.
 #[derive(Debug, Args)]
 pub struct ResumeArguments {
-    /// The run to resume. A run that failed begins again at the node that failed
+    /// The run to resume. A failed run continues at the node that failed
     pub run: RunSelector,
-    /// Begin again at this node, or with everything as it was before visit V of it
+    /// Begin again at this node, with everything as it is now, or with @V as it was before visit V
     #[arg(long, value_name = "NODE[@V]", value_parser = fork::visit_name)]
     pub from: Option<(NodeId, Option<u32>)>,
     /// Continue with the current glovebox.toml and plugins, and show what that changes
@@ -392,13 +393,13 @@ pub struct ResumeArguments {
     /// Continue with this model script; its turns count from the start of the run
     #[arg(long, value_name = "F")]
     pub script: Option<PathBuf>,
-    /// Ask models again what an attempt that was cut off had asked them; without it, recorded answers are used
+    /// Repeat the model calls of an attempt that was cut off; without it, recorded answers are used
     #[arg(long)]
     pub live: bool,
-    /// The most steps of the run from here on, those that it has made included
+    /// New maximum number of steps of the run, including those that it has made
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_steps: Option<u64>,
-    /// The longest time of the run from here on, such as 30m, the time that it has used included
+    /// New maximum wall time of the run, such as `30m`, including the time that it has used
     #[arg(long, value_name = "T", value_parser = wall_time)]
     pub max_wall_time: Option<Duration>,
     #[command(flatten)]
@@ -430,7 +431,8 @@ pub struct ApplyArguments {
     /// The project that gets the changes; default: the project of the run, if it is the current folder or below
     #[arg(long, value_name = "D")]
     pub workdir: Option<PathBuf>,
-    /// Make a git branch with one commit for each stage that changed files, and leave the project's files and index as they are
+    /// Create a git branch with one commit for each stage that changed files; the project's files and index stay as
+    /// they are
     #[arg(long, value_name = "NAME")]
     pub branch: Option<String>,
     /// Apply a run that you did not start on this machine; read `glovebox diff RUN` first

@@ -1,7 +1,8 @@
-//! Asks the person at the terminal the questions of human gates while a run goes on.
+//! Asks the person at the terminal the questions of human gates while a run is executed.
 //!
-//! A thread of its own reads the keyboard. It asks only what nothing else answers, one question after the other, and takes a question back
-//! when it was answered elsewhere or its time has passed. Ctrl-C and the end of input leave a question open: nothing is answered by leaving.
+//! A separate thread reads the keyboard. It asks only questions that no other source answers, one after the other, and
+//! withdraws a question that was answered elsewhere or whose deadline has passed. Ctrl-C and the end of input leave a
+//! question open and answer nothing.
 
 use crate::answer_sources;
 use crate::runs::RunFolder;
@@ -27,10 +28,10 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 
-/// How often the thread looks whether a question is still open.
+/// Interval at which the thread checks whether a question is still open.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Lets the person go: for the handler of Ctrl-C.
+/// Lets the handler of Ctrl-C leave the question on the screen.
 #[derive(Clone, Default)]
 pub struct Leave(Arc<Presence>);
 
@@ -41,7 +42,7 @@ struct Presence {
 }
 
 impl Leave {
-    /// Leaves the question that is on the screen open. False if there is none.
+    /// Leaves the question that is on the screen open. Returns false if no question is on the screen.
     pub fn leave(&self) -> bool {
         self.0.is_asked.load(Ordering::SeqCst) && !self.0.has_left.swap(true, Ordering::SeqCst)
     }
@@ -66,12 +67,12 @@ struct Asker {
     presence: Arc<Presence>,
 }
 
-/// The result of a question.
+/// How a question at the terminal ended.
 enum Reply {
     Given(String),
-    /// It is open no more, or the run ended.
+    /// The question is no longer open, or the run ended.
     Withdrawn,
-    /// The person left it open.
+    /// The person left the question open.
     Left,
 }
 
@@ -107,7 +108,7 @@ impl Asker {
         }
     }
 
-    /// Shows a question with what an answer approves, and reads lines until one is valid.
+    /// Shows a question and what an answer approves, and reads lines until one is valid.
     fn ask(&self, id: &QuestionId) -> Reply {
         let Ok(verified) = journal::read(&self.run) else { return Reply::Left };
         let Some((_, asked)) = AskedAbout::find(&verified.records, id) else { return Reply::Left };
@@ -120,7 +121,7 @@ impl Asker {
         };
         let rows = question::render(asked, shown, "", Paint::stderr());
         terminal::say(format_args!("\n{}: {}\n{rows}", visible::line(id.as_str()), question::text(asked)));
-        // What was typed before the question was there does not answer it.
+        // Discards what was typed before the question was shown, so that it does not answer the question.
         let _typed = tcflush(std::io::stdin(), QueueSelector::IFlush);
         loop {
             terminal::say(prompt(asked, Timestamp::now()));
@@ -132,7 +133,7 @@ impl Asker {
         }
     }
 
-    /// Reads a line from the keyboard, as long as the question is open.
+    /// Reads a line from the keyboard while the question is open.
     fn line(&self, id: &QuestionId) -> Result<String, Reply> {
         let stdin = std::io::stdin();
         let mut line = Vec::new();
@@ -144,7 +145,7 @@ impl Asker {
                 terminal::say("\n");
                 return Err(Reply::Withdrawn);
             }
-            // A process in the background that reads is stopped.
+            // The kernel stops a background process that reads from the terminal.
             let is_in_front = tcgetpgrp(&stdin).is_ok_and(|group| group == rustix::process::getpgrp());
             let has_job_control = tcgetpgrp(&stdin).is_ok();
             if has_job_control && !is_in_front {
@@ -169,7 +170,7 @@ impl Asker {
     }
 }
 
-/// The line in which an answer is typed: what is valid, and what happens without one.
+/// Returns the prompt for an answer: which answers are valid, what an empty line means, and the time left.
 fn prompt(asked: &QuestionAsked, now: Timestamp) -> String {
     let expected = visible::line(&asked.answers().expected()).into_owned();
     let numbers = match asked.choices.len() {
@@ -185,7 +186,7 @@ fn prompt(asked: &QuestionAsked, now: Timestamp) -> String {
     format!("answer {expected}{numbers}{enter}{left}; Ctrl-C leaves it open: ")
 }
 
-/// The answer in a line: its text, the choice with this number, or the default.
+/// Returns the answer that a line contains: its text, the choice with this number, or the default for an empty line.
 fn value_of(asked: &QuestionAsked, line: &str) -> Result<String, String> {
     let line = line.trim();
     if let (true, Some(default)) = (line.is_empty(), &asked.default) {
@@ -201,7 +202,7 @@ fn value_of(asked: &QuestionAsked, line: &str) -> Result<String, String> {
     choice.and_then(|choice| name_of(asked, choice)).ok_or(error)
 }
 
-/// A text that names this choice and no other.
+/// Returns a text that names this choice and no other; `None` if there is none.
 fn name_of(asked: &QuestionAsked, choice: &Choice) -> Option<String> {
     let is_named = |name: &&str| asked.answers().read(name).is_ok_and(|read| read == Answer::Choice(choice.clone()));
     [choice.shown(), choice.to.as_str(), &choice.key].into_iter().find(is_named).map(str::to_owned)

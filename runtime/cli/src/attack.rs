@@ -1,4 +1,4 @@
-//! `glovebox-attack`: the battery of attacks, with the program and the component that attack.
+//! `glovebox-attack`: runs the battery of attacks, with the hostile program and the hostile component.
 
 #![forbid(unsafe_code)]
 
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 #[cfg(target_os = "linux")]
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/glovebox-hostile"));
-/// Empty: the program is built for Linux only.
+/// Empty, because the hostile program is built for Linux only.
 #[cfg(not(target_os = "linux"))]
 const PROGRAM: &[u8] = &[];
 const COMPONENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/intruder.wasm"));

@@ -1,6 +1,6 @@
-//! The built-in components. They are components like plugins, but their bytes are in the binary.
+//! The built-in components. They are loaded like plugins, but their bytes are in the binary.
 //!
-//! Each has the name of the handler that it implements, and is identified by its digest.
+//! Each one has the name of the handler that it implements, and is identified by its digest.
 
 use glovebox_plan::prepare::component_host::Builtin;
 

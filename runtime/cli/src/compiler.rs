@@ -1,7 +1,7 @@
-//! How components are compiled: by this program in a child process, within limits that the user's environment may set.
+//! Compiles components in a child process of this program, within limits that the user's environment may set.
 //!
-//! The limits protect the user's machine from the project's components, so a project cannot set them. An invalid value is an error; it
-//! is never ignored.
+//! The limits protect the user's machine from the project's components, so a project cannot set them. An invalid value
+//! is an error; it is never ignored.
 
 use glovebox_host::aot;
 use glovebox_host::compile::{CompileBounds, Compiler, MEMORY_BOUND, TIME_BOUND};
@@ -10,18 +10,18 @@ use glovebox_plan::prepare::refusal::{Class, Refusal};
 use glovebox_record::LimitUnit;
 use std::path::PathBuf;
 
-/// The hidden command that compiles what it reads; see `commands/compile.rs`.
+/// Name of the hidden command that compiles a component; see `commands/compile.rs`.
 pub const COMMAND: &str = "compile-component";
 
-/// The limit of all compiled components that are kept.
+/// Environment variable that limits the total size of the compiled components in the cache.
 const CACHE_BOUND: &str = "GLOVEBOX_CACHE_BYTES";
 
-/// The compiler of this process: the same program, even if its file was replaced.
+/// Returns the compiler of this process. It runs the same program, even if the file of the program was replaced.
 pub fn compiler() -> Result<Compiler, Refusal> {
     worker().map(|(worker, bounds)| Compiler::Child(worker, bounds))
 }
 
-/// The child that compiles, and its bounds.
+/// Returns the child process that compiles, and its bounds.
 pub fn worker() -> Result<(Worker, CompileBounds), Refusal> {
     let default = CompileBounds::default();
     let milliseconds = amount(TIME_BOUND, LimitUnit::Milliseconds, default.cpu_seconds * 1000)?;
@@ -31,7 +31,7 @@ pub fn worker() -> Result<(Worker, CompileBounds), Refusal> {
     Ok((worker, bounds))
 }
 
-/// The most bytes of compiled components that are kept.
+/// Returns the maximum total size of the compiled components in the cache, in bytes.
 pub fn cache_bytes_max() -> Result<u64, Refusal> {
     amount(CACHE_BOUND, LimitUnit::Bytes, aot::BYTES_MAX)
 }

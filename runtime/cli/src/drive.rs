@@ -1,7 +1,7 @@
-//! Drives a run from the command line: signals in, progress out, and the exit code of the run.
+//! Drives a run from the command line: passes signals in, shows progress, and returns the exit code of the run.
 //!
-//! Shared by `run` and `resume`. It decides nothing about the run. The first Ctrl-C asks the run to stop and waits for its last
-//! record; the second ends the process at once.
+//! `run` and `resume` share this code. It makes no decision about the run. The first Ctrl-C asks the run to stop and
+//! waits for its last record; the second ends the process at once.
 
 use crate::answer_sources::Present;
 use crate::ask::{self, Leave};
@@ -28,7 +28,7 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// How soon after a signal another one is the same request.
+/// Time after a signal within which another signal counts as the same request.
 const SAME_REQUEST_MAX: Duration = Duration::from_millis(200);
 
 /// Opens a run's folder for the engine. With a key, the engine signs new records.
@@ -38,15 +38,17 @@ pub fn open_dir(run: &RunFolder, key: Option<UserKey>) -> Result<RunDir, Stop> {
     Ok(RunDir { path: run.path.clone(), dir, key })
 }
 
-/// How long the process waits at its end for threads that still run, such as an attempt that did not react to a cancellation.
+/// Maximum time that the process waits at its end for threads that still run, such as an attempt that did not react to
+/// a cancellation.
 const THREADS_END_MAX: Duration = Duration::from_secs(5);
 
-/// Waits for a future. What takes long has a thread of its own: the executor only waits, and needs none.
+/// Runs a future to its end on this thread. Long work has its own threads, so the executor needs no thread pool.
 pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Stop> {
     block_on_within(THREADS_END_MAX, future)
 }
 
-/// The same with another bound for threads. A thread that never returns cannot keep the process, which no signal would end by then.
+/// As [`block_on`], but with another bound on the wait for threads. A thread that never returns must not keep the
+/// process alive, because signals no longer end the process at that point.
 fn block_on_within<T>(threads_end_max: Duration, future: impl Future<Output = T>) -> Result<T, Stop> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = built.map_err(|error| Stop::io("start the executor", &error))?;
@@ -55,7 +57,7 @@ fn block_on_within<T>(threads_end_max: Duration, future: impl Future<Output = T>
     ended.map_or_else(|panicked| panic::resume_unwind(panicked), Ok)
 }
 
-/// Drives a run to its end, and shows what happens.
+/// Drives a run to its end, and shows its progress.
 pub async fn drive(run: &mut Run, folder: &RunFolder, mut reporter: Reporter, present: Present) -> Result<(), Stop> {
     let signals = LocalSignals::new();
     let Present { mut attendance, asks_in } = present;
@@ -81,7 +83,7 @@ fn listen(signals: LocalSignals, notices: Notices, leave: Leave) -> Result<impl 
     let (mut interrupt, mut terminate) = (on(SignalKind::interrupt())?, on(SignalKind::terminate())?);
     Ok(async move {
         let mut exit = first_of(&mut interrupt, &mut terminate).await;
-        // The first Ctrl-C at a question leaves the question, not the run.
+        // The first Ctrl-C at a question leaves the question open and does not stop the run.
         if exit == Exit::Interrupted && leave.leave() {
             let same = async { while first_of(&mut interrupt, &mut terminate).await == Exit::Interrupted {} };
             let passed = tokio::time::timeout(SAME_REQUEST_MAX, same).await;
@@ -94,7 +96,8 @@ fn listen(signals: LocalSignals, notices: Notices, leave: Leave) -> Result<impl 
         notices.say("stopping the run; press Ctrl-C again to end at once, without a summary");
         signals.cancel(name);
         let same = async { while first_of(&mut interrupt, &mut terminate).await != Exit::Ok {} };
-        // One request may come twice: from the terminal, and from a program that passes signals on to what it started.
+        // One request may arrive as two signals: from the terminal, and from a program that forwards signals to its
+        // child processes.
         let _passed = tokio::time::timeout(SAME_REQUEST_MAX, same).await;
         let exit = first_of(&mut interrupt, &mut terminate).await;
         notices.leave();
@@ -109,7 +112,7 @@ async fn first_of(interrupt: &mut Signal, terminate: &mut Signal) -> Exit {
     }
 }
 
-/// Why the run could not continue, and how to continue it.
+/// Returns why the run could not continue, and how to continue it.
 pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
     let exit = match error {
         RunError::Port(PortError::Corrupt { .. } | PortError::Version { .. }) => Exit::Mismatch,
@@ -179,7 +182,7 @@ pub fn conclude(run: &RunFolder, ended: &Run, format: ProgressFormat, runs_dir: 
     Ok(exit)
 }
 
-/// Prints the summary of a run; with `--json` its verdict as the last line.
+/// Prints the summary of a run. With `--json`, prints its verdict as the last line.
 pub fn print_end(
     run: &RunFolder,
     summary: &RunSummary,

@@ -1,7 +1,7 @@
-//! Exit codes, and the one error type that commands stop with.
+//! Exit codes, and the error type with which commands stop.
 //!
-//! The table is the contract (see `docs/exit-codes.md`): scripts and CI use the number, people read the name. A code is the reason why
-//! `glovebox` ended. Only this table has numbers.
+//! The table is the contract (see `docs/exit-codes.md`): scripts and CI use the number, people read the name. A code is
+//! the reason why `glovebox` ended. The rest of this crate uses [`Exit`] and not the numbers.
 
 use glovebox_state::evidence::ExitClass;
 use std::fmt;
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 pub enum Exit {
     /// The run succeeded, or the command found no problem.
     Ok,
-    /// The pipeline ended `fail`.
+    /// The pipeline ended with `fail`.
     RunFailed,
     /// Bad flags or arguments, or a run that does not exist.
     Usage,
@@ -22,17 +22,17 @@ pub enum Exit {
     Unverified,
     /// The run exceeded a limit: steps, turns, wall time, memory, output.
     Budget,
-    /// Outside the grant: scope, sandbox, a conflict that would overwrite work.
+    /// The command or a stage did what is not allowed, the sandbox is too weak, or a conflict would overwrite work.
     Policy,
     /// A plugin is missing, not locked, trapped or broke its contract.
     Plugin,
     /// A model provider refused, or a script has no turn left.
     Provider,
-    /// Retries are used up; resuming may work.
+    /// A temporary failure with no retries left. A resume may succeed.
     Transient,
-    /// The run waits for a person; resumable.
+    /// The run waits for a person. It can be resumed.
     Paused,
-    /// A journal or a commitment does not verify.
+    /// A journal or a commitment could not be verified.
     Mismatch,
     /// A bug in Glovebox.
     Internal,
@@ -42,7 +42,7 @@ pub enum Exit {
     Terminated,
 }
 
-/// The engine numbers and names the exits of a run.
+/// Returns the row of an exit that a run can have. The engine defines its number and name.
 const fn of_run(exit: Exit, class: ExitClass) -> (Exit, u8, &'static str) {
     (exit, class.code(), class.name())
 }
@@ -71,12 +71,12 @@ impl Exit {
         EXITS.iter().find(|(exit, ..)| *exit == self).map_or((70, "internal"), |(_, code, name)| (*code, name))
     }
 
-    /// The process exit code.
+    /// Returns the exit code of the process.
     pub fn code(self) -> u8 {
         self.row().0
     }
 
-    /// The stable name, for people and for JSON.
+    /// Returns the stable name, for people and for JSON.
     pub fn name(self) -> &'static str {
         self.row().1
     }
@@ -114,31 +114,31 @@ pub struct Stop {
     pub exit: Exit,
     /// One line: what is wrong, where, and what was expected. Empty if the problems are printed already.
     pub message: String,
-    /// A command or a value to paste.
+    /// What the user can do: often a command or a value to paste.
     pub help: Option<String>,
-    /// The findings behind it, rendered; printed before the message.
+    /// The rendered findings that led to the stop. They are printed before the message.
     pub details: String,
 }
 
 impl Stop {
-    /// Stops with a message.
+    /// Creates a stop with a message.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into(), help: None, details: String::new() }
     }
 
-    /// Stops without a message, because the problems are printed already.
+    /// Creates a stop without a message, because the problems are printed already.
     pub fn silent(exit: Exit) -> Self {
         Self::new(exit, "")
     }
 
-    /// Adds what to do.
+    /// Adds a help text.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Stops because reading or writing a file of ours failed.
+    /// Creates a stop for a failed operation on a file or another resource of the system.
     pub fn io(what: impl fmt::Display, source: &std::io::Error) -> Self {
         Self::new(Exit::Usage, format!("{what}: {source}"))
     }

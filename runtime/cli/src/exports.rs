@@ -1,4 +1,4 @@
-//! What leaves a run in other forms: a git branch, reports for CI services, and a signed attestation.
+//! Exports of a run: a git branch, reports for CI services, and a signed attestation.
 
 pub mod attest;
 pub mod git_branch;

@@ -1,6 +1,7 @@
-//! `glovebox`: parse the command line, do the command, end with its exit code.
+//! `glovebox`: parses the command line, executes the command, and ends with its exit code.
 //!
-//! The only crate that prints or reads the environment. Commands are one file each; this page is all the dispatch there is.
+//! This is the only crate that prints or reads the environment. Each command has its own file, and this file dispatches
+//! to them.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -36,7 +37,7 @@ use glovebox_pipeline::nearest::nearest;
 use mimalloc::MiMalloc;
 use std::process::ExitCode;
 
-/// `check` takes a quarter less time on 10,000 nodes than with the allocator of the system.
+/// With mimalloc, `check` takes a quarter less time on 10,000 nodes than with the allocator of the system.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
         terminal::pager::choose(arguments.display.no_pager);
         dispatch(arguments.command)
     });
-    // What is left of the last jails is gone before we are.
+    // The process ends only after the remains of the last jails are removed.
     glovebox_jail::jail::wait_for_cleanup();
     match ended {
         Ok(Ok(exit)) => exit.into(),
@@ -61,7 +62,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// The arguments of the command line. A word that is almost a command gets a suggestion, also a short one, for which clap has none.
+/// Parses the command line. An unknown command that is similar to a command gets a suggestion, including a short one,
+/// for which clap has none.
 fn arguments() -> Arguments {
     let matches = arguments::tree().try_get_matches();
     matches.and_then(|mut found| Arguments::from_arg_matches_mut(&mut found)).unwrap_or_else(|mut error| {
@@ -72,7 +74,7 @@ fn arguments() -> Arguments {
     })
 }
 
-/// The command that was probably meant by an unknown one.
+/// Returns the command that an unknown one was probably meant to be.
 fn meant_command(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
     let all = Arguments::command();

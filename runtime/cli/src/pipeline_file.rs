@@ -1,16 +1,17 @@
-//! The pipeline that a command works on if none is named: `pipeline.dot` of the project, else its only DOT file.
+//! Chooses the pipeline that a command works on if none is named: `pipeline.dot` of the project, else its only DOT
+//! file.
 
 use crate::exit::{Exit, Stop};
 use crate::terminal::visible;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The name that `glovebox init` gives a pipeline.
+/// The name of the pipeline that `glovebox init` writes.
 pub const NAME: &str = "pipeline.dot";
-/// How many names a message lists.
+/// Maximum number of names that a message lists.
 const LISTED_MAX: usize = 5;
 
-/// The named file, else the pipeline of the project.
+/// Returns the named file, or else the pipeline of the project.
 pub fn choose(named: Option<&Path>, workdir: &Path) -> Result<PathBuf, Stop> {
     if let Some(named) = named {
         return Ok(named.to_owned());
@@ -37,12 +38,12 @@ pub fn choose(named: Option<&Path>, workdir: &Path) -> Result<PathBuf, Stop> {
     }
 }
 
-/// The path of a file in a folder, as short as a user would type it.
+/// Returns the path of a file in a folder, as short as a user would type it.
 fn in_folder(folder: &Path, name: impl AsRef<Path>) -> PathBuf {
     if folder == Path::new(".") { name.as_ref().to_owned() } else { folder.join(name) }
 }
 
-/// The names of regular files `*.dot` directly in a folder, sorted.
+/// Returns the names of regular files `*.dot` directly in a folder, sorted.
 fn dot_files(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().filter(|entry| entry.path().is_file());
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

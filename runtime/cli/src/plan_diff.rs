@@ -1,7 +1,7 @@
-//! The other plan of `glovebox plan --against`: that of a pipeline's file, or of a run.
+//! Reads the other plan of `glovebox plan --against`: the plan of a pipeline file, or of a run.
 //!
-//! A run is bound with its own pipeline and with the current configuration, because a run does not keep its configuration. The engine
-//! compares; this file reads the other plan and prints the difference.
+//! A run is bound with its own pipeline and with the current configuration, because a run does not keep its
+//! configuration. The engine compares the plans; this file reads the other plan and prints the difference.
 
 use crate::arguments::PlanArguments;
 use crate::exit::{Exit, Stop};
@@ -25,15 +25,16 @@ use glovebox_record::RunBounds;
 use glovebox_workspace::holdout;
 use std::path::Path;
 
-/// The capabilities of another plan, and its name.
+/// The capabilities and bounds of another plan, and its name.
 pub struct Other {
     /// The file or run as the user named it.
     pub plan: OtherPlan,
-    /// What it allows.
+    /// The capabilities and bounds.
     pub extent: Extent,
 }
 
-/// Binds the pipeline or the run of `--against`, if it is set. A file comes before a run of the same name.
+/// Binds the pipeline or the run of `--against`, if the flag is set. If a file and a run have the same name, the file
+/// is used.
 pub fn read(host: &ComponentHost, arguments: &PlanArguments, project: &Project) -> Result<Option<Other>, Stop> {
     let Some(target) = &arguments.against else { return Ok(None) };
     let is_path = Path::new(target).exists() || target.contains('/') || target.ends_with(".dot");
@@ -54,7 +55,7 @@ fn of_file(host: &ComponentHost, file: &Path, arguments: &PlanArguments) -> Resu
     Ok(extent(&bound.plan, &source, arguments))
 }
 
-/// The capabilities of a plan, within the bounds of a run with these flags.
+/// Returns the capabilities of a plan, with the bounds that a run with these flags would have.
 pub fn extent(plan: &Plan, source: &CheckedPipeline, arguments: &PlanArguments) -> Extent {
     let wall_max = source.pipeline.wall_max(arguments.execution.max_wall_time);
     let wall_max_ms = wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
@@ -63,7 +64,8 @@ pub fn extent(plan: &Plan, source: &CheckedPipeline, arguments: &PlanArguments) 
     Extent::new(plan, RunBounds { steps_max, wall_max_ms, spend_max })
 }
 
-/// The inputs that the other pipeline uses. An input that only the new pipeline uses is not an error of the old one.
+/// Returns the inputs that the other pipeline uses. An input that only the new pipeline uses is not an error of the
+/// other one.
 fn declared(file: &Path, text: Source<'_>, set: &[(String, String)]) -> Inputs {
     let mut inputs = source::inputs(set);
     let mut alone = Inputs { files: references::read(file, text, &inputs).files, ..Inputs::default() };
@@ -88,7 +90,7 @@ fn of_run(
     if arguments.deny.is_empty() {
         journal::warn_if_foreign(&run, provenance);
     } else {
-        // The rule `widened` depends on what the run recorded.
+        // The rule `widened` depends on the run's record, so the record must be trusted.
         journal::refuse_foreign(&run, provenance, "compare with a pipeline file: `--against FILE`")?;
     }
     let started = journal::beginning(&run, &records)?;
@@ -104,7 +106,7 @@ fn of_run(
     Ok(Extent::new(&bound.plan, bounds))
 }
 
-/// The comparison as text: `+` for a new capability, `-` for a missing one.
+/// Renders the comparison as text: `+` for a new capability, `-` for a missing one.
 pub fn render(diff: &PlanDiff) -> String {
     let target = visible::line(&diff.target);
     let whose = match diff.is_run {
@@ -126,7 +128,7 @@ pub fn render(diff: &PlanDiff) -> String {
     text
 }
 
-/// What follows the title of a comparison: the new and the missing capabilities.
+/// Renders the part after the title of a comparison: the new and the missing capabilities.
 fn changes(change: &Change) -> String {
     let lines = |sign: char, grants: &[String]| -> String {
         grants.iter().map(|grant| format!("  {sign} {}\n", visible::line(grant))).collect()

@@ -1,4 +1,5 @@
-//! The terminal's side of preparing a plan: the component host of this process, the question what may leave the machine, and warnings.
+//! The terminal's part in the preparation of a plan: the component host of this process, the question about what may be
+//! sent out, and warnings.
 
 use crate::builtins::BUILTINS;
 use crate::compiler;
@@ -23,10 +24,10 @@ use std::io;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Calls at the same time in one process.
+/// Maximum number of concurrent calls of components in one process.
 const POOL_SLOTS: u32 = 4;
 
-/// The component host of this process, which is started when something first needs it.
+/// Returns the component host of this process. It is started when it is first needed.
 pub fn component_host() -> ComponentHost {
     ComponentHost::new(&BUILTINS, start_host)
 }
@@ -73,14 +74,15 @@ pub fn report(findings: &Findings, at_least: Severity) {
     terminal::say(rendered(findings, at_least));
 }
 
-/// Reads the configuration for a pipeline, or for the workdir alone, and says which one it is if that is not obvious.
+/// Reads the configuration for a pipeline, or for the workdir alone. Prints a note about which file was read if that is
+/// not obvious.
 pub fn read_project(workdir: &Path, pipeline: Option<&Path>) -> Result<Project, Stop> {
     let project = project::read_project(workdir, pipeline)?;
     say_note(project.note.as_deref());
     Ok(project)
 }
 
-/// Says once for each process where the configuration is.
+/// Prints the note about the configuration, once per process.
 pub fn say_note(note: Option<&str>) {
     static NOTED: OnceLock<()> = OnceLock::new();
     if let Some(note) = note.filter(|_| NOTED.set(()).is_ok()) {
@@ -101,7 +103,7 @@ pub fn read_pipeline(
     Ok((source, project))
 }
 
-/// Says that a rule plugin changed the graph.
+/// Prints a note if a rule plugin changed the graph.
 fn say_changes(rule: &RuleRecord) {
     if rule.changes_total > 0 {
         let changes = terminal::counted(usize::try_from(rule.changes_total).unwrap_or(usize::MAX), "change");
@@ -112,7 +114,7 @@ fn say_changes(rule: &RuleRecord) {
     }
 }
 
-/// Binds a pipeline, and prints the warnings of its plan.
+/// Binds a pipeline, and prints the findings and warnings of its plan.
 pub fn bind(
     host: &ComponentHost,
     source: &CheckedPipeline,
@@ -130,13 +132,14 @@ fn say_warning(warning: &Warning) {
     terminal::say(format_args!("warning: {}\nhelp: {}\n", visible::line(problem), visible::line(help)));
 }
 
-/// Makes a plan ready to run. With `asks`, a person at the terminal is asked what may leave the machine.
+/// Prepares a bound plan for execution. With `asks`, a person at the terminal is asked about everything that would be
+/// sent out.
 pub fn ready(bound: Bound, project: &Project, pipeline: &Path, asks: bool) -> Result<Executor, Stop> {
     let confirm = |open: &[Wanted]| if asks && terminal::can_ask() { confirm(project, open) } else { Ok(false) };
     Ok(bound.ready(project, pipeline, &confirm)?)
 }
 
-/// Asks whether all of it may leave, and keeps a yes.
+/// Asks whether everything in the list may be sent out, and stores the confirmation if the answer is yes.
 fn confirm(project: &Project, open: &[Wanted]) -> Result<bool, Refusal> {
     let place = project.config_dir.display().to_string();
     terminal::say(format_args!("the project in {} lets leave what is yours:\n", visible::line(&place)));
@@ -151,7 +154,7 @@ fn confirm(project: &Project, open: &[Wanted]) -> Result<bool, Refusal> {
     Ok(is_yes)
 }
 
-/// Warns of dependencies that are missing, or that the sandbox cannot show, before the first stage.
+/// Prints warnings before the first stage about dependencies that are missing or that the sandbox cannot show.
 pub fn warn_of_dependencies(plan: &Plan, project: &Project) {
     dependency_warnings(plan, project).iter().for_each(say_warning);
 }

@@ -1,4 +1,4 @@
-//! Files of the user, replaced as a whole or not at all.
+//! Replaces files of the user atomically.
 
 use crate::exit::{Exit, Stop};
 use crate::terminal::visible;
@@ -13,8 +13,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
-/// Writes a file for others to read, whether it exists or not. Refuses everything else at its place, also a link: a project may have put it
-/// there, and it may lead to any file of the user. The same holds of the folder, and of every folder below the current one.
+/// Writes a file that others may read, whether it exists or not. Refuses anything else at its path, including a
+/// symbolic link: a project may have created the link, and it may lead to any file of the user. For the same reason a
+/// link is refused as the folder, and as any folder below the current one.
 pub fn put(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Stop> {
     let failed = |error: io::Error| Stop::io(format!("write `{}`", file.display()), &error);
     let name = file.file_name().ok_or_else(|| refused(file, "not a file"))?;
@@ -41,8 +42,8 @@ fn refused(path: &Path, what: &str) -> Stop {
     stop.with_help("name a new file in a folder that no link leads to, or remove what is there")
 }
 
-/// Replaces the content of a file. Keeps its mode and, if possible, its owner. Follows a link and replaces its target. Refuses a file that
-/// is not writable, even if its folder is.
+/// Replaces the content of a file. Keeps its mode and, if possible, its owner. Follows a symbolic link and replaces the
+/// target. Refuses a file that is not writable, even if its folder is.
 pub fn replace(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Stop> {
     let failed = |error: io::Error| Stop::io(format!("write `{}`", file.display()), &error);
     let file = fs::canonicalize(file).map_err(failed)?;
@@ -60,16 +61,16 @@ pub fn replace(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Stop> {
     folder.replace(name, content.as_ref(), Some(&before), OWN).map_err(failed)
 }
 
-/// The mode of a file that becomes like another one.
+/// Mode of a new file until it gets the mode of the old one.
 const OWN: Mode = Mode::from_raw_mode(0o600);
-/// The mode of a new file, less what the user's mask takes away.
+/// Mode of a new file, before the user's umask is applied.
 const FOR_OTHERS: Mode = Mode::from_raw_mode(0o666);
-/// The bits of a mode that are permissions.
+/// The permission bits of a mode.
 const PERMISSIONS: u32 = 0o7777;
-/// How a folder is opened that is only passed through.
+/// Flags to open a folder that is only used to open or rename entries in it.
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Whose a file is, and who may use it.
+/// Owner, group and permissions of a file.
 struct Ownership {
     user: u32,
     group: u32,
@@ -85,16 +86,17 @@ impl Ownership {
 /// A folder in which a file is replaced.
 struct Folder(OwnedFd);
 
-/// Why a folder was not opened.
+/// Why a folder could not be opened.
 enum FolderError {
-    /// This folder is a link.
+    /// The folder is a symbolic link.
     Link(PathBuf),
     System(Errno),
 }
 
 impl Folder {
-    /// Opens a folder and refuses symbolic links in its path that a project may have made: every folder below the current one, and the
-    /// last folder wherever it is. Links above the current folder are the user's own and are followed.
+    /// Opens a folder and refuses symbolic links that a project may have created: every folder of the path below the
+    /// current folder, and the last folder wherever it is. Links above the current folder belong to the user and are
+    /// followed.
     fn without_links(path: &Path) -> Result<Self, FolderError> {
         let here = openat(CWD, ".", FOLDER, Mode::empty()).map_err(FolderError::System)?;
         let mut is_below = path.is_relative();
@@ -119,7 +121,8 @@ impl Folder {
         Ok(Self(folder))
     }
 
-    /// Writes a new file beside, like the old one if there is one, and puts it in its place.
+    /// Writes a new file in the same folder, with the ownership of the old file if there is one, and renames it to
+    /// `name`.
     fn replace(&self, name: &OsStr, content: &[u8], before: Option<&Ownership>, mode: Mode) -> io::Result<()> {
         let fresh = format!(".{}.glovebox-{}", name.to_string_lossy(), std::process::id());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
@@ -131,7 +134,7 @@ impl Folder {
         });
         let placed = written.and_then(|()| Ok(renameat(&self.0, &fresh, &self.0, name)?));
         placed.inspect_err(|_| {
-            // The first error is the one to report.
+            // An error of the removal is ignored, because the earlier error is reported.
             let _ = unlinkat(&self.0, &fresh, AtFlags::empty());
         })
     }
@@ -145,7 +148,8 @@ fn is_same(one: &OwnedFd, other: &OwnedFd) -> Result<bool, Errno> {
 fn become_like(fresh: &File, before: &Ownership) -> io::Result<()> {
     let now = fresh.metadata()?;
     if (now.uid(), now.gid()) != (before.user, before.group) {
-        // Only root can give a file to another user; without that right the file belongs to the current user, as with every editor.
+        // Only root can give a file to another user. Without that right the file belongs to the current user, as with
+        // any editor.
         let _ = fchown(fresh, Some(Uid::from_raw(before.user)), Some(Gid::from_raw(before.group)));
     }
     Ok(fchmod(fresh, before.mode)?)

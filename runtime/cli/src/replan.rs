@@ -1,6 +1,7 @@
-//! `resume --replan`: compares today's plan with the plan of a run, shows the difference, and asks before it allows more.
+//! `resume --replan`: compares the current plan with the plan of a run, shows the difference, and asks before it allows
+//! more.
 //!
-//! The run keeps what its plan allowed, so the comparison does not depend on files that may have changed since.
+//! The run stores what its plan allowed, so the comparison does not depend on files that may have changed since.
 
 use crate::arguments::ResumeArguments;
 use crate::exit::{Exit, Stop};
@@ -13,8 +14,8 @@ use glovebox_names::shell;
 use glovebox_plan::plan::Plan;
 use glovebox_record::RunBounds;
 
-/// Compares the plan with that of the run. None if it is the same. Another plan is exit 11 without `--replan`, and exit 6 if it allows
-/// more and is not accepted.
+/// Compares the plan with that of the run. Returns `None` if they are equal. A different plan is refused with exit 11
+/// without `--replan`, and with exit 6 if it allows more and is not accepted.
 pub fn accept(
     run: &RunFolder,
     terms: &RunStarted,
@@ -52,7 +53,7 @@ pub fn accept(
     Err(Stop::new(Exit::Policy, message).with_help(format!("accept it: `glovebox resume {named} --replan --yes`")))
 }
 
-/// Prints the difference: `+` for what is new, `-` for what is gone.
+/// Prints the difference: `+` for an added capability, `-` for a removed one.
 fn show(replan: &Replan) {
     let lines = |sign: char, lines: &[String]| -> String {
         lines.iter().map(|line| format!("  {sign} {}\n", visible::line(line))).collect()
@@ -66,7 +67,7 @@ fn show(replan: &Replan) {
     }
 }
 
-/// Asks a person. Without a terminal as standard input and standard error the answer is no.
+/// Asks a person. If standard input or standard error is not a terminal, the answer is no.
 fn is_accepted() -> Result<bool, Stop> {
     if !terminal::can_ask() {
         return Ok(false);

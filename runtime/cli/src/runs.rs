@@ -1,6 +1,7 @@
-//! Runs on disk, by id, by a unique beginning or end of an id, or by `latest` (decision names-of-runs).
+//! Finds runs on disk by id, by a unique beginning or end of an id, or by `latest` (decision names-of-runs).
 //!
-//! This file knows the folders and names of runs. The modules below read what is in them: [`journal`], [`changes`], [`recorded`].
+//! This file knows the folders and names of runs. The submodules read their content, such as [`journal`], [`changes`]
+//! and [`recorded`].
 
 pub mod changes;
 mod folder;
@@ -30,17 +31,18 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The folder of runs in a project, if no other one is named.
+/// The folder of runs in a project, unless `--runs-dir` names another one.
 pub const RUNS_DIR: &str = ".glovebox/runs";
 const ID_CHARACTERS_MAX: usize = 64;
-/// Characters at the end of an id that we made which name it: 30 random bits.
+/// Number of characters at the end of a generated id that identify it: 30 random bits.
 const SHORT_CHARACTERS: usize = 6;
-/// How the name of a draft begins.
+/// Prefix of the folder name of a draft.
 const DRAFT: &str = ".forking-";
-/// The fewest characters that name a run by the end of its id.
+/// Minimum number of characters of the end of an id that selects a run.
 const END_CHARACTERS_MIN: usize = 4;
 
-/// The id of a run, which is also the name of its folder: letters, digits, `-`, `_`, at most 64, not `latest`.
+/// The id of a run, which is also the name of its folder: at most 64 letters, digits, `-` and `_`; a letter or digit
+/// first; not `latest`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunId(String);
 
@@ -58,18 +60,18 @@ impl RunId {
         Ok(Self(text.to_owned()))
     }
 
-    /// Makes a new id. Ids sort by time.
+    /// Generates a new id. Generated ids sort by time.
     pub fn fresh() -> Self {
         Self(ulid::Ulid::generate().to_string())
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// How a user names a run.
+/// How the user selects a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunSelector {
     /// `latest`: the newest run.
@@ -93,26 +95,27 @@ impl fmt::Display for RunSelector {
     }
 }
 
-/// A run's folder and name.
+/// The folder and the id of a run.
 #[derive(Debug, Clone)]
 pub struct RunFolder {
-    /// The id.
+    /// Id of the run.
     pub id: String,
-    /// The folder, absolute.
+    /// Absolute path of the folder.
     pub path: PathBuf,
-    /// The creation time of its journal; decides which run is `latest`.
+    /// Creation time of the journal. It decides which run is `latest`.
     pub created: SystemTime,
 }
 
 impl RunFolder {
-    /// The answers of models that a resume of the run does not pay for again; none if there are none.
+    /// Returns the cost of the model answers that a resume of the run reuses instead of paying again; `None` if there
+    /// are none.
     pub fn held(&self) -> Option<HeldCost> {
         let folder = Dir::open_ambient_dir(&self.path, ambient_authority()).ok()?;
         exchanges::held(&folder).ok().filter(|held| *held != HeldCost::default())
     }
 }
 
-/// Every run in a folder, newest first. A folder that does not exist has none.
+/// Returns every run in a folder, newest first. A folder that does not exist has no runs.
 pub fn list(runs_dir: &Path) -> Result<Vec<RunFolder>, Stop> {
     let entries = match std::fs::read_dir(runs_dir) {
         Ok(entries) => entries,
@@ -125,7 +128,7 @@ pub fn list(runs_dir: &Path) -> Result<Vec<RunFolder>, Stop> {
 }
 
 fn listed(entry: &std::fs::DirEntry) -> Option<RunFolder> {
-    // What begins with a dot is the cache, is being made or is being removed.
+    // A name that begins with a dot belongs to the cache, a draft, or a run that is being removed.
     if entry.file_name().as_encoded_bytes().starts_with(b".") {
         return None;
     }
@@ -135,19 +138,19 @@ fn listed(entry: &std::fs::DirEntry) -> Option<RunFolder> {
     Some(RunFolder { id: entry.file_name().into_string().ok()?, path, created })
 }
 
-/// Makes the folder of a resumed run private again, if other users could read it.
+/// Makes the folder of a run that is resumed private again, if other users could read it.
 pub fn repair(run: &RunFolder) -> Result<(), Stop> {
     folder::repair(&run.path).map_err(|error| Stop::io(format!("keep run `{}` private", run.id), &error))
 }
 
-/// Makes the folder of a new run, for this user alone. Refuses a name that exists.
+/// Creates the folder of a new run, readable only by this user. Returns an error if the id exists.
 pub fn create(runs_dir: &Path, id: RunId) -> Result<RunFolder, Stop> {
     let path = folder::prepare(runs_dir)?.join(id.as_str());
     folder::make(&path).map_err(|error| not_made(&error, &id.0, runs_dir))?;
     Ok(RunFolder { id: id.0, path, created: SystemTime::now() })
 }
 
-/// Makes the folder of a run that is no run before [`publish`] gives it its name. Refuses a name that exists.
+/// Creates a folder that becomes a run when [`publish`] renames it. Returns an error if the id exists.
 pub fn draft(runs_dir: &Path, id: RunId) -> Result<RunFolder, Stop> {
     let folder = folder::prepare(runs_dir)?;
     let exists = ErrorKind::AlreadyExists.into();
@@ -157,7 +160,7 @@ pub fn draft(runs_dir: &Path, id: RunId) -> Result<RunFolder, Stop> {
     Ok(RunFolder { id: id.0, path, created: SystemTime::now() })
 }
 
-/// Makes a run of a draft that is whole and durable.
+/// Renames a complete and durable draft, which makes it a run.
 pub fn publish(draft: &RunFolder, runs_dir: &Path) -> Result<RunFolder, Stop> {
     let path = draft.path.with_file_name(&draft.id);
     folder::rename(&draft.path, &path).map_err(|error| not_made(&error, &draft.id, runs_dir))?;
@@ -175,12 +178,13 @@ fn not_made(error: &std::io::Error, id: &str, runs_dir: &Path) -> Stop {
     }
 }
 
-/// True while a process drives the run.
+/// Returns true while a process drives the run.
 pub fn is_live(run: &RunFolder) -> bool {
     Owner::is_held(&run.path.join(OWNER_FILE))
 }
 
-/// A short name that stays: ids that we make differ in their last letters, of ids from the user all letters count.
+/// Returns a short name for a run that stays valid: the last characters of an id that Glovebox generated, or the whole
+/// id if the user chose it.
 pub fn short(id: &str) -> &str {
     match ulid::Ulid::from_string(id) {
         Ok(made) if made.to_string() == id => &id[id.len() - SHORT_CHARACTERS..],
@@ -188,12 +192,12 @@ pub fn short(id: &str) -> &str {
     }
 }
 
-/// Removes the folder of a run that never began. A folder that cannot be removed stays; it is not a run.
+/// Removes the folder of a run that never began. If it cannot be removed, it stays, but it is not a run.
 pub fn discard(run: &RunFolder) {
     let _left = std::fs::remove_dir_all(&run.path);
 }
 
-/// Finds the run that a selector names.
+/// Returns the run that a selector names.
 pub fn select(runs_dir: &Path, selector: &RunSelector) -> Result<RunFolder, Stop> {
     let mut runs = list(runs_dir)?;
     let folder = runs_dir.display();
@@ -221,19 +225,20 @@ pub fn select(runs_dir: &Path, selector: &RunSelector) -> Result<RunFolder, Stop
     }
 }
 
-/// The project of a run with its links resolved, if it is the current folder or below it.
+/// Returns the project of a run with symbolic links resolved, if it is the current folder or below it.
 pub fn project_here(source_dir: &Path) -> Option<PathBuf> {
     let here = std::env::current_dir().and_then(std::fs::canonicalize).ok()?;
     resolved_below(&here, source_dir)
 }
 
-/// Resolves the path first, because `..` and links in a record may lead out of a folder.
+/// Resolves the path before it compares, because `..` and links in a record may lead out of a folder.
 fn resolved_below(here: &Path, source_dir: &Path) -> Option<PathBuf> {
     let project = std::fs::canonicalize(source_dir).ok().filter(|_| source_dir.is_absolute())?;
     project.starts_with(here).then_some(project)
 }
 
-/// The arguments that name a run for `glovebox show` and other commands: a selector, and `--runs-dir` if it is needed.
+/// Returns the arguments that name a run for `glovebox show` and other commands: a selector, and `--runs-dir` if it is
+/// needed.
 pub fn spelled(selector: impl fmt::Display, runs_dir: &Path) -> String {
     if runs_dir == Path::new(RUNS_DIR) {
         return selector.to_string();
@@ -241,7 +246,7 @@ pub fn spelled(selector: impl fmt::Display, runs_dir: &Path) -> String {
     format!("{selector} --runs-dir {}", shell::word(&runs_dir.to_string_lossy()))
 }
 
-/// The names of a run for the next commands.
+/// Returns the names of a run for the commands that are suggested to the user.
 pub fn named(run: &RunFolder, runs_dir: &Path) -> Result<RunNames, Stop> {
     let is_latest = list(runs_dir)?.first().is_some_and(|latest| latest.id == run.id);
     let exact = spelled(&run.id, runs_dir);

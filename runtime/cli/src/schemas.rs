@@ -1,6 +1,6 @@
-//! The published schemas of what commands print with `--json`, made from the types that are printed.
+//! The published schemas of the documents that commands print with `--json`, generated from the types that are printed.
 //!
-//! `UPDATE_SCHEMAS=1` writes them anew. That real outputs conform to them is `tests/schemas.rs`.
+//! `UPDATE_SCHEMAS=1` writes them. `tests/schemas.rs` checks that real outputs conform to them.
 
 use crate::commands::answer::AnswerFile;
 use crate::commands::apply::ApplyFile;
@@ -29,51 +29,51 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What `plugin inspect --json` prints of a component.
+/// The document that `plugin inspect --json` prints.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "plugin-inspect.json")]
 struct InspectFile {
-    /// Digest of the bytes.
+    /// Digest of the component's bytes.
     digest: Digest,
-    /// Their number.
+    /// Size of the component in bytes.
     bytes: u64,
     /// `handler`, `agent`, `verifier`, `tool-provider`, `rules`, or `unknown`.
     world: String,
-    /// In the order of the binary.
+    /// Imports, in the order of the binary.
     imports: Vec<ImportRow>,
-    /// Names of its exports.
+    /// Names of the exports.
     exports: Vec<String>,
-    /// Instances that it makes when it is instantiated.
+    /// Number of core instances that are created when the component is instantiated.
     core_instances: u64,
-    /// Its own description; null if it carries none.
+    /// The component's manifest; null if it has none.
     manifest: Option<Manifest>,
 }
 
 /// One import.
 #[derive(Serialize, JsonSchema)]
 struct ImportRow {
-    /// As written.
+    /// Name of the import, as written in the component.
     name: String,
     /// `provided`, `other-version`, `denied` or `unknown`.
     state: String,
-    /// The version that there is, for another one.
+    /// The version that this host provides, for an import of another version; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     provided: Option<String>,
-    /// Why it is never given.
+    /// Why the import is never provided; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
 
-/// A plugin's own description.
+/// The manifest of a plugin.
 #[derive(Serialize, JsonSchema)]
 struct Manifest {
-    /// Its handler type.
+    /// Name of the plugin, which is the `type` of its nodes.
     name: String,
-    /// Its version.
+    /// Version of the plugin.
     version: String,
-    /// One line for people.
+    /// Description of the plugin in one line.
     description: String,
-    /// What it asks for.
+    /// What the plugin asks for.
     wants: BTreeMap<String, serde_json::Value>,
 }
 

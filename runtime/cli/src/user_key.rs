@@ -1,11 +1,12 @@
-//! The key of this user, and the warning of runs that cannot be signed.
+//! The key of this user, and the warning about runs that cannot be signed.
 
 use crate::exit::Stop;
 use crate::terminal::{self, visible};
 use glovebox_plan::prepare::user_key::{self, Signing};
 use glovebox_workspace::user_key::UserKey;
 
-/// The key that signs a new run, made at first use. Without a folder for it: none, after a warning.
+/// Returns the key that signs a new run, which is created at first use. If there is no folder for it, prints a warning
+/// and returns `None`.
 pub fn to_sign() -> Result<Option<UserKey>, Stop> {
     match user_key::to_sign()? {
         Signing::Key(key) => Ok(Some(key)),
@@ -20,7 +21,8 @@ pub fn to_sign() -> Result<Option<UserKey>, Stop> {
     }
 }
 
-/// The key that verifies records; none if this user has no key, so that no record counts as this user's.
+/// Returns the key that verifies records. Returns `None` if this user has no key, so that no record counts as this
+/// user's.
 pub fn to_verify() -> Result<Option<UserKey>, Stop> {
     Ok(user_key::to_verify()?)
 }

@@ -1,7 +1,8 @@
-//! Runs the program and tells what that cost: time, processor time of all its processes, bytes written, peak memory, flushes.
+//! Runs the program and measures its cost: time, processor time of all its processes, bytes written, peak memory,
+//! flushes.
 //!
-//! Processor time is that of the whole machine, in steps of 10 ms: the jails of a run are reaped by the kernel, so nothing that counts
-//! children sees them. Only long runs are measured with it, and only on a machine that does nothing else.
+//! Processor time is that of the whole machine, in steps of 10 ms: the jails of a run are reaped by the kernel, so no
+//! count of child processes includes them. It is meaningful only for long runs on an otherwise idle machine.
 
 use super::processors::machine_cpu;
 use std::fs;
@@ -11,18 +12,18 @@ use std::time::{Duration, Instant};
 
 /// The program as cargo built it.
 const BUILT: &str = env!("CARGO_BIN_EXE_glovebox");
-/// How often a running program is looked at.
+/// Interval at which a running program is sampled.
 const LOOK: Duration = Duration::from_millis(20);
-/// System calls that make something durable.
+/// System calls that flush data to disk.
 const FLUSHES: [&str; 5] = ["fsync", "fdatasync", "syncfs", "msync", "sync_file_range"];
 
-/// What a run of a program cost.
+/// The cost of one run of a program.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Cost {
     pub(crate) wall: Duration,
-    /// Of the whole machine in this time.
+    /// Processor time of the whole machine during the run.
     pub(crate) cpu: Duration,
-    /// Bytes sent to the disk by the program itself; 0 on a file system in memory.
+    /// Bytes that the program itself wrote to disk; 0 on a file system in memory.
     pub(crate) written: u64,
     /// Peak memory of the program itself.
     pub(crate) peak_bytes: u64,
@@ -34,34 +35,34 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Copies the program, as an installation does. A linker writes a file in pieces all over it, and the kernel maps such a file in
-    /// smaller pieces: it starts up to a millisecond later.
+    /// Copies the program, as an installation does. A linker writes the parts of a file out of order, and the kernel
+    /// maps such a file in smaller pieces, so a program that runs from it starts up to a millisecond later.
     pub(crate) fn install(folder: &Path) -> Self {
         let path = folder.join("glovebox");
         fs::copy(BUILT, &path).unwrap();
         Self { path }
     }
 
-    /// Runs the program in a folder to a good end. Does not look at it on the way.
+    /// Runs the program in a folder and requires success. Does not sample it while it runs.
     pub(crate) fn run(&self, folder: &Path, arguments: &[&str]) -> Cost {
         let (cost, status) = self.measured(folder, arguments, |_| Cost::default());
         assert!(status.success(), "{arguments:?} ended with {status}");
         cost
     }
 
-    /// Runs it to whatever end.
+    /// Runs the program in a folder and accepts any exit status.
     pub(crate) fn run_to_any_end(&self, folder: &Path, arguments: &[&str]) -> Cost {
         self.measured(folder, arguments, |_| Cost::default()).0
     }
 
-    /// Runs it to a good end, and looks at its memory and its writing on the way.
+    /// Runs the program in a folder, requires success, and samples its memory and its writes while it runs.
     pub(crate) fn run_watched(&self, folder: &Path, arguments: &[&str]) -> Cost {
         let (cost, status) = self.measured(folder, arguments, watch);
         assert!(status.success(), "{arguments:?} ended with {status}");
         cost
     }
 
-    /// The same to whatever end.
+    /// As [`Self::run_watched`], but accepts any exit status.
     pub(crate) fn run_watched_to_any_end(&self, folder: &Path, arguments: &[&str]) -> Cost {
         self.measured(folder, arguments, watch).0
     }
@@ -75,7 +76,7 @@ impl Program {
         (Cost { wall: start.elapsed(), cpu: machine_cpu() - before, ..seen }, status)
     }
 
-    /// How often a run flushes; none without `strace`.
+    /// Returns the number of flushes of a run; `None` if `strace` is not installed.
     pub(crate) fn flushes(&self, arguments: &[&str], folder: &Path) -> Option<u64> {
         let table = folder.join("strace.txt");
         let mut strace = Command::new("strace");
@@ -92,14 +93,14 @@ impl Program {
     }
 }
 
-/// Sets the folder, and keeps what the program stores for its user below it.
+/// Sets the working folder, and places the cache and state folders of the program below it.
 fn in_folder<'c>(command: &'c mut Command, folder: &Path) -> &'c mut Command {
     command.current_dir(folder);
     command.env("GLOVEBOX_CACHE_DIR", folder.join("cache")).env("GLOVEBOX_STATE_DIR", folder.join("state"));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null())
 }
 
-/// Looks at a program until it ends.
+/// Samples a program until it ends.
 fn watch(child: &mut Child) -> Cost {
     let at = PathBuf::from(format!("/proc/{}", child.id()));
     let number = |file: &str, key: &str| {
@@ -116,7 +117,7 @@ fn watch(child: &mut Child) -> Cost {
     cost
 }
 
-/// Processor time and time of so many `sh -c true`, for each.
+/// Returns the time and processor time of one `sh -c true`, as the mean of `count`.
 pub(crate) fn spawns(count: u32) -> Cost {
     let before = machine_cpu();
     let start = Instant::now();

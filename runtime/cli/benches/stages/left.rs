@@ -1,7 +1,8 @@
-//! What a component stage leaves behind, written without anything of Glovebox: its records and blobs in a SQLite database, durable, and its
-//! files.
+//! Writes the files and records of a component stage without any code of Glovebox: its records and blobs in a SQLite
+//! database, durably, and its artifact files.
 //!
-//! It is what this layout costs by itself, before anything runs. Sizes are those of a stage that asks a simulated model.
+//! The measured cost is that of the storage layout alone, before anything is executed. The sizes are those of a stage
+//! that asks a simulated model.
 
 use super::cost::Cost;
 use rusqlite::{Connection, params};
@@ -14,23 +15,23 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Bytes of the four records of a stage.
+/// Sizes in bytes of the four records of a stage.
 const RECORDS: [usize; 4] = [200, 160, 210, 1_700];
-/// Names and bytes of what a stage said and was asked.
+/// Names and sizes in bytes of the artifacts of a stage: its prompt, the answer and the transcript.
 const ARTIFACTS: [(&str, usize); 3] = [("prompt.md", 820), ("response.md", 35), ("transcript.ndjson", 1_980)];
 const STATUS_BYTES: usize = 510;
-/// What a record and a blob have beside them.
+/// A placeholder for the hashes and digests that are stored with each record and blob.
 const HASH: [u8; 32] = [7; 32];
-/// Pages of 4 KiB in the log between two checkpoints.
+/// Length of the write-ahead log between two checkpoints, in pages of 4 KiB.
 const LOG_PAGES: u32 = 512;
 const TABLES: &str = "
     CREATE TABLE record (seq INTEGER PRIMARY KEY, at INTEGER, subject TEXT, prev BLOB, hash BLOB, mac BLOB, event TEXT) STRICT;
     CREATE TABLE blob (id INTEGER PRIMARY KEY, digest BLOB, bytes BLOB) STRICT;";
 
-/// Writes what so many stages leave into a new folder. The cost is that of one stage: time, and processor time of this thread, without
-/// what the kernel does later to bring files to the disk.
+/// Writes what `stages` stages leave behind into a new folder. Returns the cost of one stage: time, and processor time
+/// of this thread. The later work of the kernel to write the files to disk is not included.
 ///
-/// The folder stays: where files were removed, ext4 without a journal is slow to make new ones for a while.
+/// The folder is not removed: after a removal, ext4 without a journal is slow to create files for a while.
 pub(crate) fn behind(folder: &Path, stages: u32) -> Cost {
     let folder = Folder::make(&folder.join("left"));
     let database = folder.database();
@@ -47,7 +48,7 @@ fn thread_cpu() -> Duration {
     Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap())
 }
 
-/// One durable transaction.
+/// Writes the records and blobs of a stage in one durable transaction.
 fn record(database: &Connection, stage: u32) {
     let run = |sql, values: &[&dyn rusqlite::ToSql]| {
         database.prepare_cached(sql).unwrap().execute(values).unwrap();
@@ -72,7 +73,7 @@ struct Folder {
 impl Folder {
     fn make(above: &Path) -> Self {
         if fs::create_dir(above).is_ok() {
-            // As for the folder of runs: each folder in it gets a part of the disk of its own.
+            // As for the folder of runs: each folder in it is placed in its own part of the disk.
             let _ = Command::new("chattr").arg("+T").arg(above).output();
         }
         let at = above.join(format!("run-{}", fs::read_dir(above).unwrap().count()));
@@ -81,7 +82,7 @@ impl Folder {
         Self { at, run }
     }
 
-    /// A database whose log has its length before the first record.
+    /// Creates a database whose write-ahead log has its full length before the first record.
     fn database(&self) -> Connection {
         let path = self.at.join("journal.sqlite");
         let database = Connection::open(&path).unwrap();
@@ -95,7 +96,7 @@ impl Folder {
         database
     }
 
-    /// A folder with what every attempt left, and the node's own, which has the same files and a status.
+    /// Writes the artifacts folder of an attempt, and the folder of its node, which has the same files and a status.
     fn fill(&self, stage: u32) {
         let folder = |name: String| {
             mkdirat(&self.run, &name, Mode::RWXU).unwrap();

@@ -28,10 +28,10 @@ pub struct AnswerArguments {
     pub question: String,
     /// The answer: the key, label or target of a choice, `yes` or `no`, or text
     pub value: String,
-    /// What to say besides; the pipeline finds it as `human.gate.text`
+    /// Text besides the answer; the pipeline finds it as `human.gate.text`
     #[arg(long, value_name = "T")]
     pub text: Option<String>,
-    /// Go on with the run at once, in this process
+    /// Continue the run at once, in this process
     #[arg(long)]
     pub resume: bool,
     /// Who answers; default: the name of the user

@@ -26,11 +26,11 @@ pub struct ControlArguments {
 pub struct SteerArguments {
     /// The run
     pub run: RunSelector,
-    /// The node whose agent is told
+    /// The node whose agent gets the message
     pub node: NodeId,
-    /// What it is told, at most 16 KiB
+    /// The message, at most 16 KiB
     pub text: String,
-    /// Who says it; default: the name of the user
+    /// Who sends it; default: the name of the user
     #[arg(long = "as", value_name = "NAME")]
     pub name: Option<String>,
     #[command(flatten)]
@@ -45,7 +45,7 @@ pub struct SteerArguments {
 pub struct WaitArguments {
     /// The run
     pub run: RunSelector,
-    /// The longest time to wait, such as 30m; default: none
+    /// Maximum time to wait, such as `30m`; default: no maximum
     #[arg(long, value_name = "T", value_parser = wall_time)]
     pub timeout: Option<Duration>,
     #[command(flatten)]
@@ -60,7 +60,7 @@ pub struct WaitArguments {
 pub struct AttachArguments {
     /// The run
     pub run: RunSelector,
-    /// Print what it has done before, too
+    /// Print what the run did before, too
     #[arg(long)]
     pub all: bool,
     #[command(flatten)]

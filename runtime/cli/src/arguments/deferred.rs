@@ -1,7 +1,7 @@
-//! Arguments of a command that enter the tree only when that command is looked at.
+//! Arguments of a command that are added to the tree only when clap uses that command.
 //!
-//! Every start of the program makes the tree, and it has some two hundred flags: made all at once, they take as long as a check of a
-//! hundred nodes. Help and man pages look at every command, so they say the same as without this.
+//! The program builds the tree at every start, and the tree has some two hundred flags. To build all of them takes as
+//! long as a check of a hundred nodes. Help and man pages use every command, so they are the same as without this.
 
 use clap::builder::Resettable;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Id};
@@ -10,7 +10,8 @@ use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Id};
 #[derive(Debug)]
 pub struct Deferred<T>(pub T);
 
-/// Adds the arguments. Keeps the command's own description: the one of the arguments is for readers of the code.
+/// Adds the arguments of a command. Keeps the command's own description, because the description of its arguments type
+/// is for readers of the code.
 fn augment<T: Args>(command: Command) -> Command {
     let (about, long_about) = (command.get_about().cloned(), command.get_long_about().cloned());
     T::augment_args(command).about(Resettable::from(about)).long_about(Resettable::from(long_about))
@@ -25,7 +26,8 @@ impl<T: Args> Args for Deferred<T> {
         command.defer(augment::<T>)
     }
 
-    /// Adds the arguments at once. In the list of a command they then stand before the flags that all commands have.
+    /// Adds the arguments at once. In the help of a command they are then listed before the flags that all commands
+    /// have.
     fn augment_args_for_update(command: Command) -> Command {
         T::augment_args(command)
     }

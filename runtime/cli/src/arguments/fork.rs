@@ -1,4 +1,4 @@
-//! `glovebox fork`: a new run from a visit of another one.
+//! The arguments of `glovebox fork`: a new run from a visit of another one.
 
 use super::{
     OutputArguments, ParallelArguments, PeopleArguments, ReportArguments, RunsArguments, SpendArguments, key_value,
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// `glovebox fork`.
 #[derive(Debug, Args)]
 pub struct ForkArguments {
-    /// The run to begin with; it stays as it is
+    /// The run to begin with; it is not changed
     pub run: RunSelector,
     /// Begin at this node, with everything as it was before its last visit, or before visit V
     #[arg(value_name = "NODE[@V]", value_parser = visit_name)]
@@ -33,10 +33,10 @@ pub struct ForkArguments {
     /// Continue with this model script; its turns count from the start of the other run
     #[arg(long, value_name = "F")]
     pub script: Option<PathBuf>,
-    /// The most steps of the new run, those before the visit included
+    /// Maximum number of steps of the new run, including those before the visit
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_steps: Option<u64>,
-    /// The longest time of the new run, such as 30m, the time before the visit included
+    /// Maximum wall time of the new run, such as `30m`, including the time before the visit
     #[arg(long, value_name = "T", value_parser = wall_time)]
     pub max_wall_time: Option<Duration>,
     #[command(flatten)]
@@ -56,7 +56,7 @@ pub struct ForkArguments {
     pub reports: ReportArguments,
 }
 
-/// Reads a node, and a visit of it behind `@`.
+/// Parses a node, and after `@` the number of a visit.
 pub(super) fn visit_name(text: &str) -> Result<(NodeId, Option<u32>), String> {
     let (node, visit) = match text.split_once('@') {
         None => (text, None),

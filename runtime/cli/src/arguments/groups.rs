@@ -1,7 +1,7 @@
 //! The commands in the groups of `glovebox help`.
 //!
-//! clap lists all commands under one heading, so the list is made here, from the tree, and becomes part of the template of the help. A test
-//! holds the table to the tree, and `docs/commands.md` to both.
+//! clap lists all commands under one heading, so this module builds the list from the tree and makes it part of the
+//! help template. A test compares the table with the tree, and `docs/commands.md` with both.
 
 use super::Arguments;
 use clap::{Command, CommandFactory};
@@ -17,17 +17,17 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("This program and machine", &["doctor", "version", "help", "completions", "man"]),
 ];
 
-/// Width of the column of names: the longest one.
+/// Width of the column of command names: the length of the longest name.
 const NAME_COLUMNS: usize = 11;
 
-/// The tree of commands, with help that lists them in groups.
+/// Returns the tree of commands, with help that lists them in groups.
 pub fn tree() -> Command {
     let tree = Arguments::command();
     let template = template(&tree);
     tree.help_template(template)
 }
 
-/// clap's own template, with the groups in place of its list of commands.
+/// Returns clap's default help template, with the groups in place of the list of commands.
 fn template(tree: &Command) -> String {
     let (header, literal) = (tree.get_styles().get_header(), tree.get_styles().get_literal());
     let mut text = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
@@ -80,7 +80,7 @@ mod tests {
         assert!(help.contains("--no-pager") && help.ends_with("glovebox help environment\n"), "{help}");
     }
 
-    /// The commands of the tables of the page, below the headings of these tables.
+    /// Returns the commands that the tables of the page list, by the heading of their section.
     fn tables() -> Vec<(String, Vec<String>)> {
         let tree = Arguments::command();
         let sections = PAGE.split("\n## ").skip(1).map(|section| section.split_once('\n').unwrap());
@@ -91,7 +91,8 @@ mod tests {
         sections.map(|(title, text)| (title.to_owned(), rows(text))).filter(|(_, rows)| !rows.is_empty()).collect()
     }
 
-    /// The words of a row that name its command: the first, and each that is a subcommand of the one before.
+    /// Returns the part of a row that names its command: the first word, and each following word that is a subcommand
+    /// of the previous one.
     fn path(tree: &Command, row: &str) -> String {
         let mut words = row.split_whitespace();
         let first = words.next().unwrap_or_default();

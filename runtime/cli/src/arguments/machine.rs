@@ -34,7 +34,7 @@ fn tier(text: &str) -> Result<Tier, String> {
     found.ok_or_else(|| "expected `full`, `bwrap` or `landlock`".to_owned())
 }
 
-/// `glovebox compile-component`, which the host of a run starts.
+/// `glovebox compile-component`, which the host of a run starts as a separate process.
 #[derive(Debug, Args)]
 pub struct CompileArguments {
     /// Limits and identity of the request

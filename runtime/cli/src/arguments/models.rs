@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// What to do with models.
 #[derive(Debug, Subcommand)]
 pub enum ModelsCommand {
-    /// List the models of glovebox.toml, and whether their keys are there
+    /// List the models of glovebox.toml, and whether their keys are set
     Ls(ModelsListArguments),
     /// Ask each model a short question
     Test(ModelsTestArguments),
@@ -42,7 +42,7 @@ pub struct ModelsTestArguments {
 pub struct FakeArguments {
     /// The answers, a TOML file
     pub script: PathBuf,
-    /// Address to listen at; port 0 takes a free one
+    /// Address to listen on; port 0 means any free port
     #[arg(long, value_name = "A", default_value = "127.0.0.1:0")]
     pub listen: SocketAddr,
     /// Write each request to this file, one JSON document per line

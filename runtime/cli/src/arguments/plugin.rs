@@ -61,7 +61,7 @@ pub struct InspectArguments {
 /// `glovebox plugin lock`.
 #[derive(Debug, Args)]
 pub struct LockArguments {
-    /// A pipeline; the glovebox.toml beside or above it is locked
+    /// A pipeline; the glovebox.toml in its folder or above is locked
     pub file: Option<PathBuf>,
     /// The project whose glovebox.toml is locked
     #[arg(long, value_name = "D", default_value = ".")]

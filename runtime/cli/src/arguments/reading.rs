@@ -7,7 +7,7 @@ use clap::{Args, ColorChoice};
 use glovebox_journal::event::{Digest, NodeId};
 use std::path::PathBuf;
 
-/// How every command prints.
+/// Display options of every command.
 #[derive(Debug, Args)]
 pub struct DisplayArguments {
     /// Use colours; `auto` means on a terminal, unless `NO_COLOR` is set
@@ -83,7 +83,7 @@ pub struct TranscriptArguments {
     /// The agent stage: all of its visits, or visit V
     #[arg(value_name = "NODE[@V]", value_parser = visit_name)]
     pub at: (NodeId, Option<u32>),
-    /// Print all of it: the system prompt, whole results, what earlier stages of its thread said
+    /// Print everything: the system prompt, whole results, what earlier stages of the thread said
     #[arg(long)]
     pub full: bool,
     #[command(flatten)]
@@ -147,7 +147,7 @@ pub struct EvidenceArguments {
 pub struct AttestArguments {
     /// The run
     pub run: RunSelector,
-    /// Your private key: Ed25519, PEM, readable by nobody else
+    /// Your private key: Ed25519, PEM, readable only by you
     #[arg(long, value_name = "KEY")]
     pub key: PathBuf,
     /// Write here instead of to standard output
@@ -162,7 +162,7 @@ pub struct AttestArguments {
 pub struct VerifyRunArguments {
     /// The attestation
     pub file: PathBuf,
-    /// The public key of its author: Ed25519, PEM
+    /// The public key of the attestation's author: Ed25519, PEM
     #[arg(long, value_name = "KEY.PUB")]
     pub key: PathBuf,
     /// A folder that must have every file as the run left it, such as a checkout

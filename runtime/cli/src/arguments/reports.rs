@@ -1,4 +1,4 @@
-//! The arguments of commands that say what a run prints and which reports of it are written.
+//! The arguments that choose what a run prints and which reports are written.
 
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub struct OutputArguments {
 /// Reports for other programs, written when the run has ended or pauses.
 #[derive(Debug, Default, Args)]
 pub struct ReportArguments {
-    /// Write what came of each stage as JUnit XML
+    /// Write the result of each stage as JUnit XML
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
     /// Write what failed, was refused or is unverified as SARIF 2.1.0
@@ -29,7 +29,7 @@ pub struct ReportArguments {
 }
 
 impl ReportArguments {
-    /// The files that are to be written.
+    /// Returns the files to write.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         [&self.junit, &self.sarif, &self.job_summary].into_iter().flatten().map(PathBuf::as_path)
     }

@@ -3,7 +3,7 @@
 use clap::Args;
 use glovebox_record::spend::{Money, SpendBounds};
 
-/// What model calls may cost.
+/// Bounds on what model calls may cost.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct SpendArguments {
     /// Maximum number of model tokens of the run, sent and received. For a new run the smallest of this, the pipeline's

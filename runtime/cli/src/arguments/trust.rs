@@ -4,14 +4,14 @@ use super::ProjectArguments;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// What to do with what the user has confirmed.
+/// What to do with confirmations.
 #[derive(Debug, Subcommand)]
 pub enum TrustCommand {
-    /// List what may leave, and where to, of all projects
+    /// List what may be sent out, and where to, for all projects
     Ls(TrustListArguments),
-    /// Confirm all that a pipeline, or a model, lets leave
+    /// Confirm all that a pipeline, or a model, sends out
     Give(TrustGiveArguments),
-    /// Take it back, for a project or one by one
+    /// Withdraw confirmations, of a project or one by one
     Rm(TrustRemoveArguments),
 }
 
@@ -31,7 +31,7 @@ pub struct TrustGiveArguments {
     pub file: Option<PathBuf>,
     #[command(flatten)]
     pub project: ProjectArguments,
-    /// Confirm where the key of this model goes, a name under `[models]`; for `glovebox models test`
+    /// Confirm where the key of this model is sent; a name under `[models]`, for `glovebox models test`
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
 }

@@ -1,7 +1,7 @@
 //! `glovebox answer`: answers a question of a human gate.
 //!
-//! The first valid answer counts, and every later one is told so. An answer to a run that a process drives is recorded by that process
-//! at once; an answer to a paused run is kept, and recorded by the resume.
+//! The first valid answer counts. A later one is refused, and the error names the first. If a process drives the run,
+//! it records the answer at once. The answer to a paused run is kept, and the resume records it.
 
 use crate::answer_sources;
 use crate::arguments::{AnswerArguments, Arguments, Command, Deferred, ResumeArguments};
@@ -22,23 +22,23 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a process that drives the run may take to record an answer.
+/// How long the process that drives the run may take to record an answer.
 const RECORDED_WITHIN: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// What `answer --json` prints.
+/// The document that `answer --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "answer.json")]
 pub struct AnswerFile<'a> {
     /// Version of this document.
     pub schema_version: u32,
-    /// The run.
+    /// Id of the run.
     pub run_id: &'a str,
-    /// The question.
+    /// Id of the question.
     pub question: &'a QuestionId,
     /// The choice that the answer names; null for text.
     pub label: Option<&'a str>,
-    /// `recorded` in the journal of a run that a process drives, or `kept` for the resume.
+    /// `recorded` if a process drives the run and has recorded the answer in the journal, or `kept` for the resume.
     pub state: &'a str,
 }
 
@@ -63,11 +63,11 @@ pub fn answer(arguments: &AnswerArguments) -> CommandResult {
     }
     let state = recorded(&run, arguments, &given)?;
     report(arguments, &run, &asked, &answer, state)?;
-    // A run that a process drives goes on by itself.
+    // A run that a process drives continues without a resume.
     if arguments.resume && state == "kept" { resume::go_on(&resumed(arguments, &run)?, &run) } else { Ok(Exit::Ok) }
 }
 
-/// The resume that takes the run up.
+/// Returns the arguments of the resume that continues the run.
 fn resumed(arguments: &AnswerArguments, run: &RunFolder) -> Result<ResumeArguments, Stop> {
     let words = ["glovebox", "resume", &run.id].into_iter().map(OsString::from);
     let mut words: Vec<OsString> = words.chain(arguments.json.then(|| "--json".into())).collect();
@@ -78,7 +78,7 @@ fn resumed(arguments: &AnswerArguments, run: &RunFolder) -> Result<ResumeArgumen
     }
 }
 
-/// The answer that came first, and waits to be recorded or was just recorded.
+/// Describes the answer that came first and waits to be recorded or was just recorded.
 fn first(run: &RunFolder, arguments: &AnswerArguments, asked: &QuestionAsked) -> Result<String, Stop> {
     let kept = answer_sources::kept(run).into_iter().find(|given| given.question == asked.question);
     if let Some(GivenAnswer { value, by, at, .. }) = kept {
@@ -97,7 +97,7 @@ fn read(run: &RunFolder, arguments: &AnswerArguments) -> Result<Vec<Record>, Sto
     Ok(verified.records)
 }
 
-/// The open question that the arguments name: by its id, or by its node.
+/// Returns the open question that the arguments name by its id or by its node.
 fn question(run: &RunFolder, records: &[Record], arguments: &AnswerArguments) -> Result<Arc<QuestionAsked>, Stop> {
     let state = journal::state(records)?;
     let all: Vec<&Arc<QuestionAsked>> = state.questions().map(|open| &open.asked).collect();
@@ -119,7 +119,7 @@ fn question(run: &RunFolder, records: &[Record], arguments: &AnswerArguments) ->
         .with_help(format!("list them: `glovebox gates {named}`")))
 }
 
-/// The last answer to a question or of a node.
+/// Returns the last answer to the question `wanted`, or of the node `wanted`.
 fn answer_of<'a>(records: &[&'a Record], wanted: &str) -> Option<&'a QuestionAnswered> {
     let answers = records.iter().rev().filter_map(|record| record.event.question_answered());
     { answers }.find(|answered| answered.question == *wanted || answered.node == *wanted)
@@ -157,8 +157,8 @@ fn text(arguments: &AnswerArguments) -> Result<String, Stop> {
     Ok(text)
 }
 
-/// Waits until the process that drives the run has recorded an answer, and checks that it is this one. If it ends before, the answer
-/// is kept for the resume.
+/// Waits until the process that drives the run has recorded an answer, and checks that it is this one. If the process
+/// ends before it has recorded one, the answer is kept for the resume.
 fn recorded(run: &RunFolder, arguments: &AnswerArguments, given: &GivenAnswer) -> Result<&'static str, Stop> {
     let began = Instant::now();
     loop {
@@ -194,7 +194,7 @@ fn report(
     if arguments.json {
         let question = &asked.question;
         let document = AnswerFile { schema_version: 1, run_id: &run.id, question, label, state };
-        // The records of the resume follow, each in a line.
+        // The records of the resume follow, one per line.
         return if arguments.resume { terminal::print_json_line(&document) } else { terminal::print_json(&document) };
     }
     let named = runs::spelled(&run.id, &arguments.runs.runs_dir);

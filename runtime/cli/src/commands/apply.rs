@@ -1,6 +1,6 @@
-//! `glovebox apply`: the only command that writes the user's project, and only on request.
+//! `glovebox apply`: the only command that writes to the user's project, and only on request.
 //!
-//! All or nothing: when a path is not what it was when the run copied it, nothing is written.
+//! Writes everything or nothing: if a path differs from what the run copied, nothing is written.
 
 use crate::arguments::ApplyArguments;
 use crate::exit::{CommandResult, Exit, Stop};
@@ -20,17 +20,17 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::path::Path;
 
-/// What `apply --json` prints.
+/// The document that `apply --json` prints.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "apply.json")]
 pub struct ApplyFile<'a> {
     /// Version of this document.
     schema_version: u32,
-    /// Files, links and directories that were made.
+    /// Files, links and directories that were written.
     writes: &'a [FileChange],
     /// Files and directories that were removed.
     deletes: &'a [FileChange],
-    /// New files and folders among those that were made from which programs take settings or code.
+    /// Files and folders that were created and from which programs take settings or code.
     new_configuration: &'a [NewConfiguration],
 }
 
@@ -80,7 +80,7 @@ pub fn apply(arguments: &ApplyArguments) -> CommandResult {
     }
 }
 
-/// Makes a branch of the project's repository instead of changing the project.
+/// Creates a branch in the project's repository instead of changing the project.
 fn make_branch(arguments: &ApplyArguments, source: &Source<'_>, project: &Path, name: &str) -> CommandResult {
     let made = git_branch::make(source, project, name).map_err(|error| match error {
         BranchError::Stop(stop) => stop,
@@ -114,7 +114,8 @@ fn make_branch(arguments: &ApplyArguments, source: &Source<'_>, project: &Path, 
     Ok(Exit::Ok)
 }
 
-/// The folder that gets the changes. The project in the record counts only if it is the current folder or below it.
+/// Returns the folder that gets the changes. The project in the record is used only if it is the current folder or
+/// below it.
 fn destination<'a>(arguments: &'a ApplyArguments, run: &RunFolder, changes: &Changes) -> Result<Cow<'a, Path>, Stop> {
     if let Some(workdir) = &arguments.workdir {
         return Ok(Cow::Borrowed(workdir));
@@ -164,7 +165,7 @@ fn done(arguments: &ApplyArguments, plan: &ApplyPlan, new: &[NewConfiguration]) 
     Ok(Exit::Ok)
 }
 
-/// Says that the run has more than was selected, so that nobody takes a part for the whole.
+/// Prints a note if the run has more changes than were selected, so that the user knows that some were not applied.
 fn report_rest(selected: &[FileChange], changes: &Changes) {
     let files = |list: &[FileChange]| patch::deltas(&changes.base, list).len();
     let (some, all) = (files(selected), files(&changes.changes));

@@ -1,4 +1,5 @@
-//! `glovebox attach`: shows what a run does from here on, and at its end the summary. The run goes on when this command is stopped.
+//! `glovebox attach`: shows what a run does from now on, and its summary at the end. The run continues if this command
+//! is stopped.
 
 use crate::arguments::AttachArguments;
 use crate::commands::control::{LOOK_EVERY, read, refuse_killed};
@@ -13,7 +14,7 @@ use glovebox_state::evidence::{RunSummary, VerdictFile};
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-/// Follows a run to its end, and ends with its exit code.
+/// Follows a run to its end, and returns its exit code.
 pub fn attach(arguments: &AttachArguments) -> CommandResult {
     let runs_dir = &arguments.runs.runs_dir;
     let run = runs::select(runs_dir, &arguments.run)?;
@@ -21,7 +22,7 @@ pub fn attach(arguments: &AttachArguments) -> CommandResult {
     let format = ProgressFormat::choose(arguments.json, false);
     let pipeline = recorded::read(&run, &journal::terms(&run, &records)?)?.pipeline;
     let mut reporter = Reporter::new(format, &pipeline);
-    // A board shows how every node stands.
+    // A board shows the state of every node, so it needs all records.
     let is_whole = arguments.all || format == ProgressFormat::Live;
     let mut told = if is_whole { 0 } else { records.len() };
     if !is_whole && format == ProgressFormat::Lines {
@@ -32,7 +33,7 @@ pub fn attach(arguments: &AttachArguments) -> CommandResult {
         told = records.len();
         let began = Instant::now();
         let is_live = runs::is_live(&run);
-        // Read after the question: a run that is over has no later record.
+        // The records are read after `is_live`: if the run is over, none is added later.
         records = read(&run, runs_dir)?;
         if !is_live && records.len() <= told {
             break;
@@ -49,7 +50,7 @@ pub fn attach(arguments: &AttachArguments) -> CommandResult {
     Ok(Exit::from(summary.end.exit))
 }
 
-/// The beginnings of attempts that have not ended.
+/// Returns the `stage.started` records of attempts that have not ended.
 fn under_way(records: &[Record]) -> impl Iterator<Item = &Record> {
     let ended = records.iter().filter_map(|record| record.event.stage_finished());
     let ended: BTreeSet<_> = ended.map(|finished| &finished.attempt.id).collect();

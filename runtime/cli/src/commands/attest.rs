@@ -21,7 +21,7 @@ pub fn attest(arguments: &AttestArguments) -> CommandResult {
     let key = SigningKey::read(&arguments.key, Path::new(&started.workspace.source_dir))?;
     let evidence = RunEvidence::read(&run, &journal)?;
     drop(journal);
-    // What does not hold now would never be verified.
+    // If the files differ from the journal now, the attestation could never be verified.
     folder::workspace(&run, &evidence)?;
     evidence.terms.workspace.holdouts.iter().try_for_each(|sealed| folder::holdouts(&run, &sealed.root).map(drop))?;
     let text = Envelope::sign(&evidence.statement_bytes()?, &key).line()?;

@@ -1,4 +1,5 @@
-//! `glovebox check`: is a pipeline valid, and if not, where and why; and are the scripts of its hold-outs reliable.
+//! `glovebox check`: reports whether a pipeline is valid, and if not, where and why; and whether the scripts of its
+//! hold-outs are reliable.
 
 use crate::arguments::{CheckArguments, CheckFor, CheckFormat};
 use crate::exit::{CommandResult, Exit, Stop};
@@ -18,16 +19,17 @@ use glovebox_record::Digest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// The most rounds of fixes, since some bring others to light and a remark is made once where it stands for many.
+/// Maximum number of rounds of fixes. One round may not be enough: a fix can reveal another problem, and a remark that
+/// is true of many places is reported at one of them per round.
 const FIX_ROUNDS_MAX: usize = 2_000;
-/// The most bytes that all rounds of one file read.
+/// Maximum number of bytes that all rounds of one file may parse.
 const FIX_BYTES_MAX: usize = 256 << 20;
 
-/// Checks every file before it answers, so that one bad file hides no other.
+/// Checks every file before it returns, so that one bad file does not hide the problems of another.
 pub fn check(arguments: &CheckArguments) -> CommandResult {
     let inputs = source::inputs(&arguments.inputs);
     let mut checked = Vec::new();
-    // By path: pipelines may share their hold-outs.
+    // Keyed by path, because pipelines may share their hold-outs.
     let mut scripts = BTreeMap::new();
     let mut unreadable = None;
     let host = prepare::component_host();
@@ -46,7 +48,7 @@ pub fn check(arguments: &CheckArguments) -> CommandResult {
                 checked.extend(below.into_iter().filter(|child| reported.insert(child.file.clone())));
                 scripts.extend(pipeline.iter().flat_map(|pipeline| check_scripts(file, pipeline)));
                 if number + 1 == arguments.files.len() {
-                    // The process ends: freeing ten thousand nodes one by one takes as long as linting them.
+                    // The process ends soon, and dropping ten thousand nodes one by one takes as long as the lint.
                     std::mem::forget(pipeline);
                 }
             }
@@ -85,7 +87,7 @@ pub fn check(arguments: &CheckArguments) -> CommandResult {
     }
 }
 
-/// The number of errors that are about plugins, for which a run ends with exit 7.
+/// Returns the number of errors that are about plugins. If there are no others, the exit code is 7.
 fn plugins_refused(checked: &[Findings]) -> usize {
     let all = checked.iter().flat_map(|findings| &findings.diagnostics);
     all.filter(|found| found.rule == PLUGIN_REFUSED).count()
@@ -95,13 +97,13 @@ fn open(file: &Path, inputs: &Inputs) -> Result<ParsedFile, Stop> {
     Ok(ParsedFile::parse(file, source::read_text(file)?, inputs))
 }
 
-/// Reports that a list is not complete.
+/// Prints a note that the list of findings of a file is not complete.
 fn say_cut(file: &str) {
     let file = visible::line(file);
     terminal::say(format_args!("note: `{file}` has more findings than the {DIAGNOSTICS_MAX} that are shown\n"));
 }
 
-/// Makes every certain edit of the file, and opens the result. Makes no edit that adds a syntax error.
+/// Applies every safe fix to the file, and opens the result. An edit that adds a syntax error is not made.
 fn fix(file: &Path, inputs: &Inputs) -> Result<ParsedFile, Stop> {
     if source::is_stdin(file) {
         let stop = Stop::new(Exit::Usage, "`--fix` cannot change standard input");
@@ -125,7 +127,7 @@ fn fix(file: &Path, inputs: &Inputs) -> Result<ParsedFile, Stop> {
     Ok(opened)
 }
 
-/// The findings in the scripts of a pipeline's hold-outs, by path. Scripts without a finding are left out.
+/// Returns the findings in the scripts of a pipeline's hold-outs, by path. Scripts without a finding are left out.
 fn check_scripts(file: &Path, pipeline: &Pipeline) -> BTreeMap<String, Findings> {
     let scripts = scenarios::read(file, pipeline);
     let texts: Vec<Script<'_>> =

@@ -1,16 +1,17 @@
-//! The hidden command that a host starts to have a component compiled: bytes on standard input, machine code on standard output.
+//! The hidden command that a host starts to compile a component: bytes on standard input, machine code on standard
+//! output.
 //!
-//! It confines itself before it reads a byte. Only [`crate::compiler`] calls it.
+//! The process confines itself before it reads a byte. Only [`crate::compiler`] starts it.
 
 use crate::arguments::CompileArguments;
 use crate::exit::{CommandResult, Exit, Stop};
 use glovebox_host::compile::{CompileResult, serve};
 use glovebox_jail::worker::confine;
 
-/// With less memory than this left, a panic counts as the lack of it.
+/// Free memory in bytes below which a panic counts as out of memory.
 const MEMORY_LEFT_MIN: usize = 1 << 20;
 
-/// Compiles, within the bounds of the argument.
+/// Compiles a component within the bounds of the argument.
 pub fn compile(arguments: &CompileArguments) -> CommandResult {
     std::panic::set_hook(Box::new(|_| abort_without_memory()));
     confine(&arguments.bounds).map_err(|error| Stop::new(Exit::Internal, error.to_string()))?;
@@ -22,7 +23,8 @@ pub fn compile(arguments: &CompileArguments) -> CommandResult {
     }
 }
 
-/// A panic of the compiler is a reason that the parent prints. One without memory ends like a failed allocation: by abort.
+/// Aborts if memory is exhausted, as a failed allocation does. Any other panic is caught later, and the parent process
+/// prints its message.
 fn abort_without_memory() {
     if Vec::<u8>::new().try_reserve_exact(MEMORY_LEFT_MIN).is_err() {
         std::process::abort();

@@ -13,8 +13,8 @@ pub fn completions(arguments: &CompletionsArguments) -> CommandResult {
     Ok(Exit::Ok)
 }
 
-/// The commands without those that only other processes of glovebox start. Scripts list flags in the order of the tree, so the arguments
-/// of all commands enter it first.
+/// Returns the commands, without those that only other processes of glovebox start. Scripts list flags in the order of
+/// the tree, so the arguments of each command are added before the global flags.
 fn visible_tree() -> Command {
     let tree = Arguments::command();
     let full = arguments::Command::augment_subcommands_for_update(Command::new("glovebox"));

@@ -1,7 +1,7 @@
-//! `glovebox cancel`, `pause` and `wait`: for a run that another process drives.
+//! `glovebox cancel`, `pause` and `wait`: control a run that another process drives.
 //!
-//! A request is a signed message in the run's folder, which the process that drives the run reads. A run that no process drives is
-//! canceled here, under its lock, so that its end is in its journal.
+//! A request is a signed message in the run's folder, which the process that drives the run reads. If no process drives
+//! the run, `cancel` takes the run's lock and records the end in the journal itself.
 
 use crate::answer_sources;
 use crate::arguments::{ControlArguments, WaitArguments};
@@ -25,32 +25,33 @@ use serde::Serialize;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How often the state of a run is looked at.
+/// Interval at which the state of a run is polled.
 pub const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How long the process that drives a run may take to end it: its stages get time to stop.
+/// How long the process that drives a run may take to end the run. Its stages get time to stop.
 const ENDED_WITHIN: Duration = Duration::from_secs(60);
-/// How long another process may hold a run that it does not drive any more.
+/// How long another process may hold the lock of a run after the process that drove the run has ended.
 const TAKEN_UP_WITHIN: Duration = Duration::from_secs(5);
-/// A request that was put there while one process took the run over from another is put there again.
+/// Interval at which a request to cancel is written again. A request is lost if it is written while one process takes
+/// the run over from another.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
-/// What `cancel --json`, `pause --json` and `wait --json` print.
+/// The document that `cancel --json`, `pause --json` and `wait --json` print.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "control.json")]
 pub struct ControlFile<'a> {
     /// Version of this document.
     pub schema_version: u32,
-    /// The run.
+    /// Id of the run.
     pub run_id: &'a str,
-    /// `canceled`; `asked` for a pause, which comes with the end of the stages under way; or how a run that was waited for stands:
-    /// `success`, `fail`, `paused`, or `running` when the time was over first.
+    /// `canceled`; `asked` for a pause, which takes effect when the current stages end; or the state of a run that was
+    /// waited for: `success`, `fail`, `paused`, or `running` if the timeout passed first.
     pub state: &'a str,
-    /// How the process that drove the run ended; null for a request, and while the run goes on.
+    /// How the process that drove the run ended; null for a request, and while the run is running.
     #[schemars(with = "Option<ExitShape>")]
     pub exit: Option<ExitClass>,
 }
 
-/// Ends a run for good.
+/// Cancels a run for good.
 pub fn cancel(arguments: &ControlArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let by = answer_sources::name(arguments.name.as_ref());
@@ -59,7 +60,7 @@ pub fn cancel(arguments: &ControlArguments) -> CommandResult {
     let mut watch = Watch::new(&run);
     loop {
         let is_live = runs::is_live(&run);
-        // Of a run that goes on, whose it is matters once.
+        // While a run is running, its records are read only once, to check that it belongs to this user.
         let records = if is_live && was_open { Vec::new() } else { read(&run, &arguments.runs.runs_dir)? };
         if !is_live && (is_canceled(&run, &records, was_open)? || end(&run, &by, began)?) {
             return report(&run, arguments.json, "canceled", None, "is canceled");
@@ -81,7 +82,8 @@ pub fn cancel(arguments: &ControlArguments) -> CommandResult {
     }
 }
 
-/// True for a run that a person canceled meanwhile. Refuses a run that had ended before, or by itself meanwhile.
+/// Returns true if a person canceled the run after this command started. Returns an error if the run ended in another
+/// way, or before.
 fn is_canceled(run: &RunFolder, records: &[Record], was_open: bool) -> Result<bool, Stop> {
     journal::beginning(run, records)?;
     let summary = RunSummary::from_records(records);
@@ -98,7 +100,7 @@ fn is_canceled(run: &RunFolder, records: &[Record], was_open: bool) -> Result<bo
     }
 }
 
-/// Ends a run that no process drives. False when another process may have been faster.
+/// Cancels a run that no process drives. Returns false if another process may hold its lock; the caller tries again.
 fn end(run: &RunFolder, by: &str, began: Instant) -> Result<bool, Stop> {
     let verified = journal::read_terms(run)?;
     let terms = journal::terms(run, &verified.records)?;
@@ -111,7 +113,7 @@ fn end(run: &RunFolder, by: &str, began: Instant) -> Result<bool, Stop> {
     }
 }
 
-/// Asks the process that drives a run to stop after the stages under way.
+/// Asks the process that drives a run to stop when the current stages end.
 pub fn pause(arguments: &ControlArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let is_live = runs::is_live(&run);
@@ -131,7 +133,7 @@ pub fn pause(arguments: &ControlArguments) -> CommandResult {
     Err(Stop::new(Exit::Usage, message).with_help(format!("go on with it: `glovebox resume {named}`")))
 }
 
-/// Waits until no process drives a run, and ends with the exit code of the run.
+/// Waits until no process drives a run, and returns the exit code of the run.
 pub fn wait(arguments: &WaitArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     read(&run, &arguments.runs.runs_dir)?;
@@ -152,7 +154,7 @@ pub fn wait(arguments: &WaitArguments) -> CommandResult {
     Ok(Exit::from(summary.end.exit))
 }
 
-/// Every record of a run of this user.
+/// Returns every record of a run; an error if the run belongs to another user.
 pub fn read(run: &RunFolder, runs_dir: &Path) -> Result<Vec<Record>, Stop> {
     let verified = journal::read(run)?;
     let named = runs::spelled(&run.id, runs_dir);
@@ -160,7 +162,7 @@ pub fn read(run: &RunFolder, runs_dir: &Path) -> Result<Vec<Record>, Stop> {
     Ok(verified.records)
 }
 
-/// A run that was killed has no exit code.
+/// Returns an error for a run that was killed, because it has no exit code.
 pub fn refuse_killed(run: &RunFolder, summary: &RunSummary, runs_dir: &Path) -> Result<(), Stop> {
     if summary.status != RunStatus::Unfinished {
         return Ok(());
@@ -170,7 +172,7 @@ pub fn refuse_killed(run: &RunFolder, summary: &RunSummary, runs_dir: &Path) -> 
     Err(Stop::new(Exit::Transient, message).with_help(format!("go on with it: `glovebox resume {named}`")))
 }
 
-/// How a run stands, in words.
+/// Returns the state of a run as a word.
 pub fn how(summary: &RunSummary) -> &'static str {
     match summary.status {
         RunStatus::Fail if summary.is_canceled() => "canceled",

@@ -1,7 +1,7 @@
-//! `glovebox diff`: the changes of a run as a patch in git's format.
+//! `glovebox diff`: prints the changes of a run as a patch in git's format.
 //!
-//! `git apply` makes of it what `glovebox apply` makes. A version that is not there any more makes the patch incomplete, which ends with
-//! exit 6 after everything else was printed.
+//! `git apply` with the patch has the same effect as `glovebox apply`. If a version of a file no longer exists, the
+//! patch is incomplete; the command prints all the rest and then exits with 6.
 
 use crate::arguments::DiffArguments;
 use crate::exit::{CommandResult, Exit, Stop};
@@ -21,48 +21,48 @@ use glovebox_state::evidence::configuration::NewConfiguration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What `diff --json` prints.
+/// The document that `diff --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "diff.json")]
 pub struct DiffFile {
     /// Version of this document.
     schema_version: u32,
-    /// The run.
+    /// Id of the run.
     run_id: String,
     /// Every file and link that the run changed, by path.
     files: Vec<ChangedFile>,
-    /// New files and folders among them from which programs take settings or code.
+    /// New files and folders of the run from which programs take settings or code.
     new_configuration: Vec<NewConfiguration>,
-    /// Directories that a patch cannot bring: made, removed or left without a file.
+    /// Directories that a patch cannot express: those that were created or removed, or that have no file left.
     #[schemars(with = "Vec<String>")]
     directories: Vec<ScopePath>,
 }
 
-/// One path.
+/// One file or link that changed.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ChangedFile {
     /// Path relative to the project, after the run.
     #[schemars(with = "String")]
     path: ScopePath,
-    /// The path before, if the run moved the file.
+    /// Path before the run, if the run moved the file; null otherwise.
     #[schemars(with = "Option<String>")]
     moved_from: Option<ScopePath>,
-    /// The version before; null for a new file.
+    /// Version before the run; null for a new file.
     before: Option<FileVersion>,
-    /// The version after; null for a file that is gone.
+    /// Version after the run; null for a file that was removed.
     after: Option<FileVersion>,
 }
 
 /// One version of a file.
 #[derive(Debug, Serialize, JsonSchema)]
 struct FileVersion {
-    /// Its mode in git.
+    /// Mode of the file in git.
     mode: Mode,
-    /// Its length; for a link that of the target.
+    /// Length of the file in bytes; for a link, length of its target.
     bytes: u64,
-    /// Digest of its bytes; null for a link.
+    /// Digest of the file's bytes; null for a link.
     digest: Option<Digest>,
-    /// The target of a link.
+    /// Target of a link; null for a file.
     target: Option<String>,
 }
 
@@ -76,7 +76,7 @@ impl FileVersion {
     }
 }
 
-/// Prints every path that the run changed, or those that are named.
+/// Prints every path that the run changed, or only the selected paths.
 pub fn diff(arguments: &DiffArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let changes = match &arguments.question {
@@ -125,9 +125,10 @@ fn document(
     DiffFile { schema_version: 1, run_id: run.id, files: files.collect(), new_configuration, directories }
 }
 
-/// Prints a patch. Returns the paths that it lacks.
+/// Prints a patch. Returns the paths of files that it lacks.
 fn print_patch<'a>(changes: &Changes, deltas: &'a [Delta]) -> Result<Vec<&'a ScopePath>, Stop> {
-    // A program gets every byte, and colours only on request: `CLICOLOR_FORCE` must not break `glovebox diff | git apply`.
+    // A program gets every byte, and gets colours only on request: `CLICOLOR_FORCE` must not break
+    // `glovebox diff | git apply`.
     let is_for_people = terminal::is_terminal() || paint::choice() == ColorChoice::Always;
     let (mut shown, mut lost) = (String::new(), Vec::new());
     for delta in deltas {

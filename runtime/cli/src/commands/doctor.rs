@@ -1,4 +1,4 @@
-//! `glovebox doctor`: what this machine can enforce and what is missing for more; with `--attack`, a test of it.
+//! `glovebox doctor`: reports what this machine can enforce and what is missing for more; with `--attack`, tests it.
 
 use crate::arguments::DoctorArguments;
 use crate::exit::CommandResult;
@@ -10,7 +10,7 @@ use glovebox_plan::prepare::folders::cache_dir;
 
 /// Reports what the machine can enforce, or attacks its sandbox.
 pub fn doctor(arguments: &DoctorArguments) -> CommandResult {
-    // Always probed again: a user calls `doctor` after a change of the machine.
+    // The machine is always probed again: a user runs `doctor` after a change of the machine.
     let capability = jail::probe(None);
     if arguments.attack {
         return attack(arguments, capability);

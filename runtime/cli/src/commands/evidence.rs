@@ -1,7 +1,8 @@
-//! `glovebox evidence`: every command of a run with its receipt, what it proves, and the stages that nothing proves.
+//! `glovebox evidence`: lists every command of a run with its receipt and what it proves, and the stages that passed
+//! without a receipt.
 //!
-//! The host made each receipt when it saw the command end; the journal has it. Of an output a receipt has digest and length; its
-//! beginning and end are shown where the stage kept the whole.
+//! The host made each receipt when it saw the command end, and the journal contains it. A receipt has the digest and
+//! the length of each output. The beginning and the end of an output are shown if the stage kept the output.
 
 use crate::arguments::EvidenceArguments;
 use crate::exit::{CommandResult, Exit, Stop};
@@ -21,48 +22,48 @@ use glovebox_state::evidence::{Claim, Command, Evidence, JournalHead, Proof};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Most bytes of the beginning and of the end of an output.
+/// Maximum number of bytes of the beginning of an output that are shown, and of the end.
 const EXCERPT_BYTES_MAX: usize = 512;
-/// The largest output that is read for them.
+/// Maximum size of an output whose beginning and end are read, in bytes.
 const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 
-/// What `evidence --json` prints.
+/// The document that `evidence --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "evidence.json")]
 pub struct EvidenceFile<'a> {
     /// Version of this document.
     schema_version: u32,
-    /// The run.
+    /// Id of the run.
     run_id: &'a str,
-    /// The head of its journal: the hash covers every receipt.
+    /// Head of the run's journal. Its hash covers every receipt.
     journal: JournalHead,
     /// Digest of the list of files that the run began with.
     base_digest: Digest,
-    /// Every command, in order.
+    /// Every command, in the order of the run.
     commands: Vec<CommandWithOutput>,
     /// Stages that passed without a receipt.
     unverified: Vec<Claim>,
 }
 
-/// A command, with what is left of its output.
+/// A command and the parts of its output that the stage kept.
 #[derive(Debug, Serialize, JsonSchema)]
 struct CommandWithOutput {
     #[serde(flatten)]
     command: Command,
-    /// Standard output; absent where the stage did not keep it.
+    /// Standard output; absent if it is empty or the stage did not keep it.
     #[serde(skip_serializing_if = "Option::is_none")]
     stdout: Option<Excerpt>,
-    /// Standard error; absent where the stage did not keep it.
+    /// Standard error; absent if it is empty or the stage did not keep it.
     #[serde(skip_serializing_if = "Option::is_none")]
     stderr: Option<Excerpt>,
 }
 
-/// The beginning and the end of an output, as text; what is not UTF-8 is replaced.
+/// The beginning and the end of an output as text. Bytes that are not UTF-8 are replaced.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Excerpt {
-    /// Its first 512 bytes.
+    /// The first 512 bytes of the output.
     head: String,
-    /// Its last 512 bytes; absent if the beginning is all of it.
+    /// The last 512 bytes after `head`; absent if `head` is the whole output.
     #[serde(skip_serializing_if = "Option::is_none")]
     tail: Option<String>,
 }
@@ -107,7 +108,8 @@ impl CommandWithOutput {
 }
 
 impl Excerpt {
-    /// The ends of an output that the run kept under its digest.
+    /// Reads the beginning and the end of an output that the run kept under its digest. Returns `None` for an empty,
+    /// missing or too large output.
     fn read(blobs: &DirBlobs, digest: &Digest, length: u64) -> Option<Self> {
         if length == 0 || length > OUTPUT_BYTES_MAX {
             return None;

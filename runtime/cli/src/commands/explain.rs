@@ -1,4 +1,5 @@
-//! `glovebox explain`: what a rule of `check` demands, and why. Also the rules that need the pipeline's configuration.
+//! `glovebox explain`: what a rule of `check` demands, and why. It also explains the rules that need the pipeline's
+//! configuration.
 
 use crate::arguments::ExplainArguments;
 use crate::commands::help;
@@ -7,7 +8,7 @@ use crate::terminal;
 use glovebox_pipeline::lint::{RULES, Rule};
 use glovebox_pipeline::nearest::nearest;
 
-/// Rules that read a pipeline together with its `glovebox.toml`. `check --for lint` does not know them.
+/// Rules that need a pipeline together with its `glovebox.toml`. `check --for lint` does not check them.
 const BINDING: &[(&str, &str)] = &[
     (
         "type_unknown",
@@ -89,7 +90,7 @@ const BINDING: &[(&str, &str)] = &[
     ("config_unenforceable", "Error: glovebox.toml has a setting that this version cannot enforce."),
 ];
 
-/// Prints the page of a rule, or the list of all.
+/// Prints the page of a rule, or lists the rules that need only the pipeline.
 pub fn explain(arguments: &ExplainArguments) -> CommandResult {
     let Some(name) = &arguments.rule else {
         let width = RULES.iter().map(|rule| rule.id.len()).max().unwrap_or_default();
@@ -109,7 +110,8 @@ pub fn explain(arguments: &ExplainArguments) -> CommandResult {
     Ok(Exit::Ok)
 }
 
-/// The answer to a name that no rule has: the nearest rule, the page of a command or topic with that name, or the nearest of those.
+/// Returns the error for a name that no rule has. It suggests the nearest rule, a command or topic with that name, or
+/// the nearest command or topic.
 fn unknown(name: &str) -> Stop {
     let stop = Stop::new(Exit::Usage, format!("unknown rule `{name}`"));
     let rules = || RULES.iter().map(|rule| rule.id).chain(BINDING.iter().map(|(id, _)| *id));

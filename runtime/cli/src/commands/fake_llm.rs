@@ -1,4 +1,4 @@
-//! `glovebox fake-llm`: a model provider with written answers, for tests and CI.
+//! `glovebox fake-llm`: a model provider whose answers are written in a file, for tests and CI.
 
 use crate::arguments::FakeArguments;
 use crate::exit::{CommandResult, Exit, Stop};
@@ -8,7 +8,7 @@ use glovebox_plan::prepare::source;
 use std::fs::File;
 use std::io;
 
-/// Answers until the process is stopped.
+/// Answers requests until the process is stopped.
 pub fn fake_llm(arguments: &FakeArguments) -> CommandResult {
     let text = source::read_text(&arguments.script)?;
     let script = FakeScript::parse(&text).map_err(|error| {
@@ -29,7 +29,7 @@ pub fn fake_llm(arguments: &FakeArguments) -> CommandResult {
     }
     let fake = Fake::bind(listen, script, log).map_err(|error| Stop::io(format!("listen at `{listen}`"), &error))?;
     let address = fake.address().map_err(|error| Stop::io("listen", &error))?;
-    // Who started it waits for this line.
+    // The process that started this one waits for this line.
     terminal::print(format_args!("http://{address}\n"));
     fake.serve().map_err(|error| Stop::io("accept a connection", &error))?;
     Ok(Exit::Ok)

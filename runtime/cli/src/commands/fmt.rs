@@ -39,7 +39,8 @@ pub fn fmt(arguments: &FmtArguments) -> CommandResult {
     }
 }
 
-/// True if the file was not formatted. The text of standard input always goes to standard output.
+/// Formats or checks one file, and returns true if it was not formatted. Standard input is formatted to standard
+/// output.
 fn one(file: &std::path::Path, is_check: bool) -> Result<bool, Stop> {
     let text = source::read_text(file)?;
     let formatted = match format(Source::new(&text)) {

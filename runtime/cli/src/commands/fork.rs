@@ -1,7 +1,8 @@
-//! `glovebox fork`: a new run that begins with everything as it was before a visit of another run.
+//! `glovebox fork`: creates a run that begins where another run was before a visit, with the same files, context and
+//! plan.
 //!
-//! The other run is only read, also while it goes on. The new run gets its name when it is whole. What follows is a resume of it: the
-//! same plan, unless `--replan` accepts another one.
+//! The other run is only read, and it may be running. The new run gets its name only when its folder is complete. Then
+//! the new run is resumed. `--replan` accepts another plan.
 
 use crate::arguments::{ForkArguments, ResumeArguments};
 use crate::commands::resume;
@@ -23,7 +24,7 @@ use glovebox_state::run_state::RunState;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Makes the new run and drives it to its end.
+/// Creates the new run and drives it to its end.
 pub fn fork(mut arguments: ForkArguments) -> CommandResult {
     if let Some((key, _)) = arguments.context.iter().find(|(key, _)| ContextKey(key).is_reserved()) {
         let message = format!("`--set {key}`: only the engine writes the context key `{key}`");
@@ -48,7 +49,7 @@ pub fn fork(mut arguments: ForkArguments) -> CommandResult {
     resume::go_on(&resumed(arguments, &run), &run)
 }
 
-/// Copies another run up to a visit into a new folder, with these values set in its context.
+/// Copies another run up to a visit into a new folder, with the values of `context` set.
 fn copy(
     other: &RunFolder,
     journal: &VerifiedJournal,
@@ -64,7 +65,7 @@ fn copy(
     copied.map_err(|error| drive::stop(run, &error))
 }
 
-/// What a stage may not set, a user may not set either: every checkpoint has the whole context.
+/// Refuses values that a stage could not set. Every checkpoint has the whole context, so its size is limited.
 fn refuse_large(context: &BTreeMap<String, String>, before: Vec<&Record>) -> Result<(), Stop> {
     let state: RunState = rewind::after(before);
     let updates: BTreeMap<String, Value> =
@@ -75,7 +76,7 @@ fn refuse_large(context: &BTreeMap<String, String>, before: Vec<&Record>) -> Res
         Err(Stop::new(Exit::Usage, message).with_help(help))
     };
     for (key, value) in &updates {
-        // A stage may set a larger one, which is stored apart.
+        // A stage may set a larger value, because the engine stores it as a blob. `--set` does not.
         let bytes = key.len() + value.to_string().len();
         if key.len() <= KEY_BYTES_MAX && bytes > VALUE_BYTES_MAX {
             let reason = format!("key and value have {bytes} bytes as JSON, expected at most {VALUE_BYTES_MAX}");
@@ -88,7 +89,7 @@ fn refuse_large(context: &BTreeMap<String, String>, before: Vec<&Record>) -> Res
     refusals.first().map_or(Ok(()), |refusal| refused(&refusal.path, &refusal.reason))
 }
 
-/// The resume that takes the new run up.
+/// Returns the arguments of the resume that continues the new run.
 fn resumed(arguments: ForkArguments, run: &RunFolder) -> ResumeArguments {
     ResumeArguments {
         run: RunSelector::Id(run.id.clone()),

@@ -1,4 +1,4 @@
-//! `glovebox gates`: the questions that wait for an answer.
+//! `glovebox gates`: lists the questions that wait for an answer.
 
 use crate::answer_sources;
 use crate::arguments::GatesArguments;
@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::Path;
 
-/// What `gates --json` prints.
+/// The document that `gates --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "gates.json")]
 pub struct GatesFile {
@@ -25,27 +25,27 @@ pub struct GatesFile {
     pub schema_version: u32,
     /// Every open question.
     pub gates: Vec<OpenGate>,
-    /// Questions that have an answer, which the resume of their run records.
+    /// Questions whose answer is kept and is recorded when the run is resumed.
     pub answered: Vec<KeptAnswer>,
 }
 
-/// An answer that waits for the resume of its run.
+/// An answer that is recorded when its run is resumed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct KeptAnswer {
-    /// The run.
+    /// Id of the run.
     pub run_id: String,
-    /// The question.
+    /// Id of the question.
     pub question: QuestionId,
-    /// What was answered, as it was written.
+    /// The answer, as it was written.
     pub value: String,
     /// The name of the person who answered.
     pub by: String,
-    /// When.
+    /// Time of the answer.
     #[schemars(with = "String")]
     pub at: Timestamp,
 }
 
-/// The questions of a run.
+/// The open and the answered questions of a run.
 #[derive(Default)]
 struct GateList {
     open: Vec<OpenGate>,
@@ -55,7 +55,7 @@ struct GateList {
 /// One open question.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct OpenGate {
-    /// The run.
+    /// Id of the run.
     pub run_id: String,
     /// Whether a process drives the run now.
     pub is_running: bool,
@@ -64,7 +64,7 @@ pub struct OpenGate {
     pub asked: QuestionAsked,
     /// The effect of an approval; null if it cannot be shown.
     pub review: Option<Review>,
-    /// Why not; absent if it can.
+    /// Why the effect cannot be shown; absent if it is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review_problem: Option<String>,
 }
@@ -74,7 +74,7 @@ pub fn gates(arguments: &GatesArguments) -> CommandResult {
     let runs_dir = &arguments.runs.runs_dir;
     let found = match &arguments.run {
         Some(selector) => vec![of_run(&runs::select(runs_dir, selector)?, runs_dir)?],
-        // A run whose journal cannot be read is shown by `ls` and hides no other.
+        // A run whose journal cannot be read is skipped, so that the questions of the others are listed. `ls` shows it.
         None => runs::list(runs_dir)?.iter().filter_map(|run| of_run(run, runs_dir).ok()).collect(),
     };
     let (gates, answered): (Vec<_>, Vec<_>) = found.into_iter().map(|found| (found.open, found.answered)).unzip();

@@ -1,6 +1,7 @@
-//! `glovebox gc`: removes old runs by number or age, what killed processes left, and what successful runs need no longer.
+//! `glovebox gc`: removes old runs by number or age, what killed processes left behind, and what successful runs no
+//! longer need.
 //!
-//! Without `--keep` and `--older-than` no run is removed. A running run never is.
+//! Without `--keep` and `--older-than` no run is removed. A running run is never removed.
 
 use crate::arguments::CollectArguments;
 use crate::exit::{CommandResult, Exit, Stop};
@@ -9,7 +10,7 @@ use crate::runs::removed::Removed;
 use crate::runs::{self, RunFolder, remove};
 use std::time::SystemTime;
 
-/// Removes what the arguments allow.
+/// Removes what the arguments select.
 pub fn gc(arguments: &CollectArguments) -> CommandResult {
     let runs_dir = &arguments.runs.runs_dir;
     let states = index::rows(runs_dir)?;
@@ -19,7 +20,7 @@ pub fn gc(arguments: &CollectArguments) -> CommandResult {
     if !arguments.dry_run {
         index::forget(runs_dir);
     }
-    // What was removed is told, also if the rest could not be.
+    // What was removed is reported even if a later removal failed.
     removed.report()?;
     ended.map(|()| Exit::Ok)
 }
@@ -43,7 +44,7 @@ fn collect(
     Ok(())
 }
 
-/// Whether the arguments select a run. `position` counts from the newest.
+/// Returns true if the arguments select a run for removal. `position` is the rank of the run, 0 for the newest.
 fn is_old(arguments: &CollectArguments, position: usize, run: &RunFolder) -> bool {
     let is_beyond = arguments.keep.map(|keep| position >= keep);
     let age = SystemTime::now().duration_since(run.created).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! `glovebox graph`: a pipeline as a picture, as a list, for programs and for Graphviz; with a run, also what happened in it.
+//! `glovebox graph`: prints a pipeline as a picture, as a list, as JSON or for Graphviz; for a run, also what happened
+//! in it.
 
 use crate::arguments::{GraphArguments, GraphFormat};
 use crate::exit::{CommandResult, Exit, Stop};
@@ -40,7 +41,8 @@ pub fn graph(arguments: &GraphArguments) -> CommandResult {
     Ok(Exit::Ok)
 }
 
-/// The pipeline a file holds, or that of a run with what happened in it. A file comes before a run of the same name.
+/// Returns the pipeline of a file, or the pipeline of a run with what happened in it. If a file and a run have the same
+/// name, the file is used.
 fn read(arguments: &GraphArguments) -> Result<(Arc<Pipeline>, Option<Overlay>), Stop> {
     let target = &arguments.target;
     let is_path = source::is_stdin(Path::new(target))
@@ -60,7 +62,8 @@ fn read(arguments: &GraphArguments) -> Result<(Arc<Pipeline>, Option<Overlay>), 
     Ok((source.pipeline, Some(overlay::from_records(&records))))
 }
 
-/// The pipeline of a file that can be read. Its findings go to standard error, and errors do not keep it from being drawn.
+/// Returns the pipeline of a file. Findings are printed to standard error. Only a file that cannot be parsed is
+/// refused.
 fn read_file(file: &Path, inputs: &Inputs) -> Result<Arc<Pipeline>, Stop> {
     let opened = ParsedFile::parse(file, source::read_text(file)?, inputs);
     if opened.is_broken() {
@@ -75,7 +78,7 @@ fn read_file(file: &Path, inputs: &Inputs) -> Result<Arc<Pipeline>, Stop> {
     Ok(Arc::new(pipeline))
 }
 
-/// Says how to make a PNG: Glovebox writes SVG only.
+/// Returns an error with a command that converts an SVG, because Glovebox writes no PNG.
 fn no_png() -> Stop {
     Stop::new(Exit::Usage, "`--format png` is not supported")
         .with_help("write an SVG with `--format svg -o graph.svg`, then convert it: `resvg graph.svg graph.png`")

@@ -1,4 +1,4 @@
-//! `glovebox help`: a command's flags, or a topic. Topics are the pages of `docs/` themselves, so both say the same.
+//! `glovebox help`: prints a command's flags, or a topic. Each topic is a page of `docs/`.
 
 use crate::arguments::{self, Arguments, HelpArguments};
 use crate::exit::{CommandResult, Exit, Stop};
@@ -7,7 +7,7 @@ use clap::CommandFactory;
 use clap::error::ErrorKind;
 use glovebox_pipeline::nearest::nearest;
 
-/// The page with every exit code.
+/// The documentation page with every exit code.
 pub const EXIT_CODES: &str = include_str!("../../../../docs/exit-codes.md");
 
 /// Every topic with its page.
@@ -40,7 +40,7 @@ fn unknown(arguments: &HelpArguments) -> Stop {
     Stop::new(Exit::Usage, format!("no command or topic `{asked}`")).with_help(help)
 }
 
-/// The command or topic whose name is nearest to a word.
+/// Returns the command or topic whose name is nearest to a word, if one is near.
 pub fn nearest_page(word: &str) -> Option<String> {
     let tree = Arguments::command();
     let commands = tree.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);

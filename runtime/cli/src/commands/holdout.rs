@@ -1,6 +1,7 @@
-//! `glovebox holdout`: the hold-outs of a run. `status` shows what the journal recorded, `verify` checks the commitment.
+//! `glovebox holdout`: the hold-outs of a run. `status` shows what the journal recorded, `verify` checks the
+//! commitment.
 //!
-//! It prints the names of hold-outs for the owner of the run, and never their content.
+//! Both print the names of hold-outs for the owner of the run, and never their content.
 
 use crate::arguments::HoldoutArguments;
 use crate::exit::{CommandResult, Exit, Stop};
@@ -18,61 +19,61 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::Path;
 
-/// What `status --json` prints.
+/// The document that `holdout status --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "holdout-status.json")]
 pub struct Status<'a> {
     /// Version of this document.
     schema_version: u32,
-    /// The run.
+    /// Id of the run.
     run_id: &'a str,
     /// The sealed hold-outs.
     #[serde(flatten)]
     sealed: &'a HoldoutsSealed,
-    /// Attempts with a copy of a hold-out.
+    /// Attempts in which a copy of a hold-out was found.
     leaks: Vec<Leak<'a>>,
 }
 
-/// An attempt with a copy of a hold-out.
+/// An attempt in which a copy of a hold-out was found.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Leak<'a> {
-    /// The node.
+    /// Id of the node.
     node: &'a NodeId,
-    /// The attempt.
+    /// Id of the attempt.
     attempt_id: &'a AttemptId,
-    /// What was found.
+    /// Description of the copy.
     reason: &'a str,
-    /// Where.
+    /// Paths and other places of the copy.
     places: Vec<&'a str>,
 }
 
-/// What `verify --json` prints.
+/// The document that `holdout verify --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "holdout-verify.json")]
 pub struct Verified<'a> {
     /// Version of this document.
     schema_version: u32,
-    /// The run.
+    /// Id of the run.
     run_id: &'a str,
-    /// The commitment in the journal.
+    /// The commitment to the hold-outs in the journal.
     root: Digest,
-    /// Whether the sealed copy is what the journal commits to.
+    /// Whether the sealed copy matches the commitment in the journal.
     matches: bool,
-    /// How the sealed copy differs.
+    /// Files of the sealed copy that differ from the commitment.
     #[schemars(with = "Vec<DeviationShape>")]
     sealed_copy: Vec<Deviation>,
-    /// How the project differs now; null if it cannot be read.
+    /// Files of the current project that differ from the commitment; null if the project cannot be read.
     #[schemars(with = "Option<Vec<DeviationShape>>")]
     project: Option<Vec<Deviation>>,
 }
 
-/// A deviation as it is written.
+/// The JSON form of a deviation.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "it only describes how `Deviation` is written")]
 struct DeviationShape {
-    /// The path.
+    /// Path of the file.
     path: String,
-    /// How it differs.
+    /// Kind of the difference.
     difference: String,
 }
 

@@ -1,4 +1,4 @@
-//! `glovebox init`: writes a pipeline and settings that fit the project, and rules for git where it has none.
+//! `glovebox init`: writes a pipeline and settings that fit the project, and a `.gitignore` if the project has none.
 
 use crate::arguments::InitArguments;
 use crate::exit::{CommandResult, Exit, Stop};
@@ -12,7 +12,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
-/// Looks at the project and writes the files. Writes nothing if the pipeline or the settings exist.
+/// Inspects the project and writes the files. Writes nothing if the pipeline or the settings exist.
 pub fn init(arguments: &InitArguments) -> CommandResult {
     if arguments.list {
         for template in Template::ALL {
@@ -55,7 +55,7 @@ fn refuse_existing(folder: &Path, files: &[(&str, String)]) -> Result<(), Stop> 
     Err(stop.with_help(format!("move {pronoun} away, or show what `init` would write: `glovebox init --print`")))
 }
 
-/// Writes all files or none. A file that has appeared meanwhile, or a link, is not replaced.
+/// Writes all files or none. A link, or a file that was created after the check, is not replaced.
 fn write(folder: &Path, files: &[(&str, String)]) -> Result<(), Stop> {
     for (index, (name, text)) in files.iter().enumerate() {
         let path = folder.join(name);
@@ -63,7 +63,7 @@ fn write(folder: &Path, files: &[(&str, String)]) -> Result<(), Stop> {
         let is_ours = created.is_ok();
         if let Err(error) = created.and_then(|mut file| file.write_all(text.as_bytes())) {
             let ours = if is_ours { index + 1 } else { index };
-            // The first error is the one to report.
+            // An error of a removal is ignored, because the error of the write is reported.
             files[..ours].iter().for_each(|(name, _)| drop(fs::remove_file(folder.join(name))));
             return Err(Stop::io(format!("write `{}`", path.display()), &error));
         }
@@ -71,7 +71,7 @@ fn write(folder: &Path, files: &[(&str, String)]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Says what was found and why, what is missing, and what to do next.
+/// Prints what was found and why, what is missing, and what to do next.
 fn report(survey: &Survey, written: &[(&str, String)], arguments: &InitArguments) {
     for part in &survey.parts {
         terminal::say(format_args!("found    {} project: {}\n", part.kind, visible::line(&part.found)));

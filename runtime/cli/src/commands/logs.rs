@@ -1,6 +1,7 @@
-//! `glovebox logs`: the whole output of the commands of a node, or of all, as the run kept it.
+//! `glovebox logs`: prints the whole output of the commands of one node or of all nodes, as the run kept it.
 //!
-//! A pipe gets the exact bytes. A terminal gets them escaped. The line that names the file of an output goes to standard error.
+//! If standard output is not a terminal, it gets the exact bytes; a terminal gets them escaped. The line that names the
+//! file of an output goes to standard error.
 
 use crate::arguments::LogsArguments;
 use crate::exit::{CommandResult, Exit, Stop};
@@ -19,39 +20,40 @@ use serde::Serialize;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-/// Endings of what `tool` and `verify` keep of a command's output.
+/// Endings of the names of artifacts in which `tool` and `verify` keep a command's output.
 pub const OUTPUTS: [&str; 4] = [STDOUT, STDERR, ".output", ".verify_output"];
 const STDOUT: &str = ".stdout.txt";
 const STDERR: &str = ".stderr.txt";
 
-/// How often the journal of a running run is read; a long one less often.
+/// Minimum interval between two reads of the journal of a running run. A journal that takes long to read is read less
+/// often.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// One line of `logs --json`: one output.
+/// One line of `logs --json`: the output of one stream of one attempt.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "logs.json")]
 pub struct OutputLine<'a> {
     /// Version of this document.
     pub schema_version: u32,
-    /// The run.
+    /// Id of the run.
     pub run_id: &'a str,
     /// The attempt.
     #[serde(flatten)]
     pub attempt: &'a Attempt,
-    /// True if a resume went back to before it, so that it counts no more; absent otherwise.
+    /// True if a resume went back to before the attempt, so that it no longer counts; absent otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_left: bool,
     /// `stdout`, `stderr`, or `output` for both together.
     pub stream: &'a str,
-    /// Its bytes.
+    /// Length of the output in bytes.
     pub bytes: u64,
-    /// The file with exactly these bytes.
+    /// Path of the file that contains the output.
     pub file: &'a str,
-    /// The output as text; what is not UTF-8 is replaced.
+    /// The output as text. Bytes that are not UTF-8 are replaced.
     pub text: &'a str,
 }
 
-/// Prints what the node's attempts kept. With `--follow`, goes on until no process drives the run.
+/// Prints the outputs that the node's attempts kept. With `--follow`, continues until no process drives the run.
 pub fn logs(arguments: &LogsArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let mut log =
@@ -71,7 +73,7 @@ pub fn logs(arguments: &LogsArguments) -> CommandResult {
         seen = verified.records_count();
         let started = Instant::now();
         let is_live = arguments.follow && runs::is_live(&run);
-        // Read after the question: a run that is over has no later record.
+        // The journal is read after `is_live`: if the run is over, no record is added later.
         journal = journal::read_on(&run, verified)?;
         let has_more = journal.verified.records_count() > seen;
         if !is_live && !has_more {
@@ -83,12 +85,12 @@ pub fn logs(arguments: &LogsArguments) -> CommandResult {
     }
 }
 
-/// The output so far.
+/// State of the command while it prints outputs.
 struct Log<'a> {
     arguments: &'a LogsArguments,
     run: &'a RunFolder,
     blobs: DirBlobs,
-    /// The records that lead to the end.
+    /// Sequence numbers of the records that count: no resume went back to before them.
     counting: Vec<RangeInclusive<u64>>,
     visits: u32,
     printed: usize,

@@ -1,6 +1,6 @@
-//! `glovebox ls`: all runs, newest first.
+//! `glovebox ls`: lists all runs, newest first.
 //!
-//! It shows what [`index`] knows, which verifies no journal. `show` verifies the journal of its run.
+//! The rows come from [`index`], which does not verify journals. `show` verifies the journal of its run.
 
 use crate::arguments::ListArguments;
 use crate::exit::{CommandResult, Exit};
@@ -11,13 +11,13 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What `ls --json` prints.
+/// The document that `ls --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "ls.json")]
 pub struct RunList {
     /// Version of this document.
     schema_version: u32,
-    /// The runs, the newest first.
+    /// The runs, newest first.
     runs: Vec<ListedRun>,
 }
 
@@ -47,7 +47,7 @@ fn is_wanted(arguments: &ListArguments, run: &ListedRun) -> bool {
 
 fn table(runs: &[ListedRun], paint: Paint) -> String {
     let now = Timestamp::now();
-    // An end that two runs share names neither.
+    // If two runs share the short form of the id, both are listed with the whole id.
     let name = |run: &ListedRun| {
         let is_shared = runs.iter().any(|other| other.id != run.id && other.short.eq_ignore_ascii_case(&run.short));
         visible::line(if is_shared { &run.id } else { &run.short }).into_owned()

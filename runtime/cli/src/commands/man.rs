@@ -1,4 +1,4 @@
-//! `glovebox man`: a manual page for each command.
+//! `glovebox man`: writes a manual page for each command.
 
 use crate::arguments::{Arguments, ManArguments};
 use crate::exit::{CommandResult, Exit, Stop};
@@ -6,7 +6,7 @@ use crate::terminal;
 use clap::CommandFactory;
 use glovebox_names::shell;
 
-/// Writes the pages into a folder, which is made if it does not exist.
+/// Writes the pages into a folder, and creates the folder if it does not exist.
 pub fn man(arguments: &ManArguments) -> CommandResult {
     let folder = &arguments.folder;
     let failed = |error: std::io::Error| Stop::io(format!("write man pages to `{}`", folder.display()), &error);

@@ -1,4 +1,5 @@
-//! The commands, one file each. A command reads its arguments, asks the crates below, prints, and says how it ended.
+//! The commands, one file each. A command reads its arguments, calls the crates below, prints, and returns its exit
+//! code.
 
 pub mod answer;
 pub mod apply;

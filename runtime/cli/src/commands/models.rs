@@ -1,4 +1,4 @@
-//! `glovebox models`: the models of glovebox.toml, and whether they answer.
+//! `glovebox models`: lists the models of glovebox.toml, and tests whether they answer.
 
 use crate::arguments::{ModelsListArguments, ModelsTestArguments};
 use crate::exit::{CommandResult, Exit, Stop};
@@ -19,45 +19,45 @@ use std::fmt::Write;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Most tokens of an answer to the test: enough for a model that thinks first.
+/// Maximum number of tokens of the answer to the test question: enough for a model that thinks first.
 const TEST_TOKENS: u64 = 512;
-/// Longest test of one model.
+/// Maximum duration of the test of one model.
 const TEST_TIME: Duration = Duration::from_secs(120);
 
-/// What `models ls --json` prints.
+/// The document that `models ls --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "models.json")]
 pub struct ModelsFile {
     /// Version of this document.
     pub schema_version: u32,
-    /// Every model that can be asked, by name.
+    /// Every configured model, by name.
     pub models: Vec<ListedModel>,
 }
 
-/// A model that can be asked.
+/// A model of glovebox.toml that has a provider.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ListedModel {
-    /// Its name in glovebox.toml.
+    /// Name of the model in glovebox.toml.
     pub name: String,
-    /// Its wire format.
+    /// Wire format of the provider.
     pub provider: String,
-    /// Its exact name at the provider.
+    /// Exact name of the model at the provider.
     pub model: String,
-    /// Where it is.
+    /// Address of the provider.
     pub endpoint: String,
-    /// Where its key is: `env NAME`, `file PATH` or `none`; never the key.
+    /// Source of the key: `env NAME`, `file PATH` or `none`. The key itself is never printed.
     pub key: String,
-    /// Why it cannot be asked, if it cannot.
+    /// Why the model cannot be asked; absent if it can be asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// True for the model of nodes that name none.
+    /// True for the model of nodes that do not name a model.
     pub is_default: bool,
-    /// What it costs, if the operator says so.
+    /// Price of the model; absent if glovebox.toml has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
 }
 
-/// What `models test --json` prints.
+/// The document that `models test --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "models-test.json")]
 pub struct ModelsTestFile {
@@ -70,30 +70,30 @@ pub struct ModelsTestFile {
 /// A model that was asked.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TestedModel {
-    /// Its name in glovebox.toml.
+    /// Name of the model in glovebox.toml.
     pub name: String,
-    /// True if it answered.
+    /// True if the model answered.
     pub ok: bool,
-    /// The model, as the provider names it.
+    /// Name of the model as the provider reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How long it took.
+    /// Duration of the test in milliseconds.
     pub duration_ms: u64,
     /// Tokens sent and received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<glovebox_record::Tokens>,
-    /// The kind of the error.
+    /// Kind of the error; absent if the model answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What happened.
+    /// Message of the error; absent if the model answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// What to do.
+    /// What the user can do about the error; absent if the model answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }
 
-/// Lists the models. Asks none.
+/// Lists the models without asking them.
 pub fn ls(arguments: &ModelsListArguments) -> CommandResult {
     let project = prepare::read_project(&arguments.workdir, None)?;
     let listed: Vec<ListedModel> = project.config.configured_models().map(|model| listed(&project, model)).collect();
@@ -108,7 +108,7 @@ pub fn ls(arguments: &ModelsListArguments) -> CommandResult {
     Ok(Exit::Ok)
 }
 
-/// Asks each model, or the one that is named.
+/// Asks each model, or only the model that the arguments name.
 pub fn test(arguments: &ModelsTestArguments) -> CommandResult {
     let project = prepare::read_project(&arguments.workdir, None)?;
     let is_meant = |name: &str| arguments.name.as_ref().is_none_or(|meant| meant == name);

@@ -1,6 +1,7 @@
-//! `glovebox plugin new`, `wit` and `embed-manifest`: what an author of a plugin needs, without a clone of the repository.
+//! `glovebox plugin new`, `wit` and `embed-manifest`: what an author of a plugin needs, without a clone of the
+//! repository.
 //!
-//! They write new files only, except that `embed-manifest` replaces the component that it was given.
+//! The commands write only new files, except that `embed-manifest` without `--output` replaces its component.
 
 use crate::arguments::{EmbedArguments, NewPluginArguments, WitArguments};
 use crate::exit::{CommandResult, Exit, Stop};
@@ -14,10 +15,11 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The files of a new crate. `acme.example` stands for the plugin's name, `acme-example` for the crate's.
+/// Templates of the files of a new crate. `acme.example` is replaced by the plugin's name, `acme-example` by the
+/// crate's name.
 const HANDLER: &str = include_str!("../../templates/plugin/handler.rs");
 const CRATE: &str = include_str!("../../templates/plugin/crate.toml");
-/// The versions of dependencies that the repository's own example is built with. Its crate is `acme-review`.
+/// The lock file of the repository's example `acme-review`. A new crate gets the same versions of its dependencies.
 const LOCK: &str = include_str!("../../../../examples/quickstart/review-plugin/Cargo.lock");
 
 /// Writes a crate with a handler, its test, the SDK and the contract.
@@ -61,7 +63,7 @@ pub fn new(arguments: &NewPluginArguments) -> CommandResult {
     Ok(Exit::Ok)
 }
 
-/// Writes the contract, for tools of other languages.
+/// Writes the WIT files of the contract with plugins, for tools of other languages.
 pub fn wit(arguments: &WitArguments) -> CommandResult {
     let files: Vec<_> = sdk_files::WIT.into_iter().chain([sdk_files::WORLDS]).collect();
     let files: Vec<_> = files.into_iter().map(|(path, text)| (path.trim_start_matches("wit/"), text)).collect();

@@ -1,4 +1,4 @@
-//! `glovebox plan`: all that a run of a pipeline could read, write, execute and reach. It runs nothing.
+//! `glovebox plan`: prints all that a run of a pipeline could read, write, execute and reach. It executes nothing.
 
 use crate::arguments::PlanArguments;
 use crate::exit::{CommandResult, Exit, Stop};
@@ -25,7 +25,7 @@ use glovebox_record::Network;
 use glovebox_record::spend::SpendBounds;
 use std::collections::BTreeSet;
 
-/// Prints the plan, its difference from another one, and the reasons for which a run would be refused.
+/// Prints the plan, its difference from another plan, and the reasons for which a run would be refused.
 pub fn plan(arguments: &PlanArguments) -> CommandResult {
     let (rules, host) = (rules(arguments)?, &prepare::component_host());
     let inputs = source::inputs(&arguments.project.inputs);
@@ -63,7 +63,7 @@ pub fn plan(arguments: &PlanArguments) -> CommandResult {
     refuse_unlocked(&bound.plan)
 }
 
-/// With a plugin that is not locked as it is, ends with exit 7, as `glovebox run` does.
+/// Returns an error with exit code 7, as `glovebox run` does, if a plugin is not locked or differs from the lock file.
 fn refuse_unlocked(plan: &Plan) -> CommandResult {
     let Some(first) = plan.findings.unlocked.first() else { return Ok(Exit::Ok) };
     let more = match plan.findings.unlocked.len() - 1 {
@@ -73,7 +73,7 @@ fn refuse_unlocked(plan: &Plan) -> CommandResult {
     Err(Stop { help: first.help.clone(), ..Stop::new(Exit::Plugin, format!("{}{more}", first.message)) })
 }
 
-/// Parses the rules of `--deny`. An invalid rule is a usage error, and so is `widened` without `--against`.
+/// Parses the rules of `--deny`. Returns a usage error for an invalid rule, and for `widened` without `--against`.
 fn rules(arguments: &PlanArguments) -> Result<Vec<Deny>, Stop> {
     let mut rules = Vec::new();
     for text in &arguments.deny {
@@ -108,13 +108,14 @@ fn evaluate(file: &mut PlanFile<'_>, plan: &Plan, own: &Extent, other: Option<Ot
     });
 }
 
-/// A limit, a bound or a check of the other plan that this one does not keep.
+/// Returns the refusal of `--deny widened` for a limit, a bound or a check of the other plan that this plan does not
+/// keep.
 fn no_longer_held(what: &Wider) -> Denied {
     let (rule, from) = ("widened".to_owned(), "the pipeline and the configuration".to_owned());
     Denied { rule, node: None, grant: what.to_string(), from }
 }
 
-/// Prints every grant that a rule refuses; with one, ends with exit 6.
+/// Prints every grant that a rule refuses. Returns an error with exit code 6 if there is one.
 fn refuse(denied: &[Denied]) -> CommandResult {
     for denied in denied {
         let whose = denied.node.as_ref().map_or_else(|| "the run".to_owned(), |node| format!("node `{node}`"));
@@ -185,7 +186,8 @@ fn render(file: &PlanFile<'_>) -> String {
     text
 }
 
-/// Network access from this machine: hosts of models, networks of tool servers, and the network of commands.
+/// Returns the network access from this machine: hosts of models, networks of tool servers, and the network of
+/// commands.
 fn network(file: &PlanFile<'_>) -> String {
     let endpoint = |model: &PlanModel<'_>| model.endpoint.parse::<Endpoint>().ok();
     let foreign = file.models.iter().filter_map(endpoint).filter(|endpoint| !endpoint.is_local());
@@ -200,7 +202,7 @@ fn network(file: &PlanFile<'_>) -> String {
     visible::line(&text).into_owned()
 }
 
-/// The write recovery.
+/// Returns the lines about write recovery.
 fn render_recovery(recovery: &PlanRecovery) -> String {
     let list = |texts: &[String]| texts.iter().map(|text| visible::line(text)).collect::<Vec<_>>().join(", ");
     let wait = recovery.timeout_ms.map(|wait| format!(", for at most {}", terminal::duration(wait)));
@@ -222,7 +224,7 @@ fn render_recovery(recovery: &PlanRecovery) -> String {
     text
 }
 
-/// The sealed folders, the nodes that can read them, and the opt-outs.
+/// Returns the lines about hold-outs: the sealed folders, the nodes that can read them, and the opt-outs.
 fn render_holdouts(holdouts: &HoldoutPlan) -> String {
     let list = |names: &[String]| match names.is_empty() {
         true => "nothing".to_owned(),
@@ -252,7 +254,7 @@ fn render_holdouts(holdouts: &HoldoutPlan) -> String {
     text
 }
 
-/// The stages that no model answers.
+/// Returns a line with the stages that no model answers; empty if there is none.
 fn unanswered(plan: &Plan) -> String {
     match plan.simulated() {
         nodes if nodes.is_empty() => String::new(),
@@ -265,7 +267,7 @@ fn unanswered(plan: &Plan) -> String {
     }
 }
 
-/// The rule plugins that checked the graph, and their changes.
+/// Returns the lines about the rule plugins that checked the graph, and their changes.
 fn rules_of(rules: &[RuleRecord]) -> String {
     let mut text = String::new();
     for rule in rules {
@@ -285,7 +287,7 @@ fn rules_of(rules: &[RuleRecord]) -> String {
     text
 }
 
-/// What the sandbox does not enforce on this machine, and why a run would be refused.
+/// Returns the lines about what the sandbox does not enforce on this machine, and why a run would be refused.
 fn sandbox_gaps(sandbox: &SandboxPlan) -> String {
     let mut text = String::new();
     for missing in &sandbox.degradations {
@@ -310,7 +312,7 @@ fn render_node(node: &PlanNode<'_>, is_unlocked: bool) -> String {
         (false, true) => "plugin bound as a verifier",
         (false, false) => "plugin",
     };
-    // A built-in handler without files of its own still has commands that see the workspace: `files: none` would mislead.
+    // Commands of a built-in handler without files of its own still see the workspace, so `files: none` would mislead.
     let has_files = !component.first_party || component.filesystem != FileTier::None.as_str();
     let files = if has_files { format!(", files: {}", component.filesystem) } else { String::new() };
     let unlocked = if is_unlocked { ", not locked" } else { "" };
@@ -337,7 +339,7 @@ fn render_node(node: &PlanNode<'_>, is_unlocked: bool) -> String {
     text
 }
 
-/// How the branches of a parallel node run and end; nothing for another node.
+/// Returns the lines about the branches of a parallel node or about a child pipeline; empty for another node.
 fn parallel(node: &PlanNode<'_>) -> String {
     let Some(parallel) = &node.parallel else { return String::new() };
     if let Some(of_node) = &parallel.child {
@@ -352,7 +354,7 @@ fn parallel(node: &PlanNode<'_>) -> String {
     )
 }
 
-/// The child pipeline that a node runs.
+/// Returns the lines about the child pipeline that a node runs.
 fn child(child: &PlanChild) -> String {
     let PlanChild { file, nodes, context_in, context_out, steps_max, supervision } = child;
     let steps = steps_max.map(|most| format!(", at most {most} of them visited")).unwrap_or_default();
@@ -374,7 +376,7 @@ fn child(child: &PlanChild) -> String {
     text
 }
 
-/// The limits of a whole run.
+/// Returns the limits of the whole run.
 fn spend_of_all(file: &PlanFile<'_>) -> String {
     let wall = file.wall_max_ms.map_or_else(|| "unlimited wall time".to_owned(), terminal::duration);
     let disk = file.disk_bytes_max.map(|bytes| format!(", {} of disk", terminal::size(bytes))).unwrap_or_default();
@@ -387,7 +389,7 @@ fn spend_of_all(file: &PlanFile<'_>) -> String {
     format!("{steps}, {wall}{tokens}{cost}{disk}{parallel}")
 }
 
-/// The limits of one visit; the JSON document has all of them.
+/// Returns the main limits of one visit. The JSON document has all limits.
 fn spend(node: &PlanNode<'_>, component: &PlanComponent<'_>) -> String {
     let counted = |count: u64, noun: &str| terminal::counted(usize::try_from(count).unwrap_or(usize::MAX), noun);
     let most = |name: &str| component.limits.get(name).copied().filter(|most| *most != u64::MAX);

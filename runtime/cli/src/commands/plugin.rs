@@ -1,4 +1,5 @@
-//! `glovebox plugin`: what a component wants, and the bytes that the project agrees to run.
+//! `glovebox plugin inspect` and `lock`: show what a component wants, and record the bytes that the project agrees to
+//! run.
 
 use crate::arguments::{InspectArguments, LockArguments};
 use crate::exit::{CommandResult, Exit, Stop};
@@ -17,7 +18,7 @@ use glovebox_plan::prepare::source::read_component;
 use std::io::Write;
 use std::path::Path;
 
-/// Prints what a component's bytes contain. Executes nothing of it.
+/// Prints what a component's bytes contain, without executing them.
 pub fn inspect(arguments: &InspectArguments) -> CommandResult {
     let found = read(&arguments.file, Config::default().component_bytes(""))?;
     if arguments.json {
@@ -36,12 +37,12 @@ fn read(file: &Path, bytes_max: u64) -> Result<Inspection, Stop> {
     glovebox_host::inspect::inspect(&bytes).map_err(|error| cannot_be_used(file, &error.into()))
 }
 
-/// Why a component is refused, and how to build one that is not.
+/// Returns the error for a component that is refused, with help on how to build one that is accepted.
 fn cannot_be_used(file: &Path, error: &LoadError) -> Stop {
     Stop { help: error.help(), ..Stop::new(Exit::Plugin, format!("`{}` cannot be used: {error}", file.display())) }
 }
 
-/// Locks the plugins of `glovebox.toml` as they are now: prints what each may do, and writes `glovebox.lock`.
+/// Locks the current plugins of `glovebox.toml`: prints what each may do, and writes `glovebox.lock`.
 pub fn lock(arguments: &LockArguments) -> CommandResult {
     let project = prepare::read_project(&arguments.workdir, arguments.file.as_deref())?;
     if !project.has_config {
@@ -76,7 +77,7 @@ pub fn lock(arguments: &LockArguments) -> CommandResult {
     Ok(Exit::Ok)
 }
 
-/// A plugin as `glovebox.toml` lists it.
+/// A plugin or a rule plugin, as `glovebox.toml` lists it.
 #[derive(Clone, Copy)]
 struct ConfigEntry<'a> {
     table: &'static str,
@@ -93,7 +94,7 @@ impl<'a> ConfigEntry<'a> {
         Self { table: "rules", name, path: Path::new(&entry.path) }
     }
 
-    /// Reads the component. Its manifest must have the name that `glovebox.toml` uses.
+    /// Reads the component. The name in its manifest must be the name in `glovebox.toml`.
     fn read(self, project: &Project) -> Result<Inspection, Stop> {
         let Self { table, name, path } = self;
         let found = read(&project.config_dir.join(path), project.config.component_bytes(name))?;
@@ -132,7 +133,7 @@ fn locked<'a>(
     ))
 }
 
-/// Rule plugins import nothing; the only grant is to change the graph.
+/// Checks a rule plugin, which imports nothing. Its only grant is to change the graph.
 fn locked_rules(project: &Project, listed: ConfigEntry<'_>, entry: &RuleEntry) -> Result<LockedPlugin, Stop> {
     let found = listed.read(project)?;
     glovebox_host::rules::check(&found).map_err(|error| {
@@ -141,7 +142,8 @@ fn locked_rules(project: &Project, listed: ConfigEntry<'_>, entry: &RuleEntry) -
     Ok(listed.agreement(found, entry.transform.lines()))
 }
 
-/// Replaces the lock file as a whole: a crash leaves the old one or the new one. Follows no link of the project.
+/// Replaces the lock file atomically: after a crash, it has the old or the new content. A symbolic link at its path is
+/// replaced, not followed.
 fn replace(file: &Path, lock: &Lock) -> std::io::Result<()> {
     let beside = file.with_extension("lock.new");
     match std::fs::remove_file(&beside) {

@@ -1,7 +1,7 @@
-//! `glovebox resume`: continues a run that was stopped or killed, and gives a run that failed a second chance.
+//! `glovebox resume`: continues a run that was stopped or killed, and retries a run that failed.
 //!
-//! Pipeline and inputs come from the run's blobs, and so does the script, unless there is another one. The plan must be the same as
-//! before: another plan is exit 11, unless `--replan` accepts it.
+//! The pipeline, the inputs and the script are read from the run's blobs; `--script` replaces the script. The plan must
+//! be the same as before. Another plan ends with exit 11, unless `--replan` accepts it.
 
 use crate::answer_sources::{self, Present};
 use crate::arguments::ResumeArguments;
@@ -35,14 +35,14 @@ use glovebox_record::{NodeId, Tier};
 use glovebox_workspace::holdout;
 use std::path::Path;
 
-/// Resumes a run. A run that succeeded, or that was canceled for good, is shown again with the same exit code.
+/// Resumes a run. For a run that succeeded or was canceled, prints its summary again and returns the same exit code.
 pub fn resume(arguments: &ResumeArguments) -> CommandResult {
     reports::require_places(&arguments.reports)?;
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     go_on(arguments, &run)
 }
 
-/// Takes up a run, and writes its reports when it has ended.
+/// Resumes a run, and writes its reports when it has ended.
 pub fn go_on(arguments: &ResumeArguments, run: &RunFolder) -> CommandResult {
     let exit = take_up(arguments, run)?;
     reports::after(&arguments.reports, run, exit)
@@ -57,7 +57,7 @@ fn take_up(arguments: &ResumeArguments, run: &RunFolder) -> CommandResult {
     journal::refuse_foreign(run, verified.provenance, help)?;
     if runs::is_live(run) {
         refuse_running(run)?;
-        // The process that was stopped may have gone on for a moment.
+        // The other process may have appended records while this one waited.
         verified = journal::read_terms(run)?;
     }
     runs::repair(run)?;
@@ -72,13 +72,13 @@ fn take_up(arguments: &ResumeArguments, run: &RunFolder) -> CommandResult {
         back,
         steps_max: arguments.max_steps,
         wall_max: arguments.max_wall_time,
-        // As `run` does: the operator's bound holds whatever the flag says.
+        // As in `run`, a flag cannot raise the operator's bound.
         spend_max: SpendBounds::from(arguments.spend).or(terms.bounds.spend_max).least(executor.plan.bounds.spend_max),
         script: script.as_ref().map(|file| file.text.as_bytes()),
         replan,
         asks_again: arguments.live,
     };
-    // Only a file of answers needs to know which were used.
+    // The records are needed only to find the answers of a file that were used.
     let reads = arguments.people.answers.is_some();
     let records = if reads { journal::read(run)?.records } else { Vec::new() };
     let present = answer_sources::present(
@@ -92,7 +92,7 @@ fn take_up(arguments: &ResumeArguments, run: &RunFolder) -> CommandResult {
     drive::conclude(run, &ended, format, &arguments.runs.runs_dir)
 }
 
-/// The node that the user wants the run to begin again at, or the visit that it goes back to.
+/// Returns the node at which the user wants to restart the run, or the visit to which the run goes back.
 fn begins(
     run: &RunFolder,
     arguments: &ResumeArguments,
@@ -114,7 +114,8 @@ fn begins(
     Ok((None, Some(point)))
 }
 
-/// Two processes never drive one run. One that is stopped for longer than its lease drives it no more.
+/// Refuses a run that another process drives. A process that is stopped for longer than its lease no longer drives the
+/// run.
 fn refuse_running(run: &RunFolder) -> Result<(), Stop> {
     if Watch::new(run).wait() {
         return Ok(());
@@ -165,7 +166,7 @@ fn bind(
     };
     let unconfined = terms.commands.tier == TIER_UNCONFINED;
     let purpose = if unconfined { Purpose::RunUnconfined } else { Purpose::Run };
-    // The hold-outs from the start of the run; the project may have others now.
+    // The hold-outs are those of the start of the run. The project may have others now.
     let folders = terms.workspace.holdouts.as_ref().map_or(&[][..], |sealed| &sealed.folders);
     let holdouts = holdout::entries(folders).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
     let parallel_max = arguments.parallel.max_parallel;
@@ -181,7 +182,8 @@ fn bind(
     Ok((executor, replan))
 }
 
-/// `--dangerously-no-sandbox` applies to one command: a resume must repeat it. It cannot remove the sandbox of a run that has one.
+/// Refuses a change of `--dangerously-no-sandbox`. The flag applies to one command, so a resume must repeat it, and it
+/// cannot remove the sandbox of a run that has one.
 fn refuse_other_confinement(run: &RunFolder, started: &RunStarted, arguments: &ResumeArguments) -> Result<(), Stop> {
     let (tier, no_sandbox) = (&started.commands.tier, arguments.dangerously_no_sandbox);
     match (tier == TIER_UNCONFINED, no_sandbox) {
@@ -204,7 +206,7 @@ fn refuse_other_confinement(run: &RunFolder, started: &RunStarted, arguments: &R
     }
 }
 
-/// A resume never lowers the sandbox tier of a run.
+/// Returns an error if this machine can only enforce a lower sandbox tier than that of the run.
 fn refuse_lower_tier(run: &RunFolder, started: &RunStarted, executor: &Executor) -> Result<(), Stop> {
     let before = Tier::parse(&started.commands.tier);
     let (Some(before), Some(now)) = (before, executor.plan.commands.sandbox.tier()) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! `glovebox rm`: removes the runs that are named, each as a whole. A running one is refused before any is removed.
+//! `glovebox rm`: removes the named runs completely. If one of them is running, none is removed.
 
 use crate::arguments::RemoveArguments;
 use crate::exit::{CommandResult, Exit, Stop};
@@ -21,7 +21,7 @@ pub fn rm(arguments: &RemoveArguments) -> CommandResult {
     if !arguments.dry_run {
         index::forget(runs_dir);
     }
-    // What was removed is told, also if the rest could not be.
+    // What was removed is reported even if a later removal failed.
     removed.report()?;
     ended.map(|()| Exit::Ok)
 }

@@ -26,12 +26,12 @@ use glovebox_workspace::user_key::UserKey;
 use std::path::Path;
 use std::time::Duration;
 
-/// The most paths that could not be copied and get a line each.
+/// Maximum number of paths that could not be copied and are listed one per line.
 const LEFT_OUT_SHOWN_MAX: usize = 10;
-/// The longest time without a word before the first stage.
+/// Time before the first stage after which the copy of the project is announced.
 const QUIET_START_MAX: Duration = Duration::from_millis(700);
 
-/// Runs a pipeline. Refuses everything that it can before the run exists.
+/// Runs a pipeline. Everything that can be refused is refused before the run exists.
 pub fn run(arguments: RunArguments) -> CommandResult {
     reports::require_places(&arguments.reports)?;
     let id = arguments.run_id.as_deref().map_or_else(|| Ok(RunId::fresh()), RunId::parse)?;
@@ -78,7 +78,7 @@ pub fn run(arguments: RunArguments) -> CommandResult {
     reports::after(&arguments.reports, &run, exit)
 }
 
-/// Refuses stages that no model answers, unless the user asked for simulated answers.
+/// Refuses a plan with stages that no model answers, unless the user asked for simulated answers.
 fn refuse_unanswered(plan: &Plan, simulate: bool) -> Result<(), Stop> {
     let nodes = plan.simulated();
     if simulate || nodes.is_empty() {
@@ -111,7 +111,7 @@ async fn begin(
     Ok(run)
 }
 
-/// Starts a run, and says what takes so long if it takes longer than a moment.
+/// Starts a run, and prints what takes so long if the start takes longer than [`QUIET_START_MAX`].
 async fn announced<T>(starting: impl Future<Output = T>, format: ProgressFormat) -> T {
     let mut starting = std::pin::pin!(starting);
     tokio::select! {
@@ -124,7 +124,8 @@ async fn announced<T>(starting: impl Future<Output = T>, format: ProgressFormat)
     starting.await
 }
 
-/// Warns of files of the project that could not be copied, so that no stage finds them. Files that git ignores are not reported.
+/// Warns of files of the project that could not be copied, so that stages do not see them. Files that git ignores are
+/// not reported.
 fn report_left_out(run: &Run) {
     let left_out = run.left_out();
     for skipped in left_out.iter().take(LEFT_OUT_SHOWN_MAX) {
@@ -139,7 +140,7 @@ fn report_left_out(run: &Run) {
     }
 }
 
-/// Warns of copies of hold-outs in the workspace, if the pipeline allows them: every stage can read them.
+/// Warns of copies of hold-outs in the workspace that every stage can read, if the pipeline allows them.
 fn report_open_copies(run: &Run) {
     for open in run.open_copies().iter().take(LEFT_OUT_SHOWN_MAX) {
         let (holdout, copy) = (visible::line(&open.holdout), visible::line(&open.copy));
@@ -147,7 +148,7 @@ fn report_open_copies(run: &Run) {
     }
 }
 
-/// The files to copy besides those that git knows; never the runs themselves.
+/// Returns the files to copy besides those that git knows, and the files to leave out, such as the runs themselves.
 fn include(plan: &Plan, project: &Project, run: &RunFolder) -> Result<Include, Stop> {
     let mut include = Include::parse(&plan.folders.include)
         .map_err(|error| Stop::new(Exit::Invalid, format!("`workspace.include` in glovebox.toml: {error}")))?;
@@ -156,7 +157,7 @@ fn include(plan: &Plan, project: &Project, run: &RunFolder) -> Result<Include, S
         let entry = Entry::parse(&format!("{inside}/"));
         include.leave_out.extend(entry.ok());
     }
-    // Shown where they are, so they need not be copied.
+    // The sandbox mounts these folders from where they are, so they need not be copied.
     if plan.commands.sandbox.tier().is_some_and(Tier::has_own_root) {
         include.leave_out.extend(plan.folders.dependencies.iter().cloned());
     }

@@ -31,7 +31,8 @@ const OUTPUT_BYTES_MAX: u64 = 16 << 20;
 const OUTPUT_LINES_MAX: usize = 20;
 const OUTPUT_CHARACTERS_MAX: usize = 200;
 
-/// Prints a run's summary, or every attempt of a node with limits, receipts, refusals and the edge taken afterwards.
+/// Prints a run's summary, or every attempt of a node with its limits, receipts, refusals and the edge that was taken
+/// after it.
 pub fn show(arguments: &ShowArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     reports::require_places(&arguments.reports)?;
@@ -46,7 +47,7 @@ pub fn show(arguments: &ShowArguments) -> CommandResult {
 
 fn show_run(arguments: &ShowArguments, run: &RunFolder, journal: OpenJournal) -> CommandResult {
     let mut found = RunSummary::read(&journal, |_| {}).map_err(|error| journal::unreadable(run, &error))?;
-    // While a person reads, the journal is closed: its log can be removed.
+    // The journal is closed before a person reads the output, so that its log can be removed.
     let verified = journal.close();
     if runs::is_live(run) {
         found.is_running(jiff::Timestamp::now());
@@ -119,7 +120,7 @@ fn show_node(arguments: &ShowArguments, run: &RunFolder, node: &NodeId, journal:
     Ok(Exit::Ok)
 }
 
-/// Gives every record about a node to `take`. A node without one is refused, with the nodes that were visited.
+/// Calls `take` with every record about a node. If there is none, returns an error that lists the visited nodes.
 fn each_about(
     arguments: &ShowArguments,
     run: &RunFolder,
@@ -150,7 +151,8 @@ fn each_about(
         .with_help(format!("it visited {}", seen.join(", "))))
 }
 
-/// The nodes an event is about: a route is about both of its ends, since an exit has no event of its own.
+/// Returns the nodes that an event is about. A route is about both of its ends, because the arrival at an exit has no
+/// event of its own.
 fn nodes_of(event: &Event) -> [Option<&NodeId>; 2] {
     match event {
         Event::RouteTaken(route) => [Some(&route.from), Some(&route.to)],
@@ -159,7 +161,7 @@ fn nodes_of(event: &Event) -> [Option<&NodeId>; 2] {
     }
 }
 
-/// The steering messages for the stage's agent, and when its model got them.
+/// Adds rows for the steering messages to the stage's agent, each with the turn in which the model got it.
 fn told(rows: &mut Rows, stage: &StageFinished, steered: &[StageSteered]) {
     for told in steered {
         let (of, at) = (&told.attempt, &stage.attempt);
@@ -176,7 +178,8 @@ fn told(rows: &mut Rows, stage: &StageFinished, steered: &[StageSteered]) {
     }
 }
 
-/// The artifacts of a stage, and the end of its command's output, where a failed command reports its error.
+/// Adds rows for the artifacts of a stage and for the end of a command's output, where a failed command reports its
+/// error.
 fn output(rows: &mut Rows, stage: &StageFinished, blobs: &DirBlobs, named: &RunNames) {
     let mut is_cut = false;
     for artifact in &stage.files.artifacts {
@@ -230,7 +233,7 @@ fn attempt(rows: &mut Rows, stage: &StageFinished, counts: bool) {
         rows.row("changed", terminal::NO_CHANGE);
     }
     if !stage.outcome.notes.is_empty() {
-        // The lines below the first stand under it.
+        // The following lines are indented to the column of the first line.
         let notes = visible::block(stage.outcome.notes.trim_end()).replace('\n', "\n               ");
         rows.block("notes", notes);
     }
@@ -261,7 +264,7 @@ fn attempt(rows: &mut Rows, stage: &StageFinished, counts: bool) {
     stage.files.ignored.iter().for_each(|files| rows.block("ignored", lines::ignored(files)));
 }
 
-/// The calls of tool servers, one line for each tool.
+/// Adds one row for each tool of a tool server that the stage called.
 fn tool_calls(rows: &mut Rows, stage: &StageFinished) {
     let mut counted: BTreeMap<(&str, Option<&str>), (usize, usize, u64)> = BTreeMap::new();
     for call in &stage.commands.tool_calls {
@@ -284,7 +287,7 @@ fn tool_calls(rows: &mut Rows, stage: &StageFinished) {
     }
 }
 
-/// Context values that are too large for the context.
+/// Adds rows for the context values that are stored as blobs because they are too large for the context.
 fn stored_values(rows: &mut Rows, stage: &StageFinished) {
     for (key, stored) in stage.stored_values() {
         let (name, bytes) = (stored.file_name(), stored.bytes);
@@ -292,7 +295,7 @@ fn stored_values(rows: &mut Rows, stage: &StageFinished) {
     }
 }
 
-/// How much of what went before the stage's model got.
+/// Adds rows with the fidelity and the thread of the stage's session.
 fn context(rows: &mut Rows, session: &Session) {
     let thread = session.thread.as_ref().map(|thread| format!(", thread `{thread}`")).unwrap_or_default();
     let begins = if session.continues.is_some() { ", continued" } else { "" };
@@ -300,17 +303,17 @@ fn context(rows: &mut Rows, session: &Session) {
     session.degraded.iter().for_each(|reason| rows.row("", format_args!("not `full`: {reason}")));
 }
 
-/// The usage of the stage's limits.
+/// Adds a row for each limit with its usage.
 fn limits(rows: &mut Rows, stage: &StageFinished) {
     for usage in &stage.usage {
-        // A limit that was not measured or not used has no row.
+        // A limit that was not measured or not used gets no row.
         if let Some(used) = usage.used.filter(|used| *used > 0) {
             rows.row("limit", format_args!("{} {used} of {}", usage.name, usage.limit));
         }
     }
 }
 
-/// The network requests of the stage's commands, one line for each host.
+/// Returns one line with the network requests of the stage's commands for each host.
 fn network(stage: &StageFinished) -> Vec<String> {
     let Some(network) = &stage.commands.network else { return Vec::new() };
     let hosts = network.hosts.iter().map(|(host, traffic)| (visible::line(host), traffic));

@@ -1,7 +1,8 @@
-//! `glovebox steer`: tells an agent something while it is at work.
+//! `glovebox steer`: sends a message to an agent that is at work.
 //!
-//! The process that drives the run records the message for the attempts of the node that are under way, and for no other. When this
-//! command returns it is in the journal, or it will never be.
+//! The process that drives the run records the message for the current attempts of the node, and for no later one. When
+//! this command succeeds, the message is in the journal. When it reports that no attempt was at work, the message was
+//! removed and will not be recorded.
 
 use super::control::{LOOK_EVERY, how, read};
 use crate::answer_sources;
@@ -25,23 +26,23 @@ use std::time::{Duration, Instant};
 /// How long the process that drives the run may take to record a message.
 const RECORDED_WITHIN: Duration = Duration::from_secs(20);
 
-/// What `steer --json` prints.
+/// The document that `steer --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "steer.json")]
 pub struct SteerFile<'a> {
     /// Version of this document.
     pub schema_version: u32,
-    /// The run.
+    /// Id of the run.
     pub run_id: &'a str,
-    /// The node whose agent was told.
+    /// The node whose agent gets the message.
     pub node: &'a NodeId,
-    /// The message, as `stage.steered` and the `steered` of `stage.finished` name it.
+    /// Id of the message, as in `stage.steered` and in `steered` of `stage.finished`.
     pub message: &'a MessageId,
-    /// Always `recorded`: its model hears it with its next question, if it asks one.
+    /// Always `recorded`: the model gets the message with its next turn, if there is one.
     pub state: &'a str,
 }
 
-/// Tells an agent something.
+/// Sends a message to an agent.
 pub fn steer(arguments: &SteerArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let text = arguments.text.trim();
@@ -67,7 +68,7 @@ pub fn steer(arguments: &SteerArguments) -> CommandResult {
     Ok(Exit::Ok)
 }
 
-/// Refuses a message that no agent would hear.
+/// Returns an error if no agent would get the message.
 fn refuse(
     arguments: &SteerArguments,
     run: &RunFolder,
@@ -113,7 +114,8 @@ fn not_at_work(run: &RunFolder, given: &GivenSteering) -> Stop {
     Stop::new(Exit::Usage, message).with_help("an attempt can be told 64 messages, from its start to its end")
 }
 
-/// Waits until the process that drives the run has recorded the message, or has found nobody to tell.
+/// Waits until the process that drives the run has recorded the message, or has discarded it because no attempt can get
+/// it.
 fn recorded(arguments: &SteerArguments, run: &RunFolder, given: &GivenSteering) -> Result<(), Stop> {
     let (began, message) = (Instant::now(), Message::Steer(given.clone()));
     loop {

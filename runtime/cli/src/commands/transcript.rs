@@ -1,6 +1,7 @@
-//! `glovebox transcript`: what an agent stage and its model said to each other, turn by turn.
+//! `glovebox transcript`: prints the conversation of an agent stage with its model, turn by turn.
 //!
-//! It reads what each attempt kept, and of an attempt that has not ended what was answered so far. It asks no model and changes nothing.
+//! It reads the transcript that each attempt kept, and the answers so far of an attempt that has not ended. It asks no
+//! model and changes nothing.
 
 use crate::arguments::TranscriptArguments;
 use crate::exit::{CommandResult, Exit, Stop};
@@ -24,7 +25,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// Most bytes of a transcript that are read.
+/// Maximum number of bytes of a transcript that are read.
 const TRANSCRIPT_BYTES_MAX: u64 = 64 << 20;
 
 /// One line of `transcript --json`: one turn of one attempt.
@@ -33,32 +34,33 @@ const TRANSCRIPT_BYTES_MAX: u64 = 64 << 20;
 pub struct TurnLine<'a> {
     /// Version of this document.
     pub schema_version: u32,
-    /// The run.
+    /// Id of the run.
     pub run_id: &'a str,
     /// The attempt.
     #[serde(flatten)]
     pub attempt: &'a Attempt,
     /// How the attempt ended; null if it has not ended.
     pub status: Option<Status>,
-    /// True if a resume went back to before this visit, so that it counts no more.
+    /// True if a resume went back to before this visit, so that it no longer counts.
     pub is_left: bool,
-    /// The number of the turn in its attempt, from 1.
+    /// Number of the turn in its attempt, from 1.
     pub turn: usize,
-    /// What was said.
+    /// The model call and its result.
     #[serde(flatten)]
     pub said: &'a Turn,
 }
 
-/// One attempt of the node.
+/// One attempt of the node, with its conversation.
 struct AttemptTranscript<'a> {
     attempt: &'a Attempt,
-    /// None for an attempt that has not ended.
+    /// `None` if the attempt has not ended.
     finished: Option<&'a StageFinished>,
     is_left: bool,
     turns: Vec<Turn>,
 }
 
-/// Prints the conversations of a node's attempts, also of those that failed, and of those in branches and child pipelines.
+/// Prints the conversations of a node's attempts, including those that failed and those in branches and child
+/// pipelines.
 pub fn transcript(arguments: &TranscriptArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let records = journal::read_to_show(&run)?;
@@ -103,7 +105,7 @@ fn attempts<'a>(
     let (node, visit) = &arguments.at;
     let is_wanted = |attempt: &Attempt| {
         let task = &attempt.task;
-        // A verification has no conversation; `glovebox logs` prints its output.
+        // A verification has no conversation. `glovebox logs` prints its output.
         task.node == *node && task.work == Work::Handler && visit.is_none_or(|visit| visit == task.visit)
     };
     let in_force: BTreeSet<u64> = rewind::in_force(records).iter().map(|record| record.seq).collect();
@@ -114,7 +116,7 @@ fn attempts<'a>(
         let started = record.event.stage_started().filter(|started| is_wanted(&started.attempt));
         let finished = record.event.stage_finished().filter(|finished| is_wanted(&finished.attempt));
         let told = if let Some(StageStarted { attempt, .. }) = started {
-            // One that was cut off is made again.
+            // An attempt that was cut off is executed again with the same number. Only its last execution is printed.
             let is_same = |told: &AttemptTranscript<'_>| {
                 let before = told.attempt;
                 told.finished.is_none() && (&before.task, before.ordinal) == (&attempt.task, attempt.ordinal)
@@ -136,7 +138,7 @@ fn attempts<'a>(
     Ok(found)
 }
 
-/// What an attempt kept; nothing if it asked no model.
+/// Returns the turns that an attempt kept; empty if it asked no model.
 fn kept(run: &RunFolder, stage: &StageFinished, blobs: &DirBlobs) -> Result<Vec<Turn>, Stop> {
     let Some(artifact) = stage.files.artifacts.iter().find(|artifact| artifact.name == TRANSCRIPT_FILE) else {
         return Ok(Vec::new());
@@ -146,7 +148,7 @@ fn kept(run: &RunFolder, stage: &StageFinished, blobs: &DirBlobs) -> Result<Vec<
     turns(run, &bytes)
 }
 
-/// The answers so far in an attempt that has not ended.
+/// Returns the turns so far of an attempt that has not ended.
 fn under_way(run: &RunFolder, attempt: &Attempt) -> Result<Vec<Turn>, Stop> {
     let said = Dir::open_ambient_dir(&run.path, ambient_authority())
         .and_then(|folder| exchanges::transcript(&folder, attempt))
@@ -162,7 +164,7 @@ fn turns(run: &RunFolder, bytes: &[u8]) -> Result<Vec<Turn>, Stop> {
     })
 }
 
-/// Says why there is no attempt to show.
+/// Reports why there is no attempt to print.
 fn without_attempt(arguments: &TranscriptArguments, run: &RunFolder, records: &[Record]) -> CommandResult {
     let (node, visit) = &arguments.at;
     let (shown, run_id) = (visible::line(node.as_str()), visible::line(&run.id));

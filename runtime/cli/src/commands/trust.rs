@@ -1,4 +1,5 @@
-//! `glovebox trust`: confirms what of the user's may leave, takes that back, and lists it.
+//! `glovebox trust`: confirms which keys, files and folders of the user a project may send out, and lists or withdraws
+//! confirmations.
 
 use crate::arguments::{TrustCommand, TrustGiveArguments, TrustListArguments, TrustRemoveArguments};
 use crate::exit::{CommandResult, Exit, Stop};
@@ -12,32 +13,32 @@ use glovebox_plan::prepare::trust::{self, Transfer, Wanted};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What `trust ls --json` prints.
+/// The document that `trust ls --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "trust.json")]
 pub struct TrustFile {
     /// Version of this document.
     schema_version: u32,
-    /// The confirmations of this user, of all projects.
+    /// The confirmations of this user, for all projects.
     trusted: Vec<TrustedTransfer>,
 }
 
-/// Something of the user's and a place that may get it.
+/// A confirmation: a source that belongs to the user, and a destination that may get it.
 #[derive(Debug, Serialize, JsonSchema)]
 struct TrustedTransfer {
-    /// What `trust rm` takes back.
+    /// Id of the confirmation, for `trust rm`.
     id: String,
-    /// The folder of glovebox.toml.
+    /// Folder of the project's glovebox.toml.
     project: String,
-    /// What may leave: `env NAME`, `file PATH` or `folder PATH`.
+    /// What may be sent: `env NAME`, `file PATH` or `folder PATH`.
     source: String,
-    /// Where it may go: scheme, host and port of a model's endpoint, `proxy HOST` or `network full`.
+    /// Where it may be sent: scheme, host and port of a model's endpoint, `proxy HOST` or `network full`.
     sink: String,
-    /// Digest of the certificates that are trusted beside the bundled ones; null without any.
+    /// Digest of the certificates that are trusted in addition to the bundled ones; null without any.
     authorities: Option<String>,
 }
 
-/// Does what the command says.
+/// Executes a subcommand.
 pub fn trust(command: &TrustCommand) -> CommandResult {
     match command {
         TrustCommand::Ls(arguments) => list(arguments),

@@ -1,7 +1,8 @@
-//! `glovebox verify`: is a run's journal whole, as far as it can tell, and does it hold the record whose hash was kept elsewhere?
+//! `glovebox verify`: checks that no record of a run's journal was changed, and that the journal has the record of
+//! `--head`.
 //!
-//! The chain and the signatures prove that no record was changed. That none is missing at the end is proved only by a hash from outside:
-//! every shorter journal has a valid chain too.
+//! The chain and the signatures prove that no record was changed. Only a hash that was stored elsewhere proves that no
+//! record is missing at the end, because every shorter journal has a valid chain too.
 
 use crate::arguments::VerifyArguments;
 use crate::exit::{CommandResult, Exit, Stop};
@@ -12,7 +13,7 @@ use crate::terminal::{self, counted, paint::Paint, visible};
 use glovebox_journal::event::Digest;
 use glovebox_state::evidence::RunSummary;
 
-/// Verifies a journal, and compares it with the hash of a record that must be in it.
+/// Verifies a journal, and checks that it has the record with the hash of `--head`, if that is given.
 pub fn verify(arguments: &VerifyArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let journal = journal::open_verified(&run)?;
@@ -39,7 +40,7 @@ pub fn verify(arguments: &VerifyArguments) -> CommandResult {
     Ok(Exit::Ok)
 }
 
-/// A journal without the record of `--head` ends with exit 11.
+/// Returns the error, with exit code 11, for a journal without the record of `--head`.
 fn not_there(head: &Digest) -> Stop {
     let message = format!("no record of the journal has the hash {head}");
     Stop::new(Exit::Mismatch, message).with_help(

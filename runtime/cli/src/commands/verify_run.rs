@@ -1,7 +1,7 @@
-//! `glovebox verify-run`: does an attestation hold, and is the run in this folder still the one that was attested?
+//! `glovebox verify-run`: checks an attestation, and that the run in this folder is still the run that was attested.
 //!
-//! It needs the attestation and a public key; no network, no service and no key of the user who ran it. The first thing that does not
-//! hold is named, and ends it with exit 11.
+//! It needs the attestation and a public key, but no network, no service and no key of the user who ran the pipeline.
+//! It reports the first difference, and ends with exit 11.
 
 use crate::arguments::VerifyRunArguments;
 use crate::exit::{CommandResult, Exit, Stop};
@@ -27,10 +27,11 @@ use std::fmt;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// How much longer than the attested record one may be that is read. What differs in it is then named.
+/// Maximum number of bytes by which a record may exceed the attested record and still be read, so that the difference
+/// can be named.
 const MORE_BYTES_MAX: u64 = 64 << 20;
 
-/// Checks the signature, then the run's journal, its files, its workspace and its hold-outs.
+/// Checks the signature, then the run's journal, files, workspace and hold-outs.
 pub fn verify_run(arguments: &VerifyRunArguments) -> CommandResult {
     let key = PublicKey::read(&arguments.key)?;
     let statement = Attestation::read(&arguments.file, &key)?;
@@ -52,10 +53,10 @@ pub fn verify_run(arguments: &VerifyRunArguments) -> CommandResult {
     Ok(Exit::Ok)
 }
 
-/// A statement whose signature holds.
+/// A statement with a valid signature.
 struct Attestation {
     signed: Signed,
-    /// The same with all that it says, also what this version does not know.
+    /// The statement as JSON, including fields that this version does not know.
     whole: Value,
 }
 
@@ -85,7 +86,7 @@ impl Attestation {
         Ok(Self { signed, whole: statement })
     }
 
-    /// Requires that the record of a run is about as long as the attested one, before anything of it is read.
+    /// Returns an error if the record of a run is much longer than the attested one, before any of it is read.
     fn require_length(&self, run: &RunFolder) -> Result<(), Stop> {
         let files = self.signed.predicate.files.iter();
         let attested: u64 = files.map(|file| file.file.bytes).fold(0, u64::saturating_add);
@@ -99,12 +100,12 @@ impl Attestation {
         }
     }
 
-    /// Requires that a folder has every change as the run left it.
+    /// Returns an error unless a folder has every changed path as the run left it.
     fn require_in(&self, folder: &Path, exposure: &mut Exposure) -> Result<String, Stop> {
         let changed = &self.signed.predicate.run.changed;
         let links = changed.iter().filter(|change| change.op == ChangeOp::Symlink).map(|change| &change.path);
         let links: BTreeSet<&ScopePath> = links.collect();
-        // A folder of the user's stays if something else lies in it.
+        // A folder that the run removed may remain, because the user may have other files in it.
         for change in changed.iter().filter(|change| change.op != ChangeOp::Rmdir) {
             let differs = |problem: &dyn fmt::Display| {
                 let path = visible::line(change.path.as_str());
@@ -116,7 +117,7 @@ impl Attestation {
                 false if change.op.removes() => return Err(differs(&"is there; the run removed it")),
                 false => return Err(differs(&"is not as the run left it")),
             }
-            // What was removed is not gone if it is somewhere else now.
+            // A path below a link is in another place, so its absence does not prove that it was removed.
             let link = if change.op.removes() { link_above(folder, &change.path).map_err(unreadable)? } else { None };
             if let Some(link) = link.filter(|link| !links.contains(link)) {
                 let link = visible::line(link.as_str());
@@ -128,7 +129,8 @@ impl Attestation {
     }
 }
 
-/// Tells of files that hold now and that somebody may change from elsewhere.
+/// Adds notes about files that match now but that others can change: through a hard link, or because every user may
+/// write them.
 fn note(rows: &mut Rows, exposure: &Exposure) {
     let (linked, writable) = (exposure.linked(), exposure.writable);
     if linked > 0 {
@@ -156,7 +158,7 @@ fn folder_of(arguments: &VerifyRunArguments, statement: &Attestation) -> Result<
     })
 }
 
-/// Compares what was attested with what the run's folder holds.
+/// Compares the run's folder with what was attested.
 fn record(rows: &mut Rows, attested: &Attestation, run: &RunFolder) -> Result<(), Stop> {
     attested.require_length(run)?;
     let journal = journal::open_of_anybody(run)?;

@@ -1,4 +1,4 @@
-//! `glovebox version`: what this binary is, down to the digests of the components in it.
+//! `glovebox version`: prints the versions of the program and its formats, and the digests of the built-in components.
 
 use crate::arguments::VersionArguments;
 use crate::builtins::BUILTINS;
@@ -8,17 +8,17 @@ use glovebox_record::Digest;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What `version --json` prints.
+/// The document that `version --json` prints.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "version.json")]
 pub struct Version {
     /// Version of this document.
     schema_version: u32,
-    /// The program.
+    /// Version of the program.
     version: &'static str,
-    /// The contract with plugins.
+    /// Name and version of the WIT package for plugins.
     plugin_package: &'static str,
-    /// Version of the journal's records.
+    /// Version of the journal's record format.
     event_schema: u32,
     /// The built-in components.
     components: Vec<ComponentVersion>,
@@ -26,15 +26,15 @@ pub struct Version {
 
 #[derive(Serialize, JsonSchema)]
 struct ComponentVersion {
-    /// Its handler.
+    /// Name of the handler that the component implements.
     name: &'static str,
-    /// Digest of its bytes.
+    /// Digest of the component's bytes.
     digest: Digest,
-    /// Their number.
+    /// Size of the component in bytes.
     bytes: usize,
 }
 
-/// Prints versions; never fails.
+/// Prints the versions. Fails only if the JSON document cannot be written.
 pub fn version(arguments: &VersionArguments) -> CommandResult {
     let components = BUILTINS
         .iter()

@@ -1,4 +1,4 @@
-//! `glovebox why`: why a run went where it went, from the first edge to the exit code.
+//! `glovebox why`: explains the path of a run through the graph, from the first edge to the exit code.
 
 use crate::arguments::WhyArguments;
 use crate::exit::{CommandResult, Exit, Stop};
@@ -14,7 +14,7 @@ use glovebox_pipeline::source::Source;
 use glovebox_state::why::{AttemptWhy, BranchWhy, ChoiceWhy, EndWhy, GateWhy, JoinWhy, RouteWhy, Step, What, Why};
 use std::collections::BTreeSet;
 
-/// Prints each step of a run, or of one node, with the reasons for it.
+/// Prints each step of a run, or only the steps of one node, with the reasons.
 pub fn why(arguments: &WhyArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let journal = journal::open_to_show(&run)?;
@@ -22,7 +22,7 @@ pub fn why(arguments: &WhyArguments) -> CommandResult {
     let text = kept.rule_report.transformed.as_ref().unwrap_or(&kept.text);
     let whole = Why::read(&kept.pipeline, Source::new(text), &journal);
     let whole = whole.map_err(|error| journal::unreadable(&run, &error))?;
-    // A reader that stays open while a person reads would keep the journal's log from being removed.
+    // An open reader would keep the journal's log from being removed while a person reads the output.
     drop(journal);
     let found = match &arguments.node {
         None => whole,
@@ -53,7 +53,7 @@ fn render(why: &Why, file: &str, is_whole: bool) -> String {
     rows.line(format_args!("{} {}", paint.title(&format!("{:<12}", "pipeline")), visible::line(file)));
     let (mut last, main) = (None, BranchId::main());
     for step in &why.steps {
-        // An exit that is left again is one more arrival there.
+        // A step that no longer counts and a later step at the same node get separate headings.
         let here = (step.generation, &step.branch, &step.node, step.is_left);
         if last.replace(here) != Some(here) {
             let branch = if step.branch == main { String::new() } else { format!(" (branch {})", step.branch) };

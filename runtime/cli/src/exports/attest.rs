@@ -1,7 +1,8 @@
-//! Attestations: what a run proved, as one signed file that is checked without Glovebox's key, its network or its makers.
+//! Attestations: what a run proved, in one signed file that is checked offline with the public key of its author.
 //!
-//! [`statement`] says what is attested: an in-toto statement. [`envelope`] signs it and checks the signature: DSSE with Ed25519.
-//! [`signed`] is the statement as it is read. [`keys`] reads the keys, [`folder`] looks at what lies beside the journal, [`compare`] names the first difference between what was attested and what a run's folder says.
+//! [`statement`] builds what is attested: an in-toto statement. [`envelope`] signs it and checks the signature: DSSE
+//! with Ed25519. [`signed`] is a statement that was read from a file. [`keys`] reads the keys. [`folder`] checks the
+//! files beside the journal. [`compare`] finds the first difference between an attestation and a run's folder.
 
 pub mod compare;
 pub mod envelope;

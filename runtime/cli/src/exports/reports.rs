@@ -1,7 +1,7 @@
 //! Reports of a run for other programs: JUnit for test viewers, SARIF for code scanning, Markdown for the summary of a CI job.
 //!
-//! All are made from the run's record after it has ended, so `show` gives the same as `run`. Texts in them are those of stages and
-//! programs: each format escapes what it would read as its own.
+//! All reports are computed from the run's record after the run has ended, so `show` writes the same as `run`. They
+//! contain texts of stages and programs; each format escapes the characters that are special in it.
 
 mod job_summary;
 mod junit;
@@ -23,13 +23,13 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
-/// A run, as the reports tell it.
+/// The facts of a run from which all reports are written.
 struct Report {
-    /// Its result.
+    /// Summary of the run.
     summary: RunSummary,
-    /// The last visit of each stage, in the order of their ends.
+    /// The last visit of each stage, in the order in which the visits ended.
     stages: Vec<StageReport>,
-    /// The command.
+    /// The pipeline of the run.
     pipeline: CheckedPipeline,
 }
 
@@ -40,18 +40,19 @@ struct StageReport {
     generation: u32,
     visit: u32,
     status: Status,
-    /// False if its own verifier says that not all of it passed. What verifies a node's work says nothing of that work's parts.
+    /// False if the handler of the node ended with `partial_success`. Always true for a verification, because it judges
+    /// the work as a whole.
     is_whole: bool,
     failure: Option<Failure>,
-    /// Checks of the operator that it dropped.
+    /// Commands of the verify contract that the stage skipped.
     dropped_checks: Vec<String>,
-    /// Its attempts: they name its receipts also when a fork has ended.
+    /// Attempts of the visit. They identify its receipts, even after a parallel node has ended.
     attempts: Vec<AttemptId>,
-    /// Time of all its attempts, milliseconds.
+    /// Total duration of the attempts in milliseconds.
     duration_ms: u64,
 }
 
-/// Requires the folders of all reports before a run begins, so that none is missing after hours.
+/// Checks the folders of all reports before a run begins, so that no report fails after hours.
 pub fn require_places(arguments: &ReportArguments) -> Result<(), Stop> {
     for file in arguments.files() {
         let folder = match file.parent() {
@@ -69,7 +70,8 @@ pub fn require_places(arguments: &ReportArguments) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Writes the reports of a run that has just ended so. A report that cannot be written hides no other exit code.
+/// Writes the reports of a run that has just ended with `exit`. If a report cannot be written and the run did not
+/// succeed, the exit code is still that of the run.
 pub fn after(arguments: &ReportArguments, run: &RunFolder, exit: Exit) -> CommandResult {
     match write(arguments, run) {
         Err(stop) if exit == Exit::Ok => Err(stop),
@@ -81,7 +83,7 @@ pub fn after(arguments: &ReportArguments, run: &RunFolder, exit: Exit) -> Comman
     }
 }
 
-/// Writes the reports that were asked for.
+/// Writes the requested reports.
 pub fn write(arguments: &ReportArguments, run: &RunFolder) -> Result<(), Stop> {
     if arguments.files().next().is_none() {
         return Ok(());
@@ -118,7 +120,7 @@ impl Report {
         Ok(Self { summary, stages, pipeline })
     }
 
-    /// The commands of a stage's last attempt.
+    /// Returns the commands of a stage's last visit.
     fn commands<'r>(&'r self, stage: &'r StageReport) -> impl Iterator<Item = &'r CommandEvidence> {
         let is_of = |receipt: &str| {
             let attempt = receipt.rsplit_once('/').map(|(attempt, _)| attempt);
@@ -127,7 +129,7 @@ impl Report {
         self.summary.proof.receipts.iter().filter(move |command| is_of(&command.receipt.id))
     }
 
-    /// The verdict of a stage after its receipts were checked.
+    /// Returns the verdict of a stage from its status and its receipts.
     fn verdict(&self, stage: &StageReport) -> Verdict {
         let count = |is: fn(&CommandEvidence) -> bool| self.commands(stage).filter(|command| is(command)).count();
         let open = count(|command| command.proof() == Proof::NotVerified);
@@ -152,24 +154,24 @@ impl Report {
 enum Verdict {
     Failed,
     Skipped,
-    /// No model was asked.
+    /// The model's answer was simulated.
     Simulated,
-    /// It passed without checks of the operator.
+    /// The stage passed, but commands of the verify contract were skipped.
     Dropped,
-    /// It passed although so many of its commands did not, or some were left out.
+    /// The stage passed, although this number of its commands did not pass. With 0, commands were left out.
     Partial(usize),
-    /// A command of a verifier says that it passed.
+    /// A command of a verifier proves that the stage passed.
     Verified,
-    /// It judged files of a branch that were not taken.
+    /// The stage judged files of a branch that were not taken.
     NotTaken,
-    /// A command of it passed, but proves nothing.
+    /// A command of the stage passed, but it proves nothing for this reason.
     Unproven(NoProof),
-    /// Nothing but its own word says that it passed.
+    /// Only the stage itself says that it passed.
     OwnWord,
 }
 
 impl Verdict {
-    /// Why it counts neither as passed nor as failed, if it does not.
+    /// Returns why a stage counts neither as passed nor as failed; `None` if it counts as one of them.
     fn reservation(self, stage: &StageReport) -> Option<String> {
         Some(match self {
             Self::Failed | Self::Verified => return None,
@@ -187,7 +189,7 @@ impl Verdict {
     }
 }
 
-/// Takes an attempt in: the last attempt of the last visit stands for its stage.
+/// Adds a finished attempt. Attempts of one visit are combined, and a later visit replaces an earlier one.
 fn note(stages: &mut Vec<StageReport>, finished: &StageFinished) {
     let StageFinished { attempt: Attempt { task, id, .. }, outcome, duration_ms, .. } = finished;
     let Task { generation, branch, node, visit, work } = task;
@@ -212,7 +214,7 @@ fn note(stages: &mut Vec<StageReport>, finished: &StageFinished) {
 }
 
 impl StageReport {
-    /// Its node, and its branch if it is one of a fork.
+    /// Returns the name of the node, with its branch unless it is the main branch.
     fn name(&self) -> String {
         match self.branch == BranchId::main() {
             true => self.node.to_string(),

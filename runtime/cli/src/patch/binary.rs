@@ -1,6 +1,6 @@
-//! Bytes in a patch: git's `GIT binary patch`, and the object names that git asks for with it.
+//! Binary files in a patch: git's `GIT binary patch`, and the object ids that git requires with it.
 //!
-//! Each version is written whole: its length, then its compressed bytes in base 85, at most 52 to a line.
+//! Each version is written completely: its length, then its compressed bytes in base 85, at most 52 bytes per line.
 
 use miniz_oxide::deflate::compress_to_vec_zlib;
 use sha1_smol::Sha1;
@@ -9,10 +9,10 @@ const ALPHABET: &[u8; 85] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn
 const LINE_BYTES: usize = 52;
 const COMPRESSION: u8 = 6;
 
-/// The name of a file that does not exist.
+/// The object id of a file that does not exist.
 pub const NO_OBJECT: &str = "0000000000000000000000000000000000000000";
 
-/// The name that git gives these bytes.
+/// Returns the object id that git gives to these bytes.
 pub fn object(bytes: &[u8]) -> String {
     let mut sha1 = Sha1::new();
     sha1.update(format!("blob {}\0", bytes.len()).as_bytes());
@@ -20,7 +20,7 @@ pub fn object(bytes: &[u8]) -> String {
     sha1.digest().to_string()
 }
 
-/// Appends both versions: what `git apply` writes, and what `git apply -R` writes.
+/// Appends both versions: the one that `git apply` writes, and the one that `git apply -R` writes.
 pub fn push(out: &mut Vec<u8>, old: &[u8], new: &[u8]) {
     out.extend_from_slice(b"GIT binary patch\n");
     for bytes in [new, old] {
@@ -30,7 +30,8 @@ pub fn push(out: &mut Vec<u8>, old: &[u8], new: &[u8]) {
     }
 }
 
-/// A line: its length as a letter, then five letters for four bytes, the last ones filled up with zeros.
+/// Appends a line: its length as a letter, then five letters for each group of four bytes. A shorter group at the end
+/// is padded with zeros.
 fn push_line(out: &mut Vec<u8>, bytes: &[u8]) {
     let length = bytes.len() as u8;
     out.push(if length <= 26 { b'A' + length - 1 } else { b'a' + length - 27 });

@@ -1,6 +1,6 @@
-//! What a run made of each path: the version before and the version after.
+//! The changes of a run to each path: the version before and the version after.
 //!
-//! Git knows files and links. A file that became a link is a deletion and a new path, as git has it.
+//! As in git, only files and links have versions. If a file was replaced by a link, this is a deletion and an addition.
 
 use glovebox_record::path::ScopePath;
 use glovebox_record::{ChangeOp, Digest, FileChange};
@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// A file's mode, as git has it.
+/// Mode of a file, as in git.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum Mode {
     /// A regular file.
@@ -19,13 +19,13 @@ pub enum Mode {
     /// A file that its owner may execute.
     #[serde(rename = "100755")]
     Executable,
-    /// A symbolic link; its bytes are the target.
+    /// A symbolic link, whose content is its target.
     #[serde(rename = "120000")]
     Link,
 }
 
 impl Mode {
-    /// The six digits.
+    /// Returns the six digits of the mode.
     pub fn digits(self) -> &'static str {
         match self {
             Self::File => "100644",
@@ -40,11 +40,11 @@ impl Mode {
 pub enum Version {
     /// A regular file.
     File {
-        /// Digest of its bytes.
+        /// Digest of the file's bytes.
         digest: Digest,
-        /// Their number.
+        /// Length of the file in bytes.
         bytes: u64,
-        /// Whether its owner may execute it.
+        /// Whether the owner may execute the file.
         executable: bool,
     },
     /// A symbolic link to this target.
@@ -52,7 +52,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// Its mode.
+    /// Returns the mode of the version.
     pub fn mode(&self) -> Mode {
         match self {
             Self::File { executable: false, .. } => Mode::File,
@@ -61,7 +61,7 @@ impl Version {
         }
     }
 
-    /// The length of its bytes.
+    /// Returns the length of the version's content in bytes.
     pub fn bytes(&self) -> u64 {
         match self {
             Self::File { bytes, .. } => *bytes,
@@ -69,7 +69,7 @@ impl Version {
         }
     }
 
-    /// The version at a path before the run; none where there was no file and no link.
+    /// Returns the version at a path before the run; `None` if there was no file and no link.
     pub fn before(base: &Base, path: &ScopePath) -> Option<Self> {
         if let Some(file) = base.files.get(path.as_str()) {
             return Some(Self::File { digest: file.digest, bytes: file.bytes, executable: file.executable });
@@ -77,7 +77,7 @@ impl Version {
         base.symlinks.get(path.as_str()).map(|target| Self::Link(target.clone()))
     }
 
-    /// The version that a change leaves; none where it leaves no file and no link.
+    /// Returns the version after a change; `None` if the change leaves no file and no link.
     pub fn after(change: &FileChange) -> Option<Self> {
         match change.op {
             ChangeOp::Write => {
@@ -97,13 +97,13 @@ impl Version {
 /// The change of a run to one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delta {
-    /// The path after the run, or the one that is gone.
+    /// Path after the run; for a deleted file, path before the run.
     pub path: ScopePath,
-    /// The path before, and how many percent of the file are the same, if the run moved it.
+    /// Path before the run and similarity in percent, if the run moved the file; `None` otherwise.
     pub renamed: Option<(ScopePath, u8)>,
-    /// The version before.
+    /// Version before the run; `None` for a new file.
     pub old: Option<Version>,
-    /// The version after.
+    /// Version after the run; `None` for a deleted file.
     pub new: Option<Version>,
 }
 
@@ -112,13 +112,13 @@ impl Delta {
         Self { path: path.clone(), renamed: None, old, new }
     }
 
-    /// The path before the run.
+    /// Returns the path before the run.
     pub fn old_path(&self) -> &ScopePath {
         self.renamed.as_ref().map_or(&self.path, |(path, _)| path)
     }
 }
 
-/// Every path whose file is not what it was, by path.
+/// Returns every path whose version changed, sorted by path.
 pub fn deltas(base: &Base, changes: &[FileChange]) -> Vec<Delta> {
     let mut found = Vec::new();
     for change in fold(changes) {
@@ -136,8 +136,8 @@ pub fn deltas(base: &Base, changes: &[FileChange]) -> Vec<Delta> {
     found
 }
 
-/// Directories that a patch cannot bring, since git has none without a file: those that the run made or left empty, and those without
-/// a file that it removed.
+/// Returns the directories that a patch cannot express, because git stores no directory without a file: those that the
+/// run created empty, those that lost their last file, and empty ones that the run removed.
 pub fn lost_directories(base: &Base, changes: &[FileChange]) -> Vec<ScopePath> {
     let folded = fold(changes);
     let mut files: BTreeSet<&str> = base.files.keys().chain(base.symlinks.keys()).map(String::as_str).collect();
@@ -165,7 +165,7 @@ pub fn lost_directories(base: &Base, changes: &[FileChange]) -> Vec<ScopePath> {
     all.into_iter().collect()
 }
 
-/// The directories that a path lies in.
+/// Returns the directories that contain a path.
 fn above(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').map(|(at, _)| &path[..at])
 }

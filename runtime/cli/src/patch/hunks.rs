@@ -1,21 +1,22 @@
-//! The lines that differ between two texts, in unified form. Bytes stay as they are: a line ends at `\n` and nowhere else.
+//! The lines that differ between two texts, in unified format. Lines are compared as bytes and end only at `\n`.
 
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices_deadline, group_diff_ops};
 use std::time::{Duration, Instant};
 
-/// The longest text that is compared by line; a longer one is treated as binary.
+/// Maximum size in bytes of a text that is compared line by line. A larger one is treated as binary.
 pub const TEXT_BYTES_MAX: usize = 8 << 20;
-/// Lines around a difference.
+/// Number of unchanged lines around a difference.
 const CONTEXT: usize = 3;
-/// After this time the comparison takes what it has: the patch is still right, but longer than it could be.
+/// Maximum time of the search for a short patch. After this time the patch is still correct, but may be longer than
+/// necessary.
 const SEARCH_MAX: Duration = Duration::from_secs(2);
 
-/// True for bytes that are shown by line. Git looks for the zero byte too.
+/// Returns true for bytes that are compared line by line. As in git, a zero byte makes a file binary.
 pub fn is_text(bytes: &[u8]) -> bool {
     bytes.len() <= TEXT_BYTES_MAX && !bytes.contains(&0)
 }
 
-/// The difference of two texts.
+/// The differences between two texts.
 pub struct Comparison<'a> {
     old: Vec<&'a [u8]>,
     new: Vec<&'a [u8]>,
@@ -32,13 +33,13 @@ impl<'a> Comparison<'a> {
         Self { old, new, ops }
     }
 
-    /// How many lines were added and removed.
+    /// Returns the number of lines that were added, and the number of lines that were removed.
     pub fn counts(&self) -> (usize, usize) {
         let changed = self.ops.iter().filter(|op| op.tag() != DiffTag::Equal);
         changed.fold((0, 0), |(added, removed), op| (added + op.new_range().len(), removed + op.old_range().len()))
     }
 
-    /// Hands every line of the patch to `push`: its mark and its bytes, without the line's end.
+    /// Passes every line of the patch to `push`: its mark and its bytes, without the line break.
     pub fn lines(&self, push: &mut dyn FnMut(&str, &[u8])) {
         for group in group_diff_ops(self.ops.clone(), CONTEXT) {
             let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
@@ -69,7 +70,8 @@ fn each(mark: &str, lines: &[&[u8]], push: &mut dyn FnMut(&str, &[u8])) {
     }
 }
 
-/// A range of lines: the first counts 1, a single one has no length, and an empty one names the line before it.
+/// Returns a range of lines in unified format. Line numbers begin at 1, a single line has no length, and an empty range
+/// names the line before it.
 fn range(start: usize, end: usize) -> String {
     match end - start {
         0 => format!("{start},0"),

@@ -1,7 +1,9 @@
-//! The changes of a run as a patch in git's format, such that `git apply` makes of a project what `glovebox apply` makes of it.
+//! The changes of a run as a patch in git's format. Applied with `git apply`, it changes a project as `glovebox apply`
+//! does.
 //!
-//! It knows versions of files and their bytes, not where they are kept. What a program reads is exact to the byte; only for a
-//! terminal are control characters escaped and binary files named in place of their bytes.
+//! This module knows versions of files and their bytes, not where they are stored. The output for programs is exact to
+//! the byte. In the output for a terminal, control characters are escaped and binary files are named instead of
+//! printed.
 
 mod binary;
 mod delta;
@@ -16,17 +18,17 @@ pub use rename::pair;
 pub use render::{Reader, render};
 pub use stat::{Counts, render as render_stat};
 
-/// The bytes of both versions of a file; none where there is no such version.
+/// The bytes of both versions of a file; `None` for a version that does not exist.
 #[derive(Debug, Default)]
 pub struct Bytes {
-    /// Before the run.
+    /// The bytes before the run.
     pub old: Option<Vec<u8>>,
-    /// After it.
+    /// The bytes after the run.
     pub new: Option<Vec<u8>>,
 }
 
 impl Bytes {
-    /// Whether no line of either version can be shown.
+    /// Returns true if one of the versions cannot be shown line by line.
     fn is_binary(&self) -> bool {
         [&self.old, &self.new].into_iter().flatten().any(|bytes| !hunks::is_text(bytes))
     }

@@ -1,8 +1,9 @@
-//! Paths as git writes them in a patch: in quotes where a character would break the line or deceive a reader.
+//! Paths in the form in which git writes them in a patch: quoted if a character would break the line or deceive a
+//! reader.
 
 use glovebox_names::visible::is_deceptive;
 
-/// A path with what stands before it, such as `a/`, in quotes if it needs them.
+/// Returns a path after a prefix such as `a/`, in quotes if it needs them.
 pub fn quoted(prefix: &'static str, path: &str) -> String {
     let must_escape = |character: char| matches!(character, '"' | '\\') || is_deceptive(character);
     if !path.contains(must_escape) {
@@ -25,7 +26,7 @@ pub fn quoted(prefix: &'static str, path: &str) -> String {
     quoted
 }
 
-/// The same in a line `--- ` or `+++ `, where git ends a name that has a space with a tab.
+/// As [`quoted`], but for a `--- ` or `+++ ` line, where git adds a tab to a name that contains a space.
 pub fn in_header(prefix: &'static str, path: &str) -> String {
     let tab = if path.contains(' ') { "\t" } else { "" };
     format!("{}{tab}", quoted(prefix, path))

@@ -1,16 +1,18 @@
-//! Which deleted file a new file was made of: the same bytes, or for texts at least half of them in the same lines.
+//! Finds the deleted file that a new file was moved from: the same bytes, or at least half of a text's bytes in equal
+//! lines.
 
 use super::{Delta, Version};
 use std::collections::{BTreeSet, HashMap};
 
-/// The least similarity of a moved file, in percent, as git has it.
+/// Minimum similarity of a moved file in percent, as in git.
 const SIMILARITY_MIN: u8 = 50;
-/// The most deleted, and the most new files that are compared by line.
+/// Maximum number of deleted files, and of new files, that are compared line by line.
 const COMPARED_MAX: usize = 50;
-/// The largest file that is compared by line.
+/// Maximum size in bytes of a file that is compared line by line.
 const COMPARED_BYTES_MAX: u64 = 1 << 20;
 
-/// Makes one entry of a deleted and a new file that are alike. `read` answers the bytes of a version, or none where they cannot be read.
+/// Combines a deleted file and a similar new file into one entry. `read` returns the bytes of a version, or `None` if
+/// they cannot be read.
 pub fn pair(deltas: Vec<Delta>, read: &dyn Fn(&Delta) -> Option<Vec<u8>>) -> Vec<Delta> {
     let mut seen = BTreeSet::new();
     let twice: BTreeSet<_> = deltas.iter().filter(|delta| !seen.insert(&delta.path)).map(|delta| &delta.path).collect();
@@ -18,7 +20,7 @@ pub fn pair(deltas: Vec<Delta>, read: &dyn Fn(&Delta) -> Option<Vec<u8>>) -> Vec
     let candidates: Vec<usize> = (0..deltas.len()).filter(|at| is_one_sided(&deltas[*at])).collect();
     let (gone, new): (Vec<usize>, Vec<usize>) = candidates.into_iter().partition(|at| deltas[*at].old.is_some());
     let mut likely = likeness(&deltas, &gone, &new, read);
-    // The most alike first; of those the same name, then the order of paths.
+    // The most similar pairs come first, then pairs with the same file name, then the order of paths.
     likely.sort_by_key(|(percent, gone, new)| {
         (100 - percent, deltas[*gone].path.name() != deltas[*new].path.name(), *gone, *new)
     });
@@ -84,7 +86,7 @@ fn text(delta: &Delta, read: &dyn Fn(&Delta) -> Option<Vec<u8>>) -> Option<Vec<u
     is_small.then(|| read(delta)).flatten().filter(|bytes| super::hunks::is_text(bytes))
 }
 
-/// How many percent of the longer text are in lines that both have; 100 only for equal texts.
+/// Returns the percentage of the longer text that is in lines of both texts. It is 100 only for equal texts.
 fn similarity(old: &[u8], new: &[u8]) -> u8 {
     let mut lines: HashMap<&[u8], usize> = HashMap::new();
     old.split_inclusive(|byte| *byte == b'\n').for_each(|line| *lines.entry(line).or_default() += 1);

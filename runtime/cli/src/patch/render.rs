@@ -1,4 +1,4 @@
-//! One path of a patch, as `git diff` writes it.
+//! Renders one path of a patch as `git diff` does.
 
 use super::binary::{self, NO_OBJECT, object};
 use super::hunks::Comparison;
@@ -6,16 +6,16 @@ use super::name::{in_header, quoted};
 use super::{Bytes, Delta};
 use crate::terminal::visible;
 
-/// Who reads a patch.
+/// The reader of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reader {
-    /// A program: every byte as it is.
+    /// A program: it gets every byte unchanged.
     Program,
-    /// A terminal: control characters escaped, binary files only named.
+    /// A terminal: control characters are escaped, and binary files are only named.
     Terminal,
 }
 
-/// Writes what a patch has of one path.
+/// Renders the part of a patch that is about one path.
 pub fn render(delta: &Delta, bytes: &Bytes, reader: Reader) -> Vec<u8> {
     let mut out = Vec::new();
     let (old, new) = (delta.old_path().as_str(), delta.path.as_str());
@@ -51,7 +51,7 @@ fn modes(out: &mut Vec<u8>, delta: &Delta) {
     }
 }
 
-/// The names of both versions in full: `git apply` compares them with what it finds.
+/// Appends the full object ids of both versions, because `git apply` compares them with the files that it finds.
 fn index(out: &mut Vec<u8>, delta: &Delta, bytes: &Bytes) {
     let name = |bytes: &Option<Vec<u8>>| bytes.as_deref().map_or_else(|| NO_OBJECT.to_owned(), object);
     let mode = match (&delta.old, &delta.new) {
@@ -96,7 +96,7 @@ fn content(out: &mut Vec<u8>, delta: &Delta, bytes: &Bytes, reader: Reader) {
     }
 }
 
-/// A line for a terminal: tabs pass, every other control character is escaped.
+/// Escapes a line for a terminal: all control characters except tabs.
 fn shown(line: &[u8]) -> String {
     visible::block(&String::from_utf8_lossy(line)).into_owned()
 }

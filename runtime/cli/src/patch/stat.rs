@@ -1,34 +1,34 @@
-//! How much each path of a patch changed, as `git diff --stat --compact-summary` shows it.
+//! The number of changed lines of each path of a patch, as `git diff --stat --compact-summary` shows it.
 
 use super::hunks::Comparison;
 use super::{Bytes, Delta, Mode, name};
 use crate::terminal::counted;
 use std::fmt::Write;
 
-/// The most marks in a line.
+/// Maximum number of `+` and `-` marks in a line.
 const MARKS_MAX: usize = 40;
 
-/// How many lines of a path changed.
+/// The size of the change of one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counts {
-    /// Lines added and removed.
+    /// Numbers of lines added and removed.
     Lines {
-        /// Added.
+        /// Number of lines added.
         added: usize,
-        /// Removed.
+        /// Number of lines removed.
         removed: usize,
     },
-    /// Bytes before and after; its lines are not compared.
+    /// Sizes in bytes before and after. The lines are not compared.
     Binary {
-        /// Before.
+        /// Size before, in bytes.
         old: usize,
-        /// After.
+        /// Size after, in bytes.
         new: usize,
     },
 }
 
 impl Counts {
-    /// Counts what changed between two versions.
+    /// Counts the changes between two versions.
     pub fn count(bytes: &Bytes) -> Self {
         let (old, new) = (bytes.old.as_deref().unwrap_or_default(), bytes.new.as_deref().unwrap_or_default());
         if bytes.is_binary() {
@@ -39,7 +39,7 @@ impl Counts {
     }
 }
 
-/// The table of all paths and their sum.
+/// Renders the table of all paths and the total.
 pub fn render(rows: &[(&Delta, Counts)]) -> String {
     let names: Vec<String> = rows.iter().map(|(delta, _)| title(delta)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
@@ -72,7 +72,7 @@ pub fn render(rows: &[(&Delta, Counts)]) -> String {
     text
 }
 
-/// The path, and what else than its lines is new.
+/// Returns the path, with the old path of a moved file and a note on a change of its mode.
 fn title(delta: &Delta) -> String {
     let path = name::quoted("", delta.path.as_str());
     let path = match &delta.renamed {

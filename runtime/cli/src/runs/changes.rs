@@ -1,6 +1,7 @@
-//! The changes of a run to its copy of the project.
+//! The changes of a run to its workspace.
 //!
-//! It reads the journal and the blobs, and neither the workspace nor the project.
+//! They are read from the journal and the blobs. The workspace is never read, and the project only for old versions
+//! that the run did not store.
 
 mod asked;
 
@@ -32,20 +33,20 @@ use jiff::Timestamp;
 use std::io::{self, ErrorKind, Read};
 use std::path::PathBuf;
 
-/// The largest blob that is read.
+/// Maximum size of a blob that is read, in bytes.
 const BLOB_BYTES_MAX: u64 = 1 << 30;
 
-/// The changes of a run, with all that `diff` and `apply` need.
+/// The changes of a run, and everything else that `diff` and `apply` need.
 pub struct Changes {
-    /// The files that the run copied.
+    /// The files that the run copied from the project.
     pub base: Base,
     /// All changes, in order.
     pub changes: Vec<FileChange>,
-    /// The attempts that changed something, in order, with the time of their end.
+    /// The attempts that changed files, in order, with the time of the end of each.
     pub stages: Vec<(Timestamp, StageFinished)>,
-    /// The project that the run copied.
+    /// The project from which the run copied.
     pub project: PathBuf,
-    /// How the run ended; none if it has not ended.
+    /// How the run ended; `None` if it has not ended.
     pub verdict: Option<Verdict>,
     /// Whether this user started the run.
     pub provenance: Provenance,
@@ -53,12 +54,13 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Reads them from a run's journal and blobs.
+    /// Reads the changes from a run's journal and blobs.
     pub fn read(run: &RunFolder) -> Result<Self, Stop> {
         Self::from_journal(run, &journal::read(run)?)
     }
 
-    /// Those that a question asks a person to approve, and the files as they were before.
+    /// Reads the changes that a question asks a person to approve. `base` is then the list of files before these
+    /// changes.
     pub fn read_for(run: &RunFolder, verified: &VerifiedJournal, about: &AskedAbout<'_>) -> Result<Self, Stop> {
         let all = Self::from_journal(run, verified)?;
         let (before, stages) = about.split();
@@ -86,17 +88,17 @@ impl Changes {
         })
     }
 
-    /// The files that a run copied.
+    /// Returns the files that a run copied.
     pub fn base(run: &RunFolder, started: &RunStarted) -> Result<Base, Stop> {
         read_base(run, &open_blobs(run)?, &started.workspace.base_digest)
     }
 
-    /// The configuration files among these changes that the run did not begin with.
+    /// Returns the configuration files among these changes that did not exist when the run began.
     pub fn new_configuration<'c>(&self, changes: impl IntoIterator<Item = &'c FileChange>) -> Vec<NewConfiguration> {
         configuration::new(&fold(changes), |path, kind| is_in(&self.base, path, kind))
     }
 
-    /// Checks that what a change leaves at its path is there as it was recorded, before anything is written.
+    /// Checks that the blob of a change is stored and unchanged. This is done before anything is written.
     pub fn verify(&self, change: &FileChange) -> Result<(), Stop> {
         let Some(digest) = change.digest.as_ref().filter(|_| change.op == ChangeOp::Write) else { return Ok(()) };
         self.blobs.verify(digest, change.bytes).map_err(|error| {
@@ -106,12 +108,13 @@ impl Changes {
         })
     }
 
-    /// Opens the bytes of a change by the digest it names.
+    /// Opens the blob with this digest.
     pub fn open(&self, digest: &Digest) -> io::Result<Box<dyn Read + Send>> {
         self.blobs.open_unverified(digest)
     }
 
-    /// Reads both versions of a file. None if the old one is neither stored nor in the project as it was.
+    /// Reads both versions of a file. Returns `None` if the old version is not stored and the project's file has
+    /// changed.
     pub fn bytes(&self, delta: &Delta) -> Result<Option<Bytes>, Stop> {
         let old = match &delta.old {
             Some(version) => match self.read_version(version, delta.old_path())? {
@@ -130,7 +133,7 @@ impl Changes {
         Ok(Some(Bytes { old, new }))
     }
 
-    /// Reads the bytes that a change leaves at its path: of a link its target.
+    /// Reads the content of a path after a change; for a link, its target.
     pub fn bytes_after(&self, change: &FileChange) -> Result<Vec<u8>, Stop> {
         let missing = || Stop::new(Exit::Mismatch, format!("the content of `{}` is missing", change.path));
         self.read_version(&Version::after(change).ok_or_else(missing)?, &change.path)?.ok_or_else(missing)
@@ -150,7 +153,7 @@ impl Changes {
         }
     }
 
-    /// The project's file, if it is still this one.
+    /// Returns the content of the project's file, if it still has this digest.
     fn in_project(&self, path: &ScopePath, digest: &Digest, bytes: u64) -> Option<Vec<u8>> {
         let mut found = Vec::new();
         let file = open_before(&self.project, path.as_str()).ok()?;
@@ -159,7 +162,7 @@ impl Changes {
     }
 }
 
-/// The configuration files that are new in a run that began with these files.
+/// Returns the configuration files that are new in a run whose list of copied files has the digest `base`.
 pub fn new_configuration(run: &RunFolder, base: &Digest, summary: &RunSummary) -> Result<Vec<NewConfiguration>, Stop> {
     if !configuration::may_be_new(summary.files.changed.values()) {
         return Ok(Vec::new());
@@ -175,14 +178,14 @@ fn is_in(base: &Base, path: &str, kind: EntryKind) -> bool {
     }
 }
 
-/// Opens a run's blobs.
+/// Opens the blobs of a run.
 pub fn open_blobs(run: &RunFolder) -> Result<DirBlobs, Stop> {
     let dir = Dir::open_ambient_dir(&run.path, ambient_authority())
         .map_err(|error| Stop::io(format!("open run `{}`", run.id), &error))?;
     journal::open(run)?.into_blobs(&dir).map_err(|error| journal::unreadable(run, &error))
 }
 
-/// Reads a blob that is text.
+/// Reads a blob as text.
 pub fn read_blob_text(run: &RunFolder, blobs: &DirBlobs, digest: &Digest) -> Result<String, Stop> {
     let bytes = blobs.read_all(digest, BLOB_BYTES_MAX).map_err(|error| journal::unreadable(run, &error))?;
     String::from_utf8(bytes)
@@ -196,7 +199,8 @@ fn read_base(run: &RunFolder, blobs: &DirBlobs, digest: &Digest) -> Result<Base,
     })
 }
 
-/// The attempts and fan-ins of some branches that changed something. `is_of` gets the branch and the record's number.
+/// Returns the attempts, fan-ins and recovery decisions that changed files. `is_of` gets the branch and the sequence
+/// number of a record.
 fn changing(records: &[&Record], is_of: impl Fn(&BranchId, u64) -> bool) -> Vec<(Timestamp, StageFinished)> {
     let finished = records.iter().filter_map(|record| match &record.event {
         Event::StageFinished(stage) if is_of(&stage.attempt.task.branch, record.seq) => {
@@ -209,7 +213,7 @@ fn changing(records: &[&Record], is_of: impl Fn(&BranchId, u64) -> bool) -> Vec<
     finished.filter(|(_, stage)| !stage.files.changes.is_empty()).collect()
 }
 
-/// The merged changes of a fan-in, as the changes of a stage there.
+/// Returns the merged changes of a fan-in in the form of a finished stage.
 fn taken(merged: &FanInFinished) -> StageFinished {
     let FanInFinished { generation, branch, node, visit, changes, .. } = merged.clone();
     let task = Task { generation, branch, node, visit, work: Work::Join };
@@ -218,7 +222,7 @@ fn taken(merged: &FanInFinished) -> StageFinished {
     StageFinished { files, ..StageFinished::new(attempt, Outcome::new(merged.status)) }
 }
 
-/// The writes that a person allowed, as changes of the stage.
+/// Returns the writes that a person allowed in the form of a finished stage.
 fn allowed(decided: &RecoveryDecided) -> StageFinished {
     let files = StageFiles { changes: decided.changes.clone(), ..StageFiles::default() };
     StageFinished { files, ..StageFinished::new(decided.attempt.clone(), Outcome::new(decided.outcome.status)) }

@@ -1,7 +1,7 @@
 //! The folder of runs: private to this user, ignored by git, and without other files.
 //!
-//! Runs contain hold-outs, prompts and outputs, which neither another user nor a commit may get. A folder with other files is refused,
-//! because this program must not change its mode or what git ignores in it.
+//! Runs contain hold-outs, prompts and outputs, which must not reach other users or a commit. A folder with other files
+//! is refused, because Glovebox must not change its mode or what git ignores in it.
 
 use crate::exit::{Exit, Stop};
 use crate::terminal::{self, visible};
@@ -16,17 +16,19 @@ use std::path::{Path, PathBuf};
 
 const PRIVATE: u32 = 0o700;
 const IGNORE_FILE: &str = ".gitignore";
-/// Longer than the one that this program writes, with what a user may add.
+/// Maximum size of a `.gitignore` that is read, in bytes. The file that Glovebox writes is smaller, but the user may
+/// extend it.
 const IGNORE_BYTES_MAX: u64 = 1 << 16;
-/// The folder that this program keeps in a project, which has the runs.
+/// The folder of Glovebox in a project, which contains the folder of runs.
 const OWN_DIR: &str = ".glovebox";
 const IGNORE_OWN: &str = "# Made by glovebox: nothing here belongs into a commit.\n*\n";
-/// Its first line marks a folder of runs.
+/// Content of the `.gitignore` in a folder of runs. The first line marks the folder.
 const IGNORE: &str = "# Runs of glovebox: they hold hold-outs, so git ignores them.\n*\n";
-/// The lock of a run. A run that was killed early has no journal yet.
+/// The file with the lock of a run. A run that was killed early has this file but no journal.
 const OWNER_FILE: &str = "owner.sqlite";
 
-/// Makes the folder or uses an existing one with runs: repairs its mode, and makes git ignore it. Returns its path without links.
+/// Creates the folder of runs, or accepts an existing one: makes it private, and makes git ignore it. Returns its path
+/// without symbolic links.
 pub fn prepare(runs_dir: &Path) -> Result<PathBuf, Stop> {
     let failed = |error: &io::Error| Stop::io(format!("make a run in `{}`", runs_dir.display()), error);
     let existed = runs_dir.exists();
@@ -45,18 +47,18 @@ pub fn prepare(runs_dir: &Path) -> Result<PathBuf, Stop> {
         terminal::say(format_args!("note: `{named}` was open to other users; its mode is 0700 now\n"));
     }
     write_new(&folder.join(IGNORE_FILE), IGNORE).map_err(|error| failed(&error))?;
-    // Not every file system can; runs are only slower then.
+    // Not every file system supports this. Without it, runs are only slower.
     let _ = run_folder::keep_apart(&folder);
     Ok(folder)
 }
 
-/// The folder `.glovebox` above the runs, if they are in one.
+/// Returns the folder `.glovebox` if it is the parent of the folder of runs.
 fn own_folder(runs_dir: &Path) -> Option<PathBuf> {
     let parent = runs_dir.parent()?;
     (parent.file_name()? == OWN_DIR).then(|| parent.to_owned())
 }
 
-/// Writes a new file. One that exists stays as it is.
+/// Writes a new file. An existing file is not changed.
 fn write_new(file: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     match fs::File::create_new(file).and_then(|mut file| file.write_all(bytes.as_ref())) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
@@ -64,17 +66,17 @@ fn write_new(file: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     }
 }
 
-/// Makes the folder of one run, for this user alone. An existing name is an error.
+/// Creates the folder of one run, readable only by this user. Returns an error if the path exists.
 pub fn make(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(PRIVATE).create(path)?;
-    // The umask may have changed the mode.
+    // The umask may have removed permissions.
     fs::set_permissions(path, Permissions::from_mode(PRIVATE))
 }
 
-/// Gives a folder a new name, durably. An existing name is an error.
+/// Renames a folder durably. Returns an error if the new name exists.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Not every file system can refuse by itself.
+        // Not every file system supports `NOREPLACE`.
         Err(Errno::INVAL) if to.exists() => return Err(ErrorKind::AlreadyExists.into()),
         Err(Errno::INVAL) => fs::rename(from, to)?,
         renamed => renamed?,
@@ -82,7 +84,7 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     to.parent().map_or(Ok(()), regular_file::flush_folder)
 }
 
-/// Makes the folder of a resumed run private again, and the folder of all runs.
+/// Makes the folder of a run and the folder of all runs private again.
 pub fn repair(run: &Path) -> io::Result<()> {
     for folder in [Some(run), run.parent()].into_iter().flatten() {
         keep_private(folder, &fs::metadata(folder)?)?;
@@ -90,7 +92,7 @@ pub fn repair(run: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// True if the mode was different.
+/// Makes a folder private. Returns true if its mode was different.
 fn keep_private(folder: &Path, found: &Metadata) -> io::Result<bool> {
     if found.mode() & 0o7777 == PRIVATE {
         return Ok(false);
@@ -112,13 +114,13 @@ fn refuse_other(folder: &Path, found: &Metadata, runs_dir: &Path) -> Result<(), 
     Err(Stop::new(Exit::Usage, message).with_help(elsewhere))
 }
 
-/// True for a folder that this program made or accepted for runs, so that nothing but runs is in it.
+/// Returns true for a folder that Glovebox created or accepted as a folder of runs, so that it contains only runs.
 pub fn is_marked(folder: &Path) -> bool {
     regular_file::read_text(&folder.join(IGNORE_FILE), Links::Within(folder), IGNORE_BYTES_MAX)
         .is_ok_and(|text| text.lines().next() == IGNORE.lines().next())
 }
 
-/// A file or folder that is not a run; none in a marked folder.
+/// Returns a file or folder that is not a run; `None` in a marked folder.
 fn other_than_runs(folder: &Path) -> io::Result<Option<String>> {
     if is_marked(folder) {
         return Ok(None);

@@ -1,7 +1,8 @@
-//! The list of runs, and a cache of it, so that listing costs the same however long the runs were.
+//! The list of runs, with a cache, so that the cost of listing does not depend on the length of the runs.
 //!
-//! A row is a hint for people: it comes from the first and the last record of a journal, which are not verified. The cache can be thrown
-//! away. It counts only with a MAC of the user's key, and a row of it only while the run's journal is the same file with the same times.
+//! A row is only information for people: it comes from the first and the last record of a journal, which are not
+//! verified. The cache can be deleted at any time. The cache is used only if it has a MAC of the user's key. A row of
+//! the cache is used only while the run's journal is the same file with the same times.
 
 use super::{RunFolder, is_live, list, short};
 use crate::exit::Stop;
@@ -26,31 +27,31 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// The cache in a folder of runs.
+/// Name of the cache file in a folder of runs.
 const INDEX_FILE: &str = ".index";
 const PURPOSE: &str = "glovebox 2026 index of runs v2";
 const INDEX_BYTES_MAX: u64 = 64 << 20;
 
-/// How a run stands, for a list.
+/// State of a run in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
-    /// A process drives it.
+    /// A process drives the run.
     Running,
-    /// It has not ended, and no process drives it.
+    /// The run has not ended, and no process drives it.
     Unfinished,
-    /// It waits for an answer, or somebody asked it to pause.
+    /// The run waits for an answer, or a person asked it to pause.
     Paused,
-    /// It reached an exit with every goal gate satisfied.
+    /// The run reached an exit with every goal gate satisfied.
     Success,
-    /// It ended in any other way.
+    /// The run ended in any other way.
     Fail,
-    /// Its journal cannot be read.
+    /// The journal of the run cannot be read.
     Unreadable,
 }
 
 impl RunState {
-    /// The word for people.
+    /// Returns the state as a word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -66,35 +67,36 @@ impl RunState {
 /// One run of a list.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ListedRun {
-    /// The id.
+    /// Id of the run.
     pub id: String,
-    /// A short name that every command takes: the end of an id that Glovebox made, or the whole id.
+    /// A short name that every command accepts: the end of an id that Glovebox generated, or the whole id.
     pub short: String,
-    /// The graph's name; empty if the journal cannot be read.
+    /// Name of the pipeline's graph; empty if the journal cannot be read.
     pub pipeline: String,
-    /// How it stands.
+    /// State of the run.
     pub status: RunState,
-    /// When it started; null if the journal cannot be read.
+    /// Time of the start; null if the journal cannot be read.
     #[serde(with = "time_format::option")]
     #[schemars(with = "Option<String>")]
     pub started: Option<Timestamp>,
-    /// Milliseconds from the start to the last record; of a running run to now.
+    /// Milliseconds from the start to the last record, or to now if the run is running.
     pub duration_ms: u64,
-    /// Bytes of its folder on disk; null while it is running.
+    /// Size of the run's folder on disk in bytes; null while the run is running.
     pub bytes: Option<u64>,
-    /// The cost of its model calls, as far as records have it.
+    /// Cost of the model calls that the records contain.
     #[serde(flatten)]
     pub spent: SpendTotals,
-    /// Answers of models that a resume does not pay for again; absent without any, and while it is running.
+    /// Model answers that a resume reuses instead of paying again; absent if there are none, and while the run is
+    /// running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<HeldCost>,
-    /// Whether this user started it on this machine.
+    /// Whether this user started the run on this machine.
     pub is_own: bool,
-    /// Why its journal cannot be read.
+    /// Why the journal cannot be read; null if it can be read.
     pub problem: Option<String>,
 }
 
-/// Identity, size and times of a journal, by which a later state of it is recognised.
+/// Identity, size and times of a file. If they change, the journal may have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
     inode: u64,
@@ -114,15 +116,16 @@ impl Stamp {
         })
     }
 
-    /// The journal and SQLite's log beside it, which a reader may leave empty.
+    /// Returns the stamps of the journal and of SQLite's log beside it. A log that a reader left empty has no stamp.
     fn of_run(run: &RunFolder) -> [Option<Self>; 2] {
         let log = Self::read(&run.path.join("journal.sqlite-wal")).filter(|log| log.bytes > 0);
         [Self::read(&run.path.join(JOURNAL_FILE)), log]
     }
 }
 
-/// The stamps of a run after it was read. SQLite sets the owner of its log when root opens it, which changes a time of the file; what is
-/// written to meanwhile keeps the stamps from before, which it will not have again.
+/// Returns the stamps of a run after it was read. SQLite may set the owner of its log when root opens it, which changes
+/// the file's change time. If content was written during the read, the stamps from before the read are returned. The
+/// files will not have them again, so the row is read again.
 fn settled(run: &RunFolder, before: [Option<Stamp>; 2]) -> [Option<Stamp>; 2] {
     let content = |stamps: &[Option<Stamp>; 2]| stamps.map(|stamp| stamp.map(|it| (it.inode, it.bytes, it.modified)));
     let after = Stamp::of_run(run);
@@ -135,7 +138,8 @@ struct CachedState {
     row: ListedRun,
 }
 
-/// Every run of a folder, newest first. A run whose journal cannot be read is listed with the reason and hides no other.
+/// Returns every run of a folder, newest first. A run whose journal cannot be read is listed with the reason, and does
+/// not prevent the listing of the others.
 pub fn rows(runs_dir: &Path) -> Result<Vec<ListedRun>, Stop> {
     let runs = list(runs_dir)?;
     let key = user_key::to_verify()?;
@@ -159,13 +163,14 @@ pub fn rows(runs_dir: &Path) -> Result<Vec<ListedRun>, Stop> {
         rows.push(row);
     }
     if let (true, Some(key)) = (is_new, &key) {
-        // A folder that cannot be written is listed all the same.
+        // If the cache cannot be written, the runs are still listed.
         let _not_kept = write(runs_dir, key, &kept);
     }
     Ok(rows)
 }
 
-/// Forgets what was known of all runs of a folder, after their sizes changed, and what killed processes left of that.
+/// Removes the cache of a folder, because the sizes of its runs changed, and temporary files of the cache from killed
+/// processes.
 pub fn forget(runs_dir: &Path) {
     if !super::folder::is_marked(runs_dir) {
         return;
@@ -195,7 +200,8 @@ fn row(run: &RunFolder, key: Option<&UserKey>) -> ListedRun {
         is_own: false,
         problem,
     };
-    // Asked first: a run that ends meanwhile is then listed as running once more, and never as one that was given up.
+    // This is checked before the read: a run that ends during the read is then listed as running, and never as
+    // unfinished.
     let is_live = is_live(run);
     let (ends, provenance, spent) = match journal::read_ends(run, key) {
         Ok(read) => read,
@@ -219,12 +225,12 @@ fn row(run: &RunFolder, key: Option<&UserKey>) -> ListedRun {
     ListedRun { pipeline: summary.pipeline, status, started, duration_ms, bytes, spent, held, is_own, ..unread(None) }
 }
 
-/// Reads the cache: a line with its MAC, and a line of JSON. Anything else is no cache.
+/// Reads the cache: a line with its MAC, and a line of JSON. Returns `None` for any other content.
 fn read(runs_dir: &Path, key: &UserKey) -> Option<BTreeMap<String, CachedState>> {
     let text = regular_file::read_text(&runs_dir.join(INDEX_FILE), Links::Within(runs_dir), INDEX_BYTES_MAX).ok()?;
     let (mac, rows) = text.split_once('\n')?;
     let expected = key.mac(PURPOSE, rows.as_bytes());
-    // Compared in constant time.
+    // The comparison takes constant time.
     (blake3::Hash::from_hex(mac).ok()? == expected).then(|| serde_json::from_str(rows).ok()).flatten()
 }
 

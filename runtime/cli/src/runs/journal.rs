@@ -1,6 +1,7 @@
-//! A run's journal, opened read-only.
+//! Opens a run's journal for reading.
 //!
-//! A command reads and verifies a journal once, and hands the records on. A journal that was tampered with is exit 11, never a result.
+//! A command reads and verifies a journal once, and passes the records on. A journal that was tampered with ends the
+//! command with exit 11.
 
 use crate::exit::{Exit, Stop};
 use crate::runs::RunFolder;
@@ -20,19 +21,20 @@ pub fn read(run: &RunFolder) -> Result<VerifiedJournal, Stop> {
     read_against(run, user_key::to_verify()?.as_ref())
 }
 
-/// Verifies every record of a run and keeps only those that say how it was started and taken up. The others are read a few at once.
+/// Verifies every record of a run and keeps only those about its start and its resumes. The other records are then read
+/// a page at a time.
 pub fn open_verified(run: &RunFolder) -> Result<OpenJournal, Stop> {
     open_against(run, user_key::to_verify()?.as_ref())
 }
 
-/// The same for a command that only shows a run. Warns of a run that this user did not start.
+/// As [`open_verified`], but for a command that only shows a run: warns if this user did not start the run.
 pub fn open_to_show(run: &RunFolder) -> Result<OpenJournal, Stop> {
     let opened = open_against(run, key_to_show().as_ref())?;
     warn_if_foreign(run, opened.verified.provenance);
     Ok(opened)
 }
 
-/// The same without a key, for a run whose head somebody else has signed.
+/// As [`open_verified`], but without a key, for a run whose journal hash another person has signed.
 pub fn open_of_anybody(run: &RunFolder) -> Result<OpenJournal, Stop> {
     open_against(run, None)
 }
@@ -44,7 +46,8 @@ fn open_against(run: &RunFolder, key: Option<&UserKey>) -> Result<OpenJournal, S
     Ok(OpenJournal { reader, verified })
 }
 
-/// Opens a journal again and verifies what was appended since. One that stays open would keep its log from being removed.
+/// Opens a journal again and verifies the records that were appended since. It is closed in between, because an open
+/// reader would keep the journal's log from being removed.
 pub fn read_on(run: &RunFolder, mut verified: VerifiedJournal) -> Result<OpenJournal, Stop> {
     let reader = open(run)?;
     reader.read_on(&mut verified).map_err(|error| unreadable(run, &error))?;
@@ -52,7 +55,7 @@ pub fn read_on(run: &RunFolder, mut verified: VerifiedJournal) -> Result<OpenJou
     Ok(OpenJournal { reader, verified })
 }
 
-/// Verifies every record of a run, and keeps those that say how it was started and taken up.
+/// Verifies every record of a run, and returns those about its start and its resumes.
 pub fn read_terms(run: &RunFolder) -> Result<VerifiedJournal, Stop> {
     open_verified(run).map(OpenJournal::close)
 }
@@ -63,14 +66,15 @@ fn read_against(run: &RunFolder, key: Option<&UserKey>) -> Result<VerifiedJourna
     Ok(journal)
 }
 
-/// The state of a run after these records.
+/// Returns the state of a run after these records.
 pub fn state(records: &[Record]) -> Result<RunState, Stop> {
     let (state, _) =
         resume_state(records).ok_or_else(|| Stop::new(Exit::Mismatch, RunError::NotStarted.to_string()))?;
     Ok(state)
 }
 
-/// Refuses the journal of another run: each of a user's journals is signed, so the signature does not say which run it is.
+/// Refuses the journal of another run. All journals of a user are signed with the same key, so the signature does not
+/// identify the run.
 fn require_run(run: &RunFolder, records: &[Record]) -> Result<(), Stop> {
     let Some(started) = records.first().and_then(|record| record.event.run_started()) else { return Ok(()) };
     if started.run_id.as_str() == run.id {
@@ -83,7 +87,8 @@ fn require_run(run: &RunFolder, records: &[Record]) -> Result<(), Stop> {
     )))
 }
 
-/// Reads the first and the last record of a run, whose they are, and what the run has spent, without verifying the journal.
+/// Reads the first and the last record of a run, who signed the journal, and what the run has spent. The journal is not
+/// verified.
 pub fn read_ends(run: &RunFolder, key: Option<&UserKey>) -> Result<(Vec<Record>, Provenance, SpendTotals), Stop> {
     let reader = open(run)?;
     let failed = |error| unreadable(run, &error);
@@ -92,14 +97,14 @@ pub fn read_ends(run: &RunFolder, key: Option<&UserKey>) -> Result<(Vec<Record>,
     Ok((ends, reader.provenance(key).map_err(failed)?, reader.spent().map_err(failed)?))
 }
 
-/// Reads every record of a run for a command that only shows it. Warns of a run that this user did not start.
+/// Reads every record of a run for a command that only shows it. Warns if this user did not start the run.
 pub fn read_to_show(run: &RunFolder) -> Result<Vec<Record>, Stop> {
     let journal = read_against(run, key_to_show().as_ref())?;
     warn_if_foreign(run, journal.provenance);
     Ok(journal.records)
 }
 
-/// A command that only shows a run works without a key.
+/// Returns the key for a command that only shows a run, which works without a key too.
 fn key_to_show() -> Option<UserKey> {
     user_key::to_verify().unwrap_or_else(|stop| {
         terminal::report_stop(&stop);
@@ -122,7 +127,7 @@ pub fn refuse_foreign(run: &RunFolder, provenance: Provenance, help: impl Into<S
     Err(Stop::new(Exit::Policy, message).with_help(help))
 }
 
-/// Why a run does not count as started by this user on this machine; none if it does.
+/// Returns why a run does not count as started by this user on this machine; `None` if it does.
 pub fn foreign_reason(provenance: Provenance) -> Option<String> {
     match provenance {
         Provenance::Own => None,
@@ -133,9 +138,9 @@ pub fn foreign_reason(provenance: Provenance) -> Option<String> {
     }
 }
 
-/// Opens a run's journal to read it.
+/// Opens a run's journal for reading.
 pub fn open(run: &RunFolder) -> Result<SqliteReader, Stop> {
-    // A project may bring a link to a folder elsewhere.
+    // A project may contain a link to a folder elsewhere.
     if std::fs::symlink_metadata(&run.path).is_ok_and(|found| found.is_symlink()) {
         let message = format!("the folder of run `{}` is a link, so its record is not read", visible::line(&run.id));
         let help =
@@ -145,7 +150,7 @@ pub fn open(run: &RunFolder) -> Result<SqliteReader, Stop> {
     SqliteReader::open(&run.path.join(JOURNAL_FILE)).map_err(|error| unreadable(run, &error))
 }
 
-/// The first record of a run: how it was started.
+/// Returns the first record of a run, with the terms of its start.
 pub fn beginning<'a>(run: &RunFolder, records: &'a [Record]) -> Result<&'a RunStarted, Stop> {
     records.first().and_then(|record| record.event.run_started()).ok_or_else(|| {
         Stop::new(Exit::Usage, format!("run `{}` was killed before it began, so it is empty", run.id))
@@ -153,13 +158,13 @@ pub fn beginning<'a>(run: &RunFolder, records: &'a [Record]) -> Result<&'a RunSt
     })
 }
 
-/// How a run was started, with what resumes have changed since.
+/// Returns the terms of a run's start, with the changes of later resumes.
 pub fn terms(run: &RunFolder, records: &[Record]) -> Result<RunStarted, Stop> {
     let resumes = records.iter().filter_map(|record| record.event.run_resumed());
     Ok(resumes.fold(beginning(run, records)?.clone(), RunStarted::resumed))
 }
 
-/// Why a journal cannot be used.
+/// Returns the error for a journal that cannot be used.
 pub fn unreadable(run: &RunFolder, error: &PortError) -> Stop {
     let is_mismatch = matches!(error, PortError::Corrupt { .. } | PortError::Version { .. });
     let exit = if is_mismatch { Exit::Mismatch } else { Exit::Usage };

@@ -1,6 +1,6 @@
-//! What a picture of a pipeline shows of a run: the progress of each node, and the edges that the run took.
+//! The overlay on the picture of a pipeline: the progress of each node in a run, and the edges that the run took.
 //!
-//! The progress of nodes comes from the engine's fold of the journal. This file only counts the routes.
+//! The progress comes from the state that the journal folds to. This file only counts the routes.
 
 use glovebox_drawing::{NodeProgress, Overlay};
 use glovebox_journal::event::{Event, Record};
@@ -8,15 +8,15 @@ use glovebox_journal::rewind;
 use glovebox_pipeline::ir::{EdgeIndex, NodeId, Status};
 use glovebox_state::run_state::{Branch, RunState};
 
-/// The overlay of a run with these records.
+/// Returns the overlay of a run with these records.
 pub fn from_records(records: &[Record]) -> Overlay {
     let mut state = RunState::default();
     let mut overlay = Overlay::default();
-    // What a run did before it went back is not on its way.
+    // Records that a resume went back beyond are skipped.
     for record in rewind::in_force(records) {
         state.apply(record);
         match &record.event {
-            // The branches of a fork lead to its fan-in.
+            // The edges of the branches already lead to the fan-in.
             Event::RouteTaken(route) if route.how == "join" => {}
             Event::RouteTaken(route) => {
                 *match route.edge {
@@ -44,7 +44,7 @@ pub fn from_records(records: &[Record]) -> Overlay {
     overlay
 }
 
-/// The branches that have not been joined, and those of them that ended.
+/// Returns the branches that have not been joined, and the ended branches of their parallel nodes.
 fn branches(state: &RunState) -> impl Iterator<Item = &Branch> {
     state.branches.values().flat_map(|branch| std::iter::once(&**branch).chain(ended(branch)))
 }
@@ -63,7 +63,7 @@ fn progress(state: &RunState, branch: &Branch, node: &NodeId) -> NodeProgress {
     match branch.status(node) {
         _ if is_open && state.verdict.is_none() => NodeProgress::Running,
         Some(status) => NodeProgress::Ended(status),
-        // An exit that was left again, since a gate was not met.
+        // The run left this exit again, because a goal gate was not met.
         None => NodeProgress::Ended(Status::Retry),
     }
 }

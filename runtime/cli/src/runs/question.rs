@@ -1,7 +1,7 @@
-//! A question to a person as text: what is asked, what an answer approves, and what can be answered.
+//! Renders a question to a person: what is asked, what an answer approves, and what can be answered.
 //!
-//! Stages make much of it: names of files, commands, the text itself. All of it is escaped, and every further line of the text begins
-//! with a bar, so that no stage can write a row of its own.
+//! Stages produce much of the content: names of files, commands, the text itself. All of it is escaped, and every line
+//! of the text after the first one begins with a bar, so that no stage can imitate a row.
 
 use crate::runs::review::{Check, ChoiceReview, Review, ReviewedFile, RunSpending};
 use crate::terminal::paint::Paint;
@@ -14,16 +14,16 @@ use glovebox_plan::plan::CapabilityLists;
 use glovebox_record::Choice;
 use std::collections::BTreeSet;
 
-/// Characters of a title.
+/// Width of the column of titles, in characters.
 const TITLE_WIDTH: usize = 12;
-/// The most files with a line.
+/// Maximum number of changed files that get a line.
 const FILES_SHOWN_MAX: usize = 20;
-/// The most names or grants in a row.
+/// Maximum number of names or grants in a row.
 const LISTED_MAX: usize = 12;
-/// Characters of a command or a grant that are shown.
+/// Maximum number of characters of a command or a grant.
 const TEXT_CHARACTERS_MAX: usize = 100;
 
-/// A question, its review if there is one, and how to answer it.
+/// Renders the rows of a question: its review or why there is none, its choices, and how to answer it.
 pub fn render(asked: &QuestionAsked, review: Result<&Review, &str>, run: &str, paint: Paint) -> String {
     let mut rows = Rows::below_a_title(TITLE_WIDTH).painted(paint);
     match review {
@@ -60,7 +60,7 @@ pub fn render(asked: &QuestionAsked, review: Result<&Review, &str>, run: &str, p
     rows.finish()
 }
 
-/// The text of a question below its id. Each further line begins with a bar.
+/// Returns the text of a question, in which each line after the first one begins with a bar.
 pub fn text(asked: &QuestionAsked) -> String {
     visible::block(asked.text.trim()).replace('\n', "\n  | ")
 }
@@ -134,7 +134,7 @@ fn spent(spent: &RunSpending) -> String {
     format!("{} tokens sent, {} received{tokens_max}; {cost}{cost_max}; {time}{wall_max}", tokens.input, tokens.output)
 }
 
-/// The stages that may run after a choice.
+/// Adds rows about the stages that may run after a choice.
 fn next(rows: &mut Rows, after: &ChoiceReview) {
     let ends = match (after.gates.as_slice(), after.may_end) {
         ([], true) => "then the run ends".to_owned(),

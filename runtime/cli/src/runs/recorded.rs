@@ -1,4 +1,5 @@
-//! What a run keeps of its beginning: its pipeline, with the transforms of the run, and what its plan allowed.
+//! Reads what a run recorded when it was started: its pipeline, with the transforms of rule plugins, and what its plan
+//! allowed.
 
 use crate::exit::{Exit, Stop};
 use crate::runs::RunFolder;
@@ -12,7 +13,7 @@ use glovebox_plan::prepare::source::CheckedPipeline;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Reads the pipeline of a run.
+/// Reads the pipeline of a run from the run's blobs.
 pub fn read(run: &RunFolder, started: &RunStarted) -> Result<CheckedPipeline, Stop> {
     let blobs = changes::open_blobs(run)?;
     let text = changes::read_blob_text(run, &blobs, &started.pipeline.digest)?;
@@ -46,7 +47,7 @@ pub fn read(run: &RunFolder, started: &RunStarted) -> Result<CheckedPipeline, St
     })
 }
 
-/// The capabilities of a run's plan, as the run recorded them.
+/// Reads the capabilities of a run's plan from the run's blobs.
 pub fn allowed(run: &RunFolder, terms: &RunStarted) -> Result<PlanCapabilities, Stop> {
     let digest = &terms.plan.capabilities_digest;
     let text = changes::read_blob_text(run, &changes::open_blobs(run)?, digest)?;

@@ -1,7 +1,8 @@
-//! Removing runs and what killed processes left of them.
+//! Removes runs and what killed processes left behind.
 //!
-//! A run is removed under its own lock, so never while a process drives it: first its name goes, then its files, no link followed. A
-//! folder that is no run is never touched, and neither is anything beside the runs in a folder that Glovebox did not mark.
+//! A run is removed under its own lock, so never while a process drives it. Its folder is renamed first, then its files
+//! are removed without following symbolic links. A folder that is not a run is never touched. Other folders are removed
+//! only in a folder of runs that Glovebox marked.
 
 use super::{DRAFT, RunFolder, folder};
 use crate::exit::{Exit, Stop};
@@ -12,10 +13,10 @@ use glovebox_workspace::{run_folder, tree};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The name of a run's folder while it is being removed.
+/// Prefix of the name of a run's folder while the run is being removed.
 const REMOVED: &str = ".removed-";
 
-/// Why a run is not removed.
+/// Returns why a run must not be removed; `None` if it may be removed.
 fn refused(run: &RunFolder) -> Option<Stop> {
     let path = run.path.display();
     if super::is_live(run) {
@@ -33,7 +34,7 @@ fn refused(run: &RunFolder) -> Option<Stop> {
     None
 }
 
-/// Checks that a run could be removed. Returns the bytes that it has on disk.
+/// Checks that a run could be removed. Returns its size on disk in bytes.
 pub fn check(run: &RunFolder) -> Result<u64, Stop> {
     match refused(run) {
         Some(stop) => Err(stop),
@@ -41,13 +42,13 @@ pub fn check(run: &RunFolder) -> Result<u64, Stop> {
     }
 }
 
-/// Removes a run. Returns the bytes that it had on disk.
+/// Removes a run. Returns the size that it had on disk, in bytes.
 pub fn remove(run: &RunFolder) -> Result<u64, Stop> {
     let bytes = check(run)?;
     let failed = |error: &std::io::Error| Stop::io(format!("remove run `{}`", run.id), error);
     let lock = run.path.join(OWNER_FILE);
     let is_file = fs::symlink_metadata(&lock).is_ok_and(|found| found.is_file());
-    // Held until the files are gone: nobody resumes what is being removed.
+    // The lock is held until the files are gone, so that no process resumes the run during the removal.
     let _owner = is_file
         .then(|| Owner::acquire(&lock))
         .transpose()
@@ -58,7 +59,8 @@ pub fn remove(run: &RunFolder) -> Result<u64, Stop> {
     Ok(bytes)
 }
 
-/// Folders that no run needs: of runs whose removal or whose copy was cut short, and of runs that were killed before they began.
+/// Returns folders that no run needs: of runs whose removal or copy was interrupted, and of runs that were killed
+/// before they began.
 pub fn leftovers(runs_dir: &Path) -> Vec<PathBuf> {
     if !folder::is_marked(runs_dir) {
         return Vec::new();
@@ -77,24 +79,25 @@ pub fn leftovers(runs_dir: &Path) -> Vec<PathBuf> {
     left
 }
 
-/// True for a draft of a run whose process is gone.
+/// Returns true for a draft of a run whose process has ended.
 fn is_left_draft(path: &Path) -> bool {
     let is_draft = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(DRAFT.as_bytes()));
     is_draft && !Owner::is_held(&path.join(OWNER_FILE))
 }
 
-/// True for a folder with the lock of a run, which nobody holds, and without a journal.
+/// Returns true for a folder without a journal that has the lock file of a run, if no process holds the lock.
 fn never_began(path: &Path) -> bool {
     let is_there = |name: &str| fs::symlink_metadata(path.join(name)).is_ok();
     !is_there(run_folder::JOURNAL_FILE) && is_there(OWNER_FILE) && !Owner::is_held(&path.join(OWNER_FILE))
 }
 
-/// Folders of a successful run that nothing reads again: the repositories that its commands saw as `.git`.
+/// Returns the folder with the repositories that a run's commands saw as `.git`. It is not read again after a
+/// successful run.
 pub fn slack(run: &RunFolder) -> PathBuf {
     run.path.join(REPOSITORIES_DIR)
 }
 
-/// Removes what a run that succeeded does not need. What cannot be removed stays until `gc`.
+/// Removes what a successful run no longer needs. What cannot be removed stays until `gc`.
 pub fn slim(run: &RunFolder) {
     let _stays_until_gc = tree::remove_all(&slack(run));
 }

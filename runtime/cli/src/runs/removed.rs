@@ -1,4 +1,4 @@
-//! What `rm` and `gc` removed, or would remove: told line by line, or as one document.
+//! Reports what `rm` and `gc` removed, or would remove: line by line, or as one document.
 
 use super::{RunFolder, remove};
 use crate::exit::Stop;
@@ -8,19 +8,19 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::Path;
 
-/// What `rm --json` and `gc --json` print.
+/// The document that `rm --json` and `gc --json` print.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "removed.json")]
 pub struct Removed {
     /// Version of this document.
     pub schema_version: u32,
-    /// True when nothing was removed: this is what would be.
+    /// True if nothing was removed, and the document lists what would be removed.
     pub is_dry_run: bool,
-    /// Bytes on disk of all that follows.
+    /// Total size on disk in bytes.
     pub bytes: u64,
-    /// Whole runs.
+    /// Runs that were removed.
     pub runs: Vec<RemovedRun>,
-    /// Folders that no run needs.
+    /// Folders that were removed because no run needs them.
     pub folders: Vec<RemovedFolder>,
     #[serde(skip)]
     is_json: bool,
@@ -29,28 +29,28 @@ pub struct Removed {
 /// A run that was removed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RemovedRun {
-    /// The run.
+    /// Id of the run.
     pub run_id: String,
-    /// Its size on disk.
+    /// Size of the run on disk in bytes.
     pub bytes: u64,
 }
 
 /// A folder that was removed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RemovedFolder {
-    /// Where it was.
+    /// Path of the folder.
     pub path: String,
-    /// Its size on disk.
+    /// Size of the folder on disk in bytes.
     pub bytes: u64,
 }
 
 impl Removed {
-    /// Nothing yet.
+    /// Creates an empty report.
     pub fn new(is_dry_run: bool, is_json: bool) -> Self {
         Self { schema_version: 1, is_dry_run, bytes: 0, runs: Vec::new(), folders: Vec::new(), is_json }
     }
 
-    /// Removes a run.
+    /// Removes a run, or checks only that it could be removed.
     pub fn run(&mut self, run: &RunFolder) -> Result<(), Stop> {
         let bytes = if self.is_dry_run { remove::check(run)? } else { remove::remove(run)? };
         self.note(&run.id, bytes);
@@ -58,7 +58,7 @@ impl Removed {
         Ok(())
     }
 
-    /// Removes a folder that no run needs.
+    /// Removes a folder that no run needs, or only measures its size.
     pub fn folder(&mut self, folder: &Path) -> Result<(), Stop> {
         if std::fs::symlink_metadata(folder).is_err() {
             return Ok(());
@@ -82,7 +82,7 @@ impl Removed {
         }
     }
 
-    /// Tells the sum, or the document.
+    /// Prints the total, or the document.
     pub fn report(&self) -> Result<(), Stop> {
         if self.is_json {
             return terminal::print_json(self);

@@ -1,6 +1,8 @@
-//! What a person approves with the answer to a question: changes, checks, what the run has spent, and what each choice lets happen.
+//! What a person approves with the answer to a question: changes, checks, what the run has spent, and what each choice
+//! allows.
 //!
-//! It is made from the run's journal and blobs alone. Stages made much of it, so whoever prints it must escape it.
+//! A review is built only from the run's journal and blobs. Stages produce much of its content, so a printer must
+//! escape it.
 
 use crate::exit::{Exit, Stop};
 use crate::patch::{self, Counts, Delta, Mode};
@@ -23,31 +25,32 @@ use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The most files whose lines are counted.
+/// Maximum number of files whose changed lines are counted.
 const COUNTED_FILES_MAX: usize = 200;
 
-/// The effect of an approval.
+/// The effect of an answer to a question.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Review {
-    /// The last question before that a person answered, since which changes are listed; null for the beginning of the run.
+    /// The last earlier question that a person answered. Later changes are listed. Null if there is none, so that all
+    /// changes are listed.
     pub since: Option<QuestionId>,
-    /// Files and links that changed since, by path.
+    /// Files and links that changed, by path.
     pub changed: Vec<ReviewedFile>,
-    /// Directories that changed and hold no file.
+    /// Directories that changed and contain no file.
     #[schemars(with = "Vec<String>")]
     pub directories: Vec<ScopePath>,
     /// The command that shows every changed line.
     pub diff: String,
-    /// The commands of verifiers, the last attempt of each.
+    /// The commands of verifiers, in the last attempt of each stage.
     pub checks: Vec<Check>,
-    /// Stages that passed on their own word.
+    /// Stages that passed without a command that proves it.
     pub unverified: Vec<UnverifiedStage>,
     /// The provider of model calls.
     #[serde(skip)]
     pub model: String,
     /// The usage of the run.
     pub spent: RunSpending,
-    /// The stages that may run next, for each choice.
+    /// What may follow each choice.
     pub choices: Vec<ChoiceReview>,
 }
 
@@ -57,61 +60,62 @@ pub struct ReviewedFile {
     /// Path relative to the project.
     #[schemars(with = "String")]
     pub path: ScopePath,
-    /// The path before, if the file was moved.
+    /// Path before the change, if the file was moved; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub moved_from: Option<ScopePath>,
-    /// Its mode in git before; null for a new file.
+    /// Mode of the old version in git; null for a new file.
     pub before: Option<Mode>,
-    /// Its mode in git after; null for a file that is gone.
+    /// Mode of the new version in git; null for a file that was removed.
     pub after: Option<Mode>,
-    /// Lines added; null if they are not counted, as in a file that is no text.
+    /// Number of lines added; null if the lines were not counted, as in a binary file.
     pub added: Option<usize>,
-    /// Lines removed; null if they are not counted.
+    /// Number of lines removed; null if the lines were not counted.
     pub removed: Option<usize>,
 }
 
 /// A command that judged the work.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Check {
-    /// The stage.
+    /// Id of the node.
     pub node: NodeId,
-    /// What it proves.
+    /// What the command proves.
     pub proof: Proof,
-    /// True if files changed after it, which it did not see.
+    /// True if files changed after the command, so that it did not judge them.
     pub is_before_changes: bool,
-    /// The command as a line.
+    /// The command as one line.
     pub command: String,
-    /// Its exit code; null if it did not exit by itself.
+    /// Exit code; null unless the command exited.
     pub code: Option<i32>,
-    /// How it ended, in words.
+    /// How the command ended, in words.
     #[serde(skip)]
     pub end: String,
-    /// How long it took.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
-    /// Its sandbox.
+    /// Tier of the sandbox.
     pub tier: String,
 }
 
-/// The usage of a run, and its bounds.
+/// The usage and the bounds of a run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RunSpending {
     /// Tokens of all attempts.
     pub tokens: Tokens,
-    /// Their cost, in millionths of a dollar.
+    /// Cost of the tokens, in millionths of a dollar.
     pub cost: Money,
-    /// Time in which a process drove the run, milliseconds. Waiting without a process is not counted.
+    /// Milliseconds in which a process drove the run. Time without a process is not counted.
     pub driven_ms: u64,
     /// Bounds on tokens and money.
     pub spend_max: SpendBounds,
-    /// The bound on that time; null for none.
+    /// Bound on `driven_ms`; null if there is none.
     pub wall_max_ms: Option<u64>,
 }
 
-/// The stages that may run after a choice, before a person is asked again.
+/// The stages that may run after a choice, until a person is asked again.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ChoiceReview {
-    /// The key of the choice; null for what no choice leads to: an answer in free text, a failure of the gate, a timeout.
+    /// Key of the choice; null for what follows without a choice: an answer in free text, a failure of the gate, a
+    /// timeout.
     pub key: Option<String>,
     /// Stages that may run, in file order.
     pub stages: Vec<NodeId>,
@@ -119,11 +123,11 @@ pub struct ChoiceReview {
     pub gates: Vec<NodeId>,
     /// True if the run may end without another question.
     pub may_end: bool,
-    /// The capabilities of these stages, all together; null if the run did not record them.
+    /// All capabilities of these stages together; null if the run did not record them.
     pub could: Option<CapabilityLists>,
 }
 
-/// Makes the reviews of one run.
+/// Builds the reviews of one run.
 pub struct Reviewer<'a> {
     run: &'a RunFolder,
     named: String,
@@ -153,7 +157,7 @@ impl<'a> Reviewer<'a> {
         })
     }
 
-    /// The effect of approving a question. None if the run never asked it.
+    /// Returns the effect of an answer to a question; `None` if the run never asked it.
     pub fn review(&self, question: &QuestionId) -> Result<Option<Review>, Stop> {
         let Some((about, asked)) = AskedAbout::find(&self.verified.records, question) else { return Ok(None) };
         let changes = Changes::read_for(self.run, self.verified, &about)?;
@@ -219,7 +223,8 @@ impl<'a> Reviewer<'a> {
             .flatten();
         let onward: Vec<&NodeId> = edges.chain(jumps).collect();
         if asked.recovery.is_some() {
-            // Its choices name no nodes: each ends the stage, which then goes one of its ways.
+            // The choices of a recovery question name no nodes. Each one ends the stage, and then one of the stage's
+            // edges is taken.
             let of_choice = |choice: &Choice| self.after(Some(choice.key.clone()), onward.iter().copied());
             return asked.choices.iter().map(of_choice).collect();
         }
@@ -270,7 +275,8 @@ impl ReviewedFile {
     }
 }
 
-/// The branch whose files a record changed. A fan-in that took one branch alone left the files as they were there.
+/// Returns the branch whose files a record changed. A fan-in that took a single branch does not count, because its
+/// files are those of that branch.
 fn changed_branch(record: &Record) -> Option<&BranchId> {
     match &record.event {
         Event::StageFinished(stage) if !stage.files.changes.is_empty() => Some(&stage.attempt.task.branch),
@@ -280,7 +286,7 @@ fn changed_branch(record: &Record) -> Option<&BranchId> {
     }
 }
 
-/// The changes that a question is about, for `diff`.
+/// Returns the changes that a question is about, for `diff`.
 pub fn changes_for(run: &RunFolder, question: &QuestionId) -> Result<Changes, Stop> {
     let verified = journal::read(run)?;
     let Some((about, _)) = AskedAbout::find(&verified.records, question) else {

@@ -1,14 +1,16 @@
-//! Paths of a run that a user names: a file, or a folder with everything below it. Without a name, all of them.
+//! Selects changes of a run by the paths that the user names: a file, or a folder with everything below it. Without a
+//! path, all are selected.
 
 use crate::exit::{Exit, Stop};
 use crate::terminal::visible;
 use glovebox_record::FileChange;
 use glovebox_record::path::ScopePath;
 
-/// Most paths that a message lists.
+/// Maximum number of paths that a message lists.
 const LISTED_MAX: usize = 5;
 
-/// The changes at or below the named paths, relative to the project. A name that selects nothing is an error.
+/// Returns the changes at or below the named paths, which are relative to the project. A path that selects nothing is
+/// an error.
 pub fn select(changes: &[FileChange], names: &[String]) -> Result<Vec<FileChange>, Stop> {
     let paths = names.iter().map(|name| parse(name)).collect::<Result<Vec<ScopePath>, Stop>>()?;
     if paths.is_empty() {

@@ -1,4 +1,4 @@
-//! Where a run begins, or begins again: `--from NODE`, and a visit of a node, as `NODE@VISIT`.
+//! Where a run begins or begins again: at a node (`--from NODE`), or at a visit of a node (`NODE@VISIT`).
 
 use crate::exit::{Exit, Stop};
 use crate::runs::RunFolder;
@@ -8,10 +8,10 @@ use glovebox_journal::event::Record;
 use glovebox_pipeline::ir::{Handler, NodeId, Pipeline};
 use glovebox_pipeline::nearest::nearest;
 
-/// Visits that a message names at most.
+/// Maximum number of visits that a message lists.
 const VISITS_SHOWN_MAX: usize = 20;
 
-/// Refuses a node that does not exist, and an exit, at which nothing can begin.
+/// Returns an error for a node that does not exist, and for an exit, because no run can begin at an exit.
 pub fn check(pipeline: &Pipeline, id: &NodeId) -> Result<(), Stop> {
     let Some(node) = pipeline.node(id) else {
         let known = pipeline.nodes.iter().map(|node| node.id.as_str());
@@ -31,7 +31,7 @@ pub fn check(pipeline: &Pipeline, id: &NodeId) -> Result<(), Stop> {
     }
 }
 
-/// Finds a visit of a run, or the last one of the node. Refuses one that never was, with the list of those that were.
+/// Finds a visit of a run, or the last visit of the node. Returns an error with the list of visits if there is none.
 pub fn visit(run: &RunFolder, records: &[Record], node: NodeId, visit: Option<u32>) -> Result<VisitPoint, Stop> {
     VisitPoint::find(records, node, visit).map_err(|problem| {
         let stop = Stop::new(Exit::Usage, format!("run `{}`: {problem}", run.id));

@@ -1,11 +1,11 @@
 //! The plugin SDK and the contract, as files for a crate outside of the repository.
 //!
-//! They are in the binary, so that they fit the host that it has and need no download. The SDK's `Cargo.toml` is written anew,
-//! because outside there is no workspace to inherit from.
+//! The files are embedded in the binary, so that they match its host and need no download. The SDK's `Cargo.toml` is
+//! generated, because a crate outside of the repository has no workspace to inherit from.
 
 use toml::{Table, Value};
 
-/// A file: its path in the new crate, and its text.
+/// A file: its path in the new crate, and its content.
 pub type SdkFile = (&'static str, &'static str);
 
 macro_rules! files {
@@ -14,7 +14,7 @@ macro_rules! files {
     };
 }
 
-/// The contract: one file per interface.
+/// The WIT files of the contract, one for each interface.
 pub const WIT: [SdkFile; 11] = files!(
     "wit/",
     "wit/",
@@ -33,10 +33,10 @@ pub const WIT: [SdkFile; 11] = files!(
     ]
 );
 
-/// The worlds, which bind the interfaces together.
+/// The WIT file of the worlds, which combine the interfaces.
 pub const WORLDS: SdkFile = ("wit/worlds.wit", include_str!("../../../../wit/worlds.wit"));
 
-/// The SDK without its manifest.
+/// The source files of the SDK, without its `Cargo.toml`.
 pub const SDK: [SdkFile; 22] = files!(
     "plugin-sdk/",
     "sdk/",
@@ -66,7 +66,7 @@ pub const SDK: [SdkFile; 22] = files!(
     ]
 );
 
-/// The SDK's manifest, without a workspace.
+/// Returns the SDK's `Cargo.toml`, with the values that it inherits from the workspace.
 pub fn sdk_manifest() -> Result<String, toml::de::Error> {
     let mut manifest: Table = toml::from_str(include_str!("../../../../plugin-sdk/Cargo.toml"))?;
     let workspace: Table = toml::from_str(include_str!("../../../../Cargo.toml"))?;

@@ -1,7 +1,8 @@
-//! The text of `glovebox plugin lock`: what each component asks for, what it gets, and what it asks for and does not get.
+//! The text of `glovebox plugin lock`: what each component asks for, what it gets, and what it asks for and does not
+//! get.
 //!
-//! The words are for a person who decides whether to run the component. The component's author chooses the names and paths, so all
-//! of them are escaped.
+//! The text is for a person who decides whether to run the component. The component's author chooses the names and
+//! paths, so all of them are escaped.
 
 use crate::terminal::rows::Rows;
 use crate::terminal::visible;
@@ -17,11 +18,11 @@ pub struct Agreement<'a> {
     pub offered: Grants,
     /// The intersection of both.
     pub granted: Grants,
-    /// The largest network access of commands.
+    /// The network access of commands under `[sandbox]`.
     pub network: &'a Network,
 }
 
-/// Renders a plugin that is to be locked; of a handler with its agreement.
+/// Renders a plugin that is to be locked. A handler has an agreement, a rule plugin has none.
 pub fn render(plugin: &LockedPlugin, before: &Lock, agreement: Option<&Agreement<'_>>) -> String {
     let mut rows = Rows::below_a_title(8);
     rows.row("digest", plugin.digest);
@@ -39,7 +40,7 @@ pub fn render(plugin: &LockedPlugin, before: &Lock, agreement: Option<&Agreement
     format!("{} ({}, {news})\n{}", visible::line(&plugin.name), plugin.world, rows.finish())
 }
 
-/// The plugins that are new since the last lock.
+/// Returns what is new about a plugin since the last lock.
 fn news(plugin: &LockedPlugin, before: &Lock) -> &'static str {
     match before.plugins.get(&plugin.name) {
         None => "new",
@@ -76,7 +77,7 @@ fn all_or_nothing(rows: &mut Rows, title: &str, lines: &[String]) {
     lines.iter().for_each(|line| rows.row(title, line));
 }
 
-/// Grants in plain words, one line each. Limits are bounds and no permission, so they are not among them.
+/// Returns grants in plain words, one line each. Limits are not included, because they are bounds and not permissions.
 fn words(grants: &Grants) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     match grants.filesystem {

@@ -1,7 +1,7 @@
-//! What the live view of a run shows: a head with the clock, and a line for each node in the order of the graph.
+//! The live view of a run: a head with the clock, and a line for each node in the order of the graph.
 //!
-//! Time and the size of the screen come from the caller. If nodes are more than lines, those that have ended and those to come
-//! fold into one line each. What runs always has a line.
+//! The caller passes the time and the size of the screen. If there are more nodes than lines, ended nodes are folded
+//! into one line, and nodes to come into another. A running node is not folded while there is room.
 
 use crate::terminal::paint::{Colour, Paint};
 use crate::terminal::{counted, duration, lines, order, visible};
@@ -12,24 +12,24 @@ use glovebox_record::{Status, Tokens};
 use std::time::Instant;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The fewest lines of a view: a head, a node, and two folds.
+/// Minimum number of lines of a view: a head, a node, and two folds.
 const LINES_MIN: usize = 4;
 
 /// Columns that stay free, so that the terminal can echo `^C` without a new line.
 const FREE_COLUMNS: usize = 4;
 
-/// The target of a view.
+/// The screen on which a view is drawn.
 #[derive(Debug, Clone, Copy)]
 pub struct Screen {
-    /// Lines.
+    /// Number of lines.
     pub rows: usize,
-    /// Characters in a line.
+    /// Number of columns.
     pub columns: usize,
-    /// Its colours.
+    /// Colours of the screen.
     pub paint: Paint,
 }
 
-/// How a node stands.
+/// State of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Idle,
@@ -55,7 +55,7 @@ struct Row {
     title: String,
     phase: Phase,
     visit: u32,
-    /// Which of all ends was its last.
+    /// Position of the node's last end in the order in which nodes ended; 0 if the node has not ended.
     ended: usize,
     text: String,
 }
@@ -73,7 +73,7 @@ pub struct Board {
 }
 
 impl Board {
-    /// A run that has not begun.
+    /// Creates the board of a run that has not begun.
     pub fn new(pipeline: &Pipeline, began: Instant) -> Self {
         let row = |id: &NodeId| Row {
             id: id.clone(),
@@ -87,7 +87,7 @@ impl Board {
         Self { rows, began, visits: 0, ends: 0, refused: 0, turns: 0, tokens: Tokens::default() }
     }
 
-    /// Takes a record in. Returns the lines that stay above the view.
+    /// Updates the board with a record. Returns the lines to print above the view.
     pub fn record(&mut self, record: &Record, now: Instant) -> Vec<String> {
         match &record.event {
             Event::StageStarted(stage) => {
@@ -175,7 +175,7 @@ impl Board {
         shown.map(|(refusal, times)| format!(" {node}: {}", lines::refused(refusal, times))).collect()
     }
 
-    /// The lines of the view on a screen.
+    /// Returns the lines of the view for a screen.
     pub fn lines(&self, screen: Screen, now: Instant) -> Vec<String> {
         let room = screen.rows.saturating_sub(1).max(LINES_MIN) - 1;
         let shown = self.shown(room);
@@ -196,7 +196,8 @@ impl Board {
         lines
     }
 
-    /// The rows with a line, in order: all if there is room, else what runs, what ended last, and what comes next.
+    /// Returns the rows that get a line, in order: all rows if there is room, or else the running ones, the last ended
+    /// ones and the next ones.
     fn shown(&self, room: usize) -> Vec<usize> {
         if self.rows.len() <= room {
             return (0..self.rows.len()).collect();
@@ -210,7 +211,7 @@ impl Board {
         shown.truncate(room);
         let first_running = shown.first().copied().unwrap_or(0);
         let (mut ended, mut idle) = (having(Phase::has_ended), having(|phase| phase == Phase::Idle));
-        // What was passed over on another branch comes last.
+        // Nodes before the first running one, which the run passed over on another branch, come last.
         idle.sort_by_key(|index| *index < first_running);
         ended.sort_by_key(|index| std::cmp::Reverse(self.rows[*index].ended));
         let left = room - shown.len();
@@ -257,7 +258,7 @@ impl Row {
     }
 }
 
-/// The beginning of a text, with a mark if it takes more columns. Some characters take two, and some none.
+/// Cuts a text to a number of columns, with a mark if it is cut. Some characters take two columns, and some none.
 fn cut(text: &str, columns_max: usize) -> String {
     if text.width() <= columns_max {
         return text.to_owned();
@@ -273,12 +274,12 @@ fn cut(text: &str, columns_max: usize) -> String {
     short + "…"
 }
 
-/// `try 2 ` from the second attempt on.
+/// Returns `try 2 ` for the second attempt, and so on; empty for the first.
 fn again(attempt: &Attempt) -> String {
     if attempt.ordinal > 1 { format!("try {} ", attempt.ordinal) } else { String::new() }
 }
 
-/// `0:42`, `12:05`, `1:00:00`.
+/// Formats a duration as `0:42`, `12:05` or `1:00:00`.
 fn clock(seconds: u64) -> String {
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }

@@ -1,6 +1,6 @@
-//! What is shown while a component is compiled: one line that counts seconds on a terminal, one plain line elsewhere.
+//! Shows the compilation of a component: one line that counts seconds on a terminal, one plain line elsewhere.
 //!
-//! Nothing is shown for a short compilation. The line is gone before anything else is printed.
+//! A short compilation is not shown. The line on a terminal is removed before anything else is printed.
 
 use super::{is_live, say, visible};
 use glovebox_host::host::Compilation;
@@ -8,14 +8,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a compilation takes before a terminal shows it.
+/// Delay before a compilation is shown on a terminal.
 const LIVE_AFTER: Duration = Duration::from_millis(400);
-/// How long it takes before anything else than a terminal is told.
+/// Delay before a compilation is reported when stderr is not a terminal.
 const TOLD_AFTER: Duration = Duration::from_secs(2);
 /// Time between two updates of the line.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Does the work, and shows the component and the time while it lasts.
+/// Runs `work`, and shows the component and the elapsed time until it ends.
 pub fn show(component: &Compilation<'_>, work: &mut dyn FnMut()) {
     let (done, is_done) = channel();
     thread::scope(|scope| {
@@ -23,7 +23,7 @@ pub fn show(component: &Compilation<'_>, work: &mut dyn FnMut()) {
         let watching = thread::Builder::new().name("glovebox-compiling".to_owned()).spawn_scoped(scope, showing);
         work();
         drop(done);
-        // Without the thread nothing is shown; the work is done all the same.
+        // If the thread could not be started, nothing is shown, but the work is done.
         drop(watching.map(thread::ScopedJoinHandle::join));
     });
 }
@@ -47,7 +47,7 @@ fn tell(component: &Compilation<'_>, is_done: &Receiver<()>) {
     }
 }
 
-/// Such as `compiling acme.review (18 MB)`.
+/// Returns a title such as `compiling acme.review (18 MB)`.
 fn title(component: &Compilation<'_>) -> String {
     let name = component.name.unwrap_or("a component without a manifest");
     let size = match component.bytes {

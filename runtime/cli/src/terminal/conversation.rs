@@ -1,6 +1,6 @@
-//! A conversation between a stage and its model, for people.
+//! Renders a conversation between a stage and its model, for people.
 //!
-//! Text of models, tools and files is escaped, and indented below a title, so that none of it looks like a row of ours.
+//! Text of models, tools and files is escaped and indented below a title, so that it cannot imitate a row of Glovebox.
 
 use super::paint::Paint;
 use super::rows::Rows;
@@ -13,54 +13,54 @@ use glovebox_record::{FailureCode, Session, Tokens};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Most lines of an argument or a result, unless all is asked for.
+/// Maximum number of lines of an argument or a result, unless everything is shown.
 const LINES_MAX: usize = 10;
-/// Most characters of such a line.
+/// Maximum number of characters of a line of an argument or a result, unless everything is shown.
 const CHARACTERS_MAX: usize = 200;
-/// Width of the titles.
+/// Width of the column of titles, in characters.
 const TITLE: usize = 10;
-/// The artifact of a stage that could read hold-outs.
+/// Name of the artifact that marks a stage that could read hold-outs.
 const WITHHELD_FILE: &str = "withheld.json";
 
-/// How much is shown.
+/// How much of a conversation is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
     /// Everything.
     Full,
-    /// Without the system prompt, and with long results cut.
+    /// No system prompt, and long results are cut.
     Cut,
 }
 
-/// The facts of an attempt beside its conversation.
+/// The facts about an attempt beside its conversation.
 #[derive(Debug, Clone, Copy)]
 pub struct Head<'a> {
     /// The attempt.
     pub attempt: &'a Attempt,
-    /// Its end, if it has one.
+    /// The end of the attempt; `None` if it has not ended.
     pub finished: Option<&'a StageFinished>,
-    /// Whether a resume went back to before it.
+    /// Whether a resume went back to before the attempt.
     pub is_left: bool,
 }
 
-/// The conversations of several attempts.
+/// A page with the conversations of several attempts.
 pub struct Page {
     rows: Rows,
     paint: Paint,
     length: Length,
     is_cut: bool,
-    /// The tools that were called, by the ids of the calls.
+    /// Names of the tools that were called, by the id of the call.
     tools: BTreeMap<String, String>,
 }
 
 impl Page {
-    /// An empty page.
+    /// Creates an empty page.
     pub fn new(length: Length) -> Self {
         let paint = Paint::stdout();
         let rows = Rows::below_a_title(TITLE).painted(paint);
         Self { rows, paint, length, is_cut: false, tools: BTreeMap::new() }
     }
 
-    /// The text of the page; `whole` is the command that shows all of it.
+    /// Returns the text of the page. `whole` is the command that shows everything.
     pub fn finish(mut self, whole: &str) -> String {
         if self.is_cut {
             self.rows.line(format_args!("{} {whole}", self.paint.title(&format!("{:<w$}", "whole", w = TITLE + 2))));
@@ -68,7 +68,7 @@ impl Page {
         self.rows.finish()
     }
 
-    /// Adds an attempt.
+    /// Adds an attempt and its turns.
     pub fn attempt(&mut self, head: Head<'_>, turns: &[Turn]) {
         self.tools.clear();
         self.rows.line(title(head, self.paint));
@@ -113,7 +113,8 @@ impl Page {
         self.rows.row("model", format_args!("{}{provider}{model}{answered}", name.unwrap_or_default()));
     }
 
-    /// The new part of a request. The first request that continues another stage's conversation begins with all of it.
+    /// Adds the new part of a request. If the stage continues the conversation of another stage, its first request
+    /// begins with all of that conversation.
     fn asked(&mut self, turn: &Turn, continues: Option<&Session>) {
         let Some(asked) = &turn.asked else {
             return self.rows.row("asked", "not kept in this form by the version that made the run");
@@ -169,7 +170,7 @@ impl Page {
         self.block("call", lines.iter().map(String::as_str));
     }
 
-    /// An argument: in one line if it has one, else below its name.
+    /// Returns the lines of an argument: beside its name if there is one line, or else below the name.
     fn argument(&mut self, name: &str, value: &Value) -> Vec<String> {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let name = visible::line(name);
@@ -189,7 +190,7 @@ impl Page {
         self.block(title, lines.iter().map(String::as_str));
     }
 
-    /// Lines that are safe and, unless all is asked for, few and short.
+    /// Returns the lines of a text, escaped and, unless everything is shown, cut to few and short lines.
     fn cut(&mut self, text: &str) -> Vec<String> {
         let safe = visible::block(text.trim_end());
         let lines: Vec<&str> = safe.lines().collect();
@@ -212,7 +213,7 @@ impl Page {
         kept
     }
 
-    /// Lines below each other, the first one beside the title.
+    /// Adds a row with several lines. The first line is beside the title.
     fn block<'l>(&mut self, title: &str, lines: impl Iterator<Item = &'l str>) {
         let below = format!("\n{:w$}", "", w = TITLE + 3);
         let title = visible::line(title).into_owned();
@@ -237,7 +238,7 @@ fn title(head: Head<'_>, paint: Paint) -> String {
     format!("{node} visit {visit}{again}{branch}{generation}: {end}{left}")
 }
 
-/// Why an attempt has no conversation.
+/// Returns why an attempt has no conversation.
 fn why_none(head: Head<'_>) -> String {
     let Some(stage) = head.finished else { return "nothing was answered yet".to_owned() };
     if stage.outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::HOLDOUT_LEAK) {
@@ -249,7 +250,7 @@ fn why_none(head: Head<'_>) -> String {
     }
 }
 
-/// The cost of a turn, or its provider where no usage is counted.
+/// Returns the usage and cost of a turn, or the provider if no usage was counted.
 fn cost(turn: &Turn) -> String {
     let usage = turn.usage;
     let tokens = Tokens { input: usage.input, output: usage.output };
@@ -265,7 +266,7 @@ fn cost(turn: &Turn) -> String {
     format!("{}{counted}{tries}", summary::spent(tokens, turn.cost, turn.is_estimated))
 }
 
-/// An image in one line: its type, size and digest. A record has no more of it.
+/// Describes an image in one line: its type, size and digest. The record does not contain its bytes.
 fn image(part: &MessagePart) -> String {
     let field = |wanted: &str| part.fields.iter().find(|(name, _)| name == wanted).map_or("?", |(_, value)| value);
     format!(

@@ -1,7 +1,7 @@
-//! Diagnostics for people and for programs.
+//! Renders diagnostics for people and for programs.
 //!
-//! Places come as byte spans; here they become lines, columns and marked source. The source is untrusted text: control
-//! characters in it are shown, never sent, and spans are moved along. Reading files is not done here.
+//! Diagnostics have byte spans, which are rendered as lines, columns and marked source. The source is untrusted text:
+//! control characters in it are escaped, and spans are adjusted. This module reads no files.
 
 use crate::terminal::visible;
 use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
@@ -15,12 +15,12 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// How diagnostics look.
+/// How diagnostics are rendered.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Look {
-    /// With colours.
+    /// Whether colours are used.
     pub coloured: bool,
-    /// Characters in a line of the terminal; a longer source line is cut around its marks. None without a terminal.
+    /// Columns of the terminal, or `None` without a terminal. A longer source line is cut around its marks.
     pub columns: Option<usize>,
 }
 
@@ -39,14 +39,15 @@ pub fn render(findings: &Findings, at_least: Severity, look: Look) -> String {
     text
 }
 
-/// The last offset that a diagnostic refers to.
+/// Returns the end of the last span of a diagnostic.
 fn end_of(diagnostic: &Diagnostic) -> usize {
     let labels = diagnostic.labels.iter().map(|label| label.span);
     let fix = diagnostic.fix.iter().map(|fix| fix.span);
     labels.chain(fix).fold(diagnostic.span, Span::to).end
 }
 
-/// The source up to the end of the line with an offset. The text after it is not shown, however long it is.
+/// Returns the source up to the end of the line that contains an offset. The text after it is not shown, however long
+/// it is.
 fn through_line(source: Source<'_>, offset: usize) -> Source<'_> {
     let source = source.text();
     let rest = source.as_bytes().get(offset..).unwrap_or_default();
@@ -94,20 +95,23 @@ fn line_ends(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// A file's name and text with every control character replaced, and the offset of each replaced one.
+/// The name and text of a file with escaped control characters, and how the escapes move offsets.
 struct EscapedSource<'a> {
     file: Cow<'a, str>,
     text: Cow<'a, str>,
-    /// (offset in the source just after the character, how much longer the shown text is from there on).
+    /// For each escaped character: the source offset after it, and by how many bytes the escaped text is longer up to
+    /// there.
     moves: Vec<(usize, isize)>,
-    /// How many lines end in each part of [`PART_BYTES`] and all before it.
+    /// For each part of [`PART_BYTES`] bytes: the number of line ends in it and in all parts before it.
     ended: Vec<usize>,
 }
 
-/// Lines are counted by parts, the processor's whole registers at a time; a list of all lines would cost more than the findings.
+/// Size of the parts in which line ends are counted, in bytes. The bytes of a part are counted with vector
+/// instructions. A list of all lines would cost more than the findings.
 const PART_BYTES: usize = 4096;
 
-/// Whole lines of the shown text. The renderer walks all it is given, for each diagnostic again, so it is given little.
+/// Whole lines of the escaped text around a span. The renderer scans its whole input for each diagnostic, so the input
+/// is kept small.
 struct Excerpt {
     text: Range<usize>,
     /// Number of the first line, from 1.
@@ -136,7 +140,7 @@ impl<'a> EscapedSource<'a> {
         Self { file: visible::line(&findings.file), ended: ended.collect(), text, moves }
     }
 
-    /// The number of the line that an offset of the text is in, from 0, and where it begins.
+    /// Returns the number of the line that contains an offset, from 0, and the offset of its beginning.
     fn line(&self, offset: usize) -> (usize, usize) {
         let part = offset / PART_BYTES;
         let before = part.checked_sub(1).map_or(0, |part| self.ended[part]);
@@ -144,7 +148,8 @@ impl<'a> EscapedSource<'a> {
         (number, self.text[..offset].rfind('\n').map_or(0, |newline| newline + 1))
     }
 
-    /// The lines a span is in; the last line with text rather than an empty one at the end.
+    /// Returns the lines that contain a span. If the span is in an empty line at the end, returns the last line with
+    /// text.
     fn excerpt(&self, span: Span) -> Excerpt {
         let place = self.range(span);
         let (mut number, mut first) = self.line(place.start);
@@ -192,22 +197,22 @@ impl<'a> EscapedSource<'a> {
     }
 }
 
-/// One finding of `glovebox check --format json`, which prints a list of them: the file, where it is as people count, and everything
-/// else unchanged. Spans are bytes.
+/// One finding of `glovebox check --format json`, which prints a list of findings. It has the file, line and column in
+/// addition to the diagnostic, whose spans are in bytes.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "finding of glovebox check")]
 pub struct Record<'a> {
-    /// The file as it was named.
+    /// The file, as it was named on the command line.
     file: &'a str,
-    /// From 1.
+    /// Line of the finding, from 1.
     line: usize,
-    /// In characters, from 1.
+    /// Column of the finding in characters, from 1.
     column: usize,
     #[serde(flatten)]
     diagnostic: &'a Diagnostic,
 }
 
-/// The diagnostics of one file as JSON records.
+/// Returns the diagnostics of one file as JSON records.
 pub fn records(findings: &Findings) -> impl Iterator<Item = Record<'_>> {
     findings.diagnostics.iter().map(|diagnostic| {
         let (line, column) = line_and_column(findings.source(), diagnostic.span.start);
@@ -215,14 +220,14 @@ pub fn records(findings: &Findings) -> impl Iterator<Item = Record<'_>> {
     })
 }
 
-/// Line and column of a byte offset, both from 1; the column counts characters.
+/// Returns line and column of a byte offset, both from 1. The column counts characters.
 pub fn line_and_column(source: Source<'_>, offset: usize) -> (usize, usize) {
     let source = source.text();
     let mut end = offset.min(source.len());
     while !source.is_char_boundary(end) {
         end -= 1;
     }
-    // A byte order mark is no character of the first line.
+    // A byte order mark does not count as a character of the first line.
     let before = source[..end].trim_start_matches('\u{feff}');
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)

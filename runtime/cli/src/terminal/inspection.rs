@@ -47,7 +47,7 @@ fn import_line(import: &Import) -> String {
     }
 }
 
-/// Grants or wants as lines of `glovebox.toml`; none if there are none.
+/// Returns grants or wants as lines of `glovebox.toml`; empty if there are none.
 pub fn grant_lines(grants: &Grants) -> Vec<String> {
     let mut lines = Vec::new();
     match grants.filesystem {

@@ -1,7 +1,8 @@
-//! One line per event, for pipes, logs and people who scroll.
+//! Describes events in one line each, for pipes, logs and people who scroll.
 //!
-//! `12:04:31 build exec cargo check exit=0 11.2s`: time, node, what happened. A line is a pure function of an event. Text from a
-//! stage is escaped. Refusals come from the journal's record, not from the live hint, so that each is printed once.
+//! `12:04:31 build exec cargo check exit=0 11.2s`: time, node, what happened. A line depends only on the event. Text
+//! from a stage is escaped. Refusals are printed from the journal's record and not from the live progress, so that each
+//! is printed once.
 
 use crate::terminal::{counted, duration, of_generation, visible};
 use glovebox_host::call::{LogLine, Progress};
@@ -24,32 +25,33 @@ use std::fmt::Display;
 
 const TEXT_CHARACTERS_MAX: usize = 160;
 
-/// The most fields of a log line that are shown; the record has all of them.
+/// Maximum number of fields of a log line that are shown. The record has all of them.
 const LOG_FIELDS_SHOWN_MAX: usize = 4;
 
-/// The most refusals of one attempt that get a line each; `glovebox show` prints all of them.
+/// Maximum number of refusals of one attempt that get a line each. `glovebox show` prints all of them.
 pub const REFUSALS_SHOWN_MAX: usize = 10;
-/// The hint for a stage that failed without its hold-outs.
+/// The hint for a stage that failed and could not see hold-outs, because the node names none.
 pub const MISSES_HOLDOUTS: &str =
     "has no hold-outs, because it names none. If a script that it starts runs them, add `holdouts=true` to it";
-/// The most quarantined paths that are shown for one stage.
+/// Maximum number of quarantined entries that are shown for one stage.
 pub const QUARANTINED_SHOWN_MAX: usize = 20;
 
-/// The most new files with settings or code that are named.
+/// Maximum number of new configuration files that are named.
 const NEW_CONFIGURATION_SHOWN_MAX: usize = 10;
 
-/// The lines of a journal record; none for a record without interest to people.
+/// Returns the lines of a journal record; empty for a record that is not shown to people.
 pub fn of_record(record: &Record) -> Vec<String> {
     let place = place(&record.event);
     words(&record.event).into_iter().map(|what| stamped(record.at, &place, what)).collect()
 }
 
-/// The line of live progress within an attempt; none for what a record will show later.
+/// Returns the line for live progress of an attempt; `None` for progress that a record will show later.
 pub fn of_progress(at: Timestamp, node: &NodeId, progress: &Progress) -> Option<String> {
     activity(progress, true).map(|what| stamped(at, &visible::line(node.as_str()), what))
 }
 
-/// What a stage is doing, in a few words. With `finished`, the end of a command instead of its beginning.
+/// Describes what a stage is doing, in a few words. With `finished`, commands are described when they end and not when
+/// they begin, and refusals are left out.
 pub fn activity(progress: &Progress, finished: bool) -> Option<String> {
     match progress {
         Progress::Log(LogLine { level, message, fields }) => {
@@ -80,13 +82,14 @@ pub fn activity(progress: &Progress, finished: bool) -> Option<String> {
     }
 }
 
-/// The time, where it happened, and what.
+/// Returns a line with the time, the place and the description.
 fn stamped(at: Timestamp, place: &str, what: impl Display) -> String {
     let time = at.to_zoned(TimeZone::system()).strftime("%H:%M:%S");
     format!("{time} {place} {what}")
 }
 
-/// The node, below its branch unless that is the one that the run began with; `run` for an event of the whole run.
+/// Returns the place of an event: its node, after its branch unless that is the main branch; `run` for an event of the
+/// whole run.
 fn place(event: &Event) -> Cow<'_, str> {
     let branch = event.branch().filter(|branch| **branch != BranchId::main());
     let is_of_branch = matches!(event, Event::BranchStarted(_) | Event::BranchCanceled(_) | Event::BranchFinished(_));
@@ -179,7 +182,7 @@ fn started(attempt: &Attempt) -> String {
     }
 }
 
-/// The node at which a run continues, and the differences from its journal.
+/// Describes a resume: the node at which the run continues, and what was restored or removed.
 fn resumed(resumed: &RunResumed) -> String {
     let mut text = match (&resumed.from, resumed.back) {
         (Some(node), Some(back)) => format!(
@@ -270,7 +273,7 @@ fn answered_line(answered: &QuestionAnswered) -> String {
     format!("answered {}: {value} ({}{by})", visible::line(answered.question.as_str()), answered.how.as_str())
 }
 
-/// The decision about disallowed writes, and the outcome of the stage after it.
+/// Describes the decision about writes outside of the scope, and the outcome of the stage after it.
 pub fn decided_line(decided: &RecoveryDecided) -> String {
     let granted: Vec<_> = decided.granted().map(|path| visible::line(path.as_str())).collect();
     let granted = if granted.is_empty() { String::new() } else { format!(" {}", granted.join(", ")) };
@@ -279,13 +282,13 @@ pub fn decided_line(decided: &RecoveryDecided) -> String {
     format!("recovery: {action}{granted} ({}{by}); the stage ends with {status}", decided.how.as_str())
 }
 
-/// The provider of stages that ask a model; none if no stage does.
+/// Returns the provider of model calls; `None` if no stage asks a model.
 fn model(run: &RunStarted) -> Option<&str> {
     let is_asked = run.model.provider != Provider::Simulated.as_str() || !run.model.simulated.is_empty();
     is_asked.then_some(run.model.provider.as_str())
 }
 
-/// Files that were set aside for one reason: which, and why.
+/// Describes files that were quarantined for one reason: which files, and why.
 pub fn set_aside<'f>(files: &Folded<'f>) -> (String, Cow<'f, str>) {
     let at = visible::line(&files.at);
     let which = match files.files {
@@ -302,7 +305,7 @@ pub fn set_aside<'f>(files: &Folded<'f>) -> (String, Cow<'f, str>) {
     (which, visible::line(files.why()))
 }
 
-/// The writes to paths that git ignores.
+/// Describes the writes to paths that git ignores.
 pub fn ignored(files: &IgnoredFiles) -> String {
     let count = counted(usize::try_from(files.files).unwrap_or(usize::MAX), "file");
     let names: Vec<_> = files.names.iter().map(|name| visible::line(name)).collect();
@@ -320,7 +323,7 @@ fn finished(stage: &StageFinished) -> Vec<String> {
     let folded = Folded::group(stage.files.quarantined.iter().map(|file| (file.path.as_str(), file.reason.as_str())));
     for files in folded.iter().take(QUARANTINED_SHOWN_MAX) {
         let (which, why) = set_aside(files);
-        // The same help again at each visit would bury what is new.
+        // The help is printed only for the first attempt, because repetitions would hide what is new.
         let help = files.help().filter(|_| stage.attempt.task.visit == 1 && stage.attempt.ordinal == 1);
         let help = help.map(|help| format!("; help: {}", visible::line(&help))).unwrap_or_default();
         lines.push(format!("quarantined {which}: {why}{help}"));
@@ -348,7 +351,8 @@ fn finished(stage: &StageFinished) -> Vec<String> {
     lines
 }
 
-/// Refusals without repetitions of the same operation on the same path, each with its number; in order of the first.
+/// Merges refusals of the same operation on the same path. Returns each with its count, in the order of first
+/// occurrence.
 pub fn distinct<'a>(refusals: impl Iterator<Item = &'a Refusal>) -> Vec<(&'a Refusal, usize)> {
     let mut found: Vec<(&Refusal, usize)> = Vec::new();
     for refusal in refusals {
@@ -361,7 +365,7 @@ pub fn distinct<'a>(refusals: impl Iterator<Item = &'a Refusal>) -> Vec<(&'a Ref
     found
 }
 
-/// A refusal, its number, and the grant that would allow it, if one would.
+/// Describes a refusal, its count, and the grant that would allow it, if there is one.
 pub fn refused(refusal: &Refusal, times: usize) -> String {
     let again = if times > 1 { format!(" (×{times})") } else { String::new() };
     let mut line = format!(
@@ -376,7 +380,7 @@ pub fn refused(refusal: &Refusal, times: usize) -> String {
     line
 }
 
-/// New configuration files that a person should review, and why.
+/// Describes new configuration files that a person should review, and why.
 pub fn new_configuration(new: &[NewConfiguration]) -> Vec<String> {
     let line = |NewConfiguration { path, reader }: &NewConfiguration| match reader {
         Some(reader) => format!("{} ({reader} takes settings or code from it)", visible::line(path)),

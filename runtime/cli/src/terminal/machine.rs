@@ -1,6 +1,7 @@
 //! Diagnostics in the formats of other programs: SARIF 2.1.0 for code scanning, workflow commands for GitHub.
 //!
-//! Texts are the user's: in workflow commands every character that could end a field or begin another command is escaped.
+//! The texts come from the user's files. In workflow commands, every character that could end a field or begin another
+//! command is escaped.
 
 use super::diagnostics::{Findings, line_and_column};
 use super::visible;
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
 
-/// One SARIF log with one run.
+/// Returns one SARIF log with one run.
 pub fn sarif(checked: &[Findings]) -> Value {
     let rules: Vec<Value> = RULES
         .iter()
@@ -32,7 +33,7 @@ pub fn sarif(checked: &[Findings]) -> Value {
     log(rules, results)
 }
 
-/// One SARIF log of findings of these rules: name, how bad, and what it means.
+/// Returns one SARIF log for findings of these rules. Each rule has a name, a severity and a meaning.
 pub fn sarif_of(rules: &[(&str, Severity, &str)], findings: &Findings) -> Value {
     let described = rules.iter().map(|(id, severity, summary)| {
         json!({ "id": id, "shortDescription": { "text": summary }, "defaultConfiguration": { "level": level(*severity) } })
@@ -111,7 +112,7 @@ fn region(findings: &Findings, span: Span) -> Value {
     json!({ "startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column })
 }
 
-/// A file as SARIF wants it: relative without a `.` in front, or absolute with its scheme.
+/// Returns a file as SARIF requires it: relative without a leading `.`, or absolute with its scheme.
 fn uri(file: &Path) -> String {
     let file = file.to_string_lossy();
     let mut rest = &*file;
@@ -140,7 +141,7 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// One workflow command a diagnostic, which GitHub shows beside the line.
+/// Returns one workflow command for each diagnostic, which GitHub shows beside the line.
 pub fn github(checked: &[Findings]) -> String {
     let mut text = String::new();
     for findings in checked {

@@ -1,6 +1,6 @@
-//! Output for people: colours, and the escaping of foreign text.
+//! Output for people: colours, and the escaping of untrusted text.
 //!
-//! Results go to stdout, messages to stderr. Nothing here decides anything about a run.
+//! Results are written to stdout, messages to stderr. Nothing here decides anything about a run.
 
 pub mod agreement;
 pub mod board;
@@ -29,13 +29,13 @@ use std::io::{IsTerminal, Write};
 use std::panic::PanicHookInfo;
 use tracing_subscriber::EnvFilter;
 
-/// Characters in a line without a terminal.
+/// Number of columns if the output is not a terminal.
 const COLUMNS_DEFAULT: usize = 100;
 
-/// Lines of a terminal that does not say how many it has.
+/// Number of lines of a terminal that does not report its size.
 const ROWS_DEFAULT: usize = 24;
 
-/// Text is not folded to fewer characters, which nobody could read.
+/// Minimum number of columns that are used, because narrower text is not readable.
 const COLUMNS_MIN: usize = 40;
 
 /// Writes a result to stdout. A closed pipe (`| head`) is not an error.
@@ -50,12 +50,12 @@ pub fn print_bytes(bytes: &[u8]) {
     let _reader_gone = stdout.write_all(bytes).and_then(|()| stdout.flush());
 }
 
-/// True if a terminal reads stdout, which obeys control characters.
+/// Returns true if stdout is a terminal, which interprets control characters.
 pub fn is_terminal() -> bool {
     std::io::stdout().is_terminal()
 }
 
-/// Characters in a line of the terminal that reads stdout; 100 without a terminal.
+/// Returns the number of columns of the terminal at stdout; 100 without a terminal.
 pub fn columns() -> usize {
     columns_of(&std::io::stdout()).unwrap_or(COLUMNS_DEFAULT)
 }
@@ -65,7 +65,7 @@ fn columns_of(stream: &impl std::os::fd::AsFd) -> Option<usize> {
     found.filter(|columns| *columns > 0).map(|columns| columns.max(COLUMNS_MIN))
 }
 
-/// Lines and characters in a line of the terminal that reads stderr, with its colours.
+/// Returns the size and the colours of the terminal at stderr.
 pub fn screen() -> board::Screen {
     let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
     let rows = size.map(|size| usize::from(size.ws_row)).filter(|rows| *rows > 0);
@@ -73,22 +73,22 @@ pub fn screen() -> board::Screen {
     board::Screen { rows: rows.unwrap_or(ROWS_DEFAULT), columns, paint: paint::Paint::stderr() }
 }
 
-/// How diagnostics look on stderr.
+/// Returns how diagnostics are rendered on stderr.
 pub fn message_look() -> diagnostics::Look {
     diagnostics::Look { coloured: paint::Paint::stderr().is_on(), columns: columns_of(&std::io::stderr()) }
 }
 
-/// A JSON document as text.
+/// Returns a JSON document as text.
 pub fn json(document: &impl serde::Serialize) -> Result<String, Stop> {
     serde_json::to_string_pretty(document)
         .map(|text| visible::json(&text).into_owned())
         .map_err(|error| Stop::new(crate::exit::Exit::Internal, format!("write JSON: {error}")))
 }
 
-/// The message for an attempt that had to make changes and made none.
+/// The message for an attempt that had to change files and changed none.
 pub const NO_CHANGE: &str = "nothing, though `[verify.worker]` asks for a change";
 
-/// The note for a visit that a resume undid.
+/// The note for a visit that no longer counts, because a resume went back to before it.
 pub const LEFT: &str = ", left by `resume --from`";
 
 /// Writes a JSON document to stdout.
@@ -108,13 +108,13 @@ pub fn print_json_line(document: &impl serde::Serialize) -> Result<(), Stop> {
 
 /// Writes a message to stderr.
 pub fn say(text: impl fmt::Display) {
-    // One write for one message: other threads write to stderr too.
+    // A message is written in one call, because other threads write to stderr too.
     let text = text.to_string();
     let mut stderr = std::io::stderr().lock();
     let _reader_gone = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 
-/// Says which new files a person should look at before all others.
+/// Prints which new files a person should review first.
 pub fn say_new_configuration(new: &[NewConfiguration]) {
     lines::new_configuration(new).iter().for_each(|line| say(format_args!("new configuration: {line}\n")));
 }
@@ -130,7 +130,7 @@ pub fn report_stop(stop: &Stop) {
     }
 }
 
-/// Starts the log on stderr: warnings, or the level of `GLOVEBOX_LOG`, such as `debug`.
+/// Starts the log on stderr, with warnings, or with the level in `GLOVEBOX_LOG`, such as `debug`.
 pub fn start_log() {
     let level = std::env::var("GLOVEBOX_LOG").unwrap_or_default();
     let filter = EnvFilter::try_new(&level).ok().filter(|_| !level.is_empty());
@@ -143,7 +143,8 @@ pub fn start_log() {
         .init();
 }
 
-/// Stderr, open or closed: a closed stderr does not stop a run. While a live view is drawn, lines go above it.
+/// Writes log lines to stderr. A closed stderr does not stop a run. While a live view is drawn, lines are written above
+/// it.
 struct Stderr;
 
 impl Write for Stderr {
@@ -159,7 +160,7 @@ impl Write for Stderr {
     }
 }
 
-/// Reports a panic in one line, with the address of the issue tracker. The process then ends with 70.
+/// Reports a panic in one line, with the address of the issue tracker. The process then ends with exit code 70.
 pub fn report_bug(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
     let text = panic.payload_as_str().unwrap_or("no message");
@@ -172,22 +173,22 @@ pub fn report_bug(panic: &PanicHookInfo<'_>) {
     say(format_args!("error: glovebox {version} hit a bug at {place}: {what}; please report this line to {tracker}\n"));
 }
 
-/// True if stderr is a terminal that can move its cursor: `TERM` is not `dumb`.
+/// Returns true if stderr is a terminal that can move its cursor: `TERM` is not `dumb`.
 pub fn is_live() -> bool {
     is_capable(&std::io::stderr())
 }
 
-/// True if a stream is a terminal, and `TERM` is not `dumb`.
+/// Returns true if a stream is a terminal, and `TERM` is not `dumb`.
 fn is_capable(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// True if a person can read a question on stderr and answer it on stdin.
+/// Returns true if a person can read a question on stderr and answer it on stdin.
 pub fn can_ask() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Milliseconds for people: `85ms`, `3.2s`, `4m05s`, `2h03m`.
+/// Formats milliseconds for people: `85ms`, `3.2s`, `4m05s`, `2h03m`.
 pub fn duration(milliseconds: u64) -> String {
     let seconds = milliseconds / 1000;
     match seconds {
@@ -198,7 +199,7 @@ pub fn duration(milliseconds: u64) -> String {
     }
 }
 
-/// Bytes in the largest unit that divides them: `10GiB`, `64MiB`, `1500B`, as limits are written.
+/// Formats bytes in the largest unit that divides them, as limits are written: `10GiB`, `64MiB`, `1500B`.
 pub fn size(bytes: u64) -> String {
     let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
     match units.into_iter().find(|(_, shift)| bytes > 0 && bytes.is_multiple_of(1 << shift)) {
@@ -207,12 +208,12 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// Names of nodes for a sentence: each in backticks.
+/// Returns the names of nodes for a sentence, each in backticks.
 pub fn named<'a>(nodes: impl IntoIterator<Item = &'a NodeId>) -> String {
     nodes.into_iter().map(|id| format!("`{}`", visible::line(id.as_str()))).collect::<Vec<_>>().join(", ")
 }
 
-/// Bytes for people, in a unit that leaves up to three digits before the point: `512 B`, `1.5 KiB`, `750 MiB`.
+/// Formats bytes for people, in a unit that leaves up to three digits before the point: `512 B`, `1.5 KiB`, `750 MiB`.
 pub fn about(bytes: u64) -> String {
     let mut shift = 0;
     for (unit, next) in [("B", 10), ("KiB", 20), ("MiB", 30), ("GiB", 40), ("TiB", 64)] {
@@ -226,7 +227,7 @@ pub fn about(bytes: u64) -> String {
     format!("{bytes} B")
 }
 
-/// How long ago a moment was, for people: `now`, `12s ago`, `5m ago`, `3h ago`, `2d ago`, and the date after 30 days.
+/// Formats how long ago a time was: `now`, `12s ago`, `5m ago`, `3h ago`, `2d ago`, and the date after 30 days.
 pub fn ago(at: jiff::Timestamp, now: jiff::Timestamp) -> String {
     match now.duration_since(at).as_secs() {
         ..5 => "now".to_owned(),
@@ -238,12 +239,12 @@ pub fn ago(at: jiff::Timestamp, now: jiff::Timestamp) -> String {
     }
 }
 
-/// Which generation of a run something belongs to, for the end of a phrase; nothing for the first.
+/// Returns the generation for the end of a phrase, such as ` generation 1`; empty for generation 0.
 pub fn of_generation(generation: u32) -> String {
     if generation == 0 { String::new() } else { format!(" generation {generation}") }
 }
 
-/// A number with its noun: `1 visit`, `2 visits`.
+/// Returns a number with its noun: `1 visit`, `2 visits`.
 pub fn counted(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")

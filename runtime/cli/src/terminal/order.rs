@@ -1,10 +1,10 @@
-//! The nodes of a pipeline in the order in which a run meets them, whatever the order in the file.
+//! Sorts the nodes of a pipeline in the order in which a run visits them, whatever their order in the file.
 
 use glovebox_pipeline::ir::{HandlerKind, Node, NodeId, Pipeline};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// From the start along the edges, a node after those that lead to it; loops back do not count. Exits are last, after nodes that
-/// cannot be reached.
+/// Returns the nodes in topological order from the start; edges that lead back are ignored. Nodes that cannot be
+/// reached follow, and exits are last.
 pub fn nodes(pipeline: &Pipeline) -> Vec<&Node> {
     let mut targets: BTreeMap<&NodeId, Vec<&NodeId>> = BTreeMap::new();
     for edge in &pipeline.edges {
@@ -13,7 +13,7 @@ pub fn nodes(pipeline: &Pipeline) -> Vec<&Node> {
     let mut seen = BTreeSet::from([&pipeline.start]);
     let (mut ended, mut open) = (Vec::new(), vec![&pipeline.start]);
     while let Some(node) = open.last().copied() {
-        // The last edge first, since the order is reversed below.
+        // The last edge is followed first, because the order is reversed below.
         match targets.get_mut(node).and_then(Vec::pop) {
             Some(target) if seen.insert(target) => open.push(target),
             Some(_) => {}

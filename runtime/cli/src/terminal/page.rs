@@ -1,14 +1,15 @@
-//! Pages of `docs/` as text for a terminal.
+//! Renders pages of `docs/` as text for a terminal.
 //!
-//! It knows the part of Markdown that such a page uses: one title, paragraphs, tables, links. The pages are ours, so nothing is escaped.
+//! It supports only the Markdown that these pages use: one title, paragraphs, tables, links. The pages are part of
+//! Glovebox, so nothing is escaped.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// A column of a table that is wider gets lines of its own.
+/// Maximum width of a narrow column, in characters. The cells of a wider column get their own lines.
 const COLUMN_CHARACTERS_MAX: usize = 28;
 
-/// Renders a page in lines of at most this many characters.
+/// Renders a page in lines of at most `width` characters.
 pub fn render(page: &str, width: usize) -> String {
     let mut text = String::new();
     for block in page.split("\n\n").map(str::trim).filter(|block| !block.is_empty()) {
@@ -24,7 +25,7 @@ pub fn render(page: &str, width: usize) -> String {
     text
 }
 
-/// The cells of each row of a table, the titles left out.
+/// Returns the cells of each row of a table, without the header.
 fn rows(table: &str) -> Vec<Vec<String>> {
     let cells = |line: &str| {
         let inner = line.trim().trim_start_matches('|').trim_end_matches('|');
@@ -33,7 +34,8 @@ fn rows(table: &str) -> Vec<Vec<String>> {
     table.lines().skip(2).map(cells).collect()
 }
 
-/// Narrow columns stand side by side. Each wide one is indented; all but the first begin with an arrow.
+/// Renders a table. Narrow columns are printed side by side. The cells of wide columns are indented, and all but the
+/// first of them begin with an arrow.
 fn table(rows: &[Vec<String>], width: usize) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)
@@ -63,7 +65,7 @@ fn push_line(text: &mut String, line: &str) {
     writeln!(text, "{}", line.trim_end()).expect("writing to a string does not fail");
 }
 
-/// Words in lines of at most `width` characters, each after `indent` spaces. A longer word gets a line of its own.
+/// Wraps words to lines of at most `width` characters, each after `indent` spaces. A longer word gets its own line.
 fn wrap(text: &str, indent: usize, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -80,7 +82,7 @@ fn wrap(text: &str, indent: usize, width: usize) -> Vec<String> {
     lines.iter().map(|line| format!("{:indent$}{line}", "")).collect()
 }
 
-/// The text with each `[words](target)` as its words.
+/// Replaces each `[words](target)` with its words.
 fn without_links(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;

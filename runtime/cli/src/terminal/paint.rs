@@ -1,6 +1,6 @@
-//! Colours of text for people, and who decides about them: `--color`, then the environment, then the terminal.
+//! Colours of text for people. `--color` decides, then the environment, then the terminal.
 //!
-//! Colours are added last, after foreign text was escaped and columns were padded.
+//! Colours are added last, after untrusted text was escaped and columns were padded.
 
 use clap::ColorChoice;
 use std::fmt::Display;
@@ -9,18 +9,18 @@ use std::sync::OnceLock;
 
 static CHOICE: OnceLock<ColorChoice> = OnceLock::new();
 
-/// Sets the value of `--color`; the first call decides.
+/// Sets the value of `--color`. Only the first call has an effect.
 pub fn choose(choice: ColorChoice) {
     let _decided_before = CHOICE.set(choice);
 }
 
-/// The value of `--color`.
+/// Returns the value of `--color`.
 pub fn choice() -> ColorChoice {
     CHOICE.get().copied().unwrap_or(ColorChoice::Auto)
 }
 
-/// True if a stream may have colours: `--color` decides, then `NO_COLOR` means never, `CLICOLOR_FORCE` always, else a terminal
-/// that is not `dumb` has them.
+/// Returns true if a stream may have colours. `--color` decides; else `NO_COLOR` means never and `CLICOLOR_FORCE`
+/// always; else a terminal that is not `dumb` has colours.
 fn is_coloured(stream: &impl IsTerminal) -> bool {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     match choice() {
@@ -34,17 +34,17 @@ fn is_coloured(stream: &impl IsTerminal) -> bool {
 /// A colour or a weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
-    /// Stands out.
+    /// For titles.
     Bold,
-    /// Stands back.
+    /// For less important text.
     Dim,
-    /// Failed or refused.
+    /// For a failure or a refusal.
     Red,
-    /// Passed.
+    /// For a success.
     Green,
-    /// Not proved.
+    /// For what is not proved.
     Yellow,
-    /// Under way, or what to do next.
+    /// For work in progress, or for what to do next.
     Cyan,
 }
 
@@ -61,40 +61,40 @@ impl Colour {
     }
 }
 
-/// Adds colours, or leaves text as it is.
+/// Adds colours to text, or returns the text unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Paint {
     is_on: bool,
 }
 
 impl Paint {
-    /// For results on stdout.
+    /// Returns the paint for results on stdout.
     pub fn stdout() -> Self {
         Self { is_on: is_coloured(&std::io::stdout()) }
     }
 
-    /// For messages on stderr.
+    /// Returns the paint for messages on stderr.
     pub fn stderr() -> Self {
         Self { is_on: is_coloured(&std::io::stderr()) }
     }
 
-    /// With colours, whoever reads.
+    /// Returns paint with colours, whatever the output is.
     #[cfg(test)]
     pub fn always() -> Self {
         Self { is_on: true }
     }
 
-    /// True if text gets colours.
+    /// Returns true if text gets colours.
     pub fn is_on(self) -> bool {
         self.is_on
     }
 
-    /// The text in a colour.
+    /// Returns a text in a colour.
     pub fn with(self, colour: Colour, text: impl Display) -> String {
         if self.is_on { format!("\x1b[{}m{text}\x1b[m", colour.code()) } else { text.to_string() }
     }
 
-    /// The title of a row, padded already, in the colour of what it says.
+    /// Returns the title of a row, which is padded already, in the colour of its meaning.
     pub fn title(self, title: &str) -> String {
         let colour = match title.trim() {
             "" => return title.to_owned(),
@@ -113,7 +113,7 @@ impl Paint {
         self.with(colour, title)
     }
 
-    /// How a run or a stage stands, padded already.
+    /// Returns the state of a run or a stage, which is padded already, in its colour.
     pub fn status(self, status: &str) -> String {
         let colour = match status.trim() {
             "success" => Colour::Green,
@@ -125,7 +125,7 @@ impl Paint {
         self.with(colour, status)
     }
 
-    /// Lines with indented ones below them: the outer ones bold, the first word of the inner ones in cyan.
+    /// Colours an outline: lines without indentation are bold, and the first word of an indented line is cyan.
     pub fn outline(self, text: &str) -> String {
         if !self.is_on {
             return text.to_owned();
@@ -138,7 +138,7 @@ impl Paint {
         text.lines().map(line).collect()
     }
 
-    /// One path of a patch, in the colours of git.
+    /// Colours one path of a patch as git does.
     pub fn patch(self, patch: &str) -> String {
         if !self.is_on {
             return patch.to_owned();
@@ -158,7 +158,7 @@ impl Paint {
         patch.lines().map(line).collect()
     }
 
-    /// A table of changed lines: its marks in the colours of git.
+    /// Colours the marks in a table of changed lines as git does.
     pub fn stat(self, table: &str) -> String {
         if !self.is_on {
             return table.to_owned();

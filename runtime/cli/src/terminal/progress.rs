@@ -1,7 +1,7 @@
-//! Progress of a run while it goes on: a board of its nodes on a terminal, one line per event elsewhere.
+//! Progress of a run while it is driven: a board of its nodes on a terminal, one line per event elsewhere.
 //!
-//! It shows the journal's records, which are complete, and live hints, which may be lost. The records alone contain all facts. Progress
-//! goes to stderr; the records of `--json` go to stdout.
+//! The progress shows the journal's records, which are complete, and live progress of attempts, which may be lost. The
+//! records alone contain all facts. Progress is written to stderr, and the records of `--json` to stdout.
 
 use crate::terminal::board::Board;
 use crate::terminal::{self, lines, visible};
@@ -14,22 +14,22 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
-/// The live view is not drawn more often.
+/// Minimum time between two draws of the live view.
 const DRAW_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a line of the log waits for a view that is being drawn.
+/// Maximum time that a log line waits for a view that is being drawn.
 const DRAWING_MAX: Duration = Duration::from_millis(50);
 
-/// The view of this process, for lines of the log.
+/// The view of this process, above which log lines are written.
 static LIVE: Mutex<Weak<Mutex<LiveView>>> = Mutex::new(Weak::new());
 
-/// The lines that wait while a person is asked; none while no question is on the screen.
+/// The lines that wait while a person is asked; `None` while no question is on the screen.
 static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
-/// The most lines that wait. The journal has all of them.
+/// Maximum number of lines that wait. Further lines are dropped; the journal has all of them.
 const KEPT_LINES_MAX: usize = 1000;
 
-/// How often the clocks of the live view go on.
+/// Interval at which the clocks of the live view are updated.
 const REDRAW: Duration = Duration::from_millis(500);
 
 /// How progress is shown.
@@ -41,12 +41,12 @@ pub enum ProgressFormat {
     Lines,
     /// Records as JSON lines on stdout.
     Json,
-    /// Not at all.
+    /// Progress is not shown.
     Quiet,
 }
 
 impl ProgressFormat {
-    /// Chooses by flags, and by whether stderr is a terminal.
+    /// Chooses the format from the flags, and from whether stderr is a terminal.
     pub fn choose(json: bool, quiet: bool) -> Self {
         match (json, quiet) {
             (true, _) => ProgressFormat::Json,
@@ -57,19 +57,19 @@ impl ProgressFormat {
     }
 }
 
-/// Shows a run's progress.
+/// Shows the progress of a run.
 pub struct Reporter {
     format: ProgressFormat,
     view: Option<Arc<Mutex<LiveView>>>,
 }
 
 impl Reporter {
-    /// Shows progress over the nodes of a pipeline.
+    /// Creates a reporter for a run of a pipeline.
     pub fn new(format: ProgressFormat, pipeline: &Pipeline) -> Self {
         Self { format, view: (format == ProgressFormat::Live).then(|| LiveView::start(pipeline)) }
     }
 
-    /// For messages from elsewhere.
+    /// Returns a writer for messages of other parts of the program.
     pub fn notices(&self) -> Notices {
         Notices { view: self.view.clone() }
     }
@@ -84,7 +84,7 @@ impl Reporter {
         }
     }
 
-    /// Shows what goes on within an attempt of a node.
+    /// Shows the live progress of an attempt of a node.
     pub fn activity(&mut self, node: &NodeId, progress: &Progress) {
         match (self.format, &self.view) {
             (ProgressFormat::Lines, _) => {
@@ -101,7 +101,7 @@ impl Reporter {
         }
     }
 
-    /// Leaves the view as it is.
+    /// Ends the view, and leaves its last state on the screen.
     pub fn close(&mut self) {
         self.view.take().iter().for_each(|view| lock(view).leave());
     }
@@ -115,7 +115,8 @@ fn prose(line: impl fmt::Display) {
     }
 }
 
-/// Keeps lines until the question on the screen is answered. False if there is none: then nothing is kept.
+/// Keeps lines until the question on the screen is answered. Returns false, without keeping them, if there is no
+/// question.
 fn keep<'a>(lines: impl IntoIterator<Item = &'a String>) -> bool {
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(kept) = &mut *held else { return false };
@@ -131,9 +132,9 @@ fn json_line(record: &Record) {
     }
 }
 
-/// A board that is drawn again when it changes, and twice a second for its clocks.
+/// A board that is redrawn when it changes, and twice a second for its clocks.
 ///
-/// The cursor waits on a free line below it, so that the `^C` of the terminal's echo moves nothing.
+/// The cursor stays on a free line below the board, so that the `^C` that the terminal echoes does not move it.
 struct LiveView {
     board: Board,
     lines_drawn: usize,
@@ -151,7 +152,7 @@ impl LiveView {
             while let Some(view) = weak.upgrade() {
                 std::thread::sleep(REDRAW);
                 let mut view = lock(&view);
-                // Before the first record, other messages are written.
+                // Before the first record, other messages are written to the screen.
                 if view.drawn_at.is_some() {
                     view.draw();
                 }
@@ -160,14 +161,14 @@ impl LiveView {
         view
     }
 
-    /// Draws the board, unless it was drawn a moment ago; the clocks bring what was left out.
+    /// Draws the board, unless it was drawn a moment ago. The next update of the clocks then shows the change.
     fn draw(&mut self) {
         if self.drawn_at.is_none_or(|at| at.elapsed() > DRAW_PAUSE) {
             self.print(&[]);
         }
     }
 
-    /// Writes lines, and the board below them, in one piece.
+    /// Writes lines, and the board below them, in one write.
     fn print(&mut self, above: &[String]) {
         if keep(above) {
             return;
@@ -203,12 +204,13 @@ impl LiveView {
     }
 }
 
-/// A view is never left half changed, so a panic elsewhere does not spoil it.
+/// Locks a view. A view is always consistent, so it can be used after a panic of another thread.
 fn lock(view: &Mutex<LiveView>) -> MutexGuard<'_, LiveView> {
     view.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes lines above the live view. Returns false if none is drawn, or if it does not get free: then nothing is written.
+/// Writes lines above the live view. Returns false, without writing them, if no view is drawn or if the view stays
+/// locked.
 pub fn write_above(text: &str) -> bool {
     let lines: Vec<String> = text.lines().map(|line| visible::line(line).into_owned()).collect();
     if keep(&lines) {
@@ -232,7 +234,7 @@ pub fn write_above(text: &str) -> bool {
     is_drawn
 }
 
-/// Writes messages while a run goes on, above its live view if it has one.
+/// Writes messages while a run is driven, above its live view if it has one.
 #[derive(Clone)]
 pub struct Notices {
     view: Option<Arc<Mutex<LiveView>>>,
@@ -247,7 +249,7 @@ impl Notices {
         }
     }
 
-    /// Leaves the screen to a question. Lines wait until it is answered.
+    /// Stops the output, so that a question can be shown. Lines wait until the question is answered.
     pub fn hold(&self) {
         let mut view = self.view.as_ref().map(|view| lock(view));
         if let Some(view) = view.as_mut().filter(|view| view.drawn_at.is_some() && !view.is_over) {
@@ -257,7 +259,7 @@ impl Notices {
         *HELD.lock().unwrap_or_else(PoisonError::into_inner) = Some(Vec::new());
     }
 
-    /// Writes the lines that waited, and goes on.
+    /// Writes the lines that waited, and continues the output.
     pub fn release(&self) {
         let mut view = self.view.as_ref().map(|view| lock(view));
         let lines = HELD.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
@@ -267,7 +269,7 @@ impl Notices {
         }
     }
 
-    /// Draws the view no more, because the process ends.
+    /// Ends the view, because the process ends.
     pub fn leave(&self) {
         self.view.iter().for_each(|view| lock(view).leave());
     }

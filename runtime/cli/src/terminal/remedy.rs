@@ -1,7 +1,8 @@
-//! What a user can do about a failed run, from the failure's code and the receipts; never from the text of a reason.
+//! What a user can do about a failed run. It depends on the failure's code and the receipts, and never on the text of a
+//! reason.
 //!
-//! It names only what certainly helps. A code without a remedy gets none: the last line of the summary names the command that shows
-//! more.
+//! Only a remedy that certainly helps is named. For other codes none is printed: the last line of the summary names the
+//! command that shows more.
 
 use crate::terminal::visible;
 use glovebox_models::error::ERRORS;
@@ -9,15 +10,15 @@ use glovebox_plan::prepare::toolchain;
 use glovebox_record::{LimitName, Receipt};
 use glovebox_state::evidence::RunSummary;
 
-/// The code a shell ends with when there is no such program.
+/// Exit code of a shell that does not find a program.
 const NO_SUCH_PROGRAM: i32 = 127;
 
-/// The remedy of a run's failure, when there is one to name.
+/// Returns the remedy for the failure of a run, if there is one.
 pub fn for_run(summary: &RunSummary) -> Option<String> {
     let failure = summary.end.failure.as_ref()?;
     let node = summary.end.failed_node.as_ref().map(|node| visible::line(node.as_str())).unwrap_or_default();
     let remedy = match failure.code.as_str() {
-        // A model that cannot repair a failure is not its cause.
+        // The cause is the missing program, not the model that could not fix the failure.
         "tool/exit-code" | "verify/exit-code" | "agent/declared-fail" if ended_with(summary, NO_SUCH_PROGRAM) => {
             missing_program(summary)
         }
@@ -59,7 +60,7 @@ pub fn for_run(summary: &RunSummary) -> Option<String> {
             let name = failure.code.limit_name()?;
             match name.parse::<LimitName>() {
                 Ok(name) => format!("raise `limits.{name}` of `{node}`, or `{name}` in glovebox.toml"),
-                // A limit on the shape of a changed tree has no setting.
+                // A limit on the shape of a changed tree cannot be set.
                 Err(_) => format!("`{name}` cannot be raised: make the paths that `{node}` writes shorter"),
             }
         }
@@ -67,13 +68,14 @@ pub fn for_run(summary: &RunSummary) -> Option<String> {
     Some(remedy)
 }
 
-/// What the table of model errors says.
+/// Returns the help for a model error.
 fn model_error(code: &str) -> Option<String> {
     let row = ERRORS.iter().find(|row| code.strip_prefix("provider/") == Some(row.name))?;
     Some(row.help.to_owned())
 }
 
-/// Names the toolchain of a program in the command, if there is one to name. The command is the pipeline author's text.
+/// Names the toolchain of a program in the failed command, if there is one. The command is the text of the pipeline's
+/// author.
 fn missing_program(summary: &RunSummary) -> String {
     let commands = judged(summary).into_iter().filter(|receipt| receipt.code == Some(NO_SUCH_PROGRAM));
     let commands = commands.flat_map(|receipt| &receipt.argv);
@@ -97,7 +99,8 @@ fn ended_with(summary: &RunSummary, code: i32) -> bool {
     judged(summary).iter().any(|receipt| receipt.code == Some(code))
 }
 
-/// The commands of the failed stage. A stage without commands was to repair what the last command before it found.
+/// Returns the commands of the failed stage. If it ran none, returns the last command of the run, whose failure it
+/// should have fixed.
 fn judged(summary: &RunSummary) -> Vec<&Receipt> {
     let failed = summary.end.failed_node.as_ref();
     let own: Vec<&Receipt> =

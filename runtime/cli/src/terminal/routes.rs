@@ -1,9 +1,9 @@
-//! The edges that a route looked at, as `show` and `why` print them.
+//! The edges that were considered for a route, as `show` and `why` print them.
 
 use super::rows::Rows;
 use glovebox_state::why::EdgeWhy;
 
-/// Adds a row for each edge: `+` for one that could be taken, and the values that its condition read.
+/// Adds a row for each edge, with `+` if the edge matched, and a row with the values that its condition read.
 pub fn edges<'e>(rows: &mut Rows, edges: impl IntoIterator<Item = &'e EdgeWhy>) {
     for edge in edges {
         let mark = if edge.matched { "+" } else { "-" };

@@ -1,10 +1,10 @@
-//! Rows of a title and a text, aligned, as summaries and reports print them.
+//! Aligned rows of a title and a text, as summaries and reports print them.
 
 use super::paint::Paint;
 use super::visible;
 use std::fmt::{Display, Write};
 
-/// Rows in progress.
+/// Builds rows.
 pub struct Rows {
     text: String,
     indent: &'static str,
@@ -13,23 +13,23 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// No rows yet; each title gets this width.
+    /// Creates an empty builder. Titles are padded to `width` characters.
     pub fn new(width: usize) -> Self {
         Self { text: String::new(), indent: "", width, paint: Paint::default() }
     }
 
-    /// The same, with two spaces before each row.
+    /// As [`Self::new`], but with two spaces before each row.
     pub fn below_a_title(width: usize) -> Self {
         Self { indent: "  ", ..Self::new(width) }
     }
 
-    /// The same, with titles in colours.
+    /// Prints titles in colours.
     #[must_use]
     pub fn painted(self, paint: Paint) -> Self {
         Self { paint, ..self }
     }
 
-    /// Adds a row. Escapes what could deceive a reader, line breaks included.
+    /// Adds a row. Escapes characters that could deceive a reader, including line breaks.
     pub fn row(&mut self, title: impl Display, body: impl Display) {
         let body = body.to_string();
         self.block(title, visible::line(&body));
@@ -49,12 +49,12 @@ impl Rows {
         }
     }
 
-    /// Adds a whole line, escaped already and not indented.
+    /// Adds a whole line, which is escaped already and is not indented.
     pub fn line(&mut self, line: impl Display) {
         writeln!(self.text, "{line}").expect("writing to a string does not fail");
     }
 
-    /// The text of all rows.
+    /// Returns the text of all rows.
     pub fn finish(self) -> String {
         self.text
     }

@@ -1,6 +1,7 @@
-//! The summary of a run as text: verified, refused, changed, quarantined, and the next command.
+//! Renders the summary of a run as text: verified, refused, changed, quarantined, and the next command.
 //!
-//! It prints the engine's fold of the journal and decides nothing. `run`, `resume` and `show` print the same text.
+//! It renders the summary that the journal folds to and decides nothing. `run`, `resume` and `show` print the same
+//! text.
 
 use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
@@ -19,29 +20,29 @@ use glovebox_state::evidence::{
 use glovebox_state::refused_writes::Folded;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most stages in the row of unverified stages.
+/// Maximum number of stages in the row of unverified stages.
 const UNVERIFIED_SHOWN_MAX: usize = 10;
 
-/// The most rows for programs under test of one stage; a suite starts one for each case.
+/// Maximum number of rows for programs under test of one stage. A test suite starts one program for each case.
 const SUBJECTS_SHOWN_MAX: usize = 3;
 
-/// The most files that are named which a stage saw beside hold-outs.
+/// Maximum number of files that are listed for one stage, of those that it saw beside hold-outs or loaded at start-up.
 const CONFIGURATION_SHOWN_MAX: usize = 5;
-/// Branches that failed with their reasons; the others are named.
+/// Maximum number of failed branches that get a row with the reason. The others are only named.
 const BRANCHES_SHOWN_MAX: usize = 10;
 
-/// Characters of a command that are shown.
+/// Maximum number of characters of a command.
 const COMMAND_CHARACTERS_MAX: usize = 100;
 
-/// The names of a run in the next commands.
+/// The names of a run in the commands that are suggested to the user.
 pub struct RunNames {
     /// `latest` or the id, for commands that only show the run.
     pub short: String,
-    /// Always the id, because `latest` may be another run by then.
+    /// Always the id, because `latest` may name another run later.
     pub exact: String,
 }
 
-/// Prints a summary for people.
+/// Renders a summary for people.
 pub fn render(summary: &RunSummary, new: &[NewConfiguration], named: &RunNames, paint: Paint) -> String {
     let next = &named.short;
     let mut rows = Rows::new(12).painted(paint);
@@ -109,14 +110,14 @@ pub fn render(summary: &RunSummary, new: &[NewConfiguration], named: &RunNames, 
     rows.finish()
 }
 
-/// Why the run failed, and at which stage.
+/// Returns why the run failed, and at which stage.
 fn because(node: Option<&NodeId>, failure: &Failure) -> String {
     let node = node.map(|node| format!("{}: ", visible::line(node.as_str()))).unwrap_or_default();
     let (class, code) = (failure.class.as_str(), visible::line(failure.code.as_str()));
     format!("{node}{class} ({code}): {}", indented(&failure.reason))
 }
 
-/// A row for each branch that failed, also where the parallel node went on without it.
+/// Returns a row for each branch that failed, even if the parallel node continued without it.
 fn failed_branches(summary: &RunSummary, next: &str) -> Vec<String> {
     let failed = &summary.proof.failed_branches;
     let line = |failed: &FailedBranch| {
@@ -134,7 +135,7 @@ fn failed_branches(summary: &RunSummary, next: &str) -> Vec<String> {
     lines
 }
 
-/// A row for each stage that dropped checks of the operator.
+/// Returns a row for each stage that skipped commands of the verify contract.
 fn dropped(summary: &RunSummary) -> Vec<String> {
     let line = |dropped: &DroppedChecks| {
         let commands: Vec<_> = dropped.commands.iter().map(|line| visible::line(line)).collect();
@@ -144,7 +145,7 @@ fn dropped(summary: &RunSummary) -> Vec<String> {
     summary.proof.dropped_checks.iter().map(line).collect()
 }
 
-/// The decision of a person about disallowed writes.
+/// Describes the decision of a person about writes outside of the scope.
 fn recovery_line(decision: &RecoveryDecision) -> String {
     let granted: Vec<_> = decision.granted.iter().map(|file| visible::line(file.path.as_str())).collect();
     let granted = if granted.is_empty() { String::new() } else { format!(" {}", granted.join(", ")) };
@@ -153,7 +154,7 @@ fn recovery_line(decision: &RecoveryDecision) -> String {
     format!("{node}: {}{granted} ({}{by})", decision.action, decision.how.as_str())
 }
 
-/// The files that a stage saw beside hold-outs, and those among them that make test runners run code.
+/// Names the files that a stage saw beside hold-outs and from which test runners run code.
 fn beside_holdouts(summary: &RunSummary, node: &NodeId) -> String {
     let shown = |text: &str| visible::line(text).into_owned();
     let name = shown(node.as_str());
@@ -172,7 +173,7 @@ fn beside_holdouts(summary: &RunSummary, node: &NodeId) -> String {
     lines.join("\n")
 }
 
-/// Which files of other stages the commands of each verifier loaded by themselves.
+/// Returns a row for each verifier whose commands loaded files of other stages at start-up.
 fn startup_files(summary: &RunSummary) -> Vec<String> {
     let shown = |text: &str| visible::line(text).into_owned();
     let mut nodes: BTreeMap<&NodeId, BTreeSet<String>> = BTreeMap::new();
@@ -194,7 +195,7 @@ fn startup_files(summary: &RunSummary) -> Vec<String> {
     nodes.into_values().map(of_node).collect()
 }
 
-/// A row for each command, but only the first few programs under test of one stage.
+/// Returns a row for each command, but only the first few programs under test of one stage.
 fn receipts(summary: &RunSummary, RunNames { short: next, .. }: &RunNames) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
     let alike = |one: &CommandEvidence, other: &CommandEvidence| {
@@ -216,7 +217,7 @@ fn receipts(summary: &RunSummary, RunNames { short: next, .. }: &RunNames) -> Ve
     rows
 }
 
-/// One line for the hooks of a node: what they refused is among the refusals.
+/// Returns one line for the hooks of a node. The calls that they refused are in the rows of refusals.
 fn of_hooks(group: &[&CommandEvidence], next: &str) -> String {
     let failed = |kind: HookKind| {
         let is_meant = |hook: &Hook| hook.kind == kind;
@@ -230,7 +231,7 @@ fn of_hooks(group: &[&CommandEvidence], next: &str) -> String {
     format!("{node}: {ran} ran, {refused} refused{failed}: glovebox show {next} {node}")
 }
 
-/// The first refusals of each stage, so that one stage with many does not hide those of another.
+/// Returns the first refusals of each stage, so that many refusals of one stage do not hide those of another.
 fn refused(summary: &RunSummary, next: &str) -> Vec<String> {
     let nodes: BTreeSet<&NodeId> = summary.access.refused.iter().map(|refused| &refused.node).collect();
     let shown_max = lines::REFUSALS_SHOWN_MAX.div_ceil(nodes.len().max(1)).max(2);
@@ -249,7 +250,7 @@ fn refused(summary: &RunSummary, next: &str) -> Vec<String> {
     rows
 }
 
-/// A row for what each stage wrote and was set aside, folded to its folder; with the remedy, if there is one.
+/// Returns a row for each folder in which files of a stage were quarantined, with the remedy if there is one.
 fn quarantined(summary: &RunSummary, RunNames { short: next, .. }: &RunNames) -> Vec<String> {
     let nodes: BTreeSet<&NodeId> = summary.files.quarantined.iter().map(|file| &file.node).collect();
     let folded = nodes.into_iter().flat_map(|node| {
@@ -271,7 +272,7 @@ fn quarantined(summary: &RunSummary, RunNames { short: next, .. }: &RunNames) ->
     rows
 }
 
-/// The title of a command's row: what the command proves.
+/// Returns the title of a command's row, which says what the command proves.
 pub fn title(proof: Proof) -> &'static str {
     match proof {
         Proof::Subject => "subject",
@@ -286,7 +287,7 @@ pub fn title(proof: Proof) -> &'static str {
     }
 }
 
-/// The stages without a verification, by the model or handler that claims their success.
+/// Describes the unverified stages, grouped by the model or handler that claims their success.
 pub fn claims(unverified: &[UnverifiedStage], model: &str) -> String {
     let mut claims: Vec<(String, Vec<String>)> = Vec::new();
     for stage in unverified.iter().take(UNVERIFIED_SHOWN_MAX) {
@@ -307,7 +308,7 @@ pub fn claims(unverified: &[UnverifiedStage], model: &str) -> String {
     format!("{}{more}", claims.join("; "))
 }
 
-/// The first nodes, and the number of the others.
+/// Names the first nodes, and gives the number of the others.
 fn listed(nodes: &BTreeSet<NodeId>) -> String {
     let shown: Vec<_> = nodes.iter().take(UNVERIFIED_SHOWN_MAX).map(|node| visible::line(node.as_str())).collect();
     match nodes.len() - shown.len() {
@@ -316,19 +317,19 @@ fn listed(nodes: &BTreeSet<NodeId>) -> String {
     }
 }
 
-/// Tokens and money, with `~` where some of it is estimated.
+/// Formats tokens and money, with `~` if a part is estimated.
 pub fn spent(tokens: Tokens, cost: Money, is_estimated: bool) -> String {
     let about = if is_estimated { "~" } else { "" };
     let cost = if cost.is_zero() { String::new() } else { format!(", {about}{cost}") };
     format!("{about}{} sent, {about}{} received{cost}", tokens.input, tokens.output)
 }
 
-/// Money, with `~` where some of it is estimated.
+/// Formats money, with `~` if a part is estimated.
 pub fn cost(spent: SpendTotals) -> String {
     format!("{}{}", if spent.is_estimated { "~" } else { "" }, spent.cost)
 }
 
-/// Answers that a resume does not pay for again, in a few words.
+/// Describes the model answers that a resume reuses instead of paying again, in a few words.
 pub fn held(held: HeldCost) -> String {
     let HeldCost { answers, uncounted: SpendTotals { tokens, cost, is_estimated } } = held;
     let uncounted = (!tokens.is_zero()).then(|| format!("not counted yet: {}", spent(tokens, cost, is_estimated)));
@@ -339,7 +340,7 @@ pub fn held(held: HeldCost) -> String {
     answers.into_iter().chain(uncounted).collect::<Vec<_>>().join("; ")
 }
 
-/// Text of several lines, indented below its title.
+/// Indents the following lines of a text to the column of the first line.
 fn indented(text: &str) -> String {
     visible::block(text.trim_end()).replace('\n', "\n             ")
 }
@@ -355,7 +356,7 @@ fn headline(summary: &RunSummary, paint: Paint) -> String {
     format!("{id} of {name}: {status}{exit}, {visits} in {}", duration(summary.duration_ms))
 }
 
-/// How a command ended, and why that proves nothing if it does not.
+/// Describes how a command ended, and why it proves nothing if it does not.
 pub fn ending(receipt: &Receipt) -> String {
     let end = receipt.code.map_or_else(|| receipt.how.to_string(), |code| format!("exit {code}"));
     receipt.no_proof.map(|why| format!("{end} ({why})")).unwrap_or(end)
@@ -373,7 +374,7 @@ fn receipt(evidence: &CommandEvidence) -> String {
     )
 }
 
-/// One change, in a few words.
+/// Describes one change in a few words.
 pub fn change_line(change: &FileChange) -> String {
     let path = visible::line(change.path.as_str());
     match change.op {
@@ -385,7 +386,8 @@ pub fn change_line(change: &FileChange) -> String {
     }
 }
 
-/// The stage whose output says why a run failed: the first whose failure led to the end, or the one whose failed command it was to repair.
+/// Returns the stage whose output shows why a run failed: the first stage whose failure led to the end, or the failed
+/// stage if it ran a command, or else the stage whose failed command it should have fixed.
 fn with_output(summary: &RunSummary) -> Option<&NodeId> {
     if let Some(first) = summary.end.resumes_at.as_ref().filter(|first| summary.end.failed_node.as_ref() != Some(first))
     {
@@ -399,7 +401,8 @@ fn with_output(summary: &RunSummary) -> Option<&NodeId> {
     Some(unrepaired.map_or(failed, |evidence| &evidence.node))
 }
 
-/// Where a resume begins again, if not at the stage that ended the run. Where no failed stage has visits left, somebody must say where.
+/// Describes where a resume begins, unless it is at the stage that ended the run. If no failed stage has visits left,
+/// the user must name a node.
 fn begins_at(summary: &RunSummary) -> String {
     if summary.end.resumes_at.is_none() {
         return " --from NODE".to_owned();

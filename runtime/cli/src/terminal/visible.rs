@@ -1,10 +1,11 @@
-//! Foreign text made safe for a terminal, and cut to what fits there.
+//! Makes untrusted text safe for a terminal, and cuts it to a length.
 //!
-//! Which characters could deceive a reader is decided in one place for all crates; here is only what a terminal needs beside it.
+//! `glovebox_names` decides for all crates which characters could deceive a reader. This module adds only what a
+//! terminal needs.
 
 pub use glovebox_names::visible::{block, dot, json, line};
 
-/// The first line of foreign text, shortened to `characters_max` with a mark.
+/// Returns the first line of an untrusted text. If it is longer than `characters_max`, it is cut and ends with a mark.
 pub fn summary(text: &str, characters_max: usize) -> String {
     let first = text.trim_start().lines().next().unwrap_or("");
     let safe = line(first);

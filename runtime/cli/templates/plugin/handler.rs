@@ -1,4 +1,4 @@
-//! Fails while a file in `src/` has a `TODO`, and names the place.
+//! Fails while a file in `src/` contains a `TODO`, and reports the place.
 
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, export, files, log};
 
@@ -32,7 +32,8 @@ fn search(folder: &str, found: &mut Vec<String>) -> Result<(), files::Error> {
     Ok(())
 }
 
-// The operator reads this before anything runs. A plugin gets only what it wants and is granted.
+// The operator can read this manifest before the plugin runs. The plugin gets only what it wants and what the operator
+// grants.
 export!(
     Plugin,
     manifest = r#"{"name":"acme.example","version":"0.1.0","description":"Looks for TODO in src/.",

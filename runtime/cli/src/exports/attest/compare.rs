@@ -1,18 +1,20 @@
-//! What was attested beside what a run's folder says: the first difference, by its place.
+//! Compares a statement that was attested with one that is computed from a run's folder, and finds the first
+//! difference.
 //!
-//! Every attested value must be there. A later version may say more of the same run, so values that were not attested are no difference.
+//! Every attested value must be found. A later version of Glovebox may add values about the same run, so an added value
+//! is not a difference.
 
 use serde_json::Value;
 use std::fmt;
 
-/// A value that is not as it was attested.
+/// A value that differs from the attested one.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Where it is, such as `run.receipts[0].code`.
+    /// Place of the value, such as `run.receipts[0].code`.
     pub place: String,
-    /// What was attested.
+    /// The attested value.
     pub attested: String,
-    /// The value in the folder; none if it has none.
+    /// The value in the folder; `None` if there is none.
     pub found: Option<String>,
 }
 
@@ -23,10 +25,10 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Longest text of a value in a message, characters.
+/// Maximum number of characters of a value in a message.
 const SHOWN_MAX: usize = 100;
 
-/// The first attested value, in its order, that is not found.
+/// Returns the first difference, in the order of the attested values; `None` if every attested value is found.
 pub fn first(attested: &Value, found: &Value) -> Option<Difference> {
     differing(attested, Some(found), &mut String::new())
 }

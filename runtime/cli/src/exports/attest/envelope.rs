@@ -1,7 +1,7 @@
-//! The envelope of an attestation: DSSE 1.0, a payload of in-toto and one signature over both.
+//! The envelope of an attestation: DSSE 1.0 with an in-toto payload and one signature over type and payload.
 //!
-//! What is signed is the pre-authentication encoding: `DSSEv1`, and type and payload with their lengths before them. So the same bytes
-//! under another type have another signature.
+//! The signature covers the pre-authentication encoding: `DSSEv1`, then the type and the payload, each after its
+//! length. So the same bytes under another type have another signature.
 
 use super::keys::{PublicKey, SigningKey};
 use crate::exit::{Exit, Stop};
@@ -12,51 +12,51 @@ use serde::{Deserialize, Serialize};
 
 /// The type of every in-toto payload.
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
-/// The largest file of an attestation.
+/// Maximum size of an attestation file, in bytes.
 pub const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// What `glovebox attest` writes.
+/// The document that `glovebox attest` writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(title = "attestation.json")]
 pub struct Envelope {
     /// Always `application/vnd.in-toto+json`.
     payload_type: String,
-    /// The statement, base64.
+    /// The statement in base64.
     payload: String,
-    /// One signature.
+    /// Exactly one signature.
     signatures: Vec<Signature>,
 }
 
-/// A signature.
+/// A signature over type and payload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Signature {
-    /// The name of the key: `sha256:` and the digest of its DER form.
+    /// Id of the key: `sha256:` and the digest of the key's DER form.
     keyid: String,
-    /// The signature, base64.
+    /// The signature in base64.
     sig: String,
 }
 
-/// Why an envelope does not hold.
+/// Why an envelope is not valid.
 #[derive(Debug, thiserror::Error)]
 pub enum Broken {
-    /// It is not JSON of this form.
+    /// The file is not JSON of this form.
     #[error("it is not an attestation: {0}")]
     Form(#[from] serde_json::Error),
-    /// It holds something else than a statement of in-toto.
+    /// The payload is not an in-toto statement.
     #[error("its payload is `{0}`, not `{PAYLOAD_TYPE}`")]
     Type(String),
-    /// Payload or signature are no base64.
+    /// The payload or the signature is not base64.
     #[error("its {0} is not base64")]
     Base64(&'static str),
-    /// The number of signatures.
+    /// The number of signatures is not 1.
     #[error("it has {0} signatures, not 1")]
     Signatures(usize),
-    /// The key's name.
+    /// The envelope names another key than the given one.
     #[error("it says that it is signed with key {0}, not with yours, {1}")]
     OtherKey(String, String),
-    /// The signature.
+    /// The signature does not match the payload and the key.
     #[error("it was changed after it was signed, or another key signed it")]
     Signature,
 }
@@ -72,13 +72,13 @@ impl Envelope {
         }
     }
 
-    /// The envelope as it is written: one line of JSON.
+    /// Returns the envelope as it is written: one line of JSON.
     pub fn line(&self) -> Result<String, Stop> {
         let text = serde_json::to_string(self).map_err(|error| Stop::new(Exit::Internal, error.to_string()))?;
         Ok(text + "\n")
     }
 
-    /// Reads an envelope and returns its payload, if this key signed it.
+    /// Reads an envelope and returns its payload, if the key signed it.
     pub fn open(bytes: &[u8], key: &PublicKey) -> Result<Vec<u8>, Broken> {
         let found: Self = serde_json::from_slice(bytes)?;
         if found.payload_type != PAYLOAD_TYPE {
@@ -94,7 +94,7 @@ impl Envelope {
     }
 }
 
-/// The pre-authentication encoding of a payload.
+/// Returns the pre-authentication encoding of a payload.
 fn encoded(payload: &[u8]) -> Vec<u8> {
     let head = format!("DSSEv1 {} {PAYLOAD_TYPE} {} ", PAYLOAD_TYPE.len(), payload.len());
     [head.as_bytes(), payload].concat()
@@ -113,7 +113,7 @@ mod tests {
             for bit in 0..8 {
                 let mut changed = text.clone();
                 changed[at] ^= 1 << bit;
-                // The line break at the end may be another blank.
+                // The line break at the end may become another kind of white space.
                 let is_blank = at + 1 == text.len() && changed[at].is_ascii_whitespace();
                 assert_eq!(Envelope::open(&changed, &key.public()).is_ok(), is_blank, "bit {bit} of byte {at}");
             }

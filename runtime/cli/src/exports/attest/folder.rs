@@ -1,4 +1,4 @@
-//! What lies beside the journal in a run's folder, compared with what the journal says.
+//! Compares the files beside the journal in a run's folder with what the journal says.
 
 use super::statement::RunEvidence;
 use crate::exit::{Exit, Stop};
@@ -13,12 +13,12 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// The first difference from the attested facts.
+/// Returns the error for a file that differs from what was attested.
 pub fn differs(message: impl fmt::Display) -> Stop {
     Stop::new(Exit::Mismatch, message.to_string()).with_help("do not trust it: get an unchanged copy of the run")
 }
 
-/// Compares the run's workspace with its journal.
+/// Compares the run's workspace with its journal. Returns the text for the report.
 pub fn workspace(run: &RunFolder, evidence: &RunEvidence) -> Result<&'static str, Stop> {
     let place = run.path.join(WORKSPACE_DIR);
     match place.symlink_metadata() {
@@ -37,7 +37,7 @@ pub fn workspace(run: &RunFolder, evidence: &RunEvidence) -> Result<&'static str
     }
 }
 
-/// Requires that the changes make no folder a repository, together with what else lies there.
+/// Returns an error if the changes, together with other files of the folder, make a folder a git repository.
 pub fn no_repository(folder: &Path, changed: &[FileChange]) -> Result<(), Stop> {
     let unread = |_: &Digest| Ok(None::<io::Empty>);
     let steps: Vec<RepositoryChange<'_>> =
@@ -51,7 +51,7 @@ pub fn no_repository(folder: &Path, changed: &[FileChange]) -> Result<(), Stop> 
     }
 }
 
-/// Compares the sealed hold-outs with their root.
+/// Compares the sealed hold-outs with their root. Returns the text for the report.
 pub fn holdouts(run: &RunFolder, root: &Digest) -> Result<&'static str, Stop> {
     let place = run.path.join(HOLDOUTS_DIR);
     if !place.exists() {

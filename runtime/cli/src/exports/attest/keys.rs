@@ -1,6 +1,7 @@
-//! Keys of attestations: Ed25519, in the PEM files that `openssl` writes.
+//! Keys of attestations: Ed25519, in PEM files as `openssl` writes them.
 //!
-//! A private key that others can read is refused, and so is one in the project of the run: a stage of that project could have read it.
+//! A private key that other users can read is refused. So is a key in the project of the run, because a stage of that
+//! project could have read it.
 
 use crate::exit::{Exit, Stop};
 use crate::terminal::visible;
@@ -15,11 +16,11 @@ use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-/// The largest file of a key.
+/// Maximum size of a key file, in bytes.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 /// The prefix of the 32 bytes of an Ed25519 key in a `SubjectPublicKeyInfo` (RFC 8410 §4).
 const SPKI_HEAD: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
-/// Permissions for anybody but the owner.
+/// Permission bits of everyone except the owner.
 const OTHERS: u32 = 0o077;
 
 /// Which half of a key a file must have.
@@ -49,7 +50,7 @@ impl Half {
 pub struct SigningKey(Ed25519KeyPair);
 
 impl SigningKey {
-    /// Reads a private key. `project` is the folder whose stages must not have been able to read it.
+    /// Reads a private key. A key inside the folder `project` is refused, because its stages could have read it.
     pub fn read(file: &Path, project: &Path) -> Result<Self, Stop> {
         let bytes = read(file, Half::Private)?;
         refuse_exposed(file, project)?;
@@ -58,7 +59,7 @@ impl SigningKey {
         pair.map(Self).ok_or_else(|| no_key(file, Half::Private))
     }
 
-    /// The key of a seed.
+    /// Creates the key from a seed.
     #[cfg(test)]
     pub fn of_seed(seed: &[u8; 32]) -> Option<Self> {
         Ed25519KeyPair::from_seed_unchecked(seed).ok().map(Self)
@@ -69,7 +70,7 @@ impl SigningKey {
         self.0.sign(bytes).as_ref().to_vec()
     }
 
-    /// Its public half.
+    /// Returns the public half of the key.
     pub fn public(&self) -> PublicKey {
         let mut bytes = [0; 32];
         bytes.copy_from_slice(self.0.public_key().as_ref());
@@ -90,18 +91,18 @@ impl PublicKey {
         key.map(Self).ok_or_else(|| no_key(file, Half::Public))
     }
 
-    /// True if this key signed these bytes.
+    /// Returns true if this key signed these bytes.
     pub fn has_signed(&self, bytes: &[u8], signature: &[u8]) -> bool {
         UnparsedPublicKey::new(&ED25519, self.0).verify(bytes, signature).is_ok()
     }
 
-    /// Its name: `sha256:` and the digest of its DER form.
+    /// Returns the id of the key: `sha256:` and the digest of its DER form.
     pub fn id(&self) -> String {
         format!("sha256:{}", hex(digest(&SHA256, &[&SPKI_HEAD[..], &self.0].concat()).as_ref()))
     }
 }
 
-/// Bytes as hexadecimal digits.
+/// Returns bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut digits, byte| {
         let _ = write!(digits, "{byte:02x}");

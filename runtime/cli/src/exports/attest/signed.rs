@@ -1,7 +1,7 @@
-//! A statement as it is read: every field that a statement of this version always has.
+//! A statement that was read from an attestation, with every field that a statement of this version always has.
 //!
-//! A field that is missing is refused by name, even if nothing here reads it: who trusts the statement may. Fields that a statement has
-//! only sometimes may be missing, and a later version may add some.
+//! A missing field is refused by name even if Glovebox does not use it, because a reader of the statement may rely on
+//! it. Optional fields may be missing, and a later version may add fields.
 
 use glovebox_journal::event::{QuestionAnswered, Refusal};
 use glovebox_plan::plan::PlanCapabilities;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The parts of a statement that verification uses.
+/// The required fields of a statement.
 #[derive(Debug, Deserialize)]
 #[expect(dead_code, reason = "a field is read so that it must be there")]
 pub struct Signed {
@@ -21,7 +21,7 @@ pub struct Signed {
     subject: Vec<Subject>,
     #[serde(rename = "predicateType")]
     predicate_type: String,
-    /// The attested subject.
+    /// The attested facts of the run.
     pub predicate: Predicate,
 }
 
@@ -55,7 +55,7 @@ pub struct Predicate {
 #[derive(Debug, Deserialize)]
 #[expect(dead_code, reason = "a field is read so that it must be there")]
 pub struct File {
-    /// Its path and content.
+    /// Path and digest of the file.
     #[serde(flatten)]
     pub file: DigestedFile,
     executable: bool,
@@ -73,10 +73,10 @@ pub struct Run {
     finished: Option<String>,
     /// The exit of the run.
     pub exit: RunExit,
-    /// The run.
+    /// Id of the run.
     pub run_id: String,
     pipeline: String,
-    /// `success` or `fail`.
+    /// Status of the run: `success` or `fail`.
     pub status: String,
     model: String,
     #[serde(deserialize_with = "nullable")]
@@ -87,7 +87,7 @@ pub struct Run {
     receipts: Vec<Command>,
     unverified: Vec<Unverified>,
     refused: Vec<Refused>,
-    /// The net changes, one entry for each path.
+    /// Net changes of the run, one entry for each path.
     pub changed: Vec<FileChange>,
     quarantined: Vec<Quarantined>,
     duration_ms: u64,
@@ -108,11 +108,11 @@ pub struct Run {
     pub journal: JournalHead,
 }
 
-/// An exit.
+/// The exit of a run.
 #[derive(Debug, Deserialize)]
 #[expect(dead_code, reason = "a field is read so that it must be there")]
 pub struct RunExit {
-    /// Its number.
+    /// The exit code.
     pub code: u8,
     name: String,
 }
@@ -162,7 +162,7 @@ struct Quarantined {
     reason: String,
 }
 
-/// A value that may be null, but not missing.
+/// Reads a value that may be null but must not be missing.
 fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     Option::deserialize(deserializer)
 }

@@ -1,6 +1,7 @@
-//! What is attested of a run: an in-toto statement about the files that it changed, made from its journal and its folder alone.
+//! What is attested of a run: an in-toto statement about the files that it changed, built only from its journal and its
+//! folder.
 //!
-//! The same journal gives the same statement, so who checks one makes it again and compares.
+//! The same journal gives the same statement, so a verifier rebuilds the statement and compares.
 
 use super::keys;
 use crate::exit::{Exit, Stop};
@@ -24,9 +25,9 @@ use std::io::{self, Read};
 
 /// The type of every in-toto statement.
 pub const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
-/// The type of what ours says. A name, not an address.
+/// Type of the predicate of Glovebox's statements. It is a name, not an address.
 pub const PREDICATE_TYPE: &str = "glovebox:attestation/run/v1";
-/// Version of what ours says.
+/// Version of the predicate of Glovebox's statements.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// An in-toto statement about a run.
@@ -37,20 +38,20 @@ pub struct Statement<'a> {
     /// Always `https://in-toto.io/Statement/v1`.
     #[serde(rename = "_type")]
     statement_type: &'static str,
-    /// The run by the hash of its last record, then each file that it left changed.
+    /// The run, with the hash of its last record, then each file that the run wrote.
     subject: Vec<Product<'a>>,
     /// Always `glovebox:attestation/run/v1`.
     predicate_type: &'static str,
-    /// The attested subject.
+    /// The attested facts of the run.
     predicate: Predicate<'a>,
 }
 
-/// Something that the run made.
+/// A subject of the statement: the run, or a file that it wrote.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Product<'a> {
-    /// `run:` and its id, or the path of a file, relative to the project.
+    /// `run:` and the run's id, or the path of a file relative to the project.
     name: Cow<'a, str>,
-    /// Its digests.
+    /// Digests of the file, or the hash of the run's last record.
     digest: &'a ProductDigests,
 }
 
@@ -69,12 +70,12 @@ pub struct ProductDigests {
 struct Predicate<'a> {
     /// Always 1.
     schema_version: u32,
-    /// What `glovebox show RUN --json` prints: result, receipts, changes, refusals, digests of pipeline, plan and components, the tier
-    /// of the sandbox, the root of the hold-outs, the end of the journal.
+    /// The document of `glovebox show RUN --json`: result, receipts, changes, refusals, digests of pipeline, plan and
+    /// components, the tier of the sandbox, the root of the hold-outs, the end of the journal.
     run: VerdictFile<'a>,
     /// The grants of each stage.
     grants: &'a PlanCapabilities,
-    /// The answers of people, in order.
+    /// The answers to human gates, in order.
     answers: &'a [QuestionAnswered],
     /// Every file of the run's record.
     files: Vec<AttestedFile<'a>>,
@@ -83,18 +84,18 @@ struct Predicate<'a> {
 /// A file of the run's record.
 #[derive(Debug, Serialize, JsonSchema)]
 struct AttestedFile<'a> {
-    /// Its path and content.
+    /// Path and digest of the file.
     #[serde(flatten)]
     file: &'a DigestedFile,
-    /// True if its owner may execute it.
+    /// True if the owner of the file may execute it.
     executable: bool,
 }
 
-/// All that an attestation of a run is made from.
+/// Everything from which the attestation of a run is built.
 pub struct RunEvidence {
-    /// The result.
+    /// The summary of the run.
     pub summary: RunSummary,
-    /// How it was started, with what resumes changed.
+    /// The terms of the run's start, with the changes of later resumes.
     pub terms: RunStarted,
     /// The changes of the run.
     pub changes: Changes,
@@ -106,7 +107,7 @@ pub struct RunEvidence {
 }
 
 impl RunEvidence {
-    /// Reads a run that has ended.
+    /// Reads the evidence of a run that has ended. Returns an error if the run has not ended.
     pub fn read(run: &RunFolder, journal: &OpenJournal) -> Result<Self, Stop> {
         let mut answers = Vec::new();
         let summary = RunSummary::read(journal, |record| {
@@ -132,17 +133,17 @@ impl RunEvidence {
         })
     }
 
-    /// How many files the record has.
+    /// Returns the number of files of the record.
     pub fn files_count(&self) -> usize {
         self.record.files.len()
     }
 
-    /// Who else may change files of the record.
+    /// Returns who else may change files of the record.
     pub fn exposure(&self) -> &Exposure {
         &self.record.exposure
     }
 
-    /// The statement about it, as it is signed.
+    /// Returns the bytes of the statement that are signed.
     pub fn statement_bytes(&self) -> Result<Vec<u8>, Stop> {
         serde_json::to_vec(&self.statement()).map_err(|error| Stop::new(Exit::Internal, error.to_string()))
     }
@@ -188,7 +189,7 @@ fn product(changes: &Changes, change: &FileChange) -> Result<(String, ProductDig
     Ok((change.path.to_string(), ProductDigests { blake3: found.hex(), sha256: Some(sha256) }))
 }
 
-/// BLAKE3 and SHA-256 of all that can be read.
+/// Returns the BLAKE3 and SHA-256 digests of all bytes of a reader.
 pub fn digests(mut bytes: impl Read) -> io::Result<(Digest, String)> {
     let (mut blake3, mut sha256) = (blake3::Hasher::new(), Context::new(&SHA256));
     let mut buffer = vec![0; 128 << 10];

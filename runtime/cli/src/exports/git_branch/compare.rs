@@ -1,6 +1,7 @@
-//! Whether a commit has every path that a run touched as the run copied it.
+//! Checks that each path that a run changed has the same version in a commit as in the run's copy of the project.
 //!
-//! Bytes are compared, not names of objects: a filter such as `autocrlf` makes them differ, and then the answer is a conflict.
+//! Bytes are compared. If a filter such as `autocrlf` makes committed bytes differ from the bytes in the project, the
+//! path is a conflict.
 
 use super::git::Git;
 use crate::exit::Stop;
@@ -15,11 +16,11 @@ use std::fmt;
 
 pub const SUBMODULE: &str = "160000";
 
-/// The files of a commit, and where the project is among them.
+/// The files of a commit, and the place of the project in the repository.
 pub struct CommitFiles<'r> {
-    /// Mode and object by path.
+    /// Mode and object id of each file, by path.
     pub by_path: BTreeMap<String, (String, String)>,
-    /// The project's folder in the repository, with a slash at its end; empty for the root.
+    /// The project's folder in the repository, with a slash at its end; empty if it is the root.
     pub prefix: &'r str,
 }
 
@@ -37,13 +38,14 @@ impl<'r> CommitFiles<'r> {
         Ok(Self { by_path: entries.collect(), prefix })
     }
 
-    /// The path in the repository of a path of the project.
+    /// Returns the path in the repository for a path in the project.
     pub fn whole(&self, path: impl fmt::Display) -> String {
         format!("{}{path}", self.prefix)
     }
 }
 
-/// The paths that are not in the commit as they were in the base, and those that may never be brought.
+/// Returns the paths whose version in the commit differs from the run's copy of the project, and the paths that may
+/// never be applied.
 pub fn with_commit(
     git: &Git<'_>,
     commit: &CommitFiles<'_>,
@@ -63,7 +65,8 @@ pub fn with_commit(
     Ok(conflicts)
 }
 
-/// A file above the path, or files below it, that the run did not touch: git would drop them without a word.
+/// Returns a reason if the commit has a file above the path, or files below it, that the run did not change. Git would
+/// remove them silently.
 fn in_the_way(commit: &CommitFiles<'_>, touched: &BTreeSet<String>, change: &FileChange) -> Option<String> {
     let whole = commit.whole(&change.path);
     let above = whole.match_indices('/').map(|(at, _)| &whole[..at]).chain([&*whole]);

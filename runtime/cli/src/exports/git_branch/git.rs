@@ -1,7 +1,7 @@
-//! The `git` program on the repository of a work tree, held to what `apply --branch` needs of it.
+//! Runs the `git` program on the repository of a work tree, restricted to what `apply --branch` needs.
 //!
-//! No setting of the repository makes it start another program: no hook, file monitor, filter, signature, pager or fetch. Its index is a
-//! file of ours, so the user's index and files stay as they are.
+//! No setting of the repository makes git start another program: no hook, file monitor, filter, signature, pager or
+//! fetch. Git uses a separate index file, so the user's index and files are not changed.
 
 use crate::exit::{Exit, Stop};
 use crate::terminal::visible;
@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Environment variables and settings that could make git start another program or write another file.
+/// Settings that keep git from starting another program or writing another file.
 const SETTINGS: [&str; 10] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -24,7 +24,7 @@ const SETTINGS: [&str; 10] = [
     "maintenance.auto=false",
     "user.useConfigOnly=true",
 ];
-/// Variables of git's environment that are settings of the user and point to no other repository.
+/// Environment variables of git that hold settings of the user and do not select another repository.
 const KEPT: [&str; 6] = [
     "GIT_AUTHOR_NAME",
     "GIT_AUTHOR_EMAIL",
@@ -34,19 +34,19 @@ const KEPT: [&str; 6] = [
     "GIT_CONFIG_NOSYSTEM",
 ];
 
-/// Git in a work tree, with an index of its own that goes with it.
+/// Git in a work tree, with a separate index file that is removed on drop.
 pub struct Git<'a> {
     root: &'a Path,
     index: PathBuf,
 }
 
 impl<'a> Git<'a> {
-    /// Works on the repository at this root of a work tree. Uses this new file as the index.
+    /// Selects the repository of the work tree with this root. `index` is a new file that becomes the index.
     pub fn new(root: &'a Path, index: PathBuf) -> Self {
         Self { root, index }
     }
 
-    /// Runs a command of git that must succeed. Returns what it printed.
+    /// Runs a git command that must succeed. Returns its standard output.
     pub fn run(&self, words: &[&str], input: &[u8]) -> Result<Vec<u8>, Stop> {
         let output = self.output(words, input, None)?;
         if output.status.success() {
@@ -57,12 +57,13 @@ impl<'a> Git<'a> {
         Err(Stop::new(Exit::Usage, format!("`git {step}` failed: {}", visible::block(said.trim()))))
     }
 
-    /// Runs a command whose answer is its exit code.
+    /// Runs a git command and returns true if it succeeds.
     pub fn succeeds(&self, words: &[&str]) -> Result<bool, Stop> {
         Ok(self.output(words, b"", None)?.status.success())
     }
 
-    /// Makes a commit by the user of git's settings, with this date of its author in seconds since 1970.
+    /// Creates a commit. The author and committer are those of the user's git settings. `seconds` is the author date in
+    /// seconds since 1970.
     pub fn commit(&self, words: &[&str], message: &str, seconds: i64) -> Result<String, Stop> {
         let output = self.output(words, message.as_bytes(), Some(format!("@{seconds} +0000")))?;
         if output.status.success() {
@@ -77,7 +78,7 @@ impl<'a> Git<'a> {
         let mut command = plain();
         command.envs([("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_NO_LAZY_FETCH", "1"), ("GIT_TERMINAL_PROMPT", "0")]);
         command.env("GIT_INDEX_FILE", &self.index);
-        // A repository above this one is not the project's.
+        // Git must not search for a repository above this one.
         self.root.parent().map(|above| command.env("GIT_CEILING_DIRECTORIES", above));
         date.map(|date| command.env("GIT_AUTHOR_DATE", date));
         command.arg("-C").arg(self.root);
@@ -89,7 +90,8 @@ impl<'a> Git<'a> {
     }
 }
 
-/// Reads a setting from the text of a git configuration. Git does not apply the text. None if it cannot be parsed or lacks the setting.
+/// Reads a setting from the text of a git configuration. Git does not apply the text. Returns `None` if the text cannot
+/// be parsed or lacks the setting.
 pub fn setting(text: &[u8], name: &str) -> Result<Option<Vec<u8>>, Stop> {
     let mut command = plain();
     command.env("GIT_DIR", "/dev/null").args(["-C", "/", "config", "--null", "--file", "-", "--get", name]);
@@ -97,7 +99,7 @@ pub fn setting(text: &[u8], name: &str) -> Result<Option<Vec<u8>>, Stop> {
     Ok(output.status.success().then(|| output.stdout.strip_suffix(b"\0").unwrap_or(&output.stdout).to_vec()))
 }
 
-/// Git without what the environment says about repositories.
+/// Returns a command for git without the environment variables that select a repository.
 fn plain() -> Command {
     let mut command = Command::new("git");
     let of_git = |name: &OsString| name.to_str().is_some_and(|name| name.starts_with("GIT_") && !KEPT.contains(&name));
@@ -108,14 +110,14 @@ fn plain() -> Command {
     command
 }
 
-/// Runs a command with this input.
+/// Runs a command with `input` on its standard input.
 fn answer(mut command: Command, input: &[u8]) -> Result<Output, Stop> {
     let failed = |error: io::Error| Stop::io("start `git`", &error);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(failed)?;
     let stdin = child.stdin.take();
     std::thread::scope(|scope| {
-        // Git may answer before it has read everything.
+        // Git may answer before it has read all input.
         scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
         child.wait_with_output().map_err(failed)
     })
@@ -127,13 +129,13 @@ impl Drop for Git<'_> {
     }
 }
 
-/// The path that a command printed on one line.
+/// Returns the path that a command printed on one line.
 pub fn path(mut printed: Vec<u8>) -> PathBuf {
     printed.truncate(printed.strip_suffix(b"\n").map_or(printed.len(), <[u8]>::len));
     PathBuf::from(OsString::from_vec(printed))
 }
 
-/// The one line that a command printed.
+/// Returns the single line that a command printed.
 pub fn line(printed: &[u8]) -> String {
     String::from_utf8_lossy(printed).trim_end_matches('\n').to_owned()
 }

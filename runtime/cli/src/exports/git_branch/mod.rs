@@ -1,7 +1,8 @@
-//! The changes of a run as a branch of the project's repository: one commit for each attempt that changed files.
+//! Writes the changes of a run to a branch of the project's repository, with one commit for each attempt that changed
+//! files.
 //!
-//! All or nothing: the branch is made last, and only if every path that the run touched is in the commit at HEAD as the run copied it.
-//! The project's files and its index are neither read nor written.
+//! The branch is created last, and only if each path that the run changed has the same version at HEAD as in the run's
+//! copy of the project. The project's files and its index are neither read nor written.
 
 mod compare;
 mod git;
@@ -25,38 +26,38 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// A branch that was made. `apply --branch --json` prints it.
+/// The branch that `apply` created. `apply --branch --json` prints this document.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "branch.json")]
 pub struct Branch {
     /// Version of this document.
     schema_version: u32,
-    /// The run.
+    /// Id of the run.
     run_id: String,
-    /// The folder of the repository that has the branch: its objects and its branches.
+    /// The repository folder with the objects and references of the branch.
     pub repository: String,
-    /// The branch; null if nothing differs from the commit, so that none was made.
+    /// Name of the branch; null if nothing differs from the commit at HEAD, so that no branch was created.
     pub name: Option<String>,
-    /// The commit that it begins with.
+    /// The commit at which the branch begins.
     pub base: String,
-    /// Its commits, the first one first.
+    /// The commits of the branch, oldest first.
     pub commits: Vec<StageCommit>,
-    /// New files and folders in them from which programs take settings or code.
+    /// New files and folders of the branch from which programs take settings or code.
     pub new_configuration: Vec<NewConfiguration>,
 }
 
 /// The commit of one attempt.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct StageCommit {
-    /// Its name in git.
+    /// Object id of the commit.
     pub commit: String,
-    /// The first line of its message.
+    /// First line of the commit message.
     pub subject: String,
 }
 
-/// Why no branch was made.
+/// Why no branch was created.
 pub enum BranchError {
-    /// Paths that are not in HEAD as the run copied them.
+    /// Paths whose version at HEAD differs from the version that the run copied.
     Conflicts(Vec<Conflict>),
     /// Anything else.
     Stop(Stop),
@@ -68,17 +69,17 @@ impl From<Stop> for BranchError {
     }
 }
 
-/// The parts of a git branch.
+/// What the branch is created from.
 pub struct Source<'a> {
     /// The run.
     pub run: &'a RunFolder,
-    /// Everything that it changed.
+    /// All changes of the run.
     pub changes: &'a Changes,
-    /// The part of it that the branch gets.
+    /// The changes that the branch gets.
     pub selected: &'a [FileChange],
 }
 
-/// Makes the branch in the repository whose work tree `project` is in.
+/// Creates the branch in the repository of the work tree that contains `project`.
 pub fn make(source: &Source<'_>, project: &Path, name: &str) -> Result<Branch, BranchError> {
     let repository = Repository::for_project(project)?;
     let git = Git::new(&repository.root, source.run.path.join(format!(".index-{}", std::process::id())));
@@ -112,7 +113,8 @@ pub fn make(source: &Source<'_>, project: &Path, name: &str) -> Result<Branch, B
     }
     let mut made = None;
     if !commits.is_empty() {
-        // The expected old value makes this fail if another process created the branch meanwhile. Git must not follow a symbolic ref.
+        // With the expected old value, this fails if another process has created the branch. Git must not follow a
+        // symbolic ref.
         git.run(&["update-ref", "--no-deref", "-m", "glovebox apply", &reference, &parent, &nothing], b"")?;
         made = Some(name.to_owned());
     }
@@ -132,7 +134,7 @@ fn head(git: &Git<'_>) -> Result<String, Stop> {
     }
 }
 
-/// The full name of a branch that does not exist.
+/// Returns the full reference name of a branch that does not exist yet.
 fn new_reference(git: &Git<'_>, name: &str) -> Result<String, Stop> {
     let reference = format!("refs/heads/{name}");
     let shown = visible::line(name);
@@ -146,7 +148,7 @@ fn new_reference(git: &Git<'_>, name: &str) -> Result<String, Stop> {
     Ok(reference)
 }
 
-/// Brings the index to where an attempt left these files.
+/// Updates the index to the state in which an attempt left these files.
 fn stage_index<'a>(
     git: &Git<'_>,
     changes: &Changes,
@@ -166,14 +168,14 @@ fn stage_index<'a>(
             (ChangeOp::Delete, _) => {
                 entries.extend_from_slice(format!("0 {nothing}\t{path}\0").as_bytes());
             }
-            // Git has no directories.
+            // Git does not store directories.
             _ => {}
         }
     }
     git.run(&["update-index", "-z", "--index-info"], &entries).map(drop)
 }
 
-/// The subject and the whole message of an attempt's commit.
+/// Returns the subject and the whole message of an attempt's commit.
 fn message(run: &str, stage: &StageFinished) -> (String, String) {
     let task = &stage.attempt.task;
     let (node, status) = (visible::line(task.node.as_str()), stage.outcome.status.as_str());

@@ -1,8 +1,8 @@
-//! The repository that gets a branch: the one of the project's own work tree, and no other.
+//! Finds the repository that gets a branch: only that of the project's own work tree.
 //!
-//! A project may come with a `.git` that names another repository of the user. So the repository must name the project as well, as it
-//! does with linked work trees and submodules. This is found out by reading files: git is not started with settings of a repository
-//! before it is known whose it is. Afterwards git must agree.
+//! A project may come with a `.git` that names another repository of the user. So the repository must name the project
+//! as well, as it does with linked work trees and submodules. This is checked by reading files: git is not started with
+//! the settings of a repository before its owner is known. After that, git must find the same repository.
 
 use super::git::{self, Git};
 use crate::exit::{Exit, Stop};
@@ -17,30 +17,31 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// The longest configuration of a repository that is read.
+/// Maximum size of a repository's configuration that is read, in bytes.
 const SETTINGS_BYTES_MAX: u64 = 16 << 20;
-/// The longest file of a branch that is read.
+/// Maximum size of a branch's file that is read, in bytes.
 const REF_BYTES_MAX: u64 = 4096;
-/// The folders below the shared one in which git writes, whatever the name of a branch is.
+/// Folders below the shared folder in which git writes for a branch of any name.
 const WRITTEN: [&str; 8] =
     ["objects", "objects/pack", "refs", "refs/heads", "logs", "logs/refs", "logs/refs/heads", "reftable"];
 
-/// A repository of a work tree.
+/// The repository of a work tree.
 #[derive(Debug)]
 pub struct Repository {
     /// The root of the work tree.
     pub root: PathBuf,
-    /// Where the project is below the root: empty, or with a `/` at its end.
+    /// Path of the project below the root: empty, or with a `/` at its end.
     pub prefix: String,
-    /// The folder with branches and objects.
+    /// The folder with branches and objects, which linked work trees share.
     pub shared: PathBuf,
 }
 
 impl Repository {
-    /// Finds the repository of a project, without links in any of its paths.
+    /// Finds the repository of a project. The returned paths contain no symbolic links.
     ///
     /// # Errors
-    /// The project is in no repository, or its `.git` names one that does not name this work tree.
+    /// Returns an error if the project is in no repository, or if its `.git` names one that does not name this work
+    /// tree.
     pub fn for_project(project: &Path) -> Result<Self, Stop> {
         let none = || not_accepted(project);
         let whole = fs::canonicalize(project).map_err(|_| none())?;
@@ -55,7 +56,7 @@ impl Repository {
         }
     }
 
-    /// Requires that git sees the same work tree and the same repository.
+    /// Returns an error unless git finds the same work tree and the same repository.
     pub fn confirm(&self, git: &Git<'_>) -> Result<(), Stop> {
         if !git.succeeds(&["rev-parse", "--git-dir"])? {
             return Err(not_accepted(&self.root));
@@ -70,7 +71,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Requires that git writes nothing through a link to another place.
+    /// Returns an error if git would write through a symbolic link to another place.
     pub fn require_no_links(&self, reference: &str) -> Result<(), Stop> {
         let names = [reference.to_owned(), format!("logs/{reference}")];
         let above = names.iter().flat_map(|name| name.match_indices('/').map(|(at, _)| &name[..at]));
@@ -80,8 +81,8 @@ impl Repository {
             let (path, shared) = (visible::line(path), shown(&self.shared));
             return Err(refused(format_args!("`{path}` of the repository `{shared}` is a link to another place")));
         }
-        // Git found no branch, so a file here is a symbolic ref or damaged. The first could name another ref, which was not checked for links.
-        // An empty folder is what git leaves of deleted branches.
+        // Git found no branch, so a file here is a symbolic ref or damaged. A symbolic ref could name another ref,
+        // which was not checked for links. An empty folder is what git leaves behind when it deletes branches.
         let file = self.shared.join(reference);
         if file.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
             let text = regular_file::read(&file, Links::Within(&self.shared), REF_BYTES_MAX);
@@ -96,7 +97,7 @@ impl Repository {
     }
 }
 
-/// True if a repository belongs to the work tree with this root.
+/// Returns true if a repository belongs to the work tree with this root.
 fn is_of(own: &Path, shared: &Path, root: &Path) -> Result<bool, Stop> {
     let at = root.join(".git");
     let read = |folder: &Path, name: &str| match regular_file::read(
@@ -109,7 +110,7 @@ fn is_of(own: &Path, shared: &Path, root: &Path) -> Result<bool, Stop> {
         Err(error) => Err(refused(format_args!("cannot read `{}`: {error}", shown(&folder.join(name))))),
     };
     let text = [read(shared, "config")?, read(own, "config.worktree")?].join(&b'\n');
-    // Newer versions of git may keep branches where the settings say.
+    // Newer versions of git may store branches where the settings say.
     if git::setting(&text, "extensions.refStorage")?.is_some_and(|storage| storage.contains(&b'/')) {
         return Ok(false);
     }
@@ -122,7 +123,7 @@ fn is_of(own: &Path, shared: &Path, root: &Path) -> Result<bool, Stop> {
         });
         return Ok(own != at && own.parent() == Some(&shared.join("worktrees")) && names_root);
     }
-    // A `.git` folder in the project itself needs no link back.
+    // If `.git` is a folder in the root itself, it needs no link back to the root.
     if own == at {
         return Ok(true);
     }
@@ -135,7 +136,7 @@ fn not_accepted(folder: &Path) -> Stop {
     Stop::new(Exit::Usage, message).with_help("apply without `--branch`; or see `git status`")
 }
 
-/// Refuses a repository that does not name the work tree.
+/// Returns the error for a repository that does not name the work tree.
 fn foreign(own: &Path, shared: &Path, root: &Path) -> Stop {
     let (at, place) = (root.join(".git"), shown(shared));
     let stop =

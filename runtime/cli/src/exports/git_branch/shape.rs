@@ -1,6 +1,6 @@
-//! Whether a commit would have a folder that git takes for a repository by what lies in it.
+//! Checks that no commit of the branch has a folder that git takes for a repository because of its files.
 //!
-//! Judged is each state that gets a commit, together with what HEAD has beside it.
+//! Each state of the files that becomes a commit is checked, together with the other files at HEAD.
 
 use super::Source;
 use super::compare::{CommitFiles, SUBMODULE};
@@ -16,10 +16,11 @@ use std::io;
 use std::path::Path;
 
 const LINK: &str = "120000";
-/// The largest `HEAD` that is read; a larger one counts as one that names a branch.
+/// Maximum size of a `HEAD` file that is read, in bytes. A larger file counts as one that names a branch.
 const HEAD_BYTES_MAX: u64 = 4096;
 
-/// The telling names of repositories that the first bad commit would touch.
+/// Returns the conflicts of the first commit that has such a folder: the changed paths by which git recognizes a
+/// repository.
 pub fn conflicts(
     git: &Git<'_>,
     commit: &CommitFiles<'_>,
@@ -46,7 +47,7 @@ pub fn conflicts(
     Ok(Vec::new())
 }
 
-/// The project's folder as HEAD has it.
+/// The project's folder in the commit at HEAD.
 struct InHead<'h> {
     git: &'h Git<'h>,
     commit: &'h CommitFiles<'h>,

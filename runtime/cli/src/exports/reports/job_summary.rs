@@ -1,6 +1,7 @@
-//! A run in Markdown, for the page of a CI job.
+//! Writes a run as Markdown, for the page of a CI job.
 //!
-//! Every text of a stage or a program is written in character references where Markdown or HTML would read a sign of their own.
+//! In every text of a stage or a program, characters that are special in Markdown or HTML are written as character
+//! references.
 
 use super::{Report, StageReport, Verdict};
 use crate::terminal::summary::title;
@@ -8,12 +9,12 @@ use crate::terminal::{counted, duration, visible};
 use glovebox_state::evidence::{ExitClass, Proof};
 use std::fmt::Write;
 
-/// Longest text of a cell, characters.
+/// Maximum number of characters of a cell.
 const TEXT_MAX: usize = 300;
-/// Most rows of a table: a page of a job has a bound.
+/// Maximum number of rows of a table, because CI services limit the size of the page.
 const ROWS_MAX: usize = 200;
 
-/// The report as Markdown.
+/// Returns the report as Markdown.
 pub(super) fn render(report: &Report) -> String {
     let summary = &report.summary;
     let mark = if summary.end.exit == ExitClass::Ok { "✅" } else { "❌" };
@@ -38,7 +39,7 @@ pub(super) fn render(report: &Report) -> String {
     page
 }
 
-/// The notes beside the table of stages.
+/// Adds the notes below the table of stages.
 fn rest(report: &Report, page: &mut String) {
     let summary = &report.summary;
     page.push('\n');
@@ -73,7 +74,7 @@ fn result(stage: &StageReport) -> String {
 
 fn evidence(report: &Report, stage: &StageReport) -> String {
     let verified: Vec<Proof> = report.commands(stage).filter(|it| it.verified).map(|it| it.proof()).collect();
-    // The weakest word that holds for all of them.
+    // The weakest proof of the verified commands.
     let weakest = verified.iter().copied().find(|proof| *proof != Proof::Verified).or(verified.first().copied());
     let proved = weakest.map(|proof| format!("{}, {}", text(title(proof)), counted(verified.len(), "command")));
     match report.verdict(stage) {
@@ -92,7 +93,8 @@ fn evidence(report: &Report, stage: &StageReport) -> String {
     }
 }
 
-/// A text as Markdown: one line, bounded, and every ASCII sign that is no letter or digit as a character reference.
+/// Returns a text for Markdown: one line, of limited length, with character references for all special ASCII
+/// characters.
 fn text(raw: &str) -> String {
     let shown = visible::line(raw);
     let is_cut = shown.chars().nth(TEXT_MAX).is_some();

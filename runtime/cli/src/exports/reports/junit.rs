@@ -1,7 +1,7 @@
-//! A run as a test suite: one case for each stage, and one for the run itself.
+//! Writes a run as a test suite, with one case for each stage and one for the run itself.
 //!
-//! A case passes only with a receipt: a stage that passed on its own word is skipped, with that reason, and so is a simulated one. What
-//! a loop repaired is told by its last visit.
+//! A case passes only with a receipt. A stage that passed without one, or that was simulated, is reported as skipped,
+//! with the reason. If a loop visited a stage several times, the case reports the last visit.
 
 use super::{Report, StageReport, Verdict};
 use crate::exit::{Exit, Stop};
@@ -13,7 +13,7 @@ use glovebox_state::evidence::ExitClass;
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 use std::time::Duration;
 
-/// The report as XML.
+/// Returns the report as XML.
 pub(super) fn render(report: &Report) -> Result<String, Stop> {
     let summary = &report.summary;
     let mut suite = TestSuite::new(&*summary.pipeline);
@@ -64,7 +64,7 @@ fn case(report: &Report, stage: &StageReport) -> TestCase {
     case
 }
 
-/// The end of the run, which no stage may have had: a bound, a policy, an unmet gate.
+/// Returns the case for the end of the run, whose cause may belong to no stage: a bound, a policy, an unmet gate.
 fn of_run(report: &Report) -> TestCase {
     let summary = &report.summary;
     let status = match (&summary.end.failure, summary.end.exit) {
@@ -77,7 +77,7 @@ fn of_run(report: &Report) -> TestCase {
     case
 }
 
-/// A reason has texts of stages.
+/// Returns the status of a failed case. The reason is escaped, because it contains texts of stages.
 fn failed(reason: &str) -> TestCaseStatus {
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
     status.set_message(visible::block(reason));

@@ -1,4 +1,5 @@
-//! A run as results of a scan: what failed, what was refused or set aside, and what nothing verified, each at its node's line.
+//! Writes a run as scan results: what failed, what was refused or quarantined, and what was not verified, each at the
+//! line of its node.
 
 use super::{Report, Verdict};
 use crate::exit::{Exit, Stop};
@@ -10,7 +11,7 @@ use glovebox_record::NodeId;
 use glovebox_state::evidence::ExitClass;
 use std::path::Path;
 
-/// The possible results, with their meanings.
+/// The kinds of results, with severity and meaning.
 const RULES: [(&str, Severity, &str); 6] = [
     ("stage_failed", Severity::Error, "A stage failed, or did not pass its verification."),
     ("run_failed", Severity::Error, "The run did not succeed: a bound, a policy or an unmet goal gate ended it."),
@@ -24,7 +25,7 @@ const RULES: [(&str, Severity, &str); 6] = [
     ("partial", Severity::Warning, "A stage passed with `partial_success`: commands of its own did not pass."),
 ];
 
-/// The report as JSON.
+/// Returns the report as JSON.
 pub(super) fn render(report: &Report) -> Result<String, Stop> {
     let summary = &report.summary;
     let mut found = Vec::new();
@@ -70,13 +71,14 @@ pub(super) fn render(report: &Report) -> Result<String, Stop> {
     serde_json::to_string_pretty(&log).map_err(|error| Stop::new(Exit::Internal, format!("write SARIF: {error}")))
 }
 
-/// A file below the current folder as code scanning looks for it.
+/// Returns the path of a file relative to the current folder, as code scanning expects it.
 fn relative(file: &Path) -> &Path {
     let here = std::env::current_dir().ok();
     here.and_then(|here| file.strip_prefix(here).ok()).unwrap_or(file)
 }
 
-/// A result at the line of a node. A node of a child pipeline is at the node that runs the child.
+/// Returns a result at the line of a node. For a node of a child pipeline, it is the line of the node that runs the
+/// child.
 fn at(report: &Report, rule: usize, node: &NodeId, message: String) -> Diagnostic {
     let (name, severity, _) = RULES[rule];
     let known = |id: &NodeId| report.pipeline.pipeline.node(id);
@@ -90,11 +92,12 @@ fn at(report: &Report, rule: usize, node: &NodeId, message: String) -> Diagnosti
     }
 }
 
-/// A message with texts of stages.
+/// A message that contains texts of stages.
 struct Message(String);
 
 impl Message {
-    /// Without what acts on a reader's screen. A bracket could begin a link, which viewers show as one (SARIF 2.1.0, §3.11.6).
+    /// Returns the message with control characters escaped. Brackets are escaped too, because viewers render
+    /// `[text](target)` as a link (SARIF 2.1.0, §3.11.6).
     fn plain(&self) -> String {
         visible::block(&self.0).replace('\\', "\\\\").replace('[', "\\[").replace(']', "\\]")
     }

@@ -1,7 +1,8 @@
-//! Which changes a question of a human gate is about: those since the last question that a person answered, on the way to the gate.
+//! The changes that a question of a human gate is about: those on the way to the gate since the last question that a
+//! person answered.
 //!
-//! A gate that a default, a timeout or `--auto-approve` answered does not count: nobody looked at what came before it. On a branch, what
-//! its parents changed before they forked counts too.
+//! A question that was answered by a default, a timeout or `--auto-approve` does not count, because no person saw the
+//! changes before it. For a gate on a branch, changes of the parent branches before the branch began are included.
 
 use super::changing;
 use glovebox_journal::event::{AnsweredBy, BranchId, QuestionAsked, QuestionId, Record, StageFinished};
@@ -11,20 +12,20 @@ use std::collections::BTreeMap;
 
 /// The records that a question is about.
 pub struct AskedAbout<'a> {
-    /// Those that lead to the end of the journal, in order.
+    /// The records that count at the end of the journal, in order: no resume went back to before them.
     pub records: Vec<&'a Record>,
-    /// The last question before it that a person answered.
+    /// The last earlier question that a person answered; `None` if there is none.
     pub since: Option<&'a QuestionId>,
-    /// The record of that answer; 0 for none.
+    /// Sequence number of the record of that answer; 0 if there is none.
     answered: u64,
-    /// The record of the question.
+    /// Sequence number of the record of the question.
     asked: u64,
-    /// Its branch and those that it comes from, each with the record at which it began.
+    /// The branch of the question and its ancestors, each with the sequence number at which it began.
     begun: BTreeMap<&'a BranchId, u64>,
 }
 
 impl<'a> AskedAbout<'a> {
-    /// Finds a question by its id, or the last one of a node. None if the run never asked it.
+    /// Finds a question by its id, or the last question of a node. Returns `None` if the run never asked it.
     pub fn find(records: &'a [Record], question: &QuestionId) -> Option<(Self, &'a QuestionAsked)> {
         let records = rewind::in_force(records);
         let is_meant = |asked: &QuestionAsked| asked.question == *question || asked.node == *question.as_str();
@@ -44,12 +45,12 @@ impl<'a> AskedAbout<'a> {
         Some((Self { since, answered, asked: asked_at, begun, records }, asked))
     }
 
-    /// True for a record of the branches that lead to the gate, before the question.
+    /// Returns true for a record that is before the question, on a branch that leads to the gate.
     pub fn is_before(&self, branch: &BranchId, seq: u64) -> bool {
         seq < self.asked && self.begun.get(branch).is_some_and(|begun| *begun <= seq)
     }
 
-    /// Changes before the last answer, and changes since.
+    /// Returns the changes before the last answer, and the changes after it.
     pub(super) fn split(&self) -> (Changing, Changing) {
         let before = changing(&self.records, |branch, seq| seq < self.answered && self.is_before(branch, seq));
         let since = changing(&self.records, |branch, seq| seq > self.answered && self.is_before(branch, seq));
@@ -63,7 +64,8 @@ fn is_of_person(how: AnsweredBy) -> bool {
     matches!(how, AnsweredBy::Terminal | AnsweredBy::Command | AnsweredBy::File)
 }
 
-/// A branch and those that it comes from. A name may have begun more than once, if the run began again at a stage.
+/// Returns a branch and its ancestors, with the sequence numbers at which they began. If a branch began more than once,
+/// because the run restarted at a stage, the last beginning counts.
 fn lineage<'a>(records: &[&'a Record], branch: &'a BranchId) -> BTreeMap<&'a BranchId, u64> {
     let mut begun = BTreeMap::new();
     let mut next = branch;

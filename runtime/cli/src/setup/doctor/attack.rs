@@ -1,7 +1,7 @@
 //! `glovebox doctor --attack`: starts `glovebox-attack` for one tier and reads its results.
 //!
-//! The attacks are in a program of their own beside this one, so that the program that runs pipelines contains no attacks. They work
-//! in a temporary folder, which is removed afterwards.
+//! The attacks are in a separate program beside this one, so that the program that runs pipelines contains no attacks.
+//! They work in a temporary folder, which is removed afterwards.
 
 use super::report::AttackReport;
 use crate::compiler;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// The program with the attacks, in the folder of this one.
+/// Name of the program with the attacks, in the folder of this program.
 const PROGRAM: &str = "glovebox-attack";
 
 /// Runs every attack against a tier.
@@ -35,7 +35,7 @@ fn request(tier: Tier, folder: &TemporaryFolder) -> Result<AttackRequest, Stop> 
         folder: folder.0.clone(),
         cache_dir: cache_dir(),
         cache_bytes_max: compiler::cache_bytes_max()?,
-        // This very program, seen from another process.
+        // The file of this process, as another process can open it.
         compiler: (format!("/proc/{}/exe", std::process::id()).into(), worker.arguments),
         compile_memory_bytes: bounds.memory_bytes,
         compile_cpu_seconds: bounds.cpu_seconds,
@@ -67,7 +67,7 @@ fn missing(program: &std::path::Path) -> Stop {
         .with_help("install it beside `glovebox`; in a source tree: `cargo build --package glovebox`")
 }
 
-/// The tier to attack: the one from `--tier`, else the best one.
+/// Returns the tier to attack: the tier of `--tier`, or else the best tier.
 pub fn tier(chosen: Option<Tier>, capability: &ProbeReport) -> Result<Tier, Stop> {
     let best = capability.tier.ok_or_else(|| {
         Stop::new(Exit::Policy, "this machine can confine no command, so it has no sandbox to attack")
@@ -78,7 +78,7 @@ pub fn tier(chosen: Option<Tier>, capability: &ProbeReport) -> Result<Tier, Stop
             let message = format!("this machine has no tier `{tier}`; its best tier is `{best}`");
             Err(Stop::new(Exit::Policy, message).with_help("show what is missing: `glovebox doctor`"))
         }
-        // A better tier does not imply this one: `bwrap` is a program of its own.
+        // A better tier does not imply this tier: `bwrap` needs a separate program.
         Some(tier) if tier < best => probe_tier(tier).map(|()| tier).map_err(|missing| {
             let message = format!("this machine has no tier `{tier}`: {}", missing.reason);
             Stop::new(Exit::Policy, message).with_help(missing.remedy)
@@ -92,7 +92,7 @@ pub fn tier(chosen: Option<Tier>, capability: &ProbeReport) -> Result<Tier, Stop
 struct TemporaryFolder(PathBuf);
 
 impl TemporaryFolder {
-    /// Its path is without links, because the sandbox binds it by descriptor.
+    /// Creates the folder. Its path contains no symbolic links, because the sandbox binds it by descriptor.
     fn new() -> std::io::Result<Self> {
         let parent = std::fs::canonicalize(std::env::temp_dir())?;
         let folder = parent.join(format!("glovebox-doctor-{}", ulid::Ulid::generate()));

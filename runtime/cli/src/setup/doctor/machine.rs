@@ -1,7 +1,7 @@
-//! What this machine can enforce: the tier, what is missing for a better one, and what a run needs besides.
+//! What this machine can enforce: the tier, what is missing for a better one, and what else a run needs.
 //!
-//! The sandbox finds the tier by building it, see [`glovebox_jail::jail::probe`]; the rest explains the result. Nothing here
-//! changes the machine.
+//! The sandbox finds the tier by building it, see [`glovebox_jail::jail::probe`]; the rest explains the result. Nothing
+//! here changes the machine.
 
 use crate::exit::Exit;
 use crate::terminal::rows::Rows;
@@ -18,19 +18,19 @@ use std::path::Path;
 /// Version of [`MachineReport`].
 pub const DOCTOR_VERSION: u32 = 1;
 
-/// The answer of `glovebox doctor --json`.
+/// The document that `glovebox doctor --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "doctor.json")]
 pub struct MachineReport {
     /// Version of this document.
     pub version: u32,
-    /// The best tier that passed its self-test; none if this machine cannot confine commands.
+    /// The best tier that passed its self-test; null if this machine cannot confine commands.
     pub tier: Option<String>,
     /// The lowest tier that `glovebox.toml` accepts.
     pub required: String,
-    /// Whether the machine has that tier or a better one.
+    /// Whether the machine has the required tier or a better one.
     pub is_met: bool,
-    /// The version of Landlock's ABI that the tier enforces; 0 for none.
+    /// Version of the Landlock ABI that the tier enforces; 0 if it enforces none.
     pub landlock_abi: u32,
     /// Degradations of the tier, such as `memory=soft`.
     pub degradations: Vec<String>,
@@ -49,33 +49,33 @@ pub struct MachineReport {
 pub struct MissingTier {
     /// The tier.
     pub tier: String,
-    /// The step that failed, and the answer of the system.
+    /// The step that failed, and the error of the operating system.
     pub reason: String,
-    /// Lines to paste, or what to change.
+    /// Lines to paste, or a description of what to change.
     pub remedy: String,
 }
 
 /// One check of the self-test.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SelfTestCheck {
-    /// The refused operation.
+    /// Name of the tested operation.
     pub name: String,
-    /// True if it must work; false if it must fail.
+    /// True if the operation must work; false if it must fail.
     pub must_work: bool,
-    /// The answer of the system.
+    /// Answer of the operating system.
     pub answer: String,
 }
 
 /// One property of the machine.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Check {
-    /// Its name, such as `kernel`.
+    /// Name of the property, such as `kernel`.
     pub name: String,
     /// What the machine has.
     pub found: String,
-    /// False if this limits what Glovebox can do.
+    /// False if the property limits what Glovebox can do.
     pub is_good: bool,
-    /// How to change it.
+    /// How to change the property; null if nothing needs to change.
     pub remedy: Option<String>,
 }
 
@@ -98,12 +98,12 @@ impl MachineReport {
         }
     }
 
-    /// Success if the machine meets the project's requirement.
+    /// Returns success if the machine meets the project's requirement.
     pub fn exit(&self) -> Exit {
         if self.is_met { Exit::Ok } else { Exit::Policy }
     }
 
-    /// The report as text.
+    /// Renders the report as text.
     pub fn render(&self) -> String {
         let mut rows = Rows::new(16);
         rows.row("tier", self.tier.as_deref().unwrap_or("none: this machine cannot confine commands"));
@@ -218,10 +218,10 @@ fn user() -> Check {
     })
 }
 
-/// The kernel's switches for user namespaces. The tier shows whether they can be used.
+/// Checks the kernel's switches for user namespaces. The tier shows whether user namespaces can be used.
 fn user_namespaces(tier: Option<Tier>) -> Check {
     if tier == Some(Tier::Full) {
-        // A closed switch does not apply to root, or to a program with a profile.
+        // A switch that is off does not apply to root, or to a program with a profile.
         return Property::UserNamespaces.good("available");
     }
     let switches = [
@@ -309,7 +309,7 @@ fn toolchains(project: &Project, tier: Option<Tier>) -> Check {
     }
 }
 
-/// Whether Glovebox can keep compiled components.
+/// Checks whether Glovebox can keep compiled components.
 fn component_cache(cache: Option<&Path>) -> Check {
     let Some(folder) = cache else {
         return Property::ComponentCache.poor(

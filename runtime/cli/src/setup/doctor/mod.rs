@@ -1,7 +1,7 @@
-//! `glovebox doctor`: what this machine can enforce, and its test by attacks.
+//! `glovebox doctor`: what this machine can enforce, and the test of it by attacks.
 //!
-//! [`machine`] reports the machine. [`attack`] starts `glovebox-attack`, which attacks a tier. Both print a JSON document for programs
-//! or a table for people.
+//! [`machine`] reports on the machine. [`attack`] starts `glovebox-attack`, which attacks a tier. Both print a JSON
+//! document for programs or a table for people.
 
 #[cfg(target_os = "linux")]
 pub mod attack;
@@ -9,10 +9,10 @@ pub mod machine;
 #[cfg(target_os = "linux")]
 pub mod report;
 
-/// The published schemas of what `doctor` prints.
+/// Tests the published schemas of what `doctor` prints.
 #[cfg(test)]
 mod tests {
-    /// `UPDATE_SCHEMAS=1` writes them anew.
+    /// `UPDATE_SCHEMAS=1` writes the schemas.
     #[cfg(target_os = "linux")]
     #[test]
     fn published_schemas_are_current() {

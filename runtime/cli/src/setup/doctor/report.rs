@@ -1,6 +1,7 @@
 //! The results of the attacks: a document for programs and a table for people.
 //!
-//! The document is versioned and published under `docs/schemas`. It reports results and decides only the exit code.
+//! The document is versioned and published under `docs/schemas`. It reports the results, from which the exit code
+//! follows.
 
 use crate::exit::Exit;
 use crate::terminal::{self, visible};
@@ -13,7 +14,7 @@ use serde::Serialize;
 /// Version of [`AttackReport`].
 pub const ATTACKS_VERSION: u32 = 1;
 
-/// The answer of `glovebox doctor --attack --json`.
+/// The document that `glovebox doctor --attack --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "attacks.json")]
 pub struct AttackReport {
@@ -21,39 +22,39 @@ pub struct AttackReport {
     pub version: u32,
     /// The tier that was attacked.
     pub tier: String,
-    /// The version of Landlock's ABI that the tier enforces; 0 for none.
+    /// Version of the Landlock ABI that the tier enforces; 0 if it enforces none.
     pub landlock_abi: u32,
     /// Degradations of the tier.
     pub degradations: Vec<String>,
-    /// One row for each attack, and for each thing that must work.
+    /// One row for each attack, and for each operation that must work.
     pub rows: Vec<AttackRow>,
-    /// Their sums.
+    /// Totals of the rows.
     pub totals: Totals,
-    /// Wall time of all rows.
+    /// Wall time of all rows in milliseconds.
     pub duration_ms: u64,
 }
 
-/// Sums of rows.
+/// Numbers of rows by result.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Totals {
-    /// Rows that the sandbox must stop.
+    /// Attacks, which the sandbox must stop.
     pub attacks: usize,
-    /// Attacks that it stopped.
+    /// Attacks that the sandbox stopped.
     pub blocked: usize,
-    /// Attacks that it did not stop.
+    /// Attacks that the sandbox did not stop.
     pub through: usize,
-    /// Rows that the tier does not promise.
+    /// Attacks that the tier does not promise to stop.
     pub known_gaps: usize,
-    /// Rows that must work.
+    /// Operations that must work.
     pub must_work: usize,
-    /// Rows that work.
+    /// Required operations that work.
     pub working: usize,
-    /// Attacks that could not be tried, and rows that do not work.
+    /// Attacks that could not be tried, and required operations that do not work.
     pub broken: usize,
 }
 
 impl AttackReport {
-    /// Combines the results of all rows.
+    /// Combines the results of all rows into a report.
     pub fn new(tier: Tier, capability: ProbeReport, results: Vec<RowResult>, duration_ms: u64) -> Self {
         Self {
             version: ATTACKS_VERSION,
@@ -66,12 +67,12 @@ impl AttackReport {
         }
     }
 
-    /// Success only if no attack got through and everything that must work does.
+    /// Returns success only if no attack got through and every required operation works.
     pub fn exit(&self) -> Exit {
         if self.totals.through + self.totals.broken == 0 { Exit::Ok } else { Exit::Policy }
     }
 
-    /// The table, the known gaps, and the totals as the last line.
+    /// Renders the table, the known gaps, and the totals as the last line.
     pub fn render(&self) -> String {
         let mut text = format!("{:<66} {:<22} {}\n", "attack", "stopped by", "result");
         for row in &self.rows {

@@ -1,13 +1,14 @@
-//! The `.gitignore` of a project that has none: what its tools leave, and the runs of Glovebox.
+//! The `.gitignore` for a project that has none: what the project's tools leave behind, and the runs of Glovebox.
 //!
-//! Stages may write what git ignores, and none of it comes into the project. So without these rules the first build output is a violation.
+//! Stages may write paths that git ignores, and these are never committed. Without these rules, the first build output
+//! would be a write outside of the scope.
 
 use glovebox_plan::prepare::survey::kind::{KINDS, Kind};
 use glovebox_plan::prepare::survey::{Part, Survey};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The name of the file.
+/// Name of the file.
 pub const IGNORE_FILE_NAME: &str = ".gitignore";
 
 const HEADER: &str = "\
@@ -18,7 +19,7 @@ const HEADER: &str = "\
 /// Dependencies that some projects keep in git.
 const OFTEN_TRACKED: [&str; 4] = ["vendor/", ".yarn/", ".pnp.cjs", ".pnp.loader.mjs"];
 
-/// The text of the file; none if the project has one.
+/// Returns the content of the file; `None` if the project has one.
 pub fn ignored(survey: &Survey, project: &Path) -> Option<String> {
     let is_there = |name: &str| project.join(name).symlink_metadata().is_ok();
     if is_there(IGNORE_FILE_NAME) {
@@ -28,14 +29,15 @@ pub fn ignored(survey: &Survey, project: &Path) -> Option<String> {
     Some(rules.collect::<BTreeSet<_>>().into_iter().fold(HEADER.to_owned(), |text, rule| text + &rule + "\n"))
 }
 
-/// The rules of one part, from the project's root. What is there already is the project's own, but for installed dependencies.
+/// Returns the rules of one part, relative to the project's root. Paths that exist belong to the project, except
+/// installed dependencies.
 fn rules(part: &Part, is_there: impl Fn(&str) -> bool) -> Vec<String> {
     let Some(kind) = KINDS.iter().find(|kind| kind.name == part.kind) else { return Vec::new() };
     let Kind { dependencies, caches, byproducts, .. } = kind;
     let installed = dependencies.iter().filter(|name| !OFTEN_TRACKED.contains(name));
     let below = |name: &&str| format!("/{}{name}", part.folder);
     let built = caches.iter().chain(*byproducts).filter(|name| !is_there(below(name).trim_start_matches('/')));
-    // A rule for a folder covers what is below it, and one with `*` or for Python's caches holds at any depth.
+    // A rule for a folder covers everything below it. A rule with `*` or for Python's caches applies at any depth.
     let is_own = |name: &&&str| !installed.clone().any(|folder| name.starts_with(folder) && *name != folder);
     let is_anywhere = |name: &str| name.contains('*') || name == "__pycache__/";
     let rule = |name: &&str| if is_anywhere(name) { (*name).to_owned() } else { below(name) };

@@ -1,4 +1,4 @@
-//! What `glovebox init` writes: a pipeline, its settings and rules for git, from a look at the project.
+//! The files that `glovebox init` writes for a project: a pipeline, settings and a `.gitignore`.
 
 mod ignored;
 mod pipeline;

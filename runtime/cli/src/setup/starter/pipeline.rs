@@ -1,4 +1,5 @@
-//! The pipeline for a project: its commands as stages, the loop of the template round them, and comments that explain it.
+//! The pipeline for a project: its commands as stages, the loop of the template around them, and comments that explain
+//! it.
 
 use super::template::Template;
 use glovebox_pipeline::Source;
@@ -7,9 +8,9 @@ use glovebox_pipeline::format::format as format_dot;
 use glovebox_plan::prepare::survey::{Part, Step, Survey};
 use std::borrow::Cow;
 
-/// How often the loop goes round before the run ends.
+/// Number of rounds of the loop that `max_steps` allows.
 const ROUNDS_MAX: usize = 5;
-/// The longest time of one build or test.
+/// Maximum duration of one build or test.
 const STEP_TIMEOUT: &str = "15m";
 
 /// A stage with a command.
@@ -19,10 +20,10 @@ struct Stage<'s> {
     step: &'s Step,
 }
 
-/// The text of `pipeline.dot`, formatted.
+/// Returns the content of `pipeline.dot`, formatted.
 ///
 /// # Errors
-/// The diagnostics of a text that does not parse, which is a bug of this module.
+/// Returns the diagnostics of a text that does not parse, which is a bug of this module.
 pub fn pipeline(template: Template, survey: &Survey) -> Result<String, Vec<Diagnostic>> {
     let text = unformatted(template, survey);
     format_dot(Source::new(&text))
@@ -108,7 +109,7 @@ fn fix(survey: &Survey) -> String {
     )
 }
 
-/// The reviewer writes nothing but its answer.
+/// The stage of the reviewer, which may write no files.
 const REVIEW: &str = "// A second model. It changes nothing: its last line decides where the run goes.\n\
     review [shape=box, label=\"Review\", max_turns=15, allowed_write_paths=\"\", prompt=\"Goal: $goal. Review the sources: \
     is the goal met, and is the code correct and readable? End with a line OUTCOME: SUCCESS, or with a line OUTCOME: FAIL \
@@ -130,7 +131,7 @@ fn stages(survey: &Survey) -> Vec<Stage<'_>> {
     stages
 }
 
-/// The folder of a part as the end of an id.
+/// Returns the folder of a part as the end of an id.
 fn word(part: &Part) -> String {
     let plain = |character: char| if character.is_ascii_alphanumeric() { character } else { '_' };
     let folder: String = part.folder.trim_end_matches('/').chars().map(plain).collect();
@@ -144,7 +145,7 @@ fn command(stage: &Stage<'_>, template: Template) -> String {
         folder => format!("cd {folder} && {}", step.command).into(),
     };
     let writes: Vec<String> = step.writes.iter().map(|file| format!("{}{file}", part.folder)).collect();
-    // With a goal gate no run can end well past a failed test, whatever edges are added later.
+    // With a goal gate, a run whose test failed cannot succeed, whatever edges are added later.
     let gate = if step.name == "test" && template != Template::Check { ", goal_gate=true" } else { "" };
     let label = if step.name == "test" { "Test" } else { "Build" };
     format!(
@@ -160,7 +161,7 @@ fn edges(template: Template, stages: &[Stage<'_>]) -> String {
     let ids: Vec<&str> = stages.iter().map(|stage| stage.id.as_str()).collect();
     let first = ids.first().copied().unwrap_or("done");
     let (last, repair) = match template {
-        // A stage that fails ends the run, since no other edge leaves it.
+        // A stage that fails ends the run, because no other edge leaves it.
         Template::Check => return format!("start -> {} -> done\n", ids.join(" -> ")),
         Template::Default => ("done", "fix"),
         Template::Implement => ("done", "implement"),
@@ -185,7 +186,7 @@ fn edges(template: Template, stages: &[Stage<'_>]) -> String {
     }
 }
 
-/// A text as a value in DOT.
+/// Returns a text as a quoted value of DOT.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -1,4 +1,4 @@
-//! The settings for a project: `glovebox.toml` with what the commands of its stages need of this machine.
+//! The settings for a project: a `glovebox.toml` with what the commands of its stages need from this machine.
 
 use glovebox_plan::prepare::survey::{Part, Survey};
 
@@ -7,14 +7,14 @@ const HEADER: &str = "\
 # A stage gets only what is named here: no network, no home, no other programs.
 ";
 
-/// How a model is named, ready to be used.
+/// An entry for a model, commented out.
 const MODEL: &str = "
 # The model of stages with a prompt; its key is in ANTHROPIC_API_KEY. Also openai, gemini, ollama, openai-compatible (docs/models.md).
 # [models.claude-sonnet-4-5]
 # provider = \"anthropic\"
 ";
 
-/// The text of `glovebox.toml`.
+/// Returns the content of `glovebox.toml`.
 pub fn settings(survey: &Survey) -> String {
     let mut text = HEADER.to_owned();
     let toolchains: Vec<&str> = survey.toolchains().into_iter().map(|toolchain| toolchain.as_str()).collect();
@@ -45,7 +45,7 @@ pub fn settings(survey: &Survey) -> String {
     text + MODEL
 }
 
-/// A list of plain names in TOML, each once.
+/// Returns a list of plain names in TOML, without duplicates.
 fn list(names: &[impl AsRef<str>]) -> String {
     let names: std::collections::BTreeSet<String> = names.iter().map(|name| format!("\"{}\"", name.as_ref())).collect();
     format!("[{}]", names.into_iter().collect::<Vec<_>>().join(", "))

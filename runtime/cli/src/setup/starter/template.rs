@@ -1,15 +1,15 @@
-//! The shapes of pipelines that `glovebox init` writes.
+//! The kinds of pipelines that `glovebox init` writes.
 
 use clap::ValueEnum;
 
-/// A shape of a pipeline.
+/// A kind of pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Template {
     /// Test the project; a model repairs it if a test fails
     Default,
     /// A model builds what the goal says, until the tests pass
     Implement,
-    /// The same, and a second model reviews the result
+    /// As `implement`, and a second model reviews the result
     Review,
     /// Build and test only, without a model
     Check,
@@ -19,7 +19,7 @@ impl Template {
     /// Every template.
     pub const ALL: [Self; 4] = [Self::Default, Self::Implement, Self::Review, Self::Check];
 
-    /// Its word on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -29,7 +29,7 @@ impl Template {
         }
     }
 
-    /// What it is for, in a line.
+    /// Returns the purpose of the template in one line.
     pub fn purpose(self) -> &'static str {
         match self {
             Self::Default => "test the project; a model repairs it if a test fails",
@@ -39,7 +39,7 @@ impl Template {
         }
     }
 
-    /// True if a model works before the first test.
+    /// Returns true if a model works before the first test.
     pub fn begins_with_model(self) -> bool {
         matches!(self, Self::Implement | Self::Review)
     }

@@ -1,4 +1,4 @@
-//! Projects of every kind: what is found, and that every template passes the checks without a finding.
+//! Tests with projects of every kind: what is found, and that the checks have no finding for any template.
 
 use super::*;
 use glovebox_pipeline::{Inputs, Source};
@@ -6,7 +6,8 @@ use glovebox_plan::prepare::survey::{Survey, sources};
 use std::fs;
 use tempfile::TempDir;
 
-/// A project with these files; a final `/` makes a folder, and ` = ` separates a text.
+/// Creates a project with these files. A name that ends with `/` is a folder, and ` = ` separates the name from the
+/// content.
 fn project(files: &[&str]) -> TempDir {
     let project = tempfile::tempdir().unwrap();
     for file in files {
@@ -32,7 +33,7 @@ fn commands(survey: &Survey) -> Vec<String> {
         .collect()
 }
 
-/// Every template of a survey is formatted, has no finding, and has settings that parse.
+/// Checks for every template that the pipeline is formatted, has no finding, and has settings that parse.
 fn is_clean(survey: &Survey) {
     for template in Template::ALL {
         let text = pipeline(template, survey).unwrap();
@@ -100,7 +101,7 @@ fn each_kind_has_its_commands_and_its_scope() {
     check(&[], &["echo 'nothing tests this project yet: write your command into the stage test'; exit 1"], &["src/"]);
 }
 
-/// Node's own runner passes without a test, and that verifies nothing.
+/// Node's own test runner succeeds without any test, which verifies nothing.
 #[test]
 fn a_node_project_without_tests_is_told_so() {
     let notes = |files: &[&str]| survey(files).notes.join("\n");
@@ -130,7 +131,7 @@ fn a_project_of_several_kinds_has_stages_for_each() {
     assert!(settings(&survey).contains("toolchains = [\"node\", \"rust\"]"));
 }
 
-/// What a project's files say is not part of what is written.
+/// The content of a project's files is never copied into the files that are written.
 #[test]
 fn texts_of_the_project_are_never_written() {
     let mark = "PWNED";

@@ -1,4 +1,4 @@
-//! The lines of the live view, as a function of records, time and screen.
+//! Tests of the lines of the live view as a function of records, time and screen.
 
 use super::*;
 use glovebox_journal::event::{BranchId, Digest, EventText, StagePassed};
