@@ -1,8 +1,8 @@
-//! Pipeline to plan: each node that does work gets its component, grants and limits.
+//! Binds a pipeline to a plan: each node that a component executes gets its component, grants and limits.
 //!
-//! All errors are reported at once, in three classes: the pipeline's file asks for what this version does not enforce or names an
-//! unknown handler (exit 3), a plugin differs from the lock (exit 7), no sandbox confines commands as the operator requires (exit 6).
-//! This module opens no file: the caller passes bytes.
+//! All errors are reported at once, in three classes. The pipeline file uses an attribute that this version does not enforce
+//! or names an unknown handler (exit 3); a plugin differs from the lock file (exit 7); no available sandbox is as strict as
+//! the operator requires (exit 6). This module opens no file: the caller passes bytes.
 
 mod choose_model;
 mod choose_tier;
@@ -50,37 +50,38 @@ use role::HandlerSource;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
-/// The decisions of the caller, and the capabilities of the machine. The default refuses all commands, because it has no sandbox.
+/// The options of the caller and the capabilities of the machine. The default refuses all commands, because it has no sandbox.
 #[derive(Clone, Default)]
 pub struct BindOptions {
     /// `--dangerously-no-sandbox`: commands run without a sandbox, whatever the machine can enforce.
     pub no_sandbox: bool,
     /// What the machine can enforce.
     pub available: HostCapability,
-    /// Nothing will run: a tier that is too low and a plugin that is not locked are shown in the plan and are not errors.
+    /// True if the plan is only shown and nothing will run. A tier that is too low and a plugin that is not in the lock file
+    /// are then listed in the plan instead of being errors.
     pub plan_only: bool,
-    /// The hold-out folders that are sealed in this run; none when the project has none.
+    /// The hold-out folders that are sealed in this run. Empty if the project has none.
     pub sealed: Vec<Entry>,
-    /// Folders of installed dependencies, which commands see read-only.
+    /// Folders of installed dependencies in the project. Commands see them read-only.
     pub dependencies: Vec<Entry>,
-    /// Folders of the machine to which they link, which commands see too.
+    /// Folders of the machine to which the folders of `dependencies` link. Commands see them too.
     pub stores: Vec<MachineFolder>,
-    /// `--script`.
+    /// The script of `--script`. `None` if models are asked or simulated.
     pub script: Option<Arc<Script>>,
-    /// Without a script, every node gets a simulated answer, whatever models are configured.
+    /// True if every node gets a simulated answer when there is no script, whatever models are configured.
     pub simulate: bool,
 }
 
-/// What the operator decided for a project: `glovebox.toml` and `glovebox.lock`.
+/// The files of the operator for a project: `glovebox.toml` and `glovebox.lock`.
 #[derive(Clone, Copy)]
 pub struct OperatorFiles<'a> {
-    /// The configuration, with grants and limits.
+    /// The settings of `glovebox.toml`, including grants and limits.
     pub config: &'a Config,
     /// The plugins that the operator agreed to.
     pub lock: &'a Lock,
 }
 
-/// Binds each node that does work, or reports every reason why it cannot.
+/// Binds each node that a component executes. If that fails, returns all reasons at once.
 pub fn bind(
     pipeline: Arc<Pipeline>,
     catalog: &Catalog,
@@ -148,8 +149,8 @@ pub fn bind(
     })
 }
 
-/// Every reason why a run of the pipeline would be refused on a machine with the best sandbox, and every warning. Without a host
-/// nothing is compiled, so a component that only the compiler refuses is not found.
+/// Returns every reason why a run of the pipeline would be refused on a machine with the best sandbox, and every warning.
+/// Without a host nothing is compiled, so an error that only the compiler finds in a component is not reported.
 pub fn check(
     pipeline: &Pipeline,
     catalog: &Catalog,
@@ -165,13 +166,13 @@ pub fn check(
     binder.errors
 }
 
-/// Errors for attributes that this version does not enforce.
+/// Returns an error for each attribute that this version does not enforce.
 fn refused(pipeline: &Pipeline) -> Vec<Diagnostic> {
     let mut found = glovebox_pipeline::lint::not_enforced(pipeline);
     for diagnostic in &mut found {
         diagnostic.severity = Severity::Error;
     }
-    // The lint reports each handler once. Should it ever report none, a node without a handler is still refused here.
+    // The lint reports each unavailable handler once. This check refuses such a node even if the lint reports nothing.
     for node in pipeline.nodes.iter().filter(|_| found.is_empty()) {
         let Handler::Unavailable(name) = &node.handler else { continue };
         let message = format!("node `{}` needs the handler `{name}`, which this version does not execute", node.id);
@@ -180,7 +181,8 @@ fn refused(pipeline: &Pipeline) -> Vec<Diagnostic> {
     found
 }
 
-/// Turns of a script for nodes that do not exist: a misspelt name would leave the node to be simulated.
+/// Returns an error for each script entry of a node that does not exist: with a misspelt name, the intended node would be
+/// simulated.
 fn unknown_in_script(pipeline: &Pipeline, script: &Script) -> Vec<Diagnostic> {
     let unknown = script.node_ids().filter(|id| pipeline.node(id).is_none());
     let found = |id: &NodeId| {
@@ -202,7 +204,7 @@ fn unknown_in_script(pipeline: &Pipeline, script: &Script) -> Vec<Diagnostic> {
     unknown.map(found).chain(unasked).collect()
 }
 
-/// True for a node that may ask a model: an agent stage, or a plugin, whose grants decide.
+/// Returns true if the node may ask a model: it is an agent stage, or a plugin, for which the grants decide.
 pub fn asks_model(node: &Node) -> bool {
     matches!(node.handler.kind(), HandlerKind::Codergen | HandlerKind::Plugin)
 }
@@ -210,22 +212,22 @@ pub fn asks_model(node: &Node) -> bool {
 struct Binder<'a> {
     catalog: &'a Catalog,
     operator: OperatorFiles<'a>,
-    /// None if nothing is to be compiled.
+    /// `None` if nothing is to be compiled.
     host: Option<&'a Host>,
     script: Option<&'a Script>,
     holdouts: Holdouts<'a>,
-    /// An unlocked plugin is no error.
+    /// If true, a plugin that is not in the lock file is not an error.
     plan_only: bool,
     loaded: BTreeMap<&'a str, Option<LoadedHandler>>,
     unlocked: Vec<PluginProblem>,
     errors: BindErrors,
 }
 
-/// A handler type that may run.
+/// The component and the grants of a handler type that may run.
 #[derive(Clone)]
 struct LoadedHandler {
     component: BoundComponent,
-    /// The capabilities that both author and operator allow, whatever a node says.
+    /// The grants on which author and operator agree, before a node narrows them.
     granted: Arc<Grants>,
 }
 
@@ -255,7 +257,7 @@ impl<'a> Binder<'a> {
         self.errors.diagnostics.extend(refused(pipeline));
         self.errors.diagnostics.extend(self.script.iter().flat_map(|script| unknown_in_script(pipeline, script)));
         let mut warnings = Vec::new();
-        // Only bindings without a finding: a finding names its node.
+        // Contains only bindings without findings, because a finding names its node.
         let mut known: HashMap<Request<'a>, Arc<Binding>, RandomState> = HashMap::default();
         for node in pipeline.stages() {
             let Some(handler) = node.handler.component() else { continue };
@@ -287,7 +289,7 @@ impl<'a> Binder<'a> {
         warnings
     }
 
-    /// The binding of a node, with the findings about it; none if its component may not run.
+    /// Returns the binding of a node and the findings about it. `None` if its component may not run.
     fn node(
         &mut self,
         node: &Node,
@@ -353,7 +355,7 @@ impl<'a> Binder<'a> {
         Some((binding, diagnostics))
     }
 
-    /// A handler type, with its component loaded; each is loaded once.
+    /// Returns a handler type with its component. Each component is loaded once.
     fn handler(&mut self, source: HandlerSource<'a>) -> Option<LoadedHandler> {
         if !self.loaded.contains_key(source.name) {
             let loaded = self.load(source).map_err(|problem| self.errors.plugins.push(problem)).ok();
@@ -366,7 +368,8 @@ impl<'a> Binder<'a> {
         self.loaded.get(source.name)?.clone()
     }
 
-    /// Compares with the lock before the compiler runs: it never sees bytes that the operator did not agree to.
+    /// Loads the component of a handler. The digest is compared with the lock file first, so that the compiler never gets
+    /// bytes to which the operator did not agree.
     fn load(&mut self, source: HandlerSource<'_>) -> Result<BoundComponent, PluginProblem> {
         let handler = source.name;
         let bytes = match source.plugin {
@@ -381,7 +384,7 @@ impl<'a> Binder<'a> {
                 let inspection = self.check_plugin(source, entry, bytes)?;
                 if let Err(problem) = self.check_agreed(source, entry, &inspection) {
                     check_handler(&inspection).map_err(|error| source.refused(&error))?;
-                    // Its nodes are looked at all the same, so that everything is reported at once.
+                    // The nodes of the plugin are still checked, so that all problems are reported at once.
                     if self.plan_only { &mut self.unlocked } else { &mut self.errors.plugins }.push(problem);
                     return Ok(BoundComponent::Unlocked(Arc::new(inspection)));
                 }
@@ -389,7 +392,7 @@ impl<'a> Binder<'a> {
             }
         };
         let Some(host) = self.host else {
-            // A plugin was validated above, and a built-in component when it was built.
+            // A plugin was validated above. A built-in component was validated when it was built.
             let inspection = read_validated(bytes).map_err(|error| source.refused(&LoadError::from(error)))?;
             check_handler(&inspection).map_err(|error| source.refused(&error))?;
             return Ok(BoundComponent::Unlocked(Arc::new(inspection)));
@@ -428,7 +431,7 @@ impl<'a> Binder<'a> {
         Ok(inspection)
     }
 
-    /// Compares a plugin with the lock.
+    /// Compares a plugin with the lock file.
     fn check_agreed(
         &self,
         source: HandlerSource<'_>,
@@ -490,7 +493,7 @@ impl HandlerSource<'_> {
     }
 }
 
-/// The table with the price of answers that no provider gives.
+/// Returns the name of the `[models]` table with the price of scripted or simulated answers.
 fn unconfigured_model(options: &BindOptions) -> &'static str {
     if options.script.is_some() { Provider::Scripted.as_str() } else { Provider::Simulated.as_str() }
 }

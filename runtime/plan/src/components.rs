@@ -1,4 +1,4 @@
-//! Components as bytes: where they come from, and why one may not run.
+//! The bytes of components: where they come from, and why a component may not run.
 //!
 //! This module opens no file: the caller passes bytes. The binder and the rule set decide which components are loaded.
 
@@ -15,16 +15,16 @@ pub struct Catalog {
     pub plugins: BTreeMap<String, PluginFile>,
 }
 
-/// A plugin's file, read or not.
+/// The file of a plugin, or why it could not be read.
 pub struct PluginFile {
-    /// Its path, for messages.
+    /// The path of the file, for messages.
     pub path: String,
-    /// Its bytes, or why it could not be read.
+    /// The bytes of the file, or why it could not be read.
     pub bytes: Result<Arc<[u8]>, String>,
 }
 
 impl PluginFile {
-    /// Its bytes, or why it could not be read.
+    /// Returns the bytes of the file, or why it could not be read.
     pub fn content(&self) -> Result<&Arc<[u8]>, &str> {
         self.bytes.as_ref().map_err(String::as_str)
     }
@@ -33,10 +33,10 @@ impl PluginFile {
 /// A plugin that may not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginProblem {
-    /// The handler type.
+    /// The handler type of the plugin.
     pub name: String,
     /// What is wrong, where, and what is expected.
     pub message: String,
-    /// What to do about it.
+    /// What the operator can do about it.
     pub help: Option<String>,
 }

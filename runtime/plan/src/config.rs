@@ -1,8 +1,8 @@
-//! `glovebox.toml`: which plugins exist, what the operator grants them, and what every stage is bounded by.
+//! The settings in `glovebox.toml`: which plugins exist, what the operator grants them, and the limits of every stage.
 //!
-//! Parsing is pure: the text goes in, a [`Config`] or every [`ConfigProblem`] comes out. A field that is unknown, or that this
-//! version could not enforce, is an error that names the field and the line; nothing is ever ignored, since an ignored
-//! denial is a permission. Paths are kept as written: who resolves them has the folder of the file.
+//! Parsing is pure: the result of a text is a [`Config`] or all [`ConfigProblem`]s. A field that is unknown, or that this
+//! version could not enforce, is an error that names the field and the line. No field is ever ignored, since an ignored
+//! denial would be a permission. Paths are kept as written, and the caller resolves them against the folder of the file.
 
 mod agents;
 mod exec;
@@ -36,10 +36,10 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The name of the file, looked up from the pipeline's folder upward to the workdir.
+/// The name of the file. It is searched from the pipeline's folder upward to the working directory.
 pub const CONFIG_FILE_NAME: &str = "glovebox.toml";
 
-/// Every table of the file.
+/// All tables of the file.
 const TABLES: [&str; 12] = [
     "plugins",
     "rules",
@@ -55,47 +55,48 @@ const TABLES: [&str; 12] = [
     "recovery",
 ];
 
-/// The settings of `glovebox.toml`. The default is that of an absent file: no plugins, no environment for commands, no bounds.
+/// The settings of `glovebox.toml`. The default is the settings of an absent file: no plugins, no environment for commands,
+/// no limits.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Config {
-    /// The file's name as given, for messages; empty when there is no file.
+    /// The file's name as given, for messages. Empty if there is no file.
     pub file_name: String,
-    /// Third-party components by the `type` a node names them with.
+    /// Plugins, by the `type` of the nodes that use them.
     pub plugins: BTreeMap<String, PluginEntry>,
-    /// Components with lint rules, by name.
+    /// Rule plugins, by name.
     pub rules: BTreeMap<String, RuleEntry>,
     /// How the run's copy of the project is made.
     pub workspace: WorkspaceSetting,
     /// How commands find their programs.
     pub exec: ExecSetting,
-    /// The sandbox of commands.
+    /// The settings for the sandbox of commands.
     pub sandbox: SandboxSetting,
-    /// Models by name: how each is reached, and what it costs.
+    /// Models by name: how each is reached, and its price.
     pub models: BTreeMap<String, ModelEntry>,
-    /// Agent programs: where each is, and what it sees of the machine.
+    /// Agent programs: where the file of each is, and what it can read of the machine.
     pub agents: BTreeMap<AgentProgram, AgentEntry>,
-    /// Programs that provide tools, by name.
+    /// Tool servers, by name.
     pub mcp: BTreeMap<String, Arc<ServerEntry>>,
-    /// Bounds of a run as a whole.
+    /// Limits of a run as a whole.
     pub run: RunSetting,
-    /// The commands that verification stages run beside a plan; none unless the operator sets them.
+    /// The commands that verification stages run in addition to a model's plan. `None` unless the operator sets them.
     pub verify: Option<Arc<Verify>>,
-    /// The write recovery; none unless the operator sets one.
+    /// The settings of write recovery. `None` unless the operator enables it.
     pub recovery: Option<RecoverySetting>,
-    /// Bounds for every stage; a plugin's or a node's own bound wins when it is lower.
+    /// Limits for every stage. A lower limit of a plugin or a node has precedence.
     pub limits: LimitSettings,
 }
 
 /// One `[plugins."ns.name"]` table. The default grants nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PluginEntry {
-    /// The component, relative to the file.
+    /// The path of the component, relative to `glovebox.toml`.
     pub path: String,
-    /// Stands in for the manifest of a component that carries none; else intersected with it.
+    /// Replaces the manifest of a component without one; otherwise it is intersected with the manifest.
     pub wants: Option<Grants>,
-    /// The grants of the operator; none if absent.
+    /// The grants of the operator. `None` grants nothing.
     pub grants: Option<Grants>,
-    /// The role of its stages; a builder unless the operator sets another.
+    /// The role of the plugin's stages. The default is a builder.
     pub role: Role,
     /// Line of the table, from 1.
     pub line: usize,
@@ -107,14 +108,14 @@ pub enum TransformGrant {
     /// A transform that changes anything is an error.
     #[default]
     None,
-    /// `transform = true`: it may change the graph, as long as the plan allows no more than before.
+    /// `transform = true`: the plugin may change the graph, as long as the plan allows no more than before.
     Change,
-    /// `transform = "widen"`: it may also change what the plan allows.
+    /// `transform = "widen"`: the plugin may also change the graph so that the plan allows more.
     Widen,
 }
 
 impl TransformGrant {
-    /// The lines of `glovebox.lock` that agree to it.
+    /// Returns the lines of `glovebox.lock` that agree to this grant.
     pub fn lines(self) -> Vec<String> {
         let lines: &[&str] = match self {
             Self::None => &[],
@@ -125,31 +126,31 @@ impl TransformGrant {
     }
 }
 
-/// One `[rules."ns.name"]` table: a component that judges graphs, and changes them where it may.
+/// One `[rules."ns.name"]` table: a component that checks graphs, and changes them if this is granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleEntry {
-    /// The component, relative to the file.
+    /// The path of the component, relative to `glovebox.toml`.
     pub path: String,
-    /// Whether it may change graphs.
+    /// Whether the plugin may change graphs.
     pub transform: TransformGrant,
     /// Line of the table, from 1.
     pub line: usize,
-    /// Place of its name in bytes.
+    /// Byte range of the name in the file.
     pub place: std::ops::Range<usize>,
 }
 
 /// The `[workspace]` table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkspaceSetting {
-    /// Ignored files that are copied all the same, in the grammar of scope paths.
+    /// Ignored files that are copied nevertheless, in the syntax of scope paths.
     pub include: Vec<String>,
-    /// Their byte ranges in the file.
+    /// Byte ranges of the entries of `include` in the file.
     pub include_places: Vec<std::ops::Range<usize>>,
-    /// Folders of installed dependencies, which commands see read-only; what the kind of project names when absent.
+    /// Folders of installed dependencies, which commands see read-only. `None` for the usual folders of the kind of project.
     pub dependencies: Option<Vec<Entry>>,
 }
 
-/// Something wrong in `glovebox.toml`.
+/// A problem in `glovebox.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigProblem {
     /// Stable rule name: `config_syntax`, `config_unknown_field`, `config_unenforceable`, `config_value`, `config_missing_field`.
@@ -158,13 +159,13 @@ pub struct ConfigProblem {
     pub file_name: String,
     /// Dotted path of the field, such as `plugins."acme.review".grants.network`.
     pub field: String,
-    /// Its line, from 1.
+    /// Line of the problem, from 1.
     pub line: usize,
-    /// Its place in bytes.
+    /// Byte range of the problem.
     pub span: Span,
-    /// The thing, the place, the expected.
+    /// What is wrong, where, and what is expected.
     pub message: String,
-    /// The line to paste, where there is one.
+    /// The line to paste. `None` if there is none.
     pub help: Option<String>,
 }
 
@@ -175,7 +176,7 @@ impl fmt::Display for ConfigProblem {
 }
 
 impl ConfigProblem {
-    /// The same as a diagnostic over the text of `glovebox.toml`, for the same printer as a pipeline's.
+    /// Returns the problem as a diagnostic about the text of `glovebox.toml`, so that it is printed like a problem of a pipeline.
     pub fn to_diagnostic(&self) -> Diagnostic {
         let diagnostic = Diagnostic::error(self.rule, self.message.clone(), self.span);
         match &self.help {
@@ -186,21 +187,21 @@ impl ConfigProblem {
 }
 
 impl Config {
-    /// The names of `[rules]` in the order they are written: in that order they are asked.
+    /// Returns the names of `[rules]` in the order of the file, which is the order in which the plugins are called.
     pub fn rules_in_order(&self) -> Vec<&str> {
         let mut rules: Vec<(&String, &RuleEntry)> = self.rules.iter().collect();
         rules.sort_by_key(|(_, entry)| entry.place.start);
         rules.into_iter().map(|(name, _)| name.as_str()).collect()
     }
 
-    /// The plugins that the operator binds as verifiers.
+    /// Returns the plugins that the operator binds as verifiers.
     pub fn verifiers(&self) -> BTreeSet<String> {
         let verifiers = self.plugins.iter().filter(|(_, entry)| entry.role == Role::Verifier);
         verifiers.map(|(name, _)| name.clone()).collect()
     }
 
-    /// The largest component a handler may be, bytes: what the operator wrote, whether for all stages or for this plugin, else
-    /// the default.
+    /// Returns the maximum size of a handler's component, in bytes: the lower of the operator's limits for all stages and for
+    /// this plugin. If there is neither, returns the default.
     pub fn component_bytes(&self, handler: &str) -> u64 {
         let granted = self.plugins.get(handler).and_then(|plugin| plugin.grants.as_ref()).map(|grants| &grants.limits);
         let granted = granted.and_then(|granted| granted.get(LimitName::ComponentBytes));
@@ -208,7 +209,7 @@ impl Config {
         granted.into_iter().chain(own).min().unwrap_or_else(|| Limits::default().component_bytes)
     }
 
-    /// Parses the file's text, or gives everything that is wrong with it in file order.
+    /// Parses the file's text. On failure, returns all problems in file order.
     pub fn parse(text: &str, file_name: &str) -> Result<Config, Vec<ConfigProblem>> {
         let mut fields = Fields::new(File { text, name: file_name });
         let root = fields.parse();
@@ -239,7 +240,7 @@ impl Config {
     }
 }
 
-/// The tables of a table, each under the name of a component.
+/// Reads the tables below a table. Each key is the name of a component.
 fn named<T>(
     fields: &mut Fields<'_>,
     table: &Field<'_, '_>,
@@ -327,7 +328,7 @@ fn workspace(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> WorkspaceSetting
     setting
 }
 
-/// True for `ns.name`: at least one dot, so that a plugin can never take the name of a built-in handler.
+/// Returns true for `ns.name`. The name has at least one dot, so that a plugin can never take the name of a built-in handler.
 pub fn is_plugin_name(name: &str) -> bool {
     let word = |word: &str| {
         word.starts_with(|c: char| c.is_ascii_lowercase())

@@ -1,11 +1,12 @@
-//! What a run may do, before anything runs.
+//! Decides what a run may do, before anything runs.
 //!
-//! [`config`] reads what the operator says, [`lock`] pins the plugins, [`components`] says what each is. [`bind`] joins them with a pipeline
-//! into a [`plan`]: for each node its component, its effective grants, and whose word gave each. [`rules`] lets the operator's rule plugins
-//! check and change the graph first. [`verify`] turns the settings of verification into what a stage is handed.
+//! [`config`] reads the operator's settings, [`lock`] pins the plugins, and [`components`] has the bytes of all components.
+//! [`bind`] joins them with a pipeline into a [`plan`]: for each node its component, its effective grants, and the origin of
+//! each grant. Before that, [`rules`] lets the operator's rule plugins check and change the graph. [`verify`] turns the
+//! settings of verification into the inputs of a stage.
 //!
-//! A plan is printed, compared, locked and recorded. [`prepare`] does all of it for a project folder on this machine. This crate begins no
-//! run.
+//! A plan is printed, compared, locked and recorded. [`prepare`] does all of this for a project folder on this machine. This
+//! crate does not start runs.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

@@ -1,69 +1,70 @@
-//! `glovebox.lock`: the components and grants that the operator agreed to.
+//! The lock file `glovebox.lock`: the components and grants to which the operator agreed.
 //!
-//! Only `glovebox plugin lock` writes it. A plugin that is not in the lock, has other bytes or has more grants does not run, and a
-//! lock of an unknown version is refused. This module reads text: it opens neither the file nor the plugins.
+//! Only `glovebox plugin lock` writes the file. A plugin that is not in the lock file, has other bytes or has more grants
+//! does not run, and a lock file of an unknown version is refused. This module reads text: it opens neither the file nor the
+//! plugins.
 
 use glovebox_record::{Digest, DigestError, LimitName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
-/// The name of the file, beside `glovebox.toml`.
+/// The name of the file. It is in the same folder as `glovebox.toml`.
 pub const LOCK_FILE_NAME: &str = "glovebox.lock";
 
-/// The one version of the file this program writes and reads.
+/// The only version of the file that this program writes and reads.
 pub const LOCK_VERSION: u32 = 1;
 
-/// The grants of the operator. The default grants nothing.
+/// The plugins to which the operator agreed. The default contains none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lock {
-    /// By plugin name.
+    /// The agreed plugins, by name.
     pub plugins: BTreeMap<String, LockedPlugin>,
 }
 
-/// One agreed plugin.
+/// One plugin to which the operator agreed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LockedPlugin {
-    /// Its name, as in `[plugins."ns.name"]`.
+    /// The name of the plugin, as in `[plugins."ns.name"]`.
     pub name: String,
     /// BLAKE3 of the component's bytes, `blake3:` and 64 lower-case hex digits.
     #[serde(deserialize_with = "canonical_digest")]
     pub digest: Digest,
-    /// Size of the component.
+    /// Size of the component, in bytes.
     pub bytes: u64,
-    /// The world it was built for, such as `handler`.
+    /// The world that the component targets, such as `handler`.
     pub world: String,
-    /// What it imports, sorted.
+    /// The imports of the component, sorted.
     pub imports: Vec<String>,
-    /// Its grants when it was locked, one line each, sorted.
+    /// The grants of the plugin when it was locked, one line each, sorted.
     pub grants: Vec<String>,
 }
 
-/// A plugin that is to run.
+/// A plugin that a run would use.
 #[derive(Debug, Clone, Copy)]
 pub struct Offer<'a> {
-    /// Its name.
+    /// The name of the plugin.
     pub name: &'a str,
-    /// BLAKE3 of its bytes.
+    /// BLAKE3 of the component's bytes.
     pub digest: Digest,
-    /// Its grants, one line each.
+    /// The grants of the plugin, one line each.
     pub grants: &'a [String],
 }
 
-/// Why a lock could not be read.
+/// Why a lock file could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Not TOML, an unknown field or a value of the wrong form.
     #[error("`{LOCK_FILE_NAME}` is not a valid lock file: {0}")]
     Syntax(#[from] toml::de::Error),
-    /// Written by another program version.
+    /// The file has a version that this program does not know.
     #[error("`{LOCK_FILE_NAME}` has version {found}, expected version {LOCK_VERSION}")]
     Version {
-        /// What the file says.
+        /// The version in the file.
         found: u32,
     },
-    /// One name twice.
+    /// The file has this name twice.
     #[error("`{LOCK_FILE_NAME}` lists the plugin `{0}` twice")]
     Duplicate(String),
 }
@@ -71,48 +72,48 @@ pub enum LockError {
 /// Why a plugin may not run (exit 7).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LockMismatch {
-    /// The operator has not agreed to it.
+    /// The plugin is not in the lock file.
     #[error("plugin `{name}` is not in `{LOCK_FILE_NAME}`")]
     Absent {
-        /// The plugin.
+        /// The name of the plugin.
         name: String,
     },
-    /// Other bytes than those agreed to.
+    /// The component has other bytes than those to which the operator agreed.
     #[error("plugin `{name}` has the digest {found}, but the lock has {locked}")]
     Digest {
-        /// The plugin.
+        /// The name of the plugin.
         name: String,
-        /// In the lock.
+        /// The digest in the lock file.
         locked: Digest,
-        /// Of the plugin's bytes.
+        /// The digest of the component's bytes.
         found: Digest,
     },
-    /// More is granted than what was agreed to.
+    /// More is granted than what the operator agreed to.
     #[error("plugin `{name}` is granted `{grant}`, but the lock does not have this grant")]
     Grant {
-        /// The plugin.
+        /// The name of the plugin.
         name: String,
-        /// The first line that is new.
+        /// The first line that is not in the lock file.
         grant: String,
     },
-    /// A limit of the lock is not set any more.
+    /// A limit in the lock file is no longer set.
     #[error("plugin `{name}` has no longer the `{limit}` of the lock")]
     Limit {
-        /// The plugin.
+        /// The name of the plugin.
         name: String,
-        /// The line in the lock.
+        /// The line of the limit in the lock file.
         limit: String,
     },
 }
 
 impl LockMismatch {
-    /// The commands to inspect the plugin and to agree to it.
+    /// Returns the commands with which to inspect the plugin and agree to it.
     pub fn help(&self) -> &'static str {
         "inspect it with `glovebox plugin inspect`, then agree to it with `glovebox plugin lock`"
     }
 }
 
-/// The file as it stands; the version is read before anything else is believed.
+/// The contents of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LockFile {
@@ -127,7 +128,7 @@ struct LockVersion {
 }
 
 impl Lock {
-    /// Parses the file's text. An unknown version is refused before its fields are looked at.
+    /// Parses the file's text. An unknown version is refused before other fields are read.
     pub fn parse(text: &str) -> Result<Lock, LockError> {
         let LockVersion { version } = toml::from_str(text)?;
         if version != LOCK_VERSION {
@@ -143,7 +144,7 @@ impl Lock {
         Ok(Lock { plugins })
     }
 
-    /// The file's text: sorted by name, so that two locks of the same plugins are the same bytes.
+    /// Returns the file's text. Plugins are sorted by name, so that two locks of the same plugins are the same bytes.
     pub fn to_text(&self) -> String {
         let mut text = format!(
             "# Written by `glovebox plugin lock`: the components this project agreed to run.\nversion = {LOCK_VERSION}\n"
@@ -155,8 +156,8 @@ impl Lock {
         text
     }
 
-    /// Checks a plugin against what the operator agreed to. Fewer grants and lower limits than agreed to are fine; a limit that is gone
-    /// is not, because the plugin then has the default.
+    /// Checks a plugin against what the operator agreed to. Fewer grants and lower limits are allowed. A removed limit is
+    /// not, because the plugin would get the default instead.
     pub fn verify(&self, offer: Offer<'_>) -> Result<(), LockMismatch> {
         let name = || offer.name.to_owned();
         let Some(locked) = self.plugins.get(offer.name) else { return Err(LockMismatch::Absent { name: name() }) };
@@ -176,24 +177,24 @@ impl Lock {
     }
 }
 
-/// The line of a limit, in the unit of its name.
+/// Returns the line of a limit, in the unit of the limit.
 pub fn limit_line(name: LimitName, amount: u64) -> String {
     format!("limit {name} {amount}")
 }
 
-/// The name and the amount of a limit's line.
+/// Parses the line of a limit into the name and the amount.
 fn limit_of(line: &str) -> Option<(&str, u64)> {
     let (name, amount) = line.strip_prefix("limit ")?.split_once(' ')?;
     Some((name, amount.parse().ok()?))
 }
 
-/// True for a limit that is lower than the one agreed to.
+/// Returns true if the line is a limit that is not higher than the agreed one.
 fn is_lower(line: &str, agreed: &[String]) -> bool {
     let Some((name, amount)) = limit_of(line) else { return false };
     agreed.iter().filter_map(|line| limit_of(line)).any(|(other, most)| other == name && amount <= most)
 }
 
-/// Accepts the one spelling that [`Lock::to_text`] writes.
+/// Accepts only the spelling that [`Lock::to_text`] writes.
 fn canonical_digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::Error> {
     let text = String::deserialize(deserializer)?;
     let digest = text.parse().ok().filter(|digest: &Digest| digest.to_string() == text);

@@ -1,7 +1,8 @@
-//! The plan: a pipeline in which each node that does work has a component, grants and limits.
+//! The plan: a pipeline in which each node that a component executes has its component, grants and limits.
 //!
-//! A run does nothing outside of its plan: the plan says what each node, and all nodes together, could read, write, execute and
-//! reach. `run.started` records its digest. The binder makes plans; this module does not know the binder.
+//! A run does nothing that its plan does not allow: the plan lists what each node, and all nodes together, could read, write,
+//! execute and reach. `run.started` records the digest of the plan. The binder creates plans; this module does not know the
+//! binder.
 
 pub mod binding;
 pub mod capability;
@@ -57,52 +58,53 @@ use std::fmt;
 use std::io::{BufWriter, Write};
 use std::sync::{Arc, OnceLock};
 
-/// The owner of a cost bound without a price.
+/// What sets a cost limit for a model that has no price.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unpriced {
-    /// The run.
+    /// The run sets the limit.
     Run,
-    /// A node.
+    /// This node sets the limit.
     Node(NodeId),
 }
 
-/// A pipeline, bound.
+/// A pipeline that is bound to components, grants and limits.
 #[derive(Clone)]
 pub struct Plan {
     /// The checked pipeline.
     pub pipeline: Arc<Pipeline>,
-    /// One per node that a component executes. Nodes that ask for the same share one.
+    /// The binding of each node that a component executes. Nodes with equal requests share one binding.
     pub bindings: BTreeMap<NodeId, Arc<Binding>>,
-    /// Folders of the project and of the machine with a part of their own.
+    /// Folders of the project and of the machine that the workspace or the sandbox treats specially.
     pub folders: PlannedFolders,
-    /// How commands run.
+    /// The settings of commands.
     pub commands: PlannedCommands,
-    /// The source of model answers.
+    /// The sources of model answers.
     pub models: PlannedModels,
-    /// How the work of stages is judged, beside the pipeline's own rules.
+    /// The operator's rules for judging the work of stages, in addition to the checks of the pipeline.
     pub checks: PlannedChecks,
-    /// Bounds that the operator sets.
+    /// Limits that the operator sets.
     pub bounds: OperatorBounds,
     /// Findings that do not change what a run does.
     pub findings: PlanFindings,
-    /// The hidden paths of stages that share a set, each list once; computed when the first stage asks.
+    /// The hidden paths of the stages of each trust domain, each list once. Computed at the first use.
     pub hidden: HiddenByDomain,
 }
 
-/// The folders of a plan that the workspace and the sandbox treat apart.
+/// The folders of a plan that the workspace or the sandbox treats specially.
 #[derive(Clone, Default)]
 pub struct PlannedFolders {
-    /// Ignored files the workspace takes along.
+    /// Ignored files that are copied into the workspace.
     pub include: Vec<String>,
     /// Hold-out folders that are sealed.
     pub sealed: Vec<Entry>,
     /// Folders of installed dependencies, which commands see read-only.
     pub dependencies: Vec<Entry>,
-    /// Folders of the machine to which they link: stores of package managers and interpreters. Commands see them too.
+    /// Folders of the machine to which the folders of `dependencies` link: stores of package managers and interpreters.
+    /// Commands see them too.
     pub stores: Vec<MachineFolder>,
 }
 
-/// The commands of a plan.
+/// The settings of a plan's commands.
 #[derive(Clone)]
 pub struct PlannedCommands {
     /// How commands find their programs.
@@ -111,61 +113,61 @@ pub struct PlannedCommands {
     pub sandbox: SandboxPlan,
 }
 
-/// The model calls of a plan.
+/// The settings of a plan's model calls.
 #[derive(Clone, Default)]
 pub struct PlannedModels {
-    /// The models that nodes ask; none with a script or with simulated answers.
+    /// The models that nodes ask. Empty with a script or with simulated answers.
     pub by_node: BTreeMap<NodeId, ChosenModel>,
-    /// The script of a scripted model.
+    /// The script whose answers replace those of a model. `None` without `--script`.
     pub script: Option<Arc<Script>>,
-    /// The price of a scripted or simulated model's tokens, as configured.
+    /// The configured price of the tokens of a scripted or simulated model. `None` if none is configured.
     pub price: Option<Price>,
 }
 
-/// The operator's rules for the work of stages.
+/// The operator's rules for judging the work of stages.
 #[derive(Clone, Default)]
 pub struct PlannedChecks {
-    /// The commands that verification stages run beside their plans; none without such a stage.
+    /// The commands that verification stages run in addition to a model's plan. `None` without a verification stage or `[verify]`.
     pub verify: Option<Arc<Verify>>,
-    /// The rule for agents that change nothing; none without one.
+    /// The rule for agents that change nothing. `None` if the operator sets no rule.
     pub no_change: Option<NoChangeRule>,
-    /// The write recovery; none unless the operator sets one.
+    /// The write recovery. `None` unless the operator enables it.
     pub recovery: Option<PlannedRecovery>,
 }
 
-/// The operator's bounds of a run.
+/// The operator's limits of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct OperatorBounds {
-    /// Most bytes that the run's folder may hold when a stage begins.
+    /// Maximum number of bytes in the run's folder when a stage begins.
     pub disk_bytes_max: u64,
-    /// Most stages that run at once, of all branches together.
+    /// Maximum number of stages that run at once, of all branches together.
     pub parallel_max: usize,
     /// The operator's budget of a run's model calls.
     pub spend_max: SpendBounds,
 }
 
-/// The findings of making a plan.
+/// What was found while the plan was made.
 #[derive(Clone, Default)]
 pub struct PlanFindings {
     /// The report of the project's rule plugins.
     pub rule_report: RuleReport,
-    /// Plugins that are not locked as they are; none in a plan that can run.
+    /// Plugins that differ from the lock file or are not in it. Empty in a plan that can run.
     pub unlocked: Vec<PluginProblem>,
-    /// Warnings.
+    /// Warnings about the pipeline.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// The hidden entries of the scopes of each domain.
+/// The lists of hidden entries of the scopes in each trust domain.
 pub type HiddenByDomain = OnceLock<HashMap<Domain, BTreeSet<Vec<Entry>>>>;
 
 impl Plan {
-    /// The same plan, with what the rule plugins changed in the pipeline.
+    /// Returns the plan with the report of the rule plugins.
     #[must_use]
     pub fn with_rule_report(self, rule_report: RuleReport) -> Self {
         Self { findings: PlanFindings { rule_report, ..self.findings }, ..self }
     }
 
-    /// The same plan, with the most stages at a time that a flag asks for.
+    /// Returns the plan with the value of a flag for the maximum number of stages at a time. Without the flag, the setting stays.
     #[must_use]
     pub fn with_parallel_max(self, asked: Option<u64>) -> Self {
         let asked = asked.and_then(|most| usize::try_from(most).ok());
@@ -173,12 +175,13 @@ impl Plan {
         Self { bounds: OperatorBounds { parallel_max, ..self.bounds }, ..self }
     }
 
-    /// The budget of a run's model calls with these flags: the least of flags, pipeline and operator.
+    /// Returns the budget of a run's model calls with these flags: the lowest of flags, pipeline and operator.
     pub fn spend_max(&self, flags: SpendBounds) -> SpendBounds {
         self.pipeline.spend_max(flags).least(self.bounds.spend_max)
     }
 
-    /// The owner of a cost bound that cannot be enforced, because a model has no price, and that model; none where it can.
+    /// Returns who sets a cost limit that cannot be enforced because a model has no price, and that model. `None` if every
+    /// cost limit can be enforced.
     pub fn unpriced(&self, flags: SpendBounds) -> Option<(Unpriced, &str)> {
         let is_bounded = self.spend_max(flags).cost_max.is_some();
         let has_bound =
@@ -190,7 +193,7 @@ impl Plan {
         }
     }
 
-    /// The nodes that ask a model without a price, and its name in glovebox.toml.
+    /// Returns the nodes that ask a model without a price, and the name of that model in `glovebox.toml`.
     fn unpriced_nodes(&self) -> Vec<(&NodeId, &str)> {
         let asked = self.models.by_node.iter().filter(|(_, chosen)| chosen.model.price.is_none());
         let asked = asked.map(|(id, chosen)| (id, chosen.model.name.as_str()));
@@ -200,17 +203,17 @@ impl Plan {
         asked.chain(scripted.map(|(id, _)| (id, Provider::Scripted.as_str()))).collect()
     }
 
-    /// The binding of a node; none for a control node.
+    /// Returns the binding of a node. `None` for a control node.
     pub fn binding(&self, node: &NodeId) -> Option<&Binding> {
         self.bindings.get(node).map(Arc::as_ref)
     }
 
-    /// The digest of the component of each handler.
+    /// Returns the digest of the component of each handler.
     pub fn components(&self) -> BTreeMap<String, Digest> {
         self.bindings.values().map(|bound| (bound.handler.clone(), bound.digest)).collect()
     }
 
-    /// The write scopes of nodes that may write less than they ask for.
+    /// Returns the write scopes of the nodes that may write less than they ask for.
     pub fn narrowed_scopes(&self) -> BTreeMap<NodeId, Vec<Entry>> {
         let is_narrowed = |id: &NodeId, bound: &[Entry]| {
             let wanted = self.pipeline.node(id).and_then(|node| node.access.allowed_write_paths.as_ref());
@@ -220,7 +223,8 @@ impl Plan {
         scopes.filter(|(id, bound)| is_narrowed(id, bound)).map(|(id, bound)| (id.clone(), bound.clone())).collect()
     }
 
-    /// Nodes that ask a model and get simulated answers: no script and no provider answers, and they have no `test.*` attributes.
+    /// Returns the nodes that ask a model and get simulated answers, because no script, no provider and no `test.*`
+    /// attributes answer.
     pub fn simulated(&self) -> BTreeSet<NodeId> {
         let is_simulated = |id: &NodeId| {
             let Some(node) = self.pipeline.node(id) else { return false };
@@ -233,20 +237,20 @@ impl Plan {
         asking.filter(|id| !self.models.by_node.contains_key(*id) && is_simulated(id)).cloned().collect()
     }
 
-    /// BLAKE3 of the plan's JSON without what the machine adds: the same pipeline, components, grants and limits give the same
-    /// digest on every machine where dependencies link to the same folders.
+    /// Returns the BLAKE3 digest of the plan's JSON, without what depends on the machine. The same pipeline, components,
+    /// grants and limits give the same digest on every machine on which dependencies link to the same folders.
     pub fn digest(&self) -> Digest {
         let mut file = self.to_json();
         file.sandbox_tier = "";
         file.sandbox.degradations = &[];
-        // The operator raises it so that `resume` can continue a run that reached it.
+        // The operator raises these limits so that `resume` can continue a run that reached them.
         file.disk_bytes_max = None;
         file.spend_max = self.pipeline.bounds.spend_max;
-        // The operator corrects it without another plan.
+        // The operator can correct a price, and the plan stays the same.
         file.models.iter_mut().for_each(|model| model.price = None);
-        // It changes how fast a run is, and nothing else.
+        // This limit changes only how fast a run is.
         file.parallel_max = None;
-        // The same plan after `glovebox plugin lock`.
+        // The plan must be the same after `glovebox plugin lock`.
         file.unlocked.clear();
         // The changes follow from the transformed pipeline, which the digest covers.
         for rule in &mut file.rules {

@@ -1,11 +1,12 @@
-//! From what a user points at to a plan that is ready to run: the same for the command line, a server and a worker.
+//! Prepares a plan that is ready to run from the files that a user names. The command line, a server and a worker use the
+//! same code.
 //!
-//! [`rule_plugins::read_pipeline`] reads a pipeline, its children and its project, [`binding::bind_plan`] binds them on this machine, and
-//! [`binding::Bound::ready`] reads keys, once the user has confirmed what leaves the machine. [`check`] does as much of it as `glovebox
-//! check` needs, for many files. Nothing here prints, asks or starts a process: problems are [`refusal::Refusal`]s and warnings are
-//! values.
+//! [`rule_plugins::read_pipeline`] reads a pipeline, its children and its project, [`binding::bind_plan`] binds them on this
+//! machine, and [`binding::Bound::ready`] reads keys after the user has confirmed what leaves the machine. [`check`] does the
+//! part of this that `glovebox check` needs, for many files. These modules print nothing, ask nothing and start no process:
+//! problems are [`refusal::Refusal`]s and warnings are values.
 //!
-//! These modules read the user's files and environment, which the rest of the crate never does.
+//! These modules read the user's files and environment. The rest of the crate never does.
 
 pub mod agent_programs;
 pub mod binding;

@@ -1,8 +1,8 @@
-//! Custom rules: plugins that may change a graph and then lint it beside the built-in rules.
+//! Custom rules: plugins that may change a graph and then lint it in addition to the built-in rules.
 //!
-//! Only locked components are loaded, and they are called in the order of `glovebox.toml`. Nothing that a component answers is
-//! trusted: our parser reads a changed graph again and lints it like any file, every change is reported and recorded, names, texts
-//! and counts are checked and bounded. A component that traps, exceeds a limit or breaks its contract is an error of the check.
+//! Only components in the lock file are loaded, and they are called in the order of `glovebox.toml`. No answer of a component
+//! is trusted: Glovebox parses and lints a changed graph like any file, reports and records every change, and checks and
+//! limits names, texts and counts. A component that traps, exceeds a limit or breaks its contract is an error of the check.
 
 mod chain;
 mod finding_text;
@@ -27,10 +27,10 @@ use glovebox_record::LimitSettings;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The most findings of one plugin over one graph.
+/// Maximum number of findings of one plugin about one graph.
 pub const FINDINGS_MAX: usize = 50;
 
-/// The plugins of a project's `[rules]`, loaded, in the order of the file.
+/// The loaded plugins of a project's `[rules]`, in the order of the file.
 pub struct RuleSet {
     plugins: Vec<RulePlugin>,
     limits: LimitSettings,
@@ -38,7 +38,7 @@ pub struct RuleSet {
 
 struct RulePlugin {
     name: String,
-    /// In the rule set.
+    /// The position in the rule set.
     position: usize,
     grant: TransformGrant,
     line: usize,
@@ -46,28 +46,28 @@ struct RulePlugin {
     component: RuleComponent,
 }
 
-/// The result of linting a file by its project's rules.
+/// The result of linting a file with its project's rules.
 pub struct Linted {
-    /// The pipeline, changed or not, and every finding of plugins and built-in rules. It may run only without an error among them.
+    /// The pipeline, changed or not, and all findings of plugins and built-in rules. It may run only if none of them is an error.
     pub checked: CheckResult,
-    /// For the record.
+    /// The report for the record of the run.
     pub report: RuleReport,
-    /// The user's file and what each plugin made of it, so that their plans can be compared; empty when no plugin changed it.
+    /// The user's file and the result of each plugin, so that their plans can be compared. Empty if no plugin changed it.
     pub trail: Vec<TransformStep>,
 }
 
-/// The files of a project's rule plugins, and what the operator decided about them.
+/// The files of a project's rule plugins, and the operator's settings for them.
 #[derive(Clone, Copy)]
 pub struct RuleFiles<'a> {
     /// The operator's configuration.
     pub config: &'a Config,
-    /// The grants of the operator.
+    /// The lock file with the plugins to which the operator agreed.
     pub lock: &'a Lock,
-    /// The files by name.
+    /// The files, by the name of the plugin.
     pub files: &'a BTreeMap<String, PluginFile>,
 }
 
-/// A component that the operator agreed to.
+/// A component to which the operator agreed.
 struct AcceptedRule<'a> {
     name: &'a str,
     entry: &'a RuleEntry,
@@ -76,7 +76,8 @@ struct AcceptedRule<'a> {
 }
 
 impl RuleSet {
-    /// Loads every plugin of `[rules]`, or says why one may not run (exit 7). Bytes that are not locked are never compiled.
+    /// Loads every plugin of `[rules]`, or returns why one may not run (exit 7). Bytes that are not in the lock file are
+    /// never compiled.
     pub fn load(project: RuleFiles<'_>, host: &Host) -> Result<RuleSet, Vec<PluginProblem>> {
         let load = |(position, agreed): (usize, Result<AcceptedRule<'_>, PluginProblem>)| {
             let AcceptedRule { name, entry, bytes, digest } = agreed?;
@@ -91,8 +92,8 @@ impl RuleSet {
         Ok(RuleSet { plugins, limits: project.config.limits.clone() })
     }
 
-    /// Changes and lints a lowered file: the transforms in their order, then the built-in lint, then the plugins' lints. No plugin
-    /// sees a file with errors.
+    /// Changes and lints a lowered file: the transforms in their order, then the built-in lint, then the lints of the
+    /// plugins. No plugin sees a file with errors.
     pub fn lint(&self, draft: LoweredFile) -> Linted {
         let chain = if draft.has_errors() { TransformChain::closed(draft) } else { self.transform(draft) };
         let ChainResult { mut checked, text: transformed, changes, trail } = chain.finish();
@@ -108,8 +109,8 @@ impl RuleSet {
         Linted { checked, report: RuleReport { rules, transformed }, trail }
     }
 
-    /// True for the remark that no handler reads an attribute, when a plugin of the attribute's name space does: `acme.` of
-    /// `acme.house`.
+    /// Returns true for the remark that no handler reads an attribute, if the prefix of the attribute is that of a plugin:
+    /// `acme.` for `acme.house`.
     fn reads(&self, found: &Diagnostic, pipeline: &Pipeline) -> bool {
         if found.rule != "attribute_unread" {
             return false;
@@ -158,12 +159,12 @@ impl RulePlugin {
     }
 }
 
-/// The digests of the plugins that may run, in order, or why one may not (exit 7). Compiles nothing.
+/// Returns the digests of the plugins in order, or why one may not run (exit 7). Compiles nothing.
 pub fn digests(project: RuleFiles<'_>) -> Result<Vec<(String, Digest)>, Vec<PluginProblem>> {
     all_or_problems(project.agreed().map(|agreed| agreed.map(|agreed| (agreed.name.to_owned(), agreed.digest))))
 }
 
-/// Every item, or every problem.
+/// Returns all items if there is no problem, else all problems.
 fn all_or_problems<T>(results: impl Iterator<Item = Result<T, PluginProblem>>) -> Result<Vec<T>, Vec<PluginProblem>> {
     let (mut found, mut problems) = (Vec::new(), Vec::new());
     for result in results {
@@ -176,7 +177,7 @@ fn all_or_problems<T>(results: impl Iterator<Item = Result<T, PluginProblem>>) -
 }
 
 impl<'a> RuleFiles<'a> {
-    /// Each plugin of `[rules]` as it is in the lock, in the order of the file, or why it may not run.
+    /// Returns each plugin of `[rules]`, in the order of the file, or why it may not run.
     fn agreed(self) -> impl Iterator<Item = Result<AcceptedRule<'a>, PluginProblem>> {
         let entries = self.config.rules_in_order().into_iter();
         entries.filter_map(move |name| Some(self.agree(name, self.config.rules.get(name)?)))
@@ -203,7 +204,7 @@ impl<'a> RuleFiles<'a> {
     }
 }
 
-/// Lints a lowered file with the built-in rules alone.
+/// Lints a lowered file with only the built-in rules.
 pub fn lint_builtin(draft: LoweredFile) -> Linted {
     Linted { checked: validate(draft), report: RuleReport::default(), trail: Vec::new() }
 }

@@ -1,9 +1,10 @@
-//! The commands that a verification stage runs beside a model's plan: those of a contract file, and those of the project's kind
-//! (decision verify-contract).
+//! The commands that a verification stage runs in addition to a model's plan: those of a contract file, and those of the
+//! project's kind (decision verify-contract).
 //!
-//! All of them are read from the project before the first stage, and the plan shows and covers them: no stage can change what it is
-//! verified with. Two phases add commands. The planner completes the plan of a stage, and what it adds counts as planned. The worker adds
-//! commands by what changed, and what it adds is automatic. Nothing here opens a file.
+//! All of them are read from the project before the first stage, and the plan lists them and its digest covers them, so no
+//! stage can change the commands that verify it. Two phases add commands. The planner completes the plan of a stage, and its
+//! commands count as planned. The worker adds commands that depend on what changed, and its commands count as automatic. This
+//! module opens no file.
 
 mod base;
 mod contract;
@@ -26,39 +27,40 @@ use std::sync::Arc;
 
 /// The default path of a contract (decision verify-contract).
 pub const CONTRACT_PATH: &str = ".opentiger/verify.contract.json";
-/// Commands that a phase adds at most, unless the operator says how many (decision verify-contract).
+/// Default of `max_commands`: the maximum number of commands that a phase adds (decision verify-contract).
 const COMMANDS_MAX: usize = 4;
-/// Adjustments of a list of commands in one attempt, unless the operator says how many (decision command-list-adjustments).
+/// Default of `recovery_attempts`: the maximum number of adjustments of the command list in one attempt
+/// (decision command-list-adjustments).
 const RECOVERY_ATTEMPTS: u32 = 5;
 
-/// Seconds for the answer to a question for a plan that is missing, unless the operator says how many (decision plan-questions).
+/// Default of `plan_timeout_seconds`: the time for the answer to a question for a missing plan (decision plan-questions).
 const PLAN_TIMEOUT_SECONDS: u32 = 120;
-/// Questions for a plan that can run, unless the operator says how many (decision plan-questions).
+/// Default of `plan_parse_retries`: the maximum number of questions for a plan that can run (decision plan-questions).
 const PLAN_PARSE_RETRIES: u32 = 2;
-/// Seconds for the answer to a question for a better plan, unless the operator says how many (decision plan-questions).
+/// Default of `reconcile_timeout_seconds`: the time for the answer to a question for a better plan (decision plan-questions).
 const RECONCILE_TIMEOUT_SECONDS: u32 = 180;
 
-/// Where a phase takes commands from (decision verification-modes).
+/// The sources of a phase's commands (decision verification-modes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// From nowhere.
+    /// No source.
     Off,
-    /// From the project's kind, if there is no other command.
+    /// The project's kind, if there is no other command.
     Fallback,
-    /// From the contract.
+    /// The contract.
     Contract,
-    /// From a model's plan alone.
+    /// Only a model's plan.
     Llm,
-    /// From a model's plan and the contract; from the project's kind if both have nothing.
+    /// A model's plan and the contract; the project's kind if both have no commands.
     #[default]
     Hybrid,
 }
 
 impl Mode {
-    /// Every mode.
+    /// All modes.
     pub const ALL: [Self; 5] = [Self::Off, Self::Fallback, Self::Contract, Self::Llm, Self::Hybrid];
 
-    /// The word for it.
+    /// Returns the name of the mode.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -69,17 +71,17 @@ impl Mode {
         }
     }
 
-    /// True if it takes commands from the contract.
+    /// Returns true if the mode takes commands from the contract.
     pub fn reads_contract(self) -> bool {
         matches!(self, Self::Contract | Self::Hybrid)
     }
 
-    /// True if agents are asked for a plan.
+    /// Returns true if agents are asked for a plan.
     pub fn asks_model(self) -> bool {
         matches!(self, Self::Llm | Self::Hybrid)
     }
 
-    /// True if it takes commands from the project's kind.
+    /// Returns true if the mode takes commands from the project's kind.
     pub fn falls_back(self) -> bool {
         matches!(self, Self::Fallback | Self::Hybrid)
     }
@@ -91,7 +93,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// A word that names no mode.
+/// A text that is not the name of a mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownMode;
 
@@ -110,18 +112,18 @@ impl FromStr for Mode {
     }
 }
 
-/// The commands that one phase adds.
+/// The settings of one phase that adds commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phase {
-    /// The source.
+    /// The sources of the commands.
     pub mode: Mode,
-    /// The contract's file, relative to the project; the default place, which may be empty, where absent.
+    /// The path of the contract, relative to the project. `None` for the default path, at which the file may be missing.
     pub contract_path: Option<String>,
-    /// Commands that it adds at most.
+    /// Maximum number of commands that the phase adds.
     pub commands_max: usize,
-    /// Seconds that a model gets to answer a question for a plan that is missing.
+    /// Seconds for the model's answer to a question for a missing plan.
     pub plan_timeout_seconds: u32,
-    /// What the file says. None before it is read, and where there is none.
+    /// The contract. `None` before the file is read, and if there is none.
     pub contract: Option<Arc<Contract>>,
 }
 
@@ -138,34 +140,34 @@ impl Default for Phase {
 }
 
 impl Phase {
-    /// The contract, where the mode reads it.
+    /// Returns the contract, if the mode reads it.
     pub fn contract(&self) -> Option<&Contract> {
         self.contract.as_deref().filter(|_| self.mode.reads_contract())
     }
 }
 
-/// The `[verify]` table, with what it names.
+/// The `[verify]` table, with the contents of the files that it names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verify {
-    /// Completes plans.
+    /// The phase that completes plans.
     pub planner: Phase,
-    /// Whether it also completes a plan that has commands.
+    /// True if the planner also completes a plan that has commands.
     pub augment_nonempty: bool,
-    /// Adds commands by what changed.
+    /// The phase that adds commands that depend on what changed.
     pub worker: Phase,
-    /// Whether a command that it added and that cannot run is left out.
+    /// True if a command of the worker that cannot run is skipped.
     pub skips_invalid: bool,
-    /// Times that the list is adjusted in one attempt.
+    /// Maximum number of adjustments of the command list in one attempt.
     pub recovery_attempts: u32,
-    /// Whether an adjustment may drop a command of the plan.
+    /// True if an adjustment may remove a command of the plan.
     pub recovers_explicit: bool,
-    /// Times that an agent is asked once more for a plan that can run.
+    /// Maximum number of further questions to an agent for a plan that can run.
     pub plan_parse_retries: u32,
-    /// Seconds that it gets to answer a question for a better plan.
+    /// Seconds for the model's answer to a question for a better plan.
     pub reconcile_timeout_seconds: u32,
-    /// The rule for agents that change nothing; none unless the operator sets one.
+    /// The rule for agents that change nothing. `None` unless the operator sets one.
     pub no_change: Option<NoChange>,
-    /// The commands of the project's kind.
+    /// The test commands of the project's kind.
     pub fallback: Vec<DirectCommand>,
     /// How often work is repeated after a failed verification.
     pub retry: VerifyLimits,
@@ -190,7 +192,8 @@ impl Default for Verify {
 }
 
 impl Verify {
-    /// Every command that a stage with this role might run for it, each once: what the stage is granted.
+    /// Returns every command that a stage with this role might run because of `[verify]`, each once. These commands are
+    /// granted to the stage.
     pub fn commands(&self, role: Option<Role<'_>>) -> Vec<&DirectCommand> {
         let phases = || [&self.planner, &self.worker].into_iter();
         let of_contracts = phases().filter_map(Phase::contract).flat_map(|contract| contract.all(role));
@@ -200,7 +203,7 @@ impl Verify {
         all.filter(|command| known.insert(&command.words)).collect()
     }
 
-    /// The input of the stage, by its role, the changed paths and the base files.
+    /// Returns the input of the stage, for its role, the changed paths, and the files that the run began with.
     pub fn told(&self, role: Option<Role<'_>>, changed: &BTreeSet<&str>, base: ContextBase) -> VerifyInput<'_> {
         VerifyInput {
             needs_plan: self.needs_plan(),
@@ -214,14 +217,14 @@ impl Verify {
         }
     }
 
-    /// A stage can do without a plan if a phase adds commands.
+    /// Returns true if a stage needs a plan of a model, because neither phase adds commands.
     fn needs_plan(&self) -> bool {
         let adds = |mode: Mode| mode.reads_contract() || mode.falls_back();
         !adds(self.planner.mode) && !adds(self.worker.mode)
     }
 
-    /// What an agent is told of questions for its plan; none where it is asked none. Where both phases ask a model, the lower of their times
-    /// holds.
+    /// Returns the settings of the questions for an agent's plan. `None` if agents are not asked for a plan. If both phases
+    /// ask a model, the lower of their times is used.
     pub fn questions(&self) -> Option<Questions> {
         let asking = [&self.planner, &self.worker].into_iter().filter(|phase| phase.mode.asks_model());
         let plan_seconds = asking.map(|phase| phase.plan_timeout_seconds).min()?;
@@ -245,7 +248,7 @@ impl Verify {
 pub struct Role<'a>(&'a str);
 
 impl<'a> Role<'a> {
-    /// The role that a node has by its `verification.role`.
+    /// Returns the role in the node's `verification.role`.
     pub fn for_node(node: &'a Node) -> Option<Self> {
         let role = node.attributes.get(key::VERIFICATION_ROLE).map(|attribute| attribute.value.trim());
         role.filter(|role| !role.is_empty()).map(Self)
@@ -259,45 +262,45 @@ fn lines<'a>(commands: impl Iterator<Item = &'a DirectCommand>) -> Vec<&'a str> 
 /// The questions for an agent's plan, as JSON in the entry `verification-questions` of its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Questions {
-    /// How many are asked at most.
+    /// Maximum number of questions.
     pub count_max: u32,
     /// Seconds for an answer if the plan is missing.
     pub plan_seconds: u32,
     /// Seconds for an answer if the plan cannot run.
     pub reconcile_seconds: u32,
-    /// Whether a plan without commands can run.
+    /// True if a plan without commands can run.
     pub may_be_empty: bool,
 }
 
 /// The input of a verification stage, as JSON in the entry `verify`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VerifyInput<'a> {
-    /// Whether the stage fails without a plan.
+    /// True if the stage fails without a plan.
     pub needs_plan: bool,
     /// The phase that completes the plan.
     pub planner: PhaseInput<'a>,
-    /// Whether it completes a plan with commands too.
+    /// True if the planner also completes a plan that has commands.
     pub augment_nonempty: bool,
-    /// What is added after it.
+    /// The phase that adds commands after the plan.
     pub worker: PhaseInput<'a>,
-    /// Whether a command of the worker that cannot run is left out.
+    /// True if a command of the worker that cannot run is skipped.
     pub skips_invalid: bool,
-    /// Times that the list may be adjusted.
+    /// Maximum number of adjustments of the command list.
     pub recovery_attempts: u32,
-    /// Whether a command of the plan may be dropped.
+    /// True if a command of the plan may be removed.
     pub recovers_explicit: bool,
-    /// The project when the run began.
+    /// Files of the project as they were when the run began.
     pub base: ContextBase,
 }
 
 /// The commands of one phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PhaseInput<'a> {
-    /// Those of the contract.
+    /// The commands of the contract.
     pub contract: Vec<&'a str>,
-    /// Those of the project's kind.
+    /// The commands of the project's kind.
     pub fallback: Vec<&'a str>,
-    /// How many are added at most.
+    /// Maximum number of commands that the phase adds.
     pub commands_max: usize,
 }
 

@@ -1,7 +1,7 @@
-//! Which table of `[models]` each node means.
+//! Chooses a table of `[models]` for each node.
 //!
-//! Model, provider and effort come from the node, its style sheet, the graph, or the default table. Nothing is guessed: a node that
-//! fits no table, or more than one, is an error of the file.
+//! Model, provider and effort come from the node, its style sheet, the graph, or the default table. There is no guessing: a
+//! node that matches no table, or more than one, is an error in the pipeline file.
 
 #![expect(clippy::result_large_err, reason = "a diagnostic is built once for a node and moved twice")]
 
@@ -21,14 +21,14 @@ use glovebox_workspace::refusal::escaped;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The models of nodes, by node.
+/// The models that were chosen, by node, and the problems.
 #[derive(Default)]
 pub(super) struct Chosen {
     pub(super) models: BTreeMap<NodeId, ChosenModel>,
     pub(super) problems: Vec<Diagnostic>,
 }
 
-/// Chooses for each node; for none if no table says how a model is reached.
+/// Chooses a model for each node. Chooses none if no table of `[models]` has the access to a model.
 pub(super) fn choose<'a>(config: &Config, nodes: impl Iterator<Item = &'a Node>) -> Chosen {
     let mut chosen = Chosen::default();
     let tables = tables(config);
@@ -39,7 +39,7 @@ pub(super) fn choose<'a>(config: &Config, nodes: impl Iterator<Item = &'a Node>)
                 let model = ChosenModel { model: Arc::clone(model), effort };
                 chosen.models.insert(node.id.clone(), model);
             }
-            // Its own answers stand in for a model that it does not have.
+            // The test answers of the node replace the model that was not found.
             (Err(_), _) if has_test_answers(node) => {}
             (model, effort) => chosen.problems.extend(model.err().into_iter().chain(effort.err())),
         }
@@ -47,7 +47,7 @@ pub(super) fn choose<'a>(config: &Config, nodes: impl Iterator<Item = &'a Node>)
     chosen
 }
 
-/// Why an agent program cannot ask its model, where their wire formats differ.
+/// Returns an error if the agent program of a node does not support the wire format of its model.
 fn unspoken(node: &Node, model: &PlannedModel) -> Option<Diagnostic> {
     let backend = node.agent.backend.as_ref()?;
     let spoken = families(backend.program);
@@ -68,7 +68,7 @@ fn has_test_answers(node: &Node) -> bool {
     node.attributes.iter().any(|(key, _)| key.as_str().starts_with(TEST_PREFIX))
 }
 
-/// The tables that say how a model is reached.
+/// Returns the tables of `[models]` that have the access to a model, not only a price.
 fn tables(config: &Config) -> Vec<Arc<PlannedModel>> {
     let entries = config.models.iter().filter(|(name, _)| name.as_str() != Provider::Scripted.as_str());
     let planned = entries.filter_map(|(name, entry)| {
@@ -99,7 +99,7 @@ impl<'a> ModelRequest<'a> {
         }
     }
 
-    /// The one table that fits.
+    /// Returns the one table that matches. No match and several matches are errors.
     fn table<'t>(&self, tables: &'t [Arc<PlannedModel>]) -> Result<&'t Arc<PlannedModel>, Diagnostic> {
         let named = self.named(tables);
         if let Some(model) = self.model.filter(|_| named.is_empty()) {
@@ -116,7 +116,8 @@ impl<'a> ModelRequest<'a> {
         }
     }
 
-    /// The tables of the model that the node names; all of them if it names none. The name of a table comes first.
+    /// Returns the tables with the model that the node names; all tables if it names none. A table with this name has
+    /// precedence over tables with a model of this name.
     fn named<'t>(&self, tables: &'t [Arc<PlannedModel>]) -> Vec<&'t Arc<PlannedModel>> {
         let Some(model) = self.model else { return tables.iter().collect() };
         if let Some(table) = tables.iter().find(|table| table.name == model) {
@@ -125,7 +126,8 @@ impl<'a> ModelRequest<'a> {
         tables.iter().filter(|table| table.access.model.as_str() == model).collect()
     }
 
-    /// A provider is the name of a table, or of its wire format. Many providers speak the format of chat completions.
+    /// Returns true if the table belongs to the provider that the node names: the name of the table or of its wire format. An
+    /// unknown provider name stands for the format of chat completions, which many providers use.
     fn is_of_provider(&self, table: &PlannedModel) -> bool {
         let Some(provider) = self.provider else { return true };
         let meant = match provider {
@@ -194,7 +196,7 @@ fn listed<'t>(tables: impl Iterator<Item = &'t Arc<PlannedModel>>) -> String {
     tables.map(|table| format!("`{}`", table.name)).collect::<Vec<_>>().join(", ")
 }
 
-/// How hard the node's model shall think.
+/// Returns the reasoning effort of the node's model. `None` if the node does not set one.
 fn effort(node: &Node) -> Result<Option<Effort>, Diagnostic> {
     let Some(attribute) = node.attributes.get(key::REASONING_EFFORT) else { return Ok(None) };
     let text = attribute.value.trim();

@@ -1,7 +1,7 @@
-//! Which sandbox the commands of a plan get: what the machine can enforce, compared with what the operator requires.
+//! Chooses the sandbox tier for the commands of a plan: what the machine can enforce, compared with what the operator requires.
 //!
-//! The tier is never lowered silently: below the required tier no command runs, unless the operator starts this one run without a
-//! sandbox. The caller has tested the machine.
+//! The tier is never lowered silently: below the required tier no command runs, unless the operator starts this one run
+//! without a sandbox. The caller has tested the machine.
 
 use super::BindOptions;
 use crate::config::sandbox::SandboxSetting;
@@ -11,7 +11,7 @@ use glovebox_record::{Network, Tier};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Chooses the tier of a plan's commands. A tier that is too low is [`Confinement::Unmet`].
+/// Chooses the tier for the commands of a plan. If the machine's tier is too low, the result is [`Confinement::Unmet`].
 pub(super) fn choose_tier(
     bindings: &BTreeMap<NodeId, Arc<Binding>>,
     setting: &SandboxSetting,
@@ -35,18 +35,18 @@ pub(super) fn choose_tier(
     }
     let tier = match options.available.tier {
         _ if options.no_sandbox => Tier::Unconfined,
-        // `unconfined` confines nothing, even if the caller reports it as available.
+        // The tier `unconfined` is not a sandbox, even if the caller reports it as available.
         Some(tier) if tier >= setting.require && tier != Tier::Unconfined => tier,
         _ => {
             let machine = options.available.clone();
             return unmet(with_commands, PolicyKind::TierTooLow { require: setting.require, machine });
         }
     };
-    // The proxy listens in a network namespace that only the highest tier creates.
+    // The proxy listens in a network namespace, which only the highest tier creates.
     if tier != Tier::Full && !over_proxy.is_empty() {
         return unmet(over_proxy, PolicyKind::NoProxy(tier));
     }
-    // The gateway listens in such a namespace too.
+    // The gateway of agent programs also listens in a network namespace.
     let with_programs = nodes(bindings, |binding| binding.program.is_some());
     if tier != Tier::Full && !with_programs.is_empty() {
         return unmet(with_programs, PolicyKind::NoGateway(tier));
@@ -57,12 +57,13 @@ pub(super) fn choose_tier(
     }
 }
 
-/// The nodes with such a binding.
+/// Returns the nodes whose binding matches.
 fn nodes(bindings: &BTreeMap<NodeId, Arc<Binding>>, is_meant: impl Fn(&Binding) -> bool) -> Vec<NodeId> {
     bindings.iter().filter(|(_, binding)| is_meant(binding)).map(|(id, _)| id.clone()).collect()
 }
 
-/// True when the tier can run the node's program under test apart from its own commands, and serve it at a port where it has one.
+/// Returns true if the tier can run the program under test of the node apart from the node's own commands, and can provide
+/// its port if it has one.
 fn can_separate(binding: &Binding, tier: Tier) -> bool {
     binding.separation.as_ref().is_none_or(|separation| {
         (separation.command.is_none() || tier.has_own_root()) && (separation.port.is_none() || tier == Tier::Full)

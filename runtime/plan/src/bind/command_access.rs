@@ -1,8 +1,8 @@
-//! What a node's commands can reach beyond its scope: the operator's `[sandbox]`, narrowed by the node.
+//! Decides what the commands of a node can reach in addition to its scope: the operator's `[sandbox]`, narrowed by the node.
 //!
-//! Pure. A node can lower the network and never raise it. Its `scratch` and `cache` folders are added to the operator's, because they
-//! are never committed. A node's `codex.*` read scope (decision codex-read-scope) becomes entries of the
-//! scope, and other paths do not exist for the node, whatever its handler.
+//! Pure. A node can lower the network access and never raise it. Its `scratch` and `cache` folders are added to those of the
+//! operator, because they are never committed. A node's `codex.*` read scope (decision codex-read-scope) becomes entries of
+//! the scope. Other paths do not exist for the node, whatever its handler is.
 
 use super::inputs::{Effective, GrantInputs, record_all};
 use super::request::Place;
@@ -15,13 +15,14 @@ use glovebox_record::Network;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 
-/// The entries that a strict read scope leaves visible beside the write scope; none when the node's read scope is not strict.
+/// Returns the entries that a strict read scope leaves visible in addition to the write scope. `None` if the node's read
+/// scope is not strict.
 pub(super) fn strict_scope(said: &Confinement) -> Option<Vec<Entry>> {
     let named = said.workdir.iter().chain(&said.add_dirs).chain(&said.program);
     said.strict_read_scope.then(|| named.cloned().collect())
 }
 
-/// Works out what a node's commands reach; what the operator does not grant becomes a diagnostic.
+/// Decides what the commands of a node reach. An attribute that asks for more than the operator grants becomes a diagnostic.
 pub(super) fn command_access(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let network = network(inputs, effective);
     let mut scratch = inputs.sandbox.scratch.clone();
@@ -47,7 +48,7 @@ fn network(inputs: GrantInputs<'_>, effective: &mut Effective) -> Network {
     let granted = &inputs.sandbox.network;
     let operator = Origin::from_giver(Giver::Config("sandbox", "network"));
     let Some(asked) = &inputs.request.confinement.network else {
-        // An agent program has its gateway; more it gets only by name.
+        // An agent program reaches its model through the gateway. Other hosts must be named in the node's `network`.
         if inputs.request.backend.is_some() {
             return Network::None;
         }
@@ -69,7 +70,7 @@ fn network(inputs: GrantInputs<'_>, effective: &mut Effective) -> Network {
     asked.clone()
 }
 
-/// The network as `glovebox.toml` has it.
+/// Returns the network setting as it is written in `glovebox.toml`.
 fn toml_of(network: &Network) -> String {
     match network {
         Network::None | Network::Full => format!("\"{network}\""),
@@ -87,7 +88,7 @@ fn folder_origin(is_operators: bool, field: Key<'static>) -> Origin {
     }
 }
 
-/// Adds the folders of the node; one that is not allowed becomes a diagnostic.
+/// Adds the folders of the node. A folder that is not allowed becomes a diagnostic.
 fn add_folders(
     place: Place<'_>,
     field: Key<'static>,
@@ -133,7 +134,7 @@ fn check_overlaps(inputs: GrantInputs<'_>, scratch: &[Entry], cache: &[Entry], e
     }
 }
 
-/// Warns of a write scope inside such a folder: nothing in it is ever committed.
+/// Warns of a write scope inside a scratch or cache folder, because nothing in such a folder is ever committed.
 fn lost_writes(place: Place<'_>, folders: [(Key<'_>, &[Entry]); 2], effective: &mut Effective) {
     for (field, folders) in folders {
         for folder in folders {

@@ -1,8 +1,9 @@
-//! What a node may do: what the plugin's author wants, the operator grants and the node's attributes allow.
+//! Computes what a node may do: the intersection of what the plugin's author wants, the operator grants and the node's
+//! attributes allow.
 //!
-//! Pure, and the only place that combines the three. A result is never more than one of them allows; a limit is never more than the
-//! operator wrote. Deny by default: a third-party component without grants, or on a node without `allowed_write_paths`, writes
-//! nothing (decision unset-write-scope), and a component gets nothing that it does not import.
+//! Pure, and the only place that combines the three. A result never allows more than one of them does, and a limit is never
+//! higher than the operator wrote. Deny by default: a plugin without grants, or on a node without `allowed_write_paths`,
+//! writes nothing (decision unset-write-scope), and a component gets nothing that it does not import.
 
 use super::command_access::{command_access, strict_scope};
 use super::inputs::{Effective, GrantInputs, record_all};
@@ -21,10 +22,11 @@ use glovebox_record::limit::StageKind;
 use glovebox_record::scope::{Entry, Scope, intersect};
 use glovebox_record::{LimitName, LimitSettings, Limits};
 
-/// Paths that do not exist for any stage: they make programs run, or are the run's own.
+/// Paths that do not exist for any stage: files in `.git/` can make programs run, and `.glovebox/` contains the records of runs.
 const HIDDEN: [&str; 2] = [".git/", ".glovebox/"];
 
-/// The requests of the author, narrowed by `wants` in glovebox.toml; the latter alone for a component without a manifest.
+/// Returns the wants of the author, narrowed by `wants` in `glovebox.toml`. For a component without a manifest, only the
+/// latter count.
 pub fn wanted(inspection: &Inspection, plugin: Option<&PluginEntry>) -> Grants {
     let manifest = inspection.manifest.as_ref().map(|manifest| &manifest.wants);
     let configured = plugin.and_then(|plugin| plugin.wants.as_ref());
@@ -35,7 +37,7 @@ pub fn wanted(inspection: &Inspection, plugin: Option<&PluginEntry>) -> Grants {
     }
 }
 
-/// The capabilities that both author and operator allow, whatever the node says.
+/// Returns the grants on which author and operator agree, before a node narrows them.
 pub fn granted(inspection: &Inspection, plugin: Option<&PluginEntry>) -> Grants {
     let wants = wanted(inspection, plugin);
     match plugin {
@@ -44,7 +46,7 @@ pub fn granted(inspection: &Inspection, plugin: Option<&PluginEntry>) -> Grants 
     }
 }
 
-/// The grants as lines, sorted, as `glovebox.lock` keeps them.
+/// Returns the grants as sorted lines, as they are written in `glovebox.lock`.
 pub fn grant_lines(grants: &Grants, role: Role) -> Vec<String> {
     let mut lines = vec![format!("filesystem {}", grants.filesystem.as_str())];
     lines.extend(grants.read.iter().map(|entry| format!("read {entry}")));
@@ -57,7 +59,7 @@ pub fn grant_lines(grants: &Grants, role: Role) -> Vec<String> {
     lines
 }
 
-/// Works out what a node may do.
+/// Computes what a node may do.
 pub fn effective(inputs: GrantInputs<'_>) -> Effective {
     let granted = inputs.granted;
     let mut effective = Effective { tier: granted.filesystem, ..Effective::default() };
@@ -76,7 +78,7 @@ pub fn effective(inputs: GrantInputs<'_>) -> Effective {
     effective
 }
 
-/// The giver of a grant, before the node narrowed it.
+/// Returns the giver of a grant, before the node narrowed it.
 fn source(inputs: GrantInputs<'_>, field: GrantField) -> Origin {
     let handler = inputs.source.name.to_owned();
     Origin::from_giver(match inputs.source.plugin {
@@ -105,7 +107,7 @@ impl Interface {
 fn paths(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let granted = inputs.granted;
     let whole = [Entry::whole()];
-    // A built-in without a file tier still has commands, and they see what the node is given.
+    // A built-in component without access to files still has commands. The commands see what the node's attributes allow.
     let by_default = inputs.source.plugin.is_none() && granted.filesystem == FileTier::None;
     let (may_read, may_write): (&[Entry], &[Entry]) =
         if by_default { (&whole, &whole) } else { (&granted.read, &granted.write) };
@@ -132,7 +134,7 @@ fn paths(inputs: GrantInputs<'_>, effective: &mut Effective) {
     holdout_access::decide(inputs, effective);
     let judges = effective.holdouts == HoldoutAccess::ReadOnly && inputs.source.role() == Role::Verifier;
     if judges && write.is_none() {
-        // Builders' code could write here in the verifier's name.
+        // Otherwise the builders' code, which the verifier starts, could write files in the name of the verifier.
         effective.scope.write.clear();
     }
     let narrowed = |attribute: &'static str, is_set: bool, field: GrantField| {
@@ -189,7 +191,7 @@ fn commands(inputs: GrantInputs<'_>, effective: &mut Effective) {
     }
 }
 
-/// The commands of contracts and of the project's kind, exactly as they are written.
+/// Adds the commands of verify contracts and of the project's kind, exactly as they are written.
 fn checks(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let is_verification = HandlerKind::from_name(inputs.source.name) == HandlerKind::Verification;
     let Some(verify) = inputs.verify.filter(|_| is_verification) else { return };
@@ -200,7 +202,7 @@ fn checks(inputs: GrantInputs<'_>, effective: &mut Effective) {
     }
 }
 
-/// The main purpose of a component, by its role and whether it is built in.
+/// Returns the main purpose of a component, by its role and whether it is built in.
 fn stage_kind(inputs: GrantInputs<'_>) -> StageKind {
     match (inputs.source.role(), inputs.source.plugin) {
         (Role::Verifier, _) => StageKind::Commands,
@@ -216,7 +218,7 @@ fn limits(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let mut limits = Limits::defaults_for(stage_kind(inputs));
     limits.replace(&operator);
     let timeout = request.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
-    // A node's own timeout and turns stand in for the defaults, but never for what the operator wrote.
+    // A node's own timeout and turns replace the defaults, but are never higher than the operator's limits.
     let turns = request.max_turns.map(u64::from);
     let own = [(LimitName::WallMs, "timeout", timeout), (LimitName::Turns, "max_turns", turns)];
     for (name, attribute, value) in own {

@@ -1,7 +1,8 @@
-//! Which hold-outs a node can read: none for a builder, for a verifier those that [`glovebox_pipeline::reach`] gives it, read-only.
+//! Decides which hold-outs a node can read: a builder none, a verifier those that [`glovebox_pipeline::reach`] gives it, read-only.
 //!
-//! Pure. A built-in builder can opt out (decision hold-out-opt-outs), and the plan lists each opt-out; a plugin cannot. What a node blocks
-//! does not exist for it, even if it is not a hold-out. A hold-out folder is in reach as a whole or not at all.
+//! Pure. A built-in builder can opt out (decision hold-out-opt-outs), and the plan lists each opt-out; a plugin cannot. A
+//! path that a node blocks does not exist for the node, even if it is not a hold-out. A hold-out folder is readable as a
+//! whole or not at all.
 
 use super::inputs::{Effective, GrantInputs};
 use crate::plan::capability::Region;
@@ -15,7 +16,7 @@ use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 use std::fmt;
 
-/// Decides what is hidden and what is in reach. Must be called before anything reads what the scope hides.
+/// Decides which hold-outs are hidden and which are readable. Must be called before other code reads the hidden paths of the scope.
 pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let blocked = inputs.request.holdouts.block_read.as_ref().map(|texts| blocked(inputs, texts, effective));
     let is_builder = inputs.source.role() == Role::Builder;
@@ -28,7 +29,7 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
         true => !opts_out,
         false => inputs.request.reach_reason(folder).is_none(),
     };
-    // What a verifier blocks itself is listed once.
+    // A folder that a verifier blocks itself is listed once.
     let is_listed = |folder: &&Entry| !is_builder && blocked.as_ref().is_some_and(|blocked| covers(blocked, folder));
     let scenarios = inputs.scenarios();
     let sealed = inputs.holdouts.sealed.iter().filter(|folder| !scenarios.contains(folder));
@@ -46,13 +47,13 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
         effective.record_origin(given, Origin::from_giver(giver(inputs, folder)));
     }
     if inputs.request.holdouts.feedback == Feedback::Full {
-        // The node's own attribute, or the graph's.
+        // The attribute may be on the node or on the graph.
         effective
             .record_origin(Capability::TellHoldouts, Origin::from_giver(Giver::Flag("scenario_feedback=\"full\"")));
     }
 }
 
-/// The grant that makes a hold-out folder visible to a node.
+/// Returns the giver of the grant that makes a hold-out folder visible to a node.
 fn giver(inputs: GrantInputs<'_>, folder: &Entry) -> Giver {
     match (inputs.source.role(), inputs.request.reach_reason(folder)) {
         (Role::Builder, _) if inputs.request.holdouts.allow_read => {
@@ -66,7 +67,8 @@ fn giver(inputs: GrantInputs<'_>, folder: &Entry) -> Giver {
     }
 }
 
-/// A stage that names hold-outs of a run without them would pass or fail for nothing, or with what another stage wrote there.
+/// Refuses a stage that names hold-outs that the run does not have. Its result would mean nothing, or depend on files that
+/// another stage wrote there.
 fn refuse_missing(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let named = inputs.request.holdouts.named.as_ref();
     let sealed = || inputs.holdouts.sealed.iter();
@@ -91,7 +93,8 @@ fn refuse(inputs: GrantInputs<'_>, attribute: Key<'_>, what: fmt::Arguments<'_>,
     effective.diagnostics.push(place.named_in(error));
 }
 
-/// What the node blocks. A part of a hold-out folder cannot be blocked: a folder is in reach as a whole or not at all.
+/// Returns the paths that the node blocks. Blocking only a part of a hold-out folder is an error, because a folder is
+/// readable as a whole or not at all.
 fn blocked(inputs: GrantInputs<'_>, named: &[Entry], effective: &mut Effective) -> Vec<Entry> {
     let mut entries = Vec::new();
     for entry in named.iter().cloned() {
@@ -103,7 +106,7 @@ fn blocked(inputs: GrantInputs<'_>, named: &[Entry], effective: &mut Effective) 
     entries
 }
 
-/// The pipeline's author cannot give hold-outs to a plugin of another author.
+/// Refuses opt-outs on a plugin: the pipeline's author cannot give hold-outs to a plugin of another author.
 fn refuse_opt_outs(inputs: GrantInputs<'_>, blocked: Option<&[Entry]>, effective: &mut Effective) {
     if inputs.request.holdouts.allow_read {
         OptOutFault::Allowed.report(inputs, effective);
@@ -115,20 +118,20 @@ fn refuse_opt_outs(inputs: GrantInputs<'_>, blocked: Option<&[Entry]>, effective
     }
 }
 
-/// An opt-out that is refused.
+/// Why an opt-out is refused.
 enum OptOutFault<'a> {
     /// Only a part of a hold-out folder is blocked.
     Part {
-        /// The part.
+        /// The part that is blocked.
         entry: Entry,
-        /// The folder.
+        /// The hold-out folder.
         folder: &'a Entry,
     },
     /// A plugin is allowed to read hold-outs.
     Allowed,
     /// A plugin blocks paths, but not a hold-out folder.
     NotBlocked {
-        /// The folder.
+        /// The hold-out folder that is not blocked.
         folder: &'a Entry,
     },
 }

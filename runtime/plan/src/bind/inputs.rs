@@ -1,4 +1,4 @@
-//! What decides about the grants of a node, and what it comes to.
+//! The inputs that decide the grants of a node, and the result.
 
 use super::request::{Holdouts, Place, Request};
 use super::role::HandlerSource;
@@ -21,17 +21,17 @@ use std::sync::Arc;
 /// All inputs that decide what a node may do.
 #[derive(Clone, Copy)]
 pub struct GrantInputs<'a> {
-    /// What the node asks for.
+    /// The attributes with which the node asks for access.
     pub request: &'a Request<'a>,
     /// The node, for messages.
     pub place: Place<'a>,
-    /// The source of its component.
+    /// Where the node's component comes from.
     pub source: HandlerSource<'a>,
     /// The imports of the component and the manifest of its author.
     pub inspection: &'a Inspection,
-    /// The capabilities that both author and operator allow.
+    /// The grants on which author and operator agree.
     pub granted: &'a Grants,
-    /// The operator's bounds for every stage.
+    /// The operator's limits for every stage.
     pub limits: &'a LimitSettings,
     /// The settings of agent programs.
     pub agents: &'a BTreeMap<AgentProgram, AgentEntry>,
@@ -39,14 +39,14 @@ pub struct GrantInputs<'a> {
     pub sandbox: &'a SandboxSetting,
     /// The operator's tool servers.
     pub servers: &'a BTreeMap<String, Arc<ServerEntry>>,
-    /// The commands that verification stages run beside a plan.
+    /// The commands that verification stages run in addition to a model's plan.
     pub verify: Option<&'a Verify>,
     /// The hold-outs of the pipeline and the run.
     pub holdouts: Holdouts<'a>,
 }
 
 impl<'a> GrantInputs<'a> {
-    /// The pipeline's hold-out folders, there or not.
+    /// Returns the hold-out folders that the pipeline names, whether they exist or not.
     pub(super) fn scenarios(&self) -> &'a [Entry] {
         self.holdouts.reach.folders()
     }
@@ -59,29 +59,29 @@ pub struct Effective {
     pub tier: FileTier,
     /// The scope of the component and its commands.
     pub scope: Scope,
-    /// Its largest write scope, whatever its node says: the intersection of author and operator.
+    /// The largest write scope of the component, before a node narrows it: the intersection of what author and operator allow.
     pub may_write: Vec<Entry>,
-    /// What it may run.
+    /// The commands that the component may run.
     pub commands: CommandGrant,
-    /// Access of its commands beyond the scope.
+    /// What the commands can reach in addition to the scope.
     pub command_access: CommandAccess,
-    /// Its access to hold-outs.
+    /// The access of the stage to hold-outs.
     pub holdouts: HoldoutAccess,
-    /// How it is separated from the program that it judges; none for a stage that judges none.
+    /// How the stage is separated from the program that it judges. `None` for a stage that judges no program.
     pub separation: Option<Separation>,
-    /// Whether it may ask the model.
+    /// True if the component may ask a model.
     pub model: bool,
-    /// The agent program that works in its place.
+    /// The agent program that does the work of the stage. `None` if the component does the work.
     pub program: Option<PlannedProgram>,
-    /// The hooks around the tool calls of its model.
+    /// The hooks before and after the tool calls of the model.
     pub hooks: HookTexts,
-    /// The tool servers that it may start.
+    /// The tool servers that the stage may start.
     pub servers: Vec<BoundServer>,
-    /// Bounds of one attempt.
+    /// Limits of one attempt.
     pub limits: Limits,
-    /// Its capabilities with their origins.
+    /// The capabilities of the stage with their origins.
     pub grants: Vec<Grant>,
-    /// Attributes that could not be followed.
+    /// Findings about attributes that cannot have their effect.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -91,7 +91,7 @@ impl Effective {
     }
 }
 
-/// Records capabilities that have one origin.
+/// Records several capabilities with the same origin.
 pub(super) fn record_all(grants: &mut Vec<Grant>, origin: &Origin, capabilities: impl Iterator<Item = Capability>) {
     grants.extend(capabilities.map(|capability| Grant { capability, origin: origin.clone() }));
 }

@@ -1,5 +1,5 @@
-//! The agents of which the operator asks for changes (decision no-change-is-a-failure). Decided with the plan, from what author and
-//! operator wrote.
+//! Decides which agents must change something (decision no-change-is-a-failure). This is decided together with the plan, from
+//! what author and operator wrote.
 
 use crate::config::Config;
 use crate::plan::Binding;
@@ -8,7 +8,8 @@ use glovebox_record::no_change::NoChangeRule;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What the operator asks of agents that change nothing, and of which: those that may change something.
+/// Returns the operator's rule for agents that change nothing. It applies to the agents that may write. `None` if the
+/// operator sets no rule, or no agent may write.
 pub(super) fn rule(
     config: &Config,
     pipeline: &Pipeline,

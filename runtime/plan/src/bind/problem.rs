@@ -1,4 +1,4 @@
-//! Why a pipeline could not be bound: three classes, one exit code each.
+//! Why a pipeline could not be bound: three classes of errors, each with its exit code.
 
 use crate::components::PluginProblem;
 use crate::plan::PolicyProblem;
@@ -8,32 +8,32 @@ use std::fmt;
 /// All reasons why a pipeline has no plan.
 #[derive(Debug, Default)]
 pub struct BindErrors {
-    /// The diagnostics of the pipeline's file, warnings included.
+    /// The diagnostics of the pipeline file, including warnings.
     pub diagnostics: Vec<Diagnostic>,
     /// Plugins that may not run.
     pub plugins: Vec<PluginProblem>,
-    /// Commands that no sandbox would confine as the operator requires.
+    /// Why no sandbox confines commands as the operator requires. `None` if one does.
     pub policy: Option<Box<PolicyProblem>>,
 }
 
-/// Which exit code the errors mean (decision exit-codes).
+/// The class of errors that decides the exit code (decision exit-codes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BindClass {
-    /// Exit 3: the pipeline's file.
+    /// Exit 3: an error in the pipeline file.
     Invalid,
-    /// Exit 7: a plugin.
+    /// Exit 7: a plugin may not run.
     Plugin,
-    /// Exit 6: the operator's policy.
+    /// Exit 6: the operator's policy is not met.
     Policy,
 }
 
 impl BindErrors {
-    /// True when there is no error.
+    /// Returns true if there is no error.
     pub fn is_empty(&self) -> bool {
         !self.diagnostics.iter().any(Diagnostic::is_error) && self.plugins.is_empty() && self.policy.is_none()
     }
 
-    /// The class that decides the exit code: the file first, then plugins, then policy.
+    /// Returns the class that decides the exit code. An error in the pipeline file comes first, then plugins, then policy.
     pub fn class(&self) -> BindClass {
         if self.diagnostics.iter().any(Diagnostic::is_error) {
             BindClass::Invalid

@@ -1,7 +1,7 @@
-//! The agent program of a node: what the pipeline names, with what the operator says of it in `[agents]`.
+//! Decides the agent program of a node: the program that the pipeline names, with its settings in `[agents]`.
 //!
-//! Pure. A program runs whatever it likes inside the jail of its stage, so what could only be asked of it is refused here: a list of
-//! commands, hooks around its calls, a network beside its gateway that has no list of hosts.
+//! Pure. A program can run any command inside the jail of its stage. So attributes that Glovebox could not enforce on the
+//! program are refused here: a list of commands, hooks around its calls, and the full network.
 
 use super::inputs::{Effective, GrantInputs};
 use crate::plan::capability::MachineFolder;
@@ -13,7 +13,7 @@ use glovebox_record::path::ScopePath;
 use glovebox_record::program::{PROJECT_SETTINGS, ProgramOptions};
 use glovebox_record::scope::Entry;
 
-/// Works out a node's agent program.
+/// Decides the agent program of a node.
 pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let Some(backend) = inputs.request.backend else { return };
     let entry = inputs.agents.get(&backend.program);
@@ -52,7 +52,8 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     }
 }
 
-/// Hides what a project sets for agent programs, in the folder in which the program starts and in those above: the node says what it may.
+/// Hides the project's settings for agent programs, in the folder in which the program starts and in all folders above it.
+/// Only the node decides what the program may do.
 fn hide_settings(effective: &mut Effective) {
     let start = effective.command_access.workdir.clone();
     let folders = std::iter::successors(Some(start), ScopePath::parent);

@@ -1,8 +1,8 @@
-//! Which files may be proposed for a stage that writes outside of its write scope: those of the operator, and those that commands usually
-//! write which author or operator name.
+//! Decides which files write recovery may propose for a stage that writes outside of its write scope: the files that the
+//! operator lists, and the files that commands usually write, for commands that author or operator name.
 //!
-//! Pure, and decided before the first stage. A proposal is never more than what plugin author and operator agree on, and never a path that
-//! no stage may write.
+//! Pure, and decided before the first stage. A proposed file is always one that both plugin author and operator allow, and
+//! never a path that no stage may write.
 
 use super::role::HandlerSource;
 use crate::config::{Config, RecoverySetting};
@@ -16,7 +16,7 @@ use glovebox_workspace::protect::Protected;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The files that a command usually writes beside what it is asked for.
+/// The files that a command usually writes in addition to its result.
 const RULES: &[(&str, &[&str])] = &[
     ("cargo", &["Cargo.toml", "Cargo.lock"]),
     ("npm", &["package.json", "package-lock.json"]),
@@ -33,13 +33,13 @@ const RULES: &[(&str, &[&str])] = &[
     ("composer", &["composer.json", "composer.lock"]),
 ];
 
-/// A command that an author or operator names, with its place.
+/// A command that the author or the operator names, and where it is written.
 struct CommandPlace<'a> {
     place: &'static str,
     text: &'a str,
 }
 
-/// The write recovery for runs of this pipeline; none unless the operator sets one.
+/// Returns the write recovery for runs of this pipeline. `None` unless the operator enables it.
 pub(super) fn plan(
     pipeline: &Pipeline,
     bindings: &BTreeMap<NodeId, Arc<Binding>>,
@@ -95,7 +95,7 @@ fn proposals(
     proposals
 }
 
-/// The commands in the pipeline file that run in the stage, or check it.
+/// Returns the commands in the pipeline file that run in the stage or check its work.
 fn attributes(node: &Node) -> impl Iterator<Item = CommandPlace<'_>> {
     let allowed = node.access.allowed_commands.iter().flatten();
     let allowed = allowed.map(|text| CommandPlace { place: "`allowed_commands`", text });
@@ -104,7 +104,8 @@ fn attributes(node: &Node) -> impl Iterator<Item = CommandPlace<'_>> {
 }
 
 impl CommandPlace<'_> {
-    /// True if the text runs a command of this name: as the first word of one of its commands, after settings of variables.
+    /// Returns true if the text runs a command of this name: the name is the first word of one of its commands, after
+    /// assignments of variables.
     fn runs(&self, command: &str) -> bool {
         let is_setting = |word: &&str| word.split_once('=').is_some_and(|(name, _)| !name.contains('/'));
         self.text.split(['\n', ';', '|', '&', '(', ')']).any(|one| {

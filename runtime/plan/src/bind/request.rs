@@ -1,7 +1,8 @@
-//! What the binder reads of a node, and where a message about the node points.
+//! What the binder reads from a node, and the place to which a message about the node points.
 //!
-//! Nodes that ask for the same get the same binding, and a file has thousands of them: the binder works out each [`Request`] once. That
-//! is sound because it decides by the request alone. Of the node itself it has only a [`Place`].
+//! Nodes with equal requests get the same binding, and a file can have thousands of nodes, so the binder computes the binding
+//! of each [`Request`] once. This is correct because a binding depends only on the request. Of the node itself, the binder
+//! has only a [`Place`].
 
 use super::role::HandlerSource;
 use crate::verify::{self, Verify};
@@ -23,53 +24,53 @@ use std::time::Duration;
 pub struct Request<'a> {
     /// The handler type.
     pub handler: &'a str,
-    /// What it asks to read.
+    /// The paths that the node asks to read. `None` if the node does not name any.
     pub read_paths: Option<&'a [Entry]>,
-    /// What it asks to write.
+    /// The paths that the node asks to write. `None` if the node does not name any.
     pub write_paths: Option<&'a [Entry]>,
-    /// Its command attributes.
+    /// The node's attributes for the sandbox of commands.
     pub confinement: &'a Confinement,
-    /// Its hold-out attributes.
+    /// The node's attributes for hold-outs.
     pub holdouts: &'a NodeHoldouts,
     /// The program under test.
     pub subject: &'a Subject,
-    /// The commands around its tool calls.
+    /// The hooks before and after the tool calls of the node.
     pub hooks: &'a ToolHooks,
-    /// The agent program that it names.
+    /// The agent program that the node names. `None` if it names none.
     pub backend: Option<&'a AgentBackend>,
-    /// The tools of other programs.
+    /// The tool servers that the node names.
     pub tool_servers: &'a ToolServers,
-    /// The commands that an agent asks for.
+    /// The commands that the node asks to run.
     pub commands: &'a [String],
-    /// Its role in a verify contract; none for a stage that runs no plan.
+    /// The node's role in a verify contract. `None` for a stage that runs no verification.
     pub verification_role: Option<verify::Role<'a>>,
-    /// The file of the hold-outs with the schema of a `json-schema` stage.
+    /// The file of the hold-outs that has the schema of a `json-schema` stage.
     pub sealed_schema: Option<&'a str>,
     /// The text that the handler runs in a shell.
     pub shell_text: Option<&'a str>,
-    /// The longest attempt.
+    /// Maximum duration of an attempt. `None` if the node sets none.
     pub timeout: Option<Duration>,
-    /// The most model turns.
+    /// Maximum number of model turns. `None` if the node sets none.
     pub max_turns: Option<u32>,
-    /// The limits it lowers.
+    /// The limits that the node lowers.
     pub limits: &'a LimitSettings,
-    /// The grant of each hold-out folder to a verifier; empty for a builder.
+    /// For each hold-out folder, the reason why a verifier may read it. Empty for a builder.
     reasons: Vec<(&'a Entry, Option<ReachReason<'a>>)>,
 }
 
-/// The hold-outs of a pipeline and a run.
+/// The hold-outs of a pipeline and of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Holdouts<'a> {
     /// The paths that the pipeline's verifiers can read.
     pub reach: &'a HoldoutReach,
     /// The folders that are sealed in this run.
     pub sealed: &'a [Entry],
-    /// The commands that verification stages run beside a plan.
+    /// The commands that verification stages run in addition to a model's plan.
     pub verify: Option<&'a Verify>,
 }
 
 impl<'a> Holdouts<'a> {
-    /// The grant of a hold-out folder to a verifier: the node itself, or the contract of a verification stage.
+    /// Returns why a verifier may read a hold-out folder: because of the node itself, or of the contract of a verification stage.
     fn reach_reason(self, node: &'a Node, folder: &Entry) -> Option<ReachReason<'a>> {
         reach::reach_reason(node, folder).or_else(|| {
             let commands = self.verify?.commands(verify::Role::for_node(node));
@@ -107,33 +108,33 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The grant of this hold-out folder to a verifier; none if the folder is hidden from it.
+    /// Returns why a verifier may read this hold-out folder. `None` if the folder is hidden from the node.
     pub fn reach_reason(&self, folder: &Entry) -> Option<ReachReason<'a>> {
         self.reasons.iter().find(|(known, _)| *known == folder).and_then(|(_, reason)| *reason)
     }
 }
 
-/// A node as messages name it.
+/// A node, as messages name it.
 #[derive(Clone, Copy)]
 pub struct Place<'a>(&'a Node);
 
 impl<'a> Place<'a> {
-    /// The place of a node.
+    /// Creates the place of a node.
     pub fn for_node(node: &'a Node) -> Self {
         Self(node)
     }
 
-    /// The node's id.
+    /// Returns the node's id.
     pub fn id(self) -> &'a NodeId {
         &self.0.id
     }
 
-    /// The span of its first mention.
+    /// Returns the span of the node's first mention.
     pub fn span(self) -> Span {
         self.0.span
     }
 
-    /// The span of an attribute; that of the node when the attribute has its default.
+    /// Returns the span of an attribute. If the attribute has its default, returns the span of the node.
     pub fn span_of(self, attribute: Key<'_>) -> Span {
         self.0.attributes.get(attribute).map_or(self.0.span, |attribute| attribute.span)
     }

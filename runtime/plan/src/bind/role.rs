@@ -1,7 +1,8 @@
 //! Where the component of a handler comes from, its role, and why a plugin may not be a verifier.
 //!
-//! Pure. Only the operator makes a plugin a verifier. A verifier must not be able to build: it has no model, no agents, no tools, no
-//! person, and writes no files itself. It reads, and works through commands; the host makes a receipt for each of them.
+//! Pure. Only the operator makes a plugin a verifier. A verifier must not be able to build: it cannot use a model, agents,
+//! tools or questions to people, and writes no files itself. It reads files and works through commands, and the host makes a
+//! receipt for each command.
 
 use super::request::Place;
 use crate::config::PluginEntry;
@@ -11,20 +12,21 @@ use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{HandlerKind, Node, Role};
 use glovebox_pipeline::key;
 
-/// What the world `verifier` imports, the interface with the types it uses, and `files`, with which a verifier only reads.
+/// The interfaces that the world `verifier` imports, the interface with the types they use, and `files`, which a verifier
+/// only reads.
 const IMPORTS: [&str; 4] = ["control", "exec", "files", "types"];
 
-/// The source of a handler's component.
+/// Where the component of a handler comes from.
 #[derive(Debug, Clone, Copy)]
 pub struct HandlerSource<'a> {
     /// The handler type.
     pub name: &'a str,
-    /// The operator's table; none for a built-in handler.
+    /// The operator's `[plugins]` table. `None` for a built-in handler.
     pub plugin: Option<&'a PluginEntry>,
 }
 
 impl HandlerSource<'_> {
-    /// The role of its stages: the operator decides it for a plugin, a built-in handler has its own.
+    /// Returns the role of the handler's stages. The operator decides the role of a plugin; a built-in handler has a fixed role.
     pub fn role(self) -> Role {
         match self.plugin {
             Some(entry) => entry.role,
@@ -33,7 +35,7 @@ impl HandlerSource<'_> {
     }
 }
 
-/// The finding about a node that a component without that role is to verify.
+/// Returns the finding about a node whose verifying component does not have the role verifier.
 pub fn no_verifier(node: &Node, verified: &str, source: HandlerSource<'_>) -> Diagnostic {
     let handler = source.name;
     let help = match source.plugin {
@@ -49,7 +51,7 @@ pub fn no_verifier(node: &Node, verified: &str, source: HandlerSource<'_>) -> Di
     Diagnostic::error("verifier_needed", message, span).with_node(verified).with_help(help)
 }
 
-/// Why a component with these grants may not be bound as a verifier; none when it may.
+/// Returns why a component with these grants may not be bound as a verifier. `None` if it may.
 pub fn verifier_fault(inspection: &Inspection, granted: &Grants) -> Option<String> {
     let ours = inspection.imports.iter().filter_map(|import| import.name.strip_prefix("glovebox:plugin/"));
     let names = ours.map(|rest| rest.split('@').next().unwrap_or(rest)).filter(|name| !IMPORTS.contains(name));

@@ -1,7 +1,7 @@
-//! How a verifying stage is separated from the program that it judges.
+//! Decides how a verifying stage is separated from the program that it judges.
 //!
-//! Pure. The program under test is builders' code. It gets a sandbox of its own, and builders never see what a stage with hold-outs in
-//! reach leaves. The author's opt-outs are in the plan and in the record.
+//! Pure. The program under test is builders' code. It gets a sandbox of its own, and builders never see files that a stage
+//! wrote while it could read hold-outs. Opt-outs of the pipeline's author are listed in the plan and in the record.
 
 use super::inputs::{Effective, GrantInputs};
 use crate::plan::binding::runs_commands;
@@ -13,8 +13,8 @@ use glovebox_pipeline::key;
 use glovebox_pipeline::reach::{ReachReason, writes_dropped};
 use glovebox_record::scope::Entry;
 
-/// Decides it for a verifying stage that has hold-outs in reach or names the program under test. Must be called after scope, commands
-/// and hold-outs are decided.
+/// Decides the separation for a verifying stage that can read hold-outs or names the program under test. Must be called after
+/// scope, commands and hold-outs are decided.
 pub(super) fn separate(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let request = inputs.request;
     let reaches = effective.holdouts == HoldoutAccess::ReadOnly;
@@ -28,7 +28,7 @@ pub(super) fn separate(inputs: GrantInputs<'_>, effective: &mut Effective) {
         return;
     }
     let sealed = |entry: &Entry| inputs.holdouts.sealed.iter().any(|folder| folder.covers(entry));
-    // What lies in a scratch folder of the workspace is shown too.
+    // Files in a scratch folder of the workspace are visible too.
     let shown = effective.scope.read.iter().chain(&effective.scope.write).chain(&effective.command_access.scratch);
     let is_isolated = reaches && shown.into_iter().all(sealed);
     let writes = if reaches { request.holdouts.writes } else { Writes::Commit };
@@ -46,7 +46,7 @@ pub(super) fn separate(inputs: GrantInputs<'_>, effective: &mut Effective) {
     effective.separation = Some(Separation { command, port, is_isolated, writes, is_scope_named });
 }
 
-/// Warns of the writes of a stage whose contract gives it hold-outs. The lint knows all other stages.
+/// Warns that writes of a stage are discarded because its contract lets it read hold-outs. All other cases are found by the lint.
 fn dropped_by_contract(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let written = inputs.request.write_paths.filter(|paths| !paths.is_empty());
     let is_by_contract = |folder: &&Entry| inputs.request.reach_reason(folder) == Some(ReachReason::Contract);
@@ -58,7 +58,7 @@ fn dropped_by_contract(inputs: GrantInputs<'_>, effective: &mut Effective) {
     effective.diagnostics.push(place.named_in(warning));
 }
 
-/// Warns of a `cache_from` without effect: a cache of builders is kept between visits.
+/// Warns of a `cache_from` without effect: the cache of a builder is kept between visits.
 fn unused_base(inputs: GrantInputs<'_>, effective: &mut Effective) {
     if inputs.request.confinement.cache_from.is_none() {
         return;

@@ -1,7 +1,8 @@
-//! Which commands run around the tool calls of a node's model (spec §9.7).
+//! Decides which commands run before and after the tool calls of a node's model (spec §9.7).
 //!
-//! Pure. The pipeline's author writes them, like the text of a tool stage, and they get less than any stage: they read what the stage
-//! reads, keep nothing and reach no network. A hook where no model is asked would never run, so the node's own is refused there.
+//! Pure. The pipeline's author writes hooks, like the text of a tool stage. Hooks get less than any stage: they read what the
+//! stage reads, none of their writes are kept, and they reach no network. On a node that asks no model a hook would never
+//! run, so a hook of the node itself is refused there.
 
 use super::inputs::{Effective, GrantInputs};
 use crate::plan::{Capability, HookTexts, Origin};
@@ -9,7 +10,7 @@ use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::key;
 use glovebox_record::HookKind;
 
-/// Works out a node's hooks; the node may ask a model or not by now.
+/// Decides the hooks of a node. Must be called after it is decided whether the node may ask a model.
 pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let (hooks, place) = (inputs.request.hooks, inputs.place);
     if !effective.model {

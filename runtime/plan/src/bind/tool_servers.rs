@@ -1,8 +1,8 @@
-//! Which tool servers a node may start and which of their tools it may call.
+//! Decides which tool servers a node may start and which of their tools it may call.
 //!
-//! Pure. The operator's table says what there is, the node says what it wants of that, and the component must import tools and be granted
-//! a model. What a node asks for beyond the table is an error. A graph's list leaves out stages that can have no tools: those with an agent
-//! program, and those that read hold-outs.
+//! Pure. The operator's tables define the servers, and the node names those that it uses. The component must import `tools`
+//! and be granted a model. A node that asks for more than the tables allow is an error. A list on the graph has no effect on
+//! stages that can have no tools: stages with an agent program, and stages that read hold-outs.
 
 use super::inputs::{Effective, GrantInputs};
 use crate::config::CONFIG_FILE_NAME;
@@ -15,7 +15,7 @@ use glovebox_record::scope::{Scope, intersect};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Works out a node's tool servers; its model and scope are known by now.
+/// Decides the tool servers of a node. Must be called after its model and scope are decided.
 pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let asked = inputs.request.tool_servers;
     if effective.program.is_some() {
@@ -57,7 +57,7 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     }
 }
 
-/// One server with the tools that the node may call.
+/// Returns one server with the tools that the node may call.
 fn server(
     inputs: GrantInputs<'_>,
     effective: &mut Effective,

@@ -1,6 +1,6 @@
-//! The `[agents.NAME]` tables: where an agent program is, and what of the machine it needs.
+//! The `[agents.NAME]` tables: where the file of an agent program is, and what it can read of the machine.
 //!
-//! No key is here: a program asks its model through the gateway of its stage.
+//! The tables contain no key: a program asks its model through the gateway of its stage.
 
 use super::field::{Field, Fields, Message};
 use super::sandbox::folders;
@@ -8,16 +8,17 @@ use glovebox_pipeline::nearest::nearest;
 use glovebox_record::program::AgentProgram;
 use std::collections::BTreeMap;
 
-/// One table. The default: the program is found like the programs of commands, and sees nothing more of the machine.
+/// One `[agents.NAME]` table. By default the program is found on the PATH of commands, and reads no additional folders of the
+/// machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentEntry {
-    /// The program's file, an absolute path; its name among the programs of commands where absent.
+    /// The absolute path of the program's file. `None` if the program is found on the PATH of commands.
     pub path: Option<String>,
-    /// Absolute folders of the machine that the program may read, beside those of all commands.
+    /// Absolute folders of the machine that the program may read in addition to the folders of all commands.
     pub read: Vec<String>,
 }
 
-/// Reads every table.
+/// Reads all tables.
 pub(super) fn parse(fields: &mut Fields<'_>, tables: &Field<'_, '_>) -> BTreeMap<AgentProgram, AgentEntry> {
     let mut found = BTreeMap::new();
     for table in fields.table(tables) {

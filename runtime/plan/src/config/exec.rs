@@ -1,7 +1,7 @@
 //! The `[exec]` table: where commands find their programs and which variables they get.
 //!
-//! Everything here is a value with a name in the file; nothing is inherited from who starts the run. Variables that make a
-//! program load code or read files of somebody else's choice are refused, whatever their value.
+//! Every variable is named in the file; nothing is inherited from the environment of the process that starts the run.
+//! Variables that make a program load code or read files that another person chose are refused, whatever their value is.
 
 use super::field::{Field, Fields, Message};
 use std::collections::BTreeMap;
@@ -12,15 +12,15 @@ use std::ops::Range;
 pub struct ExecSetting {
     /// Toolchains whose folders and variables are added.
     pub toolchains: Vec<Toolchain>,
-    /// Absolute folders after the fixed PATH.
+    /// Absolute folders that are added after the fixed PATH.
     pub path: Vec<String>,
-    /// Their byte ranges in the file.
+    /// Byte ranges of the entries of `path` in the file.
     pub path_places: Vec<Range<usize>>,
-    /// Variables with their values.
+    /// Environment variables and their values.
     pub env: BTreeMap<String, String>,
 }
 
-/// A toolchain the host knows how to find.
+/// A toolchain that the host knows how to find.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
@@ -28,22 +28,22 @@ pub struct ExecSetting {
 pub enum Toolchain {
     /// `cargo` and `rustc`: rustup's home and cargo's downloaded packages, nothing else of cargo's home.
     Rust,
-    /// `go`: its root and the module cache.
+    /// `go`: the root of the toolchain and the module cache.
     Go,
-    /// `node` and `npm`: the prefix they are installed in.
+    /// `node` and `npm`: the prefix in which they are installed.
     Node,
     /// `python3`: the prefix of the interpreter.
     Python,
-    /// `java` and `javac`: the home of the JDK, and the configuration in `/etc` that it links to.
+    /// `java` and `javac`: the home of the JDK, and the configuration in `/etc` to which it links.
     Java,
-    /// `mvn`: its home, the JDK, and the local repository.
+    /// `mvn`: the home of Maven, the JDK, and the local repository.
     Maven,
-    /// `gradle`: its home, the JDK, and the downloaded modules.
+    /// `gradle`: the home of Gradle, the JDK, and the downloaded modules.
     Gradle,
 }
 
 impl Toolchain {
-    /// Every toolchain.
+    /// All toolchains.
     pub const ALL: [Toolchain; 7] = [
         Toolchain::Rust,
         Toolchain::Go,
@@ -54,7 +54,7 @@ impl Toolchain {
         Toolchain::Gradle,
     ];
 
-    /// The word in `glovebox.toml`.
+    /// Returns the name of the toolchain in `glovebox.toml`.
     pub fn as_str(self) -> &'static str {
         match self {
             Toolchain::Rust => "rust",
@@ -68,10 +68,10 @@ impl Toolchain {
     }
 }
 
-/// Beginnings of variable names that load code or redirect a program, refused in `exec.env`.
+/// Prefixes of variables that load code or redirect a program. `exec.env` refuses them.
 const ENV_PREFIXES_REFUSED: [&str; 5] = ["LD_", "DYLD_", "GIT_", "BASH_FUNC_", "GLOVEBOX_"];
 
-/// Variable names refused in `exec.env` for the same reason; `PATH` has a field of its own.
+/// Names of variables that `exec.env` refuses for the same reason as the prefixes. `PATH` has its own field.
 const ENV_NAMES_REFUSED: [&str; 18] = [
     "PATH",
     "BASH_ENV",
@@ -93,7 +93,7 @@ const ENV_NAMES_REFUSED: [&str; 18] = [
     "JAVA_TOOL_OPTIONS",
 ];
 
-/// True when a command may be given a variable of that name.
+/// Returns true if a command may get a variable of this name.
 pub fn is_env_name_allowed(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     !ENV_NAMES_REFUSED.contains(&upper.as_str()) && !ENV_PREFIXES_REFUSED.iter().any(|prefix| upper.starts_with(prefix))

@@ -1,7 +1,7 @@
-//! Walking TOML by hand, so that one reading finds every problem and each has a place.
+//! Reads TOML field by field, so that one pass finds all problems, each with its place.
 //!
-//! Grants and limits are not understood here: each of their fields is offered to the host's own types on its own, so that
-//! what a manifest may say and what the operator may say can never drift apart, and an objection still has a line.
+//! The values of grants and limits are not checked here: each field is deserialized on its own into the types of the host. So
+//! a manifest and the operator's file always accept the same values, and each error has a line.
 
 use super::{Config, ConfigProblem};
 use glovebox_host::grants::Grants;
@@ -14,7 +14,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-/// A value and its place.
+/// A value and its byte range.
 pub(super) type Value<'i> = Spanned<DeValue<'i>>;
 
 /// One field of the file: its dotted path and its value.
@@ -34,23 +34,23 @@ impl<'v, 't> Field<'v, 't> {
         Self { path: name.to_owned(), name, key: key.span(), value: value.get_ref(), span: value.span() }
     }
 
-    /// The same field with a name in quotes, such as `plugins."acme.review"`.
+    /// Returns the field with its name in quotes, such as `plugins."acme.review"`.
     pub(super) fn quoted(self) -> Self {
         let table = &self.path[..self.path.len() - self.name.len()];
         Self { path: format!("{table}\"{}\"", self.name), ..self }
     }
 
-    /// Its value, for a problem.
+    /// Returns the place of the field's value.
     pub(super) fn at_value(&self) -> Place {
         self.at(self.span.clone())
     }
 
-    /// Its key, for a problem.
+    /// Returns the place of the field's key.
     pub(super) fn at_key(&self) -> Place {
         self.at(self.key.clone())
     }
 
-    /// A part of it, for a problem.
+    /// Returns the place of a part of the field.
     pub(super) fn at(&self, span: Range<usize>) -> Place {
         Place { path: self.path.clone(), span }
     }
@@ -69,14 +69,14 @@ pub(super) struct Place {
     pub(super) span: Range<usize>,
 }
 
-/// What is wrong, and how to mend it.
+/// What is wrong, and how to fix it.
 pub(super) struct Message {
     text: String,
     help: Option<String>,
 }
 
 impl Message {
-    /// Adds how to mend it, where that is known.
+    /// Adds how to fix the problem, if that is known.
     pub(super) fn with_help(self, help: Option<String>) -> Self {
         Self { help, ..self }
     }
@@ -88,7 +88,7 @@ impl From<String> for Message {
     }
 }
 
-/// The stable name of a kind of problem.
+/// The stable rule name of a problem.
 #[derive(Clone, Copy)]
 enum Rule {
     Syntax,
@@ -118,14 +118,14 @@ enum FieldType {
     Texts,
 }
 
-/// The file being read.
+/// The file that is read.
 #[derive(Clone, Copy)]
 pub(super) struct File<'i> {
     pub(super) text: &'i str,
     pub(super) name: &'i str,
 }
 
-/// The file being read and the problems found so far.
+/// The file that is read and the problems found so far.
 pub(super) struct Fields<'i> {
     file: File<'i>,
     problems: Vec<ConfigProblem>,
@@ -136,7 +136,7 @@ impl<'i> Fields<'i> {
         Self { file, problems: Vec::new() }
     }
 
-    /// Parses the whole text; what cannot be read as TOML becomes a problem.
+    /// Parses the whole text. Invalid TOML becomes a problem.
     pub(super) fn parse(&mut self) -> Spanned<DeTable<'i>> {
         let (root, errors) = DeTable::parse_recoverable(self.file.text);
         for error in errors {
@@ -147,7 +147,7 @@ impl<'i> Fields<'i> {
         root
     }
 
-    /// The configuration, if nothing was wrong.
+    /// Returns the configuration if there is no problem, else all problems in file order.
     pub(super) fn finish(mut self, config: Config) -> Result<Config, Vec<ConfigProblem>> {
         if self.problems.is_empty() {
             return Ok(config);
@@ -156,7 +156,7 @@ impl<'i> Fields<'i> {
         Err(self.problems)
     }
 
-    /// Line of a field's key, from 1.
+    /// Returns the line of a field's key, from 1.
     pub(super) fn line(&self, field: &Field<'_, '_>) -> usize {
         self.line_of(field.key.start)
     }
@@ -165,12 +165,12 @@ impl<'i> Fields<'i> {
         1 + self.file.text.as_bytes().iter().take(byte).filter(|byte| **byte == b'\n').count()
     }
 
-    /// The fields of the file.
+    /// Returns the fields at the root of the file.
     pub(super) fn root<'v, 't>(root: &'v DeTable<'t>) -> Vec<Field<'v, 't>> {
         root.iter().map(|(key, value)| Field::new(key, value)).collect()
     }
 
-    /// The fields of a table; empty, with a problem, when it is something else.
+    /// Returns the fields of a table. If the field is not a table, reports a problem and returns an empty list.
     pub(super) fn table<'v, 't>(&mut self, field: &Field<'v, 't>) -> Vec<Field<'v, 't>> {
         let Some(table) = field.value.as_table() else {
             self.wrong_type(field, field.at_value(), FieldType::Table);
@@ -183,7 +183,7 @@ impl<'i> Fields<'i> {
         table.iter().map(below).collect()
     }
 
-    /// A text value.
+    /// Reads a text value.
     pub(super) fn text(&mut self, field: &Field<'_, '_>) -> Option<String> {
         let text = field.value.as_str().map(str::to_owned);
         if text.is_none() {
@@ -192,7 +192,7 @@ impl<'i> Fields<'i> {
         text
     }
 
-    /// A path that has something in it.
+    /// Reads a path that is not empty.
     pub(super) fn path(&mut self, field: &Field<'_, '_>) -> Option<String> {
         let text = self.text(field)?;
         if text.is_empty() || text.contains('\0') {
@@ -202,7 +202,7 @@ impl<'i> Fields<'i> {
         Some(text)
     }
 
-    /// A list of texts with their places.
+    /// Reads a list of texts with their places.
     pub(super) fn texts(&mut self, field: &Field<'_, '_>) -> Vec<(String, Place)> {
         let Some(list) = field.value.as_array() else {
             self.wrong_type(field, field.at_value(), FieldType::Texts);
@@ -222,7 +222,7 @@ impl<'i> Fields<'i> {
         found
     }
 
-    /// A list of paths in the grammar of scopes, with their places.
+    /// Reads a list of paths in the syntax of scope entries, with their byte ranges.
     pub(super) fn scope_paths(&mut self, field: &Field<'_, '_>) -> Vec<(String, Range<usize>)> {
         let mut found = Vec::new();
         for (text, place) in self.texts(field) {
@@ -234,7 +234,7 @@ impl<'i> Fields<'i> {
         found
     }
 
-    /// A `wants` or `grants` table, each field offered to the host on its own.
+    /// Reads a `wants` or `grants` table. Each field is deserialized on its own.
     pub(super) fn grants(&mut self, field: &Field<'_, '_>) -> Grants {
         let mut whole = serde_json::Map::new();
         for child in self.table(field) {
@@ -243,7 +243,8 @@ impl<'i> Fields<'i> {
                 whole.insert("limits".to_owned(), limits.into());
                 continue;
             }
-            // Beside a tier, since paths without one are an objection of their own, made to the whole table below.
+            // The field is deserialized together with a file tier, because paths without a tier are an error of the whole
+            // table, which is reported below.
             let alone = json!({ "filesystem": "posix", (child.name): to_json(child.value) });
             match serde_json::from_value::<Grants>(alone) {
                 Ok(_) => {
@@ -261,7 +262,7 @@ impl<'i> Fields<'i> {
         }
     }
 
-    /// A `limits` table.
+    /// Reads a `limits` table.
     pub(super) fn limits(&mut self, field: &Field<'_, '_>) -> LimitSettings {
         let limits: serde_json::Map<_, _> = self.limit_fields(field).into_iter().collect();
         serde_json::from_value(limits.into()).unwrap_or_default()
@@ -278,7 +279,7 @@ impl<'i> Fields<'i> {
         found
     }
 
-    /// A field the host's own types refused.
+    /// Reports a field that the types of the host refuse.
     fn objection(&mut self, place: Place, error: &serde_json::Error) {
         let reason = error.to_string();
         let is_unenforceable = reason.contains("cannot enforce") || reason.starts_with("unknown field");
@@ -287,14 +288,14 @@ impl<'i> Fields<'i> {
         self.push(rule, place, message.into());
     }
 
-    /// A field that nothing reads.
+    /// Reports an unknown field.
     pub(super) fn unknown(&mut self, field: &Field<'_, '_>, known: &[&str]) {
         let known = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         let message = format!("unknown field `{field}`: one of {known} is expected");
         self.push(Rule::UnknownField, field.at_key(), message.into());
     }
 
-    /// A table without the path that it must have.
+    /// Reports a table without its required `path`.
     pub(super) fn missing_path(&mut self, table: &Field<'_, '_>, example: &Path) {
         let message = Message::from(format!("`{table}` has no `path`"));
         let help = format!("add `path = \"{}\"`", example.display());
@@ -302,7 +303,7 @@ impl<'i> Fields<'i> {
         self.push(Rule::MissingField, place, message.with_help(Some(help)));
     }
 
-    /// A value that is not what the field takes.
+    /// Reports a value that the field does not accept.
     pub(super) fn value_problem(&mut self, place: Place, message: impl Into<Message>) {
         self.push(Rule::Value, place, message.into());
     }
@@ -325,7 +326,8 @@ impl<'i> Fields<'i> {
     }
 }
 
-/// The same value without places. Dates become text; a number that no JSON can hold becomes its text as well, and is refused later.
+/// Converts a value to JSON, without places. Dates become texts. A number that JSON cannot represent becomes a text as well,
+/// and is refused later.
 fn to_json(value: &DeValue<'_>) -> serde_json::Value {
     match value {
         DeValue::String(text) => json!(text),

@@ -1,7 +1,8 @@
 //! The `[mcp.NAME]` tables: programs that provide tools to agents, and what each of them gets.
 //!
-//! A server gets nothing but what its table says: no file of the workspace, no network, no variable. Without `tools` none of its tools may
-//! be called. A value of a variable is never in the file: the file names a variable of this program's environment.
+//! A server gets only what its table grants: by default no file of the workspace, no network and no variable. Without `tools`
+//! none of its tools may be called. The file never contains the value of a variable, only the name of a variable in the
+//! environment of `glovebox`.
 
 use super::exec::is_env_name_allowed;
 use super::field::{Field, Fields, Message};
@@ -15,9 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use toml::de::DeValue;
 
-/// Longest time of a start or a call when the file does not say.
+/// Default of the maximum duration of a start or a call.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Longest name: with the prefix and the name of a tool it must fit what providers allow.
+/// Maximum length of a name, in bytes: with the prefix and the name of a tool it must fit what providers allow.
 const NAME_BYTES_MAX: usize = 24;
 const FIELDS: [&str; 6] = ["command", "env", "network", "read", "timeout", "tools"];
 
@@ -26,26 +27,26 @@ const FIELDS: [&str; 6] = ["command", "env", "network", "read", "timeout", "tool
 pub struct ServerEntry {
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// Its variables, each with the name of the variable of this program that it has its value from.
+    /// Variables of the server. Each value is the name of the variable of the `glovebox` process from which it is copied.
     pub env: BTreeMap<String, String>,
-    /// The part of the workspace that it sees, within its stage's read scope.
+    /// The part of the workspace that the server sees, within the read scope of the stage.
     pub read: Vec<Entry>,
-    /// Its network access.
+    /// The network access of the server.
     pub network: Network,
-    /// Which of its tools there are; `None` for all.
+    /// The tools of the server that may be called. `None` for all.
     pub tools: Option<BTreeSet<String>>,
-    /// Longest time of its start, and of a call.
+    /// Maximum duration of the start of the server, and of a call.
     pub timeout: Duration,
 }
 
 impl ServerEntry {
-    /// The tools that the operator allows.
+    /// Returns the tools that the operator allows.
     pub fn allowed(&self) -> AllowedTools {
         self.tools.as_ref().map_or(AllowedTools::All, |names| AllowedTools::Named(names.clone()))
     }
 }
 
-/// Reads every table.
+/// Reads all tables.
 pub(super) fn parse(fields: &mut Fields<'_>, tables: &Field<'_, '_>) -> BTreeMap<String, Arc<ServerEntry>> {
     let mut found = BTreeMap::new();
     for table in fields.table(tables) {
@@ -122,7 +123,7 @@ fn env(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> BTreeMap<String, Strin
     found
 }
 
-/// The tools; none stands for all.
+/// Reads the list of tools. `None` stands for all tools.
 fn tools(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<BTreeSet<String>> {
     if matches!(field.value, DeValue::String(text) if text.as_ref() == "*") {
         return None;

@@ -1,6 +1,6 @@
-//! The `[models.NAME]` tables: where a model is reached, who pays for it, and what it costs. `scripted` is the model of `--script`.
+//! The `[models.NAME]` tables: how a model is reached, where its key is, and its price. `scripted` is the model of `--script`.
 //!
-//! A key is never in the file: the file names an environment variable or another file.
+//! The file never contains a key: it names an environment variable or another file.
 
 use super::Config;
 use super::field::{Field, Fields};
@@ -17,75 +17,75 @@ use toml::de::DeValue;
 /// One `[models.NAME]` table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelEntry {
-    /// What it costs, if the operator says so.
+    /// The price of the model. `None` if the file has none.
     pub price: Option<Price>,
-    /// How it is reached; none for a model that only has a price.
+    /// How the model is reached. `None` for a model that only has a price.
     pub access: Option<ModelAccess>,
 }
 
 /// How a model is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelAccess {
-    /// Its wire format.
+    /// The wire format of the model's provider.
     pub family: Family,
-    /// Its exact name at the provider.
+    /// The exact name of the model at the provider.
     pub model: ModelId,
-    /// Where it is.
+    /// The address of the provider.
     pub endpoint: Endpoint,
-    /// Other names that its answers may carry.
+    /// Other model names that the answers of the provider may contain.
     pub answers_as: Vec<ModelId>,
-    /// Where its key is.
+    /// Where the key of the provider is found.
     pub key: KeySource,
-    /// A file with certificates that are trusted beside the bundled ones.
+    /// A file with certificates that are trusted in addition to the bundled ones.
     pub ca_file: Option<String>,
-    /// Most tokens of an answer.
+    /// Maximum number of tokens of an answer.
     pub output_tokens_max: u64,
-    /// Most tokens of a conversation.
+    /// Maximum number of tokens of a conversation.
     pub context_tokens: u64,
-    /// How long nothing may arrive.
+    /// Maximum time without any received byte.
     pub timeout: Duration,
-    /// Whether it is asked in its provider's schema mode.
+    /// True if requests use the schema mode of the provider.
     pub schema_mode: bool,
-    /// Whether it takes images.
+    /// True if the model accepts images.
     pub images: bool,
     /// True for the model of nodes that name none.
     pub is_default: bool,
 }
 
-/// A model that can be asked, with the name of its table.
+/// A model with access, and the name of its table.
 #[derive(Debug, Clone, Copy)]
 pub struct ConfiguredModel<'a> {
     /// The name of the table.
     pub name: &'a str,
-    /// How it is reached.
+    /// How the model is reached.
     pub access: &'a ModelAccess,
 }
 
 impl Config {
-    /// Every model that can be asked, by name.
+    /// Returns all models that can be asked, by name.
     pub fn configured_models(&self) -> impl Iterator<Item = ConfiguredModel<'_>> {
         self.models.iter().filter_map(|(name, entry)| Some(ConfiguredModel { name, access: entry.access.as_ref()? }))
     }
 
-    /// The model with this name; none if no table has it, or the table says only a price.
+    /// Returns the model with this name. `None` if no table has the name, or the table has only a price.
     pub fn configured_model(&self, name: &str) -> Option<ConfiguredModel<'_>> {
         let (name, entry) = self.models.get_key_value(name)?;
         Some(ConfiguredModel { name, access: entry.access.as_ref()? })
     }
 }
 
-/// Where a key is.
+/// Where the key of a provider is found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySource {
-    /// The provider asks for none.
+    /// The provider needs no key.
     None,
     /// In this environment variable.
     Variable(String),
-    /// In this file, relative to glovebox.toml.
+    /// In this file, relative to `glovebox.toml`.
     File(String),
 }
 
-/// Every field of a table.
+/// All fields of a table.
 const FIELDS: [&str; 14] = [
     "provider",
     "model",
@@ -103,7 +103,7 @@ const FIELDS: [&str; 14] = [
     "price",
 ];
 
-/// Reads every table.
+/// Reads all tables.
 pub(super) fn parse(fields: &mut Fields<'_>, tables: &Field<'_, '_>) -> BTreeMap<String, ModelEntry> {
     let mut found = BTreeMap::new();
     let mut default_name: Option<String> = None;
@@ -123,7 +123,7 @@ pub(super) fn parse(fields: &mut Fields<'_>, tables: &Field<'_, '_>) -> BTreeMap
     found
 }
 
-/// A table as it is written.
+/// The values of a table as they are written.
 #[derive(Default)]
 struct ModelTable {
     provider: Option<Family>,
@@ -246,7 +246,7 @@ fn family(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<Family> {
     found
 }
 
-/// A model's name: it stands in paths and messages.
+/// Reads the name of a model. It must be plain, because it is used in paths and messages.
 fn model_id(fields: &mut Fields<'_>, field: &Field<'_, '_>, text: String) -> Option<ModelId> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/@".contains(&byte);
     if (1..=200).contains(&text.len()) && text.bytes().all(is_plain) && !text.contains("..") {
@@ -287,7 +287,7 @@ pub(super) fn timeout(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<
     found.map(Duration::from_millis)
 }
 
-/// US dollars for a million tokens sent, and received.
+/// Reads the prices, in US dollars per million tokens sent and received.
 fn price(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> Option<Price> {
     let (mut input, mut output, mut cache_read, mut cache_write) = (None, None, None, None);
     for field in fields.table(table) {

@@ -1,6 +1,7 @@
 //! The `[recovery]` table: what people may decide about writes outside of a stage's write scope.
 //!
-//! Off unless the operator says `mode = "ask"`. A path that no stage may ever write is refused here, not left out in silence.
+//! Write recovery is off unless the operator writes `mode = "ask"`. A path that no stage may ever write is an error here, and
+//! is not left out silently.
 
 use super::field::{Field, Fields};
 use glovebox_pipeline::lower::duration;
@@ -10,18 +11,18 @@ use glovebox_workspace::protect::Protected;
 use std::fmt;
 use std::time::Duration;
 
-/// The settings of write recovery. There is none by default.
+/// The settings of write recovery. By default there is no write recovery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecoverySetting {
-    /// Files that may be proposed for every stage that builds.
+    /// Files that may be proposed for every building stage.
     pub paths: Vec<ScopePath>,
-    /// Whether commands that author or operator name propose the files that they usually write.
+    /// True if commands that author or operator name propose the files that they usually write.
     pub command_rules: bool,
     /// Paths that may be discarded.
     pub discard: Vec<DiscardPattern>,
-    /// Paths that fail the stage without a question. They win over every proposal.
+    /// Paths that fail the stage without a question. They have precedence over every proposal.
     pub deny: Vec<Entry>,
-    /// How long a question waits; then the stage fails.
+    /// Maximum time that a question waits before the stage fails. `None` for no maximum.
     pub timeout: Option<Duration>,
 }
 
@@ -31,17 +32,17 @@ impl Default for RecoverySetting {
     }
 }
 
-/// Generated files that may be discarded.
+/// A pattern of generated files that may be discarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DiscardPattern {
     /// A path, or a folder with everything below it.
     Path(Entry),
-    /// Every name with this ending, such as `.log`, in every folder.
+    /// All files whose names have this ending, such as `.log`, in all folders.
     Ending(String),
 }
 
 impl DiscardPattern {
-    /// True for a path that it means.
+    /// Returns true if the pattern matches the path.
     pub fn matches(&self, path: &ScopePath) -> bool {
         match self {
             Self::Path(entry) => entry.contains(path),
@@ -49,7 +50,7 @@ impl DiscardPattern {
         }
     }
 
-    /// Reads `dir/`, `dir/file` or `*.ending`.
+    /// Parses `dir/`, `dir/file` or `*.ending`.
     fn parse(text: &str) -> Result<Self, String> {
         if let Some(ending) = text.strip_prefix('*') {
             let is_plain = ending.len() > 1 && ending.starts_with('.') && !ending.contains(['*', '/', '?', '[']);
@@ -109,7 +110,7 @@ fn mode(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> bool {
     }
 }
 
-/// The texts of a list, each read; one that cannot be read is a problem at its place.
+/// Parses the texts of a list. A text that cannot be parsed becomes a problem at its place.
 fn entries<T>(fields: &mut Fields<'_>, field: &Field<'_, '_>, read: fn(&str) -> Result<T, String>) -> Vec<T> {
     let mut found = Vec::new();
     for (text, place) in fields.texts(field) {
@@ -121,7 +122,7 @@ fn entries<T>(fields: &mut Fields<'_>, field: &Field<'_, '_>, read: fn(&str) -> 
     found
 }
 
-/// A file that a stage might ever be allowed to write.
+/// Parses the path of a file that a stage could be allowed to write.
 fn file(text: &str) -> Result<ScopePath, String> {
     let entry = Entry::parse(text).map_err(|error| error.to_string())?;
     if entry.is_subtree() {

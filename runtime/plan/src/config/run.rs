@@ -1,4 +1,4 @@
-//! The `[run]` table: bounds of a run as a whole. Those of a pipeline (steps, wall time) are its author's; this is the operator's.
+//! The `[run]` table: limits of a run as a whole. The author of a pipeline sets its steps and wall time; the operator sets these.
 
 use super::field::{Field, Fields};
 use glovebox_record::LimitUnit;
@@ -8,15 +8,15 @@ use toml::de::DeValue;
 /// The `[run]` table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunSetting {
-    /// Most bytes that a run's folder may hold when a stage begins.
+    /// Maximum number of bytes in a run's folder when a stage begins.
     pub disk_bytes_max: u64,
-    /// Most stages that run at once, of all branches together; each has its own sandbox and model conversation.
+    /// Maximum number of stages that run at once, of all branches together. Each has its own sandbox and model conversation.
     pub parallel_max: usize,
     /// The budget of a run's model calls.
     pub spend_max: SpendBounds,
 }
 
-/// Most that `parallel_max` may be.
+/// Maximum value of `parallel_max`.
 pub const PARALLEL_MAX: usize = 1024;
 
 impl Default for RunSetting {
@@ -39,7 +39,7 @@ pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> RunSettin
     setting
 }
 
-/// A size as limits have it; none of zero, with which no stage could ever begin.
+/// Reads a size in the syntax of limits. Zero is refused, because no stage could ever begin.
 fn bytes(fields: &mut Fields<'_>, field: &Field<'_, '_>, otherwise: u64) -> u64 {
     let found = match field.value {
         DeValue::String(text) => LimitUnit::Bytes.parse(text),
@@ -53,7 +53,7 @@ fn bytes(fields: &mut Fields<'_>, field: &Field<'_, '_>, otherwise: u64) -> u64 
     })
 }
 
-/// A number of tokens above 0.
+/// Reads a number of tokens above 0.
 fn tokens(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<u64> {
     let found = match field.value {
         DeValue::Integer(number) => number.as_str().parse().ok().filter(|most| *most > 0),
@@ -65,7 +65,7 @@ fn tokens(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<u64> {
     found
 }
 
-/// An amount of money, as a number or a text.
+/// Reads an amount of money, as a number or a text.
 pub(super) fn money(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<Money> {
     let text = match field.value {
         DeValue::String(text) => text.as_ref(),
@@ -77,7 +77,7 @@ pub(super) fn money(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<Mo
     found.map_err(|error| fields.value_problem(field.at_value(), format!("`{field}`: {error}"))).ok()
 }
 
-/// A number of stages that can run at once.
+/// Reads a number of stages that can run at once.
 fn count(fields: &mut Fields<'_>, field: &Field<'_, '_>, otherwise: usize) -> usize {
     let found = match field.value {
         DeValue::Integer(number) => number.as_str().parse().ok(),

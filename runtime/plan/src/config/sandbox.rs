@@ -1,7 +1,8 @@
-//! The `[sandbox]` table: the least confinement a run accepts, and what commands reach beyond their stage's scope.
+//! The `[sandbox]` table: the minimum confinement that a run accepts, and what commands can reach in addition to their
+//! stage's scope.
 //!
-//! The default denies: no network, no folder of the machine beside the system's programs, nothing writable that is not
-//! committed, and no run below the highest tier. What a machine can enforce is not asked here.
+//! The default denies: no network, no folders of the machine other than the system's programs, no writes that are not
+//! committed, and no run below the highest tier. This module does not test what the machine can enforce.
 
 use super::field::{Field, Fields, Message};
 use glovebox_pipeline::nearest::nearest;
@@ -14,27 +15,26 @@ use std::path::Path;
 /// The `[sandbox]` table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxSetting {
-    /// The least tier a run with commands accepts; `full` when the file does not say.
+    /// The minimum tier that a run with commands accepts. The default is `full`.
     pub require: Tier,
-    /// The network of commands; none when the file does not set it.
+    /// The network of commands. The default is none.
     pub network: Network,
     /// Absolute folders of the machine that commands may read, in file order.
     pub read: Vec<String>,
-    /// Subtrees of the workspace that may be written and are dropped after the stage.
+    /// Subtrees of the workspace that may be written and are discarded after the stage.
     pub scratch: Vec<Entry>,
-    /// Subtrees of the workspace that are kept per run and trust domain, never committed.
+    /// Subtrees of the workspace that are kept per run and trust domain, and never committed.
     pub cache: Vec<Entry>,
 }
 
 impl Default for SandboxSetting {
-    /// Denied: every tier but the highest, the network, folders of the machine, writes that are not committed.
+    /// Denies every tier but the highest, the network, folders of the machine, and writes that are not committed.
     fn default() -> Self {
         Self { require: Tier::Full, network: Network::None, read: Vec::new(), scratch: Vec::new(), cache: Vec::new() }
     }
 }
 
-/// Roots of the machine that no command may be shown: everything, the kernel's own files, devices, sockets of
-/// services.
+/// Folders of the machine that no command may see: everything, the kernel's own files, devices, sockets of services.
 const READ_REFUSED: [&str; 5] = ["/", "/proc", "/sys", "/dev", "/run"];
 
 pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> SandboxSetting {
@@ -159,11 +159,11 @@ pub(super) fn folders(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<Str
     found
 }
 
-/// Subtrees of the workspace outside of everything protected.
+/// Reads subtrees of the workspace that do not overlap protected paths.
 pub(super) fn subtrees(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<Entry> {
     let mut found = Vec::new();
     for (text, place) in fields.texts(field) {
-        // What such a folder holds is never committed, so it may not be the whole workspace, and nothing protected may be in its place.
+        // Files in such a folder are never committed. So it must not be the whole workspace, and must not overlap a protected path.
         match Entry::parse(&text).map_err(|problem| (problem.to_string(), None)).and_then(cache_folder) {
             Ok(entry) if found.contains(&entry) => {}
             Ok(entry) => found.push(entry),
@@ -176,7 +176,7 @@ pub(super) fn subtrees(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<En
     found
 }
 
-/// Checks such a folder.
+/// Checks a folder that is used as scratch or cache.
 pub fn cache_folder(entry: Entry) -> Result<Entry, (String, Option<String>)> {
     if entry == Entry::whole() {
         return Err(("the whole workspace is no such folder".to_owned(), None));

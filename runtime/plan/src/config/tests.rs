@@ -25,7 +25,7 @@ turns = 5
 disk_bytes_max = "2GiB"
 "#;
 
-/// Expects exactly one problem: its rule, field, line, a part of its message.
+/// Expects exactly one problem, with this rule, field, line and part of the message.
 fn check(text: &str, rule: &str, field: &str, line: usize, part: &str) {
     let problems = Config::parse(text, "glovebox.toml").expect_err(text);
     assert_eq!(problems.len(), 1, "{text}\n{problems:#?}");

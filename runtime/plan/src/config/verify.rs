@@ -1,17 +1,17 @@
-//! The `[verify]` table: which commands verification stages run beside a model's plan.
+//! The `[verify]` table: which commands verification stages run in addition to a model's plan.
 
 use super::field::{Field, Fields};
 use crate::verify::Verify;
 use crate::verify::settings::{Part, SETTINGS, Setting, contract_path};
 use toml::de::DeValue;
 
-/// The table `[verify]`.
+/// The fields of the `[verify]` table.
 const FIELDS: [&str; 4] = ["contract", "planner", "worker", "retry"];
 
 pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> Verify {
     let mut verify = Verify::default();
     let rows = fields.table(table);
-    // A path of one phase wins over the path of both, wherever it stands.
+    // The path for one phase has precedence over the path for both, in any order.
     for field in rows.iter().filter(|field| field.name == "contract") {
         let Some(path) = fields.text(field) else { continue };
         match contract_path(&path) {

@@ -1,7 +1,6 @@
 //! What executes a node and what it may do: component, scope, commands, hold-outs, limits.
 //!
-//! Plain data. How the three sides that grant (author, operator, node) come to it is decided by the binder, which this file
-//! does not know.
+//! Plain data. The binder combines what author, operator and node allow; this file does not know the binder.
 
 use super::capability::MachineFolder;
 use super::origin::Grant;
@@ -19,69 +18,70 @@ use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{HookKind, Limits, Network};
 use std::sync::Arc;
 
-/// What executes a node and what it may do. The empty binding denies everything; each grant says where it comes from.
+/// What executes a node and what it may do. The empty binding denies everything. Each grant has its origin.
 #[derive(Clone)]
 pub struct Binding {
     /// The handler type.
     pub handler: String,
     /// The component.
     pub component: BoundComponent,
-    /// BLAKE3 of its bytes.
+    /// BLAKE3 of the component's bytes.
     pub digest: Digest,
-    /// Whether it came with the binary.
+    /// True if the component is built in.
     pub first_party: bool,
-    /// Its part in the run.
+    /// The role of the stage.
     pub role: Role,
-    /// How it reaches files.
+    /// How the component reaches files.
     pub tier: FileTier,
-    /// Its scope, which is its commands' view as well.
+    /// The scope of the component. Its commands have the same view.
     pub scope: Scope,
-    /// Its largest write scope, whatever its node says: the intersection of author and operator.
+    /// The largest write scope of the component, before a node narrows it: the intersection of what author and operator allow.
     pub may_write: Vec<Entry>,
-    /// What it may run.
+    /// The commands that the component may run.
     pub commands: CommandGrant,
-    /// Access of its commands beyond the scope: network, scratch, cache, and the working directory.
+    /// What the commands can reach in addition to the scope: network, scratch, cache, and the working directory.
     pub command_access: CommandAccess,
-    /// Its access to hold-outs.
+    /// The access of the stage to hold-outs.
     pub holdouts: HoldoutAccess,
-    /// How it is separated from the program that it judges; none for a stage that judges none.
+    /// How the stage is separated from the program that it judges. `None` for a stage that judges no program.
     pub separation: Option<Separation>,
-    /// Bounds of one attempt.
+    /// Limits of one attempt.
     pub limits: Limits,
-    /// Whether it may ask the model.
+    /// True if the component may ask a model.
     pub model: bool,
-    /// The agent program that works in its place.
+    /// The agent program that does the work of the stage. `None` if the component does the work.
     pub program: Option<Arc<PlannedProgram>>,
-    /// The hooks around the tool calls of its model.
+    /// The hooks before and after the tool calls of the model.
     pub hooks: HookTexts,
-    /// The tool servers that it may start.
+    /// The tool servers that the stage may start.
     pub servers: Vec<BoundServer>,
-    /// Its capabilities with their origins, in the order of the capabilities.
+    /// The capabilities of the stage with their origins, sorted by capability.
     pub grants: Vec<Grant>,
 }
 
-/// The agent program of a node, with what the operator says of it.
+/// The agent program of a node, with the operator's settings for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedProgram {
-    /// Which one.
+    /// The kind of agent program.
     pub program: AgentProgram,
-    /// How it is started.
+    /// How the program is started.
     pub options: ProgramOptions,
-    /// Folders of the machine that it sees beside those of all commands.
+    /// Folders of the machine that the program may read in addition to those of all commands.
     pub folders: Vec<MachineFolder>,
 }
 
 /// The component of a binding.
 #[derive(Clone)]
 pub enum BoundComponent {
-    /// Compiled; it can be called.
+    /// A compiled component, which can be called.
     Loaded(Arc<Component>),
-    /// A plugin that is not locked as it is, in a plan that is only shown: its bytes were read, and nothing of it was compiled.
+    /// A plugin that is not in the lock file or differs from it, in a plan that is only shown. Its bytes were read, but
+    /// nothing was compiled.
     Unlocked(Arc<Inspection>),
 }
 
 impl BoundComponent {
-    /// The inspection of its bytes.
+    /// Returns the inspection of the component's bytes.
     pub fn inspection(&self) -> &Inspection {
         match self {
             Self::Loaded(component) => component.inspection(),
@@ -89,7 +89,7 @@ impl BoundComponent {
         }
     }
 
-    /// The component to call; none for one that may not run.
+    /// Returns the component to call. `None` for a component that may not run.
     pub fn loaded(&self) -> Option<&Arc<Component>> {
         match self {
             Self::Loaded(component) => Some(component),
@@ -98,32 +98,33 @@ impl BoundComponent {
     }
 }
 
-/// Access of a node's commands beyond its scope. The default denies everything.
+/// What a node's commands can reach in addition to its scope. The default denies everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandAccess {
-    /// Their network access.
+    /// The network access of the commands.
     pub network: Network,
-    /// Subtrees they may write that are dropped after the stage.
+    /// Subtrees that the commands may write and that are discarded after the stage.
     pub scratch: Vec<Entry>,
-    /// Subtrees they may write that are kept per run and trust domain, never committed.
+    /// Subtrees that the commands may write and that are kept per run and trust domain, but never committed.
     pub cache: Vec<Entry>,
-    /// Whether a verifier's caches begin each visit with what its command made of the files the run began with.
+    /// True if each visit of a verifier begins with a copy of the caches that its own command filled from the files that the
+    /// run began with (`cache_from`).
     pub cache_from_base: bool,
-    /// Where they start when they do not say; the root of the workspace by default.
+    /// The default working directory of the commands. It is the root of the workspace unless the node sets another.
     pub workdir: ScopePath,
 }
 
-/// Shell texts that run around each tool call of a model. The default is none.
+/// Shell texts that run before and after each tool call of a model. The default has none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookTexts {
-    /// Before a call; it may refuse the call.
+    /// Runs before a call, and may refuse the call.
     pub pre: Option<String>,
-    /// After a call.
+    /// Runs after a call.
     pub post: Option<String>,
 }
 
 impl HookTexts {
-    /// The text of one of them.
+    /// Returns the text of the hook of this kind. `None` if there is no such hook.
     pub fn text(&self, kind: HookKind) -> Option<&str> {
         match kind {
             HookKind::Pre => self.pre.as_deref(),
@@ -131,12 +132,12 @@ impl HookTexts {
         }
     }
 
-    /// Both, as far as there are any.
+    /// Returns the hooks that exist.
     pub fn iter(&self) -> impl Iterator<Item = (HookKind, &str)> {
         [HookKind::Pre, HookKind::Post].into_iter().filter_map(|kind| Some((kind, self.text(kind)?)))
     }
 
-    /// True when nothing runs.
+    /// Returns true if there is no hook.
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
@@ -145,15 +146,15 @@ impl HookTexts {
 /// What a stage may do with hold-outs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HoldoutAccess {
-    /// They do not exist for it.
+    /// Hold-outs do not exist for the stage.
     #[default]
     Absent,
-    /// It reads those that its scope does not hide, at their original paths; it never writes them.
+    /// The stage reads the hold-outs that its scope does not hide, at their original paths. It never writes them.
     ReadOnly,
 }
 
 impl HoldoutAccess {
-    /// The word in a plan.
+    /// Returns the name of the access in a plan.
     pub fn as_str(self) -> &'static str {
         match self {
             HoldoutAccess::Absent => "absent",
@@ -165,35 +166,36 @@ impl HoldoutAccess {
 /// How a verifying stage is separated from the program under test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Separation {
-    /// The shell text of `verify_subject`.
+    /// The shell text of `verify_subject`. `None` if the node names no program under test.
     pub command: Option<String>,
-    /// The port of its loopback at which the stage's commands reach it.
+    /// The loopback port at which the stage's commands reach the program under test. `None` if the node names no port.
     pub port: Option<u16>,
-    /// True when the stage's own commands see nothing of the workspace but hold-outs: then no builder's code can run among them.
+    /// True if the stage's own commands see only hold-outs of the workspace, so that no builder's code can run among them.
     pub is_isolated: bool,
-    /// The treatment of writes in the stage's scope; [`Writes::Commit`] also when no hold-outs are in its reach.
+    /// The treatment of writes in the stage's scope. Always [`Writes::Commit`] for a stage that cannot read hold-outs.
     pub writes: Writes,
-    /// True when the node has `allowed_write_paths`: a write outside of them then fails the stage, even where no write is kept.
+    /// True if the node has `allowed_write_paths`. A write outside of these paths fails the stage, even if no writes are kept.
     pub is_scope_named: bool,
 }
 
 impl Binding {
-    /// True when the stage may start processes.
+    /// Returns true if the stage may start commands or an agent program.
     pub fn runs_commands(&self) -> bool {
         runs_commands(&self.commands) || self.program.is_some()
     }
 
-    /// True when a sandbox for commands is needed: for those of the stage, for hooks, or for tool servers.
+    /// Returns true if a sandbox for commands is needed: for commands of the stage, for hooks, or for tool servers.
     pub fn starts_processes(&self) -> bool {
         self.runs_commands() || !self.hooks.is_empty() || !self.servers.is_empty()
     }
 
-    /// True for a stage whose work is judged by others, so that it must not learn what judges it.
+    /// Returns true for a builder. A builder's work is judged by other stages, so it must not learn how they judge it.
     pub fn is_builder(&self) -> bool {
         self.role == Role::Builder
     }
 
-    /// The same with files that a person allowed, as far as author and operator do.
+    /// Returns the binding with these files added to the write scope, as far as author and operator allow them. A person
+    /// allowed them.
     #[must_use]
     pub fn with_granted(&self, paths: &[ScopePath]) -> Self {
         let entries = paths.iter().filter(|path| self.may_write.iter().any(|entry| entry.contains(path)));
@@ -202,20 +204,21 @@ impl Binding {
         widened
     }
 
-    /// True when what the stage writes in its scope is committed. With hold-outs in reach it is not, unless the node says so.
+    /// Returns true if writes in the stage's scope are committed. Writes of a stage that can read hold-outs are not, unless
+    /// the node says so.
     pub fn keeps_writes(&self) -> bool {
         self.separation.as_ref().is_none_or(|separation| separation.writes == Writes::Commit)
     }
 
-    /// True when the stage has files of its own: it may change some, itself or through a command, has hooks or tool servers, or reads
-    /// hold-outs, which the workspace does not have.
+    /// Returns true if the stage needs its own copy of the workspace: it may change files, itself or through a command, has
+    /// hooks or tool servers, or reads hold-outs, which are not in the workspace.
     pub fn needs_copy(&self) -> bool {
         let sees_more = !self.scope.write.is_empty() || self.holdouts == HoldoutAccess::ReadOnly;
         self.starts_processes() || (self.tier != FileTier::None && sees_more)
     }
 }
 
-/// True when the grant lets anything run.
+/// Returns true if the grant allows any command.
 pub fn runs_commands(commands: &CommandGrant) -> bool {
     commands.any || !commands.shell_texts.is_empty() || !commands.argv_prefixes.is_empty()
 }

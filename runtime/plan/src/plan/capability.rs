@@ -1,7 +1,8 @@
-//! Capabilities: what a node can do, typed, so that plans can be compared and `--deny` rules can refuse them.
+//! Capabilities: what a node can do, as typed values, so that plans can be compared and `--deny` rules can refuse them.
 //!
-//! A capability knows what it covers, not who gave it: [`super::origin`] says that. A node neither reads nor writes what is hidden
-//! from it, so a capability over files carries its exceptions. In doubt, a capability counts as the larger one.
+//! A capability states what it covers, not who gave it, which is in [`super::origin`]. A node neither reads nor writes what
+//! is hidden from it, so a capability over files contains its exceptions. If it is not certain what a capability covers, it
+//! counts as the larger one.
 
 use super::tool_server::ServerGrant;
 use crate::config::Toolchain;
@@ -14,20 +15,20 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Paths of the workspace without some of them.
+/// Paths of the workspace, with exceptions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Region {
     /// The paths.
     pub entry: Entry,
-    /// Paths among them that do not exist, each with everything below it.
+    /// Paths below `entry` that do not exist for the node, each with everything below it.
     pub except: Vec<Entry>,
 }
 
-/// A budget of a run or a visit.
+/// A resource of a run or a visit that has a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Resource {
-    /// Wall time of a run, milliseconds.
+    /// Wall time of a run, in milliseconds.
     WallMs,
     /// Steps of a run.
     Steps,
@@ -35,11 +36,11 @@ pub enum Resource {
     Turns,
     /// Model tokens of a run.
     Tokens,
-    /// Money for model calls of a run, in millionths of a dollar.
+    /// Money for model calls of a run, in millionths of a US dollar.
     Money,
 }
 
-/// One thing a node can do, at most.
+/// One thing that a node can do, at most.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Capability {
@@ -47,7 +48,7 @@ pub enum Capability {
     Read(Region),
     /// Reads a folder of hold-outs.
     ReadHoldouts(Region),
-    /// Writes paths of the workspace, to be kept.
+    /// Writes paths of the workspace, so that the files are kept.
     Write(Region),
     /// Lets commands read an absolute folder of the machine.
     ReadMachine(MachineFolder),
@@ -55,15 +56,15 @@ pub enum Capability {
     Scratch(Entry),
     /// Lets commands write a folder that is kept within the run.
     Cache(Entry),
-    /// Runs a shell text, exactly this one.
+    /// Runs exactly this shell text.
     Shell(String),
-    /// Runs programs whose words begin with these.
+    /// Runs programs whose command lines begin with these words.
     Argv(CommandWords),
-    /// Runs anything.
+    /// Runs any command.
     AnyCommand,
-    /// Lets commands reach a host, as a proxy's list names it.
+    /// Lets commands reach a host, as the list of a proxy names it.
     Reach(HostRule),
-    /// Lets commands reach whatever the machine can.
+    /// Lets commands reach everything that the machine can reach.
     FullNetwork,
     /// Starts an agent program.
     Agent(String),
@@ -71,38 +72,38 @@ pub enum Capability {
     Model,
     /// Executes a third-party component.
     Plugin(String),
-    /// Shows builders the output of hold-outs.
+    /// Shows the output of hold-outs to builders.
     TellHoldouts,
-    /// Commits, for builders to see, what it writes with hold-outs in reach.
+    /// Commits files that the node writes while it can read hold-outs, so that builders can see them.
     CommitBesideHoldouts,
-    /// Runs a shell text as the program under test, exactly this one.
+    /// Runs exactly this shell text as the program under test.
     Subject(String),
-    /// Runs a shell text around each tool call of the model, exactly this one.
+    /// Runs exactly this shell text before or after each tool call of the model.
     Hook(HookKind, String),
-    /// Starts a tool server, which does this.
+    /// Starts this tool server, with this grant.
     ToolServer(String, ServerGrant),
     /// Gives commands a toolchain.
     Toolchain(Toolchain),
-    /// Gives commands a folder of programs.
+    /// Adds a folder to the PATH of commands.
     Programs(String),
-    /// Gives commands a variable.
+    /// Sets a variable in the environment of commands.
     Variable(String),
     /// Copies ignored files of the project into the run.
     Include(Entry),
-    /// Accepts a sandbox as low as this tier around commands.
+    /// Accepts this tier as the lowest sandbox tier of commands.
     SandboxTier(Tier),
-    /// Uses up to so much of a resource.
+    /// Uses up to this amount of a resource.
     Spend(Resource, u64),
-    /// Has this bound for one attempt.
+    /// Has this limit for one attempt.
     Limit(LimitName, u64),
-    /// Lets a person choose this, as the key and where it leads.
+    /// Lets a person choose this label, which leads to this node.
     Offer(String, NodeId),
-    /// Goes on with this choice when no person answers.
+    /// Continues at this node if no person answers.
     Default(NodeId),
 }
 
 impl Capability {
-    /// The parts of this capability that lie outside of all others; empty when the others cover it.
+    /// Returns the parts of this capability that the others do not cover. Empty if they cover all of it.
     pub fn minus<'a>(&self, others: impl Iterator<Item = &'a Capability>) -> Vec<Capability> {
         match self {
             Capability::Read(region) => {
@@ -123,12 +124,12 @@ impl Capability {
         }
     }
 
-    /// True for what a human gate offers, or does without an answer.
+    /// Returns true for a choice of a human gate, or for its default without an answer.
     pub(super) fn is_of_gate(&self) -> bool {
         matches!(self, Capability::Offer(..) | Capability::Default(_))
     }
 
-    /// The region it reads; none when it does not read the workspace.
+    /// Returns the region that the capability reads. `None` if it does not read the workspace.
     pub(super) fn read_region(&self) -> Option<&Region> {
         match self {
             Capability::Read(region) | Capability::ReadHoldouts(region) => Some(region),
@@ -157,13 +158,14 @@ impl Capability {
 }
 
 impl Region {
-    /// All paths of an entry.
+    /// Creates a region of all paths of an entry.
     pub fn from_entry(entry: &Entry) -> Self {
         Self { entry: entry.clone(), except: Vec::new() }
     }
 
-    /// The parts of this region that lie outside of all others. What is hidden in one may be visible in another, so every hidden
-    /// entry is checked beside the region itself. A part that only several finer entries together would cover counts as outside.
+    /// Returns the parts of this region that the others do not cover. An entry that is hidden in one region may be visible in
+    /// another, so every hidden entry is checked in addition to the region itself. A part that only several smaller entries
+    /// together would cover counts as not covered.
     fn minus(&self, others: &[&Region], capability: fn(Region) -> Capability) -> Vec<Capability> {
         let hidden = others.iter().flat_map(|known| &known.except);
         let inside = hidden.filter_map(|hidden| narrower(hidden, &self.entry));
@@ -175,13 +177,13 @@ impl Region {
         largest.map(|part| capability(Region { except: self.except.clone(), ..Region::from_entry(part) })).collect()
     }
 
-    /// True when nothing of an entry is there.
+    /// Returns true if the whole entry is hidden.
     pub fn hides(&self, entry: &Entry) -> bool {
         self.except.iter().any(|hidden| hidden.path() == entry.path() || entry.path().is_below(hidden.path()))
     }
 }
 
-/// The narrower of two entries that overlap; for `src/` and `src` the former.
+/// Returns the narrower of two entries that overlap; for `src/` and `src` it is `src/`. `None` if they do not overlap.
 pub(super) fn narrower<'a>(one: &'a Entry, other: &'a Entry) -> Option<&'a Entry> {
     if one.path() == other.path() {
         return Some(if one.is_subtree() { one } else { other });
@@ -192,12 +194,12 @@ pub(super) fn narrower<'a>(one: &'a Entry, other: &'a Entry) -> Option<&'a Entry
     (other.is_subtree() && one.path().is_below(other.path())).then_some(one)
 }
 
-/// An absolute folder of the machine, without a slash at the end.
+/// An absolute folder of the machine, without a final slash.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct MachineFolder(pub String);
 
 impl MachineFolder {
-    /// True for the other folder itself and everything below it.
+    /// Returns true if this folder is the other folder or is below it.
     pub(super) fn is_within(&self, other: &MachineFolder) -> bool {
         let below = |rest: &str| rest.is_empty() || rest.starts_with('/');
         other.0 == "/" || self.0.strip_prefix(&other.0).is_some_and(below)
@@ -210,11 +212,11 @@ impl fmt::Display for MachineFolder {
     }
 }
 
-/// The leading words of a command.
+/// The first words of a command.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct CommandWords(pub Vec<String>);
 
-/// The words, then `…` for any others.
+/// Writes the words, then `…` for further words.
 impl fmt::Display for CommandWords {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} …", self.0.join(" "))
@@ -233,7 +235,7 @@ impl Resource {
     }
 }
 
-/// The grant as one line, such as `write src/`.
+/// Writes the capability as one line, such as `write src/`.
 impl fmt::Display for Capability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use Capability as C;

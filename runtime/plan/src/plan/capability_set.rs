@@ -1,6 +1,6 @@
-//! Sets of capabilities: those of a binding, and those of a plan, node by node and together.
+//! Sets of capabilities: of a binding, and of a plan, node by node and together.
 //!
-//! The one place that turns grants into capabilities. Plans are compared, refused and printed from these sets.
+//! This is the only module that converts grants to capabilities. Plans are compared, refused and printed from these sets.
 
 use super::capability::{Capability, CommandWords, MachineFolder, Region, Resource};
 use super::{Binding, Confinement, HoldoutAccess, Plan, Shared};
@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub struct CapabilitySet(Shared<BTreeSet<Capability>>);
 
 impl CapabilitySet {
-    /// Every capability, in their order.
+    /// Returns all capabilities in their order.
     pub fn iter(&self) -> impl Iterator<Item = &Capability> + Clone {
         self.0.iter()
     }
@@ -31,7 +31,8 @@ impl CapabilitySet {
         self.0.changeable().extend(capabilities);
     }
 
-    /// The parts of this set that another does not cover. Of several parts that cover each other, the largest is kept.
+    /// Returns the parts of this set that another set does not cover. Of several parts that cover each other, only the
+    /// largest is returned.
     pub fn minus(&self, other: &CapabilitySet) -> CapabilitySet {
         let rest = self.0.difference(&other.0);
         let found: BTreeSet<Capability> = rest.flat_map(|capability| capability.minus(other.iter())).collect();
@@ -43,18 +44,18 @@ impl CapabilitySet {
         found.iter().filter(is_least).cloned().collect()
     }
 
-    /// The capabilities that no node's set contains, as they are.
+    /// Returns the capabilities that no node's set contains exactly.
     pub fn without(&self, nodes: &BTreeMap<NodeId, CapabilitySet>) -> CapabilitySet {
         let is_own = |capability: &&Capability| !nodes.values().any(|other| other.0.contains(capability));
         self.0.iter().filter(is_own).cloned().collect()
     }
 
-    /// True when the set covers a capability.
+    /// Returns true if the set covers a capability.
     pub fn allows(&self, capability: &Capability) -> bool {
         capability.minus(self.iter()).is_empty()
     }
 
-    /// One line for each, such as `write src/`; each line once.
+    /// Returns one line per capability, such as `write src/`. Each line is returned once.
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.iter().map(ToString::to_string).collect();
         lines.dedup();
@@ -77,17 +78,17 @@ impl IntoIterator for CapabilitySet {
     }
 }
 
-/// The capabilities of a plan: per node, and together.
+/// The capabilities of a plan, per node and together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanCapabilities {
-    /// Of each node; of a human gate its choices, and nothing of other control nodes.
+    /// The capabilities of each node. A human gate has only its choices; other control nodes have none.
     pub nodes: BTreeMap<NodeId, CapabilitySet>,
-    /// Of all nodes together, and of the run as a whole.
+    /// The capabilities of all nodes together, and of the run as a whole.
     pub run: CapabilitySet,
 }
 
 impl Plan {
-    /// The capabilities of each node, and of the run within these bounds.
+    /// Returns the capabilities of each node, and of the run within these bounds.
     pub fn capabilities(&self, bounds: RunBounds) -> PlanCapabilities {
         let mut found = PlanCapabilities::default();
         let mut known = EachBinding::default();
@@ -121,7 +122,7 @@ impl Plan {
         found
     }
 
-    /// True if a node can read whatever another one can.
+    /// Returns true if the reader can read everything that the other node can read.
     pub fn reads_all_of(&self, reader: &NodeId, other: &NodeId) -> bool {
         let could = |id| self.binding(id).map(|binding| self.of_binding(binding)).unwrap_or_default();
         let is_read = |capability: &Capability| {
@@ -131,7 +132,7 @@ impl Plan {
         reader == other || !could(other).minus(&could(reader)).iter().any(is_read)
     }
 
-    /// The choices of a person at a gate, and the default without an answer.
+    /// Returns the choices of a person at a human gate, and the default without an answer.
     fn of_gate(&self, node: &Node) -> CapabilitySet {
         let Gate { choices, default, .. } = Gate::new(&self.pipeline, node);
         let default = default.map(|default| Capability::Default(default.to));
@@ -185,7 +186,7 @@ impl Plan {
         found.extend(binding.command_access.cache.iter().cloned().map(Capability::Cache));
     }
 
-    /// The access of every process to the machine.
+    /// Adds the access to the machine that every process has.
     fn of_processes(&self, found: &mut CapabilitySet) {
         found
             .extend(self.commands.sandbox.setting.read.iter().cloned().map(MachineFolder).map(Capability::ReadMachine));
@@ -201,7 +202,7 @@ impl Plan {
     }
 }
 
-/// Values derived from a binding, made once for all nodes that share it.
+/// Values that are computed from a binding, once for all nodes that share the binding.
 pub(super) struct EachBinding<T>(HashMap<*const Binding, T>);
 
 impl<T> Default for EachBinding<T> {
@@ -211,7 +212,7 @@ impl<T> Default for EachBinding<T> {
 }
 
 impl<T: Clone> EachBinding<T> {
-    /// The derived values, and whether they were known.
+    /// Returns the value for a binding, and true if it was computed before.
     pub(super) fn get_or_make(&mut self, binding: &Binding, make: impl FnOnce() -> T) -> (T, bool) {
         match self.0.entry(std::ptr::from_ref(binding)) {
             Entry::Occupied(known) => (known.get().clone(), true),
@@ -220,7 +221,7 @@ impl<T: Clone> EachBinding<T> {
     }
 }
 
-/// The network access of commands.
+/// Returns the hosts that commands with this network can reach.
 pub fn reached(network: &Network) -> Vec<Capability> {
     match network {
         Network::None => Vec::new(),
@@ -229,7 +230,7 @@ pub fn reached(network: &Network) -> Vec<Capability> {
     }
 }
 
-/// The commands that a grant allows.
+/// Returns the commands that a grant allows.
 fn of_grant(commands: &CommandGrant) -> impl Iterator<Item = Capability> {
     let any = commands.any.then_some(Capability::AnyCommand);
     let shell = commands.shell_texts.iter().cloned().map(Capability::Shell);

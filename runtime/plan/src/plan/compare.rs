@@ -1,7 +1,7 @@
 //! Compares two plans: what the new plan allows and the old plan does not, and the reverse.
 //!
-//! Pure. A capability that the old plan covers is not reported, even if it is written differently. Of one that reaches further, the
-//! part that is new is reported. Nodes are the same when their ids are: a renamed node is a new node.
+//! Pure. A capability that the old plan covers is not reported, even if it is written differently. If a capability covers
+//! more than before, only the new part is reported. Nodes with equal ids are the same node, so a renamed node is a new node.
 
 use super::capability::Capability;
 use super::capability_set::{CapabilitySet, PlanCapabilities};
@@ -11,60 +11,60 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// The changed capabilities.
+/// The capabilities that were added and removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     /// New capabilities, such as `write src/`.
     pub more: Vec<String>,
-    /// Capabilities that are gone.
+    /// Capabilities that were removed.
     pub less: Vec<String>,
 }
 
 impl Change {
-    /// True when nothing changed.
+    /// Returns true if nothing changed.
     pub fn is_empty(&self) -> bool {
         self.more.is_empty() && self.less.is_empty()
     }
 }
 
-/// A plan compared with another.
+/// The differences between a plan and an older plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanDiff {
-    /// The pipeline's file or the run.
+    /// The pipeline file or the run that the plan is compared with.
     pub target: String,
-    /// True for a run: its pipeline as it began, with the configuration as it is now.
+    /// True if `target` is a run. The plan of a run is made from its pipeline at the start and the current configuration.
     pub is_run: bool,
-    /// All nodes together.
+    /// The changes of all nodes together.
     pub could: Change,
-    /// Nodes with a change, by id.
+    /// The nodes that changed, by id.
     pub nodes: Vec<NodeChange>,
-    /// Limits and bounds that are raised or gone, and checks that are gone.
+    /// Limits that are raised or removed, and checks that are removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loosened: Vec<String>,
 }
 
-/// The changed capabilities of a node.
+/// The capabilities of a node that were added and removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeChange {
-    /// The node.
+    /// The node's id.
     pub id: String,
-    /// `kept`, `new` or `gone`.
+    /// `kept` if both plans have the node; `new` or `gone` if only the new or only the old plan has it.
     pub presence: String,
-    /// What changed.
+    /// The capabilities that were added and removed.
     #[serde(flatten)]
     pub change: Change,
 }
 
-/// A capability of the new plan that the old one does not have.
+/// A capability of the new plan that the old plan does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addition {
-    /// The node; none for what no single node has.
+    /// The node with the capability. `None` for a capability of the run as a whole.
     pub node: Option<NodeId>,
-    /// Its new capabilities.
+    /// The new capability.
     pub capability: Capability,
 }
 
-/// The capability as one line, with the node that has it.
+/// Writes the capability as one line, with the node that has it.
 impl fmt::Display for Addition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(node) = &self.node {
@@ -74,24 +74,25 @@ impl fmt::Display for Addition {
     }
 }
 
-/// Everything the new plan allows and the old one does not: node by node, then what only the run as a whole has.
+/// Returns everything that the new plan allows and the old plan does not: node by node, then the capabilities that only the
+/// run as a whole has.
 pub fn additions(old: &PlanCapabilities, new: &PlanCapabilities) -> Vec<Addition> {
     let nothing = CapabilitySet::default();
     let mut found = Vec::new();
     for (id, own) in &new.nodes {
         let before = old.nodes.get(id);
-        // A gate that is new asks where nothing was asked.
+        // A new human gate only adds a question where there was none before.
         let is_news = |capability: &Capability| before.is_some() || !capability.is_of_gate();
         let more = own.minus(before.unwrap_or(&nothing)).into_iter().filter(is_news);
         found.extend(more.map(|capability| Addition { node: Some(id.clone()), capability }));
     }
-    // Node-level additions were reported above. Report only what appears in the run-wide set.
+    // Additions of nodes are already in the list. Here only capabilities of the whole run are added.
     let of_run = new.run.without(&new.nodes).minus(&old.run).into_iter();
     found.extend(of_run.map(|capability| Addition { node: None, capability }));
     found
 }
 
-/// The owner of the old plan of a comparison.
+/// The source of the old plan of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OtherPlan {
     /// A pipeline file.
@@ -100,7 +101,7 @@ pub enum OtherPlan {
     Run(String),
 }
 
-/// Compares two plans; `other` names the old one.
+/// Compares two plans. `other` names the source of the old one.
 pub fn compare(old: &PlanCapabilities, new: &PlanCapabilities, other: OtherPlan) -> PlanDiff {
     let nothing = CapabilitySet::default();
     let ids: BTreeSet<&NodeId> = old.nodes.keys().chain(new.nodes.keys()).collect();

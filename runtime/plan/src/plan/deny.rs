@@ -1,8 +1,8 @@
 //! Rules that refuse a plan, such as `run=cargo publish`, `write=.github/`, `reach=*` and `widened`.
 //!
-//! Pure. A rule is a word, or a word and a value. It refuses every capability that overlaps the value: a grant above a path and a
-//! grant below it both match. A shell text does not show with certainty what it runs. In doubt, a rule about a command matches, and
-//! only `run=*` is sure to match all.
+//! Pure. A rule is a keyword, or a keyword and a value. It refuses every capability that overlaps the value: a grant above a
+//! path and a grant below it both match. A shell text does not show with certainty what it runs. In doubt, a rule about a
+//! command matches, and only `run=*` is certain to match all commands.
 
 use super::capability::{Capability, CommandWords, MachineFolder, Region, narrower};
 use super::capability_set::PlanCapabilities;
@@ -16,33 +16,33 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The values of `read`.
+/// The expected value of `read`.
 const EXPECTED_READ: &str = "a path such as `secrets/`";
-/// The words a rule begins with.
+/// The keywords with which a rule begins.
 const WORDS: [&str; 8] = ["model", "network-full", "plugin", "reach", "read", "run", "widened", "write"];
-/// Those of them that take no value.
+/// The keywords that take no value.
 const WORDS_ALONE: [&str; 3] = ["model", "network-full", "widened"];
 
 /// Why a text is not a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DenyError {
-    /// Another word.
+    /// The keyword is unknown.
     #[error(
         "`{0}` is not a rule: expected `run=`, `reach=`, `read=`, `write=`, `plugin=`, `model`, `network-full` or `widened`"
     )]
     Unknown(String),
-    /// No value.
+    /// The keyword has no value.
     #[error("the rule `{rule}` needs a value: `{rule}=*` or `{rule}=` and {expected}")]
     Bare {
-        /// The word.
+        /// The keyword.
         rule: String,
-        /// The allowed values.
+        /// The expected values.
         expected: &'static str,
     },
-    /// A value after a word that takes none.
+    /// The keyword takes no value, but has one.
     #[error("the rule `{0}` takes no value")]
     Alone(String),
-    /// A path or a host that cannot be read.
+    /// The value is not a valid path or host.
     #[error("the rule `{rule}`: {problem}")]
     Value {
         /// The rule as written.
@@ -53,7 +53,7 @@ pub enum DenyError {
 }
 
 impl DenyError {
-    /// The nearest word that begins a rule.
+    /// Returns the known keyword that is most similar to an unknown one.
     pub fn help(&self) -> Option<String> {
         let Self::Unknown(text) = self else { return None };
         let (word, value) = text.split_once('=').map_or((text.as_str(), None), |(word, value)| (word, Some(value)));
@@ -93,16 +93,16 @@ enum What {
 pub struct Denied {
     /// The rule as written.
     pub rule: String,
-    /// The node that has the grant; absent when the run as a whole has it.
+    /// The node that has the grant. Absent if the run as a whole has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
     /// The grant, such as `write src/`.
     pub grant: String,
-    /// Its giver.
+    /// The origin of the grant.
     pub from: String,
 }
 
-/// A rule as written, in parts.
+/// A rule as written, in its parts.
 #[derive(Clone, Copy)]
 struct RuleText<'a> {
     text: &'a str,
@@ -167,7 +167,7 @@ impl Deny {
         Ok(Deny { text: text.to_owned(), what })
     }
 
-    /// True for `widened`, which needs another plan to compare with.
+    /// Returns true for `widened`, which needs another plan to compare with.
     pub fn needs_other(&self) -> bool {
         self.what == What::Widened
     }
@@ -202,7 +202,7 @@ impl Deny {
 }
 
 impl Deny {
-    /// True if the rule refuses a tool server for what it does.
+    /// Returns true if the rule refuses a grant of a tool server.
     fn meets_server(&self, grant: &ServerGrant) -> bool {
         match (&self.what, grant) {
             (What::AnyCommand, ServerGrant::Start(_))
@@ -216,7 +216,7 @@ impl Deny {
     }
 }
 
-/// Every grant of a plan that a rule refuses, rule by rule. `additions` is what the plan has beyond another.
+/// Returns every grant of a plan that a rule refuses, rule by rule. `additions` is what the plan allows and another plan does not.
 pub fn denied(plan: &Plan, capabilities: &PlanCapabilities, rules: &[Deny], additions: &[Addition]) -> Vec<Denied> {
     let mut found: Vec<Denied> = Vec::new();
     let mut refuse = |rule: &Deny, node: Option<&NodeId>, capability: &Capability| {
@@ -242,15 +242,15 @@ pub fn denied(plan: &Plan, capabilities: &PlanCapabilities, rules: &[Deny], addi
     found
 }
 
-/// True when a region has anything at, above or below a denied path that exists for the node.
+/// Returns true if any path at, above or below a denied path exists in the region.
 fn has_any(region: &Region, denied: &Entry) -> bool {
-    // A folder without a final slash means the subtree as well.
+    // A folder without a final slash also stands for its subtree.
     let subtree = denied.as_folder();
     narrower(&subtree, &region.entry).is_some_and(|common| !region.hides(common))
 }
 
 impl CommandWords {
-    /// True when programs with the other leading words include this command. Options before the words that matter are skipped.
+    /// Returns true if a grant of commands with this prefix can run this command. Options are skipped in the comparison.
     fn is_in_argv(&self, prefix: &[String]) -> bool {
         fn plain(words: &[String]) -> impl Iterator<Item = &str> {
             let words = words.iter().map(|word| CommandWord(word)).enumerate();
@@ -259,7 +259,7 @@ impl CommandWords {
         plain(&self.0).zip(plain(prefix)).all(|(one, other)| one == other)
     }
 
-    /// True when these words occur in this order within one command of a shell text.
+    /// Returns true if these words occur in this order within one command of a shell text.
     fn is_in_shell(&self, text: &str) -> bool {
         let mut commands = text.split([';', '&', '|', '\n', '(', ')', '{', '}', '`']);
         let has_all = |command: &str| {
@@ -280,7 +280,7 @@ impl<'a> CommandWord<'a> {
         self.0.starts_with(['-', '+'])
     }
 
-    /// A program's name without its folder.
+    /// Returns the name of a program without its folder.
     fn program(self) -> &'a str {
         self.0.rsplit('/').find(|name| !name.is_empty()).unwrap_or(self.0)
     }

@@ -1,8 +1,10 @@
-//! What of the user could leave through a run of a plan: each source outside of the project, with each place that gets it.
+//! Data of the user that could leave the machine through a run of a plan: each source outside of the project, with each
+//! destination.
 //!
-//! Configuration and pipeline come with a project, and a stranger may have written both. A stage hands on what it reads, through the
-//! workspace and through answers of models. So every source that any process has meets every place that any process or model reaches.
-//! A key is read by no process and meets only the host of its own model. Whether the user has confirmed a pair is not known here.
+//! Configuration and pipeline come with a project, and an untrusted person may have written both. A stage can pass on what it
+//! reads, through the workspace and through answers of models. So every source that any process can read is paired with every
+//! destination that any process or model reaches. A key is not readable by processes and is paired only with the host of its
+//! own model. This module does not know whether the user has confirmed a pair.
 
 use super::Plan;
 use super::capability::MachineFolder;
@@ -15,45 +17,46 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Something of the user's that lies outside of the project.
+/// Data of the user that is outside of the project.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EgressSource {
     /// A variable of the user's environment.
     Variable(String),
-    /// The file of a model's key, as glovebox.toml names it.
+    /// The file with a model's key, as `glovebox.toml` names it.
     KeyFile(String),
-    /// A folder of the machine that commands, agent programs or tool servers read. Excludes the folders of
-    /// toolchains and stores that Glovebox itself found.
+    /// A folder of the machine that commands, agent programs or tool servers read. Folders of toolchains and stores that
+    /// Glovebox itself found are not included.
     Folder(MachineFolder),
 }
 
-/// A place that is not the user's own.
+/// A destination that does not belong to the user.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EgressSink {
-    /// The host of a model: scheme, host and port; and the file of the certificates that are trusted there beside the bundled ones.
+    /// The host of a model: scheme, host and port; and the file of certificates that are trusted for it in addition to the
+    /// bundled ones.
     Model(String, Option<String>),
-    /// An endpoint on this machine, where a process with the network `full` could listen in its place.
+    /// An endpoint on this machine, on which a process with the network `full` could listen instead of the model's server.
     OpenLoopback(String),
     /// A host that a proxy lets processes reach.
     Proxy(HostRule),
-    /// Whatever this machine reaches.
+    /// Everything that this machine can reach.
     FullNetwork,
 }
 
-/// A source and a place that gets it.
+/// A source and a destination that its data could reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Egress {
     /// The data that leaves.
     pub source: EgressSource,
-    /// The destination.
+    /// The destination of the data.
     pub sink: EgressSink,
     /// Where the source is named, such as `[mcp.t] env`.
     pub named_in: String,
-    /// The process that reaches the sink, such as `model m`.
+    /// What reaches the sink, such as `model m`.
     pub reached_by: String,
 }
 
-/// A pair of a source and a place that gets it, as a plan prints it.
+/// A source and a destination, as a plan prints the pair.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanEgress {
     /// `env NAME`, `file PATH` or `folder PATH`.
@@ -62,18 +65,18 @@ pub struct PlanEgress {
     pub sink: String,
     /// Where the source is named.
     pub named_in: String,
-    /// The process that reaches the sink.
+    /// What reaches the sink, such as `model m`.
     pub reached_by: String,
-    /// Whether the user has confirmed it for this project.
+    /// True if the user has confirmed the pair for this project.
     pub confirmed: bool,
 }
 
-/// Sources or sinks, each with the first that names or reaches it.
+/// Sources or sinks, each with the first place that names or reaches it.
 type Reasons<T> = BTreeMap<T, String>;
 
 impl Plan {
-    /// Every pair of something of the user's and a place that could get it. Excludes a provider's own host
-    /// with its usual key: what is sent there stays in the user's own account.
+    /// Returns every pair of data of the user and a destination that it could reach. A provider's own host with its usual key
+    /// is not included, because data that is sent there stays in the user's own account.
     pub fn egress(&self) -> Vec<Egress> {
         let sinks = self.egress_sinks();
         let has_full = sinks.contains_key(&EgressSink::FullNetwork);
@@ -91,13 +94,13 @@ impl Plan {
         pairs.map(|((source, sink), (named_in, reached_by))| Egress { source, sink, named_in, reached_by }).collect()
     }
 
-    /// Processes with the network `full`, such as ``commands of node `b` `` or ``tool server `t` ``.
+    /// Returns the processes with the network `full`, such as ``commands of node `b` `` or ``tool server `t` ``.
     pub fn with_full_network(&self) -> Vec<String> {
         let full = self.networks().into_iter().filter(|(network, _)| **network == Network::Full);
         full.map(|(_, by)| by).collect()
     }
 
-    /// The network of each node with commands, and of each tool server.
+    /// Returns the network of each node with commands, and of each tool server.
     fn networks(&self) -> Vec<(&Network, String)> {
         let with_commands = self.bindings.iter().filter(|(_, binding)| binding.runs_commands());
         let of_nodes = with_commands.map(|(id, binding)| {
@@ -128,7 +131,7 @@ impl Plan {
         found
     }
 
-    /// The user's secrets that processes have, keys of models excluded.
+    /// Returns the data of the user that processes can read. Keys of models are not included.
     fn read_sources(&self) -> Reasons<EgressSource> {
         let mut found = Reasons::new();
         let mut add = |source, named_in: &dyn fmt::Display| {
@@ -139,7 +142,7 @@ impl Plan {
             self.commands.sandbox.setting.read.iter().for_each(|path| add(folder(path), &"[sandbox] read"));
             self.commands.exec.path.iter().for_each(|path| add(folder(path), &"[exec] path"));
         }
-        // Without a model that is asked, no agent program is started.
+        // An agent program is started only if its node asks a model.
         let live = self.bindings.iter().filter(|(node, _)| self.models.by_node.contains_key(*node));
         for program in live.filter_map(|(_, binding)| binding.program.as_ref()) {
             let named_in = format!("[agents.{}] read", program.program);
@@ -154,8 +157,9 @@ impl Plan {
 }
 
 impl Egress {
-    /// Where the key of a model goes, unless that is its provider or this machine. With `has_full`, a process beside it has the network
-    /// `full`: then this machine is a place like others.
+    /// Returns the pair of a model's key and its destination. `None` if the destination is the model's own provider or this
+    /// machine. If `has_full` is true, another process has the network `full`, and this machine then counts as a destination
+    /// too.
     pub fn for_key(model: ConfiguredModel<'_>, has_full: bool) -> Option<Self> {
         let ConfiguredModel { name, access } = model;
         let source = match &access.key {
@@ -172,8 +176,8 @@ impl Egress {
     }
 }
 
-/// The host of a model, if what it gets leaves the user's own sphere: not this machine, and not the provider with its usual key and the
-/// bundled certificates.
+/// Returns the host of a model if data that is sent to it leaves the user's control. `None` for this machine, and for the
+/// provider with its usual key and the bundled certificates.
 fn foreign(access: &ModelAccess) -> Option<EgressSink> {
     let family = access.family;
     let usual: Option<Endpoint> = family.endpoint().and_then(|text| text.parse().ok());

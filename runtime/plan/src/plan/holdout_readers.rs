@@ -1,6 +1,6 @@
-//! What a plan says of hold-outs: the sealed folders, the nodes that can read them, and the opt-outs.
+//! The hold-outs of a plan: the sealed folders, the nodes that can read them, and the opt-outs.
 //!
-//! `run.started` records the same text, so that a run itself says which nodes could know the hold-outs.
+//! `run.started` records the same texts, so that the run itself shows which nodes could read the hold-outs.
 
 use super::capability::Region;
 use super::{Capability, HoldoutAccess, Plan};
@@ -13,42 +13,43 @@ use serde::{Deserialize, Serialize};
 /// A node that can read hold-outs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HoldoutReader {
-    /// The node.
+    /// The node's id.
     pub node: String,
     /// The folders, each with a final slash.
     pub folders: Vec<String>,
-    /// The grant by which the node sees them.
+    /// The origin of the grant with which the node reads the folders.
     pub from: String,
-    /// True if other stages get only the verdict and public hints of this node.
+    /// True if other stages get only the verdict and the public hints of this node.
     pub is_withheld: bool,
 }
 
-/// Hold-outs of a run, before they are sealed. The default: there are none.
+/// The hold-outs of a run, before they are sealed. The default has none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HoldoutPlan {
-    /// The folders, each with a final slash.
+    /// The hold-out folders, each with a final slash.
     pub folders: Vec<String>,
-    /// Nodes that can read them.
+    /// The nodes that can read hold-outs.
     pub reach: Vec<String>,
-    /// Which of the folders each of these nodes can read, and why; by node.
+    /// The folders that each of these nodes can read, and why, by node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub readers: Vec<HoldoutReader>,
-    /// Those of them whose commands also see the project, so that builders' code could run beside the hold-outs.
+    /// Nodes that can read hold-outs and whose commands also see the project, so that builders' code could run next to the
+    /// hold-outs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_isolated: Vec<String>,
-    /// Protections that the pipeline's author gave up, in words.
+    /// Protections that the pipeline's author gave up, as sentences.
     pub opt_outs: Vec<String>,
 }
 
 impl HoldoutPlan {
-    /// True when a run has none.
+    /// Returns true if the run has no hold-outs.
     pub fn is_empty(&self) -> bool {
         self.folders.is_empty()
     }
 }
 
 impl Plan {
-    /// The hold-outs, who may read them, and where the pipeline's author opted out.
+    /// Returns the hold-outs, the nodes that may read them, and the opt-outs of the pipeline's author.
     pub fn holdout_plan(&self) -> HoldoutPlan {
         let folders = self.folders.sealed.iter().map(ToString::to_string).collect();
         let reaching = self.bindings.iter().filter(|(_, binding)| binding.holdouts == HoldoutAccess::ReadOnly);
@@ -90,7 +91,7 @@ impl Plan {
         }
     }
 
-    /// The hold-out folders that are to be mounted for a node, read-only, at their original paths.
+    /// Returns the hold-out folders that must be mounted for a node, read-only, at their original paths.
     pub fn holdouts_of(&self, node: &NodeId) -> Vec<&Entry> {
         let Some(binding) = self.binding(node).filter(|binding| binding.holdouts == HoldoutAccess::ReadOnly) else {
             return Vec::new();
@@ -98,14 +99,14 @@ impl Plan {
         self.folders.sealed.iter().filter(|folder| !binding.scope.is_hidden(folder.path())).collect()
     }
 
-    /// True when the node's answer is withheld: it can read hold-outs, and its author did not opt out.
+    /// Returns true if the node's answer is withheld: the node can read hold-outs, and the author did not opt out.
     pub fn withholds(&self, node: &NodeId) -> bool {
         let reaches = self.binding(node).is_some_and(|binding| binding.holdouts == HoldoutAccess::ReadOnly);
         reaches && self.feedback(node) == Feedback::Summary
     }
 
-    /// True when the leak check covers the node: neither its input nor its answer may contain a hold-out. If any stage has
-    /// `scenario_feedback=full`, leak checks are off: the content is already disclosed.
+    /// Returns true if the leak check covers the node: neither its input nor its answer may contain a hold-out. If any stage
+    /// has `scenario_feedback=full`, there are no leak checks, because the content is already disclosed.
     pub fn is_leak_checked(&self, node: &NodeId) -> bool {
         let absent = self.binding(node).is_some_and(|binding| binding.holdouts == HoldoutAccess::Absent);
         absent && !self.folders.sealed.is_empty() && !self.discloses_holdouts()

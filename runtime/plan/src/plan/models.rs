@@ -1,6 +1,7 @@
-//! The models that a plan's nodes ask: which table of `[models]` each one means, and how a plan prints it.
+//! The models that a plan's nodes ask: the table of `[models]` for each node, and how a plan prints it.
 //!
-//! A plan holds no key. What it prints of a model is covered by its digest, so that a resume asks the same models, whatever they cost.
+//! A plan contains no key. The printed properties of a model are covered by the plan's digest, so that a resume asks the same
+//! models. Only their prices may change.
 
 use super::Plan;
 use crate::config::{ConfiguredModel, ModelAccess};
@@ -16,42 +17,42 @@ use std::sync::Arc;
 /// The model that a node asks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChosenModel {
-    /// Its table.
+    /// The model, from its table.
     pub model: Arc<PlannedModel>,
-    /// How hard it thinks, if the pipeline says so.
+    /// The reasoning effort. `None` if the pipeline does not set one.
     pub effort: Option<Effort>,
 }
 
-/// A table of `[models]` that some node means.
+/// A table of `[models]` that some node uses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedModel {
     /// The name of the table.
     pub name: String,
     /// How the model is reached.
     pub access: ModelAccess,
-    /// What it costs, if the operator says so.
+    /// The price of the model. `None` if the operator sets none.
     pub price: Option<Price>,
 }
 
 impl PlannedModel {
-    /// The model as the configuration has it.
+    /// Returns the model as it is configured.
     pub fn configured(&self) -> ConfiguredModel<'_> {
         ConfiguredModel { name: &self.name, access: &self.access }
     }
 }
 
 impl Plan {
-    /// The price of a node's model, if the operator sets one.
+    /// Returns the price of a node's model. `None` if the operator sets none.
     pub fn price_of(&self, node: &NodeId) -> Option<Price> {
         self.models.by_node.get(node).map_or(self.models.price, |chosen| chosen.model.price)
     }
 
-    /// Every model that a node asks, by the name of its table.
+    /// Returns every model that a node asks, by the name of its table.
     pub fn asked_models(&self) -> BTreeMap<&str, &Arc<PlannedModel>> {
         self.models.by_node.values().map(|chosen| (chosen.model.name.as_str(), &chosen.model)).collect()
     }
 
-    /// The word for who answers: `scripted`, `live` or `simulated`.
+    /// Returns the source of the answers: `scripted`, `live` or `simulated`.
     pub fn model_word(&self) -> &'static str {
         let provider = match (&self.models.script, self.models.by_node.is_empty()) {
             (Some(_), _) => Provider::Scripted,
@@ -69,15 +70,15 @@ impl Plan {
 /// A model that some node asks.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanModel<'a> {
-    /// Its name in glovebox.toml.
+    /// The name of the model's table in `glovebox.toml`.
     pub name: &'a str,
-    /// Its wire format.
+    /// The wire format of the model's provider.
     pub provider: &'a str,
-    /// Its exact name at the provider.
+    /// The exact name of the model at the provider.
     pub model: &'a str,
-    /// Where it is asked.
+    /// The address of the provider.
     pub endpoint: String,
-    /// What it costs, if the operator says so.
+    /// The price of the model. Absent if the operator sets none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
 }
@@ -93,9 +94,9 @@ impl<'a> PlanModel<'a> {
 /// The model that a node asks.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanAsks<'a> {
-    /// Its name in glovebox.toml.
+    /// The name of the model's table in `glovebox.toml`.
     pub name: &'a str,
-    /// `low`, `medium` or `high`; absent where the provider decides.
+    /// The reasoning effort: `low`, `medium` or `high`. Absent if the provider decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<&'static str>,
 }

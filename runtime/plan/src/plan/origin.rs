@@ -1,6 +1,6 @@
-//! Where a capability comes from: who gave it, and what narrowed it.
+//! The origin of a capability: who gave it, and what narrowed it.
 //!
-//! Typed from the binder to the printed line. No code reads an origin back from its text.
+//! An origin is a typed value until it is printed. No code parses an origin from its text.
 
 use super::Plan;
 use super::capability::{Capability, MachineFolder, Resource};
@@ -10,12 +10,12 @@ use glovebox_record::{LimitName, Tier};
 use std::borrow::Cow;
 use std::fmt;
 
-/// A source that gives a capability, or narrows it.
+/// A source that gives a capability or narrows it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Giver {
-    /// A component that came with the binary.
+    /// A built-in component, by its handler type.
     BuiltIn(String),
-    /// A plugin's author and the operator's table for it.
+    /// A plugin's author, and the operator's table for the plugin.
     Plugin {
         /// The handler type.
         handler: String,
@@ -30,23 +30,23 @@ pub enum Giver {
     Config(&'static str, &'static str),
     /// A table below `[mcp]` of `glovebox.toml`.
     Server(String),
-    /// A table of `glovebox.toml`.
+    /// A whole table of `glovebox.toml`.
     ConfigTable(&'static str),
     /// An attribute of the node.
     Attribute(Cow<'static, str>),
     /// An attribute that the node does not set.
     Unset(&'static str),
-    /// An attribute of the node that lists what it blocks, and not this.
+    /// An attribute of the node that lists blocked paths, and this path is not among them.
     NotBlocked(&'static str),
     /// A setting with its value, or a flag of the command line.
     Flag(&'static str),
-    /// The bounds of the pipeline, or their flags.
+    /// The limits of the pipeline, or the flags that replace them.
     RunBounds,
     /// The run as a whole.
     Run,
     /// The node's edges.
     Edges,
-    /// Something that holds where no other giver says more.
+    /// A default that applies if no other giver says otherwise.
     Default,
 }
 
@@ -74,22 +74,22 @@ impl fmt::Display for GrantField {
     }
 }
 
-/// The giver of a capability, then those who narrowed it.
+/// The giver of a capability, then the givers that narrowed it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin(Vec<Giver>);
 
 impl Origin {
-    /// An origin with one giver.
+    /// Creates an origin with one giver.
     pub fn from_giver(giver: Giver) -> Self {
         Self(vec![giver])
     }
 
-    /// The origin of what an attribute of the node says.
+    /// Creates the origin of a capability that an attribute of the node gives.
     pub fn attribute(name: impl Into<Cow<'static, str>>) -> Self {
         Self::from_giver(Giver::Attribute(name.into()))
     }
 
-    /// The same origin, narrowed.
+    /// Returns the origin with one more giver that narrows it.
     #[must_use]
     pub fn and(mut self, giver: Giver) -> Self {
         self.0.push(giver);
@@ -102,12 +102,12 @@ impl Origin {
 pub struct Grant {
     /// The capability.
     pub capability: Capability,
-    /// By whom.
+    /// Who gave the capability, and what narrowed it.
     pub origin: Origin,
 }
 
 impl Grant {
-    /// True when the capability is a part of what is given here.
+    /// Returns true if the capability is a part of this grant.
     fn gives(&self, wanted: &Capability) -> bool {
         use Capability as C;
         match (&self.capability, wanted) {
@@ -121,7 +121,7 @@ impl Grant {
 }
 
 impl Plan {
-    /// The giver of a capability: to a node, or to the run as a whole.
+    /// Returns the origin of a capability of a node, or of the run as a whole.
     pub fn origin(&self, node: Option<&NodeId>, capability: &Capability) -> Cow<'_, Origin> {
         let Some(node) = node else { return Cow::Owned(of_run(capability)) };
         let giver = match capability {
@@ -158,7 +158,7 @@ impl Plan {
     }
 }
 
-/// The givers of capabilities that no single node has.
+/// Returns the origin of a capability that no single node has.
 fn of_run(capability: &Capability) -> Origin {
     Origin::from_giver(match capability {
         Capability::Spend(..) => Giver::RunBounds,

@@ -1,5 +1,5 @@
-//! A parallel node as a plan shows it: how many branches begin, how many run at a time, and what lets the parallel node succeed; or the child pipeline
-//! that is its one branch.
+//! A parallel node in a printed plan: how many branches it begins, how many run at a time, and when the parallel node
+//! succeeds. A node that runs a child pipeline is a parallel node with one branch.
 
 use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
 use glovebox_pipeline::keyed::Text;
@@ -9,56 +9,56 @@ use serde::Serialize;
 /// How the branches of a parallel node run and end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanParallel {
-    /// How many there are.
+    /// Number of branches.
     pub branches: usize,
-    /// Most of them at a time. The run's bound counts the stages of all parallel nodes together.
+    /// Maximum number of branches at a time. The run's own limit counts the stages of all parallel nodes together.
     pub max_parallel: u32,
-    /// `wait_all`, `first_success`, `k_of_n` or `quorum`.
+    /// The join policy: `wait_all`, `first_success`, `k_of_n` or `quorum`.
     pub join_policy: &'static str,
-    /// How many must succeed at least.
+    /// Minimum number of branches that must succeed.
     pub needed: usize,
-    /// `continue`, `fail_fast` or `ignore`.
+    /// The error policy: `continue`, `fail_fast` or `ignore`.
     pub error_policy: &'static str,
-    /// The child pipeline that is its one branch; absent for any other parallel node.
+    /// The child pipeline that is the only branch. Absent for any other parallel node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<PlanChild>,
 }
 
-/// A child pipeline. Its stages have the name of the node, two underscores and their own name.
+/// A child pipeline. The id of each of its stages is the id of the node, two underscores and the stage's own id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanChild {
-    /// Its file, from the folder of the file that names it.
+    /// The path of the child's file, relative to the folder of the file that names it.
     pub file: String,
-    /// How many nodes it has, those of its own children included.
+    /// Number of nodes of the child, including those of its own children.
     pub nodes: usize,
-    /// The keys of the context that it begins with.
+    /// The context keys that the child gets at its start.
     pub context_in: Vec<String>,
-    /// The keys of its context that come back.
+    /// The context keys that are copied back from the child.
     pub context_out: Vec<String>,
-    /// Most nodes that it may visit; absent without a bound of its own.
+    /// Maximum number of nodes that the child may visit. Absent if it has no limit of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps_max: Option<u64>,
-    /// How a supervisor looks at it; absent for a node that only runs it.
+    /// How a supervisor observes the child. Absent for a node that only runs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub supervision: Option<PlanSupervision>,
 }
 
-/// How a supervisor looks at its child pipeline.
+/// How a supervisor observes its child pipeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanSupervision {
-    /// Milliseconds between two looks.
+    /// Milliseconds between two observations.
     pub interval_ms: u64,
-    /// Most looks.
+    /// Maximum number of observations.
     pub cycles_max: u32,
-    /// What ends the child early; absent without a condition.
+    /// The condition that ends the child early. Absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_condition: Option<String>,
-    /// True if it says something to the models of its child.
+    /// True if the supervisor sends messages to the models of its child.
     pub steers: bool,
 }
 
 impl PlanParallel {
-    /// None for a node that is not a parallel node.
+    /// Returns the branches of a parallel node. `None` for any other node.
     pub(super) fn for_node(pipeline: &Pipeline, node: &Node) -> Option<Self> {
         let setting = Some(&node.parallel).filter(|_| node.handler == Handler::Parallel)?;
         let branches = pipeline.outgoing(&node.id).count();
@@ -94,7 +94,7 @@ impl PlanChild {
     }
 }
 
-/// True for a stage of a node's child, or of a child of that.
+/// Returns true if the stage belongs to the node's child, or to a child of that child.
 fn is_inside(pipeline: &Pipeline, stage: &Node, owner: &NodeId) -> bool {
     let mut around = stage.child_of.as_ref();
     while let Some(node) = around.filter(|node| *node != owner) {

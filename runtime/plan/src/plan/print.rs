@@ -1,6 +1,7 @@
 //! A plan as `glovebox plan --json` prints it: what each node, and all nodes together, could read, write, execute and reach.
 //!
-//! The order is fixed, so two plans can be compared line by line, and the plan's digest covers the text. Decides nothing.
+//! The order is fixed, so two plans can be compared line by line, and the plan's digest covers the text. This module makes no
+//! decisions.
 
 use super::capability::{Capability, MachineFolder};
 use super::capability_set::{CapabilitySet, EachBinding};
@@ -27,11 +28,11 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// The version of the JSON a plan is printed as.
+/// The version of the JSON format of a plan.
 pub const PLAN_SCHEMA_VERSION: u32 = 1;
 
 impl Plan {
-    /// What `glovebox plan --json` prints.
+    /// Returns what `glovebox plan --json` prints.
     pub fn to_json(&self) -> PlanFile<'_> {
         let (mut known, mut could) = (EachBinding::default(), CapabilityLists::default());
         let edges = EdgesInto::of_pipeline(&self.pipeline);
@@ -80,7 +81,7 @@ impl Plan {
         }
     }
 
-    /// A node as it is printed. What it could do is added to what all could.
+    /// Returns a node as it is printed, and adds its capabilities to those of all nodes.
     fn plan_node<'a>(
         &'a self,
         node: &'a Node,
@@ -107,7 +108,7 @@ impl Plan {
 
     fn bound<'a>(&self, binding: &'a Binding) -> Bound<'a> {
         let mut could = CapabilityLists::from_set(&self.of_binding(binding));
-        // What a stage writes beside hold-outs is dropped, unless the node commits it.
+        // Files that a stage writes while it can read hold-outs are discarded, unless the node commits them.
         let is_dropped = !binding.keeps_writes() && (binding.tier != FileTier::None || binding.runs_commands());
         could.scratch.extend(binding.scope.write.iter().filter(|_| is_dropped).map(ToString::to_string));
         (Shared::new(could), Shared::new(plan_component(binding)))
@@ -127,87 +128,88 @@ pub struct PlanFile<'a> {
     pub pipeline: &'a str,
     /// The capabilities of all nodes together.
     pub could: CapabilityLists,
-    /// One per node, by id.
+    /// The nodes, by id.
     pub nodes: Vec<PlanNode<'a>>,
-    /// Confinement of subprocesses: `full`, `bwrap`, `landlock` or `unconfined`; `none` when there can be none, `unavailable` when
-    /// this machine has no tier that is good enough.
+    /// The sandbox tier of commands: `full`, `bwrap`, `landlock` or `unconfined`; `none` if no node can start a process;
+    /// `unavailable` if this machine has no tier that the operator accepts.
     pub sandbox_tier: &'static str,
-    /// What the operator asks of it.
+    /// The operator's settings for the sandbox.
     pub sandbox: PlanSandbox<'a>,
-    /// `scripted`, `live` or `simulated`.
+    /// The source of model answers: `scripted`, `live` or `simulated`.
     pub model: &'a str,
-    /// The models that nodes ask; absent where that is none.
+    /// The models that nodes ask. Absent if no node asks a model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<PlanModel<'a>>,
-    /// The tool servers that nodes may start; absent where that is none.
+    /// The tool servers that nodes may start. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_servers: Vec<PlanToolServer<'a>>,
-    /// Most steps of a run.
+    /// Maximum number of steps of a run.
     pub steps_max: u64,
-    /// Longest run, milliseconds; absent when unbounded.
+    /// Maximum duration of a run, in milliseconds. Absent if there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_max_ms: Option<u64>,
-    /// The budget of its model calls; absent when unlimited.
+    /// The budget of the run's model calls. Absent if there is no limit.
     #[serde(default, skip_serializing_if = "SpendBounds::is_open")]
     pub spend_max: SpendBounds,
-    /// The price of a million tokens, in millionths of a dollar; absent where none is known.
+    /// The price of a million tokens, in millionths of a US dollar. Absent if no price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
-    /// Most bytes that the run's folder may hold when a stage begins.
+    /// Maximum number of bytes in the run's folder when a stage begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_bytes_max: Option<u64>,
-    /// Most stages at a time, of all branches together; absent without a parallel node.
+    /// Maximum number of stages at a time, of all branches together. Absent without a parallel node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_max: Option<usize>,
     /// How commands find their programs.
     pub exec: PlanExec<'a>,
-    /// Ignored files the workspace takes along.
+    /// Ignored files that are copied into the workspace.
     pub workspace_include: &'a [String],
-    /// Folders of installed dependencies, which commands see read-only; absent when there are none.
+    /// Folders of installed dependencies, which commands see read-only. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<String>,
-    /// Folders of the machine to which they link: stores of package managers and interpreters. Commands see them read-only; absent when
-    /// there are none.
+    /// Folders of the machine to which `dependencies` link: stores of package managers and interpreters. Commands see them
+    /// read-only. Absent if there are none.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub dependency_stores: &'a [MachineFolder],
-    /// The hold-outs, and who may read them; absent when there are none.
+    /// The hold-outs, and the nodes that may read them. Absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdouts: Option<HoldoutPlan>,
-    /// The commands that verification stages run beside their plans; absent without such a stage, and without `[verify]`.
+    /// The commands that verification stages run in addition to a model's plan. Absent without a verification stage or
+    /// without `[verify]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<PlanVerify<'a>>,
-    /// The rule for agents that change nothing; absent without one.
+    /// The rule for agents that change nothing. Absent if the operator sets none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_change: Option<PlanNoChange<'a>>,
-    /// The write recovery; absent unless the operator sets one.
+    /// The write recovery. Absent unless the operator enables it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<PlanRecovery>,
-    /// The rule plugins that checked the pipeline, in order, and what each changed; absent when there are none.
+    /// The rule plugins that checked the pipeline, in order, and the changes of each. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<RuleRecord>,
-    /// BLAKE3 of the pipeline as their transforms made it, in canonical text; absent when none changed it.
+    /// BLAKE3 of the transformed pipeline, in canonical text. Absent if no rule plugin changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transformed: Option<Digest>,
-    /// Plugins that are not in `glovebox.lock` as they are, so that `glovebox run` refuses them; absent when there are none.
+    /// Plugins that are not in `glovebox.lock` or differ from it, so that `glovebox run` refuses them. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unlocked: Vec<PlanUnlocked<'a>>,
-    /// Data of the user that could leave the machine, and its destination; absent when there is nothing to confirm.
+    /// Data of the user that could leave the machine, and its destination. Absent if there is nothing to confirm.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub egress: Vec<PlanEgress>,
-    /// The difference from another plan; absent without `--against`.
+    /// The differences from another plan. Absent without `--against`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<PlanDiff>,
-    /// Every grant that a rule of `--deny` refuses; absent without one.
+    /// The grants that a rule of `--deny` refuses. Absent without such a rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub denied: Option<Vec<Denied>>,
 }
 
-/// A plugin that is not locked as it is.
+/// A plugin that is not in the lock file or differs from it.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanUnlocked<'a> {
-    /// Its name.
+    /// The name of the plugin.
     pub plugin: &'a str,
-    /// The differences from the lock.
+    /// The difference from the lock file.
     pub reason: &'a str,
 }
 
@@ -217,44 +219,45 @@ impl<'a> PlanUnlocked<'a> {
     }
 }
 
-/// The commands' environment.
+/// The environment of commands.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanExec<'a> {
-    /// Toolchains that are added.
+    /// Toolchains whose folders and variables are added.
     pub toolchains: Vec<&'static str>,
-    /// Folders after the fixed PATH.
+    /// Folders that are added after the fixed PATH.
     pub path: &'a [String],
-    /// Variables with values.
+    /// Environment variables and their values.
     pub env: &'a BTreeMap<String, String>,
 }
 
 /// A set of capabilities as lists of texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CapabilityLists {
-    /// Paths of the workspace, a trailing `/` is the subtree, `./` is all of it; absolute folders of the machine for commands.
+    /// Paths of the workspace: a final `/` means the subtree, and `./` all of it. Also absolute folders of the machine that
+    /// commands may read.
     pub read: BTreeSet<String>,
-    /// Paths of the workspace.
+    /// Paths of the workspace that could be written.
     pub write: BTreeSet<String>,
-    /// Shell texts in full, argv as leading words followed by `…`, `*` for anything.
+    /// Complete shell texts; commands as their first words followed by `…`; `*` for any command.
     pub execute: BTreeSet<String>,
-    /// Hosts that commands could reach, `*` for whatever the machine can. Components reach none: no interface for it is linked.
-    /// While the sandbox tier is `unconfined` commands are outside of this.
+    /// Hosts that commands could reach; `*` for everything that the machine can reach. Components reach no host, because no
+    /// interface for it is linked. Commands in the tier `unconfined` are not limited by this list.
     pub reach: BTreeSet<String>,
-    /// Folders that commands could write and that are dropped after the stage.
+    /// Folders that commands could write and that are discarded after the stage.
     #[serde(default)]
     pub scratch: BTreeSet<String>,
-    /// Folders that commands could write and that are kept within the run, never committed.
+    /// Folders that commands could write and that are kept within the run, but never committed.
     #[serde(default)]
     pub cache: BTreeSet<String>,
-    /// Tools of servers that a model could call, such as `github.get_issue`; `github.*` for all of a server.
+    /// Tools of servers that a model could call, such as `github.get_issue`; `github.*` for all tools of a server.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub tools: BTreeSet<String>,
-    /// Whether a model could be asked.
+    /// True if a model could be asked.
     pub model: bool,
 }
 
 impl CapabilityLists {
-    /// Adds what another could do.
+    /// Adds the capabilities of another set.
     pub fn extend(&mut self, other: &CapabilityLists) {
         self.read.extend(other.read.iter().cloned());
         self.write.extend(other.write.iter().cloned());
@@ -266,7 +269,8 @@ impl CapabilityLists {
         self.model |= other.model;
     }
 
-    /// Adds what a tool server does. What it reads its stage may read, and its variables are in the list of servers.
+    /// Adds a grant of a tool server. Its read paths are not added, because the stage may read them too, and its variables
+    /// are in the list of servers.
     fn add_server(&mut self, name: &str, grant: &ServerGrant) {
         let (list, text) = match grant {
             ServerGrant::Start(words) => (&mut self.execute, format!("{} (tool server {name})", words.join(" "))),
@@ -279,7 +283,7 @@ impl CapabilityLists {
         list.insert(text);
     }
 
-    /// The parts of a set of capabilities.
+    /// Creates the lists of a set of capabilities.
     pub fn from_set(capabilities: &CapabilitySet) -> Self {
         use Capability as C;
         let mut lists = Self::default();
@@ -333,49 +337,49 @@ impl CapabilityLists {
 /// One node of a printed plan.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanNode<'a> {
-    /// The node.
+    /// The node's id.
     pub id: &'a str,
-    /// Its handler type.
+    /// The handler type of the node.
     pub handler: &'a str,
-    /// Its capabilities; empty when the engine passes it by itself.
+    /// The capabilities of the node. Empty for a control node.
     pub could: Shared<CapabilityLists>,
-    /// The model that it asks; absent where no provider is asked.
+    /// The model that the node asks. Absent if it asks no provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asks: Option<PlanAsks<'a>>,
-    /// BLAKE3 of the schema that its model's answer must match, as JSON in one line; absent where any answer is taken.
+    /// BLAKE3 of the JSON schema, in one line, that the model's answer must match. Absent if any answer is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Digest>,
-    /// The context fidelity of its model's prompt, by incoming edge; absent where it is `compact`.
+    /// The context fidelity of the model's prompt, by incoming edge. Absent if it is always `compact`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sessions: Vec<PlanSession>,
-    /// How its branches run and end; absent where no branch begins.
+    /// How the branches of the node run and end. Absent for a node that is not a parallel node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel: Option<PlanParallel>,
-    /// The handler; absent when the engine passes the node by itself.
+    /// The component that executes the node. Absent for a control node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<Shared<PlanComponent<'a>>>,
 }
 
-/// What executes a node.
+/// The component that executes a node.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanComponent<'a> {
-    /// BLAKE3 of its bytes.
+    /// BLAKE3 of the component's bytes.
     pub digest: Digest,
-    /// Whether it came with the binary.
+    /// True if the component is built in.
     pub first_party: bool,
-    /// `builder` or `verifier`; a verifier may have hold-outs in reach.
+    /// `builder` or `verifier`. Only a verifier can read hold-outs by default.
     pub role: &'static str,
-    /// The world it was built for.
+    /// The world that the component targets.
     pub world: &'a str,
-    /// What it imports, sorted.
+    /// The imports of the component, sorted.
     pub imports: Vec<&'a str>,
-    /// `none`, `workspace` or `posix`.
+    /// How the component reaches files: `none`, `workspace` or `posix`.
     pub filesystem: &'static str,
-    /// Hidden paths.
+    /// The hidden paths of the stage.
     pub hidden: Vec<String>,
-    /// Where its commands start, relative to the workspace; `.` is its root.
+    /// The working directory of commands, relative to the workspace; `.` is its root.
     pub workdir: String,
-    /// Bounds of one attempt by name.
+    /// Limits of one attempt, by name.
     pub limits: BTreeMap<&'static str, u64>,
     /// The origins of all grants, sorted.
     pub origins: Vec<PlanOrigin>,
@@ -386,7 +390,7 @@ pub struct PlanComponent<'a> {
 pub struct PlanOrigin {
     /// The grant, such as `write src/`.
     pub grant: String,
-    /// Its giver, and those who narrowed it.
+    /// The giver of the grant, and what narrowed it.
     pub from: String,
 }
 

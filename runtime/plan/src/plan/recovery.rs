@@ -1,7 +1,7 @@
 //! Write recovery in a plan: which writes outside of a write scope a person may allow, and which may be discarded
 //! (decision write-recovery).
 //!
-//! Everything follows from what the author and the operator wrote, before the first stage. Nothing here grants anything.
+//! Everything follows from what the author and the operator wrote before the first stage. Nothing in this module grants anything.
 
 use crate::config::DiscardPattern;
 use glovebox_pipeline::ir::NodeId;
@@ -19,16 +19,16 @@ pub struct PlannedRecovery {
     pub discard: Vec<DiscardPattern>,
     /// Paths that fail the stage without a question.
     pub deny: Vec<Entry>,
-    /// How long a question waits.
+    /// Maximum time that a question waits. `None` for no maximum.
     pub timeout: Option<Duration>,
     /// The stages about which a person may be asked.
     pub nodes: BTreeMap<NodeId, NodeRecovery>,
 }
 
-/// Paths that may be proposed for one stage.
+/// The files that may be proposed for one stage.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeRecovery {
-    /// The paths, each with the text that proposes it.
+    /// The files, each with the text that explains why it is proposed.
     pub proposals: BTreeMap<ScopePath, String>,
 }
 
@@ -39,7 +39,7 @@ impl NodeRecovery {
 }
 
 impl PlannedRecovery {
-    /// True for a path that may be discarded.
+    /// Returns true if the path may be discarded.
     pub fn discards(&self, path: &ScopePath) -> bool {
         self.discard.iter().any(|pattern| pattern.matches(path))
     }
@@ -48,7 +48,7 @@ impl PlannedRecovery {
 /// Write recovery as a plan prints it.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanRecovery {
-    /// `ask`: a person decides.
+    /// Always `ask`: a person decides.
     pub mode: &'static str,
     /// Paths that may be discarded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -56,10 +56,10 @@ pub struct PlanRecovery {
     /// Paths that fail the stage without a question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
-    /// How long a question waits, milliseconds; absent when it has no bound.
+    /// Maximum time that a question waits, in milliseconds. Absent if there is no maximum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// The stages about which a person may be asked: the paths that may be proposed, each with what proposes it.
+    /// The stages about which a person may be asked: the files that may be proposed, each with the text that explains why.
     pub nodes: BTreeMap<String, BTreeMap<String, String>>,
 }
 

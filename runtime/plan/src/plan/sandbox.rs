@@ -1,6 +1,7 @@
-//! The sandbox of a plan's commands: its tier, what the operator requires, and what this machine does not enforce.
+//! The sandbox of a plan's commands: the tier, what the operator requires, and what this machine does not enforce.
 //!
-//! The tier depends on the machine. A plan prints it and a run records it, but the plan's digest covers only what the operator decided.
+//! The tier depends on the machine. A plan prints it and a run records it, but the plan's digest covers only what the
+//! operator decided.
 
 use crate::config::sandbox::SandboxSetting;
 use glovebox_pipeline::ir::NodeId;
@@ -9,39 +10,39 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
 
-/// Sandbox tier of a run whose commands nothing confines.
+/// The sandbox tier in records of a run whose commands run without a sandbox.
 pub const TIER_UNCONFINED: &str = "unconfined";
 
-/// Sandbox tier of a run none of whose nodes can start a process.
+/// The sandbox tier in records of a run in which no node can start a process.
 pub const TIER_NONE: &str = "none";
 
-/// Sandbox tier of a plan that this machine cannot run; no run has it.
+/// The sandbox tier of a plan that this machine cannot run. No run has it.
 pub const TIER_UNAVAILABLE: &str = "unavailable";
 
 /// The sandbox of a plan's commands.
 #[derive(Debug, Clone)]
 pub struct SandboxPlan {
-    /// Their sandbox.
+    /// Whether there is a sandbox, and its tier.
     pub confinement: Confinement,
-    /// The operator's settings: the least tier, the largest network, folders of the machine to read.
+    /// The operator's settings: the minimum tier, the widest network, and folders of the machine that commands may read.
     pub setting: SandboxSetting,
-    /// The degradations of the tier on this machine, in words.
+    /// What the tier does not enforce on this machine, as sentences.
     pub degradations: Vec<String>,
 }
 
-/// The sandbox of a plan's commands.
+/// Whether a plan's commands run in a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Confinement {
     /// No node runs commands.
     NotNeeded,
-    /// The sandbox of this tier.
+    /// Commands run in the sandbox of this tier.
     Tier(Tier),
-    /// No tier of this machine is enough, and the plan is only shown.
+    /// No tier of this machine is high enough, and the plan is only shown.
     Unmet(PolicyProblem),
 }
 
 impl SandboxPlan {
-    /// A plan's sandbox with what the tier does not enforce on the machine.
+    /// Creates the sandbox of a plan, with what the tier does not enforce on the machine.
     pub fn new(confinement: Confinement, setting: &SandboxSetting, machine: HostCapability) -> Self {
         let degradations = match confinement {
             Confinement::Tier(tier) if tier != Tier::Unconfined => machine.degradations,
@@ -50,7 +51,7 @@ impl SandboxPlan {
         Self { confinement, setting: setting.clone(), degradations }
     }
 
-    /// The word in records and output: a tier, [`TIER_NONE`] or [`TIER_UNAVAILABLE`].
+    /// Returns the name of the tier in records and output: a tier, [`TIER_NONE`] or [`TIER_UNAVAILABLE`].
     pub fn tier_word(&self) -> &'static str {
         match &self.confinement {
             Confinement::NotNeeded => TIER_NONE,
@@ -59,7 +60,7 @@ impl SandboxPlan {
         }
     }
 
-    /// The tier that commands run in; none when there are no commands, or no tier is high enough.
+    /// Returns the tier in which commands run. `None` if there are no commands, or no tier is high enough.
     pub fn tier(&self) -> Option<Tier> {
         match self.confinement {
             Confinement::Tier(tier) => Some(tier),
@@ -67,12 +68,12 @@ impl SandboxPlan {
         }
     }
 
-    /// True when commands run without a sandbox.
+    /// Returns true if commands run without a sandbox.
     pub fn is_unconfined(&self) -> bool {
         self.confinement == Confinement::Tier(Tier::Unconfined)
     }
 
-    /// The record of the sandbox; none when no stage runs commands.
+    /// Returns the record of the sandbox. `None` if no stage runs commands.
     pub fn record(&self, landlock_abi: u32) -> Option<SandboxRecord> {
         let tier = self.tier()?;
         Some(SandboxRecord {
@@ -94,16 +95,16 @@ impl SandboxPlan {
     }
 }
 
-/// The sandbox settings, in a printed plan.
+/// The sandbox settings in a printed plan.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanSandbox<'a> {
-    /// The least tier: `full`, `bwrap` or `landlock`.
+    /// The minimum tier: `full`, `bwrap` or `landlock`.
     pub require: Tier,
-    /// `none`, `full` or `proxy:` and domains; a node may lower it.
+    /// `none`, `full`, or `proxy:` and domains. A node may lower it.
     pub network: &'a Network,
     /// Folders of the machine that commands may read.
     pub read: &'a [String],
-    /// The degradations of the tier on this machine.
+    /// What the tier does not enforce on this machine, as sentences.
     pub degradations: &'a [String],
 }
 
@@ -112,24 +113,24 @@ pub struct PlanSandbox<'a> {
 pub struct HostCapability {
     /// The highest tier that passed its self-test.
     pub tier: Option<Tier>,
-    /// The degradations of that tier here, in words.
+    /// What that tier does not enforce on this machine, as sentences.
     pub degradations: Vec<String>,
-    /// Why there is no higher tier; may be empty.
+    /// Why the machine has no higher tier. May be empty.
     pub why: String,
-    /// What to do about it, to paste; may be empty.
+    /// What the operator can do about it, as text to paste. May be empty.
     pub remedy: String,
 }
 
-/// Nodes whose commands cannot run as the operator's policy demands.
+/// The nodes whose commands cannot run as the operator's policy requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyProblem {
     /// The nodes, by id.
     pub nodes: Vec<NodeId>,
-    /// The demand of the policy.
+    /// The requirement that is not met.
     pub kind: PolicyKind,
 }
 
-/// Which demand of the policy is not met.
+/// Which requirement of the policy is not met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PolicyKind {
     /// The machine cannot enforce the required tier.
@@ -139,18 +140,18 @@ pub enum PolicyKind {
         /// What the machine can enforce.
         machine: HostCapability,
     },
-    /// The tier cannot keep commands to a proxy.
+    /// The tier cannot restrict commands to a proxy.
     NoProxy(Tier),
     /// The tier cannot run the program of `verify_subject` apart from the nodes' own commands.
     NoSubject(Tier),
-    /// The tier cannot give an agent program its gateway and nothing else.
+    /// The tier cannot restrict an agent program to its gateway.
     NoGateway(Tier),
     /// The run has hold-outs, and commands would run without a sandbox.
     HoldoutsOpen,
 }
 
 impl PolicyProblem {
-    /// What to do about it, one way per line.
+    /// Returns what the operator can do, one possibility per line.
     pub fn help(&self) -> String {
         match &self.kind {
             PolicyKind::TierTooLow { machine, .. } => machine.help(),
@@ -169,11 +170,11 @@ impl PolicyProblem {
     }
 }
 
-/// The command that shows how to get a higher tier.
+/// The help that names the command with which to find out how to get a higher tier.
 const HIGHER_TIER: &str = "`glovebox doctor` shows how this machine gets a higher tier";
 
 impl HostCapability {
-    /// What to do when the machine cannot enforce the required tier, one way per line.
+    /// Returns what the operator can do if the machine cannot enforce the required tier, one possibility per line.
     fn help(&self) -> String {
         let mut ways: Vec<&str> = Vec::new();
         if !self.remedy.is_empty() {

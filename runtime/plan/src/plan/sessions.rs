@@ -1,4 +1,4 @@
-//! What a plan says of sessions: how much of what went before each agent stage gets, and by which edge.
+//! Sessions in a printed plan: the fidelity and the thread of each agent stage, by incoming edge.
 
 use super::Plan;
 use glovebox_pipeline::ir::{Edge, EdgeIndex, Node, NodeId, Pipeline, SessionSettings};
@@ -8,19 +8,19 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The session of a node, as it is reached by one or more ways.
+/// One session of a node, with the incoming edges that give it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanSession {
-    /// The nodes whose edges lead to it with this session; empty for every other way.
+    /// The nodes from which an edge with this session leads here. Empty for the session of all other edges.
     pub from: Vec<String>,
-    /// How much of what went before it gets.
+    /// How much the model gets of what went before.
     pub fidelity: Fidelity,
-    /// The thread that it continues with `full`; absent for the conversation of the last agent stage before it.
+    /// The thread that the stage continues with `full`. Absent if it continues the conversation of the previous agent stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<ThreadId>,
 }
 
-/// The edges that lead to each node; none if nothing in the pipeline says anything about sessions.
+/// The edges that lead to each node. `None` if no attribute of the pipeline sets a session.
 pub(super) struct EdgesInto<'a>(Option<BTreeMap<&'a NodeId, Vec<(EdgeIndex, &'a Edge)>>>);
 
 impl<'a> EdgesInto<'a> {
@@ -55,7 +55,8 @@ impl fmt::Display for PlanSession {
 }
 
 impl Plan {
-    /// The sessions of a node; none for one that asks no model, and none where all of them are the default, `compact`.
+    /// Returns the sessions of a node. Empty for a node that asks no model, and if all its sessions have the default
+    /// fidelity, `compact`.
     pub(super) fn sessions_of(&self, node: &Node, edges: &EdgesInto<'_>) -> Vec<PlanSession> {
         if edges.0.is_none() || !self.binding(&node.id).is_some_and(|binding| binding.model) {
             return Vec::new();

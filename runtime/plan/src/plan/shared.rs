@@ -1,4 +1,4 @@
-//! What many nodes have in common, kept once and printed for each of them.
+//! Values that many nodes have in common, stored once and printed for each node.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -6,24 +6,24 @@ use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A value of which a clone takes no space. It reads and prints like the value.
+/// A shared value, cheap to clone. It is read, serialized and printed like the value itself.
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shared<T>(Arc<T>);
 
 impl<T> Shared<T> {
-    /// Keeps a value.
+    /// Stores a value.
     pub fn new(value: T) -> Self {
         Self(Arc::new(value))
     }
 }
 
 impl<T: Clone> Shared<T> {
-    /// The value to change; one that others have too is copied.
+    /// Returns the value for changes. A value that is shared is copied first.
     pub(super) fn changeable(&mut self) -> &mut T {
         Arc::make_mut(&mut self.0)
     }
 
-    /// The value alone.
+    /// Returns the value.
     pub(super) fn into_value(self) -> T {
         Arc::unwrap_or_clone(self.0)
     }

@@ -1,6 +1,7 @@
-//! Tool servers of a plan: which a node may start, what each of them gets, and how a plan prints it.
+//! The tool servers of a plan: which servers a node may start, what each gets, and how a plan prints them.
 //!
-//! Plain data. A plan names variables and never their values. What it prints of a server is covered by its digest.
+//! Plain data. A plan names variables and never contains their values. The printed properties of a server are covered by the
+//! plan's digest.
 
 use super::Plan;
 use crate::config::ServerEntry;
@@ -17,38 +18,38 @@ use std::sync::Arc;
 /// A tool server that a node may start.
 #[derive(Debug, Clone)]
 pub struct BoundServer {
-    /// Its name in glovebox.toml.
+    /// The name of the server's table in `glovebox.toml`.
     pub name: String,
-    /// Its table.
+    /// The table of the server.
     pub entry: Arc<ServerEntry>,
-    /// Which of its tools the node may call.
+    /// The tools of the server that the node may call.
     pub tools: AllowedTools,
-    /// The part of the workspace that it sees.
+    /// The part of the workspace that the server sees.
     pub scope: Scope,
 }
 
-/// What a tool server does for a node.
+/// A grant of a tool server.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerGrant {
-    /// It is started with these words.
+    /// The server is started with this command line.
     Start(Vec<String>),
-    /// This tool may be called.
+    /// This tool of the server may be called.
     Tool(String),
-    /// Every tool that it lists may be called.
+    /// Every tool that the server lists may be called.
     AnyTool,
-    /// It reads these paths of the workspace.
+    /// The server reads these paths of the workspace.
     Read(Entry),
-    /// It reaches a host.
+    /// The server reaches this host.
     Reach(HostRule),
-    /// It reaches whatever the machine can.
+    /// The server reaches everything that the machine can reach.
     FullNetwork,
-    /// It gets a variable; the second is where its value comes from.
+    /// The server gets this variable. Its value comes from the variable named second.
     Variable(String, String),
 }
 
 impl ServerGrant {
-    /// True when everything that the other one allows is allowed by this one.
+    /// Returns true if this grant allows everything that the other one allows.
     pub(super) fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::AnyTool, Self::Tool(_)) | (Self::FullNetwork, Self::Reach(_)) => true,
@@ -59,7 +60,7 @@ impl ServerGrant {
     }
 }
 
-/// The grant as the end of a line, such as `call echo`.
+/// Writes the grant as the end of a line, such as `call echo`.
 impl fmt::Display for ServerGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -76,7 +77,7 @@ impl fmt::Display for ServerGrant {
 }
 
 impl BoundServer {
-    /// Everything that it does for its node.
+    /// Returns all grants of the server for its node.
     pub fn grants(&self) -> impl Iterator<Item = ServerGrant> {
         let entry = &self.entry;
         let tools = match &self.tools {
@@ -96,7 +97,7 @@ impl BoundServer {
 }
 
 impl Plan {
-    /// Every tool server that a node may start, by its name.
+    /// Returns every tool server that a node may start, by name.
     pub fn servers(&self) -> BTreeMap<&str, &ServerEntry> {
         let servers = self.bindings.values().flat_map(|binding| &binding.servers);
         servers.map(|server| (server.name.as_str(), &*server.entry)).collect()
@@ -110,19 +111,20 @@ impl Plan {
 /// A tool server that some node may start.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanToolServer<'a> {
-    /// Its name in glovebox.toml.
+    /// The name of the server's table in `glovebox.toml`.
     pub name: &'a str,
     /// The program and its arguments.
     pub command: &'a [String],
-    /// Its variables, each with the variable that it has its value from. A plan has no values.
+    /// The variables of the server. Each value is the name of the variable from which it is copied. A plan contains no values
+    /// of variables.
     pub env: &'a BTreeMap<String, String>,
-    /// The part of the workspace that it sees, within its stage's read scope.
+    /// The part of the workspace that the server sees, within the read scope of the stage.
     pub read: Vec<String>,
-    /// Its network access.
+    /// The network access of the server.
     pub network: String,
     /// The tools that the operator allows; `*` for all.
     pub tools: Vec<&'a str>,
-    /// Longest time of its start and of a call, milliseconds.
+    /// Maximum duration of the start of the server and of a call, in milliseconds.
     pub timeout_ms: u64,
 }
 
@@ -141,7 +143,7 @@ impl<'a> PlanToolServer<'a> {
     }
 }
 
-/// The server on one line, with everything that it gets.
+/// Writes the server on one line, with everything that it gets.
 impl fmt::Display for PlanToolServer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let read = if self.read.is_empty() { "nothing".to_owned() } else { self.read.join(", ") };

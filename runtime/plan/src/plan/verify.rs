@@ -1,4 +1,5 @@
-//! How a plan prints what verification stages run beside their plans. The plan's digest covers it, contracts included.
+//! The verify settings in a printed plan: the commands that verification stages run in addition to a model's plan. The plan's
+//! digest covers them, including the contracts.
 
 use crate::verify::{CONTRACT_PATH, Phase, Verify};
 use glovebox_record::no_change::NoChangeRule;
@@ -11,42 +12,42 @@ use std::fmt;
 /// The settings of verification stages.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanVerify<'a> {
-    /// The phase that completes a plan.
+    /// The phase that completes a model's plan.
     pub planner: PlanPhase<'a>,
-    /// Whether it completes a plan with commands too.
+    /// True if the planner also completes a plan that has commands.
     pub augment_nonempty: bool,
-    /// The additions.
+    /// The phase that adds commands after the plan.
     pub worker: PlanPhase<'a>,
-    /// Whether a command of the worker that cannot run is left out.
+    /// True if a command of the worker that cannot run is skipped.
     pub skip_invalid_auto_command: bool,
-    /// Times that the list of commands is adjusted in one attempt.
+    /// Maximum number of adjustments of the command list in one attempt.
     pub recovery_attempts: u32,
-    /// Whether an adjustment may drop a command of the plan.
+    /// True if an adjustment may remove a command of the plan.
     pub recovery_allow_explicit: bool,
-    /// Times that an agent is asked once more for a plan that can run.
+    /// Maximum number of further questions to an agent for a plan that can run.
     pub plan_parse_retries: u32,
-    /// Seconds that it gets to answer a question for a better plan.
+    /// Seconds for the model's answer to a question for a better plan.
     pub reconcile_timeout_seconds: u32,
-    /// The commands of the project's kind.
+    /// The test commands of the project's kind.
     pub fallback: Vec<&'a str>,
     /// How often work is repeated after a failed verification.
     pub retry: VerifyLimits,
 }
 
-/// One phase.
+/// The settings of one phase.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanPhase<'a> {
-    /// Where it takes commands from.
+    /// The sources of the phase's commands, as the name of a mode.
     pub mode: &'static str,
-    /// BLAKE3 of the contract that it reads; absent where it reads none.
+    /// BLAKE3 of the contract that the phase reads. Absent if it reads none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract: Option<Digest>,
-    /// The contract's file as the operator names it; absent where it is looked for at its usual place.
+    /// The path of the contract as the operator names it. Absent for the default path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract_path: Option<&'a str>,
-    /// Commands that it adds at most.
+    /// Maximum number of commands that the phase adds.
     pub max_commands: usize,
-    /// Seconds that a model gets to answer a question for a plan that is missing.
+    /// Seconds for the model's answer to a question for a missing plan.
     pub plan_timeout_seconds: u32,
 }
 
@@ -91,11 +92,11 @@ impl<'a> PlanPhase<'a> {
 /// The rule for agents that change nothing.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanNoChange<'a> {
-    /// Times that the work of a visit is repeated.
+    /// Maximum number of times that the work of a visit is repeated.
     pub recovery_attempts: u32,
     /// How work that changed nothing is confirmed: `verify` or `off`.
     pub confirm_mode: &'static str,
-    /// The nodes that it holds for.
+    /// The nodes to which the rule applies.
     pub nodes: &'a BTreeSet<NodeId>,
 }
 

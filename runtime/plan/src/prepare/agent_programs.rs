@@ -1,6 +1,7 @@
-//! Agent programs before the first stage: each must be on this machine, and the user gets a warning about a version that was not tested.
+//! Checks agent programs before the first stage: each must be on this machine, and a version that was not tested gives a warning.
 //!
-//! The search starts no program. A version is that of the npm package in which the program lies; a program from elsewhere has none here.
+//! The search starts no program. The version of a program is that of the npm package that contains it. A program outside of
+//! an npm package has no known version.
 
 use super::refusal::{Class, Refusal, Warning};
 use crate::plan::{Plan, PlannedProgram};
@@ -11,11 +12,11 @@ use glovebox_workspace::regular_file::{self, Links};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-/// How far above a program its package may be.
+/// Maximum number of folders above a program in which its package is searched.
 const FOLDERS_MAX: usize = 8;
 const PACKAGE_BYTES_MAX: u64 = 1 << 20;
 
-/// Requires each program that a live stage of the plan starts. Returns a warning for each version that was not tested.
+/// Checks that each program that a live stage of the plan starts exists. Returns a warning for each version that was not tested.
 pub fn require(plan: &Plan, policy: &ExecPolicy) -> Result<Vec<Warning>, Refusal> {
     let mut warnings: Vec<Warning> = Vec::new();
     for (node, binding) in plan.bindings.iter().filter(|(node, _)| plan.models.by_node.contains_key(*node)) {
@@ -38,7 +39,8 @@ fn name_of(planned: &PlannedProgram) -> &str {
     named.map_or(planned.program.as_str(), String::as_str)
 }
 
-/// The file of a program; nothing in it for one of the workspace, which a stage may make. None if it is not on this machine.
+/// Returns the file of a program. `None` if the program is not on this machine. `Some(None)` for a path in the workspace,
+/// where a stage may create the program.
 fn find(planned: &PlannedProgram, policy: &ExecPolicy) -> Option<Option<PathBuf>> {
     let name = name_of(planned);
     let path = Path::new(name);
@@ -62,7 +64,7 @@ fn how_to_install(planned: &PlannedProgram) -> String {
     }
 }
 
-/// The warning about a program's version; none if it was tested, or is later with the same major version.
+/// Returns the warning about a program's version. `None` if the version was tested, or is later with the same major version.
 fn warning(planned: &PlannedProgram, file: &Path) -> Option<String> {
     let tested = tested_version(planned.program)?;
     let found = installed(file, tested)?;
@@ -77,7 +79,7 @@ fn warning(planned: &PlannedProgram, file: &Path) -> Option<String> {
     })
 }
 
-/// The version of the package that a program lies in.
+/// Returns the version of the package that contains a program.
 fn installed(file: &Path, tested: TestedVersion) -> Option<String> {
     #[derive(Deserialize)]
     struct Package {
@@ -92,7 +94,7 @@ fn installed(file: &Path, tested: TestedVersion) -> Option<String> {
     })
 }
 
-/// The three numbers of a version.
+/// Returns the three numbers of a version.
 fn numbers(version: &str) -> Option<[u64; 3]> {
     let release = version.split(['-', '+']).next()?;
     let numbers: Result<Vec<u64>, _> = release.split('.').map(str::parse).collect();

@@ -1,4 +1,4 @@
-//! Binds a pipeline in its project on this machine: the plan, what confines its commands, and what no stage may change.
+//! Binds a pipeline of a project on this machine: the plan, the sandbox of its commands, and the paths that no stage may change.
 
 use super::agent_programs;
 use super::capability;
@@ -28,22 +28,22 @@ use glovebox_workspace::protect::Protected;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The inputs of a binding, beside the pipeline and its project.
+/// The inputs of a binding, in addition to the pipeline and its project.
 pub struct Request<'a> {
-    /// The script that answers model calls, if one does.
+    /// The script that answers model calls. `None` if models are asked or simulated.
     pub script: Option<&'a ScriptFile>,
     /// What the plan is for.
     pub purpose: Purpose,
-    /// The hold-outs.
+    /// The hold-out folders.
     pub sealed: Vec<Entry>,
-    /// `--max-parallel`.
+    /// The value of `--max-parallel`.
     pub parallel_max: Option<u64>,
-    /// `--simulate`.
+    /// True with `--simulate`.
     pub simulate: bool,
 }
 
 impl Request<'_> {
-    /// A plan to show, without a script.
+    /// Creates a request for a plan that is only shown, without a script.
     pub fn to_show(sealed: Vec<Entry>) -> Self {
         Self { script: None, purpose: Purpose::Show, sealed, parallel_max: None, simulate: false }
     }
@@ -52,13 +52,13 @@ impl Request<'_> {
 /// The purpose of a binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// To be shown; nothing runs.
+    /// The plan is shown; nothing runs.
     Show,
-    /// To be shown as it would run without a sandbox; nothing runs.
+    /// The plan is shown as it would run without a sandbox; nothing runs.
     ShowUnconfined,
-    /// To run in the sandbox of this machine.
+    /// The plan runs in the sandbox of this machine.
     Run,
-    /// To run commands without a sandbox, as the user asked.
+    /// The plan runs commands without a sandbox, as the user asked.
     RunUnconfined,
 }
 
@@ -72,13 +72,13 @@ impl Purpose {
     }
 }
 
-/// A plan that is bound. Nothing of the user's was read for it, and nobody was asked.
+/// A bound plan. Keys and variables of the user were not read for it, and the user was not asked anything.
 pub struct Bound {
     /// The plan.
     pub plan: Plan,
-    /// What was found in the pipeline and by its binding; none of it is an error.
+    /// The findings of the pipeline and of its binding. None of them is an error.
     pub findings: Findings,
-    /// What else the user should know before a run.
+    /// Further warnings that the user should see before a run.
     pub warnings: Vec<Warning>,
     host: Arc<Host>,
     sandbox_env: SandboxEnv,
@@ -89,7 +89,8 @@ pub struct Bound {
 /// Binds a pipeline.
 ///
 /// # Errors
-/// Every problem of the plan.
+///
+/// Returns all problems of the plan.
 pub fn bind_plan(
     host: &ComponentHost,
     source: &CheckedPipeline,
@@ -128,18 +129,19 @@ pub fn bind_plan(
 }
 
 impl Bound {
-    /// Makes the plan ready to run: reads keys and variables, once everything that leaves the machine with them is confirmed.
-    /// `confirm` is asked for what is not confirmed yet, and says whether it may leave.
+    /// Makes the plan ready to run: reads keys and variables, after everything that leaves the machine with them is
+    /// confirmed. `confirm` is called with the transfers that are not confirmed yet, and returns true if they are allowed.
     ///
     /// # Errors
-    /// Something may not leave, or a key or a variable cannot be read.
+    ///
+    /// Fails if a transfer is not allowed, or if a key or a variable cannot be read.
     pub fn ready(
         mut self,
         project: &Project,
         pipeline: &Path,
         confirm: &dyn Fn(&[Wanted]) -> Result<bool, Refusal>,
     ) -> Result<Executor, Refusal> {
-        // Before any key or variable is read, and any host is looked up.
+        // This must come before any key or variable is read and any host is looked up.
         trust::require(project, &self.plan, pipeline, confirm)?;
         let targets = keys::targets(project, &self.plan)?;
         self.sandbox_env.server_env = keys::server_env(&self.plan)?;
@@ -155,7 +157,8 @@ impl Bound {
     }
 }
 
-/// Binds other versions of a pipeline, to compare plans. A missing pipeline, or one that cannot be bound, has no plan.
+/// Binds several versions of a pipeline, to compare their plans. The plan is `None` for a missing pipeline and for a pipeline
+/// that cannot be bound.
 pub fn bind_versions(
     host: &ComponentHost,
     pipelines: Vec<Option<Pipeline>>,
@@ -181,7 +184,7 @@ pub fn bind_versions(
     Ok(pipelines.into_iter().map(bound).collect())
 }
 
-/// The sandbox environment of a plan on this machine.
+/// Creates the sandbox environment of a plan on this machine.
 fn sandbox_env(
     plan: &Plan,
     project: &Project,
@@ -206,7 +209,7 @@ fn sandbox_env(
     })
 }
 
-/// What of the dependencies is missing, and what the sandbox cannot show.
+/// Returns warnings about missing dependencies, and about links that the sandbox cannot show.
 pub fn dependency_warnings(plan: &Plan, project: &Project) -> Vec<Warning> {
     if !plan.bindings.values().any(|binding| binding.runs_commands()) {
         return Vec::new();
@@ -223,7 +226,7 @@ pub fn dependency_warnings(plan: &Plan, project: &Project) -> Vec<Warning> {
     warnings
 }
 
-/// The hold-outs to seal: the folders that the pipeline names, which must exist, or the default folder if it exists.
+/// Returns the hold-out folders to seal: the folders that the pipeline names, which must exist, or the default folder if it exists.
 pub fn holdouts(source: &CheckedPipeline, project: &Project) -> Result<Vec<Entry>, Refusal> {
     let named = source.pipeline.scenarios.as_deref();
     holdout::folders(&project.workdir, named).map_err(|error| {
@@ -232,7 +235,7 @@ pub fn holdouts(source: &CheckedPipeline, project: &Project) -> Result<Vec<Entry
     })
 }
 
-/// The pipeline's file, where it lies in the project, and the hold-outs.
+/// Returns the protected paths: the pipeline file, if it is in the project, and the hold-outs.
 fn protected(source: &CheckedPipeline, project: &Project, plan: &Plan) -> Protected {
     let canonical = std::fs::canonicalize(&source.file);
     let file = canonical.as_ref().unwrap_or(&source.file);
@@ -241,13 +244,13 @@ fn protected(source: &CheckedPipeline, project: &Project, plan: &Plan) -> Protec
     Protected::new(&inside.map(str::to_owned).into_iter().chain(sealed).collect::<Vec<_>>())
 }
 
-/// The findings of the file and of its binding.
+/// Returns the findings of the file and of its binding.
 fn findings(source: &CheckedPipeline, of_binding: &[Diagnostic]) -> Findings {
     let diagnostics = merged(source.diagnostics.clone(), of_binding.to_vec());
     Findings { file: source.file.display().to_string(), source: source.text.clone(), diagnostics }
 }
 
-/// Every problem of a plan; their class decides the kind of refusal.
+/// Converts all problems of a plan to a refusal. The class of the problems decides the kind of refusal.
 fn refusal(source: &CheckedPipeline, errors: BindErrors) -> Refusal {
     let class = errors.class();
     let invalid = Refusal::for_findings(findings(source, &errors.diagnostics));
@@ -262,7 +265,7 @@ fn refusal(source: &CheckedPipeline, errors: BindErrors) -> Refusal {
     Refusal { plugins: errors.plugins, ..refusal }
 }
 
-/// Refuses a bound on money where nobody says what the model costs: it could not be held.
+/// Refuses a cost limit on a model without a price, because it could not be enforced.
 pub fn refuse_unpriced(plan: &Plan, flags: SpendBounds) -> Result<(), Refusal> {
     let Some((unpriced, model)) = plan.unpriced(flags) else { return Ok(()) };
     let of = match unpriced {

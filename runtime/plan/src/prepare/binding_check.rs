@@ -1,6 +1,7 @@
-//! What a run of a pipeline would refuse, for `check`: its types, grants, plugins and hold-outs, on a machine with the best sandbox.
+//! Checks, for `glovebox check`, what a run of a pipeline would refuse: types, grants, plugins and hold-outs, on a machine
+//! with the best sandbox.
 //!
-//! It runs nothing. The binder decides; a host is started only for a pipeline with plugins.
+//! Nothing is run. The binder decides, and the host is started only for a pipeline with plugins.
 
 use super::component_host::ComponentHost;
 use super::project::{self, Project};
@@ -15,10 +16,11 @@ use glovebox_record::scope::Entry;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The rule of a plugin that may not run. `check` ends with exit 7 for it, as `run` does.
+/// The rule name of a plugin that may not run. `check` ends with exit 7 for it, as `run` does.
 pub const PLUGIN_REFUSED: &str = "plugin_refused";
 
-/// Everything that a run would refuse or warn of. Checks `[workspace] include` once for each configuration: `included` has those before.
+/// Returns everything that a run would refuse or warn of. `included` contains the configurations whose `[workspace] include`
+/// was already checked, so that each is checked once.
 pub fn refusals(
     file: &Path,
     pipeline: &Pipeline,
@@ -42,7 +44,7 @@ pub fn refusals(
     Ok(found)
 }
 
-/// The hold-out folders that a run would seal. A folder that the file names must exist.
+/// Returns the hold-out folders that a run would seal, and an error for each folder that the file names and that does not exist.
 fn sealed(file: &Path, pipeline: &Pipeline) -> (Vec<Entry>, Vec<Diagnostic>) {
     let is_there = |folder: &Entry| scenarios::find_folder(file, Path::new(folder.path().as_str())).is_some();
     let (sealed, missing): (Vec<Entry>, Vec<Entry>) = pipeline.scenario_entries().into_iter().partition(is_there);
@@ -55,7 +57,8 @@ fn sealed(file: &Path, pipeline: &Pipeline) -> (Vec<Entry>, Vec<Diagnostic>) {
     (sealed, missing.iter().map(found).collect())
 }
 
-/// With `[verify]` a list of commands may be shortened, and then a verification stage ends with `partial_success`.
+/// Warns of verification stages without a route for `partial_success`. With `[verify]`, commands may be skipped, and the
+/// stage then ends with `partial_success`.
 fn without_partial_route(pipeline: &Pipeline) -> Vec<Diagnostic> {
     let is_meant = |node: &&Node| node.handler.kind() == HandlerKind::Verification;
     let is_lost = |node: &&Node| !pipeline.may_route(&node.id, Status::PartialSuccess);
@@ -71,7 +74,7 @@ fn without_partial_route(pipeline: &Pipeline) -> Vec<Diagnostic> {
     pipeline.nodes.iter().filter(is_meant).filter(is_lost).map(warning).collect()
 }
 
-/// A problem of a plugin, at the first node that uses it.
+/// Returns the error for a plugin that may not run, at the first node that uses it.
 fn plugin_refused(pipeline: &Pipeline, problem: &PluginProblem) -> Diagnostic {
     let uses = |node: &&Node| matches!(&node.handler, Handler::Component(name) if name.as_str() == problem.name);
     let node = pipeline.nodes.iter().find(uses);

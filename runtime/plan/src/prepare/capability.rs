@@ -1,12 +1,12 @@
-//! What this machine can enforce, probed once per boot and kept beside the compiled components.
+//! What this machine can enforce, probed once per boot and cached in the same folder as the compiled components.
 //!
-//! The sandbox probes the machine. This file keeps the result and converts it for the binder.
+//! The sandbox probes the machine. This file caches the result and converts it for the binder.
 
 use super::folders::cache_dir;
 use crate::plan::HostCapability;
 use glovebox_jail::jail::{ProbeReport, probe};
 
-/// The file with the result, in the cache folder.
+/// The name of the file with the result, in the cache folder.
 const CAPABILITY_FILE: &str = "sandbox.json";
 
 /// Probes the machine, or reads the result from the cache if the machine has not changed.
@@ -14,7 +14,7 @@ pub fn find() -> ProbeReport {
     probe(cache_dir().map(|folder| folder.join(CAPABILITY_FILE)).as_deref())
 }
 
-/// The same for the binder: the highest tier, and why there is no higher one.
+/// Converts the result for the binder: the highest tier, and why there is no higher one.
 pub fn to_bind(found: &ProbeReport) -> HostCapability {
     let joined = |texts: Vec<String>| texts.join("\n");
     HostCapability {

@@ -1,7 +1,7 @@
-//! Checks pipeline files one by one, each with the rules of its own project, and follows their children from file to file.
+//! Checks pipeline files one by one, each with the rules of its own project, and follows child pipelines from file to file.
 //!
-//! Each file is reported once, even if several paths lead to it. Findings of a child are reported in its own file; a child that cannot
-//! be read is reported where it is named.
+//! Each file is reported once, even if several paths lead to it. Findings of a child are reported in its own file. A child
+//! that cannot be read is reported where it is named.
 
 use super::binding_check;
 use super::children::{Children, DEPTH_MAX, FaultsOfChildren, is_told_there};
@@ -22,32 +22,33 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// The most stages of all files below one that `check` looks at, each file with the stages of its own children.
+/// Maximum number of stages in all files below one file that `check` reads. Each file counts with the stages of its own children.
 const STAGES_CHECKED_MAX: usize = 100_000;
 
-/// The rule sets of the projects so far, by the folder of the configuration, each loaded once. None for a rule set that may not run.
+/// The rule sets of projects that were used so far, by the folder of the configuration. Each is loaded once. `None` for a
+/// rule set that may not run.
 pub struct RuleSets<'h> {
-    /// The child pipelines so far.
+    /// The child pipelines that were read so far.
     pub children: Children,
     is_for_run: bool,
     host: &'h ComponentHost,
     rule_sets: BTreeMap<PathBuf, Option<RuleSet>>,
-    /// The folders of configurations whose `[workspace] include` was looked at.
+    /// The folders of configurations whose `[workspace] include` was already checked.
     included: BTreeSet<PathBuf>,
     last: Option<LastProject>,
     refusals: Vec<Refusal>,
-    /// Which configuration is used, where that is not obvious.
+    /// Says which configuration is used. `None` if that is obvious.
     note: Option<String>,
 }
 
-/// The project of the last file; none if its configuration cannot be used.
+/// The project of the last file. `None` if its configuration cannot be used.
 struct LastProject {
     file: PathBuf,
     project: Option<Rc<Project>>,
 }
 
 impl<'h> RuleSets<'h> {
-    /// Starts without any rule set. With `is_for_run`, what a run would refuse is a finding.
+    /// Creates an empty collection of rule sets. If `is_for_run` is true, everything that a run would refuse is a finding.
     pub fn new(host: &'h ComponentHost, is_for_run: bool) -> Self {
         Self {
             children: Children::new(FaultsOfChildren::AreToldThere),
@@ -61,7 +62,7 @@ impl<'h> RuleSets<'h> {
         }
     }
 
-    /// What a run of the pipeline would refuse.
+    /// Returns everything that a run of the pipeline would refuse.
     fn refusals_of(&mut self, file: &Path, pipeline: &Pipeline) -> Vec<Diagnostic> {
         let Some(project) = self.project(file) else { return Vec::new() };
         let found = binding_check::refusals(file, pipeline, &project, self.host, &mut self.included);
@@ -71,17 +72,17 @@ impl<'h> RuleSets<'h> {
         })
     }
 
-    /// The first note on which configuration is used, since the last call.
+    /// Returns the first note, since the last call, on which configuration is used.
     pub fn take_note(&mut self) -> Option<String> {
         self.note.take()
     }
 
-    /// What could not be checked, and why, since the last call.
+    /// Returns what could not be checked since the last call, and why.
     pub fn take_refusals(&mut self) -> Vec<Refusal> {
         std::mem::take(&mut self.refusals)
     }
 
-    /// Reads the project of a file once; none if it cannot be used.
+    /// Reads the project of a file once. `None` if it cannot be used.
     fn project(&mut self, file: &Path) -> Option<Rc<Project>> {
         if let Some(last) = self.last.as_ref().filter(|last| last.file == file) {
             return last.project.as_ref().map(Rc::clone);
@@ -93,8 +94,8 @@ impl<'h> RuleSets<'h> {
         project
     }
 
-    /// Lints a draft with the project's rules and the built-in ones. Without usable custom rules it uses the built-in
-    /// rules only; [`RuleSets::take_refusals`] then says why.
+    /// Lints a draft with the rules of the project and the built-in rules. Without usable custom rules it uses only the
+    /// built-in rules, and [`RuleSets::take_refusals`] returns why.
     pub fn lint(&mut self, mut draft: LoweredFile, file: &Path) -> Linted {
         if draft.has_errors() {
             return lint_builtin(draft);
@@ -111,7 +112,7 @@ impl<'h> RuleSets<'h> {
         }
     }
 
-    /// The rule set of a project. The problems of a rule set are in the first refusal only.
+    /// Returns the rule set of a project. Only the first refusal contains the problems of a rule set.
     fn rules(&mut self, project: &Project) -> Result<Option<&RuleSet>, Refusal> {
         if project.config.rules.is_empty() {
             return Ok(None);
@@ -130,8 +131,8 @@ impl<'h> RuleSets<'h> {
     }
 }
 
-/// Checks the children of a file, their children, and so on, each with the rules of its own project and without the inputs of the
-/// first file. Adds a finding to `parent` for a child that cannot be read.
+/// Checks the children of a file, their children, and so on, each with the rules of its own project and without the inputs of
+/// the first file. Adds a finding to `parent` for a child that cannot be read.
 pub fn check_children(
     file: &Path,
     parent: &mut Findings,
@@ -147,17 +148,17 @@ pub fn check_children(
 
 /// A checked file.
 pub struct CheckedFile {
-    /// Its findings.
+    /// The findings of the file.
     pub findings: Findings,
-    /// The pipeline; none when it has errors of its own.
+    /// The pipeline. `None` if the file has errors of its own.
     pub pipeline: Option<Pipeline>,
-    /// The files that it refers to.
+    /// The files that this file refers to.
     pub wanted: References,
-    /// True when there are more findings than were kept.
+    /// True if there are more findings than `findings` contains.
     pub is_cut: bool,
 }
 
-/// Checks one file by the project's own rules and the built-in ones, and for what a run would refuse.
+/// Checks one file with the rules of the project, the built-in rules, and for what a run would refuse.
 pub fn check_file(mut opened: ParsedFile, rule_sets: &mut RuleSets<'_>) -> CheckedFile {
     let children = children_of(&opened.draft.pipeline);
     let is_whole = opened.put_children_in(&mut rule_sets.children);
@@ -168,7 +169,7 @@ pub fn check_file(mut opened: ParsedFile, rule_sets: &mut RuleSets<'_>) -> Check
         let refused = pipeline.as_ref().map(|pipeline| rule_sets.refusals_of(&file, pipeline)).unwrap_or_default();
         diagnostics = merged(diagnostics, refused);
     }
-    // The lowering knows names of other engines, and a rule may have named further children.
+    // Lowering also knows the attribute names of other engines, and a rule plugin may have added children.
     let of_rules = pipeline.as_ref().map(children_of).unwrap_or_default();
     for child in children.into_iter().chain(of_rules).filter(|_| pipeline.is_some()) {
         if !wanted.children.iter().any(|known| known.path == child.path) {
@@ -186,7 +187,7 @@ struct Walk<'a, 'h> {
     /// Every file that was read.
     visited: BTreeSet<PathBuf>,
     rule_sets: &'a mut RuleSets<'h>,
-    /// The stages of the files so far.
+    /// Number of stages of the files that were read so far.
     stages: usize,
 }
 
@@ -214,7 +215,7 @@ impl Walk<'_, '_> {
         found
     }
 
-    /// Reads a child of a file; none when it was read before.
+    /// Reads a child of a file. `None` if it was read before.
     fn next(&mut self, file: &Path, child: &Child, sealed: &[String]) -> Result<Option<Read>, Box<Diagnostic>> {
         let unreadable = |reason: String| Box::new(child.unreadable(reason));
         let folder = Folder::containing(file).map_err(unreadable)?;
@@ -237,5 +238,5 @@ impl Walk<'_, '_> {
     }
 }
 
-/// A child's file, with links resolved, and its text.
+/// The path of a child's file, with links resolved, and its text.
 type Read = (PathBuf, String);

@@ -1,6 +1,6 @@
 //! Child pipelines: puts the stages of `stack.child_dotfile` into the pipeline that names it, file by file.
 //!
-//! A path from file to file ends at a file without a child, at a file that it already contains, or at the longest length of a path.
+//! A path from file to file ends at a file without a child, at a file that is already on the path, or at the maximum length.
 
 use super::references::Folder;
 use super::source::{ParsedFile, TEXT_BYTES_MAX};
@@ -14,21 +14,21 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The most files on one path, without the first.
+/// Maximum number of files on one path, without the first.
 pub(super) const DEPTH_MAX: usize = 16;
 
-/// True for advice about what a child's file says: `check` gives it in that file.
+/// Returns true for a warning or remark about a child's file. `check` reports it in that file.
 pub fn is_told_there(pipeline: Option<&Pipeline>, found: &Diagnostic) -> bool {
     let Some(pipeline) = pipeline.filter(|_| !found.is_error()) else { return false };
     let of_child = || pipeline.nodes.iter().filter(|node| node.child_of.is_some());
     match &found.node {
         Some(named) => pipeline.node(&NodeId::from(named.as_str())).is_some_and(|node| node.child_of.is_some()),
-        // An edge has the place of the node that brought it.
+        // An edge of a child has the span of the node that runs the child.
         None => of_child().any(|node| node.span == found.span),
     }
 }
 
-/// The child pipelines of one command, each put together once.
+/// The child pipelines of one command. Each is assembled once.
 pub struct Children {
     faults: FaultsOfChildren,
     known: BTreeMap<PathBuf, Known>,
@@ -37,22 +37,23 @@ pub struct Children {
 /// A child, with the stages of its own children.
 #[derive(Clone)]
 struct Known {
-    /// The checked pipeline, or its first error. No error if another file reports it.
+    /// The checked pipeline, or its first error. `Err(None)` if another file reports the error.
     pipeline: Result<Arc<Pipeline>, Option<Diagnostic>>,
-    /// How many files are below it on the longest path.
+    /// Number of files below it on the longest path.
     files_below: usize,
 }
 
 impl Children {
-    /// Starts without any.
+    /// Creates an empty collection.
     pub fn new(faults: FaultsOfChildren) -> Self {
         Self { faults, known: BTreeMap::new() }
     }
 
-    /// Puts the stages of a file's children into its pipeline, and those of their children before.
+    /// Puts the stages of a file's children, including their own children, into its pipeline.
     ///
     /// # Errors
-    /// Their errors, at the nodes that run them.
+    ///
+    /// Returns the errors of the children, at the nodes that run them.
     pub fn splice(
         &mut self,
         file: &Path,
@@ -65,12 +66,12 @@ impl Children {
     }
 }
 
-/// Where the errors that a child's file has of its own are reported.
+/// Where errors in a child's file are reported.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum FaultsOfChildren {
-    /// At the node that runs the child: nobody else reads its file.
+    /// At the node that runs the child, because the child's file is not checked on its own.
     AreToldHere,
-    /// In the child's file, which is checked besides.
+    /// In the child's file, which is also checked on its own.
     AreToldThere,
 }
 
@@ -87,12 +88,12 @@ struct Splice<'a> {
     /// The files from the first to the current one.
     path: Vec<PathBuf>,
     children: &'a mut Children,
-    /// Whether something failed because the path to it was too long: from another file the path may be shorter.
+    /// True if a child was refused because the path to it was too long. From another file the path may be shorter.
     is_too_deep: bool,
 }
 
 impl Splice<'_> {
-    /// The pipeline with its children, and how many files are below it on the longest path.
+    /// Returns the pipeline with its children, and the number of files below it on the longest path.
     fn children(
         &mut self,
         file: &Path,
@@ -109,7 +110,7 @@ impl Splice<'_> {
         Ok((child::splice(pipeline, &children)?, files_below))
     }
 
-    /// The checked pipeline of a child that a file names, with its own children.
+    /// Returns the checked pipeline of a child that a file names, including its own children.
     fn child(
         &mut self,
         file: &Path,
@@ -127,7 +128,7 @@ impl Splice<'_> {
             self.is_too_deep = true;
             return Err(vec![named.is_too_deep(DEPTH_MAX)]);
         }
-        // Read all the same: whether this file may name it is asked for each.
+        // The file is read even if the child is known, because whether a file may name it is checked for each file.
         let source = folder.read(Path::new(&named.path), &wanted.sealed, TEXT_BYTES_MAX).map_err(unreadable)?;
         let Known { pipeline, files_below } = match known {
             Some(known) => known,

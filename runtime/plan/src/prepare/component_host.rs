@@ -1,4 +1,5 @@
-//! What components come from and run in: the built-in ones, those of a project, and the host, which starts when it is first needed.
+//! The sources of components and the host that runs them: the built-in components, the plugins of a project, and the host,
+//! which starts at its first use.
 
 use super::project::Project;
 use super::refusal::Refusal;
@@ -10,12 +11,12 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A component that comes with the program.
+/// A built-in component.
 #[derive(Debug, Clone, Copy)]
 pub struct Builtin {
-    /// The handler it implements.
+    /// The handler type that the component implements.
     pub name: &'static str,
-    /// The component.
+    /// The bytes of the component.
     pub bytes: &'static [u8],
 }
 
@@ -27,15 +28,16 @@ pub struct ComponentHost {
 }
 
 impl ComponentHost {
-    /// A host that `start` will start, when something first needs it and only once.
+    /// Creates a host that is started with `start` at its first use, and only once.
     pub fn new(builtins: &'static [Builtin], start: fn() -> Result<Host, Refusal>) -> Self {
         Self { builtins, start, host: OnceCell::new() }
     }
 
-    /// Returns the host, and starts it if it does not run yet.
+    /// Returns the host, and starts it if it is not running yet.
     ///
     /// # Errors
-    /// Why it cannot be started.
+    ///
+    /// Fails if the host cannot be started.
     pub fn get(&self) -> Result<&Arc<Host>, Refusal> {
         match self.host.get() {
             Some(host) => Ok(host),
@@ -46,7 +48,7 @@ impl ComponentHost {
         }
     }
 
-    /// The built-in components, and the bytes of the project's plugins.
+    /// Returns the built-in components and the bytes of the project's plugins.
     pub fn catalog(&self, project: &Project) -> Catalog {
         let builtins = self.builtins.iter().map(|builtin| (builtin.name.to_owned(), Cow::Borrowed(builtin.bytes)));
         let plugins = project.config.plugins.iter().map(|(name, entry)| (name, &*entry.path));
@@ -54,7 +56,7 @@ impl ComponentHost {
     }
 }
 
-/// The bytes of components that the configuration names.
+/// Reads the bytes of the components that the configuration names.
 pub fn plugin_files<'a>(
     project: &Project,
     named: impl Iterator<Item = (&'a String, &'a str)>,

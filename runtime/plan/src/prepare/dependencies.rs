@@ -1,9 +1,10 @@
-//! Installed dependencies of a project: which folders commands see read-only, what of the machine these folders link to, and what is
-//! missing.
+//! Installed dependencies of a project: which folders commands see read-only, the folders of the machine to which they link,
+//! and which dependencies are missing.
 //!
-//! The names come from the table of project kinds, or from `[workspace] dependencies`. A folder with files that git tracks, or that
-//! `[workspace] include` names, is part of the project and not a dependency. Only stores of known package managers and interpreters are
-//! shown beside the project: never the home folder, what is above it, or what this program keeps for the user.
+//! The names come from the table of project kinds, or from `[workspace] dependencies`. A folder with files that git tracks,
+//! or that `[workspace] include` names, is part of the project and not a dependency. Outside of the project, only stores of
+//! known package managers and interpreters are shown: never the home folder, a folder above it, or the files that Glovebox
+//! keeps for the user.
 
 mod copies;
 mod store;
@@ -24,19 +25,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use store::Places;
 
-/// How many folders below the project are looked into for projects of their own.
+/// Maximum number of folders in which projects below the project are searched.
 const FOLDERS_MAX: usize = 2_000;
-/// How deep such a folder may be.
+/// Maximum depth of such a folder.
 const DEPTH_MAX: usize = 3;
-/// The longest `package.json` that is read.
+/// Maximum size of a `package.json` that is read, in bytes.
 const PACKAGE_BYTES_MAX: u64 = 16 << 20;
-/// How many links that lead nowhere are named.
+/// Maximum number of broken links that a warning names.
 const LINKS_TOLD_MAX: usize = 6;
-/// Names that are a dependency wherever a project of their kind is, even if git does not ignore them.
+/// Folders that are always dependencies in a project of their kind, even if git does not ignore them.
 const CERTAIN: [&str; 3] = ["node_modules/", ".venv/", "venv/"];
-/// Folders of tools that make virtual environments. Only these of them are dependencies.
+/// Folders of tools that create virtual environments. Only the environments in them are dependencies.
 const MANAGED: [&str; 2] = [".tox/", ".nox/"];
-/// Folders that are not looked into.
+/// Folders that are not searched.
 const SKIPPED: [&str; 5] = ["node_modules", "target", "vendor", "venv", "__pycache__"];
 
 /// The installed dependencies of a project.
@@ -44,20 +45,20 @@ const SKIPPED: [&str; 5] = ["node_modules", "target", "vendor", "venv", "__pycac
 pub struct Dependencies {
     /// Folders of the project, by path.
     pub folders: Vec<Entry>,
-    /// Folders of the machine to which they link.
+    /// Folders of the machine to which the folders of the project link.
     pub stores: Vec<Bind>,
-    /// What the user should know before a run.
+    /// Warnings that the user should see before a run.
     pub warnings: Vec<Warning>,
 }
 
 impl Dependencies {
-    /// The folders of the machine, as a plan names them.
+    /// Returns the folders of the machine, as a plan names them.
     pub fn machine_folders(&self) -> Vec<MachineFolder> {
         self.stores.iter().map(|store| MachineFolder(store.source.display().to_string())).collect()
     }
 }
 
-/// Finds the dependencies of a project. Hold-outs are never in one, nor is one in them.
+/// Finds the dependencies of a project. A dependency never contains hold-outs and is never inside of them.
 pub fn find(project: &Project, sealed: &[Entry]) -> Dependencies {
     let mut found = Dependencies::default();
     let setting = &project.config.workspace;
@@ -104,7 +105,7 @@ pub fn find(project: &Project, sealed: &[Entry]) -> Dependencies {
     found
 }
 
-/// Takes out dependencies that have a copy of a hold-out: every stage would see it.
+/// Removes dependencies that contain a copy of a hold-out, because every stage would see the copy.
 fn drop_copies(project: &Project, sealed: &[Entry], found: &mut Dependencies) {
     let holdouts = HoldoutFiles::find(&project.workdir, sealed);
     let shown = |path: &Path| path.strip_prefix(&project.workdir).unwrap_or(path).display().to_string();
@@ -124,13 +125,13 @@ fn ends_with(folder: &Entry, name: &str) -> bool {
     folder.path().names().last().is_some_and(|last| last == name.trim_end_matches('/'))
 }
 
-/// The virtual environment in the project's folder, if one is shown.
+/// Returns the virtual environment in the project's folder, if it is among the dependencies.
 pub fn environment(workdir: &Path, folders: &[Entry]) -> Option<Entry> {
     let is_one = |folder: &&Entry| workdir.join(folder.path().as_str()).join("pyvenv.cfg").is_file();
     folders.iter().filter(|folder| folder.path().parent().is_some_and(|above| above.is_root())).find(is_one).cloned()
 }
 
-/// The folders that the kinds of the project, and of projects below it, name.
+/// Returns the dependency folders of the project's kinds, and of projects below the project.
 fn by_kind(workdir: &Path) -> Vec<Entry> {
     let mut found = Vec::new();
     let mut pending = vec![(workdir.to_owned(), 0)];
@@ -154,7 +155,8 @@ fn by_kind(workdir: &Path) -> Vec<Entry> {
     found
 }
 
-/// The virtual environments of a tool. Beside them it keeps packed versions of the project, with its tests.
+/// Returns the virtual environments of a tool. The tool also keeps packed versions of the project, including tests, in the
+/// same folder.
 fn environments_in(at: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(at).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
@@ -172,7 +174,8 @@ fn folders_in(at: &Path) -> impl Iterator<Item = PathBuf> {
     plain.map(|entry| entry.path())
 }
 
-/// The folders of the machine that commands may see because dependencies link to them, and a warning that names all other links.
+/// Returns the folders of the machine that commands may see because dependencies link to them, and a warning that names all
+/// other links.
 fn stores(project: &Project, folders: &[Entry]) -> (Vec<Bind>, Option<Warning>) {
     let mut targets = BTreeMap::new();
     for folder in folders {
@@ -197,7 +200,7 @@ fn stores(project: &Project, folders: &[Entry]) -> (Vec<Bind>, Option<Warning>) 
     (binds, hidden_links(&project.workdir, &hidden))
 }
 
-/// The warning of links that lead nowhere for commands.
+/// Returns the warning about links that are broken for commands.
 fn hidden_links(project: &Path, hidden: &[(PathBuf, PathBuf)]) -> Option<Warning> {
     let told = |(link, target): &(PathBuf, PathBuf)| {
         format!("`{}` to `{}`", link.strip_prefix(project).unwrap_or(link).display(), target.display())
@@ -213,7 +216,7 @@ fn hidden_links(project: &Path, hidden: &[(PathBuf, PathBuf)]) -> Option<Warning
     (!named.is_empty()).then(|| Warning { problem, help: help.to_owned() })
 }
 
-/// What the project names and nobody installed, each with the command that installs it.
+/// Returns a warning for each dependency that the project names and that is not installed, with the command that installs it.
 fn missing(project: &Project, shown: &[Entry], is_set: bool) -> Vec<Warning> {
     let at = |name: &str| project.workdir.join(name);
     let has = |name: &str| at(name).exists();
@@ -251,7 +254,7 @@ fn missing(project: &Project, shown: &[Entry], is_set: bool) -> Vec<Warning> {
     found
 }
 
-/// True for a `package.json` that needs packages.
+/// Returns true if a `package.json` names dependencies.
 fn names_packages(file: &Path, project: &Path) -> bool {
     let text = regular_file::read_text(file, Links::Within(project), PACKAGE_BYTES_MAX).unwrap_or_default();
     let Ok(parsed) = serde_json::from_str::<serde_json::Value>(&text) else { return false };

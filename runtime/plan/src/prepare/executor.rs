@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How models are reached, keys included, by their names in glovebox.toml.
+/// How models are reached, including keys, by their names in `glovebox.toml`.
 pub type Targets = Arc<BTreeMap<String, Arc<Target>>>;
 /// Values for tool servers, by the names of environment variables.
 pub type ServerEnv = Arc<BTreeMap<String, Secret>>;
@@ -21,69 +21,71 @@ pub type ServerEnv = Arc<BTreeMap<String, Secret>>;
 /// The worker that drives a run, and the sandbox of its commands.
 #[derive(Debug, Clone, Default)]
 pub struct Worker {
-    /// The name in the journal.
+    /// The name of the worker in the journal.
     pub name: String,
-    /// The sandbox of commands on this machine; none when no stage runs any.
+    /// The sandbox of commands on this machine. `None` if no stage runs commands.
     pub sandbox: Option<SandboxRecord>,
 }
 
 impl Worker {
-    /// This process, where it runs no commands.
+    /// Creates a worker for this process that runs no commands.
     pub fn this_process() -> Self {
         Self { name: format!("pid-{}", std::process::id()), sandbox: None }
     }
 }
 
-/// Everything that executes the stages of a plan on this machine.
+/// Everything that is needed to execute the stages of a plan on this machine.
 pub struct Executor {
     /// The plan.
     pub plan: Arc<Plan>,
-    /// Executes components.
+    /// The host of the components.
     pub host: Arc<Host>,
-    /// What stages work on and behind.
+    /// What the sandbox of every stage needs to know about the machine.
     pub sandbox_env: SandboxEnv,
-    /// Paths that no stage may change, whatever its scope says.
+    /// Paths that no stage may change, whatever its scope is.
     pub protected: Protected,
-    /// How the models are reached that the plan's nodes ask, by their names in glovebox.toml.
+    /// How the models that the plan's nodes ask are reached, by their names in `glovebox.toml`.
     pub targets: Targets,
-    /// The worker.
+    /// The worker that drives the run.
     pub worker: Worker,
 }
 
-/// What the sandbox of every stage needs to know of the machine. The operator decides it, never a stage.
+/// What the sandbox of every stage needs to know about the machine. The operator decides it, never a stage.
 #[derive(Debug, Clone)]
 pub struct SandboxEnv {
-    /// The tier of the commands' sandbox; none when no stage runs commands.
+    /// The tier of the commands' sandbox. `None` if no stage runs commands.
     pub tier: Option<Tier>,
-    /// Whether this machine lets a jail mount an overlay, so that a large workspace need not be copied for each stage.
+    /// True if a jail can mount an overlay on this machine, so that a large workspace need not be copied for each stage.
     pub can_mount: bool,
-    /// Their PATH, environment and what of the machine they may read.
+    /// PATH and environment of commands, and the folders of the machine that they may read.
     pub policy: ExecPolicy,
-    /// The user's project: the workspace has its path where a jail has a root of its own, and it is never shown itself.
+    /// The user's project. In a jail with its own root the workspace has the path of the project, and the project itself is
+    /// never shown.
     pub project: PathBuf,
-    /// Folders of this program on this machine that no command is ever shown: the user's key, compiled components.
+    /// Folders of Glovebox on this machine that no command can see: the user's key, compiled components.
     pub private: Vec<PathBuf>,
-    /// Values for tool servers that name them, by the names of variables.
+    /// Values for tool servers that name them, by the names of environment variables.
     pub server_env: ServerEnv,
-    /// The virtual environment among the dependencies, whose programs come first.
+    /// The virtual environment among the dependencies. Its programs come first in PATH.
     pub environment: Option<Entry>,
 }
 
-/// The path of the workspace where the project's own path cannot be used inside.
+/// The path of the workspace inside a jail that cannot use the project's own path.
 const WORKSPACE_INSIDE: &str = "/workspace";
-/// Folders a jail has of its own, below which no workspace can be.
+/// Folders that every jail has itself, so that no workspace can be below them.
 const OWN: [&str; 11] = ["/proc", "/dev", "/sys", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/run"];
 
 impl SandboxEnv {
-    /// The workspace's path inside a jail with a root of its own: stable between runs, so that build caches stay valid.
+    /// Returns the workspace's path inside a jail with its own root. The path is the same in all runs, so that build caches
+    /// stay valid.
     pub fn inside(&self) -> &Path {
         let project = &self.project;
         let taken = OWN.iter().any(|own| project.starts_with(own)) || project.parent().is_none();
         if taken || project.to_str().is_none() { Path::new(WORKSPACE_INSIDE) } else { project }
     }
 
-    /// The absolute paths that mean the workspace to a component with a file system: the one its commands see, and the
-    /// project's own (decision project-path-is-the-workspace).
+    /// Returns the absolute paths that mean the workspace for a component with a file system: the path that its commands see,
+    /// and the project's own path (decision project-path-is-the-workspace).
     pub fn known_as(&self, binding: &Binding, files: Option<&Path>) -> Vec<String> {
         if binding.tier != FileTier::Posix {
             return Vec::new();

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-/// The folder of compiled components: `$GLOVEBOX_CACHE_DIR`, `$XDG_CACHE_HOME/glovebox`, `~/.cache/glovebox`, or nowhere.
+/// Returns the folder of compiled components: `$GLOVEBOX_CACHE_DIR`, `$XDG_CACHE_HOME/glovebox` or `~/.cache/glovebox`.
+/// `None` if there is none.
 pub fn cache_dir() -> Option<PathBuf> {
     folder("GLOVEBOX_CACHE_DIR", "XDG_CACHE_HOME", ".cache/glovebox")
 }
 
-/// The folder of the user's key and of what the user confirmed: `$GLOVEBOX_STATE_DIR`, `$XDG_STATE_HOME/glovebox`,
-/// `~/.local/state/glovebox`, or nowhere.
+/// Returns the folder of the user's key and of what the user confirmed: `$GLOVEBOX_STATE_DIR`, `$XDG_STATE_HOME/glovebox` or
+/// `~/.local/state/glovebox`. `None` if there is none.
 pub fn state_dir() -> Option<PathBuf> {
     folder("GLOVEBOX_STATE_DIR", "XDG_STATE_HOME", ".local/state/glovebox")
 }

@@ -1,6 +1,6 @@
-//! The models of `glovebox.toml` as they can be asked: with their keys and certificates. And the secrets of tool servers.
+//! Reads the keys and certificates of the models of `glovebox.toml`, and the secrets of tool servers.
 //!
-//! A key is read here and handed on as a value that shows nothing. A key file that a stage could read is refused.
+//! A key is read here and passed on as a value that cannot be printed. A key file that a stage could read is refused.
 
 use super::executor::{ServerEnv, Targets};
 use super::project::Project;
@@ -16,17 +16,19 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Most bytes that are read of a file.
+/// Maximum number of bytes that are read from a file.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// The targets of every model that a node of the plan asks, or why one cannot be asked. What leaves with them was confirmed with the plan.
+/// Returns the targets of all models that a node of the plan asks, or why one of them cannot be asked. The user has confirmed
+/// with the plan what leaves the machine.
 pub fn targets(project: &Project, plan: &Plan) -> Result<Targets, Refusal> {
     let asked = plan.asked_models().into_iter();
     let ready = asked.map(|(name, model)| Ok((name.to_owned(), Arc::new(target(project, model.configured())?))));
     Ok(Arc::new(ready.collect::<Result<_, Refusal>>()?))
 }
 
-/// The target of a model, or why it cannot be asked. What leaves with it must be confirmed before.
+/// Returns the target of a model, or why the model cannot be asked. The caller must make sure that the user has confirmed
+/// what leaves the machine.
 pub(super) fn target(project: &Project, model: ConfiguredModel<'_>) -> Result<Target, Refusal> {
     let ConfiguredModel { name, access } = model;
     let key = key(project, model)?;
@@ -50,7 +52,7 @@ pub(super) fn target(project: &Project, model: ConfiguredModel<'_>) -> Result<Ta
     Ok(target)
 }
 
-/// The values that tool servers of the plan get, or which variable is not set.
+/// Returns the values for the plan's tool servers, or which variable is not set.
 pub fn server_env(plan: &Plan) -> Result<ServerEnv, Refusal> {
     let mut found = BTreeMap::new();
     for (name, entry) in plan.servers() {
@@ -66,7 +68,7 @@ pub fn server_env(plan: &Plan) -> Result<ServerEnv, Refusal> {
     Ok(Arc::new(found))
 }
 
-/// The key of a model; none if its provider asks for none.
+/// Returns the key of a model. `None` if its provider needs none.
 fn key(project: &Project, model: ConfiguredModel<'_>) -> Result<Option<Key>, Refusal> {
     let ConfiguredModel { name, access } = model;
     match &access.key {
@@ -100,7 +102,7 @@ fn key(project: &Project, model: ConfiguredModel<'_>) -> Result<Option<Key>, Ref
     }
 }
 
-/// The path of a key file, unless stages could read it: in the project, or in a folder that commands see.
+/// Returns the path of a key file. Refuses a file that stages could read: in the project, or in a folder that commands see.
 fn outside(project: &Project, name: &str, file: &Path) -> Result<PathBuf, Refusal> {
     let file = place(project, file);
     let real = std::fs::canonicalize(&file).unwrap_or_default();
@@ -120,14 +122,14 @@ fn outside(project: &Project, name: &str, file: &Path) -> Result<PathBuf, Refusa
     Err(Refusal::new(Class::Policy, message).with_help("move the file, for example to `~/.config/glovebox/`"))
 }
 
-/// The beginning of a file, as long as any key and list of certificates is.
+/// Reads the beginning of a file, at most `FILE_BYTES_MAX` bytes. Keys and lists of certificates are shorter.
 pub fn read(file: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     regular_file::open(file, Links::Follow)?.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Where a file of glovebox.toml is. A leading `~` is the home folder.
+/// Returns the path of a file that `glovebox.toml` names. A leading `~` stands for the home folder.
 pub fn place(project: &Project, file: &Path) -> PathBuf {
     match (file.strip_prefix("~"), std::env::var_os("HOME")) {
         (Ok(rest), Some(home)) => project.config_dir.join(home).join(rest),

@@ -1,7 +1,8 @@
 //! Finds and reads the `glovebox.toml` and `glovebox.lock` of a pipeline or a folder.
 //!
-//! It searches from the pipeline's folder up to the workdir; for a pipeline outside the workdir, in the pipeline's folder, then the
-//! workdir. After these it searches above the workdir, up to the root of its git repository. A file found there is named.
+//! The search goes from the pipeline's folder up to the workdir. For a pipeline outside of the workdir, it looks in the
+//! pipeline's folder and then in the workdir. After these it goes above the workdir, up to the root of the git repository,
+//! and a note names a file that is found there.
 
 use super::findings::Findings;
 use super::refusal::{Class, Refusal};
@@ -22,22 +23,22 @@ use std::sync::Arc;
 /// A project and its configuration.
 #[derive(Debug)]
 pub struct Project {
-    /// The project, absolute.
+    /// The absolute path of the project's folder.
     pub workdir: PathBuf,
-    /// The configuration; the default without a file.
+    /// The configuration. The default if there is no file.
     pub config: Config,
-    /// The folder of `glovebox.toml`, to which its paths are relative; the workdir without a file.
+    /// The folder of `glovebox.toml`, to which the paths in the file are relative. The workdir if there is no file.
     pub config_dir: PathBuf,
     /// True if `glovebox.toml` exists.
     pub has_config: bool,
-    /// The plugins that `glovebox.lock` lists; none without a file.
+    /// The plugins that `glovebox.lock` lists. Empty if there is no file.
     pub lock: Lock,
-    /// Says which configuration is used, if that is not obvious.
+    /// A note on which configuration is used. `None` if that is obvious.
     pub note: Option<String>,
 }
 
 impl Project {
-    /// What the operator decided for it.
+    /// Returns the files of the operator.
     pub fn operator_files(&self) -> OperatorFiles<'_> {
         OperatorFiles { config: &self.config, lock: &self.lock }
     }
@@ -74,7 +75,8 @@ fn read_files(workdir: PathBuf, pipeline: Option<&Path>) -> Result<Project, Refu
     let note = if !config_dir.starts_with(&workdir) && workdir.starts_with(&config_dir) {
         Some(format!("using the configuration of the repository: {}", shown(&file)))
     } else {
-        // The pipeline may have come with its folder; the user's own configuration is the other one.
+        // The pipeline's configuration may have come with the pipeline from another author; the configuration of the workdir
+        // is the user's own.
         let other = other.map(|other| shown(&other.join(CONFIG_FILE_NAME)));
         other
             .map(|other| format!("using the configuration of the pipeline's folder: {}, and not {other}", shown(&file)))
@@ -107,13 +109,13 @@ fn shown(file: &Path) -> String {
     visible::line(&file.display().to_string()).into_owned()
 }
 
-/// The folders above a folder, up to the root of its git repository; none outside of a repository.
+/// Returns the folders above a folder, up to the root of its git repository. Empty outside of a repository.
 fn above(folder: &Path) -> Vec<PathBuf> {
     let Some(depth) = folder.ancestors().position(|ancestor| ancestor.join(".git").exists()) else { return Vec::new() };
     folder.ancestors().skip(1).take(depth).map(Path::to_owned).collect()
 }
 
-/// The folders that may contain the configuration, best first.
+/// Returns the folders that may contain the configuration, best first.
 fn candidates(workdir: &Path, pipeline: Option<&Path>) -> Vec<PathBuf> {
     let mut folders = own_candidates(workdir, pipeline);
     folders.extend(above(workdir));
@@ -122,7 +124,7 @@ fn candidates(workdir: &Path, pipeline: Option<&Path>) -> Vec<PathBuf> {
 
 fn own_candidates(workdir: &Path, pipeline: Option<&Path>) -> Vec<PathBuf> {
     let Some(pipeline) = pipeline else { return vec![workdir.to_owned()] };
-    // The pipeline file of a resumed run may be gone; its folder still leads to the configuration.
+    // The pipeline file of a resumed run may not exist any more, but its folder still leads to the configuration.
     let pipeline = std::fs::canonicalize(pipeline).unwrap_or_else(|_| pipeline.to_owned());
     let folder = pipeline.parent().unwrap_or(workdir);
     if !folder.starts_with(workdir) {
@@ -131,7 +133,7 @@ fn own_candidates(workdir: &Path, pipeline: Option<&Path>) -> Vec<PathBuf> {
     folder.ancestors().take_while(|ancestor| ancestor.starts_with(workdir)).map(Path::to_owned).collect()
 }
 
-/// True if the path exists and is not a folder. A pipe or a device is found too, so that reading it reports an error.
+/// Returns true if the path exists and is not a folder. A pipe or a device counts too, so that reading it reports an error.
 fn exists(file: &Path) -> bool {
     file.metadata().is_ok_and(|found| !found.is_dir())
 }
@@ -149,7 +151,7 @@ fn read_config(file: &Path, workdir: &Path) -> Result<Config, Refusal> {
     })
 }
 
-/// Folders of `[exec] path` in the project: a stage could replace every program there.
+/// Returns an error for each folder of `[exec] path` that is in the project, because a stage could replace the programs there.
 fn writable_programs(config: &Config, workdir: &Path) -> Vec<Diagnostic> {
     let exec = &config.exec;
     let is_inside = |folder: &Path| {

@@ -1,7 +1,8 @@
-//! Files that a pipeline refers to, read from the folder of its own file.
+//! Reads the files that a pipeline refers to, from the folder of the pipeline's file.
 //!
-//! The author of the pipeline chooses the paths, and the texts become prompts. So a path, links included, must stay inside the folder
-//! and must not lead into hold-outs. Pipes and devices are refused. The pipeline's findings report a file that cannot be read.
+//! The author of the pipeline chooses the paths, and the texts become prompts. So a path, after following links, must stay
+//! inside of the folder and must not lead into hold-outs. Pipes and devices are refused. A file that cannot be read becomes a
+//! finding of the pipeline.
 
 use super::{scenarios, survey};
 use cap_std::ambient_authority;
@@ -14,22 +15,22 @@ use rustix::fs::OFlags;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// The largest prompt that is read from a file.
+/// Maximum size of a prompt that is read from a file, in bytes.
 const PROMPT_BYTES_MAX: u64 = 1 << 20;
-/// The most bytes of all prompts from files.
+/// Maximum size of all prompts from files together, in bytes.
 const PROMPTS_BYTES_MAX: usize = 16 << 20;
 
 /// A pipeline together with the files that it refers to.
 pub struct Referring {
-    /// The lowered pipeline, not linted.
+    /// The lowered pipeline, which is not linted.
     pub lowered: LoweredFile,
-    /// The files that it refers to.
+    /// The files that the pipeline refers to.
     pub wanted: References,
-    /// The texts of its prompt files.
+    /// The texts of the pipeline's prompt files.
     pub files: Files,
 }
 
-/// Reads a pipeline's text with the texts of the files that it refers to.
+/// Lowers a pipeline's text together with the texts of the files that it refers to.
 pub fn read(file: &Path, source: Source<'_>, inputs: &Inputs) -> Referring {
     let text = glovebox_pipeline::parse(source);
     let wanted = text.references(inputs);
@@ -61,7 +62,7 @@ fn prompts(file: &Path, wanted: &References) -> Files {
     wanted.prompts.iter().filter_map(&mut read).collect()
 }
 
-/// The prompt in a file, without byte order mark and with `\n` as line end. None for an empty prompt.
+/// Returns the prompt in a file, without byte order mark and with `\n` as line ending. `None` for an empty prompt.
 fn plain(text: &str) -> Option<String> {
     let text = text.trim_start_matches('\u{feff}');
     (!text.trim().is_empty()).then(|| text.replace("\r\n", "\n"))
@@ -74,7 +75,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Opens the folder of a file; the error is the reason in words.
+    /// Opens the folder of a file. The error is the reason as text.
     pub fn containing(file: &Path) -> Result<Self, String> {
         let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let path = std::fs::canonicalize(parent).map_err(|error| reason(&error))?;
@@ -82,12 +83,12 @@ impl Folder {
         Ok(Self { dir, path })
     }
 
-    /// The file that a path of the folder leads to, with links followed; the reason if it leads nowhere.
+    /// Returns the file to which a path in the folder leads, after following links. The error is the reason as text.
     pub fn resolve(&self, path: &Path) -> Result<PathBuf, String> {
         Ok(self.path.join(self.dir.canonicalize(path).map_err(|error| reason(&error))?))
     }
 
-    /// Reads a text of at most `bytes_max`; the error is the reason in words.
+    /// Reads a text of at most `bytes_max` bytes. The error is the reason as text.
     pub fn read(&self, path: &Path, sealed: &[String], bytes_max: u64) -> Result<String, String> {
         let target = self.resolve(path)?;
         if let Some(folder) = sealed.iter().find(|folder| is_inside(&target, Path::new(folder))) {
@@ -108,7 +109,8 @@ impl Folder {
     }
 }
 
-/// True for a path that contains the folder's names in a row. Each folder above may be the project, which is not known here.
+/// Returns true if the path contains the names of the folder in a row. Any folder above may be the project, because the
+/// project is not known here.
 fn is_inside(path: &Path, folder: &Path) -> bool {
     let names: Vec<&std::ffi::OsStr> = folder.iter().collect();
     let steps: Vec<&std::ffi::OsStr> = path.iter().collect();

@@ -14,11 +14,11 @@ pub enum Class {
     Invalid,
     /// A grant is missing, or the machine cannot confine what the plan starts.
     Policy,
-    /// A plugin is missing, not locked, or broken.
+    /// A plugin is missing, not in the lock file, or broken.
     Plugin,
     /// A model or a tool server cannot be asked.
     Provider,
-    /// What a run recorded is not what is there now.
+    /// The current files differ from what a run recorded.
     Mismatch,
     /// A bug in Glovebox.
     Internal,
@@ -27,37 +27,37 @@ pub enum Class {
 /// Why a plan cannot be prepared, with every problem that was found.
 #[derive(Debug)]
 pub struct Refusal {
-    /// Its kind.
+    /// The kind of the refusal.
     pub class: Class,
-    /// One line: what is wrong, where, and what was expected. Empty if the problems say all of it.
+    /// One line: what is wrong, where, and what was expected. Empty if `findings` or `plugins` say all of it.
     pub message: String,
     /// A command or a value to paste.
     pub help: Option<String>,
-    /// What was found in a file.
+    /// The findings of a file.
     pub findings: Option<Box<Findings>>,
     /// Components that may not run.
     pub plugins: Vec<PluginProblem>,
 }
 
 impl Refusal {
-    /// Refuses with a message.
+    /// Creates a refusal with a message.
     pub fn new(class: Class, message: impl Into<String>) -> Self {
         Self { class, message: message.into(), help: None, findings: None, plugins: Vec::new() }
     }
 
-    /// Adds what to do.
+    /// Adds what the user can do.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Refuses because reading or writing a file failed.
+    /// Creates a refusal for a file that could not be read or written.
     pub fn io(what: impl fmt::Display, source: &std::io::Error) -> Self {
         Self::new(Class::Usage, format!("{what}: {source}"))
     }
 
-    /// Refuses a file for its errors.
+    /// Creates a refusal for a file with errors.
     pub fn for_findings(findings: Findings) -> Self {
         let count = findings.count(Severity::Error);
         let noun = if count == 1 { "error" } else { "errors" };
@@ -65,17 +65,17 @@ impl Refusal {
         Self { findings: Some(Box::new(findings)), ..Self::new(Class::Invalid, message) }
     }
 
-    /// Refuses components that may not run.
+    /// Creates a refusal for components that may not run.
     pub fn for_plugins(plugins: Vec<PluginProblem>) -> Self {
         Self { plugins, ..Self::new(Class::Plugin, "") }
     }
 }
 
-/// Something that a user should know before a run, which does not prevent it.
+/// Something that a user should know before a run and that does not prevent the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// What is the matter.
+    /// What is wrong.
     pub problem: String,
-    /// What to do about it.
+    /// What the user can do about it.
     pub help: String,
 }

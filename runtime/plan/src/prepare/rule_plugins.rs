@@ -1,6 +1,6 @@
 //! The custom rules of `glovebox.toml`: reads the rule plugins and applies them to a pipeline.
 //!
-//! Without rules it starts no host. A resumed run is not linted again; its project must still have the same rule plugins.
+//! Without rules no host is started. A resumed run is not linted again, but its project must still have the same rule plugins.
 
 use super::children::{Children, FaultsOfChildren};
 use super::component_host::{ComponentHost, plugin_files};
@@ -19,7 +19,8 @@ use std::path::Path;
 /// Reads a pipeline and its project, and applies the project's rules.
 ///
 /// # Errors
-/// Errors of the pipeline or of its project, and rule plugins that may not run.
+///
+/// Fails for errors in the pipeline or in its project, and for rule plugins that may not run.
 pub fn read_pipeline(
     host: &ComponentHost,
     file: &Path,
@@ -27,7 +28,7 @@ pub fn read_pipeline(
     workdir: &Path,
 ) -> Result<(CheckedPipeline, Project), Refusal> {
     let mut opened = ParsedFile::parse(file, source::read_text(file)?, inputs);
-    // Errors of the file come before errors of the project.
+    // Errors of the file are reported before errors of the project.
     if opened.draft.has_errors() {
         opened.finish(lint_builtin)?;
         return Err(Refusal::new(Class::Invalid, ""));
@@ -51,7 +52,8 @@ pub fn read_pipeline(
     Ok((source, project))
 }
 
-/// Checks that the project has the same rule plugins as the run, byte for byte. If not: exit 11, or 7 for one that may not run.
+/// Checks that the project has the same rule plugins as the run, byte for byte. If not, the exit code is 11, or 7 for a
+/// plugin that may not run.
 pub fn check_unchanged(run: &str, project: &Project, recorded: &[RuleRecord]) -> Result<(), Refusal> {
     if project.config.rules.is_empty() && recorded.is_empty() {
         return Ok(());
@@ -78,7 +80,7 @@ fn refuse_withdrawn(run: &str, project: &Project, recorded: &[RuleRecord]) -> Re
     Err(Refusal::new(Class::Mismatch, message).with_help("restore `transform`, or start a new run"))
 }
 
-/// The rule set of a project.
+/// Loads the rule set of a project.
 pub(super) fn load(project: &Project, host: &ComponentHost) -> Result<RuleSet, Refusal> {
     let rules = RuleFiles { config: &project.config, lock: &project.lock, files: &files(project) };
     RuleSet::load(rules, host.get()?).map_err(Refusal::for_plugins)

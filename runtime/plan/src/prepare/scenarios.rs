@@ -1,22 +1,22 @@
-//! The scripts in a pipeline's hold-out folders, which `check` lints.
+//! Reads the scripts in a pipeline's hold-out folders, which `check` lints.
 //!
-//! It searches the working folder, then the folder of the pipeline. It follows no link and reads at most
-//! 500 files of 256 KiB; other files are not checked. A run has sealed copies of its own.
+//! A hold-out folder is searched in the working folder, then in the folder of the pipeline. Links are not followed, and at
+//! most 500 files of at most 256 KiB are read; other files are not checked. A run uses its sealed copies instead.
 
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_workspace::regular_file::{self, Links};
 use std::path::{Path, PathBuf};
 
-/// The most files for one pipeline.
+/// Maximum number of files for one pipeline.
 const FILES_MAX: usize = 500;
-/// The longest script that is read; a longer one is data.
+/// Maximum size of a script, in bytes. A larger file counts as data and is not read.
 const BYTES_MAX: u64 = 256 << 10;
-/// The deepest nesting of folders.
+/// Maximum depth of folders.
 const DEPTH_MAX: usize = 8;
-/// Endings of scripts; other files count by a first line that begins with `#!`.
+/// File name endings of scripts. Other files are scripts if their first line begins with `#!`.
 const ENDINGS: &[&str] = &["sh", "bash", "zsh", "fish", "py", "rb", "pl", "js", "mjs", "ts"];
 
-/// A script's path, as it is shown, and its text.
+/// The path of a script, as it is shown, and its text.
 #[derive(Debug)]
 pub struct Script {
     /// The path, relative to the working folder.
@@ -25,7 +25,7 @@ pub struct Script {
     pub text: String,
 }
 
-/// Reads the scripts of a pipeline's hold-outs, in order of their paths. Leaves out files that it cannot read.
+/// Reads the scripts of a pipeline's hold-outs, sorted by path. Skips files that cannot be read.
 pub fn read(file: &Path, pipeline: &Pipeline) -> Vec<Script> {
     let places = pipeline.scenario_folders().into_iter().filter_map(|folder| find_folder(file, Path::new(&folder)));
     let mut found = Vec::new();
@@ -33,7 +33,7 @@ pub fn read(file: &Path, pipeline: &Pipeline) -> Vec<Script> {
     found.iter().filter_map(|path| script(path)).collect()
 }
 
-/// Finds a hold-out folder of a pipeline file: in the working folder, else beside the file.
+/// Finds a hold-out folder of a pipeline file: in the working folder, or else in the folder of the file.
 pub fn find_folder(file: &Path, folder: &Path) -> Option<PathBuf> {
     let beside = file.parent().unwrap_or(Path::new(""));
     let is_folder = |place: &PathBuf| place.symlink_metadata().is_ok_and(|entry| entry.is_dir());

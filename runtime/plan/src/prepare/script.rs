@@ -7,15 +7,15 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A model script as it was read.
+/// A model script that was read from a file.
 pub struct ScriptFile {
-    /// Its bytes, for the journal.
+    /// The text of the script, for the journal.
     pub text: String,
-    /// What it says.
+    /// The parsed script.
     pub script: Arc<Script>,
 }
 
-/// Reads a model script; one that does not parse is refused with its line.
+/// Reads a model script. A script that cannot be parsed is refused, with the line of the error.
 pub fn read_script(file: &Path) -> Result<ScriptFile, Refusal> {
     let text = source::read_text(file)?;
     parse_script(text, file.display())

@@ -18,15 +18,15 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The largest pipeline, configuration or script that is read: a hundred thousand nodes take a third of it.
+/// Maximum size of a pipeline, configuration or script, in bytes. A pipeline of a hundred thousand nodes has a third of it.
 pub const TEXT_BYTES_MAX: u64 = 64 << 20;
 
-/// True for `-`, which is standard input; a file of that name is `./-`.
+/// Returns true for `-`, which stands for standard input. A file with this name is `./-`.
 pub fn is_stdin(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
-/// Reads a text file, or standard input for `-`; a byte order mark is left to its parser.
+/// Reads a text file, or standard input for `-`. A byte order mark is left for the parser.
 pub fn read_text(file: &Path) -> Result<String, Refusal> {
     let name = file.display();
     let failed = |error: std::io::Error| Refusal::io(format!("read `{name}`"), &error);
@@ -62,8 +62,8 @@ fn not_a_file(file: &Path, kind: regular_file::NonFileKind) -> Refusal {
     }
 }
 
-/// Reads a component of at most `bytes_max`; the error is the reason in words. Refuses pipes and devices, because the project's author
-/// chooses the path.
+/// Reads a component of at most `bytes_max` bytes. The error is the reason as text. Pipes and devices are refused, because
+/// the project's author chooses the path.
 pub fn read_component(file: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let opened = regular_file::open(file, Links::Follow)
@@ -75,27 +75,27 @@ pub fn read_component(file: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// The values of `--set`; the last of two with the same key wins.
+/// Returns the values of `--set`. Of two values with the same key, the last one is used.
 pub fn inputs(set: &[(String, String)]) -> Inputs {
     Inputs { set: set.iter().cloned().collect(), ..Inputs::default() }
 }
 
-/// A pipeline that has no errors, with its text.
+/// A pipeline without errors, with its text.
 #[derive(Debug)]
 pub struct CheckedPipeline {
     /// The file as the user named it.
     pub file: PathBuf,
-    /// Its text.
+    /// The text of the file.
     pub text: String,
-    /// The pipeline to run: that of the text, or of the project's rules.
+    /// The pipeline to run: from the text, or as the project's rules changed it.
     pub pipeline: Arc<Pipeline>,
-    /// The texts of the files it refers to, by path.
+    /// The texts of the files that the pipeline refers to, by path.
     pub files: BTreeMap<String, String>,
     /// The report of the project's rule set.
     pub rule_report: RuleReport,
-    /// The pipeline after each rule plugin; empty for the pipeline of a run.
+    /// The pipeline after each rule plugin. Empty for the pipeline of an existing run.
     pub trail: Vec<TransformStep>,
-    /// The findings, not printed yet; empty for the pipeline of a run.
+    /// The findings that are not printed yet. Empty for the pipeline of an existing run.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -103,27 +103,27 @@ pub struct CheckedPipeline {
 pub struct ParsedFile {
     /// The file as the user named it.
     pub file: PathBuf,
-    /// Its text.
+    /// The text of the file.
     pub text: String,
     /// The lowered pipeline.
     pub draft: LoweredFile,
-    /// The files that it refers to.
+    /// The files that the pipeline refers to.
     pub wanted: References,
-    /// The texts of its prompt files.
+    /// The texts of the pipeline's prompt files.
     files: Files,
-    /// The pipeline with the stages of its children as canonical text; none without children.
+    /// The pipeline with the stages of its children, as canonical text. `None` without children.
     with_children: Option<String>,
 }
 
 impl ParsedFile {
-    /// Reads a file's text with these inputs.
+    /// Parses a file's text with these inputs.
     pub fn parse(file: &Path, text: String, inputs: &Inputs) -> Self {
         let Referring { lowered: draft, wanted, files } = references::read(file, Source::new(&text), inputs);
         Self { file: file.to_owned(), text, draft, wanted, files, with_children: None }
     }
 
-    /// Puts the stages of its child pipelines into the draft. What is wrong with them is added to its findings. False if a child is
-    /// missing then.
+    /// Puts the stages of child pipelines into the draft, and adds their errors to its findings. Returns false if a child is
+    /// missing in the draft afterwards.
     pub fn put_children_in(&mut self, children: &mut Children) -> bool {
         if !self.draft.pipeline.nodes.iter().any(Node::wants_child) {
             return true;
@@ -144,12 +144,12 @@ impl ParsedFile {
         }
     }
 
-    /// True for a file with syntax errors.
+    /// Returns true for a file with syntax errors.
     pub fn is_broken(&self) -> bool {
         self.draft.diagnostics.iter().any(|found| found.is_error() && found.rule == "dot_syntax")
     }
 
-    /// Lints the draft. An error refuses it; other findings are kept in the checked pipeline.
+    /// Lints the draft. Refuses it if there is an error; other findings are kept in the checked pipeline.
     pub fn finish(self, lint: impl FnOnce(LoweredFile) -> Linted) -> Result<CheckedPipeline, Refusal> {
         let Linted { checked: CheckResult { pipeline, mut diagnostics, .. }, report: mut rule_report, trail } =
             lint(self.draft);

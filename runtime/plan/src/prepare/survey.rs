@@ -1,7 +1,8 @@
-//! A look at a project: which kinds of project it has, in which folders, and which commands build and test it.
+//! Inspects a project: its kinds of project, their folders, and the commands that build and test them.
 //!
-//! It reads a few files of the project and runs no program. What the project's files say is never part of a command: a command is
-//! one of the texts in this module, and a name of a folder is in it only if it is plain.
+//! The survey reads a few files of the project and runs no program. Texts from the project's files never become part of a
+//! command: each command is one of the texts in this module, and contains the name of a folder only if the name has plain
+//! characters.
 
 mod folder;
 pub mod kind;
@@ -23,16 +24,16 @@ use std::path::Path;
 /// The parts of a project.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Survey {
-    /// Its parts; at least one.
+    /// The parts of the project; at least one.
     pub parts: Vec<Part>,
-    /// The folders and files that a stage which repairs the code may write, as `allowed_write_paths` has them.
+    /// The folders and files that a stage which repairs the code may write, in the syntax of `allowed_write_paths`.
     pub scope: Vec<String>,
-    /// What a user should know or do before the first run.
+    /// What the user should know or do before the first run.
     pub notes: Vec<String>,
 }
 
 impl Survey {
-    /// Looks at a project: at its root, and at the folders directly in it for kinds that the root does not have.
+    /// Inspects a project: the root, and the folders directly in it for kinds that the root does not have.
     pub fn for_project(project: &Path) -> Self {
         let root = Folder::root(project);
         let mut parts = parts_in(&root, &BTreeSet::new());
@@ -47,19 +48,20 @@ impl Survey {
         Self { scope: scope::write_scope(&root, &parts), parts, notes }
     }
 
-    /// The toolchains of all parts, each once.
+    /// Returns the toolchains of all parts, each once.
     pub fn toolchains(&self) -> BTreeSet<Toolchain> {
         self.parts.iter().flat_map(|part| part.toolchains.iter().copied()).collect()
     }
 }
 
-/// The kinds of one folder, without those that the root has already.
+/// Returns the parts of one folder, without the kinds that the root already has.
 fn parts_in(folder: &Folder, known: &BTreeSet<&str>) -> Vec<Part> {
     let is_here = |kind: &&Kind| !known.contains(kind.name) && kind.markers.iter().any(|marker| folder.has(marker));
     KINDS.iter().filter(is_here).filter_map(|kind| part(kind, folder)).collect()
 }
 
-/// A project without a file that shows its kind: its own test command, else what its files tell.
+/// Returns the part of a project without a file that shows its kind: with its own test command, or else one derived from the
+/// names of its files.
 fn without_a_marker(root: &Folder) -> Part {
     let plain = plain::part(root);
     let kind = KINDS.iter().find(|kind| kind.name == "Python" && plain.found == plain::NO_TESTS);

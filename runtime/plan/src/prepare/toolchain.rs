@@ -1,7 +1,7 @@
-//! Where commands find their programs: the fixed PATH, the operator's folders, and the toolchains of this machine.
+//! Decides where commands find their programs: the fixed PATH, the operator's folders, and the toolchains of this machine.
 //!
-//! Only this module reads this process's PATH and HOME for commands. Commands get only what `glovebox.toml` names, read-only, and from a
-//! toolchain's home only folders without secrets. The search for a toolchain runs no program.
+//! For commands, only this module reads PATH and HOME of the `glovebox` process. Commands get only what `glovebox.toml`
+//! names, read-only, and from a toolchain's home only folders without secrets. The search for a toolchain runs no program.
 
 mod configuration;
 mod go;
@@ -19,28 +19,29 @@ use glovebox_record::Tier;
 use machine::Machine;
 use std::path::{Path, PathBuf};
 
-/// The folder of toolchain caches that last from stage to stage of one trust domain, below the HOME of commands.
+/// The folder of toolchain caches that are kept between the stages of one trust domain, below the HOME of commands.
 const KEPT: &str = ".cache/kept";
 
-/// The additions of a toolchain to every command.
+/// What a toolchain adds to the sandbox of every command.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct ToolchainFiles {
-    /// Folders with its programs.
+    /// Folders that are added to PATH.
     path: Vec<PathBuf>,
-    /// Folders that exist inside, where they are outside.
+    /// Folders that are shown at the same path as on the machine.
     shown: Vec<PathBuf>,
-    /// Folders of its home that exist below a home of the command's own: path outside, path below HOME.
+    /// Folders of the toolchain's home that are shown below the HOME of commands: path on the machine, path below HOME.
     homed: Vec<(PathBuf, &'static str)>,
-    /// Files of `/etc` that exist inside, where they are outside.
+    /// Files of `/etc` that are shown at the same path as on the machine.
     configuration: Vec<PathBuf>,
-    /// Folders whose compiled Python modules last from stage to stage, absolute.
+    /// Folders whose compiled Python modules are kept between stages, as absolute paths.
     compiled: Vec<PathBuf>,
-    /// Variables; `{home}` is the command's HOME, `{kept}` a folder for caches that lasts from stage to stage of one trust.
+    /// Variables. `{home}` stands for the HOME of commands, `{kept}` for the folder of caches that are kept between the
+    /// stages of one trust domain.
     env: Vec<(&'static str, String)>,
 }
 
 impl ToolchainFiles {
-    /// The programs of `bin/` below this folder, which is shown whole.
+    /// Creates the files of a toolchain with its programs in `bin/` below this folder. The whole folder is shown.
     fn below(folder: &Path) -> Self {
         Self { path: vec![folder.join("bin")], shown: vec![folder.to_owned()], ..Self::default() }
     }
@@ -60,7 +61,7 @@ impl Missing {
     }
 }
 
-/// The program by which a toolchain is found.
+/// Returns the program with which a toolchain is found.
 fn program_of(toolchain: Toolchain) -> &'static str {
     match toolchain {
         Toolchain::Rust => "cargo",
@@ -73,7 +74,7 @@ fn program_of(toolchain: Toolchain) -> &'static str {
     }
 }
 
-/// The policy of every command of a run in this sandbox. Stops if this machine lacks a toolchain that `glovebox.toml` names.
+/// Returns the policy of all commands of a run in this sandbox. Fails if this machine lacks a toolchain that `glovebox.toml` names.
 pub fn exec_policy(setting: &ExecSetting, tier: Option<Tier>, read: &[String]) -> Result<ExecPolicy, Refusal> {
     let machine = Machine::here();
     let tier = tier.unwrap_or(Tier::Unconfined);
@@ -86,11 +87,11 @@ pub fn exec_policy(setting: &ExecSetting, tier: Option<Tier>, read: &[String]) -
         add(&mut policy, found, tier)?;
     }
     if !setting.toolchains.is_empty() {
-        // First: variables name its path where commands have no root of their own.
+        // This must be the first entry, because variables contain its path where commands have no root of their own.
         policy.kept.insert(0, KEPT.into());
         policy.env.insert("XDG_CACHE_HOME".to_owned(), "{kept}".to_owned());
     }
-    // The operator names them, so they come before programs of the system with the same name.
+    // The operator names toolchains explicitly, so their programs come before programs of the system with the same name.
     policy.path.splice(0..0, first);
     policy.path.extend(setting.path.iter().map(PathBuf::from));
     policy.env.extend(setting.env.clone());
@@ -101,7 +102,7 @@ pub fn exec_policy(setting: &ExecSetting, tier: Option<Tier>, read: &[String]) -
     Ok(policy)
 }
 
-/// The toolchain that a program belongs to.
+/// Returns the toolchain to which a program belongs.
 pub fn of_program(program: &str) -> Option<Toolchain> {
     let programs = |toolchain: Toolchain| -> &[&str] {
         match toolchain {
@@ -117,13 +118,13 @@ pub fn of_program(program: &str) -> Option<Toolchain> {
     Toolchain::ALL.into_iter().find(|toolchain| programs(*toolchain).contains(&program))
 }
 
-/// True if commands with a toolchain find a program: in its folders, or in those of the system.
+/// Returns true if commands with a toolchain find a program: in the folders of the toolchain, or in those of the system.
 pub fn shows(toolchain: Toolchain, program: &str) -> bool {
     let found = find(toolchain, &Machine::here(), Tier::Full).unwrap_or_default();
     found.path.iter().chain(&ExecPolicy::default().path).any(|folder| folder.join(program).is_file())
 }
 
-/// Why a toolchain cannot be used on this machine, and what to do; nothing if it can.
+/// Returns why a toolchain cannot be used on this machine, and what to do. `None` if it can be used.
 pub fn missing(toolchain: Toolchain) -> Option<String> {
     let machine = Machine::here();
     let found = find(toolchain, &machine, Tier::Full).and_then(|found| machine.presentable(found));

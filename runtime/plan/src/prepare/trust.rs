@@ -1,8 +1,9 @@
-//! What of the user's may leave, and where to, as the user has confirmed it.
+//! The user's confirmations: which data of the user may leave the machine, and its destination.
 //!
-//! `glovebox.toml` and pipelines come with a project, and a stranger may have written them. The plan says what a run could take of the
-//! user's own to which place ([`Plan::egress`]). The user says yes to each pair once, for one project folder. What was confirmed is kept
-//! beside the user's key, with its MAC, and never in a project. Nothing is looked up or connected before.
+//! `glovebox.toml` and pipelines come with a project, and an untrusted person may have written them. The plan lists the data
+//! of the user that a run could send to each destination ([`Plan::egress`]). The user confirms each pair once, for one
+//! project folder. Confirmations are stored next to the user's key, each with a MAC, and never in a project. Before the
+//! confirmation no host is looked up and no connection is made.
 
 use super::folders::state_dir;
 use super::keys;
@@ -23,43 +24,44 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The folder beside the user's key.
+/// The folder of confirmations, in the same folder as the user's key.
 const FOLDER: &str = "trusted";
 const PURPOSE: &str = "glovebox 2026 source and sink v1";
 const FILE_BYTES_MAX: u64 = 64 << 10;
-/// Digits of an id: enough for what one user confirms.
+/// Number of hex digits of an id. It is enough for the confirmations of one user.
 const ID_DIGITS: usize = 12;
 
-/// Something of the user's and a place that may get it, for one project.
+/// Data of the user and a destination that may get it, for one project.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Transfer {
-    /// The folder of glovebox.toml.
+    /// The folder of `glovebox.toml`.
     pub project: String,
-    /// `env NAME`, `file PATH` or `folder PATH`; paths without links.
+    /// `env NAME`, `file PATH` or `folder PATH`. Links in the path are resolved.
     pub source: String,
     /// Scheme, host and port, `proxy HOST` or `network full`.
     pub sink: String,
-    /// The certificates that are trusted at the host beside the bundled ones.
+    /// Digest of the certificates that are trusted for the host in addition to the bundled ones.
     pub authorities: Option<Digest>,
-    /// Identifies the folder, also where its name is not UTF-8.
+    /// Digest of the folder's path. It identifies the folder even if the path is not UTF-8.
     folder: Digest,
 }
 
-/// A transfer that a project asks for.
+/// A transfer for which a project asks.
 #[derive(Debug)]
 pub struct Wanted {
-    /// What goes where.
+    /// The data and its destination.
     pub transfer: Transfer,
     /// Where the source is named.
     named_in: String,
-    /// The process that reaches the sink.
+    /// What reaches the sink, such as `model m`.
     reached_by: String,
-    /// An explanation of the sink's place.
+    /// An explanation of the sink. May be empty.
     note: &'static str,
 }
 
 impl Wanted {
-    /// A pair as this machine has it: with real paths. None where the source is in the project, or is the system's.
+    /// Creates the transfer of a pair on this machine, with real paths. `None` if the source is in the project or belongs to
+    /// the system.
     fn from_egress(project: &Project, pair: Egress) -> Option<Self> {
         let source = match &pair.source {
             EgressSource::Variable(_) => pair.source.to_string(),
@@ -91,14 +93,14 @@ impl Wanted {
         Some(Self { transfer, named_in: pair.named_in, reached_by: pair.reached_by, note })
     }
 
-    /// In a few words: what goes where, and why.
+    /// Returns a short text: the data, the destination and the reason.
     pub fn words(&self) -> String {
         let Self { transfer, named_in, reached_by, note } = self;
         let words = format!("{}{note} ({named_in}; {reached_by})", transfer.plain_words());
         visible::line(&words).into_owned()
     }
 
-    /// As a plan prints it.
+    /// Returns the transfer as a plan prints it.
     pub fn to_plan(&self) -> Result<PlanEgress, Refusal> {
         Ok(PlanEgress {
             source: self.transfer.source.clone(),
@@ -111,14 +113,14 @@ impl Wanted {
 }
 
 impl Transfer {
-    /// True if this user has confirmed it.
+    /// Returns true if this user has confirmed the transfer.
     fn is_trusted(&self) -> Result<bool, Refusal> {
         let Some((folder, key)) = state_dir().zip(user_key::to_verify()?) else { return Ok(false) };
         let known = read(&folder.join(FOLDER).join(self.file_name()), |text| key.mac(PURPOSE, text));
         Ok(known.as_ref() == Some(self))
     }
 
-    /// Keeps that this user has confirmed it.
+    /// Stores that this user has confirmed the transfer.
     pub fn trust(&self) -> Result<(), Refusal> {
         let (Some(state), Signing::Key(key)) = (state_dir(), user_key::to_sign()?) else {
             return Err(Refusal::new(Class::Policy, "cannot keep the confirmation: Glovebox has no state folder")
@@ -133,7 +135,7 @@ impl Transfer {
             .map_err(|error| Refusal::io(format!("write `{}`", file.display()), &error))
     }
 
-    /// Forgets it.
+    /// Removes the confirmation.
     pub fn forget(&self) -> Result<(), Refusal> {
         let Some(state) = state_dir() else { return Ok(()) };
         let file = state.join(FOLDER).join(self.file_name());
@@ -145,17 +147,17 @@ impl Transfer {
         }
     }
 
-    /// In a few words: what goes where.
+    /// Returns a short text: the data and the destination.
     pub fn words(&self) -> String {
         visible::line(&self.plain_words()).into_owned()
     }
 
-    /// The name under which `trust rm` finds it.
+    /// Returns the id with which `trust rm` finds the transfer.
     pub fn id(&self) -> String {
         self.file_name().chars().take(ID_DIGITS).collect()
     }
 
-    /// True for a transfer of the project.
+    /// Returns true if the transfer belongs to the project.
     pub fn is_of(&self, project: &Project) -> bool {
         self.folder == Digest::hash(real(project.config_dir.clone()).as_os_str().as_bytes())
     }
@@ -167,23 +169,23 @@ impl Transfer {
 
     fn file_name(&self) -> String {
         let authorities = self.authorities.map(|digest| digest.hex()).unwrap_or_default();
-        // Each with its length: no path makes two transfers one.
+        // Each part is written with its length, so that two different transfers never give the same text.
         let parts = [&self.folder.hex(), &self.source, &self.sink, &authorities];
         Digest::hash(parts.map(|part| format!("{} {part}\n", part.len())).concat().as_bytes()).hex()
     }
 }
 
-/// Every transfer that a run of the plan needs, confirmed or not.
+/// Returns every transfer that a run of the plan needs, confirmed or not.
 pub fn of_plan(project: &Project, plan: &Plan) -> Vec<Wanted> {
     plan.egress().into_iter().filter_map(|pair| Wanted::from_egress(project, pair)).collect()
 }
 
-/// The same of a model that is asked alone.
+/// Returns the transfer that is needed to ask one model outside of a run. `None` if none is needed.
 pub fn of_model(project: &Project, model: ConfiguredModel<'_>) -> Option<Wanted> {
     Egress::for_key(model, false).and_then(|pair| Wanted::from_egress(project, pair))
 }
 
-/// Everything that this user has confirmed, for all projects.
+/// Returns everything that this user has confirmed, for all projects.
 pub fn all() -> Result<Vec<Transfer>, Refusal> {
     let Some((state, key)) = state_dir().zip(user_key::to_verify()?) else { return Ok(Vec::new()) };
     let entries = match fs::read_dir(state.join(FOLDER)) {
@@ -197,7 +199,8 @@ pub fn all() -> Result<Vec<Transfer>, Refusal> {
     Ok(found)
 }
 
-/// Refuses a plan with a transfer that is not confirmed. `confirm` is asked first, once for all of them: a run needs every one.
+/// Refuses a plan with a transfer that is not confirmed. `confirm` is called first, and once for all such transfers, because
+/// a run needs all of them.
 pub fn require(
     project: &Project,
     plan: &Plan,
@@ -213,16 +216,17 @@ pub fn require(
     Err(refused(&open, &give))
 }
 
-/// The target of a model that is asked alone.
+/// Returns the target of one model that is asked outside of a run.
 ///
 /// # Errors
-/// Its key may not go where it would go, or it cannot be asked.
+///
+/// Fails if the transfer of the model's key is not confirmed, or if the model cannot be asked.
 pub fn target_alone(project: &Project, model: ConfiguredModel<'_>) -> Result<Target, Refusal> {
     require_model(project, model)?;
     keys::target(project, model)
 }
 
-/// Refuses a model whose key may not go where it would go.
+/// Refuses a model if the transfer of its key is not confirmed.
 fn require_model(project: &Project, model: ConfiguredModel<'_>) -> Result<(), Refusal> {
     let open = unconfirmed(of_model(project, model).into_iter().collect())?;
     if open.is_empty() {
@@ -247,22 +251,22 @@ fn refused(open: &[Wanted], give: &str) -> Refusal {
     Refusal::new(Class::Policy, message).with_help(format!("if all of it may leave: `{give}`"))
 }
 
-/// A path without links; as it is if it leads nowhere.
+/// Returns the path with links resolved. If that fails, returns the path unchanged.
 fn real(path: PathBuf) -> PathBuf {
     fs::canonicalize(&path).unwrap_or(path)
 }
 
-/// A path as text, another one for each path.
+/// Returns a path as text. Different paths give different texts.
 fn shown(path: &Path) -> String {
     path.to_str().map_or_else(|| format!("{path:?}"), str::to_owned)
 }
 
-/// Reads a file: a line with its MAC, and the text. Anything else is nothing.
+/// Reads a confirmation: a line with the MAC, then the text. `None` for any other file.
 fn read(file: &Path, mac: impl Fn(&[u8]) -> blake3::Hash) -> Option<Transfer> {
     let mut text = String::new();
     regular_file::open(file, Links::Follow).ok()?.take(FILE_BYTES_MAX).read_to_string(&mut text).ok()?;
     let (signed, text) = text.split_once('\n')?;
-    // Compared in constant time.
+    // The comparison takes constant time.
     (blake3::Hash::from_hex(signed).ok()? == mac(text.as_bytes())).then(|| serde_json::from_str(text).ok()).flatten()
 }
 

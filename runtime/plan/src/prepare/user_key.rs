@@ -1,6 +1,6 @@
-//! The key of this user, which signs runs and what the user confirmed.
+//! The key of this user. It signs runs and what the user confirmed.
 //!
-//! A key that other users could know or choose is refused: it signs nothing, and its signatures do not count.
+//! A key that other users could read or replace is refused: it signs nothing, and its signatures are not accepted.
 
 use super::folders::state_dir;
 use super::refusal::{Class, Refusal};
@@ -8,23 +8,25 @@ use glovebox_workspace::user_key::{KEY_FILE, UserKey};
 use std::io;
 use std::path::Path;
 
-/// The key that signs, or why there is none.
+/// The key for signatures, or why there is none.
 pub enum Signing {
     /// The user's key.
     Key(UserKey),
-    /// This user can have no key here, for this reason.
+    /// This user cannot have a key on this machine, for this reason.
     Unavailable(String),
 }
 
-/// The key that signs a new run, made at first use.
+/// Returns the key that signs a new run. It is created at the first use.
 ///
 /// # Errors
-/// The key that is there cannot be trusted.
+///
+/// Fails if the existing key cannot be trusted.
 pub fn to_sign() -> Result<Signing, Refusal> {
     let Some(folder) = state_dir() else { return Ok(Signing::Unavailable("no home folder".to_owned())) };
     match UserKey::read_or_make(&folder) {
         Ok(key) => Ok(Signing::Key(key)),
-        // An error of the system: a read-only or missing home. A problem of the key itself has no error number.
+        // An error with a number comes from the system, such as a read-only or missing home. A problem of the key itself has
+        // no number.
         Err(error) if error.raw_os_error().is_some() => {
             Ok(Signing::Unavailable(format!("`{}`: {error}", folder.display())))
         }
@@ -32,10 +34,11 @@ pub fn to_sign() -> Result<Signing, Refusal> {
     }
 }
 
-/// The key that verifies records; none if this user has no key, so that no record counts as this user's.
+/// Returns the key that verifies records. `None` if this user has no key; then no record counts as signed by this user.
 ///
 /// # Errors
-/// The key that is there cannot be trusted.
+///
+/// Fails if the existing key cannot be trusted.
 pub fn to_verify() -> Result<Option<UserKey>, Refusal> {
     let Some(folder) = state_dir() else { return Ok(None) };
     UserKey::read(&folder).or_else(|error| match error.raw_os_error() {

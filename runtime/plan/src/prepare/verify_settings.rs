@@ -1,6 +1,6 @@
-//! Completes `[verify]`: the variables of the environment, the contract files, and the commands of the project's kind.
+//! Completes `[verify]`: environment variables, the contract files, and the commands of the project's kind.
 //!
-//! All of it is read before the first stage, so that no stage can change what it is verified with.
+//! All of it is read before the first stage, so that no stage can change the commands that verify it.
 
 use super::refusal::{Class, Refusal};
 use super::source::read_text;
@@ -11,7 +11,7 @@ use glovebox_names::visible;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The table with what variables say and with what it names; none if neither the table nor a variable is there.
+/// Returns the table with the values of variables and the files that it names. `None` if there is neither the table nor a variable.
 pub fn complete(table: Option<&Verify>, workdir: &Path) -> Result<Option<Verify>, Refusal> {
     let with_variable = SETTINGS.iter().filter(|setting| !setting.variable.is_empty());
     let set = with_variable.filter_map(|setting| Some((setting, std::env::var(setting.variable).ok()?)));
@@ -35,7 +35,7 @@ pub fn complete(table: Option<&Verify>, workdir: &Path) -> Result<Option<Verify>
     Ok(Some(verify))
 }
 
-/// The contract of a phase. Only the usual place may be empty.
+/// Reads the contract of a phase. Only at the default path may the file be missing.
 fn contract(phase: &Phase, workdir: &Path) -> Result<Option<Contract>, Refusal> {
     if !phase.mode.reads_contract() {
         return Ok(None);
@@ -57,7 +57,7 @@ fn contract(phase: &Phase, workdir: &Path) -> Result<Option<Contract>, Refusal> 
     Contract::parse(&text).map(Some).map_err(|problem| wrong(visible::line(&problem.to_string()).into_owned()))
 }
 
-/// The test commands of the project's root, as far as they need no shell.
+/// Returns the test commands of the project's root that need no shell.
 fn of_kind(workdir: &Path) -> Vec<DirectCommand> {
     let parts = Survey::for_project(workdir).parts;
     let steps = parts.iter().filter(|part| part.folder.is_empty()).flat_map(|part| &part.steps);

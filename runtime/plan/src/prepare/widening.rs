@@ -1,7 +1,7 @@
-//! The capabilities that rule plugins add to a pipeline. It binds the pipeline before and after each rule plugin, and refuses additions
-//! that the operator has not accepted.
+//! The capabilities that rule plugins add to a pipeline. The pipeline is bound before and after each rule plugin, and
+//! additions that the operator has not accepted are refused.
 //!
-//! Without a change there is nothing to bind.
+//! Without a change nothing is bound.
 
 use super::binding;
 use super::component_host::ComponentHost;
@@ -15,7 +15,7 @@ use glovebox_names::visible;
 use glovebox_pipeline::transform::RuleRecord;
 use glovebox_record::RunBounds;
 
-/// The most lines of a refusal; `glovebox plan` shows all of them.
+/// Maximum number of lines of a refusal; `glovebox plan` shows all of them.
 const LINES_MAX: usize = 5;
 
 /// Records the capabilities that each rule plugin adds to the pipeline.

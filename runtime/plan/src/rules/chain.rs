@@ -1,7 +1,8 @@
-//! A draft on its way through the transforms: each plugin sees what the plugin before it made.
+//! The transform chain: each plugin sees the draft that the plugin before it made.
 //!
-//! The first plugin that fails ends the chain: its answer is dropped, no later plugin is called, and there is no pipeline. Each
-//! change is reported as a remark, one for each node, each edge and the graph, and findings about a changed place name the plugin.
+//! The first plugin that fails ends the chain: its answer is discarded, no later plugin is called, and there is no pipeline.
+//! Each change is reported as a remark, one for each node, each edge and the graph. Findings about a changed place name the
+//! plugin.
 
 use super::RulePlugin;
 use super::finding_text::bounded;
@@ -16,16 +17,16 @@ use glovebox_record::LimitSettings;
 use std::collections::HashSet;
 use std::fmt;
 
-/// The most places of one plugin's changes that are reported one by one.
+/// Maximum number of changed places of one plugin that are reported one by one.
 const PLACES_MAX: usize = 50;
 
 pub(super) struct TransformChain<'p> {
     draft: LoweredFile,
-    /// The user's file as it was read, once a plugin changed it. Its findings speak of its text.
+    /// The user's file as it was read. `None` until a plugin changes it. Its findings refer to its own text.
     file: Option<LoweredFile>,
     /// Earlier drafts, each with the plugin that made it.
     superseded: Vec<(&'p RulePlugin, LoweredFile)>,
-    /// The plugin that made the draft, and the draft as canonical text.
+    /// The plugin that made the current draft, and the draft as canonical text.
     latest: Option<(&'p RulePlugin, String)>,
     remarks: Vec<Diagnostic>,
     /// The changes of each plugin that answered.
@@ -37,11 +38,11 @@ pub(super) struct TransformChain<'p> {
 pub(super) struct ChainResult {
     /// The pipeline and its findings.
     pub(super) checked: CheckResult,
-    /// The pipeline as canonical text; none when no plugin changed it.
+    /// The pipeline as canonical text. `None` if no plugin changed it.
     pub(super) text: Option<String>,
-    /// The changes of each plugin, in order; plugins that were not called are missing at the end.
+    /// The changes of each plugin, in order. Plugins that were not called are missing at the end.
     pub(super) changes: Vec<Vec<GraphChange>>,
-    /// The user's file, and what each plugin made of it; empty when no plugin changed it.
+    /// The user's file, and the result of each plugin. Empty if no plugin changed it.
     pub(super) trail: Vec<TransformStep>,
 }
 
@@ -58,7 +59,7 @@ impl<'p> TransformChain<'p> {
         }
     }
 
-    /// A draft that no plugin sees.
+    /// Creates a chain in which no plugin sees the draft.
     pub(super) fn closed(draft: LoweredFile) -> Self {
         Self { is_open: false, ..Self::open(draft) }
     }
@@ -92,7 +93,7 @@ impl<'p> TransformChain<'p> {
         }
     }
 
-    /// Puts a plugin's graph in the place of the draft, if it has no errors and the operator allows its changes.
+    /// Replaces the draft with a plugin's graph, if the graph has no errors and the operator allows its changes.
     fn accept(&mut self, plugin: &'p RulePlugin, before: &SettledGraph, applied: TransformedGraph) {
         let name = &plugin.name;
         let TransformedGraph { text, lowered: mut draft } = applied;
@@ -133,7 +134,7 @@ impl<'p> TransformChain<'p> {
             None => self.file = Some(before),
         }
         let own = self.file.as_ref().map_or(&[][..], |file| &file.diagnostics);
-        // As many as the file has values: each is looked up, not searched for.
+        // There can be as many findings as the file has values, so each is looked up in a set.
         let known: HashSet<(&str, &str)> = own.iter().map(|own| (&*own.rule, own.message.as_str())).collect();
         self.draft.diagnostics.retain(|found| !known.contains(&(&*found.rule, found.message.as_str())));
         self.draft.diagnostics.extend(own.iter().cloned());
@@ -144,8 +145,8 @@ impl<'p> TransformChain<'p> {
         self.is_open = false;
     }
 
-    /// Lints what came out. A finding that the user's file does not have names the plugin that changed the place, and offers no edit
-    /// of that file.
+    /// Lints the last draft. If the user's file does not have a finding, the finding names the plugin that changed the place,
+    /// and offers no fix.
     pub(super) fn finish(self) -> ChainResult {
         let mut checked = validate(self.draft);
         let mut trail = Vec::new();
@@ -192,7 +193,7 @@ fn is_about(found: &Diagnostic, place: &ChangePlace) -> bool {
     }
 }
 
-/// Remarks about a plugin's changes, one for each place.
+/// Returns remarks about a plugin's changes, one for each place.
 fn remarks(plugin: &RulePlugin, changes: &[GraphChange], [before, after]: [&Pipeline; 2]) -> Vec<Diagnostic> {
     let mut places: Vec<(&ChangePlace, Vec<String>)> = Vec::new();
     for change in changes {

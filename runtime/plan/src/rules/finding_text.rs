@@ -1,7 +1,7 @@
-//! A plugin's own text, made safe to show: escaped, cut, and attached to a place that exists.
+//! Makes a plugin's own text safe to show: escaped, cut, and attached to a place that exists.
 //!
-//! Names of rules, severities, nodes and edges are checked. A name that is not valid is reported with the finding, which then counts
-//! as an error.
+//! Names of rules, severities, nodes and edges are checked. If a name is not valid, the finding becomes an error that reports
+//! the name.
 
 use super::RulePlugin;
 use glovebox_host::rules::Finding;
@@ -10,36 +10,36 @@ use glovebox_pipeline::diagnostic::{Diagnostic, RuleName, Severity};
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_workspace::refusal::escaped;
 
-/// The rule of remarks about changes of the graph; no finding of a plugin may have it.
+/// The rule name of remarks about changes of the graph. No finding of a plugin may use it.
 const TRANSFORM: &str = "transform";
 
-/// The longest text of a finding, bytes.
+/// Maximum length of a finding's text, in bytes.
 const TEXT_BYTES_MAX: usize = 1 << 10;
-/// The longest name of a rule, bytes.
+/// Maximum length of a rule name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
 impl RulePlugin {
-    /// The rule of remarks about this plugin's changes, such as `acme.house/transform`.
+    /// Returns the rule name of remarks about this plugin's changes, such as `acme.house/transform`.
     pub(super) fn transform_rule(&self) -> RuleName {
         format!("{}/{TRANSFORM}", self.name).into()
     }
 
-    /// The rule of errors about the plugin itself: its name.
+    /// Returns the rule name of errors about the plugin itself, which is the plugin's name.
     pub(super) fn own_rule(&self) -> RuleName {
         self.name.as_str().to_owned().into()
     }
 
-    /// An error about the plugin and the whole graph.
+    /// Creates an error about the plugin, with the span of the whole graph.
     pub(super) fn error(&self, message: String, draft: &LoweredFile) -> Diagnostic {
         Diagnostic::error(self.own_rule(), message, draft.pipeline.span)
     }
 
-    /// What to do about a plugin that gives no answer.
+    /// Returns what the operator can do about a plugin that fails.
     pub(super) fn remedy(&self) -> String {
         format!("fix the component, or remove `[rules.\"{}\"]` from glovebox.toml", self.name)
     }
 
-    /// A finding as a diagnostic: its place is the node, the edge or the graph, its text is escaped and cut.
+    /// Converts a finding to a diagnostic. Its place is the node, the edge or the graph, and its text is escaped and cut.
     pub(super) fn diagnostic(&self, finding: Finding, pipeline: &Pipeline) -> Diagnostic {
         let mut notes = Vec::new();
         let severity = severity(&finding).unwrap_or_else(|| {
@@ -85,7 +85,7 @@ fn severity(finding: &Finding) -> Option<Severity> {
     }
 }
 
-/// A plugin's text without anything that moves a cursor, cut to a length that people read.
+/// Returns a plugin's text without control characters, cut to [`TEXT_BYTES_MAX`].
 pub(super) fn bounded(text: &str) -> String {
     let cut = text.floor_char_boundary(TEXT_BYTES_MAX);
     let mark = if cut < text.len() { "…" } else { "" };

@@ -1,8 +1,8 @@
-//! What a pipeline may do after a rule plugin changed it, compared with what its file allows.
+//! Compares what a pipeline may do after a rule plugin changed it with what its file allows.
 //!
-//! A plugin with `transform = true` can write every attribute of the pipeline. So the plans are compared, not the graphs. Wider means:
-//! a capability that the file's plan does not cover, a raised limit or bound, an opt-out of hold-outs, or a check that is gone. A file that
-//! cannot be planned allows nothing, so everything is wider.
+//! A plugin with `transform = true` can write every attribute of the pipeline. So the plans are compared, not the graphs. A
+//! pipeline is wider if it has a capability that the plan of the file does not cover, a raised limit, an opt-out of
+//! hold-outs, or lacks a check. If the file has no plan, it allows nothing, so everything is wider.
 
 mod bound;
 
@@ -21,9 +21,9 @@ use std::fmt;
 /// A pipeline before or after a transform.
 #[derive(Debug, Clone)]
 pub struct TransformStep {
-    /// The position in the rule set of the plugin that made it; none for the user's file as it was read.
+    /// The position, in the rule set, of the plugin that made the pipeline. `None` for the user's file as it was read.
     pub plugin: Option<usize>,
-    /// The pipeline; none when it has errors.
+    /// The pipeline. `None` if it has errors.
     pub pipeline: Option<Pipeline>,
 }
 
@@ -43,7 +43,7 @@ pub struct Extent {
     bounds: Bounds,
 }
 
-/// A check of the work of others.
+/// A check of the work of stages.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Check {
     Gate(NodeId),
@@ -52,7 +52,7 @@ enum Check {
     Hook(NodeId, HookKind, String),
 }
 
-/// Something that one plan allows and another does not.
+/// Something that one plan allows and another plan does not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wider(What);
 
@@ -83,7 +83,7 @@ impl fmt::Display for Wider {
 }
 
 impl Extent {
-    /// The capabilities of a plan within the run's bounds.
+    /// Returns the extent of a plan within the run's bounds.
     pub fn new(plan: &Plan, bounds: RunBounds) -> Self {
         let mut extent = Self { capabilities: plan.capabilities(bounds), ..Self::default() };
         extent.bounds = Bounds::from_pipeline(&plan.pipeline);
@@ -114,20 +114,20 @@ impl Extent {
         extent
     }
 
-    /// The capabilities alone.
+    /// Returns only the capabilities.
     pub fn capabilities(&self) -> &PlanCapabilities {
         &self.capabilities
     }
 
-    /// Everything that this allows and another does not.
+    /// Returns everything that this extent allows and another does not.
     pub fn minus(&self, other: &Extent) -> Vec<Wider> {
         let more = additions(&other.capabilities, &self.capabilities).into_iter().map(What::Capability).map(Wider);
         more.filter(|wider| !other.allows(wider)).chain(self.loosened(other)).collect()
     }
 
-    /// Limits, bounds and checks that are looser than those of another plan.
+    /// Returns the limits and checks that are looser than those of another plan.
     pub fn loosened(&self, other: &Extent) -> Vec<Wider> {
-        // A new node is reported by its capabilities, not by its limits.
+        // The capabilities of a new node are reported, but not its limits.
         let is_known =
             |limit: &&Addition| limit.node.as_ref().is_some_and(|node| other.capabilities.nodes.contains_key(node));
         let limits = self.limits.iter().filter(is_known).cloned();
@@ -155,8 +155,9 @@ impl Extent {
     }
 }
 
-/// What each plugin widened, by its position in the rule set. Everything that the last plan allows and the first does not is attributed
-/// to the last plugin before which it was not allowed. Each extent comes with the plugin that made its pipeline.
+/// Returns what each plugin widened, by its position in the rule set. Everything that the last plan allows and the first does
+/// not is attributed to the last plugin before which it was not allowed. Each extent comes with the plugin that made its
+/// pipeline.
 pub fn attributed(extents: &[(Option<usize>, Extent)]) -> BTreeMap<usize, Vec<Wider>> {
     let mut found: BTreeMap<usize, Vec<Wider>> = BTreeMap::new();
     let (Some((_, file)), Some((_, last))) = (extents.first(), extents.last()) else { return found };
@@ -169,7 +170,7 @@ pub fn attributed(extents: &[(Option<usize>, Extent)]) -> BTreeMap<usize, Vec<Wi
     found
 }
 
-/// True when a plugin with this grant may have widened the pipeline as recorded.
+/// Returns true if a plugin with this grant may have widened the pipeline as recorded.
 pub fn is_accepted(grant: TransformGrant, rule: &RuleRecord) -> bool {
     rule.widened.is_empty() || grant == TransformGrant::Widen
 }

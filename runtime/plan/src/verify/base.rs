@@ -1,6 +1,8 @@
-//! What the project's files were when the run began, for a verification stage: a stage may have removed what a command needs.
+//! The project's files as they were when the run began, for a verification stage, because a stage may have removed what a
+//! command needs.
 //!
-//! Only files that the run changed since are told. Their first version is a blob, as the journal names it; the workspace is not read.
+//! Only files that the run has changed since are included. Their first version is a blob that the journal names; the
+//! workspace is not read.
 
 use glovebox_pipeline::ir::Node;
 use glovebox_pipeline::key;
@@ -9,39 +11,39 @@ use glovebox_workspace::project::{Base, FileFact};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The same text as the plugin's own: host and component must find tests alike.
+/// The source file is shared with the plugin, so that host and component recognize the same files as tests.
 #[path = "../../../../plugin-sdk/src/test_files.rs"]
 #[expect(unreachable_pub, reason = "the plugin crate publishes it")]
 mod test_files;
 
-/// The files that say whether a command can run: those of package managers and of make.
+/// The files that decide whether a command can run: those of package managers and of make.
 const NAMES: [&str; 4] = ["package.json", "GNUmakefile", "makefile", "Makefile"];
-/// Longest version of such a file that is told; the component reads as much.
+/// Maximum size of a file version that is included, in bytes. The component reads the same maximum.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// The project when the run began, in the folder where a stage's commands start.
+/// Files of the project as they were when the run began, in the folder in which the stage's commands start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ContextBase {
-    /// By name, those files that the run has changed since.
+    /// The files that the run has changed since, by name.
     pub files: BTreeMap<&'static str, BaseFile>,
-    /// Whether some file had the name of a test.
+    /// True if some file had the name of a test.
     pub has_tests: bool,
 }
 
-/// What a file was.
+/// The first version of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BaseFile {
-    /// There was none.
+    /// The file did not exist.
     Absent,
-    /// A link, or what is too long or no text.
+    /// A link, a file that is too long, or a file that is not text.
     Unreadable,
-    /// Its text.
+    /// The text of the file.
     Text(String),
 }
 
 impl ContextBase {
-    /// Looks at the files of the folder in which commands of a stage start. `read` gives the bytes of a file, up to a bound.
+    /// Reads the files of the folder in which the commands of a stage start. `read` returns the bytes of a blob, up to a maximum.
     pub fn new(
         node: &Node,
         changed: &BTreeSet<&str>,
@@ -58,13 +60,13 @@ impl ContextBase {
     }
 }
 
-/// True if the run changed the path or a folder above it, which it may have replaced.
+/// Returns true if the run changed the path or a folder above it, which it may have replaced.
 fn is_changed(path: &str, changed: &BTreeSet<&str>) -> bool {
     let ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
     ends.into_iter().any(|end| changed.contains(&path[..end]))
 }
 
-/// A file that cannot be read counts as one that has everything.
+/// Returns the first version of a file. The stage assumes that an unreadable file contained everything that a command needs.
 fn file(path: &str, base: &Base, read: impl Fn(&Digest, u64) -> Option<Vec<u8>>) -> BaseFile {
     let Some(fact) = base.files.get(path) else {
         return if base.symlinks.contains_key(path) { BaseFile::Unreadable } else { BaseFile::Absent };
@@ -74,7 +76,7 @@ fn file(path: &str, base: &Base, read: impl Fn(&Digest, u64) -> Option<Vec<u8>>)
     bytes.and_then(|bytes| String::from_utf8(bytes).ok()).map_or(BaseFile::Unreadable, BaseFile::Text)
 }
 
-/// The folder in which commands of a verification stage start, without `.` parts; none for the root.
+/// Returns the folder in which the commands of a verification stage start, without `.` parts. `None` for the root.
 fn folder(node: &Node) -> Option<String> {
     let written =
         |key| node.attributes.get(key).map(|attribute| attribute.value.trim()).filter(|text| !text.is_empty());

@@ -1,5 +1,5 @@
-//! The verify contract (decision verify-contract): a file of the project with the commands that verify a change, by role and by what
-//! changed.
+//! The verify contract (decision verify-contract): a file of the project with the commands that verify a change, by role and
+//! by what changed.
 
 use super::{DirectCommand, Role, lines};
 use globset::{GlobBuilder, GlobMatcher};
@@ -10,16 +10,16 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// Bytes of a contract's file.
+/// Maximum size of a contract file, in bytes.
 pub const CONTRACT_BYTES_MAX: u64 = 256 << 10;
-/// Rules of a contract, and commands or patterns of one list.
+/// Maximum number of rules of a contract, and of commands or patterns in one list.
 const ENTRIES_MAX: usize = 200;
-/// Bytes of a pattern.
+/// Maximum length of a pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 512;
-/// Braces of a pattern within each other: the library that reads patterns recurses.
+/// Maximum number of nested braces in a pattern, because the library that parses patterns is recursive.
 const BRACES_MAX: usize = 8;
 
-/// A contract as it was read.
+/// A parsed contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contract {
     /// BLAKE3 of the file.
@@ -29,7 +29,7 @@ pub struct Contract {
     rules: Vec<Rule>,
 }
 
-/// Commands for certain changes.
+/// Commands that run for certain changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Rule {
     any: Vec<String>,
@@ -37,7 +37,7 @@ struct Rule {
     commands: Vec<DirectCommand>,
 }
 
-/// Why a contract cannot be used: the first thing that is wrong.
+/// The first reason why a contract cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContractProblem {
     /// The place in the file, such as `rules[1].commands[0]`.
@@ -59,7 +59,7 @@ fn problem(place: impl Into<String>, reason: impl Into<String>) -> ContractProbl
     ContractProblem { place: place.into(), reason: reason.into() }
 }
 
-/// The file. A field that this version does not follow is refused: nothing that verifies may be ignored.
+/// The contents of the file. An unknown field is refused, because nothing that verifies may be ignored.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct File {
@@ -73,7 +73,7 @@ struct File {
     visual_probes: Option<Value>,
 }
 
-/// The commands of each role. A map would keep the last of two entries and drop what the first one verifies.
+/// The commands of each role. A plain map would keep the last of two entries for one role and lose the commands of the first.
 #[derive(Default)]
 struct Roles(BTreeMap<String, Vec<String>>);
 
@@ -115,10 +115,11 @@ struct FileRule {
 }
 
 impl Contract {
-    /// Reads a contract's text.
+    /// Parses a contract.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its place.
+    ///
+    /// Returns the first problem, with its place.
     pub fn parse(text: &str) -> Result<Self, ContractProblem> {
         let file: File = serde_json::from_str(text).map_err(|error| {
             let form = r#"expected {"commands": ["…"], "byRole": {"tester": ["…"]}, "rules": [{"whenChangedAny": ["src/**"], "commands": ["…"]}]}"#;
@@ -141,13 +142,14 @@ impl Contract {
         })
     }
 
-    /// Every command that a stage with this role might get.
+    /// Returns every command that a stage with this role might get.
     pub(super) fn all(&self, role: Option<Role<'_>>) -> impl Iterator<Item = &DirectCommand> {
         let rules = self.rules.iter().flat_map(|rule| &rule.commands);
         self.commands.iter().chain(self.of_role(role)).chain(rules)
     }
 
-    /// The commands for these changes: those for all, those of the role, then those of each rule that holds.
+    /// Returns the commands for these changes: the commands for all changes, those of the role, then those of each rule that
+    /// matches.
     pub(super) fn select(&self, role: Option<Role<'_>>, changed: &BTreeSet<&str>) -> Vec<&str> {
         let rules = self.rules.iter().filter(|rule| rule.holds(changed)).flat_map(|rule| &rule.commands);
         let mut known = BTreeSet::new();
@@ -177,7 +179,8 @@ impl FileRule {
 }
 
 impl Rule {
-    /// True if a changed path matches a pattern of `whenChangedAny`, and each pattern of `whenChangedAll` matches one.
+    /// Returns true if a changed path matches a pattern of `whenChangedAny`, and each pattern of `whenChangedAll` matches a
+    /// changed path.
     fn holds(&self, changed: &BTreeSet<&str>) -> bool {
         let meets = |pattern: &String| {
             let matcher = Pattern(pattern).matcher().ok();
@@ -196,7 +199,8 @@ impl Pattern<'_> {
         glob.map(|glob| glob.compile_matcher()).map_err(|error| error.kind().to_string())
     }
 
-    /// Refuses what could match no changed path, so that no command waits for it in vain, and what costs too much to read.
+    /// Refuses a pattern that cannot match any changed path, because its commands would never run, and a pattern that is too
+    /// expensive to parse.
     fn require_readable(&self) -> Result<(), String> {
         let Self(text) = self;
         let depth = text.bytes().scan(0_usize, |depth, byte| {
@@ -219,7 +223,7 @@ impl Pattern<'_> {
     }
 }
 
-/// A list of the file, with its place there.
+/// A list in the file, with its place.
 struct ContractList<T> {
     place: String,
     entries: Vec<T>,
@@ -227,7 +231,8 @@ struct ContractList<T> {
 
 impl<T> ContractList<T> {
     /// # Errors
-    /// There are too many entries.
+    ///
+    /// Fails if there are too many entries.
     fn new(place: impl Into<String>, entries: Vec<T>) -> Result<Self, ContractProblem> {
         match entries.len() {
             0..=ENTRIES_MAX => Ok(Self { place: place.into(), entries }),

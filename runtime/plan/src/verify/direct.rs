@@ -1,26 +1,28 @@
 //! A command that starts without a shell.
 
-/// The same text as the plugin's own: host and component must read a command line alike.
+/// The source file is shared with the plugin, so that host and component split a command line in the same way.
 #[path = "../../../../plugin-sdk/src/words.rs"]
 #[expect(unreachable_pub, reason = "the plugin crate publishes it")]
 mod words;
 
 use glovebox_host::operator_in;
 
-/// A command line and the words that it starts with.
+/// A command line and its words.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DirectCommand {
-    /// As it is written.
+    /// The command line as it is written.
     pub line: String,
-    /// As it starts.
+    /// The program and its arguments.
     pub words: Vec<String>,
 }
 
 impl DirectCommand {
-    /// Reads a command line.
+    /// Parses a command line.
     ///
     /// # Errors
-    /// What only a shell could do, with `verification_command_unsupported_format`; an empty line, an assignment before the program.
+    ///
+    /// Fails with `verification_command_unsupported_format` for syntax that needs a shell, and for an empty line or an
+    /// assignment before the program.
     pub fn parse(line: &str) -> Result<Self, String> {
         let line = line.trim();
         let words = words::words(line)?;

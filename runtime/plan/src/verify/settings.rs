@@ -1,22 +1,23 @@
-//! The settings of openTiger (decision verify-contract), in one table: the field of `[verify]`, the environment variable, and what it sets.
+//! The settings of openTiger (decision verify-contract) in one table: the field of `[verify]`, the environment variable, and
+//! the setting.
 
 use super::{Phase, Verify};
 use glovebox_record::no_change::NoChange;
 use std::fmt;
 
-/// Commands that a phase may be told to add at most.
+/// Maximum allowed value of `max_commands`.
 const COMMANDS_MAX: u32 = 100;
-/// Adjustments that an attempt may be told to make at most, and repetitions of work that changed nothing.
+/// Maximum allowed value of `recovery_attempts` and of `no_change_recovery_attempts`.
 const RECOVERY_ATTEMPTS_MAX: u32 = 100;
-/// Questions for a plan that an attempt may be told to ask at most.
+/// Maximum allowed value of `plan_parse_retries`.
 const PLAN_RETRIES_MAX: u32 = 10;
-/// Seconds that an answer to such a question may be given at most.
+/// Maximum allowed value of `plan_timeout_seconds` and of `reconcile_timeout_seconds`.
 const ANSWER_SECONDS_MAX: u32 = 3600;
-/// Repetitions that the operator may allow at most; -1 leaves it to the category of the failure.
+/// Maximum allowed value of `max_retries`. With -1 the category of the failure decides.
 const RETRIES_MAX: i64 = 1000;
-/// Failures in a row that the operator may allow at most.
+/// Maximum allowed value of `repeated_signature_threshold`.
 const SIGNATURE_THRESHOLD_MAX: u32 = 100;
-/// The longest wait before a repetition: a day.
+/// Maximum allowed value of `cooldown_seconds`: one day.
 const COOLDOWN_SECONDS_MAX: u32 = 86_400;
 
 /// A table below `[verify]`.
@@ -31,7 +32,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Its name.
+    /// Returns the name of the table.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Planner => "planner",
@@ -41,7 +42,7 @@ impl Part {
     }
 }
 
-/// The target of a setting.
+/// What a setting changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
     Mode,
@@ -64,16 +65,16 @@ enum Effect {
 /// One setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
-    /// The table that has it.
+    /// The table that contains the setting.
     pub part: Part,
-    /// Its field there.
+    /// The name of the field in that table.
     pub field: &'static str,
-    /// The variable of the environment that wins over the field; empty where there is none.
+    /// The environment variable that has precedence over the field. Empty if there is none.
     pub variable: &'static str,
     effect: Effect,
 }
 
-/// Why a value is not taken.
+/// Why a value is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingError(String);
 
@@ -87,7 +88,7 @@ const fn setting(part: Part, field: &'static str, variable: &'static str, effect
     Setting { part, field, variable, effect }
 }
 
-/// Every setting.
+/// All settings.
 pub const SETTINGS: &[Setting] = &[
     setting(Part::Planner, "mode", "PLANNER_VERIFY_COMMAND_MODE", Effect::Mode),
     setting(Part::Planner, "contract", "PLANNER_VERIFY_CONTRACT_PATH", Effect::Contract),
@@ -126,15 +127,16 @@ pub const SETTINGS: &[Setting] = &[
 ];
 
 impl Setting {
-    /// The setting of a field.
+    /// Returns the setting of a field.
     pub fn of_field(part: Part, field: &str) -> Option<&'static Self> {
         SETTINGS.iter().find(|setting| setting.part == part && setting.field == field)
     }
 
-    /// Sets it from a value as text.
+    /// Sets the value from a text.
     ///
     /// # Errors
-    /// A value of another form, with what was expected.
+    ///
+    /// Fails for a value of another form, and says what was expected.
     pub fn apply(&self, verify: &mut Verify, value: &str) -> Result<(), SettingError> {
         let value = value.trim();
         let flag = || match value {
@@ -188,7 +190,7 @@ impl Setting {
     }
 }
 
-/// A path of a file below the project.
+/// Checks the path of a file below the project.
 pub(crate) fn contract_path(value: &str) -> Result<String, SettingError> {
     let is_inside = !value.is_empty() && !value.starts_with(['/', '~']) && value.split('/').all(|name| name != "..");
     match is_inside && !value.contains('\0') {

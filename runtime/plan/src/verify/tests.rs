@@ -1,4 +1,4 @@
-//! Which commands a contract and the modes select, and what is refused.
+//! Which commands a contract and the modes select, and which contracts are refused.
 
 use super::settings::{Part, SETTINGS, Setting};
 use super::*;
@@ -69,7 +69,7 @@ fn each_mode_has_its_sources() {
     check(Mode::Hybrid, 1, 1, false);
 }
 
-/// Modes say what is added to a plan. A stage without one runs what either phase adds.
+/// The modes decide which commands are added to a plan. A stage without a plan runs the commands that either phase adds.
 #[test]
 fn a_plan_is_needed_where_nothing_is_added() {
     for planner in Mode::ALL {
@@ -195,7 +195,7 @@ fn nothing_that_verifies_is_dropped_in_silence() {
     check(&pattern(r"src\\a"), "expected a pattern of paths below the project");
 }
 
-/// The library that reads patterns panics over some, and overflows the stack over others.
+/// The library that parses patterns panics for some patterns, and overflows the stack for others.
 #[test]
 fn a_pattern_that_nobody_could_read_is_refused() {
     for depth in [9, 5_000, 60_000] {

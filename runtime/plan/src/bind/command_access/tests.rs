@@ -1,4 +1,5 @@
-//! What a node's commands reach: never more than the operator says, and a read scope by absence for every handler.
+//! What the commands of a node can reach: never more than the operator grants, and with a strict read scope no other paths,
+//! for every handler.
 
 use crate::bind::effective::{effective, granted};
 use crate::bind::inputs::{Effective, GrantInputs};
@@ -36,7 +37,7 @@ fn inspection() -> Inspection {
     }
 }
 
-/// What the one working node of a pipeline may do under an operator's `[sandbox]`.
+/// Returns the effective grants of the pipeline's one node with these attributes, under this `[sandbox]` table of the operator.
 fn of(attributes: &str, table: &str) -> Effective {
     let text = format!(
         "digraph g {{ scenarios=\"hold/outs/\" s [shape=Mdiamond] n [{attributes}] e [shape=Msquare] s -> n -> e }}"
@@ -73,7 +74,7 @@ fn texts(entries: &[Entry]) -> Vec<String> {
     entries.iter().map(ToString::to_string).collect()
 }
 
-/// The only diagnostic there is: rule, whether it is an error, message, help.
+/// Returns the only diagnostic: rule, whether it is an error, message and help.
 fn only(found: &Effective) -> (&str, bool, &str, &str) {
     assert_eq!(found.diagnostics.len(), 1, "{:#?}", found.diagnostics);
     let told = &found.diagnostics[0];

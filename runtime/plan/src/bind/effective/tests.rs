@@ -1,4 +1,5 @@
-//! The intersection of wants, grants and attributes: as a table, and never more than any of its inputs.
+//! Tests the intersection of wants, grants and attributes: a table of examples, and the property that a result never allows
+//! more than any input.
 
 use super::*;
 use crate::bind::role::HandlerSource;
@@ -51,7 +52,7 @@ fn plugin(wants: Option<&str>, granted: Option<&str>) -> PluginEntry {
     }
 }
 
-/// A node with these attributes, read like any other.
+/// Parses a node with these attributes from a pipeline.
 fn node(attributes: &str) -> Node {
     let text = format!("digraph g {{ s [shape=Mdiamond] n [{attributes}] e [shape=Msquare] s -> n -> e }}");
     let checked = glovebox_pipeline::check(Source::new(&text), &glovebox_pipeline::Inputs::default());
@@ -63,7 +64,7 @@ fn of(node: &Node, handler: &str, inspection: &Inspection, plugin: Option<&Plugi
     within(&LimitSettings::default(), node, HandlerSource { name: handler, plugin }, inspection)
 }
 
-/// The same within these limits of the operator.
+/// Returns the effective grants under these limits of the operator.
 fn within(limits: &LimitSettings, node: &Node, source: HandlerSource<'_>, inspection: &Inspection) -> Effective {
     let reach = reach();
     let holdouts = Holdouts { reach: &reach, sealed: &[], verify: None };
@@ -82,7 +83,7 @@ fn within(limits: &LimitSettings, node: &Node, source: HandlerSource<'_>, inspec
     })
 }
 
-/// The paths that verifiers can read by default.
+/// Returns the paths that verifiers can read by default.
 fn reach() -> HoldoutReach {
     let text = "digraph g { s [shape=Mdiamond] e [shape=Msquare] s -> e }";
     let checked = glovebox_pipeline::check(Source::new(text), &glovebox_pipeline::Inputs::default());
@@ -93,7 +94,8 @@ fn texts(entries: &[Entry]) -> Vec<String> {
     entries.iter().map(ToString::to_string).collect()
 }
 
-/// Third-party: author's wants, operator's grants, node's attributes, then what may be read and written.
+/// Checks the read and write scope of a plugin: the author's wants, the operator's grants, the node's attributes, then the
+/// expected scopes.
 fn check(wants: &str, granted: Option<&str>, attributes: &str, read: &[&str], write: &[&str]) {
     let (inspection, plugin) = (inspection(Some(wants), &["files"]), plugin(None, granted));
     let node = node(&format!("type=\"acme.review\", {attributes}"));
@@ -277,7 +279,7 @@ fn side() -> impl Strategy<Value = Grants> {
     )
 }
 
-/// The access of one side at a path: 0 nothing, 1 read, 2 write.
+/// Returns the access that these lists give to a path: 0 nothing, 1 read, 2 write.
 fn most(read: &[Entry], write: &[Entry], path: &ScopePath) -> u8 {
     let access = Scope::new(read.to_vec(), write.to_vec(), Vec::new()).access(path);
     match access {

@@ -1,4 +1,4 @@
-//! Who has hold-outs in reach, and what is said about it: a table over handlers and ways out.
+//! Which stages can read hold-outs, and the diagnostics about it: a table over handlers and opt-outs.
 
 use crate::bind::effective::{effective, granted};
 use crate::bind::inputs::{Effective, GrantInputs};
@@ -15,7 +15,7 @@ use glovebox_record::scope::Entry;
 use glovebox_record::{Digest, LimitSettings};
 use std::collections::BTreeMap;
 
-/// What a node may do in a project whose folders `a/` and `b/c/` are hold-outs, sealed or only named.
+/// Returns what a node may do in a project whose folders `a/` and `b/c/` are named as hold-outs, and sealed or not.
 fn of(attributes: &str, is_sealed: bool) -> Effective {
     let text = format!(
         "digraph g {{ scenarios=\"a/,b/c/\" s [shape=Mdiamond] n [{attributes}] e [shape=Msquare] s -> n -> e }}"

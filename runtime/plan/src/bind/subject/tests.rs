@@ -1,4 +1,4 @@
-//! Which stages are kept apart from the program they judge, and how.
+//! Which stages are separated from the program that they judge, and how.
 
 use crate::bind::effective::{effective, granted};
 use crate::bind::inputs::{Effective, GrantInputs};
@@ -16,7 +16,7 @@ use glovebox_record::scope::Entry;
 use glovebox_record::{Digest, LimitSettings};
 use std::collections::BTreeMap;
 
-/// What a node may do in a project whose folder `a/` is a hold-out, sealed or not there.
+/// Returns what a node may do in a project whose folder `a/` is a sealed hold-out or does not exist.
 fn of(attributes: &str, is_sealed: bool) -> Effective {
     let text = format!("digraph g {{ s [shape=Mdiamond] n [{attributes}] e [shape=Msquare] s -> n -> e }}");
     let checked = glovebox_pipeline::check(Source::new(&text), &glovebox_pipeline::Inputs::default());

@@ -1,4 +1,4 @@
-//! What `[sandbox]` accepts and refuses, each refusal with its place.
+//! What `[sandbox]` accepts and refuses. Each refusal has its place.
 
 use super::*;
 use crate::config::Config;
@@ -8,7 +8,7 @@ fn read(table: &str) -> SandboxSetting {
     Config::parse(&text, "glovebox.toml").unwrap_or_else(|problems| panic!("{text}{problems:#?}")).sandbox
 }
 
-/// Expects exactly one problem in the second line: its field, a part of its message, its help.
+/// Expects exactly one problem, in the second line, with this field, this part of the message and this help.
 fn refused(table: &str, field: &str, part: &str, help: Option<&str>) {
     let text = format!("[sandbox]\n{table}\n");
     let problems = Config::parse(&text, "glovebox.toml").expect_err(&text);

@@ -1,4 +1,4 @@
-//! What lies outside of other capabilities and what does not.
+//! Tests which parts of a capability other capabilities cover.
 
 use super::*;
 
@@ -62,7 +62,7 @@ fn a_path_that_was_hidden_is_reported_as_far_as_it_is_open_now() {
     let old = read("./", &[".git/", "scripts/scenarios/"]);
     assert_eq!(minus(&open, std::slice::from_ref(&old)), ["read scripts/scenarios/"]);
     assert!(minus(&old, std::slice::from_ref(&open)).is_empty());
-    // Another node could read it: together nothing is new.
+    // If another node could already read the hidden part, nothing is new.
     assert!(minus(&open, &[old.clone(), read("scripts/", &[])]).is_empty());
     assert_eq!(minus(&open, &[old.clone(), read("scripts/scenarios/a/", &[])]), ["read scripts/scenarios/"]);
     assert_eq!(minus(&read("scripts/scenarios/a/", &[]), &[old]), ["read scripts/scenarios/a/"]);

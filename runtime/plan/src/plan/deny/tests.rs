@@ -1,4 +1,4 @@
-//! Which capabilities a rule refuses, and what is not a rule.
+//! Which capabilities a rule refuses, and which texts are not a rule.
 
 use super::*;
 use glovebox_record::HookKind;

@@ -1,6 +1,6 @@
-//! Copies of hold-outs in installed dependencies: a packed or installed version of the project has its tests too.
+//! Finds copies of hold-outs in installed dependencies. A packed or installed version of the project contains its tests too.
 //!
-//! Compares bytes, not names. A length that no hold-out has is compared with nothing, so most files are only listed.
+//! Contents are compared, not names. A file is read only if some hold-out has the same length, so most files are only listed.
 
 use glovebox_record::scope::Entry;
 use glovebox_workspace::holdout::COPY_BYTES_MIN;
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, FileType};
 use std::path::{Path, PathBuf};
 
-/// The files of hold-outs by length and content.
+/// The files of hold-outs, by length and content.
 #[derive(Debug, Default)]
 pub(super) struct HoldoutFiles(BTreeMap<u64, HashMap<blake3::Hash, PathBuf>>);
 
@@ -28,7 +28,7 @@ impl HoldoutFiles {
         found
     }
 
-    /// The first file of a folder that is byte for byte a hold-out, with that hold-out.
+    /// Returns the first file of a folder that is byte for byte equal to a hold-out, and that hold-out.
     pub(super) fn copy_in(&self, folder: &Path) -> Option<(PathBuf, &Path)> {
         let mut copy = None;
         if self.0.is_empty() {
@@ -44,14 +44,14 @@ impl HoldoutFiles {
     }
 }
 
-/// The length and digest of a file, read in pieces.
+/// Returns the length and the digest of a file, read in chunks.
 fn digest(file: &Path, folder: &Path) -> Option<(u64, blake3::Hash)> {
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(regular_file::open(file, Links::Within(folder)).ok()?).ok()?;
     Some((hasher.count(), hasher.finalize()))
 }
 
-/// Visits every regular file at or below a path until `visit` returns false. Follows no link.
+/// Calls `visit` for every regular file at or below a path until `visit` returns false. Does not follow links.
 fn each_file(at: &Path, visit: &mut dyn FnMut(&Path) -> bool) {
     let kind = |path: &Path| fs::symlink_metadata(path).map(|found| found.file_type());
     let mut pending: Vec<(PathBuf, Option<FileType>)> = vec![(at.to_owned(), kind(at).ok())];

@@ -1,7 +1,8 @@
-//! What dependencies link to outside of the project: the interpreter of a virtual environment, and stores of package managers.
+//! Folders outside of the project to which dependencies link: the interpreter of a virtual environment, and stores of package
+//! managers.
 //!
-//! A link is only a hint, since a package may have made it. A folder is shown because a package manager keeps packages at this very
-//! place, or because its content is an interpreter, and because no repository is around it.
+//! A link alone is not trusted, since a package may have created it. A folder is shown only if a package manager keeps
+//! packages at exactly this place, or if its content is an interpreter, and if it is not inside of a repository.
 
 use glovebox_workspace::regular_file::{self, Links};
 use std::collections::BTreeMap;
@@ -9,39 +10,39 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// How deep links are looked for: `.venv/lib/python3.12/site-packages/package`.
+/// Maximum depth at which links are searched, such as `.venv/lib/python3.12/site-packages/package`.
 const DEPTH_MAX: usize = 5;
-/// How many entries are looked at for each dependency.
+/// Maximum number of entries that are read for each dependency.
 const ENTRIES_MAX: usize = 50_000;
-/// The longest settings file of an environment that is read. pnpm lists every package in its own.
+/// Maximum size of a settings file of an environment, in bytes. pnpm lists every package in its file.
 const SETTINGS_BYTES_MAX: u64 = 64 << 20;
-/// Folders of the system, which every command sees, and of the kernel and services, which none does.
+/// Folders of the system, which every command sees, and of the kernel and of services, which no command sees.
 const SYSTEM: [&str; 12] =
     ["/proc", "/sys", "/dev", "/run", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
-/// Of these, the folders that are the same for commands. A link to them leads where it says.
+/// The folders of `SYSTEM` that commands see at the same path. A link to them also works in the sandbox.
 const SEEN: [&str; 8] = ["/dev/null", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
-/// Folders for programs that no package of the system brought.
+/// Folders in which programs are installed without a package of the system.
 const MACHINE: [&str; 3] = ["/", "/opt", "/var/cache"];
-/// The store that pnpm makes at the root of a file system which is not that of the home folder.
+/// The store that pnpm creates at the root of a file system other than that of the home folder.
 const STORE_OF_DISK: &str = ".pnpm-store";
-/// Managers of interpreters that are repositories themselves, and where in them the interpreters are.
+/// Version managers that are repositories themselves, and the folder of each in which the interpreters are.
 const IN_REPOSITORIES: [(&str, &str); 3] = [(".pyenv", "versions"), ("pyenv", "versions"), (".asdf", "installs")];
 
-/// Where a package manager has its folder.
+/// The place of a package manager's folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// In `$XDG_DATA_HOME`, or in a folder of the machine.
+    /// In `$XDG_DATA_HOME`, or in a folder of [`MACHINE`].
     Data,
-    /// In `$XDG_CACHE_HOME`, or in a folder of the machine.
+    /// In `$XDG_CACHE_HOME`, or in a folder of [`MACHINE`].
     Cache,
     /// In the home folder itself.
     Home,
-    /// The folder in this variable of the user's environment.
+    /// At the path in this environment variable.
     Variable(&'static str),
 }
 
-/// The folders in which package managers keep what they share between projects: the place, the manager's folder there, and which
-/// folders of it are stores, `*` for each folder in it. Beside these they keep credentials and settings.
+/// The folders that package managers share between projects: the place, the manager's folder there, and which folders in it
+/// are stores, `*` for each folder in it. Other folders of a manager contain credentials and settings.
 #[rustfmt::skip]
 const STORES: [(Place, &str, &[&str]); 19] = [
     (Place::Data, "pnpm", &["store", "global"]),
@@ -69,23 +70,23 @@ const STORES: [(Place, &str, &[&str]); 19] = [
 #[derive(Debug)]
 struct Store {
     folder: PathBuf,
-    /// Whether each folder in it is an environment of another project: then only the one that is linked to is shown.
+    /// True if each folder in the store is an environment of another project. Then only the linked one is shown.
     is_of_environments: bool,
 }
 
-/// Folders of the machine that may be shown, by the user's environment.
+/// Folders of the machine that may be shown, from the user's environment.
 #[derive(Debug)]
 pub(super) struct Places {
     home: Option<PathBuf>,
     stores: Vec<Store>,
-    /// Folders of the user, which a folder that is shown may not contain.
+    /// Folders of the user. A folder that is shown must not contain any of them.
     user: Vec<PathBuf>,
-    /// Folders of which no part is shown either: keys, settings, and what this program keeps for the user.
+    /// Folders that must not overlap a folder that is shown: keys, settings, and what Glovebox keeps for the user.
     private: Vec<PathBuf>,
 }
 
 impl Places {
-    /// Reads the places from the environment. A relative path in it is no place.
+    /// Reads the places from the environment. A variable with a relative path is ignored.
     pub(super) fn new(variable: impl Fn(&str) -> Option<PathBuf>, private: impl IntoIterator<Item = PathBuf>) -> Self {
         let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
         let named = |name: &str| variable(name).filter(|path| path.is_absolute()).map(real);
@@ -117,8 +118,8 @@ impl Places {
         Self { home, stores, user, private }
     }
 
-    /// The folder that is shown because of a link to `target`: a store or the prefix of an interpreter, not the user's own, nor the
-    /// system's.
+    /// Returns the folder that is shown because of a link to `target`: a store or the prefix of an interpreter. `None` for
+    /// folders of the user or of the system.
     pub(super) fn shown(&self, target: &Path) -> Option<PathBuf> {
         let folder = self.store(target).or_else(|| interpreter(target))?;
         let holds_user = self.user.iter().any(|other| other.starts_with(&folder));
@@ -141,7 +142,7 @@ impl Places {
         known.min_by_key(|folder| folder.components().count()).or_else(|| store_of_disk(target))
     }
 
-    /// True below a folder with a repository of its own. A home folder that is one holds stores all the same.
+    /// Returns true if the path is inside of a repository. A home folder that is a repository does not count.
     fn is_in_repository(&self, target: &Path) -> bool {
         let is_repository = |folder: &&Path| fs::symlink_metadata(folder.join(".git")).is_ok();
         let holds_interpreters = |folder: &Path| {
@@ -153,7 +154,7 @@ impl Places {
     }
 }
 
-/// Where the links of a dependency lead outside of the project: the real target of each, with the first link to it.
+/// Adds the targets of a dependency's links that are outside of the project: the real path of each, with the first link to it.
 pub(super) fn linked(dependency: &Path, project: &Path, targets: &mut BTreeMap<PathBuf, PathBuf>) {
     let mut add = |link: PathBuf, target: &Path| {
         let Ok(real) = target.canonicalize() else { return };
@@ -184,12 +185,12 @@ pub(super) fn linked(dependency: &Path, project: &Path, targets: &mut BTreeMap<P
     }
 }
 
-/// True for what commands see at the same path without any store.
+/// Returns true if commands see the path even without any store.
 pub(super) fn is_seen_anyway(target: &Path) -> bool {
     SEEN.iter().any(|folder| target.starts_with(folder))
 }
 
-/// The lines `key: value` of a settings file, JSON or not, without quotes.
+/// Returns the lines `key: value` of a settings file, JSON or not, without quotes.
 fn settings(dependency: &Path, name: &str, between: char) -> Vec<(String, String)> {
     let text = regular_file::read_text(&dependency.join(name), Links::Within(dependency), SETTINGS_BYTES_MAX);
     let text = text.unwrap_or_default();
@@ -197,7 +198,7 @@ fn settings(dependency: &Path, name: &str, between: char) -> Vec<(String, String
     text.lines().filter_map(|line| line.split_once(between)).map(|(key, value)| (plain(key), plain(value))).collect()
 }
 
-/// The prefix of a Python in which a path lies.
+/// Returns the prefix of the Python interpreter that contains a path.
 fn interpreter(target: &Path) -> Option<PathBuf> {
     target.ancestors().find(|prefix| is_interpreter(prefix)).map(Path::to_owned)
 }
@@ -211,7 +212,7 @@ fn is_interpreter(prefix: &Path) -> bool {
     prefix.join("bin").is_dir() && versions.any(|entry| entry.path().join("os.py").is_file())
 }
 
-/// The store at the root of a file system in which a path lies.
+/// Returns the store at the root of a file system that contains a path.
 fn store_of_disk(target: &Path) -> Option<PathBuf> {
     let folder = target.ancestors().find(|folder| folder.file_name().is_some_and(|name| name == STORE_OF_DISK))?;
     let root = folder.parent()?;

@@ -1,4 +1,4 @@
-//! Which folders are dependencies, and what of the machine they bring along.
+//! Which folders are dependencies, and which folders of the machine are shown because of them.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -27,7 +27,7 @@ fn kinds_name_their_folders_at_every_depth() {
     assert!(!found.iter().any(|folder| folder.starts_with("node_modules/a")), "{found:?}");
 }
 
-/// The folder that is shown for a link to each of these paths of a home folder.
+/// Returns the folder that is shown for a link to each of these paths of a home folder.
 fn shown(home: &Path, private: &[PathBuf], links: &[&str]) -> Vec<Option<PathBuf>> {
     let variable = |name: &str| (name == "HOME").then(|| home.to_owned());
     let places = Places::new(variable, private.iter().cloned());
@@ -115,7 +115,7 @@ fn what_lies_beside_stores_and_in_other_checkouts_is_not_shown() {
     assert_eq!(shown(&home, &[], &hidden), hidden.map(|_| None));
     let folders = visible.map(|(_, folder)| Some(home.join(folder)));
     assert_eq!(shown(&home, &[], &visible.map(|(link, _)| link)), folders);
-    // The environment names other places.
+    // The environment sets other places.
     let variable = |name: &str| match name {
         "UV_CACHE_DIR" => Some(home.join(".cache/uv")),
         "XDG_DATA_HOME" => Some(home.join("work")),

@@ -1,21 +1,21 @@
-//! A folder of the user's project, read with bounds: regular files up to 1 MiB, and names that can be written into a pipeline.
+//! A folder of the user's project, read with limits: regular files up to 1 MiB, and only names that can be written into a pipeline.
 
 use glovebox_workspace::regular_file::{self, Links};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The largest file that is read.
+/// Maximum size of a file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// How many names of a folder are looked at.
+/// Maximum number of names of a folder that are read.
 const NAMES_MAX: usize = 2_000;
-/// How far above a folder the repository is looked for.
+/// Maximum number of folders above a folder in which the root of the repository is searched.
 const FOLDERS_ABOVE_MAX: usize = 32;
 
 /// A folder of the project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Folder {
     path: PathBuf,
-    /// Its path from the project's root with a final `/`; empty for the root.
+    /// The path from the project's root, with a final `/`. Empty for the root.
     below: String,
 }
 
@@ -33,27 +33,27 @@ impl Entry {
 }
 
 impl Folder {
-    /// The root of a project.
+    /// Creates the root folder of a project.
     pub(super) fn root(path: &Path) -> Self {
         Self { path: path.to_owned(), below: String::new() }
     }
 
-    /// A folder of this one.
+    /// Returns a folder directly in this one.
     pub(super) fn inner(&self, entry: &Entry) -> Self {
         Self { path: self.path.join(&entry.name), below: format!("{}{}", self.below, entry.name) }
     }
 
-    /// Its path from the project's root with a final `/`; empty for the root.
+    /// Returns the path from the project's root, with a final `/`. Empty for the root.
     pub(super) fn below(&self) -> &str {
         &self.below
     }
 
-    /// True if a file, folder or link has this name.
+    /// Returns true if a file, folder or link has this name.
     pub(super) fn has(&self, name: impl AsRef<Path>) -> bool {
         self.path.join(name).symlink_metadata().is_ok()
     }
 
-    /// Reads a regular file as text. Returns an empty text for a file that is missing, too long, not UTF-8, or a link out of the
+    /// Reads a regular file as text. Returns an empty text if the file is missing, too long, not UTF-8, or a link out of the
     /// project.
     pub(super) fn text(&self, name: impl AsRef<Path>) -> String {
         let depth = Path::new(&self.below).components().count();
@@ -61,7 +61,7 @@ impl Folder {
         regular_file::read_text(&self.path.join(name), Links::Within(root), FILE_BYTES_MAX).unwrap_or_default()
     }
 
-    /// Its files and folders with plain names, sorted. Leaves out hidden ones, links, and names with other characters.
+    /// Returns the files and folders in this folder, sorted. Skips hidden entries, links, and names that are not plain.
     pub(super) fn entries(&self) -> Vec<Entry> {
         let listed = fs::read_dir(&self.path).into_iter().flatten().flatten().take(NAMES_MAX);
         let plain = listed.filter_map(|entry| {
@@ -75,13 +75,14 @@ impl Folder {
         entries
     }
 
-    /// A folder below this one, by its path with a final `/`.
+    /// Returns a folder below this one, by its path with a final `/`.
     pub(super) fn at(&self, path: &str) -> Self {
         Self { path: self.path.join(path), below: format!("{}{path}", self.below) }
     }
 
-    /// True if a `.gitignore` has a line for this folder or file, such as `target/`, `/target` or `**/target`: the one of this folder,
-    /// one above it in the same repository, or `*` in the folder itself.
+    /// Returns true if a `.gitignore` has a line for this folder or file, such as `target/`, `/target` or `**/target`. It
+    /// reads the `.gitignore` of this folder and of the folders above it in the same repository, and looks for `*` in that of
+    /// the named folder itself.
     pub(super) fn ignores(&self, name: &str) -> bool {
         let wanted = name.trim_end_matches('/');
         let is_line = |line: &str| line.trim().trim_start_matches("**/").trim_matches('/') == wanted;
@@ -93,7 +94,8 @@ impl Folder {
     }
 }
 
-/// True for a name that means the same in a shell, a pipeline and a path: letters, digits, `.`, `_` and `-`; not hidden, not an option.
+/// Returns true for a name that means the same in a shell, a pipeline and a path: letters, digits, `.`, `_` and `-`; not
+/// hidden, not an option.
 fn is_plain(name: &str) -> bool {
     let is_known = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
     !name.is_empty() && !name.starts_with(['.', '-']) && name.len() <= 100 && name.chars().all(is_known)

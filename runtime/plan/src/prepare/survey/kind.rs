@@ -1,28 +1,28 @@
 //! The kinds of projects: the files that show a kind, its toolchain, and the folders that its tools fill.
 //!
-//! One row per kind, and no control flow. A new kind is a row here, and a toolchain if it needs another one. Folders are as git ignores
-//! them: a name without a parent is meant at any depth.
+//! One row per kind, and no control flow. A new kind needs a row here, and a new toolchain if no existing one fits. Folders
+//! follow the rules of `.gitignore`: a name without a parent matches at any depth.
 
 use crate::config::Toolchain;
 
 /// A kind of project.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// Its name in messages.
+    /// The name of the kind in messages.
     pub name: &'static str,
-    /// Files of the project's folder; one of them is sufficient.
+    /// Files that show the kind. One of them in the project's folder is sufficient.
     pub markers: &'static [&'static str],
-    /// The toolchains that can build it, preferred first.
+    /// The toolchains that can build the project, preferred first.
     pub toolchains: &'static [Toolchain],
     /// Folders of installed dependencies. Commands need them, git ignores them, and no stage has a reason to change them.
     pub dependencies: &'static [&'static str],
-    /// Folders of build results. A later stage is faster with them.
+    /// Folders of build results. They make later stages faster.
     pub caches: &'static [&'static str],
-    /// Folders and files that tools leave behind, of no use to a later stage.
+    /// Folders and files that tools leave behind and that later stages do not need.
     pub byproducts: &'static [&'static str],
 }
 
-/// Every kind, in the order in which a project's stages are listed.
+/// All kinds, in the order in which a project's stages are listed.
 pub const KINDS: [Kind; 6] = [
     Kind {
         name: "Rust",

@@ -1,6 +1,7 @@
-//! Node projects: the scripts of package.json, and who runs them.
+//! Node projects: the scripts of `package.json`, and the program that runs them.
 //!
-//! Of package.json only the names of scripts that are in a table here are used. Its texts are never written into the pipeline.
+//! From `package.json`, only the names of scripts that are in a table in this file are used. Its texts are never written into
+//! the pipeline.
 
 use super::folder::Folder;
 use super::part::{Part, Step};
@@ -8,9 +9,9 @@ use crate::config::Toolchain;
 use crate::prepare::toolchain;
 use serde_json::Value;
 
-/// What `npm init` writes as the script `test`.
+/// A part of the text that `npm init` writes as the script `test`.
 const NO_TESTS: &str = "no test specified";
-/// Folders in which build scripts put their results. The test stage may need them.
+/// Folders into which build scripts write their results. The test stage may need them.
 const RESULTS: [&str; 5] = ["dist/", "build/", "lib/", "out/", ".next/"];
 
 pub(super) fn look(folder: &Folder, part: &mut Part) {
@@ -29,10 +30,10 @@ pub(super) fn look(folder: &Folder, part: &mut Part) {
         part.caches
             .extend(RESULTS.iter().filter(|name| folder.ignores(name)).map(|name| format!("{}{name}", folder.below())));
     }
-    // A result that a later stage reads must not be dropped.
+    // A result that a later stage reads must not be discarded.
     part.scratch.retain(|name| !part.caches.contains(name));
     if script("test").is_some() {
-        // With Plug'n'Play only yarn finds the dependencies.
+        // With Plug'n'Play, only yarn finds the dependencies.
         let command = if folder.has(".pnp.cjs") { "yarn run test" } else { "npm test" };
         part.steps.push(Step::new(
             "test",
@@ -69,7 +70,7 @@ pub(super) fn look(folder: &Folder, part: &mut Part) {
     }
 }
 
-/// True if node's own runner would find a test in the folder or in one directly in it.
+/// Returns true if the test runner of Node would find a test in the folder or in a folder directly in it.
 fn has_tests(folder: &Folder) -> bool {
     let is_test = |name: &str| {
         let stem = [".js", ".mjs", ".cjs"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or_default();
@@ -82,7 +83,7 @@ fn has_tests(folder: &Folder) -> bool {
     has_one || entries.iter().any(|entry| entry.name == "test/")
 }
 
-/// The package manager, by its lock file.
+/// Returns the package manager, derived from its lock file.
 fn installer(folder: &Folder) -> &'static str {
     let locks = [("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lock", "bun"), ("bun.lockb", "bun")];
     locks.into_iter().find(|(lock, _)| folder.has(lock)).map_or("npm", |(_, installer)| installer)

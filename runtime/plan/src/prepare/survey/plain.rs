@@ -1,9 +1,9 @@
-//! A project without a known kind: a makefile, a script of tests, or nothing.
+//! A project without a known kind: it has a makefile, a test script, or neither.
 
 use super::folder::Folder;
 use super::part::{Part, Step};
 
-/// Scripts that test a project, by habit.
+/// Common names of scripts that test a project.
 const SCRIPTS: [&str; 8] = [
     "test.sh",
     "tests.sh",
@@ -16,7 +16,7 @@ const SCRIPTS: [&str; 8] = [
 ];
 /// The text for a project in which no tests were found.
 pub(super) const NO_TESTS: &str = "no tests";
-/// Targets of a makefile that test, best first.
+/// Makefile targets that run tests, best first.
 const TARGETS: [(&str, &str); 4] =
     [("test", "make test"), ("check", "make check"), ("tests", "make tests"), ("all", "make all")];
 

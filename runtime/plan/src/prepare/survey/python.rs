@@ -3,9 +3,9 @@
 use super::folder::Folder;
 use super::part::{Part, Step};
 
-/// Names of virtual environments in a project.
+/// Usual names of the virtual environment of a project.
 const ENVIRONMENTS: [&str; 3] = [".venv", "venv", "env"];
-/// Files that name the test tool, as a dependency or by its settings.
+/// Files that name the test tool, as a dependency or in its settings.
 const DECLARATIONS: [&str; 9] = [
     "pyproject.toml",
     "setup.cfg",
@@ -55,7 +55,7 @@ pub(super) fn look(folder: &Folder, part: &mut Part) {
     }
 }
 
-/// The first test of a project by its name, such as `tests/test_shop.py`.
+/// Returns the first file whose name is that of a test, such as `tests/test_shop.py`.
 pub(super) fn test_file(folder: &Folder) -> Option<String> {
     let in_folder = |below: &str| {
         let entries = folder.at(below).entries();
@@ -65,14 +65,14 @@ pub(super) fn test_file(folder: &Folder) -> Option<String> {
     ["tests/", "test/", ""].into_iter().find_map(in_folder)
 }
 
-/// Where unittest starts to look, as its option.
+/// Returns the option with the folder in which unittest starts its search.
 fn test_folder(folder: &Folder) -> Option<&'static str> {
     let named = [("tests", " -s tests"), ("test", " -s test")];
     let at_root = || test_file(folder).map(|_| "");
     named.into_iter().find(|(name, _)| folder.has(name)).map(|(_, option)| option).or_else(at_root)
 }
 
-/// True if pytest is among the packages of a virtual environment.
+/// Returns true if pytest is installed in a virtual environment.
 fn has_pytest(folder: &Folder, environment: &str) -> bool {
     let lib = folder.at(&format!("{environment}/lib/"));
     lib.entries().iter().any(|version| lib.inner(version).has("site-packages/pytest"))

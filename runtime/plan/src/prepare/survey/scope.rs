@@ -1,4 +1,4 @@
-//! Which folders and files a stage that repairs the code may write: those with sources, and never the tests.
+//! Decides which folders and files a stage that repairs the code may write: those with sources, and never the tests.
 
 use super::folder::{Entry, Folder};
 use super::part::Part;
@@ -6,25 +6,26 @@ use glovebox_record::scope;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// How many paths a scope has at most. A longer list is of no use to a reader.
+/// Maximum number of paths in a scope. A longer list would not help a reader.
 const PATHS_MAX: usize = 20;
-/// How deep sources are looked for in a folder.
+/// Maximum depth at which sources are searched in a folder.
 const DEPTH_MAX: usize = 5;
-/// How many names are looked at in one folder of the project.
+/// Maximum number of names that are read in one folder of the project.
 const NAMES_MAX: usize = 10_000;
-/// How many entries of the root a help text looks at, and how many paths it offers: `check` takes milliseconds.
+/// Maximum number of entries of the root that are read for a help text, and of paths that it offers, because `check` must
+/// take only milliseconds.
 const LOOKED_AT_MAX: usize = 40;
 const OFFERED_MAX: usize = 4;
 /// The scope if no folder has sources yet.
 const NEW_PROJECT: &str = "src/";
 
-/// Ends of the names of source files.
+/// File name endings of source files.
 const SOURCES: [&str; 24] = [
     ".rs", ".go", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".tsx", ".vue", ".svelte", ".py", ".java", ".kt", ".scala",
     ".c", ".h", ".cc", ".cpp", ".hpp", ".rb", ".php", ".cs", ".swift", ".sh",
 ];
 
-/// Folders that are no sources of the project: tests, documents, tools, and what others wrote.
+/// Folders that are not sources of the project: tests, documents, tools, and code of other authors.
 const OTHERS: [&str; 24] = [
     "test/",
     "tests/",
@@ -52,15 +53,15 @@ const OTHERS: [&str; 24] = [
     "env/",
 ];
 
-/// Files in the root that choose how the project is built or tested.
+/// Files in the root that decide how the project is built or tested.
 const SETTINGS: [&str; 5] = ["setup.py", "conftest.py", "noxfile.py", "build.rs", "test.sh"];
 
-/// True for a folder that is not looked into.
+/// Returns true for a folder that is not searched.
 pub(super) fn is_built(name: &str) -> bool {
     OTHERS.contains(&name)
 }
 
-/// The paths of the project's sources, for `allowed_write_paths`.
+/// Returns the paths of the project's sources, for `allowed_write_paths`.
 pub(super) fn write_scope(root: &Folder, parts: &[Part]) -> Vec<String> {
     let folders: BTreeSet<&str> = parts.iter().map(|part| part.folder.as_str()).collect();
     let entries = root.entries();
@@ -78,7 +79,7 @@ pub(super) fn write_scope(root: &Folder, parts: &[Part]) -> Vec<String> {
     found.into_iter().take(PATHS_MAX).chain(scripts).collect()
 }
 
-/// The folders and files with sources in a project's root, for a help text. Empty if none is found.
+/// Returns the folders and files with sources in a project's root, for a help text. Empty if none is found.
 pub fn sources(project: &Path) -> Vec<scope::Entry> {
     let root = Folder::root(project);
     let looked_at = root.entries().into_iter().take(LOOKED_AT_MAX);
@@ -86,20 +87,21 @@ pub fn sources(project: &Path) -> Vec<scope::Entry> {
     found.take(OFFERED_MAX).collect()
 }
 
-/// The path of an entry with sources.
+/// Returns the path of an entry with sources. `None` if it has none.
 fn source(folder: &Folder, entry: &Entry) -> Option<String> {
     let path = format!("{}{}", folder.below(), entry.name);
     if !entry.is_folder() {
         return is_source(&entry.name).then_some(path);
     }
     let inner = folder.inner(entry);
-    // Maven and Gradle keep the tests beside the sources.
+    // Maven and Gradle keep tests and sources in the same folder `src/`.
     let is_split = entry.name == "src/" && inner.has("main");
     let is_kept = !is_built(&entry.name) && !folder.ignores(&entry.name) && has_sources(&inner);
     is_kept.then(|| if is_split { format!("{path}main/") } else { path })
 }
 
-/// Looks at a bounded number of names, breadth first: a folder of pictures may hold any number.
+/// Returns true if the folder contains sources. Reads a limited number of names, breadth first, because a folder may contain
+/// any number of files.
 fn has_sources(folder: &Folder) -> bool {
     let mut level = vec![folder.clone()];
     let mut names = 0;
@@ -124,7 +126,7 @@ fn has_sources(folder: &Folder) -> bool {
     false
 }
 
-/// True for a source file that is neither a test nor a setting.
+/// Returns true for a source file that is neither a test nor a settings file.
 fn is_source(name: &str) -> bool {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let is_test =

@@ -1,24 +1,25 @@
 //! Files of `/etc` that a toolchain reads through links in its own folders.
 //!
-//! Distributions move the configuration of Java and Maven there, and a jail has an `/etc` of its own. Only regular files that every user
-//! may read are listed, and only in folders with a name of the toolchain. A jail checks them again.
+//! Distributions move the configuration of Java and Maven to `/etc`, and a jail has its own `/etc`. Only regular files that
+//! every user may read are listed, and only in folders with a name of the toolchain. A jail checks them again.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-/// How deep links are looked for. A JDK has them four folders below `conf`.
+/// Maximum depth at which links are searched. In a JDK they are four folders below `conf`.
 const DEPTH_MAX: usize = 5;
-/// How many files are listed at most. A JDK links to some thirty.
+/// Maximum number of files that are listed. A JDK links to about thirty.
 const FILES_MAX: usize = 200;
 const FOR_OTHERS: u32 = 0o004;
 
-/// The files of `/etc` that links in these folders lead to, if they are in a folder of `/etc` whose name begins with one of `names`.
+/// Returns the files of `/etc` to which links in these folders lead, if they are in a folder of `/etc` whose name begins with
+/// one of `names`.
 pub(super) fn linked_configuration(folders: &[PathBuf], names: &[&str]) -> Vec<PathBuf> {
     linked_below(Path::new("/etc"), folders, names)
 }
 
-/// The same with another folder than `/etc`.
+/// As [`linked_configuration`], but with another folder than `/etc`.
 pub(super) fn linked_below(etc: &Path, folders: &[PathBuf], names: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     folders.iter().for_each(|folder| links(folder, DEPTH_MAX, &mut found));
@@ -32,7 +33,7 @@ pub(super) fn linked_below(etc: &Path, folders: &[PathBuf], names: &[&str]) -> V
     files
 }
 
-/// True for a path in a folder `etc/<name>…`, and not for a file directly in `etc`.
+/// Returns true for a path in a folder `etc/<name>…`, and false for a file directly in `etc`.
 fn is_named(etc: &Path, target: &Path, names: &[&str]) -> bool {
     let Ok(below) = target.strip_prefix(etc) else { return false };
     let Some(Component::Normal(first)) = below.components().next() else { return false };
@@ -40,7 +41,7 @@ fn is_named(etc: &Path, target: &Path, names: &[&str]) -> bool {
     is_folder && names.iter().any(|name| first.to_string_lossy().starts_with(name))
 }
 
-/// Adds the real targets of links in a folder and below.
+/// Adds the real targets of the links in a folder and below it.
 fn links(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         match entry.file_type() {
@@ -51,7 +52,7 @@ fn links(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Adds the file, or the files of the folder, that every user may read. Links in it are not followed.
+/// Adds the file, or the files of the folder, that every user may read. Links in the folder are not followed.
 fn files_in(path: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     let Ok(status) = fs::symlink_metadata(path) else { return };
     if status.is_file() && status.permissions().mode() & FOR_OTHERS != 0 {

@@ -1,4 +1,4 @@
-//! The toolchain `go`: its root, and the module cache of what was downloaded before.
+//! The toolchain `go`: its root, and the cache of modules that were downloaded before.
 
 use super::machine::{Machine, Variable, prefix_of};
 use super::{Missing, ToolchainFiles};
@@ -14,7 +14,7 @@ pub(super) fn find(machine: &Machine) -> Result<ToolchainFiles, Missing> {
         help: "name that folder by GOROOT".to_owned(),
     })?;
     let mut found = ToolchainFiles::below(&root);
-    // No other version is fetched or looked for, and no settings file of the user's is read.
+    // With these values, go fetches no other version of itself and reads no settings file of the user.
     for (name, value) in [("GOROOT", &*root.to_string_lossy()), ("GOTOOLCHAIN", "local"), ("GOENV", "off")] {
         found.env.push((name, value.to_owned()));
     }

@@ -1,6 +1,7 @@
-//! The toolchains `java`, `maven` and `gradle`: a JDK, and the build tools with what they downloaded before.
+//! The toolchains `java`, `maven` and `gradle`: a JDK, and the build tools with their downloaded files.
 //!
-//! Of `~/.m2` and `~/.gradle` only downloads are shown. `settings.xml`, `gradle.properties` and other files with passwords do not exist.
+//! Only the downloads in `~/.m2` and `~/.gradle` are shown. `settings.xml`, `gradle.properties` and other files with
+//! passwords do not exist for commands.
 
 use super::configuration::linked_configuration;
 use super::machine::{Machine, Variable, prefix_of};
@@ -10,7 +11,7 @@ use glovebox_record::Tier;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Finds the JDK of JAVA_HOME, else that of the first `java` in PATH.
+/// Finds the JDK in JAVA_HOME, or else that of the first `java` in PATH.
 pub(super) fn find(machine: &Machine) -> Result<ToolchainFiles, Missing> {
     let home = home(machine)?;
     let mut found = ToolchainFiles::below(&home);
@@ -39,7 +40,7 @@ pub(super) fn find_maven(machine: &Machine, tier: Tier) -> Result<ToolchainFiles
     Ok(found)
 }
 
-/// Finds Gradle with its JDK and the modules that it downloaded: in PATH, else the newest one that a wrapper downloaded.
+/// Finds Gradle with its JDK and its downloaded modules: in PATH, or else the newest one that a wrapper downloaded.
 pub(super) fn find_gradle(machine: &Machine) -> Result<ToolchainFiles, Missing> {
     let own = machine.folder(Variable::GradleUserHome, Path::new(".gradle"));
     let wrapped = || own.as_ref().and_then(|own| newest(&own.join("wrapper/dists")));
@@ -52,9 +53,9 @@ pub(super) fn find_gradle(machine: &Machine) -> Result<ToolchainFiles, Missing> 
         found.shown.push(caches.join("modules-2"));
         found.env.push(("GRADLE_RO_DEP_CACHE", caches.to_string_lossy().into_owned()));
     }
-    // Compiled build scripts and transformed modules.
+    // This folder contains compiled build scripts and transformed modules.
     found.env.push(("GRADLE_USER_HOME", "{kept}/gradle".to_owned()));
-    // A daemon would outlive the command, and is killed with it.
+    // A daemon would outlive the command, and the jail kills it.
     found.env.push(("GRADLE_OPTS", "-Dorg.gradle.daemon=false".to_owned()));
     Ok(found)
 }
@@ -66,12 +67,12 @@ fn home(machine: &Machine) -> Result<PathBuf, Missing> {
     named.map_or_else(|| installed(machine, Toolchain::Java, is_home), Ok)
 }
 
-/// A JDK has its modules in one file since version 9.
+/// Returns true for the home of a Java runtime. Since version 9 its modules are in one file.
 fn is_runtime(home: &Path) -> bool {
     ["lib/modules", "lib/rt.jar", "jre/lib/rt.jar"].iter().any(|file| home.join(file).is_file())
 }
 
-/// The folder in which the first program of that name in PATH is installed, if it is a home of it.
+/// Returns the folder in which the first program of this name in PATH is installed, if it is a home of the toolchain.
 fn installed(machine: &Machine, toolchain: Toolchain, is_home: impl Fn(&Path) -> bool) -> Result<PathBuf, Missing> {
     let program = super::program_of(toolchain);
     let first = machine.folders_with(program).next().ok_or_else(|| Missing::program(toolchain))?;
@@ -82,7 +83,7 @@ fn installed(machine: &Machine, toolchain: Toolchain, is_home: impl Fn(&Path) ->
     })
 }
 
-/// The newest distribution that a wrapper downloaded: `dists/gradle-8.5-bin/<digest>/gradle-8.5`.
+/// Returns the newest distribution that a wrapper downloaded: `dists/gradle-8.5-bin/<digest>/gradle-8.5`.
 fn newest(dists: &Path) -> Option<PathBuf> {
     let inner = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let homes =

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// A machine as one user sees it.
+/// The environment variables of a user on a machine.
 #[derive(Debug)]
 pub(super) struct Machine(BTreeMap<Variable, OsString>);
 
-/// A variable of the environment that helps to find a toolchain.
+/// An environment variable that helps to find a toolchain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Variable {
     Path,
@@ -26,7 +26,7 @@ pub(super) enum Variable {
     GradleUserHome,
 }
 
-/// Every variable with its name.
+/// All variables with their names.
 const VARIABLES: [(&str, Variable); 12] = [
     ("PATH", Variable::Path),
     ("HOME", Variable::Home),
@@ -43,37 +43,37 @@ const VARIABLES: [(&str, Variable); 12] = [
 ];
 
 impl Machine {
-    /// This machine, seen by this process.
+    /// Reads the variables of this process.
     pub(super) fn here() -> Self {
         Self::with(|name| std::env::var_os(name))
     }
 
-    /// A machine with these variables.
+    /// Creates a machine with these variables.
     pub(super) fn with(variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let named = VARIABLES.into_iter().filter_map(|(name, own)| Some((own, variable(name)?)));
         Self(named.filter(|(_, value)| !value.is_empty()).collect())
     }
 
-    /// The text of a variable.
+    /// Returns the text of a variable.
     pub(super) fn text(&self, variable: Variable) -> Option<&str> {
         self.0.get(&variable)?.to_str()
     }
 
-    /// An existing folder, named by a variable or by default below HOME.
+    /// Returns a folder that a variable names, or else the default folder below HOME. `None` if it does not exist.
     pub(super) fn folder(&self, variable: Variable, below_home: &Path) -> Option<PathBuf> {
         let named = self.0.get(&variable).map(PathBuf::from);
         let default = || Some(self.home()?.join(below_home));
         named.or_else(default).filter(|folder| folder.is_absolute() && folder.is_dir())
     }
 
-    /// The absolute folders of PATH in which a program of that name is, as they are written there.
+    /// Returns the absolute folders of PATH that contain a program of this name, as they are written in PATH.
     pub(super) fn folders_with(&self, program: &str) -> impl Iterator<Item = PathBuf> {
         let path =
             self.0.get(&Variable::Path).map(|path| std::env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
         path.into_iter().filter(move |folder| folder.is_absolute() && folder.join(program).is_file())
     }
 
-    /// An existing folder of the user's home.
+    /// Returns an existing folder in the user's home.
     pub(super) fn below_home(&self, name: impl AsRef<Path>) -> Option<PathBuf> {
         self.home().map(|home| home.join(name)).filter(|folder| folder.is_dir())
     }
@@ -99,7 +99,7 @@ impl Machine {
     }
 }
 
-/// The folder two above a program, links followed: `/opt/x` for `/opt/x/bin/node`.
+/// Returns the folder two levels above a program, after following links: `/opt/x` for `/opt/x/bin/node`.
 pub(super) fn prefix_of(program: &Path) -> Option<PathBuf> {
     let real = program.canonicalize().ok()?;
     let bin = real.parent().filter(|bin| bin.ends_with("bin"))?;

@@ -5,7 +5,7 @@ use super::{Missing, ToolchainFiles};
 use crate::config::Toolchain;
 use std::path::Path;
 
-/// npm's cache, empty when a run begins. Nothing of the user's own is shown.
+/// The variable for npm's cache, which is empty when a run begins. The user's own cache is not shown.
 const KEPT_OUT: [(&str, &str); 1] = [("npm_config_cache", "{kept}/npm")];
 
 pub(super) fn find(machine: &Machine) -> Result<ToolchainFiles, Missing> {
@@ -19,7 +19,7 @@ pub(super) fn find(machine: &Machine) -> Result<ToolchainFiles, Missing> {
     Ok(ToolchainFiles { path: vec![prefix.join("bin")], shown: vec![prefix], env, ..ToolchainFiles::default() })
 }
 
-/// A folder in which node itself is, and not a program that chooses one.
+/// Returns true for a folder that contains node itself and not only a program that selects a version of node.
 fn is_prefix(prefix: &Path) -> bool {
     prefix.join("bin/node").is_file()
         && (prefix.join("lib/node_modules").is_dir() || prefix.join("include/node").is_dir())

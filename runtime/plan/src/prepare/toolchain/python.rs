@@ -1,6 +1,6 @@
-//! The toolchain `python`: the prefix of the interpreter, which is also that of a virtual environment's.
+//! The toolchain `python`: the prefix of the interpreter, which a virtual environment uses too.
 //!
-//! Packages of the user's home and of a virtual environment are not shown.
+//! Packages in the user's home and in a virtual environment are not shown.
 
 use super::machine::{Machine, Variable, prefix_of};
 use super::{Missing, ToolchainFiles};
@@ -9,9 +9,10 @@ use glovebox_workspace::regular_file::{self, Links};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The longest file with pyenv's versions that is read.
+/// Maximum size of the file with pyenv's versions, in bytes.
 const VERSION_BYTES_MAX: u64 = 1 << 16;
-/// Compiled modules, below the HOME of commands and the path of their source. Those of the interpreter last.
+/// The folder of compiled modules, below the HOME of commands, each at the path of its source. Compiled modules of the
+/// interpreter are kept between stages.
 pub(super) const COMPILED: &str = ".cache/pycache";
 
 /// Variables that keep by-products of tools out of the workspace: compiled modules, and caches.
@@ -58,7 +59,8 @@ fn is_prefix(prefix: &Path) -> bool {
         .any(|entry| entry.file_name().to_string_lossy().starts_with("python3") && entry.path().join("os.py").is_file())
 }
 
-/// The folder of the interpreter that pyenv's stand-ins in `folder` start: the version of PYENV_VERSION, else the global one.
+/// Returns the folder of the interpreter that pyenv's shims in `folder` start: the version in PYENV_VERSION, or else the
+/// global one.
 fn chosen(machine: &Machine, folder: &Path) -> Option<PathBuf> {
     let root = folder.parent().filter(|root| folder.ends_with("shims") && root.join("versions").is_dir())?;
     let global =

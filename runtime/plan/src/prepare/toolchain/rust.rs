@@ -1,7 +1,7 @@
-//! The toolchain `rust`: cargo, rustc and what rustup installed.
+//! The toolchain `rust`: cargo, rustc and the toolchains that rustup installed.
 //!
-//! Of cargo's home only programs and downloaded packages are shown. The home itself is the command's own, so its lock files are
-//! too, and `credentials.toml` and the user's `config.toml` do not exist.
+//! Only programs and downloaded packages of cargo's home are shown. The home folder itself, with its lock files, belongs to
+//! the command. `credentials.toml` and the user's `config.toml` do not exist for commands.
 
 use super::machine::{Machine, Variable};
 use super::{Missing, ToolchainFiles};
@@ -34,7 +34,7 @@ pub(super) fn find(machine: &Machine, tier: Tier) -> Result<ToolchainFiles, Miss
     Ok(found)
 }
 
-/// Toolchains that rustup only links to, such as one built from source.
+/// Returns the toolchains to which rustup only links, such as one built from source.
 fn linked(rustup_home: &Path) -> Vec<PathBuf> {
     let listed = fs::read_dir(rustup_home.join("toolchains")).into_iter().flatten().flatten();
     let real = listed.filter_map(|entry| entry.path().canonicalize().ok()).filter(|folder| folder.is_dir());

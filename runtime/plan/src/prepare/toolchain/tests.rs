@@ -1,4 +1,4 @@
-//! Toolchains in made-up homes: what is shown of each, and what never is.
+//! Tests toolchains in temporary home folders: which files of each are shown, and which never are.
 
 use super::*;
 use glovebox_record::Network;
@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use tempfile::TempDir;
 
-/// A home with these files, links (`name -> target`) and, with a final `/`, folders.
+/// Creates a temporary folder with these files, links (`name -> target`) and, with a final `/`, folders.
 fn home(files: &[&str]) -> TempDir {
     let home = tempfile::tempdir().unwrap();
     for file in files {
@@ -23,7 +23,7 @@ fn home(files: &[&str]) -> TempDir {
     home
 }
 
-/// A machine whose HOME is `home/me`; `~` in a value is the folder `home`.
+/// Creates a machine whose HOME is `home/me`. `~` in a value stands for the folder `home`.
 fn machine(home: &TempDir, variables: &[(&str, &str)]) -> Machine {
     let root = home.path().to_str().unwrap();
     let named =
@@ -35,7 +35,7 @@ fn found(toolchain: Toolchain, machine: &Machine, tier: Tier) -> Result<Toolchai
     find(toolchain, machine, tier).and_then(|found| machine.presentable(found))
 }
 
-/// Paths relative to the made-up machine.
+/// Returns the paths relative to the temporary folder.
 fn below(home: &TempDir, paths: &[PathBuf]) -> Vec<String> {
     let real = home.path().canonicalize().unwrap();
     let relative =

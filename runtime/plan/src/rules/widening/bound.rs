@@ -1,15 +1,15 @@
-//! Bounds that a pipeline sets to its own work. With a raised one, or without it, a run goes on for longer.
+//! Limits that a pipeline sets to its own work. With a raised or removed limit, a run continues for longer.
 
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// A bound of the graph or of a node.
+/// A limit of the graph or of a node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Bound {
-    /// The node; none for the graph.
+    /// The node. `None` for the graph.
     node: Option<NodeId>,
-    /// The attribute.
+    /// The name of the attribute.
     name: &'static str,
 }
 
@@ -22,7 +22,7 @@ impl fmt::Display for Bound {
     }
 }
 
-/// The bounds that are set, and their values: milliseconds, millionths of a dollar, or a count.
+/// The limits that are set, and their values: milliseconds, millionths of a US dollar, or a count.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Bounds {
     values: BTreeMap<Bound, u64>,
@@ -51,9 +51,10 @@ impl Bounds {
         Self { values: of_graph.into_iter().chain(of_nodes).collect(), nodes }
     }
 
-    /// The values here of the bounds that others have, as far as their nodes are still there; none for one that is gone.
+    /// Returns the values that this pipeline has for the limits of another pipeline. Limits of nodes that no longer exist are
+    /// skipped. The value is `None` for a removed limit.
     pub(super) fn instead_of<'a>(&'a self, others: &'a Bounds) -> impl Iterator<Item = (Bound, Option<u64>)> + 'a {
-        // The graph of every plan has its bounds.
+        // The graph of every plan has these limits.
         let is_there = |bound: &Bound| match &bound.node {
             Some(node) => self.nodes.contains(node),
             None => self.values.contains_key(bound),
@@ -62,7 +63,7 @@ impl Bounds {
         kept.map(|bound| (bound.clone(), self.values.get(bound).copied()))
     }
 
-    /// True if a bound is as high as this here, or there is none.
+    /// Returns true if this pipeline has at least this value of the limit, or has no limit.
     pub(super) fn allow(&self, bound: &Bound, most: Option<u64>) -> bool {
         let own = self.values.get(bound).copied().unwrap_or(u64::MAX);
         own >= most.unwrap_or(u64::MAX)

@@ -1,9 +1,9 @@
-//! What a verification stage is told of the files of before.
+//! Tests which base files are included in the input of a verification stage.
 
 use super::*;
 use glovebox_pipeline::{Inputs, Source, dot, lower};
 
-/// The base files of a stage with these attributes after these changes, in a project with these files.
+/// Returns the base files of a stage with these attributes after these changes, in a project with these files.
 fn told(attributes: &str, files: &[(&str, &str)], changed: &[&str]) -> ContextBase {
     let text = format!(
         "digraph g {{ start [shape=Mdiamond]; exit [shape=Msquare]; \
