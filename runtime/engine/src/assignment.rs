@@ -1,4 +1,4 @@
-//! What one attempt works on.
+//! The assignment of one attempt: the attempt and everything that it needs to know about the run.
 
 use glovebox_host::llm::Steering;
 use glovebox_journal::event::{Attempt, NodeId, RunStarted};
@@ -7,27 +7,27 @@ use glovebox_state::run_state::Branch;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// It owns everything, so an attempt borrows nothing of the run: a remote worker gets the same.
+/// The input of one attempt. It owns all its values and borrows nothing of the run, so that a remote worker can get the same input.
 #[derive(Debug, Clone)]
 pub struct Assignment {
     /// The attempt.
     pub attempt: Attempt,
-    /// Sequence number of its `stage.started`: the fencing token that its commit must find in place.
+    /// Sequence number of the attempt's `stage.started` event. It is the fencing token: a commit expects it to be unchanged.
     pub token: u64,
-    /// How the run was started.
+    /// The first event of the run.
     pub run: Arc<RunStarted>,
-    /// The paths that people allowed its node to write beside its write scope.
+    /// Files outside of the write scope that people allowed the node to write.
     pub granted: Vec<ScopePath>,
-    /// The branch as it was when the attempt was claimed.
+    /// The state of the branch when the attempt was claimed.
     pub branch: Arc<Branch>,
-    /// Set to ask the attempt to stop.
+    /// A flag that is set to ask the attempt to stop.
     pub stop: Arc<AtomicBool>,
-    /// Steering messages for its agent.
+    /// Steering messages for the agent of the attempt.
     pub steering: Steering,
 }
 
 impl Assignment {
-    /// The stage that plan and grants know.
+    /// Returns the id of the stage in the plan and its grants.
     pub fn stage(&self) -> NodeId {
         self.attempt.task.stage()
     }

@@ -1,8 +1,8 @@
-//! One attempt of one node: a private copy, one call of its component, and what came of it as a fact to be committed.
+//! One attempt of one node: a private copy of the workspace, one call of the node's component, and its result as an event to
+//! commit.
 //!
-//! It decides nothing about retries or routes. What it hands back names only blobs that are stored already, and nothing has
-//! reached the workspace by then: that follows the commit. A stage that did not end by itself changes nothing
-//! (decision killed-stages-commit-nothing).
+//! An attempt decides nothing about retries or routes. The result names only blobs that are already stored. The workspace is
+//! unchanged until the result is committed. A stage that was killed changes nothing (decision killed-stages-commit-nothing).
 
 mod branch_answers;
 mod branch_files;
@@ -87,50 +87,50 @@ use std::sync::Arc;
 use subject::Keeps;
 use tokio::sync::mpsc::Sender;
 
-/// The log of a stage, beside its status.
+/// The log of a stage, in the same folder as its status.
 pub const LOG_FILE: &str = "log.ndjson";
 
 /// Everything that the attempts of a run share.
 pub struct Workbench<B> {
-    /// The binding of each node.
+    /// The plan, with the binding of each node.
     pub plan: Arc<Plan>,
-    /// Executes components.
+    /// The host of the components.
     pub host: Arc<Host>,
-    /// The run's directory.
+    /// The run directory.
     pub run: Arc<RunDir>,
     /// The blob store.
     pub blobs: Arc<B>,
-    /// The sandbox environment of its stages.
+    /// What the sandbox of every stage needs to know about the machine.
     pub sandbox_env: SandboxEnv,
-    /// Paths that no stage may change, whatever its scope says.
+    /// Paths that no stage may change, whatever its scope is.
     pub protected: Protected,
-    /// The files that the run began with; empty where no stage is told of them.
+    /// The files that the run began with. Empty if no stage of the plan needs them.
     pub base: Arc<Base>,
     /// The ignore rules of the project when the run began.
     pub ignored: Arc<IgnoreMatcher>,
-    /// The remaining budget of its model calls.
+    /// The remaining budget of the run's model calls.
     pub budget: Arc<Budget>,
     /// How models are reached.
     pub targets: Targets,
-    /// The run's hold-outs; none when it has none.
+    /// The hold-outs of the run. `None` if it has none.
     pub holdouts: Option<Arc<Holdouts>>,
-    /// Receives progress; lossy.
+    /// Receives progress events, which may be lost.
     pub progress: Sender<Progress>,
-    /// The attempts whose files are being made.
+    /// The attempts whose files are being prepared.
     pub preparing: Preparing,
 }
 
-/// An attempt that is ready to be called.
+/// An attempt whose component can be called.
 pub struct Prepared {
     /// The call that is made to the host.
     pub call: Call,
-    /// The files that the stage works on; none when it can change nothing.
+    /// The files that the stage works on. `None` for a stage that can change nothing.
     pub sandbox: Option<AttemptSandbox>,
 }
 
 impl<B: BlobStore + 'static> Workbench<B> {
-    /// Makes everything one call needs. Denied: whatever the binding does not grant; without write scope or commands the
-    /// stage reads the workspace itself and has no way to change it. Blocks.
+    /// Prepares everything that one call needs. Everything that the binding does not grant is denied. A stage without write
+    /// scope and commands reads the workspace itself and cannot change it. Blocks.
     pub fn prepare(&self, assignment: &Assignment) -> Result<Prepared, AttemptError> {
         let (node, binding) = self.bound_now(assignment)?;
         let binding = &*binding;
@@ -144,7 +144,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let model = if binding.model { Some(self.model(node, assignment)?) } else { None };
         let conversation =
             if binding.model { self.conversation_setting(node, assignment)? } else { ConversationSetting::default() };
-        // A script or a simulation answers in the place of a program too.
+        // A script or a simulation also replaces an agent program.
         let is_live = model.as_ref().is_some_and(|model| model.provider() == Provider::Live);
         let call = Call {
             input: self.input(node, binding, assignment)?,
@@ -167,8 +167,9 @@ impl<B: BlobStore + 'static> Workbench<B> {
         Ok(Prepared { call, sandbox })
     }
 
-    /// Makes a fact of what the host saw: stores every byte it names, sets aside what was not allowed, checks claims, and
-    /// removes the private copy. What could tell a hold-out is not in the fact. Blocks.
+    /// Converts the report of the host to the result of the attempt: stores all bytes that it names, moves disallowed changes
+    /// to the quarantine, checks claims, and removes the private copy. The result contains nothing that could disclose a
+    /// hold-out. Blocks.
     pub fn finish(
         &self,
         assignment: &Assignment,
@@ -243,7 +244,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
         Ok(fact)
     }
 
-    /// True for a stage whose verdict is all that other stages get. A node without a component passes on what another stage said.
+    /// Returns true if other stages get only the verdict of this stage. A node without a component passes on answers of other
+    /// stages, so it counts too if the run has hold-outs.
     fn is_withheld(&self, id: &NodeId) -> bool {
         self.plan.withholds(id) || (self.holdouts.is_some() && self.plan.binding(id).is_none())
     }
@@ -252,7 +254,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         self.plan.pipeline.node(id).zip(self.plan.binding(id)).ok_or_else(|| AttemptError::unbound(id))
     }
 
-    /// The same with what people allowed since the run began.
+    /// Returns the node and its binding, including the files that people have allowed since the run began.
     fn bound_now(&self, assignment: &Assignment) -> Result<(&Node, Cow<'_, Binding>), AttemptError> {
         let (node, binding) = self.bound(&assignment.stage())?;
         let is_widened = !assignment.granted.is_empty() && assignment.attempt.task.work == Work::Handler;
@@ -299,20 +301,20 @@ impl<B: BlobStore + 'static> Workbench<B> {
                 .filter(|base| base.is_dir()),
             canceled: Arc::clone(&assignment.stop),
         };
-        // A component's layer is there at once.
+        // The layer of a component without commands needs no preparation.
         let said = binding.starts_processes().then(|| sandbox::preparation(&self.sandbox_env, binding, &paths));
         let _underway = said.map(|said| self.preparing.begin(&assignment.attempt.id, said));
         AttemptSandbox::open(&self.sandbox_env, binding, &Arc::new(paths))
     }
 
-    /// The sealed folders in reach of a node, and where each is kept.
+    /// Returns the sealed folders that a node can read, and the path of each sealed copy.
     fn holdouts_of(&self, node: &NodeId) -> Vec<(ScopePath, PathBuf)> {
         let Some(holdouts) = &self.holdouts else { return Vec::new() };
         let folders = self.plan.holdouts_of(node);
         folders.into_iter().map(|folder| (folder.path().clone(), holdouts.source(folder.path()))).collect()
     }
 
-    /// The report in the journal's words, with what the stage claims.
+    /// Converts the report to the result of the attempt, and returns it with the statements of the stage.
     fn record(
         &self,
         assignment: &Assignment,
@@ -366,7 +368,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
     }
 }
 
-/// Removes what attempts that were cut off left behind. To be called while nothing runs.
+/// Removes the files of attempts that were interrupted. Must be called while no attempt runs.
 pub fn sweep(run: &RunDir) {
     remove_folder(run, STAGE_DIR);
 }
@@ -377,21 +379,21 @@ fn remove_folder(run: &RunDir, folder: impl AsRef<Path>) {
     }
 }
 
-/// Everything needed to find the changes of a stage.
+/// Everything that is needed to find the changes of a stage.
 struct Examine<B> {
     run: Arc<RunDir>,
-    /// The workspace that the stage began from, relative to the run's folder.
+    /// The workspace from which the stage began, relative to the run directory.
     workspace: String,
-    /// The scope that the component had; none without files.
+    /// The scope of the component. `None` if it has no files.
     scope: Option<Scope>,
     blobs: Arc<B>,
     protected: Protected,
     ignored: Arc<IgnoreMatcher>,
     limits: ChangeLimits,
     attempt_id: AttemptId,
-    /// Whether it was given a folder, for its commands.
+    /// True if the attempt had a folder, for its commands.
     has_folder: bool,
-    /// The disallowed writes that a person may decide about; none without `[recovery]`.
+    /// Decides about disallowed writes together with a person. `None` without `[recovery]`.
     recovery: Option<Recovery>,
     keeps: Keeps,
 }
@@ -410,7 +412,7 @@ impl<B: BlobStore> Examine<B> {
             if was_not_killed(fact) {
                 sandbox.settle_caches()?;
             }
-            // What a stage did with another model than the one that was named is not kept.
+            // The changes of a stage that asked another model than the named one are not kept.
             if fact.ending == Ending::Returned && !is_of_another_model(&fact.outcome) {
                 self.changes(&sandbox, fact)?;
             }
@@ -461,7 +463,7 @@ impl<B: BlobStore> Examine<B> {
         Ok(())
     }
 
-    /// The folder for the quarantine of this attempt; its parent exists.
+    /// Returns the quarantine folder of this attempt, and creates its parent folder.
     fn quarantine(&self) -> Result<PathBuf, AttemptError> {
         self.run.dir.create_dir_all(QUARANTINE_DIR).map_err(AttemptError::Folder)?;
         Ok(self.run.path.join(QUARANTINE_DIR).join(self.attempt_id.as_str()))
@@ -483,7 +485,7 @@ impl<B: BlobStore> Examine<B> {
     }
 }
 
-/// True for an attempt that ended by itself, as did each of its commands.
+/// Returns true if neither the attempt nor any of its commands was killed.
 fn was_not_killed(fact: &StageFinished) -> bool {
     let has_ended = |receipt: &Receipt| receipt.how == CommandEnding::Exited;
     fact.ending == Ending::Returned && fact.commands.receipts.iter().all(has_ended)

@@ -1,9 +1,9 @@
-//! What a run keeps on disk, and its bound: `[run] disk_bytes_max`.
+//! Measures the disk space of a run, for its limit `[run] disk_bytes_max`.
 //!
-//! Counted are blobs, quarantine, caches, artifacts, the folders of nodes, the journal and the files made from it. Not counted is what
-//! has a bound of its own and does not grow with every stage: the workspace, the sealed hold-outs, attempts under way, the journal's log.
-//! Measured as a whole at first and when the bound may be reached; in between what is written is added up, so that a check costs the same
-//! at the end of a run as at its beginning.
+//! Blobs, quarantine, caches, artifacts, the folders of nodes, the journal and its projections count. Files that have their
+//! own limit and do not grow with every stage do not count: the workspace, the sealed hold-outs, attempts in progress, the
+//! journal's log. The whole folder is measured at the beginning and when the limit may be reached. Between two measurements,
+//! the sizes of written files are added up, so that a check costs the same at the end of a run as at its beginning.
 
 use crate::project::run_files::{BytesWritten, in_blocks};
 use crate::run_dir::EXCHANGES_DIR;
@@ -22,13 +22,13 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Folders with bounds of their own.
+/// Folders that have their own limits.
 const NOT_COUNTED: [&str; 5] = [WORKSPACE_DIR, HOLDOUTS_DIR, STAGE_DIR, REPOSITORIES_DIR, EXCHANGES_DIR];
-/// Deepest folder that is measured; what lies below counts nothing. The host makes none that deep.
+/// Maximum depth of folders that are measured. Files below it do not count. The host creates no folder that deep.
 const DEPTH_MAX: usize = 128;
 const BLOCK_BYTES: u64 = 512;
 
-/// Watches a run's folder.
+/// Measures the disk space of a run.
 pub struct DiskGauge {
     run: Arc<RunDir>,
     blobs: Arc<DirBlobs>,
@@ -37,42 +37,44 @@ pub struct DiskGauge {
     kept: Mutex<Usage>,
 }
 
-/// The measured size of a run's folder.
+/// The measured size of a run directory.
 #[derive(Default)]
 struct Usage {
-    /// Bytes when it was measured as a whole, without caches and journal.
+    /// Number of bytes at the last measurement of the whole folder, without caches and journal.
     measured: u64,
-    /// Bytes that blob store and projections had written by then.
+    /// Number of bytes that blob store and projections had written at that time.
     written: u64,
-    /// Bytes that attempts put into quarantine since then, and the expected size of their output files.
+    /// Number of bytes that attempts have moved to the quarantine since then, and the expected size of their output files.
     added: u64,
-    /// Bytes of the caches; none when a stage may have changed them.
+    /// Number of bytes of the caches. `None` if a stage may have changed them.
     cache: Option<u64>,
-    /// Branches whose folder is in `added`.
+    /// Branches whose workspace folder is included in `added`.
     branches: BTreeSet<BranchId>,
-    /// The last answer to whether there is room was no.
+    /// True if there was no room at the last check.
     was_full: bool,
 }
 
 impl DiskGauge {
-    /// Measures what the run keeps so far. `projected` is what its projections write.
+    /// Measures the disk space of the run so far. `projected` counts the bytes that the projections write.
     ///
     /// # Errors
-    /// When its folder cannot be read.
+    ///
+    /// Fails if the run directory cannot be read.
     pub fn new(run: Arc<RunDir>, blobs: Arc<DirBlobs>, projected: BytesWritten, bytes_max: u64) -> io::Result<Self> {
         let gauge = Self { run, blobs, projected, bytes_max, kept: Mutex::default() };
         *gauge.lock() = gauge.measure()?;
         Ok(gauge)
     }
 
-    /// Notes what an attempt adds: at once, and when its files are made.
+    /// Adds the disk space of a finished attempt: what it has already written, and its files that are written later.
     ///
     /// # Errors
-    /// When the run's folder cannot be read.
+    ///
+    /// Fails if the run directory cannot be read.
     pub fn note(&self, finished: &StageFinished) -> io::Result<()> {
         let outputs =
             [&finished.files.stdout, &finished.files.stderr].into_iter().flatten().map(|captured| captured.bytes);
-        // Beside its node, and among those of every attempt.
+        // An artifact is stored twice: in the folder of its node, and in the folder of all attempts.
         let artifacts = finished.files.artifacts.iter().flat_map(|artifact| [artifact.bytes; 2]);
         let files = artifacts.chain(outputs).fold(0, |sum: u64, bytes| sum.saturating_add(in_blocks(bytes)));
         let set_aside = match finished.files.quarantined.is_empty() {
@@ -82,14 +84,14 @@ impl DiskGauge {
         let of_branch = self.folder_of_branch(finished)?;
         let mut kept = self.lock();
         kept.added = kept.added.saturating_add(files).saturating_add(set_aside).saturating_add(of_branch);
-        // A cache changes by commands only, and what git ignores is kept beside caches.
+        // Only commands change a cache. Files that git ignores are kept in the folder of caches.
         if !finished.commands.receipts.is_empty() || finished.files.ignored.is_some() {
             kept.cache = None;
         }
         Ok(())
     }
 
-    /// Disk space that the first change of a branch adds: its next attempt begins in a copy of the workspace.
+    /// Returns the disk space that the first change of a branch adds, because the branch then gets its own copy of the workspace.
     fn folder_of_branch(&self, finished: &StageFinished) -> io::Result<u64> {
         let branch = &finished.attempt.task.branch;
         let is_first = *branch != BranchId::main()
@@ -98,10 +100,11 @@ impl DiskGauge {
         if is_first { measure(&self.run.dir, WORKSPACE_DIR, DEPTH_MAX) } else { Ok(0) }
     }
 
-    /// True when the run certainly keeps no more than it may, without looking at every file.
+    /// Returns true if the run is certainly below its limit. Does not measure the whole folder.
     ///
     /// # Errors
-    /// When the run's folder cannot be read.
+    ///
+    /// Fails if the run directory cannot be read.
     pub fn has_room(&self) -> io::Result<bool> {
         let mut kept = self.lock();
         let written = self.written().saturating_sub(kept.written);
@@ -114,15 +117,17 @@ impl DiskGauge {
         Ok(!kept.was_full)
     }
 
-    /// True if there was none when that was asked last: after every stage.
+    /// Returns true if there was no room at the last check, which is made after every stage.
     pub fn was_full(&self) -> bool {
         self.lock().was_full
     }
 
-    /// Why no further stage may begin; none while there is room. To be asked when the run's files are written.
+    /// Returns the failure of a run that is above its limit. `None` while there is room. Must be called after the run's files
+    /// are written.
     ///
     /// # Errors
-    /// When the run's folder cannot be read.
+    ///
+    /// Fails if the run directory cannot be read.
     pub fn over(&self) -> io::Result<Option<Failure>> {
         if self.has_room()? {
             return Ok(None);
@@ -139,7 +144,7 @@ impl DiskGauge {
         Ok(Some(Failure::new(FailureClass::Budget, FailureCode::RUN_DISK, reason)))
     }
 
-    /// The size at the last measurement.
+    /// Returns the size at the last measurement.
     fn bytes(&self) -> io::Result<u64> {
         let kept = self.lock();
         Ok(kept.measured.saturating_add(kept.cache.unwrap_or(0)).saturating_add(self.journal()?))
@@ -167,7 +172,7 @@ impl DiskGauge {
         let stat = |name| rustix::fs::statat(&self.run.dir, name, AtFlags::SYMLINK_NOFOLLOW);
         let length =
             |name| if_there(stat(name).map(|found| in_bytes(found.st_blocks.cast_unsigned())).map_err(io::Error::from));
-        // A log of its usual length is a bound of its own.
+        // The usual length of the log has its own limit and does not count.
         Ok(length(JOURNAL_FILE)?.saturating_add(length(LOG_FILE)?.saturating_sub(LOG_BYTES)))
     }
 
@@ -188,7 +193,7 @@ fn in_bytes(blocks: u64) -> u64 {
     blocks.saturating_mul(BLOCK_BYTES)
 }
 
-/// The files directly in a folder but the journal: as many as a run has names for, whatever its length.
+/// Returns the size of the files directly in a folder, without the journal. Their number does not depend on the length of a run.
 fn files_in(dir: &Dir) -> io::Result<u64> {
     let mut bytes = 0_u64;
     for entry in dir.entries()? {
@@ -201,7 +206,8 @@ fn files_in(dir: &Dir) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// Everything below a folder, links not followed; nothing when it is not there. A stage may have left folders that cannot be read.
+/// Returns the size of everything below a folder, without following links. Zero if the folder does not exist. A stage may
+/// have left folders that cannot be read.
 fn measure(dir: &Dir, path: impl AsRef<Path>, depth_left: usize) -> io::Result<u64> {
     let folder = match dir.open_dir(path) {
         Ok(folder) => folder,
@@ -219,7 +225,7 @@ fn measure(dir: &Dir, path: impl AsRef<Path>, depth_left: usize) -> io::Result<u
     Ok(bytes)
 }
 
-/// Files that disappear meanwhile or cannot be opened count as empty.
+/// Counts a file as empty if it cannot be opened or was removed during the measurement.
 fn if_there(found: io::Result<u64>) -> io::Result<u64> {
     match found {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => Ok(0),
@@ -286,7 +292,7 @@ mod tests {
         assert!((350_000..420_000).contains(&bytes), "{bytes} bytes");
     }
 
-    /// Each way in which a run grows takes away the room, before anything is measured as a whole again.
+    /// Everything that a run writes reduces the room immediately, before the next measurement of the whole folder.
     #[test]
     fn whatever_is_added_counts_at_once() {
         let quarantined = || glovebox_journal::event::RefusedChange { path: "x".into(), reason: "y".into() };

@@ -1,7 +1,9 @@
-//! The loop that drives a run: take what is ready, claim it, have it executed, commit it with everything that follows.
+//! The loop that drives a run: it takes a ready attempt, claims it, has it executed, and commits the result with everything
+//! that follows.
 //!
-//! It owns the clock and the waiting, and decides nothing: [`glovebox_state::decide`] does. Memory does not grow with the run, records
-//! are folded and let go. Each append expects the heads it was decided on, so the result of an attempt that was overtaken is dropped.
+//! The driver owns the clock and the waiting. All decisions are made by [`glovebox_state::decide`]. Memory does not grow with
+//! the run, because records are folded and then dropped. Each append expects the heads on which it was decided, so the result
+//! of an attempt that another driver replaced is discarded.
 
 mod attempt;
 mod claim;
@@ -39,123 +41,123 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long a delivery is held before it may be handed out again; it is extended at a third of that.
+/// Duration of the lease of a delivery, in milliseconds. It is extended after each third of this time.
 const LEASE_MS: u64 = 30_000;
-/// Records read at a time.
+/// Number of records that are read at a time.
 const CHUNK: usize = 256;
 
-/// Why a run could not go on. It is not lost: a later resume continues it.
+/// Why a run could not continue. The run is not lost: a later resume continues it.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// A store failed, or another driver was faster.
+    /// A store failed, or another driver appended first.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// An attempt could not be made: a fault of the runtime, not of the stage.
+    /// An attempt could not be executed because of an error of the runtime, not of the stage.
     #[error("could not execute node `{node}`")]
     Execute {
-        /// The node.
+        /// The id of the node.
         node: NodeId,
-        /// Why.
+        /// The error of the attempt.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The journal is ahead of the run's files; a resume writes them.
+    /// The run's files could not be written. The journal is ahead of them, and a resume writes them.
     #[error("could not write the run's files")]
     Project(#[source] Box<dyn Error + Send + Sync>),
-    /// The workspace could not be made or brought up to date.
+    /// The workspace could not be created or updated.
     #[error("could not restore the workspace from the journal")]
     Workspace(#[source] Box<dyn Error + Send + Sync>),
-    /// The hold-outs could not be sealed, or are not those the run began with.
+    /// The hold-outs could not be sealed, or differ from those with which the run began.
     #[error("could not keep the hold-outs")]
     Holdouts(#[source] Box<dyn Error + Send + Sync>),
-    /// The run is over; there is nothing to resume.
+    /// The run has ended, and there is nothing to resume.
     #[error("run `{run_id}` has ended ({verdict}), expected one that failed or was interrupted")]
     Ended {
-        /// The run.
+        /// The run's id.
         run_id: RunId,
-        /// How it ended.
+        /// How the run ended.
         verdict: Verdict,
     },
     /// A person canceled the run for good.
     #[error("run `{run_id}` was canceled for good by {by}")]
     Canceled {
-        /// The run.
+        /// The run's id.
         run_id: RunId,
-        /// Who.
+        /// The name of the person.
         by: Arc<str>,
     },
     /// The run has used up a limit that the resume does not raise.
     #[error("{}", .0.reason)]
     LimitReached(Failure),
-    /// Nothing is ready and nothing is under way.
+    /// No attempt is ready and none is in progress, at this node.
     #[error("the run is at node `{0}` and nothing is ready, expected an attempt or an end")]
     Stalled(NodeId),
-    /// The journal has no `run.started`.
+    /// The journal has no `run.started` event.
     #[error("the journal is empty, expected a run that was started")]
     NotStarted,
 }
 
-/// A run in the hands of its driver.
+/// Drives one run.
 pub struct Driver<'a, J, S, F = ()> {
-    /// The run.
+    /// The run's id.
     pub run: RunId,
     /// The checked pipeline.
     pub pipeline: &'a Pipeline,
-    /// Journal and queue.
+    /// The journal and the queue.
     pub journal: &'a J,
     /// Delivers requests to stop.
     pub signals: &'a S,
-    /// The name of the worker, for the record.
+    /// The name of the worker in the records.
     pub worker: String,
-    /// How long an attempt may take to end after it was asked to; [`GRACE`] unless there is a reason.
+    /// Maximum time that an attempt may take to end after it was asked to stop. Normally [`GRACE`].
     pub grace: Duration,
-    /// The operator's rule for agents that change nothing; none without one.
+    /// The operator's rule for agents that change nothing. `None` if there is no rule.
     pub no_change: Option<&'a NoChangeRule>,
-    /// The disk gauge of the run; none where disk space has no bound.
+    /// The disk gauge of the run. `None` if its disk space has no limit.
     pub disk: Option<&'a DiskGauge>,
-    /// Checks the result of each merge at a fan-in; none where nothing is merged.
+    /// Checks the result of each merge at a fan-in. `None` if nothing is merged.
     pub merge_check: Option<MergeCheck<'a>>,
-    /// Most attempts under way at once, of all branches together.
+    /// Maximum number of attempts in progress at once, of all branches together.
     pub parallel_max: usize,
-    /// Answers and steering messages from other processes; empty for a run that takes none.
+    /// Answers and steering messages from other processes. Empty for a run that accepts none.
     pub inbox: Inbox,
-    /// The run so far: the one fold of its records, which everything else borrows.
+    /// The run so far: the only fold of its records, which all other parts borrow.
     pub replay: Replay,
-    /// Gets every record with the run after it.
+    /// Gets every record, and the run as it is after the record.
     pub follower: F,
     /// Events whose follow-up decisions are not appended yet.
     pub pending: PendingDecisions,
 }
 
-/// An attempt that was claimed, and its place in the queue.
+/// A claimed attempt and its delivery.
 type Claimed = (Assignment, Delivery);
 
-/// The event that ended a wait of the loop.
+/// What ended a wait of the loop.
 enum Arrival {
     /// An attempt ended.
     Ended(Box<EndedAttempt>),
-    /// Somebody asks the run to stop.
+    /// A process or a person asks the run to stop.
     Cancel(String),
-    /// A bound of the run is met, and this is how it ends.
+    /// The run reached a limit, and this event ends it.
     End(Box<Event>),
     /// An attempt may start.
     Ready(Delivery),
-    /// The queue has none, and none is under way.
+    /// The queue is empty, and no attempt is in progress.
     Idle,
-    /// An attempt may start now that had to wait.
+    /// A time has come for which the loop waited.
     Due,
 }
 
-/// The next delivery of the queue, or when one is due.
+/// What the loop does next.
 enum Look {
-    /// Something to do at once.
+    /// Handle this immediately.
     Now(Arrival),
-    /// Nothing before this moment, or before something else happens.
+    /// Wait until this time, or until something else happens.
     Later(Option<Timestamp>),
 }
 
 impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
-    /// Drives the run to its end. `execute` makes one attempt and answers with what is to be committed. [`Driver::follower`] gets every record
-    /// after it is durable.
+    /// Drives the run to its end. `execute` executes one attempt and returns the result to commit. [`Driver::follower`] gets
+    /// every record after it is durable.
     pub async fn drive<E>(&mut self, execute: E) -> Result<(), RunError>
     where
         E: AsyncFn(Assignment) -> Result<StageFinished, Fault>,
@@ -209,13 +211,13 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
             Ok(())
         };
         let driven = driven.await;
-        // Nothing of a run goes on behind its end.
+        // No attempt may continue after the end of the run.
         stops.all();
         while under_way.next().await.is_some() {}
         driven
     }
 
-    /// The consequences of an arrival: records, and the attempt that begins with them.
+    /// Handles an arrival. Returns the appended records, and the attempt that was claimed with them.
     async fn follow(
         &mut self,
         arrival: Arrival,
@@ -239,7 +241,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         Ok((None, records))
     }
 
-    /// Asks the queue for an attempt that may start, while there is room for one and something waits.
+    /// Asks the queue for an attempt that may start, if one is waiting and the maximum of attempts is not reached.
     async fn look(&self, under_way: usize, is_pausing: bool) -> Result<Look, RunError> {
         let is_idle = under_way == 0;
         let has_room = under_way < self.parallel_max.max(1) && self.replay.state.has_unclaimed();
@@ -259,7 +261,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         {
             return Ok(if is_idle { Look::Now(Arrival::End(Box::new(end))) } else { Look::Later(None) });
         }
-        // What is ready does not wait for a branch that comes to no stage.
+        // A ready attempt is started before pending decisions continue, because a loop of control nodes may never end.
         let next = if is_idle || has_room {
             self.journal.next(&self.run, Timestamp::now(), LEASE_MS).await?
         } else {
@@ -274,7 +276,8 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         })
     }
 
-    /// With nothing ready and nothing under way, another driver may have moved the run. If it did not, the run cannot go on.
+    /// Handles the case that no attempt is ready and none is in progress. If another driver has appended records, they are
+    /// applied. If not, the run cannot continue.
     async fn look_for_work(&mut self) -> Result<Vec<Record>, RunError> {
         let read = self.catch_up().await?;
         match read.is_empty() {
@@ -286,8 +289,9 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         }
     }
 
-    /// Commits an attempt and everything that follows, expecting its token, with the claim of the next attempt. Nothing is stored of an
-    /// attempt that was overtaken: a newer claim has moved the task's head, or another driver abandoned the attempt.
+    /// Commits an attempt and everything that follows, together with the claim of the next attempt. The append expects the
+    /// attempt's token. Nothing of an attempt is stored if a newer claim has moved the task's head, or if another driver
+    /// abandoned the attempt.
     async fn commit(
         &mut self,
         ended: EndedAttempt,
@@ -304,7 +308,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
             let branch = state.branch(&task.branch);
             branch.open().filter(|open| open.task == *task && open.attempt_id.as_ref() == Some(&id))?;
             let canceled = canceled.as_ref().filter(|_| state.canceled.is_none());
-            // A stop by a signal decides nothing: whether another attempt follows is written as if the run went on.
+            // A stop by a signal does not change the decision: whether another attempt follows is decided as if the run continued.
             let is_final = canceled.is_some_and(|canceled| !canceled.is_stop());
             let mut finished = finished.clone();
             finalize_attempt(pipeline, no_change, state, is_final, &mut finished);
@@ -347,13 +351,13 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         self.replay.state.canceled.is_none() && self.signals.flag().load(Ordering::SeqCst)
     }
 
-    /// True if another stage may begin after this one, without a look at every file.
+    /// Returns true if another stage may begin after this one. Does not measure the whole folder.
     fn has_room(&self, finished: &StageFinished) -> Result<bool, RunError> {
         let room = |disk: &DiskGauge| disk.note(finished).and_then(|()| disk.has_room());
         self.disk.map_or(Ok(true), room).map_err(|error| RunError::Project(Box::new(error)))
     }
 
-    /// The end of a run whose folder has no room for another stage.
+    /// Returns the end of a run if its folder has no room for another stage.
     fn out_of_disk(&self) -> Result<Option<Event>, RunError> {
         let over = self.disk.map_or(Ok(None), DiskGauge::over);
         Ok(over.map_err(|error| RunError::Project(Box::new(error)))?.map(failed))
@@ -361,7 +365,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
 }
 
 impl<'a, J, S, F: Follow> Driver<'a, J, S, F> {
-    /// The driver of a run that has no records yet, one attempt at a time.
+    /// Creates the driver of a run that has no records yet, with one attempt at a time.
     pub fn new(
         run: RunId,
         pipeline: &'a Pipeline,
@@ -390,7 +394,7 @@ impl<'a, J, S, F: Follow> Driver<'a, J, S, F> {
 }
 
 impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
-    /// Starts the run: `started` and what follows from it, in one append on an empty journal.
+    /// Starts the run: appends `started` and everything that follows from it to the empty journal, in one append.
     pub async fn start(&mut self, started: Event) -> Result<Vec<Record>, RunError> {
         let started = [started];
         let first =
@@ -399,19 +403,19 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
         self.told(records)
     }
 
-    /// Records facts from which nothing follows.
+    /// Appends events from which nothing follows.
     pub async fn note(&mut self, events: Vec<Event>) -> Result<Vec<Record>, RunError> {
         let records = self.append(|state| Some(Batch::of_run(state, &events))).await?.records;
         self.told(records)
     }
 
-    /// Takes over a run that nobody drives, and ends it for good.
+    /// Takes over a run that no process drives, and ends it for good.
     pub async fn cancel_idle(&mut self, canceled: RunCanceled) -> Result<Vec<Record>, RunError> {
         let resumed = RunResumed { worker: self.worker.clone(), ..RunResumed::default() };
         let (resumed, canceled) = (Event::RunResumed(Box::new(resumed)), Event::RunCanceled(canceled));
         let events = [resumed, canceled];
         let committed = self.append(|state| {
-            // A process that was killed before its attempts ended has recorded the request already.
+            // If the process was killed before its attempts ended, the request to cancel is already recorded.
             let is_known = state.canceled.is_some() && state.stopped.is_none();
             let events = if is_known { &events[..1] } else { &events[..] };
             (!state.is_over()).then(|| Batch::of_run(state, events))
@@ -420,13 +424,14 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
         self.told(records)
     }
 
-    /// Takes over a run with what is pending in it. Attempts that were under way are abandoned: their results will be dropped.
-    /// A run that begins again at a node forgets what was pending.
+    /// Takes over a run with its pending decisions. Attempts that were in progress are abandoned: their results will be
+    /// discarded. If the run restarts at another node, its pending decisions are dropped.
     pub async fn resume(&mut self, pending: PendingDecisions, resumed: RunResumed) -> Result<Vec<Record>, RunError> {
         let continues = resumed.from.is_none();
         let because: Vec<Event> = pending.0.into_iter().filter(|_| continues).collect();
         let mut events = vec![Event::RunResumed(Box::new(RunResumed { worker: self.worker.clone(), ..resumed }))];
-        // The end of a stopped run emptied the queue. Where an attempt ended, what follows makes the next one ready.
+        // When a stopped run ended, its queue was emptied. A branch whose attempt ended gets its next attempt from the
+        // pending decisions instead.
         let has_ended =
             |id: &BranchId| because.iter().any(|event| event.stage_finished().is_some() && event.branch() == Some(id));
         let stopped = self.replay.state.stopped.iter().filter(|_| continues).flat_map(|stopped| &stopped.branches);
@@ -436,7 +441,7 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
         events.extend(waiting.map(again).map(Event::StageReady));
         let seq = self.replay.state.seq;
         let resumed = self.append(|state| {
-            // What is pending was read from the journal: another driver that appended since has taken the run over.
+            // The pending decisions were read from the journal. If another driver has appended since, it has taken the run over.
             let batch = Batch { because: because.clone(), ..Batch::of_run(state, &events) };
             (state.seq == seq).then_some(batch)
         });
@@ -455,7 +460,7 @@ impl<J, S, F: Follow> Driver<'_, J, S, F> {
         Ok(records)
     }
 
-    /// Gives the run back, with the events whose follow-up decisions are not appended.
+    /// Returns the run, and the events whose follow-up decisions are not appended.
     pub fn into_parts(self) -> (Replay, PendingDecisions) {
         (self.replay, self.pending)
     }

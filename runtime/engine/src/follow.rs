@@ -1,20 +1,20 @@
-//! Following a run: whoever keeps files or shows progress gets each record with the run after it, from the one fold that the driver
-//! decides by.
+//! Follows a run: code that writes files or shows progress gets each record, and the run as it is after the record. The run
+//! comes from the same fold that the driver uses for its decisions.
 
 use glovebox_journal::event::Record;
 use glovebox_state::evidence::Replay;
 use std::error::Error;
 
-/// A fault of the runtime: an attempt could not be made, or records could not be written to files.
+/// An error of the runtime: an attempt could not be executed, or records could not be written to files.
 pub type Fault = Box<dyn Error + Send + Sync>;
 
 /// Follows a run record by record.
 pub trait Follow {
-    /// Takes the next record, which is stored, and the run after it.
+    /// Gets the next stored record, and the run as it is after the record.
     fn record(&mut self, record: &Record, replay: &Replay);
 
-    /// Is called when every record of an append, or of a page that was read, has been taken. `records` are those of an append, empty for a
-    /// page.
+    /// Called after all records of an append, or of a page that was read. `records` are the records of the append. Empty for
+    /// a page.
     fn appended(&mut self, records: &[Record]) -> Result<(), Fault>;
 }
 

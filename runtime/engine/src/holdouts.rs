@@ -1,7 +1,7 @@
-//! A run's hold-outs: sealed before anything else, and opened again by each process that drives it.
+//! A run's hold-outs: sealed before anything else, and opened by each process that drives the run.
 //!
-//! They lie beside the workspace and are never in it. Opening compares them with the journal first: a run goes on
-//! only with the hold-outs it began with.
+//! They are in the same folder as the workspace and never in it. When they are opened, they are compared with the journal
+//! first: a run continues only with the hold-outs with which it began.
 
 use crate::driver::RunError;
 use crate::run_dir::{HOLDOUTS_DIR, RunDir};
@@ -16,35 +16,35 @@ use glovebox_workspace::project::{Base, Include};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// Why a run has no hold-outs to go on with.
+/// Why the hold-outs of a run cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HoldoutError {
-    /// They could not be sealed or opened.
+    /// The hold-outs could not be sealed or opened.
     #[error(transparent)]
     Seal(#[from] SealError),
     /// The sealed copy cannot be opened again.
     #[error(transparent)]
     Reopen(SealError),
-    /// They are not those the run began with.
+    /// The sealed hold-outs differ from those with which the run began.
     #[error(
         "the sealed hold-outs differ from what the journal says in {0} places, expected none; `glovebox holdout verify` names them"
     )]
     Differs(usize),
-    /// The workspace has them too.
+    /// The workspace contains copies of them.
     #[error("{}", copied(.0))]
     Copied(Vec<OpenCopy>),
 }
 
-/// A file of the workspace that is byte for byte a hold-out.
+/// A file of the workspace that is byte for byte equal to a hold-out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenCopy {
-    /// The hold-out's path.
+    /// The path of the hold-out.
     pub holdout: String,
-    /// The path at which every stage can read it.
+    /// The path of the copy, which every stage can read.
     pub copy: String,
 }
 
-/// Copies that are named in a message.
+/// Maximum number of copies that a message names.
 const COPIES_NAMED_MAX: usize = 10;
 
 fn copied(copies: &[OpenCopy]) -> String {
@@ -57,7 +57,7 @@ fn copied(copies: &[OpenCopy]) -> String {
     format!("hold-outs lie in the workspace too, where every stage can read them: {named}{more}")
 }
 
-/// The files of the workspace's beginning that are byte for byte a sealed hold-out.
+/// Returns the files of the initial workspace that are byte for byte equal to a sealed hold-out.
 pub(super) fn open_copies(run: &RunDir, base: &Base) -> Result<Vec<OpenCopy>, HoldoutError> {
     let seal = Seal::open(&run.path.join(HOLDOUTS_DIR))?;
     let sealed: HashMap<&Digest, &str> = seal.leaves().iter().map(|leaf| (&leaf.digest, leaf.path.as_str())).collect();
@@ -69,7 +69,7 @@ pub(super) fn open_copies(run: &RunDir, base: &Base) -> Result<Vec<OpenCopy>, Ho
     Ok(copies.collect())
 }
 
-/// Hold-outs of a run in progress.
+/// The hold-outs of a run in progress.
 #[derive(Debug)]
 pub struct Holdouts {
     seal: Seal,
@@ -77,8 +77,8 @@ pub struct Holdouts {
 }
 
 impl Holdouts {
-    /// Opens the run's hold-outs, if it has any, and compares them with the journal. `source` is the pipeline's text: what it, the
-    /// run's inputs and the workspace that the run began with show anyway is not secret.
+    /// Opens the run's hold-outs and compares them with the journal. `None` if the run has none. `source` is the pipeline's
+    /// text. Texts that are in the pipeline, in the run's inputs or in the initial workspace are not secret.
     pub fn open(run: &RunDir, state: &RunState, source: &str) -> Result<Option<Self>, HoldoutError> {
         let Some(started) = &state.run else { return Ok(None) };
         let Some(sealed) = &started.workspace.holdouts else { return Ok(None) };
@@ -89,30 +89,30 @@ impl Holdouts {
         }
         let inputs = started.pipeline.inputs.values().map(String::as_str);
         let texts = [source, started.pipeline.goal.as_str()].into_iter().chain(inputs).collect();
-        // A run that is taken up again has the work of its stages in the workspace; they must not choose what is public.
+        // A resumed run has changes of its stages in the workspace. They must not decide which texts are public.
         let written = state.main().changes.keys().map(ScopePath::as_str).collect();
         let canary = Canary::for_seal(&seal, &PublicSummary { texts, folder: Some(&run.workspace()), written })
             .map_err(HoldoutError::Reopen)?;
         Ok(Some(Self { seal, canary }))
     }
 
-    /// The path of a folder's sealed copy, which is mounted read-only at the folder's place in the workspace.
+    /// Returns the path of a folder's sealed copy, which is mounted read-only at the folder's path in the workspace.
     pub fn source(&self, folder: &ScopePath) -> PathBuf {
         self.seal.files().join(folder.as_str())
     }
 
-    /// The folder they are all kept in, each at its own path below.
+    /// Returns the folder that contains all sealed copies, each at its original path.
     pub fn files(&self) -> PathBuf {
         self.seal.files()
     }
 
-    /// Their pieces, to be searched for.
+    /// Returns the fragments of the hold-outs for which the leak check searches.
     pub fn canary(&self) -> &Canary {
         &self.canary
     }
 }
 
-/// Seals what the plan names, off the executor's threads, and leaves it out of the workspace.
+/// Seals the hold-outs of the plan, off the executor's threads, and excludes them from the workspace.
 pub(super) async fn seal(
     dir: &RunDir,
     project: &Path,

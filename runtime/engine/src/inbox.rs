@@ -1,7 +1,8 @@
-//! What reaches a run from outside while it is driven: answers, messages to agents, and requests to pause or to cancel.
+//! The messages that a run gets while it is driven: answers, messages to agents, and requests to pause or to cancel.
 //!
-//! Other processes of the same user put messages into a folder of the run, which no stage can reach. A message counts only with a MAC of
-//! the user's key. The terminal of the driving process sends its answers over a channel. Of two answers to a question the first one counts.
+//! Other processes of the same user write messages into a folder of the run, which no stage can reach. A message is accepted
+//! only with a MAC of the user's key. The terminal of the driving process sends its answers over a channel. Of two answers to
+//! a question the first one is used.
 
 mod message;
 mod sheet;
@@ -28,29 +29,29 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::watch;
 
-/// How often the folder is looked at, and how often after [`QUIET_LOOKS`] looks that found nothing.
+/// Time between two checks of the folder; the second value applies after [`QUIET_LOOKS`] checks that found nothing.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 const LOOK_EVERY_QUIET: Duration = Duration::from_secs(1);
 const QUIET_LOOKS: u32 = 15;
-/// The longest time until a question is too late to answer for which an unattended process waits. For a longer one it ends.
+/// Maximum time until a question's timeout for which an unattended process waits. For a longer time the process ends.
 const SHORT_WAIT_MAX: SignedDuration = SignedDuration::from_secs(10);
 
-/// The sources of answers in this process. By default there is none.
+/// The sources of answers in this process. The default has none.
 #[derive(Default)]
 pub struct Attendance {
-    /// Prepared answers.
+    /// Prepared answers. `None` without an answers file.
     pub sheet: Option<AnswerSheet>,
-    /// Approves everything, in this name.
+    /// The name in which all human gates are approved. `None` if they are not approved automatically.
     pub auto_approve: Option<String>,
-    /// A person at the terminal; none when there is no terminal.
+    /// A person at the terminal. `None` if there is no terminal.
     pub terminal: Option<Terminal>,
 }
 
 /// A person at the terminal of the process.
 pub struct Terminal {
-    /// The questions that nothing else answers, as they come and go.
+    /// The questions that only the person can answer. The list changes during the run.
     pub open: watch::Sender<Vec<QuestionId>>,
-    /// The answers of the person. When it is closed, the person has left.
+    /// The answers of the person. If the channel is closed, the person has left.
     pub answers: Receiver<GivenAnswer>,
 }
 
@@ -63,11 +64,11 @@ pub struct Inbox {
     steering: VecDeque<GivenSteering>,
     pause: Option<String>,
     held: Option<HeldStage>,
-    /// A person was asked here and left: nothing is taken in that person's place.
+    /// True if a person was at the terminal and has left. Then no default is used instead of the person's answer.
     has_left: bool,
     problem: Option<String>,
     looked_at: Option<Instant>,
-    /// Looks in a row that found nothing.
+    /// Number of checks in a row that found nothing.
     quiet_looks: u32,
 }
 
@@ -79,34 +80,35 @@ struct Folder {
 }
 
 impl Inbox {
-    /// The inbox of a run that a process drives.
+    /// Creates the inbox of a run that a process drives.
     pub fn new(attendance: Attendance, run: Dir, run_id: RunId, key: Option<UserKey>) -> Self {
         Self { attendance, folder: Some(Folder { run, run_id, key }), ..Self::default() }
     }
 
-    /// True when the run is to pause.
+    /// Returns true if the run must pause.
     pub(crate) fn is_pausing(&self) -> bool {
         self.pause.is_some() || self.held.is_some()
     }
 
-    /// Asks the run to pause because a stage lacks what a person has to give.
+    /// Asks the run to pause, because a stage needs something from a person.
     pub(crate) fn hold(&mut self, held: HeldStage) {
         self.held.get_or_insert(held);
     }
 
-    /// Takes the request to pause, and why an answer at hand did not count.
+    /// Takes the request to pause, and why an answer was not accepted.
     pub(crate) fn take_pause(&mut self) -> RunPaused {
         let (by, problem) = (self.pause.take(), self.problem.take());
         RunPaused { by, questions: Vec::new(), problem, held: self.held.take() }
     }
 
-    /// True when this process waits for an answer rather than to end: a person is here, or it does not take long.
+    /// Returns true if this process waits for an answer instead of ending: a person is at the terminal, or the question's
+    /// timeout is near.
     pub(crate) fn waits_for(&self, question: &QuestionAsked, now: Timestamp) -> bool {
         let is_soon = |due: Timestamp| !self.has_left && due.duration_since(now) <= SHORT_WAIT_MAX;
         self.attendance.terminal.is_some() || question.due_at.is_some_and(is_soon)
     }
 
-    /// Waits for a message, or until the folder is to be looked at again. A request to cancel goes to the signals.
+    /// Waits for a message, or until the next check of the folder. A request to cancel is passed to the signals.
     pub(crate) async fn arrival(&mut self, signals: &impl Signals) {
         let every = if self.quiet_looks < QUIET_LOOKS { LOOK_EVERY } else { LOOK_EVERY_QUIET };
         let next = self.looked_at.map_or(Duration::ZERO, |at| every.saturating_sub(at.elapsed()));
@@ -119,22 +121,22 @@ impl Inbox {
         tokio::select! {
             answer = terminal => match answer {
                 Some(given) => self.keep(AnsweredBy::Terminal, given),
-                // The person left.
+                // The person has left.
                 None => (self.attendance.terminal, self.has_left) = (None, true),
             },
             () = tokio::time::sleep(next) => self.look(signals),
         }
     }
 
-    /// Takes in what arrives for as long as it is polled.
+    /// Accepts messages for as long as the future is polled.
     pub(crate) async fn keep_looking(&mut self, signals: &impl Signals) -> Infallible {
         loop {
             self.arrival(signals).await;
         }
     }
 
-    /// The answer to a question, if there is one by now: one that was given in time, the end of its time, or what this process may
-    /// answer by itself.
+    /// Returns the answer to a question. `None` if there is none yet. It is an answer that was given in time, the default
+    /// after the question's timeout, or an automatic, prepared or default answer of this process.
     pub(crate) fn answer(&mut self, open: &OpenQuestion, now: Timestamp) -> Option<QuestionAnswered> {
         let asked = &*open.asked;
         if let Some((how, given)) = self.given.remove(&asked.question) {
@@ -151,7 +153,7 @@ impl Inbox {
         if let Some(due) = asked.due_at.filter(|due| *due <= now) {
             return Some(answered(asked, AnsweredBy::Timeout, nobody(due), default()));
         }
-        // Nobody looked at what a question about a scope would grant.
+        // A question about a scope is not approved automatically, because no person has seen what it would grant.
         if let Some(by) = self.attendance.auto_approve.as_ref().filter(|_| is_of_gate)
             && let Some(answer) = asked.answers().approval()
         {
@@ -166,7 +168,7 @@ impl Inbox {
         default().filter(|_| is_alone).map(|answer| answered(asked, AnsweredBy::Default, nobody(now), Some(answer)))
     }
 
-    /// Asks the person at the terminal these questions, and no others.
+    /// Shows exactly these questions to the person at the terminal.
     pub(crate) fn ask<'a>(&self, questions: impl Iterator<Item = &'a OpenQuestion>) {
         let Some(terminal) = &self.attendance.terminal else { return };
         let questions: Vec<&QuestionId> = questions.map(|open| &open.asked.question).collect();
@@ -179,7 +181,7 @@ impl Inbox {
         });
     }
 
-    /// Forgets what was sent for a question that has its answer.
+    /// Removes the message with the answer to a question that is answered.
     pub(crate) fn done(&mut self, question: &QuestionId) {
         if let Some(folder) = &self.folder {
             folder.remove(file_name(&Message::Answer(GivenAnswer::none(question, Timestamp::UNIX_EPOCH))));
@@ -187,12 +189,12 @@ impl Inbox {
         self.problem = None;
     }
 
-    /// The oldest message to an agent.
+    /// Returns the oldest message to an agent.
     pub(crate) fn next_steering(&mut self) -> Option<GivenSteering> {
         self.steering.pop_front()
     }
 
-    /// Forgets a message to an agent that was recorded, or that reached nobody.
+    /// Removes a message to an agent that was recorded, or that no agent could get.
     pub(crate) fn steered(&self, given: &GivenSteering) {
         if let Some(folder) = &self.folder {
             folder.remove(given.file_name());
@@ -203,7 +205,7 @@ impl Inbox {
         self.given.entry(given.question.clone()).or_insert((how, given));
     }
 
-    /// The first prepared answer that is valid; those before it are used up.
+    /// Returns the first valid prepared answer. Invalid answers before it are used up.
     fn prepared(&mut self, asked: &QuestionAsked, now: Timestamp) -> Option<QuestionAnswered> {
         let next = match asked.recovery {
             None => AnswerSheet::next,
@@ -222,7 +224,7 @@ impl Inbox {
         None
     }
 
-    /// Looks at the folder.
+    /// Checks the folder for messages.
     pub(crate) fn look(&mut self, signals: &impl Signals) {
         self.looked_at = Some(Instant::now());
         let messages = self.folder.as_ref().map(Folder::messages).unwrap_or_default();
@@ -240,7 +242,7 @@ impl Inbox {
     }
 }
 
-/// The answers to a run that wait to be recorded. It removes nothing.
+/// Returns the answers that are not recorded yet. Removes nothing.
 pub fn kept(run: &Dir, run_id: RunId, key: Option<UserKey>) -> Vec<GivenAnswer> {
     let Ok(run) = run.try_clone() else { return Vec::new() };
     let messages = Folder { run, run_id, key }.read().into_iter();
@@ -250,7 +252,8 @@ pub fn kept(run: &Dir, run_id: RunId, key: Option<UserKey>) -> Vec<GivenAnswer> 
 }
 
 impl Folder {
-    /// Every message that counts. A request is removed with it; an answer or a message to an agent stays until it is recorded.
+    /// Returns all valid messages. A request is removed. An answer or a message to an agent stays in the folder until it is
+    /// recorded.
     fn messages(&self) -> Vec<Message> {
         let is_request = |message: &Message| !matches!(message, Message::Answer(_) | Message::Steer(_));
         let take = |(name, message): (String, Message)| {
@@ -262,7 +265,7 @@ impl Folder {
         self.read().into_iter().map(take).collect()
     }
 
-    /// Every message that counts, with the name of its file.
+    /// Returns all valid messages, with the names of their files.
     fn read(&self) -> Vec<(String, Message)> {
         let Ok(folder) = self.run.open_dir(INBOX_DIR) else { return Vec::new() };
         let Ok(entries) = folder.entries() else { return Vec::new() };

@@ -1,7 +1,9 @@
-//! What a fan-in merges of several branches, held to the rule for each stage: the result has no folder that git would take for a repository.
+//! Checks the merge of several branches at a fan-in with the rule that applies to each stage: the result has no folder that
+//! git would treat as a repository.
 //!
-//! Each branch was judged by itself, with what it began with. Together they may be more. It looks at the list of copied files, the changes
-//! of the branch that split and the bytes in the blob store, so the same journal gives the same answer.
+//! Each branch was checked alone, against the files with which it began, but the branches together may create a repository.
+//! The check uses the list of copied files, the changes of the branch that split and the bytes in the blob store, so the same
+//! journal gives the same result.
 
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::FanInFinished;
@@ -16,21 +18,21 @@ use std::error::Error;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The largest `HEAD` that is read; a larger one counts as one that names a branch.
+/// Maximum size of a `HEAD` file that is read, in bytes. A larger one is treated as one that names a branch.
 const HEAD_BYTES_MAX: u64 = 4096;
 
-/// The largest list of copied files.
+/// Maximum size of the list of copied files, in bytes.
 const BASE_BYTES_MAX: u64 = 1 << 30;
 
-/// Why branches could not be judged.
+/// Why branches could not be checked.
 pub(crate) type MergeFault = Box<dyn Error + Send + Sync>;
 
-/// Judges what fan-ins merge, with the bytes of a run's changes.
+/// Checks what fan-ins merge, with the bytes of a run's changes.
 #[derive(Clone, Copy)]
 pub struct MergeCheck<'b>(pub &'b DirBlobs);
 
 impl MergeCheck<'_> {
-    /// Makes a fan-in fail whose branches would bring a repository together, and takes nothing of it over.
+    /// Fails a fan-in whose branches together create a repository, and drops the changes that do so.
     pub(crate) fn settle(self, state: &RunState, finished: &mut FanInFinished) -> Result<(), MergeFault> {
         match finished.merged.len() {
             0 | 1 => Ok(()),
@@ -68,7 +70,7 @@ fn faults(blobs: &DirBlobs, state: &RunState, finished: &FanInFinished) -> Resul
     Ok(repository_shape::faults(&before, &steps)?)
 }
 
-/// The files with all that a branch and those above it changed.
+/// Returns the files with all changes of a branch and of its parent branches.
 fn with_changes(base: Base, branch: &Branch) -> Base {
     let base = match &branch.origin {
         Some(origin) => with_changes(base, &origin.branch),
@@ -89,7 +91,7 @@ impl Folders for Before<'_> {
         self.base.entries(folder)
     }
 
-    /// What stages made is in the blob store, the rest in the project, if it is still this one.
+    /// Files that stages made are in the blob store. All others are in the project, if they are unchanged.
     fn beginning(&self, file: &Path) -> io::Result<Option<Vec<u8>>> {
         let Some(file) = file.to_str() else { return Ok(None) };
         let Some(fact) = self.base.files.get(file).filter(|fact| fact.bytes <= HEAD_BYTES_MAX) else {

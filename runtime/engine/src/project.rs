@@ -1,10 +1,12 @@
 //! Projections: the files of the run directory, made from the journal's records.
 //!
-//! A [`Projector`] folds nothing of its own: it gets each record with the run after it, from the fold that the driver decides by.
+//! A [`Projector`] has no fold of its own: it gets each record, and the run as it is after the record, from the fold that the
+//! driver uses for its decisions.
 //!
-//! Every file here can be thrown away and made again with the same bytes, and none is read to decide anything. The journal is
-//! always ahead: records are gathered and written a moment later, within bounds of time and memory. After a crash the files are made again
-//! from its first record, whole files once and lines in one piece, so that a reader gets no line twice and never an old state again.
+//! Every file here can be deleted and rebuilt with the same bytes, and no file is read to decide anything. The journal is
+//! always ahead: records are collected and written a moment later, within limits of time and memory. After a crash the files
+//! are rebuilt from the first record. Whole files are written once and files of lines are replaced atomically, so that a
+//! reader never gets a line twice and never an old state.
 
 pub mod checkpoint;
 mod lines;
@@ -36,7 +38,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Every event as one line, as the journal has it.
+/// All events, one line each, as in the journal.
 pub const PROGRESS_FILE: &str = "progress.ndjson";
 /// The inputs and outcomes of every node.
 pub const TRACE_FILE: &str = "trace.jsonl";
@@ -49,35 +51,35 @@ pub const CHECKPOINT_FILE: &str = "checkpoint.json";
 /// How the run ended.
 pub const FINAL_FILE: &str = "final.json";
 
-/// Why the files could not be made. The run itself is not harmed: its journal has everything.
+/// Why the files could not be written. The run itself is not affected: its journal contains everything.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
-    /// The run directory refused.
+    /// A file or folder of the run directory could not be read or written.
     #[error("could not write `{path}` in the run directory: {source}")]
     Io {
-        /// Relative to the run directory.
+        /// The path, relative to the run directory.
         path: String,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
     /// A blob that an event names cannot be read.
     #[error(transparent)]
     Blob(#[from] PortError),
-    /// Something that cannot be written as JSON.
+    /// A value cannot be written as JSON.
     #[error("could not write `{path}` as JSON: {source}")]
     Json {
-        /// Relative to the run directory.
+        /// The path, relative to the run directory.
         path: String,
-        /// The problem.
+        /// The error of the serializer.
         source: serde_json::Error,
     },
 }
 
-/// How long records wait before their files are written.
+/// Time between two writes of the files.
 pub const WRITE_EVERY: Duration = Duration::from_millis(100);
-/// Bytes that wait at most, blobs not counted: they stay where they are until they are written.
+/// Maximum number of bytes that wait to be written, without blobs, which stay in the blob store until then.
 const WAITING_BYTES_MAX: usize = 1024 * 1024;
-/// The estimated memory of a waiting file beside its bytes.
+/// Estimated memory of a waiting file in addition to its bytes.
 const ENTRY_BYTES: usize = 256;
 
 /// Files of a folder, by name.
@@ -87,7 +89,7 @@ type Files = BTreeMap<String, Content>;
 enum Content {
     Bytes(Vec<u8>),
     Blob(Digest),
-    /// The file of this name in another folder.
+    /// A link to the file with the same name in another folder.
     Link {
         folder: String,
         digest: Digest,
@@ -96,54 +98,54 @@ enum Content {
 }
 
 impl Content {
-    /// Its estimated memory while it waits.
+    /// Returns the estimated memory of the file while it waits.
     fn bytes(&self) -> usize {
         ENTRY_BYTES + if let Self::Bytes(bytes) = self { bytes.len() } else { 0 }
     }
 
-    /// The folder of the file that it links to.
+    /// Returns the folder of the file to which this file links.
     fn folder(&self) -> Option<&String> {
         if let Self::Link { folder, .. } = self { Some(folder) } else { None }
     }
 }
 
-/// True for a folder of artifacts, which an attempt fills once. The folder of a node has a status.
+/// Returns true for a folder of artifacts, which one attempt fills once. The folder of a node also contains a status.
 fn is_history(files: &Files) -> bool {
     files.values().all(|content| matches!(content, Content::Blob(_)))
 }
 
-/// Keeps the files of one run where its journal is, at most [`WRITE_EVERY`] behind it.
+/// Writes the files of one run, at most [`WRITE_EVERY`] behind the journal.
 pub struct Projector<B> {
     dir: Dir,
     blobs: Arc<B>,
     pipeline: Arc<Pipeline>,
-    /// The last record that was taken in.
+    /// The sequence number of the last record that was handled.
     seq: u64,
     has_ended: bool,
-    /// Why a record could not be taken in, if one could not.
+    /// The first error with a record. `None` if there was none.
     failed: Option<ProjectError>,
     totals: Totals,
     completed: Option<Completed>,
     logs: VecDeque<String>,
-    /// Files beside the status in each task's folder.
+    /// Names of the files other than the status in each task's folder.
     names: BTreeMap<String, BTreeSet<String>>,
-    /// The context as the trace has it so far.
+    /// The context of each branch as far as the trace contains it.
     traced: BTreeMap<BranchId, Context>,
-    /// Files by folder and name.
+    /// The files that wait to be written, by folder and name.
     waiting: BTreeMap<String, Files>,
     waiting_bytes: usize,
     progress: Lines,
     trace: Lines,
     written: BytesWritten,
-    /// Since when records wait; none when everything is written.
+    /// The time since which records wait. `None` if everything is written.
     waits_since: Option<Instant>,
     written_at: Option<Instant>,
     is_catching_up: bool,
 }
 
 impl<B: BlobStore> Projector<B> {
-    /// Begins with a journal that has no records, or makes everything again: nothing is written until
-    /// [`Projector::caught_up`], which is to be called after the records that are there.
+    /// Creates the projector of a journal without records, or of one whose files are rebuilt. Nothing is written until
+    /// [`Projector::caught_up`], which must be called after the existing records.
     pub fn new(dir: Dir, blobs: Arc<B>, pipeline: Arc<Pipeline>) -> Self {
         Self {
             dir,
@@ -168,24 +170,25 @@ impl<B: BlobStore> Projector<B> {
         }
     }
 
-    /// Begins with a run that has no files yet. Nothing is made again, and the first stage need not wait for its files.
+    /// Creates the projector of a run that has no files yet. Nothing is rebuilt, and the first stage need not wait for its files.
     pub fn beginning(dir: Dir, blobs: Arc<B>, pipeline: Arc<Pipeline>) -> Self {
         Self { is_catching_up: false, written_at: Some(Instant::now()), ..Self::new(dir, blobs, pipeline) }
     }
 
-    /// Counts what is written here.
+    /// Returns the counter of the bytes that are written.
     pub fn written(&self) -> BytesWritten {
         self.written.clone()
     }
 
-    /// When [`Projector::write`] is to be called; none while nothing waits.
+    /// Returns when [`Projector::write`] must be called. `None` while nothing waits.
     pub fn due(&self) -> Option<Instant> {
         let since = self.waits_since.filter(|_| !self.is_catching_up)?;
         Some(self.written_at.map_or(since, |at| at + WRITE_EVERY))
     }
 
-    /// Writes what was taken in if the last write is long enough ago, if too much waits, or if the run has ended. While the files are made
-    /// again, only bounds what waits in memory. To be called after some records; fails if one of them could not be taken in.
+    /// Writes the waiting files if the last write is long enough ago, if too much waits, or if the run has ended. While the
+    /// files are rebuilt, only limits the memory of waiting files. Must be called after some records. Fails if one of the
+    /// records could not be handled.
     pub fn advance(&mut self) -> Result<(), ProjectError> {
         if let Some(error) = self.failed.take() {
             return Err(error);
@@ -201,7 +204,7 @@ impl<B: BlobStore> Projector<B> {
         if is_due || self.has_ended || waits > WAITING_BYTES_MAX { self.write() } else { Ok(()) }
     }
 
-    /// Writes everything and from here on follows the journal. Does nothing where it follows it already.
+    /// Writes everything, and follows the journal from then on. Does nothing if that is already the case.
     pub fn caught_up(&mut self) -> Result<(), ProjectError> {
         if !self.is_catching_up {
             return Ok(());
@@ -209,7 +212,7 @@ impl<B: BlobStore> Projector<B> {
         run_files::forget_unnamed(&self.dir).map_err(|source| io_error(".", source))?;
         self.write_files()?;
         let live = self.live()?;
-        // Lines go in whole, instead of what is there: a crash may have left a part of one.
+        // Files of lines are replaced as a whole, because a crash may have left a part of a line.
         for lines in [&mut self.progress, &mut self.trace] {
             let bytes = lines.replace(&self.dir).map_err(|source| io_error(lines.name, source))?;
             self.written.add(bytes);
@@ -220,7 +223,7 @@ impl<B: BlobStore> Projector<B> {
         Ok(())
     }
 
-    /// Writes what waits. Files before lines: who reads of an end in `progress.ndjson` finds `final.json` there.
+    /// Writes what waits. Files come before lines, so that a reader of the end in `progress.ndjson` finds `final.json`.
     pub fn write(&mut self) -> Result<(), ProjectError> {
         if self.is_catching_up || self.waits_since.is_none() {
             return Ok(());
@@ -236,7 +239,7 @@ impl<B: BlobStore> Projector<B> {
         Ok(())
     }
 
-    /// Takes a record in, with the run after it.
+    /// Handles a record, given the run as it is after the record.
     fn take(&mut self, record: &Record, state: &RunState) -> Result<(), ProjectError> {
         self.waits_since.get_or_insert_with(Instant::now);
         (self.seq, self.has_ended) = (record.seq, state.verdict.is_some());
@@ -256,7 +259,7 @@ impl<B: BlobStore> Projector<B> {
             Event::QuestionAnswered(answered) if answered.recovery => {}
             Event::QuestionAnswered(answered) => self.answered(answered)?,
             Event::RecoveryDecided(decided) => self.decided(decided)?,
-            // It goes on: how it was stopped is no longer how it ended.
+            // The run continues, so `final.json` of the stopped run is removed.
             Event::RunResumed(_) => self.hold("", FINAL_FILE, Content::Nothing),
             Event::RunFinished(finished) => {
                 (self.totals.steps, self.totals.generation) = (state.steps, state.generation());
@@ -271,11 +274,11 @@ impl<B: BlobStore> Projector<B> {
         Ok(())
     }
 
-    /// Lines of a record, with what became different in its branch's context since the line before.
+    /// Adds the trace lines of a record, with the changes of its branch's context since the previous line.
     fn trace_record(&mut self, record: &Record, state: &RunState) -> Result<(), ProjectError> {
         let branch = record.event.branch().cloned().unwrap_or_else(BranchId::main);
         match &record.event {
-            // It begins with what the branch that forked has.
+            // The branch begins with the context of its parent branch.
             Event::BranchStarted(started) => {
                 let known = self.traced.get(&started.parent).cloned().unwrap_or_default();
                 self.traced.insert(branch.clone(), known);
@@ -292,7 +295,7 @@ impl<B: BlobStore> Projector<B> {
         lines.iter().try_for_each(|line| self.trace.push(line)).map_err(|source| json_error(TRACE_FILE, source))
     }
 
-    /// Writes what no later record changes, so that memory is bounded while a journal is read back.
+    /// Writes files that no later record changes, so that memory is bounded while a journal is read.
     fn write_history(&mut self) -> Result<(), ProjectError> {
         let (history, others) = std::mem::take(&mut self.waiting).into_iter().partition(|(_, files)| is_history(files));
         self.waiting = others;
@@ -308,7 +311,7 @@ impl<B: BlobStore> Projector<B> {
         }
         let mut waiting = std::mem::take(&mut self.waiting);
         self.waiting_bytes = 0;
-        // The end last, when everything it tells of is there. What other files link to before them.
+        // Files of the run are written last, after everything to which they refer. Targets of links are written before the links.
         let of_run = waiting.remove("");
         let (kept, others): (BTreeMap<String, Files>, BTreeMap<String, Files>) =
             waiting.into_iter().partition(|(_, files)| is_history(files));
@@ -327,7 +330,8 @@ impl<B: BlobStore> Projector<B> {
         Ok(())
     }
 
-    /// Writes a folder and returns it. Links of it are names of files in one other folder, `others` if it is open.
+    /// Writes a folder and returns it. All links in it lead to files of one other folder. `others` is that folder, if it is
+    /// already open.
     fn write_folder<'s>(
         &'s self,
         path: &str,
@@ -352,7 +356,7 @@ impl<B: BlobStore> Projector<B> {
                 Content::Blob(digest) => folder.put(&name, &mut self.blobs.open(&digest)?),
                 Content::Link { folder: from, digest } => {
                     let linked = self.opened(&mut others, from).and_then(|from| folder.link(from, &name));
-                    // Not every file system has links.
+                    // Not every file system supports hard links.
                     if linked.is_ok() { linked } else { folder.put(&name, &mut self.blobs.open(&digest)?) }
                 }
                 Content::Nothing => folder.remove(&name),
@@ -362,7 +366,7 @@ impl<B: BlobStore> Projector<B> {
         Ok(folder)
     }
 
-    /// Makes a folder of blobs in one piece; none where one with its name is there.
+    /// Creates a folder of blobs atomically. `None` if a folder with this name exists.
     fn write_new(&self, path: &Path, files: &Files) -> Result<Option<Folder<'_>>, ProjectError> {
         let failed = |source| io_error(path.display(), source);
         let folder = Folder::begin(&self.dir, &self.written).map_err(failed)?;
@@ -373,7 +377,7 @@ impl<B: BlobStore> Projector<B> {
         Ok(folder.name(&self.dir, path).map_err(failed)?.then_some(folder))
     }
 
-    /// Opens a folder unless it is the one that is open.
+    /// Opens a folder, unless it is already the open one.
     fn opened<'o, 's: 'o>(
         &'s self,
         open: &'o mut Option<(String, Folder<'s>)>,
@@ -389,7 +393,7 @@ impl<B: BlobStore> Projector<B> {
         Ok(&open.insert(opened).1)
     }
 
-    /// Most artifacts of a run are there when it is taken up, and to read them costs less than to write them.
+    /// Most artifacts of a run already exist when it is resumed, and reading them costs less than writing them.
     fn put_blob_again(
         &self,
         folder: &Folder<'_>,
@@ -404,7 +408,7 @@ impl<B: BlobStore> Projector<B> {
         }
     }
 
-    /// The last event as a file; none when there was none since the last write.
+    /// Returns the last event as a file. `None` if there was no event since the last write.
     fn live(&self) -> Result<Option<Vec<u8>>, ProjectError> {
         if self.progress.last().is_empty() {
             return Ok(None);
@@ -439,7 +443,7 @@ impl<B: BlobStore> Projector<B> {
     }
 }
 
-/// A record that the projector has already is skipped.
+/// Skips a record that the projector has already handled.
 impl<B: BlobStore> Follow for Projector<B> {
     fn record(&mut self, record: &Record, replay: &Replay) {
         if record.seq > self.seq
@@ -454,7 +458,7 @@ impl<B: BlobStore> Follow for Projector<B> {
     }
 }
 
-/// The file that could not be read or written.
+/// The error of a blob or of a file.
 enum BlobOrFile {
     Blob(PortError),
     File(io::Error),

@@ -1,7 +1,7 @@
 //! A run on this machine: started or opened, and driven to its end.
 //!
-//! [`Run`] composes the journal, the attempts, the projections and the summary from a plan, so that every front end runs a pipeline in
-//! the same way. It reads no environment and prints nothing.
+//! [`Run`] connects the journal, the attempts, the projections and the summary of a run with a plan, so that every front end
+//! runs a pipeline in the same way. It reads no environment and prints nothing.
 
 mod begin;
 mod branches;
@@ -49,18 +49,18 @@ use std::time::Instant;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
-/// Hints of progress that wait to be shown; more are dropped.
+/// Maximum number of progress events that wait to be shown. Further ones are dropped.
 const HINTS_WAITING_MAX: usize = 256;
-/// The largest pipeline that is read back.
+/// Maximum size of a stored pipeline that is read, in bytes.
 const SOURCE_BYTES_MAX: u64 = 1 << 30;
 
-/// Something to show while a run goes on.
+/// Something to show while a run is driven.
 pub enum Update<'a> {
     /// A record was appended.
     Record(&'a Record),
-    /// Something happens within an attempt of a node. It may be lost, and the attempt's record has all that matters.
+    /// Progress of an attempt. It may be lost, because the attempt's record contains everything important.
     Activity {
-        /// The node.
+        /// The node of the attempt.
         node: &'a NodeId,
         /// The progress event.
         progress: &'a Progress,
@@ -87,8 +87,9 @@ impl Run {
         Ok(Self { session, executor, projector, begun })
     }
 
-    /// Opens a run that was started before. One that can be resumed is taken over, up to its next attempt; the files of any other
-    /// are made again. No more of the journal is kept than its state, unless the run goes back or went back.
+    /// Opens a run that was started before. If it can be resumed, it is taken over, up to its next attempt. If not, its files
+    /// are rebuilt. Only the state is kept in memory, unless the run goes back to a visit or has done so before. Then all
+    /// records are kept.
     pub async fn open(
         dir: RunDir,
         executor: Executor,
@@ -105,7 +106,7 @@ impl Run {
                     None => RunError::Ended { run_id, verdict },
                 });
             }
-            // The process may have died between the last record and what follows from it.
+            // The process may have died after the last record, before its changes were applied.
             let Session { dir, blobs, replay, .. } = &run.session;
             apply_changes(&dir.workspace(), blobs, replay.state.main().changes.values())?;
             run.projector.caught_up().map_err(project_error)?;
@@ -121,32 +122,33 @@ impl Run {
         Ok(Self { begun, ..run })
     }
 
-    /// True when it had ended before it was opened, so that there is nothing to drive.
+    /// Returns true if the run had ended before it was opened, so that there is nothing to drive.
     pub fn had_ended(&self) -> bool {
         self.begun.is_empty()
     }
 
-    /// The summary so far.
+    /// Returns the summary so far.
     pub fn summary(&self) -> &RunSummary {
         &self.session.replay.summary
     }
 
-    /// The same as a document; none before the run has begun.
+    /// Returns the summary as a document. `None` before the run has begun.
     pub fn verdict(&self) -> Option<VerdictFile<'_>> {
         self.session.state().run.as_ref().map(|started| VerdictFile::new(self.summary(), started))
     }
 
-    /// Files of the project that could not be copied, for a run that was just started.
+    /// Returns the files of the project that could not be copied. Only for a run that was just started.
     pub fn left_out(&self) -> &[SkippedEntry] {
         &self.session.left_out
     }
 
-    /// Copies of hold-outs that every stage can read, where the pipeline allows them; for a run that was just started.
+    /// Returns copies of hold-outs that every stage can read, if the pipeline allows them. Only for a run that was just started.
     pub fn open_copies(&self) -> &[OpenCopy] {
         &self.session.open_copies
     }
 
-    /// Drives it to its end. `watch` sees every record from the start or the resume on, in order, and hints between them.
+    /// Drives the run to its end. `watch` gets every record since the start or the resume, in order, and progress events
+    /// between them.
     pub async fn drive<S: Signals>(
         &mut self,
         signals: &S,
@@ -156,7 +158,7 @@ impl Run {
         let (sender, hints) = mpsc::channel(HINTS_WAITING_MAX);
         let hints = RefCell::new(hints);
         let bench = Arc::new(self.bench(sender)?);
-        // Whole files first: a crash may have cut them short.
+        // The files are completed first, because a crash may have left parts.
         self.projector.caught_up().map_err(project_error)?;
         let watcher = RefCell::new(Watcher { watch, under_way: BTreeMap::new() });
         watcher.borrow_mut().records(&self.begun);
@@ -188,12 +190,12 @@ impl Run {
             never = show(&hints, &watcher) => match never {},
             never = keep_written(&files, &told) => match never {},
         };
-        // Also of a run that cannot go on.
+        // This is done even if the run cannot continue.
         let written = files.borrow_mut().write();
         driven.and(written.map_err(RunError::Project))
     }
 
-    /// Reads the journal of a run, and its records where they are needed.
+    /// Reads the journal of a run, and returns all records if they are needed.
     fn read(unread: Unread, executor: Executor, goes_back: bool) -> Result<(Self, Vec<Record>), RunError> {
         let pipeline = Arc::clone(&executor.plan.pipeline);
         let mut projector = Projector::new(files_of(&unread.dir)?, Arc::clone(&unread.blobs), pipeline);
@@ -205,7 +207,7 @@ impl Run {
         Ok((Self { session, executor, projector, begun: Vec::new() }, records))
     }
 
-    /// Fills caches that begin with the run's base, before the first stage changes it, and records it.
+    /// Fills caches from the files that the run began with, before the first stage changes a file, and records this.
     async fn fill_caches<S: Signals>(
         &mut self,
         bench: &Workbench<DirBlobs>,
@@ -231,7 +233,7 @@ impl Run {
             blobs: Arc::clone(&self.session.blobs),
             sandbox_env: sandbox_env.clone(),
             protected: protected.clone(),
-            // What git ignored when the run began: the workspace's own rules may be a stage's.
+            // The ignore rules of the beginning of the run are used, because a stage may have changed those in the workspace.
             ignored,
             base: if is_told_base { Arc::new(base) } else { Arc::default() },
             budget: Arc::new(self.budget()),
@@ -256,7 +258,7 @@ impl Run {
     }
 }
 
-/// The directory in which the files of a run are.
+/// Returns the directory with the run's files.
 fn files_of(dir: &RunDir) -> Result<Dir, RunError> {
     dir.dir.try_clone().map_err(|error| RunError::Project(Box::new(error)))
 }
@@ -268,14 +270,14 @@ fn project_error(error: ProjectError) -> RunError {
 /// The run's files while it is driven.
 struct Files<'a> {
     projector: &'a mut Projector<DirBlobs>,
-    /// Why a write between two records failed.
+    /// The error of a write between two records. `None` if there was none.
     failed: Option<ProjectError>,
 }
 
 impl Files<'_> {
     fn advance(&mut self, disk: &DiskGauge) -> Result<(), Fault> {
         self.projector.advance()?;
-        // Whether a run is over its bound is found out by what is on disk.
+        // Whether a run is above its disk limit is decided by the files on disk, so they are written first.
         if disk.was_full() { self.write() } else { self.check() }
     }
 
@@ -296,7 +298,7 @@ impl Files<'_> {
     }
 }
 
-/// Who follows a run that is driven: its files, its exchanges with models, and whoever watches.
+/// Follows a run that is driven: writes its files, updates its exchanges with models, and calls `watch`.
 struct RunFollower<'a, 'f, W> {
     files: &'a RefCell<Files<'f>>,
     told: &'a Notify,
@@ -322,7 +324,8 @@ impl<W: FnMut(Update<'_>)> Follow for RunFollower<'_, '_, W> {
     }
 }
 
-/// Writes the run's files when they are due, for as long as it is polled: also while a stage takes its time.
+/// Writes the run's files when they are due, for as long as the future is polled, so that files are also written during a
+/// long stage.
 async fn keep_written(files: &RefCell<Files<'_>>, told: &Notify) -> Infallible {
     loop {
         let due = files.borrow().projector.due();
@@ -332,13 +335,13 @@ async fn keep_written(files: &RefCell<Files<'_>>, told: &Notify) -> Infallible {
         };
         tokio::time::sleep_until(due.into()).await;
         if files.borrow_mut().write_if_due().is_err() {
-            // Told, and tried again, with the next records.
+            // The error is reported, and the write is repeated, with the next records.
             told.notified().await;
         }
     }
 }
 
-/// Shows records and hints. A hint does not say which stage it is of, so hints are shown while one stage runs.
+/// Shows records and progress events. A progress event does not name its stage, so it is shown only while exactly one stage runs.
 struct Watcher<W> {
     watch: W,
     under_way: BTreeMap<BranchId, NodeId>,
@@ -365,7 +368,7 @@ impl<W: FnMut(Update<'_>)> Watcher<W> {
     }
 }
 
-/// Shows hints for as long as it is polled; never ends, since a run outlives its hints.
+/// Shows progress events for as long as the future is polled. The future never ends, even if there are no more events.
 async fn show<W: FnMut(Update<'_>)>(hints: &RefCell<Receiver<Progress>>, watcher: &RefCell<Watcher<W>>) -> Infallible {
     while let Some(hint) = poll_fn(|context| hints.borrow_mut().poll_recv(context)).await {
         watcher.borrow_mut().activity(&hint);
@@ -373,7 +376,7 @@ async fn show<W: FnMut(Update<'_>)>(hints: &RefCell<Receiver<Progress>>, watcher
     std::future::pending().await
 }
 
-/// Shows the hints that came before a record, since they are about what it ends.
+/// Shows the progress events that came before a record, because they are about the attempt that the record ends.
 fn show_waiting<W: FnMut(Update<'_>)>(hints: &RefCell<Receiver<Progress>>, watcher: &mut Watcher<W>) {
     while let Ok(hint) = hints.borrow_mut().try_recv() {
         watcher.activity(&hint);

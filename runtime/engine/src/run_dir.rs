@@ -1,4 +1,4 @@
-//! The directory of a run: its handle, and what lies where in it.
+//! The directory of a run: its handle, and the names of its files and folders.
 
 use cap_std::fs::Dir;
 use glovebox_journal::event::BranchId;
@@ -6,46 +6,46 @@ use glovebox_workspace::user_key::UserKey;
 use std::io;
 use std::path::PathBuf;
 
-/// The lock of the process that drives the run.
+/// The file with the lock of the process that drives the run.
 pub const OWNER_FILE: &str = "owner.sqlite";
-/// The run's copy of the project.
+/// The folder with the run's copy of the project.
 pub const WORKSPACE_DIR: &str = "workspace";
-/// Folder of the sealed hold-outs in a run directory.
+/// The folder of the sealed hold-outs in a run directory.
 pub const HOLDOUTS_DIR: &str = "holdouts";
-/// Folder of the private copies in a run directory.
+/// The folder of the private copies of attempts in a run directory.
 pub const STAGE_DIR: &str = "stage";
-/// Folder of what was set aside in a run directory.
+/// The folder of the quarantine in a run directory.
 pub const QUARANTINE_DIR: &str = "quarantine";
-/// The folder in a run's directory.
+/// The folder of exchanges with models and tool servers in a run directory.
 pub const EXCHANGES_DIR: &str = "exchanges";
-/// Folder of synthetic repositories in the run's folder.
+/// The folder of synthetic repositories in a run directory.
 pub const REPOSITORIES_DIR: &str = "repository";
-/// Folders of the tasks of branches other than `main` (decision branch-folders).
+/// The folder of the tasks of branches other than `main` (decision branch-folders).
 pub const BRANCHES_DIR: &str = "branches";
 
-/// The directory of one run. It exists before it gets here: where it lies is the caller's business.
+/// The directory of one run. The caller decides where it is, and creates it.
 pub struct RunDir {
-    /// Its absolute path, for the stores that open files by path.
+    /// The absolute path, for stores that open files by path.
     pub path: PathBuf,
-    /// The same directory, opened.
+    /// The open directory.
     pub dir: Dir,
-    /// The key that signs its journal. Without one the journal is unsigned, and no later command acts on it.
+    /// The key that signs the run's journal. Without a key the journal is unsigned, and no later command accepts it.
     pub key: Option<UserKey>,
 }
 
 impl RunDir {
-    /// The run's copy of the project.
+    /// Returns the path of the run's copy of the project.
     pub fn workspace(&self) -> PathBuf {
         self.path.join(WORKSPACE_DIR)
     }
 
-    /// The same directory for what must not sign anything.
+    /// Returns the directory without its key, for code that must not sign anything.
     pub(crate) fn without_key(&self) -> io::Result<Self> {
         Ok(Self { path: self.path.clone(), dir: self.dir.try_clone()?, key: None })
     }
 }
 
-/// The folder with everything of a branch but its files, relative to the run's; empty for the branch that the run began with.
+/// Returns the folder of a branch, relative to the run directory. Empty for the main branch, which has no folder of its own.
 pub fn branch_folder(id: &BranchId) -> String {
     match *id == BranchId::main() {
         true => String::new(),
@@ -53,7 +53,7 @@ pub fn branch_folder(id: &BranchId) -> String {
     }
 }
 
-/// The workspace of a branch, relative to the run's folder.
+/// Returns the workspace of a branch, relative to the run directory.
 pub fn branch_workspace(id: &BranchId) -> String {
     match *id == BranchId::main() {
         true => WORKSPACE_DIR.to_owned(),

@@ -1,13 +1,13 @@
-//! Signals within one process: one request to stop, kept from the moment it is made.
+//! Signals within one process: one request to stop, which is kept once it is made.
 //!
-//! Knows nothing of operating-system signals; the command line turns those into a call of [`Signals::cancel`].
+//! This module does not handle signals of the operating system. The command line converts those to a call of [`Signals::cancel`].
 
 use glovebox_journal::ports::Signals;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tokio::sync::watch;
 
-/// Signals between the tasks of one process. Clones are the same channel.
+/// Signals between the tasks of one process. Clones share one channel.
 #[derive(Clone)]
 pub struct LocalSignals {
     asked: watch::Sender<Option<String>>,
@@ -15,7 +15,7 @@ pub struct LocalSignals {
 }
 
 impl LocalSignals {
-    /// Makes a channel without a request.
+    /// Creates a channel without a request.
     pub fn new() -> Self {
         Self { asked: watch::Sender::new(None), flag: Arc::default() }
     }
@@ -36,14 +36,14 @@ impl Signals for LocalSignals {
             }
             first
         });
-        // After the request: what is woken by the flag finds it.
+        // The flag is set after the request, so that a task that is woken by the flag finds the request.
         glovebox_jail::jail::cancel(&self.flag);
     }
 
     async fn canceled(&self) -> String {
         let mut asked = self.asked.subscribe();
         let by = asked.wait_for(Option::is_some).await.ok().and_then(|by| by.clone());
-        // Unreachable while `self` lives, since it holds the sender; then no request can come any more.
+        // Unreachable while `self` lives, since it holds the sender. Without a sender there can be no request.
         match by {
             Some(by) => by,
             None => std::future::pending().await,

@@ -1,4 +1,4 @@
-//! One attempt: what reaches the journal of what a stage did to its copy, and what never does.
+//! Tests one attempt: which changes of a stage to its copy reach the journal, and which never do.
 
 mod components;
 
@@ -34,7 +34,7 @@ impl Bench {
         Self::with("shouts", attributes)
     }
 
-    /// A stage whose plugin, if it names one, behaves like this.
+    /// Creates a pipeline with one stage. If the stage names a plugin, the plugin has this behaviour.
     fn with(behaviour: &str, attributes: &str) -> Self {
         let folder = tempfile::tempdir().expect("tempdir");
         let path = folder.path().to_owned();
@@ -81,7 +81,8 @@ impl Bench {
         self.folder.path().join(name)
     }
 
-    /// Makes the layer, lets `act` loose on it, without the stage's scope, and settles what a stage with that report did.
+    /// Prepares the layer, changes it with `act` without the limits of the stage's scope, and finishes the attempt with this
+    /// report.
     async fn settle(&self, act: impl FnOnce(&Loose), report: Report) -> StageFinished {
         let Prepared { call, sandbox } = self.bench.prepare(&claim()).expect("prepared");
         drop(call);
@@ -94,7 +95,7 @@ impl Bench {
     }
 }
 
-/// A view that may do everything: what a component could do if the checks of its own view failed.
+/// A view without any restriction: what a component could do if the checks of its own view failed.
 struct Loose(Arc<View>);
 
 impl Loose {

@@ -1,4 +1,4 @@
-//! A pipeline is bound, or everything that stands against it is told in its class.
+//! Tests the binding of pipelines, and that all problems are reported, each in its class.
 
 mod components;
 
@@ -93,7 +93,7 @@ fn a_plugin_is_what_was_agreed_to_or_does_not_run() {
 
 const COMMAND: &str = "shape=parallelogram, tool_command=\"true\", allowed_write_paths=\"\"";
 
-/// Binds one node under an operator's `[sandbox]` on a machine that can enforce a tier.
+/// Binds one node with the operator's `[sandbox]` table on a machine that can enforce this tier.
 fn on(machine: Option<Tier>, table: &str, attributes: &str, options: BindOptions) -> Result<Plan, BindErrors> {
     let available = HostCapability {
         tier: machine,
@@ -315,7 +315,7 @@ fn the_digest_covers_who_judged_and_what_came_of_it() {
     assert_eq!(all[3], judged(b"one", &[renamed], Some("digraph h {}")), "how changes are told is no part of it");
 }
 
-/// Nodes that each ask for something else, in what the binder reads. The last ones give a warning.
+/// Attributes of nodes with different requests to the binder. The last ones give a warning.
 const ASKS: [&str; 14] = [
     "prompt=x",
     "prompt=x, allowed_write_paths=\"src/\"",

@@ -1,4 +1,5 @@
-//! Hold-outs over a run: sealed before the first stage, looked for in everything a stage says or leaves, told to no builder.
+//! Tests hold-outs over a run: they are sealed before the first stage, searched for in every answer and file of a stage, and
+//! disclosed to no builder.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
@@ -53,7 +54,7 @@ struct Place {
     folder: tempfile::TempDir,
     source: String,
     plan: Arc<Plan>,
-    /// Sessions that were begun: small blobs go to their journals.
+    /// The sessions of created runs. Their journals store small blobs, so they must stay open.
     sessions: Mutex<Vec<Session>>,
 }
 
@@ -202,7 +203,7 @@ fn report(notes: &str, failure: Option<(&str, &str)>) -> Report {
     }
 }
 
-/// Writes a stage's file as if no check of a view were in the way.
+/// Writes a file of a stage without the checks of its view.
 fn write(files: &FileSource, path: &str, content: &str) {
     match files {
         FileSource::Folder(root) => {
@@ -334,7 +335,7 @@ async fn a_builder_is_told_the_summary_alone() {
     assert_eq!(input.extra[1].1, "summary: 1 failed\n");
     assert!(input.context.is_empty(), "no name for the hold-outs");
     assert_eq!(told(&input), (FailureClass::Deterministic, FailureCode::STAGE_FAILED, expected.to_owned()));
-    // The start stands for a node without a component: what it passes on may be the verifier's.
+    // The start node has no component, so what it passes on may be the verifier's answer.
     branch.last_failed = Some(Arc::new(FailedStage {
         node: "s".into(),
         work: Work::Handler,

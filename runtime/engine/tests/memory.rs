@@ -1,5 +1,5 @@
-//! How much memory it takes to read a journal: what a few records need, and not what all of them need. A process of its own, so that
-//! no other test counts.
+//! Tests that reading a journal needs the memory of a few records and not of all records. This test has its own process, so
+//! that the memory of other tests does not count.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
@@ -11,10 +11,10 @@ use jiff::Timestamp;
 
 const RECORDS: u64 = 3_000;
 const RECORD_BYTES: usize = 6 * 1024;
-/// Half of the journal, of which a page is a twelfth.
+/// Half of the journal. A page is a twelfth of it.
 const PEAK_BYTES_MAX: u64 = RECORDS * RECORD_BYTES as u64 / 2;
 
-/// The most memory since this was asked to begin again.
+/// Returns the peak memory since the last reset.
 fn peak_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

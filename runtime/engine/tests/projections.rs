@@ -1,4 +1,4 @@
-//! The files of a run: made while it lives and made again from its journal they are the same, at every record.
+//! Tests that the files of a run are equal after every record, whether they are written during the run or rebuilt from its journal.
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -91,7 +91,7 @@ impl Run {
         FoldedProjector { projector, replay: Replay::default() }
     }
 
-    /// Makes all files of a journal.
+    /// Writes all files of a journal.
     fn rebuild(&self, at: &Path, records: &[Record]) {
         let mut projector = self.projector(at);
         projector.tell(records).expect("take");
@@ -113,7 +113,7 @@ impl Run {
         }
     }
 
-    /// A run with a retry, a node whose name is a folder of the run directory, a crash and an end.
+    /// Returns the records of a run with a retry, a node with the name of a folder of the run directory, a crash and an end.
     fn records(&self) -> Vec<Record> {
         let failure =
             Failure::new(FailureClass::Scope, "scope/write", "guardrail_violation: wrote disallowed files: x");
@@ -237,7 +237,7 @@ fn receipt() -> Receipt {
     serde_json::from_value(text).expect("receipt")
 }
 
-/// Every file below a folder, but the blobs.
+/// Returns every file below a folder, except the blobs.
 fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
@@ -272,7 +272,7 @@ fn made_again_is_the_same_as_made_live_at_every_record() {
             live.tell(&records[count - 1..count]).expect("live");
         }
         let again_at = run.dir(&format!("again-{count}"));
-        // What a crash may leave: half a line and an old file.
+        // A crash may leave half a line and an old file.
         std::fs::write(again_at.join("progress.ndjson"), "{\"seq\":1,").expect("half a line");
         std::fs::write(again_at.join("live.json"), "{}").expect("old file");
         let mut again = run.projector(&again_at);
@@ -283,7 +283,7 @@ fn made_again_is_the_same_as_made_live_at_every_record() {
             live.write().expect("written");
             assert_eq!(files(&live_at), files(&again_at), "after {count} records");
         }
-        // Whoever resumes is told the last records a second time and goes on from there.
+        // A resumed projector gets the last records a second time and continues after them.
         again.tell(&records[count.saturating_sub(1)..]).expect("go on");
         let whole_at = run.dir(&format!("whole-{count}"));
         run.rebuild(&whole_at, &records);
@@ -354,7 +354,8 @@ fn a_checkpoint_does_not_grow_with_the_run() {
     assert!(long < short + 50, "{short} bytes after 300 stages, {long} after 3,000");
 }
 
-/// What a reader of `trace.jsonl` makes of the context: the whole at the beginning and at a resume, and what became different.
+/// A reader of `trace.jsonl` can compute the context: the file has the whole context at the beginning and at a resume, and
+/// changes in between.
 #[test]
 fn the_trace_tells_the_context_by_what_became_different() {
     let run = Run::new();
@@ -375,7 +376,7 @@ fn the_trace_tells_the_context_by_what_became_different() {
             context.remove(key.as_str().expect("a key"));
         }
     }
-    // The exit has no line that tells of the context.
+    // The exit has no line with a context.
     context.insert("current_node".to_owned(), "done".into());
     assert_eq!(Value::Object(context), json(&files, "checkpoint.json")["context"]);
 }

@@ -1,4 +1,4 @@
-//! The published schemas are those of the types that are written. `UPDATE_SCHEMAS=1` writes them anew.
+//! Tests that the published schemas match the types that are written. `UPDATE_SCHEMAS=1` writes the schemas again.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! A run's directory: begun, cut off, opened again, and the workspace beside it.
+//! Tests a run directory and its workspace: created, interrupted and opened again.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
@@ -96,7 +96,7 @@ fn open(dir: RunDir, name: &str) -> Result<Session, RunError> {
     Session::open(dir, worker(name), &verified)?.read(&mut ())
 }
 
-/// A plan whose stages these tests execute themselves.
+/// Creates a plan whose stages these tests execute themselves.
 fn plan(pipeline: &Pipeline) -> Plan {
     Plan {
         pipeline: Arc::new(pipeline.clone()),
@@ -137,7 +137,7 @@ fn finish(claim: &Assignment, changes: Vec<FileChange>) -> StageFinished {
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
-/// `a` writes, makes and deletes; `b` is a fault of the runtime unless `whole`.
+/// Drives the run: `a` writes, creates and deletes files; `b` fails with an error of the runtime unless `whole` is true.
 async fn drive(place: &Place, session: &mut Session, whole: bool) -> Result<(), RunError> {
     let blobs = session.blobs.clone();
     let stage = async |claim: Assignment| -> Result<StageFinished, Failed> {
@@ -183,7 +183,7 @@ async fn a_run_that_was_cut_off_goes_on_from_its_last_commit() {
     assert_eq!(error.to_string(), "could not execute node `b`");
     drop(session);
     assert_eq!((place.read("made/new.txt").as_deref(), place.read("old.txt")), (Some("new"), None));
-    // What a crash in the middle of applying, or a meddler, may leave behind.
+    // A crash during the application of changes, or another process, may leave such files.
     std::fs::remove_file(place.path("run/workspace/made/new.txt")).unwrap();
     std::fs::write(place.path("run/workspace/old.txt"), "back again").unwrap();
 
@@ -256,10 +256,10 @@ async fn a_rotten_blob_stops_a_resume() {
     assert_eq!(place.read("made/new.txt"), None, "nothing that is not what was stored gets into the workspace");
 }
 
-/// Names the folder for the child; this test program is its own child.
+/// The environment variable with the folder for the child process. The child runs this test program.
 const CHILD: &str = "GLOVEBOX_TEST_SESSION";
 
-/// In the child: begins or takes up the run and drives it, until it ends or is killed.
+/// In the child process: starts or resumes the run and drives it until it ends or the child is killed.
 #[tokio::test]
 async fn child() {
     let Some(folder) = std::env::var_os(CHILD) else { return };
@@ -297,11 +297,12 @@ async fn a_run_killed_again_and_again_ends_as_if_it_had_not_been() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    // Whoever comes last finishes it; or it had ended before, and then the child says so and fails.
+    // The last process finishes the run. If the run had already ended, that process reports it and fails.
     let finished_before = place.open().verdict().is_some();
     assert_eq!(spawn().wait().unwrap().success(), !finished_before);
     let session = place.open();
-    // It may have been killed between the last record and what follows from it, which whoever opens an ended run makes up for.
+    // The last child may have been killed after the last record, before its changes were applied. The next process that opens
+    // the run applies them.
     apply_changes(&session.dir.workspace(), &session.blobs, session.state().main().changes.values()).unwrap();
     assert_eq!(session.verdict(), Some(Verdict::Success));
     let completed: Vec<&str> = session.state().main().completed.kept().map(|node| node.as_str()).collect();

@@ -1,7 +1,8 @@
-//! What a stage at or behind a fan-in is told of the branches, in every fidelity: how each ended, its notes and its answer (spec §4.8, §4.9).
+//! What a stage at or after a fan-in learns about the branches, in every fidelity: how each ended, its notes and its answer
+//! (spec §4.8, §4.9).
 //!
-//! A branch is a line of its own whose context does not come back, so what its stages answered would be lost otherwise. Answers keep their
-//! lines, each behind a mark, so that no answer can look like something that the host says.
+//! A branch has its own context, which is not copied back, so the answers of its stages would be lost otherwise. Answers keep
+//! their lines, each with a mark at its beginning, so that no answer can look like a text of the host.
 
 use super::preamble::one_line;
 use glovebox_names::visible::is_deceptive;
@@ -9,25 +10,25 @@ use glovebox_state::run_state::{Branch, share};
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// Most bytes of the answers that one prompt shows, all branches together, with the marks before their lines.
+/// Maximum number of bytes of the answers in one prompt, of all branches together, including the marks of their lines.
 const ANSWERS_BYTES_MAX: usize = 16 * 1024;
-/// Most characters of what a branch said of its end, and of why it failed.
+/// Maximum number of characters of a branch's notes, and of its failure reason.
 const NOTE_CHARS_MAX: usize = 600;
-/// The texts of a result that are shown with their lines.
+/// The fields of a result that are shown with their lines.
 const ANSWERS: [&str; 2] = ["last_response", "tool_output"];
 
-/// An answer as the prompt shows it.
+/// An answer, as the prompt shows it.
 struct Answer<'a> {
     name: &'static str,
-    /// Its lines, each behind a mark.
+    /// The lines of the answer, each with a mark at its beginning.
     lines: String,
-    /// True if the result has only its beginning.
+    /// True if the result contains only the beginning of the answer.
     is_cut: bool,
-    /// The context key with the whole text, if it has one.
+    /// The context key with the whole text. `None` if there is none.
     key: Option<&'a str>,
 }
 
-/// The section of the prompt; none before the first fan-in.
+/// Returns the section of the prompt. `None` before the first fan-in.
 pub(super) fn section(branch: &Branch) -> Option<String> {
     let results = branch.context.get("parallel.results")?.as_array()?;
     let all: Vec<Vec<Answer<'_>>> = results.iter().map(|result| answers(result).collect()).collect();
@@ -49,13 +50,13 @@ pub(super) fn section(branch: &Branch) -> Option<String> {
     Some(section)
 }
 
-/// A section as it stands in a conversation that has it.
+/// Returns a section as it is encoded in a conversation that contains it.
 pub(super) fn in_json(section: &str) -> String {
     let json = Value::from(section.trim_end()).to_string();
     json.trim_matches('"').to_owned()
 }
 
-/// The id of a branch, how it ended, and in one line each what it said of its end.
+/// Returns the id of a branch, how it ended, and its failure reason and notes in one line each.
 fn ending(result: &Value) -> String {
     let text = |name: &str| one_line(result[name].as_str().unwrap_or_default(), NOTE_CHARS_MAX);
     let mut line = format!("{}: {}", text("id"), text("outcome"));
@@ -68,7 +69,7 @@ fn ending(result: &Value) -> String {
     line
 }
 
-/// The answer of a branch.
+/// Returns the answers of a branch.
 fn answers(result: &Value) -> impl Iterator<Item = Answer<'_>> {
     let answers = ANSWERS.into_iter().filter_map(|name| {
         let text = result[name].as_str()?;
@@ -79,13 +80,13 @@ fn answers(result: &Value) -> impl Iterator<Item = Answer<'_>> {
     answers.filter(|answer| answer.is_cut || !answer.lines.trim_matches([' ', '|', '\n']).is_empty())
 }
 
-/// The context key with the whole of a text, if it has one.
+/// Returns the context key with the whole text of a field. `None` if there is none.
 fn whole<'a>(result: &'a Value, name: &str) -> Option<&'a str> {
     let keys = result["whole"].as_array()?.iter().filter_map(Value::as_str);
     keys.into_iter().find(|key| key.rsplit('.').next() == Some(name))
 }
 
-/// A line without characters that control a terminal or deceive a reader.
+/// Returns a line without characters that control a terminal or deceive a reader.
 fn visible(line: &str) -> String {
     let is_kept = |character: char| character == '\t' || !is_deceptive(character);
     line.chars().map(|character| if is_kept(character) { character } else { ' ' }).collect()

@@ -1,7 +1,8 @@
-//! Where the files of a branch are: in a folder of its own from its first change on, until then where it split.
+//! The workspace folder of a branch: its own folder after its first change; before that, the folder of the branch that it
+//! split from.
 //!
-//! Only a commit writes into a workspace, and a branch at a parallel node commits nothing while its parallel branches run. So a branch
-//! without changes reads the folder of its parent branch, and a parallel node alone copies nothing.
+//! Only a commit writes into a workspace, and the parent branch commits nothing while the branches of its parallel node run.
+//! So a branch without changes reads the folder of its parent branch, and a parallel node alone copies nothing.
 
 use super::{AttemptError, Workbench};
 use crate::assignment::Assignment;
@@ -15,7 +16,8 @@ use std::io;
 use std::path::Path;
 
 impl<B: BlobStore> Workbench<B> {
-    /// The folder of an attempt's workspace, relative to the run's. Makes it if its branch has none yet. Blocks.
+    /// Returns the workspace folder of an attempt, relative to the run directory. Creates it if the branch does not have one
+    /// yet. Blocks.
     pub(super) fn workspace(&self, assignment: &Assignment) -> Result<String, AttemptError> {
         self.workspace_of(&assignment.attempt.task.branch, &assignment.branch, &assignment.attempt.id)
     }

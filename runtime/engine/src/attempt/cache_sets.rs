@@ -1,7 +1,8 @@
-//! Which stages share what lasts from one stage to the next, and what a verdict begins with.
+//! Decides which stages share a cache, and whether a verdict begins with files that builders left.
 //!
-//! Builders and those who judge them share nothing, and a stage that may read less than others shares nothing with those. Code of
-//! builders runs in stages that judge, so what such a stage leaves is told with the next verdict.
+//! Builders and the stages that judge them share no cache. A stage that may read less than others does not share a cache with
+//! them. Code of builders runs in stages that judge, so the next verdict records that its cache may contain files of that
+//! code.
 
 use super::AttemptError;
 use super::paths::AttemptPaths;
@@ -14,21 +15,22 @@ use glovebox_workspace::cache::{self, CacheSet, Domain};
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-/// The stages with which a stage shares what lasts from one to the next; none for a stage that shares nothing: builders' code could run
-/// in it beside hold-outs. A builder that was given hold-outs has no `separation`; an isolated verdict must not begin with what it left.
+/// Returns the trust domain with which a stage shares its caches. `None` for a stage that shares none, because builders' code
+/// could run in it while hold-outs are readable. A builder that may read hold-outs has no `separation`, so an isolated
+/// verdict never begins with the files of such a builder.
 fn domain(binding: &Binding) -> Option<Domain> {
     let is_isolated = binding.separation.as_ref().is_some_and(|separation| separation.is_isolated);
     match (binding.holdouts, binding.is_builder()) {
         (HoldoutAccess::ReadOnly, _) => is_isolated.then_some(Domain::Verifier),
         (HoldoutAccess::Absent, true) => Some(Domain::Builder),
-        // Each visit begins with what the base made.
+        // Each visit gets its own copy of the caches that were filled when the run began.
         (HoldoutAccess::Absent, false) if binding.command_access.cache_from_base => None,
         (HoldoutAccess::Absent, false) => Some(Domain::Checker),
     }
 }
 
-/// True when a stage judges and begins with what code of builders left in a stage before, which no diff shows. Notes that such code
-/// can run in a stage of this set, where that is so.
+/// Returns true if a stage judges and begins with caches in which code of builders may have left files. No diff shows such
+/// files. If builders' code can run in the stage, marks the cache set for later stages.
 pub(super) fn begins_with_builders(
     env: &SandboxEnv,
     binding: &Binding,
@@ -36,7 +38,7 @@ pub(super) fn begins_with_builders(
     set: Option<&CacheSet>,
     holds_anything: impl FnOnce(Option<&Path>) -> bool,
 ) -> Result<bool, AttemptError> {
-    // An isolated verdict runs no code of builders, and a builder reaches none.
+    // No builders' code runs in an isolated verdict, and builders cannot write its caches.
     let judges = !binding.is_builder() && binding.holdouts == HoldoutAccess::Absent && binding.runs_commands();
     let Some(set) = set.filter(|_| judges) else { return Ok(false) };
     if set.is_marked(&paths.kept) {
@@ -48,18 +50,19 @@ pub(super) fn begins_with_builders(
     Ok(false)
 }
 
-/// Compiled modules of the interpreter decide what every program does. So only code that the run began with adds to them.
+/// Mounts the interpreter's compiled modules read-only. They decide what every program does, so only code from the beginning
+/// of the run may add to them.
 pub(super) fn protect_compiled(env: &SandboxEnv, kept: &mut Vec<Bind>) {
     let Some(compiled) = env.policy.compiled.as_ref().map(|compiled| Path::new(HOME_INSIDE).join(compiled)) else {
         return;
     };
-    // Where there are none, each command has a folder for them that ends with the stage.
+    // If there are no compiled modules yet, each command gets a folder for them that is removed with the stage.
     kept.retain(|bind| !bind.at.starts_with(&compiled) || cache::holds_anything(&bind.source));
     kept.iter_mut().filter(|bind| bind.at.starts_with(&compiled)).for_each(|bind| bind.writable = false);
 }
 
-/// The set that a stage uses. One that may read less than others of its domain has a set of its own: what they leave could hold what it
-/// may not read.
+/// Returns the cache set of a stage. A stage that may read less than other stages of its trust domain has its own set,
+/// because files of the others could contain what it may not read.
 pub(super) fn set(binding: &Binding, paths: &AttemptPaths) -> Option<CacheSet> {
     let domain = domain(binding)?;
     let scope = &binding.scope;
@@ -72,7 +75,7 @@ pub(super) fn set(binding: &Binding, paths: &AttemptPaths) -> Option<CacheSet> {
     Some(if reads_all { domain.into() } else { CacheSet::for_node(domain, &paths.node) })
 }
 
-/// The hidden paths of the stages of each domain. Most of thousands of stages have the same list.
+/// Returns the hidden paths of the stages of each trust domain, each list once. Of thousands of stages, most have the same list.
 fn hidden(plan: &Plan) -> HashMap<Domain, BTreeSet<Vec<Entry>>> {
     let mut found: HashMap<Domain, BTreeSet<Vec<Entry>>> = HashMap::new();
     for binding in plan.bindings.values() {

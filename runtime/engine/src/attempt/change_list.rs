@@ -1,7 +1,8 @@
-//! What the stages of a run changed, for a `diff-limits` stage: each path with its kind and its lines, made by the host.
+//! The changes of a run's stages, for a `diff-limits` stage: each path with its kind and its changed lines, computed by the host.
 //!
-//! It reads the changes in the journal, the list of files that the run began with, and blobs; never the workspace, which a stage might
-//! have prepared. It costs what was changed, and each part of it has a bound: what exceeds one is listed as not counted, never left out.
+//! The list is made from the changes in the journal, the list of files that the run began with, and blobs. It never uses the
+//! workspace, which a stage might have manipulated. The cost depends on what was changed, and each part of the work has a
+//! limit. A file that exceeds a limit is listed as not counted, and is never left out.
 
 mod lines;
 
@@ -18,43 +19,43 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The entry of the stage's input with the list.
+/// The name of the input entry with the list.
 pub(super) const ENTRY: &str = "changes";
 
-/// Longest version of a file whose lines are counted.
+/// Maximum size of a version of a file whose lines are counted, in bytes.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Most bytes of all versions that are read.
+/// Maximum number of bytes that are read, of all versions together.
 const BYTES_MAX: u64 = 512 << 20;
-/// Most comparisons for all files.
+/// Maximum number of comparisons for all files.
 const STEPS_MAX: u64 = 200_000_000;
 
 /// The list, as JSON in the entry [`ENTRY`].
 #[derive(Debug, Default, Serialize)]
 struct ChangeList<'a> {
-    /// Number of changed files, also of those that are not listed.
+    /// Number of changed files, including files that are not listed.
     total: u64,
     files: Vec<Changed<'a>>,
 }
 
-/// One path whose file is not what it was.
+/// A path at which the file changed.
 #[derive(Debug, Serialize)]
 struct Changed<'a> {
     path: &'a str,
-    /// `added`, `removed` or `changed`.
+    /// How the path changed: `added`, `removed` or `changed`.
     kind: &'static str,
-    /// Length of the new version.
+    /// Length of the new version, in bytes.
     bytes: u64,
     added: u64,
     removed: u64,
-    /// The new version is no text, and neither was the old one.
+    /// True if the new version is not text, and the old version was not text either.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     binary: bool,
-    /// Why its lines are not counted.
+    /// Why the lines are not counted. `None` if they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     uncounted: Option<String>,
 }
 
-/// A file or a link at a path.
+/// A version of a path: a file or a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Version<'a> {
     File { digest: Digest, bytes: u64, executable: bool },
@@ -93,10 +94,11 @@ impl<'a> Version<'a> {
     }
 }
 
-/// Makes the list for a node. Blocks.
+/// Creates the list for a node. Blocks.
 ///
 /// # Errors
-/// When a blob cannot be read.
+///
+/// Fails if a blob cannot be read.
 pub(super) fn text(
     node: &Node,
     branch: &Branch,
@@ -129,17 +131,17 @@ pub(super) fn text(
     Ok((ENTRY.to_owned(), text))
 }
 
-/// The last change of every path since the run began.
+/// Returns the last change of every path since the run began.
 fn last_changes(branch: &Branch) -> BTreeMap<&ScopePath, &FileChange> {
     let mut all = branch.origin.as_ref().map(|origin| last_changes(&origin.branch)).unwrap_or_default();
     all.extend(branch.changes.iter());
     all
 }
 
-/// Counts lines within the bounds of a list.
+/// Counts lines within the limits of a list.
 struct Counter<'a, B> {
     blobs: &'a B,
-    /// Bytes that may still be read.
+    /// Number of bytes that may still be read.
     bytes: u64,
     effort: Effort,
 }
@@ -159,7 +161,7 @@ impl<B: BlobStore> Counter<'_, B> {
         let bytes = new.map_or(0, Version::bytes);
         let mut changed =
             Changed { path: path.as_str(), kind, bytes, added: 0, removed: 0, binary: false, uncounted: None };
-        // The mode alone was changed.
+        // Only the mode changed.
         if old.and_then(Version::digest).is_some_and(|digest| new.and_then(Version::digest) == Some(digest)) {
             return Ok(changed);
         }
@@ -170,7 +172,7 @@ impl<B: BlobStore> Counter<'_, B> {
                 return Ok(changed);
             }
         };
-        // Text that becomes binary is still counted as text: a NUL in it hides no line.
+        // Text that becomes binary is still counted as text, so that a NUL byte hides no line.
         let of_texts = [&old, &new].into_iter().filter(|bytes| !bytes.is_empty());
         if of_texts.clone().count() > 0 && of_texts.into_iter().all(|bytes| lines::is_binary(bytes)) {
             changed.binary = !new.is_empty();
@@ -183,7 +185,7 @@ impl<B: BlobStore> Counter<'_, B> {
         Ok(changed)
     }
 
-    /// The bytes of a version, or why they are not read.
+    /// Returns the bytes of a version, or why they are not read.
     fn read<'v>(&mut self, version: Option<Version<'v>>) -> Result<Result<Cow<'v, [u8]>, String>, PortError> {
         let (digest, bytes) = match version {
             None => return Ok(Ok(Cow::Borrowed(&[]))),

@@ -1,7 +1,8 @@
-//! Checks what a stage claims against what was recorded of it (decision receipts-prove-verdicts).
+//! Checks the claims of a stage against the records of the stage (decision receipts-prove-verdicts).
 //!
-//! A claim that the records do not support fails the stage, class contract: a stage that says "the tests passed" must name a receipt
-//! that says so. Nothing else checks claims. It is done when the stage's changes are known: a file that is not kept was not written.
+//! A claim that the records do not support fails the stage with class `contract`: a stage that claims that the tests passed
+//! must name a receipt that proves it. Claims are checked only here, after the changes of the stage are known. A file that is
+//! not kept counts as not written.
 
 use super::replace;
 use cap_std::fs::Dir;
@@ -13,38 +14,38 @@ use glovebox_record::{Failure, FailureClass, FailureCode, Receipt};
 use glovebox_workspace::refusal::escaped;
 use std::collections::BTreeSet;
 
-/// What a stage claims, and what is needed to check it or to explain its failure.
+/// The claims of a stage, and what is needed to check them or to explain a failure of the stage.
 #[derive(Debug, Default)]
 pub(super) struct Statement {
-    /// What it says it did.
+    /// The claims of the stage.
     claims: Vec<Claim>,
-    /// Names of the artifacts that the component kept. The runtime's own files prove nothing.
+    /// Names of the artifacts that the component kept. Files of the runtime prove nothing.
     artifacts: BTreeSet<String>,
-    /// The command behind a failure, if it becomes one.
+    /// The command that caused a failure of the stage, if there is one.
     pub(super) failed_command: Option<FailedCommand>,
-    /// Whether hold-outs might mend a failure, if it becomes one.
+    /// True if a failure of the stage might be fixed by letting it read hold-outs.
     pub(super) misses_holdouts: bool,
 }
 
-/// The files of a stage when it has ended.
+/// The files of a stage after its end.
 pub(super) struct FilesAtEnd<'f> {
-    /// The run's folder.
+    /// The run directory.
     pub(super) run: &'f Dir,
-    /// The workspace that the stage began from, relative to the run's folder.
+    /// The workspace from which the stage began, relative to the run directory.
     pub(super) workspace: &'f str,
-    /// The scope that the component had; none without files.
+    /// The scope of the component. `None` if it has no files.
     pub(super) scope: Option<Scope>,
 }
 
 impl Statement {
-    /// The statements of a report; nothing of them is checked.
+    /// Takes the claims out of a report, without checking them.
     pub(super) fn from_report(report: &mut Report) -> Self {
         let artifacts = report.artifacts.iter().map(|artifact| artifact.name.clone()).collect();
         Self { claims: std::mem::take(&mut report.claims), artifacts, ..Self::default() }
     }
 
-    /// Checks every claim; the first that fails replaces the outcome. What the stage changed is in the fact by now. Where a person may decide
-    /// about its writes, the stage's own outcome is checked too.
+    /// Checks every claim. The first claim that fails replaces the outcome. `fact` must already contain the stage's changes.
+    /// If a person may decide about the writes of the stage, the stage's own outcome is checked too.
     pub(super) fn check(&self, fact: &mut StageFinished, files: &FilesAtEnd<'_>) {
         self.check_outcome(fact, files);
         fact.with_own_outcome(|fact| self.check_outcome(fact, files));
@@ -68,7 +69,7 @@ impl Statement {
         let Claim { kind, value } = claim;
         match kind.as_str() {
             "command-passed" => {
-                // Hooks judge calls, and a program under test is what is judged.
+                // Receipts of hooks and of the program under test prove nothing about the stage's own work.
                 let is_own = |receipt: &&Receipt| receipt.id == *value && receipt.hook.is_none() && !receipt.subject;
                 match fact.commands.receipts.iter().find(is_own) {
                     None => Some("the stage has no receipt of this id".to_owned()),
@@ -90,8 +91,8 @@ impl Statement {
 }
 
 impl FilesAtEnd<'_> {
-    /// True for a file that the stage was allowed to write and that is there at its end: in its changes, else in the workspace it began
-    /// from.
+    /// Returns true for a file that the stage was allowed to write and that exists after its end: in its changes, or else in
+    /// the workspace from which it began.
     fn has_written(&self, path: &ScopePath, fact: &StageFinished) -> bool {
         if self.scope.as_ref().is_none_or(|scope| scope.access(path) != Access::Write) {
             return false;

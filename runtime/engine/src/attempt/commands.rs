@@ -1,6 +1,7 @@
-//! The jail of a stage's commands: how it is opened over the files of the attempt, and how it is opened again over the files it began with.
+//! The jail of a stage's commands: how it is opened over the files of the attempt, and how it is reopened over the initial files.
 //!
-//! It decides nothing about the files: what a stage may see is fixed before the first jail, and is the same for those that follow.
+//! This module decides nothing about the files: what a stage may see is fixed before the first jail, and does not change for
+//! later jails.
 
 use super::AttemptError;
 use super::paths::AttemptPaths;
@@ -14,7 +15,7 @@ use glovebox_plan::prepare::executor::SandboxEnv;
 use glovebox_workspace::repository::{self, REPOSITORY_DIR};
 use std::sync::{Arc, PoisonError};
 
-/// The settings with which the jail of a stage's commands is opened.
+/// Everything that is needed to open the jail of a stage's commands.
 pub(super) struct Commands {
     pub(super) setting: JailSetting,
     pub(super) env: SandboxEnv,
@@ -26,7 +27,8 @@ pub(super) struct Commands {
 }
 
 impl Commands {
-    /// The jail, which the first command opens. A copy takes long to make: its jail is opened at once.
+    /// Returns the jail, which the first command opens. If the files are a copy, which takes long to make, the jail is opened
+    /// immediately.
     pub(super) fn into_jail(self) -> Result<LazyJail, AttemptError> {
         let is_layer = self.view.locked().as_layer().is_some();
         let first = Arc::new(self);
@@ -38,7 +40,7 @@ impl Commands {
         Ok(jail.starting_over(move || again.start_over()))
     }
 
-    /// Makes the files again what they were when the attempt began, and opens a jail over them. The jail before is dead.
+    /// Resets the files to their state when the attempt began, and opens a jail over them. The previous jail is dead.
     fn start_over(&self) -> Result<Jail, OpenError> {
         if let Some(subjects) = &self.subjects {
             subjects.lock().unwrap_or_else(PoisonError::into_inner).start_over()?;
@@ -48,7 +50,8 @@ impl Commands {
         Ok(self.open()?)
     }
 
-    /// Opens the jail over what a component has written, and lets the component work on the same files. Starts a server under test.
+    /// Opens the jail over the files that a component has written, and lets the component work on the same files. Starts a
+    /// server under test.
     fn open(&self) -> Result<Jail, AttemptError> {
         let view = self.view.locked();
         let jail = self.open_on(view.source()?)?;
@@ -75,8 +78,7 @@ impl Commands {
     }
 }
 
-/// The synthetic repository, if the project has one and the sandbox of commands can show it. Without it `git` finds none, and the stage
-/// goes on.
+/// Returns the synthetic repository, if it can be made. Without it `git` finds no repository, and the stage continues.
 fn repository(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Option<Bind> {
     let kept = repository::open_or_make(&paths.workspace, &binding.scope, &paths.kept.join(REPOSITORIES_DIR));
     let kept = kept.inspect_err(|error| tracing::warn!(%error, "the stage has no repository")).ok()?;

@@ -1,4 +1,4 @@
-//! Why an attempt could not be made. What a stage did wrong is an outcome, and none of these.
+//! Why an attempt could not be executed. An error of the stage itself is an outcome, and not one of these errors.
 
 use glovebox_host::llm::TestAttributeError;
 use glovebox_jail::jail::JailError;
@@ -11,16 +11,16 @@ use glovebox_workspace::commit::CommitError;
 use glovebox_workspace::stage::StageError;
 use std::io;
 
-/// Why an attempt could not be made: a fault of the runtime, never of the stage.
+/// Why an attempt could not be executed: an error of the runtime, never of the stage.
 #[derive(Debug, thiserror::Error)]
 pub enum AttemptError {
-    /// The plan has nothing for the node.
+    /// The plan has no binding for the node.
     #[error("node `{0}` is bound to no component")]
     Unbound(NodeId),
-    /// The stage's files could not be made or read.
+    /// The stage's files could not be prepared or read.
     #[error(transparent)]
     Stage(#[from] StageError),
-    /// Some hold-outs are in reach of the stage and others are not, which only mounts can tell apart.
+    /// The stage may read some hold-outs and others not, and this sandbox can only show all or none.
     #[error("some hold-out folders are blocked for the stage and others are not, which needs the sandbox tier `full`")]
     Holdouts,
     /// The build caches could not be used.
@@ -32,25 +32,25 @@ pub enum AttemptError {
     /// The jail could not be opened when the stage first ran a command.
     #[error("could not open the sandbox of the stage's commands: {0}")]
     Commands(#[source] OpenError),
-    /// The program under test could not be offered to the stage.
+    /// The program under test could not be provided to the stage.
     #[error(transparent)]
     Subject(#[from] SubjectError),
-    /// Changes could not be stored or set aside.
+    /// Changes could not be stored or moved to the quarantine.
     #[error(transparent)]
     Commit(#[from] CommitError),
     /// The blob store failed.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// The attempt's folder could not be made.
+    /// The attempt's folder could not be created.
     #[error("could not make the attempt's folder: {0}")]
     Folder(#[source] io::Error),
-    /// The plan names a model that was not made ready to be asked.
+    /// The plan names a model that was not prepared.
     #[error("nothing says how the model `{0}` is reached")]
     Unreachable(String),
-    /// Test answers that bind accepted are no longer readable.
+    /// Test answers that the binder accepted are no longer readable.
     #[error(transparent)]
     TestAnswers(#[from] TestAttributeError),
-    /// A thread of the runtime died.
+    /// A thread of the runtime failed.
     #[error("a thread of the runtime ended: {0}")]
     Thread(String),
 }

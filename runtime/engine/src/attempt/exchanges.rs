@@ -1,7 +1,7 @@
-//! Where the answered exchanges of attempts are kept until a record has what came of them.
+//! Stores the answered exchanges of attempts until a record contains their results.
 //!
-//! One file for each attempt, named by its task and ordinal: an attempt that is made again finds what was asked before. The folder is in
-//! the run's directory, which no stage reaches.
+//! Each attempt has one file, named by its task and ordinal, so that an attempt that is executed again finds the earlier
+//! answers. The folder is in the run directory, which no stage can reach.
 
 use crate::run_dir::{EXCHANGES_DIR, RunDir};
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
@@ -16,24 +16,24 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
 
-/// How the files with answers of tool servers end.
+/// File name ending of the files with answers of tool servers.
 const TOOLS_SUFFIX: &str = ".tools.ndjson";
 
-/// The exchanges of an attempt.
+/// Opens the exchanges of an attempt with its model.
 pub(super) fn open(run: &RunDir, attempt: &Attempt) -> io::Result<ExchangeLog> {
     run.dir.create_dir_all(EXCHANGES_DIR)?;
     let folder = run.dir.open_dir(EXCHANGES_DIR)?;
     ExchangeLog::open(open_file(&folder, file_name(attempt), true)?)
 }
 
-/// The answers of tool servers to an attempt.
+/// Opens the answers of tool servers to an attempt.
 pub(super) fn open_tools(run: &RunDir, attempt: &Attempt) -> io::Result<ToolCallLog> {
     run.dir.create_dir_all(EXCHANGES_DIR)?;
     let folder = run.dir.open_dir(EXCHANGES_DIR)?;
     ToolCallLog::open(open_file(&folder, tools_name(attempt), true)?)
 }
 
-/// The transcript so far of an attempt that has not ended; empty if nothing is known.
+/// Returns the transcript so far of an attempt that has not ended. Empty if there is none.
 pub fn transcript(run: &Dir, attempt: &Attempt) -> io::Result<String> {
     let opened = run.open_dir(EXCHANGES_DIR).and_then(|folder| regular_file::open_in(&folder, file_name(attempt)));
     match opened {
@@ -43,17 +43,17 @@ pub fn transcript(run: &Dir, attempt: &Attempt) -> io::Result<String> {
     }
 }
 
-/// Answers that a run keeps for a resume, which does not pay for them again.
+/// Answers that a run keeps for a resume, so that they are not paid for again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeldCost {
-    /// How many.
+    /// Number of answers.
     pub answers: u64,
-    /// Usage that was paid for and is in no record yet.
+    /// Usage that was paid for and is not in a record yet.
     #[serde(flatten)]
     pub uncounted: SpendTotals,
 }
 
-/// The answers that a run keeps for a resume.
+/// Returns the answers that a run keeps for a resume.
 pub fn held(run: &Dir) -> io::Result<HeldCost> {
     let mut held = HeldCost::default();
     let Ok(folder) = run.open_dir(EXCHANGES_DIR) else { return Ok(held) };
@@ -65,10 +65,11 @@ pub fn held(run: &Dir) -> io::Result<HeldCost> {
     Ok(held)
 }
 
-/// Takes note of a record that was appended. The exchanges of an attempt that is made again count as paid for; others are not needed.
+/// Handles a record that was appended. Exchanges of an attempt that may be executed again are marked as paid for; all others
+/// are removed.
 pub fn note(run: &Dir, record: &Record) {
     if record.event.run_finished().is_some_and(|ended| ended.status == Verdict::Success) {
-        // A later success of the same run does it again.
+        // If this fails, a later success of the same run removes the folder.
         let _not_there = run.remove_dir_all(EXCHANGES_DIR);
     }
     let finished = record.event.stage_finished().filter(|finished| finished.model.asked.is_some());
@@ -90,7 +91,7 @@ pub fn note(run: &Dir, record: &Record) {
     }
 }
 
-/// Drops every exchange of a run, so that its models and tool servers are asked again.
+/// Removes all exchanges of a run, so that its models and tool servers are asked again.
 pub fn drop_all(run: &Dir) -> io::Result<()> {
     let Ok(folder) = run.open_dir(EXCHANGES_DIR) else { return Ok(()) };
     for name in names(&folder)? {
@@ -114,12 +115,12 @@ fn names(folder: &Dir) -> io::Result<Vec<String>> {
     folder.entries()?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
 }
 
-/// The same for an attempt that is made again.
+/// Returns the file name for an attempt. It is the same when the attempt is executed again.
 fn file_name(attempt: &Attempt) -> String {
     format!("{}.ndjson", attempt_name(attempt))
 }
 
-/// That of the answers of tool servers.
+/// Returns the name of the file with the answers of tool servers.
 fn tools_name(attempt: &Attempt) -> String {
     format!("{}{TOOLS_SUFFIX}", attempt_name(attempt))
 }

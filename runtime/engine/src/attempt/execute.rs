@@ -1,8 +1,9 @@
-//! Where an attempt is made: in the driver's own task, or on a thread.
+//! Decides where an attempt is executed: in the driver's own task, or on a thread.
 //!
-//! A component that starts no process and asks no provider needs no thread, and a change of threads costs as much as the rest of a short
-//! stage. The driver waits for it anyway: it is on the main branch, where nothing else is under way. The guest gives way at every tick,
-//! so the driver sees signals and deadlines meanwhile. Whatever may block for longer than a file has a thread, and so has every branch.
+//! A component that starts no process and asks no provider needs no thread, and switching threads costs as much as the rest
+//! of a short stage. Such a component runs in the driver's task if it is on the main branch, because nothing else runs then.
+//! The guest yields at every tick, so the driver still sees signals and deadlines. Everything that may block for longer than
+//! a file access has a thread, and so has every stage of another branch.
 
 use super::{AttemptError, Prepared, Workbench, required_tool};
 use crate::assignment::Assignment;
@@ -15,7 +16,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Set when the future of an attempt is dropped.
+/// A flag that is set when the future of an attempt is dropped.
 #[derive(Default)]
 struct GivenUp(Arc<AtomicBool>);
 
@@ -26,9 +27,8 @@ impl Drop for GivenUp {
 }
 
 impl<B: BlobStore + 'static> Workbench<B> {
-    /// Makes one attempt, from its files to the fact that is to be committed: in the task that waits for it, or on a thread of its own.
-    /// What becomes of the fact is the driver's business; an attempt whose future is dropped stores nothing more and leaves its folder
-    /// to [`super::sweep`].
+    /// Executes one attempt, in the task that waits for it or on a thread, and returns its result. The driver commits the
+    /// result. An attempt whose future is dropped stores nothing more, and [`super::sweep`] removes its folder.
     pub async fn execute(self: &Arc<Self>, assignment: &Assignment) -> Result<StageFinished, AttemptError> {
         let (node, _) = self.bound(&assignment.stage())?;
         if let Some(held_back) = required_tool::held_back(node, assignment) {
@@ -59,7 +59,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         binding.component.loaded().map(Arc::as_ref).ok_or_else(|| AttemptError::unbound(&node.id))
     }
 
-    /// Makes one attempt in the task that waits for it. A panic is the attempt's, as on a thread.
+    /// Executes one attempt in the task that waits for it. A panic fails the attempt, as on a thread.
     async fn execute_in_turn(&self, assignment: &Assignment) -> Result<StageFinished, AttemptError> {
         let made = async {
             let Prepared { call, sandbox } = self.prepare(assignment)?;
@@ -71,7 +71,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
     }
 }
 
-/// True for an attempt on the main branch that starts no process and asks no provider: while the main branch has a stage, no other has.
+/// Returns true for an attempt on the main branch that starts no process and asks no provider. While the main branch executes
+/// a stage, no other branch does.
 fn can_be_in_turn(plan: &Plan, assignment: &Assignment) -> bool {
     let stage = assignment.stage();
     let is_quiet = plan.binding(&stage).is_some_and(|binding| !binding.starts_processes());

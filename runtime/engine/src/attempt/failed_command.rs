@@ -1,7 +1,8 @@
-//! The command that made a verification fail, for people, and the operator's commands that a verification dropped.
+//! The command that caused the failure of a verification, and the commands of the verify contract that a verification
+//! skipped. Both are for people.
 //!
-//! The host's receipt says which one failed. A stage that runs a plan says whose command it was, which one could not even start, and which
-//! ones it dropped.
+//! The host's receipt shows which command failed. A stage that runs a plan reports who named the command, which command could
+//! not be started, and which commands it skipped.
 
 use glovebox_host::call::Report;
 use glovebox_journal::event::{CommandSource, FailedCommand};
@@ -9,16 +10,16 @@ use glovebox_pipeline::ir::{HandlerKind, Node};
 use glovebox_record::Receipt;
 use serde::Deserialize;
 
-/// The file with what a verification stage says of its commands.
+/// The file in which a verification stage reports about its commands.
 const RESULTS_FILE: &str = "verification.results.json";
-/// Bytes of it that are read.
+/// Maximum number of bytes of [`RESULTS_FILE`] that are read.
 const RESULTS_BYTES_MAX: usize = 16 << 20;
-/// Dropped commands that are kept: a contract's lists are shorter.
+/// Maximum number of skipped commands that are kept. The lists of a contract are shorter.
 const DROPPED_MAX: usize = 1000;
-/// Bytes of a command that are kept.
+/// Maximum number of bytes of a command that are kept.
 const LINE_BYTES_MAX: usize = 4096;
 
-/// The description that a verification stage gives of its failure.
+/// The report of a verification stage about its commands.
 #[derive(Deserialize)]
 struct Results {
     error_meta: Option<StatedFailure>,
@@ -33,7 +34,7 @@ struct StatedFailure {
     failed_command_source: CommandSource,
 }
 
-/// The command behind a failure of the stage, should it be one.
+/// Returns the command that caused a failure of the stage, if the stage failed.
 pub(super) fn find(node: &Node, report: &Report) -> Option<FailedCommand> {
     let is_plan = node.handler.kind() == HandlerKind::Verification;
     if is_plan && let Some(said) = results(report).and_then(|results| results.error_meta) {
@@ -44,7 +45,7 @@ pub(super) fn find(node: &Node, report: &Report) -> Option<FailedCommand> {
     Some(FailedCommand { line: cut(line(&receipt.argv)), source: CommandSource::Explicit })
 }
 
-/// The commands of the operator's contract that a verification stage dropped.
+/// Returns the commands of the verify contract that a verification stage skipped.
 pub(super) fn dropped_checks(node: &Node, report: &Report) -> Vec<String> {
     let is_plan = node.handler.kind() == HandlerKind::Verification;
     let said = results(report).filter(|_| is_plan).map(|results| results.dropped_checks);
@@ -56,7 +57,7 @@ fn results(report: &Report) -> Option<Results> {
     serde_json::from_slice(file.data.get(..file.data.len().min(RESULTS_BYTES_MAX))?).ok()
 }
 
-/// A command as its author wrote it.
+/// Returns a command as its author wrote it.
 fn line(argv: &[String]) -> String {
     match argv {
         [shell, flag, text] if shell == "sh" && flag == "-c" => text.clone(),

@@ -1,29 +1,29 @@
-//! What a stage learns about the one that failed before it, beyond the reason: what it printed.
+//! What a stage learns about the stage that failed before it, in addition to the reason: its notes and its output.
 //!
-//! Long output is cut in its middle, because a test report has its cause at the beginning or at the end. A stage that had hold-outs in
-//! reach passes on only its notes, which are the verdict and public hints: a builder would learn from more what it is judged by
-//! (decision verdict-and-hints-only).
+//! Long output is cut in the middle, because a test report has its cause at the beginning or at the end. A stage that could
+//! read hold-outs passes on only its notes, which are the verdict and public hints. With more, a builder would learn how it
+//! is judged (decision verdict-and-hints-only).
 
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_state::run_state::FailedStage;
 
-/// Characters kept of what the handler said.
+/// Maximum number of characters of the notes.
 const SUMMARY_CHARS_MAX: usize = 2200;
-/// Most bytes kept of all that a stage printed.
+/// Maximum number of bytes of all outputs of a stage together.
 const PRINTED_BYTES_MAX: usize = 8 << 10;
-/// Bytes that each output may have even if the others are long.
+/// Minimum number of bytes for each output, even if the others are long.
 const SHARE_BYTES_MIN: usize = 2 << 10;
-/// Endings of artifact names, and what they are called in the feedback.
+/// File name endings of artifacts with output, and their headings in the feedback.
 const OUTPUTS: [(&str, &str); 4] = [
     (".stderr.txt", "stderr"),
     (".stdout.txt", "stdout"),
     (".output", "verification"),
     (".verify_output", "verification"),
 ];
-/// Most bytes of an artifact that are looked at.
+/// Maximum number of bytes of an artifact that are read.
 const ARTIFACT_BYTES_MAX: u64 = 64 << 20;
 
-/// The pairs a stage finds in its input's `extra`: `failed-node` and `failure-details`.
+/// Returns the entries `failed-node` and `failure-details` of the stage's input.
 pub(super) fn feedback(
     failed: &FailedStage,
     blobs: &impl BlobStore,
@@ -47,7 +47,7 @@ fn summary(failed: &FailedStage, chars_max: usize) -> String {
     }
 }
 
-/// The output of the stage. Programs chose it, so each text has a heading that says it is not an instruction.
+/// Returns the output of the stage. Programs chose the text, so each part has a heading which says that it is not an instruction.
 fn printed(failed: &FailedStage, blobs: &impl BlobStore) -> Result<String, PortError> {
     let mut outputs = Vec::new();
     for (end, title) in OUTPUTS {
@@ -69,19 +69,20 @@ fn printed(failed: &FailedStage, blobs: &impl BlobStore) -> Result<String, PortE
     Ok(sections.collect())
 }
 
-/// Bytes for each of these sizes: short outputs are kept whole, and long ones share what is left.
+/// Returns the maximum number of bytes for outputs of these sizes: short outputs are kept whole, and long outputs share the rest.
 fn shares(sizes: &[usize]) -> Vec<usize> {
     let short: usize = sizes.iter().filter(|size| **size <= SHARE_BYTES_MIN).sum();
     let long = sizes.iter().filter(|size| **size > SHARE_BYTES_MIN).count().max(1);
     let equal = PRINTED_BYTES_MAX.saturating_sub(short) / long;
-    // What an output does not need of its part goes to the largest one.
+    // The bytes that an output does not need are given to the largest one.
     let spare: usize =
         sizes.iter().filter(|size| **size > SHARE_BYTES_MIN).map(|size| equal.saturating_sub(*size)).sum();
     let largest = sizes.iter().copied().max().unwrap_or_default();
     sizes.iter().map(|size| if *size == largest { equal + spare } else { equal.max(SHARE_BYTES_MIN) }).collect()
 }
 
-/// Beginning and end of a text that is longer, cut between lines where a line ends nearby; none for a text that fits.
+/// Returns the beginning and the end of a text that is too long, cut between lines if a line ends nearby. `None` if the text
+/// is short enough.
 fn cut(text: &str, bytes_max: usize) -> Option<String> {
     if text.len() <= bytes_max {
         return None;

@@ -1,4 +1,4 @@
-//! The files that one call is given: a layer or a folder of its own, or the workspace to read.
+//! The files that one call gets: its own layer or folder, or the workspace read-only.
 
 use super::Workbench;
 use glovebox_host::call::{FileSetting, FileSource, FileTier};
@@ -6,8 +6,8 @@ use glovebox_plan::plan::Binding;
 use glovebox_record::scope::Scope;
 
 impl<B> Workbench<B> {
-    /// The files a call is given. Without files of its own the write scope is taken away: nothing may change the workspace but a commit.
-    /// A verifier only reads: what it judges must not be its own work, and only its commands may write.
+    /// Returns the files of a call. Without its own files a stage gets no write scope, because only a commit may change the
+    /// workspace. A verifier only reads, because it must not judge its own work. Only its commands may write.
     pub(super) fn files(&self, binding: &Binding, source: FileSource, may_change: bool) -> Option<FileSetting> {
         let scope = scope(binding, may_change)?;
         let folder = match &source {
@@ -20,7 +20,7 @@ impl<B> Workbench<B> {
     }
 }
 
-/// The scope of a component over its files; none where it has no files.
+/// Returns the scope of a component over its files. `None` if it has no files.
 pub(super) fn scope(binding: &Binding, may_change: bool) -> Option<Scope> {
     match may_change && binding.is_builder() {
         _ if binding.tier == FileTier::None => None,

@@ -1,7 +1,8 @@
-//! Caches that begin with the base: filled once, before any stage changed a file, and copied for each visit.
+//! Fills caches from the base, which is the project as it was when the run began: once, before any stage changes a file. Each
+//! visit gets a copy.
 //!
-//! A judging stage keeps no cache between visits, because builders' code may have run in it. Its own command fills the cache from the
-//! files that the run began with, before any builder runs. The verdict of that command is ignored.
+//! A judging stage keeps no cache between visits, because builders' code may have run in it. So its own command fills the
+//! cache from the files that the run began with, before any builder runs. The verdict of that command is ignored.
 
 use super::paths::{AttemptPaths, Sealed};
 use super::sandbox::AttemptSandbox;
@@ -24,25 +25,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Folder of what was filled, in the run's folder of caches.
+/// The folder of filled caches, in the run directory.
 const BASE: &str = "cache/base";
 
-/// The folder of a node's filled caches.
+/// Returns the folder of a node's filled caches.
 pub(super) fn base(run: &RunDir, node: &NodeId) -> PathBuf {
     run.path.join(BASE).join(name(node))
 }
 
-/// A folder's name for a node, whatever its id holds.
+/// Returns a folder name for a node that is valid for every id.
 fn name(node: &NodeId) -> String {
     blake3::hash(node.as_str().as_bytes()).to_hex()[..16].to_owned()
 }
 
 impl<B: BlobStore + 'static> Workbench<B> {
-    /// Fills the caches of every node that asks for it and has none yet. Once a file of the workspace was changed there is no base
-    /// any more: then nothing is filled, and such caches begin empty.
+    /// Fills the caches of every node that asks for it and has none yet. After a file of the workspace was changed, nothing
+    /// is filled, and such caches begin empty.
     ///
     /// # Errors
-    /// The node, and why its command could not run. A command that fails is no error.
+    ///
+    /// Returns the node, and why its command could not run. A command that fails is not an error.
     pub async fn fill_caches(
         &self,
         state: &RunState,
@@ -54,7 +56,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         }
         for (id, binding) in &self.plan.bindings {
             let is_wanted = binding.command_access.cache_from_base;
-            // What was filled is gone where a killed attempt could have changed it.
+            // Filled caches were removed if a killed attempt could have changed them.
             let is_done = state.caches_filled.contains(id) && base(&self.run, id).is_dir();
             if !is_wanted || is_done || binding.command_access.cache.is_empty() || canceled.load(Ordering::Relaxed) {
                 continue;
@@ -65,7 +67,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
                 Err(error) => return Err((node, error)),
             };
             if canceled.load(Ordering::Relaxed) {
-                // Cut short: it is filled when the run is resumed.
+                // The run was canceled. The cache is filled when the run is resumed.
                 break;
             }
             filled.push(one);
@@ -112,7 +114,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
     }
 }
 
-/// Runs the stage's command over the base and keeps its caches. Returns what ran, each with whether it was a program under test.
+/// Runs the stage's command in a copy of the base and keeps its caches. Returns the calls, each with true if it was a call of
+/// a program under test.
 fn fill(
     env: &SandboxEnv,
     binding: &Binding,
@@ -143,8 +146,8 @@ fn fill(
     Ok(calls)
 }
 
-/// Puts the caches where each visit copies them from. Those over the bound for caches are not kept, nor those of a command that was
-/// killed: what it was writing would look whole to every visit.
+/// Moves the caches to the folder from which each visit copies them. Caches above the size limit are not kept. Caches of a
+/// command that was killed are not kept either, because its half-written files would look complete.
 fn keep(folder: &Path, into: &Path, calls: &[(SubjectCall, bool)]) -> Result<(), AttemptError> {
     glovebox_workspace::tree::remove_all(into).map_err(AttemptError::Folder)?;
     let has_ended = calls.first().is_some_and(|(own, _)| own.exit.how == CommandEnding::Exited);

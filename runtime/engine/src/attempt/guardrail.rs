@@ -1,7 +1,8 @@
-//! What a stage left outside of its scope, in words for the record: the reason of its failure, and the files that git ignores.
+//! Describes, for the record, the files that a stage wrote outside of its scope: in the reason of its failure, and in the
+//! list of files that git ignores.
 //!
-//! The reason begins with a fixed sentence (decision stray-writes-fail-the-stage). It stays short, because the next stage gets it and every
-//! projection contains it.
+//! The reason begins with a fixed sentence (decision stray-writes-fail-the-stage). It is short, because the next stage gets
+//! it and every projection contains it.
 
 use glovebox_journal::event::{IgnoredFiles, Recoverable, StageFinished};
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
@@ -10,21 +11,21 @@ use glovebox_workspace::ignored::IgnoredChanges;
 use std::borrow::Cow;
 use std::fmt::Display;
 
-/// The failure that hides behind disallowed writes (decision stray-writes-fail-the-stage).
+/// The beginning of the reason of a failure for disallowed writes (decision stray-writes-fail-the-stage).
 pub const GUARDRAIL: &str = "guardrail_violation: wrote disallowed files: ";
-/// Most files of one folder that it names.
+/// Maximum number of files of one folder that are named one by one.
 const FILES_NAMED_MAX: usize = 3;
-/// Most bytes of the paths it names.
+/// Maximum number of bytes of the named paths.
 const GUARDRAIL_BYTES_MAX: usize = 8 << 10;
 
-/// The writes of the stage to paths that git ignores, if any.
+/// Returns the writes of the stage to paths that git ignores. `None` if there are none.
 pub(super) fn ignored_files(left_out: &IgnoredChanges) -> Option<IgnoredFiles> {
     let (files, bytes) = (left_out.files(), left_out.bytes());
     (files > 0).then(|| IgnoredFiles { files, bytes, names: left_out.names() })
 }
 
-/// Names the paths up to a bound, because the next stage gets the reason and every projection contains it. A folder stands for many files
-/// in it.
+/// Returns the reason, which names paths up to a maximum, because the next stage gets it and every projection contains it. A
+/// folder replaces many files in it.
 fn reason(paths: &[String]) -> String {
     let (mut reason, mut unnamed) = (GUARDRAIL.to_owned(), 0_u64);
     let folded = Folded::group(paths.iter().map(|path| (path.as_str(), "")));
@@ -47,8 +48,8 @@ fn reason(paths: &[String]) -> String {
     reason
 }
 
-/// Fails an attempt for its disallowed writes. Where a person may decide about them its own outcome is kept beside the failure; else the
-/// notes say why nobody is asked.
+/// Fails an attempt because of its disallowed writes. If a person may decide about the writes, the stage's own outcome is
+/// kept with the failure. Otherwise the notes say why no person is asked.
 pub(super) fn fail(fact: &mut StageFinished, paths: &[String], judged: Option<Result<Recoverable, String>>) {
     let own = fact.outcome.clone();
     replace(fact, Failure::new(FailureClass::Scope, FailureCode::SCOPE_WRITE, reason(paths)));
@@ -64,7 +65,7 @@ fn note(fact: &mut StageFinished, line: impl Display) {
     *notes = if notes.is_empty() { line.to_string() } else { format!("{notes}\n{line}") };
 }
 
-/// Puts a failure in the place of what the stage answered. The stage's own reason stays readable in the notes.
+/// Replaces the outcome of the stage with a failure. The stage's own failure reason is kept in the notes.
 pub(super) fn replace(fact: &mut StageFinished, failure: Failure) {
     if let Some(own) = fact.outcome.failure.as_ref() {
         let line = format!("the stage itself failed: {}", own.reason);

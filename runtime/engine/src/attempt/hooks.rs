@@ -1,7 +1,8 @@
-//! The sandbox of the hooks around an attempt's tool calls.
+//! The sandbox of the hooks before and after an attempt's tool calls.
 //!
-//! It is apart from that of the stage's own commands, so that no process of the stage can reach a hook. Its files are the workspace as
-//! the stage found it, within what the stage may read and without hold-outs. What a hook writes is dropped, and it reaches no network.
+//! It is separate from the sandbox of the stage's own commands, so that no process of the stage can reach a hook. Its files
+//! are the workspace as it was when the stage began, limited to what the stage may read and without hold-outs. The writes of
+//! a hook are discarded, and it reaches no network.
 
 use super::AttemptError;
 use super::jail_setting::setting;
@@ -15,20 +16,20 @@ use glovebox_plan::prepare::executor::SandboxEnv;
 use glovebox_record::scope::Scope;
 use std::path::PathBuf;
 
-/// Folder of the hooks in the attempt's folder.
+/// The folder of the hooks in the attempt's folder.
 const HOOKS_DIR: &str = "hooks";
 
-/// The deepest folder that an attempt needs before anything is mounted: its own, or that of its hooks in it.
+/// Returns the deepest folder that must exist before something is mounted: the attempt's folder, or the folder of its hooks.
 pub(super) fn folders(binding: &Binding, attempt: &str) -> PathBuf {
     let own = PathBuf::from(attempt);
     if binding.hooks.is_empty() { own } else { own.join(HOOKS_DIR) }
 }
 
-/// The sandbox of an attempt's hooks, made for the first of them.
+/// The sandbox of an attempt's hooks, created for the first hook.
 pub(super) struct HookSandbox(SideFiles);
 
 impl HookSandbox {
-    /// Offers it to a stage that has hooks.
+    /// Offers the sandbox to a stage with hooks. `None` if the stage has none.
     pub(super) fn offer(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Option<Self> {
         if binding.hooks.is_empty() {
             return None;
@@ -40,7 +41,7 @@ impl HookSandbox {
         Some(Self(SideFiles::offer(env, paths, jail, scope)))
     }
 
-    /// The setting with which the host runs them.
+    /// Returns the setting with which the host runs the hooks.
     pub(super) fn setting(&self, binding: &Binding) -> HookSetting {
         let program = |text: &Option<String>| text.clone().map(Program::Shell);
         HookSetting {
@@ -51,7 +52,7 @@ impl HookSandbox {
         }
     }
 
-    /// Ends every hook, drops what they wrote, and returns what they used.
+    /// Ends every hook, discards their writes, and returns their resource usage.
     pub(super) fn end(self) -> Result<Option<ResourceUsage>, AttemptError> {
         self.0.end()
     }

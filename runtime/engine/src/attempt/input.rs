@@ -1,7 +1,7 @@
-//! What a handler learns about its stage, and the model it may ask.
+//! The input of a handler, and the model that it may ask.
 //!
-//! Everything comes from the pipeline and the fold of the journal, so the same attempt made again gets the same input. The
-//! engine's counters are not part of it.
+//! Everything comes from the pipeline and the fold of the journal, so an attempt that is executed again gets the same input.
+//! The counters of the engine are not part of it.
 
 use super::{AttemptError, Workbench, change_list, feedback, redact};
 use crate::assignment::Assignment;
@@ -15,22 +15,23 @@ use glovebox_plan::verify::{ContextBase, Role};
 use glovebox_record::Digest;
 use glovebox_state::run_state::Branch;
 
-/// Context keys of the engine that no stage gets, in either spelling.
+/// Prefixes of the engine's context keys, which no stage gets, in both spellings.
 const INTERNAL: [&str; 2] = ["internal.", "context.internal."];
 
-/// Context keys that name the hold-outs, for which a builder has no name, in either spelling.
+/// Context keys that name the hold-outs, which builders do not get, in both spellings.
 pub(super) const HOLDOUT_KEYS: [&str; 2] = ["graph.scenarios", "context.graph.scenarios"];
 
-/// Context keys that tell how a stage failed, of which others learn that it failed, in either spelling.
+/// Context keys that contain how a stage failed, in both spellings. Of a stage with a withheld answer, others learn only that
+/// it failed.
 pub(super) const FAILURE_KEYS: [&str; 2] = ["failure_class", "context.failure_class"];
 
-/// Most paths of a candidate in a judge's prompt.
+/// Maximum number of changed paths of a candidate in a judge's prompt.
 const PATHS_SHOWN_MAX: usize = 20;
-/// Most characters of what a candidate's last stage said there.
+/// Maximum number of characters of the notes of a candidate's last stage in a judge's prompt.
 const NOTES_CHARS_MAX: usize = 400;
 
 impl<B: BlobStore + 'static> Workbench<B> {
-    /// The input of a node's component, without what its role withholds.
+    /// Returns the input of a node's component, without what its role must not see.
     pub(super) fn input(
         &self,
         node: &Node,
@@ -70,7 +71,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
         Ok(input)
     }
 
-    /// The commands that a verification stage may run beside its plan, by the changes of its branch since the run began.
+    /// Returns the commands that a verification stage may run in addition to its plan, selected by the changes of its branch
+    /// since the run began.
     fn checks(&self, node: &Node, branch: &Branch) -> Option<(String, String)> {
         let verify = self.plan.checks.verify.as_ref().filter(|_| node.handler.kind() == HandlerKind::Verification)?;
         let changed = branch.changed_paths();
@@ -81,7 +83,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
     }
 }
 
-/// Makes the input of a handler.
+/// Creates the input of a handler.
 fn stage_input(plan: &Plan, node: &Node, binding: &Binding, assignment: &Assignment) -> StageInput {
     let pipeline = &*plan.pipeline;
     let Assignment { attempt, run, branch, .. } = assignment;
@@ -108,28 +110,29 @@ fn stage_input(plan: &Plan, node: &Node, binding: &Binding, assignment: &Assignm
     }
 }
 
-/// What an agent is told whose plan a verification stage will run, one entry on each line. The planner's mode decides whether it is asked for
-/// a plan. One that it makes unasked runs all the same.
+/// Returns the input entries of an agent whose plan a verification stage will run. The planner's mode decides whether the
+/// agent is asked for a plan. A plan that it writes without being asked runs nevertheless.
 fn planning(plan: &Plan, node: &Node) -> Vec<(String, String)> {
     let asks = plan.checks.verify.as_ref().is_none_or(|verify| verify.planner.mode.asks_model());
     let Some(PlanRequirements { mut allowed, keys }) = plan.pipeline.plan_requirements(node) else { return Vec::new() };
     allowed.retain(|_| asks);
     let questions = plan.checks.verify.as_ref().filter(|_| !allowed.is_empty()).and_then(|verify| verify.questions());
     let questions = questions.and_then(|questions| serde_json::to_string(&questions).ok());
-    // An empty list: no plan may have commands, so no agent is asked for one.
+    // If the list is empty, no plan may have commands, so no agent is asked for one.
     let told = [("verification-allowed", allowed), ("verification-keys", keys)].into_iter();
     let told = told.filter(|(_, entries)| !entries.is_empty());
     let told = told.map(|(name, entries)| (name.to_owned(), entries.join("\n")));
     told.chain(questions.map(|told| ("verification-questions".to_owned(), told))).collect()
 }
 
-/// The goal of the pipeline whose file has the node.
+/// Returns the goal of the pipeline whose file contains the node.
 fn goal<'p>(pipeline: &'p Pipeline, node: &Node) -> &'p str {
     let child = node.child_of.as_ref().and_then(|owner| pipeline.node(owner)?.child.as_deref());
     child.map_or(pipeline.goal.as_str(), |child| &child.goal)
 }
 
-/// The candidates of a judge at a fan-in, for its prompt; nothing for any other stage. The texts of stages are data, not instructions.
+/// Returns the candidates of a judge at a fan-in, for its prompt. Empty for any other stage. The texts of stages are data and
+/// not instructions.
 fn candidates(node: &Node, branch: &Branch) -> String {
     let Some(parallel) = branch.joined.as_ref().filter(|_| node.handler.is_fan_in()) else { return String::new() };
     let lines = parallel.candidates().map(|one| {
@@ -146,7 +149,8 @@ fn candidates(node: &Node, branch: &Branch) -> String {
     )
 }
 
-/// The model at the turn where the node's finished attempts left it: an attempt that was cut off gets the same answers again.
+/// Creates the model at the turn after the node's finished attempts. An attempt that was interrupted and is executed again
+/// gets the same answers again.
 pub(super) fn model(node: &Node, plan: &Plan, branch: &Branch) -> Result<Model, AttemptError> {
     let id = &node.id;
     let (turns, attempts) = branch.nodes.get(id).map_or((0, 0), |history| (history.turns, history.attempts));

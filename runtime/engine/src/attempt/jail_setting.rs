@@ -1,4 +1,4 @@
-//! The setting of the jails of one attempt: of its own commands, its hooks, its tool servers and its program under test.
+//! The settings of all jails of one attempt: of its own commands, hooks, tool servers and program under test.
 
 use super::AttemptError;
 use super::paths::AttemptPaths;
@@ -9,7 +9,7 @@ use glovebox_record::{Network, Tier};
 use glovebox_workspace::cache::Caches;
 use std::path::{Path, PathBuf};
 
-/// The jail of a stage, without a network and with nothing mounted inside its workspace.
+/// Returns the settings of a stage's jail, without a network and without mounts inside the workspace.
 pub(super) fn setting(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> JailSetting {
     JailSetting {
         tier: env.tier.unwrap_or(Tier::Full),
@@ -24,15 +24,17 @@ pub(super) fn setting(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths)
     }
 }
 
-/// Paths that no bind mount may show: the run and those beside it, the project, and the user's private folders.
+/// Returns the paths that no bind mount may show: this run and the other runs of the project, the project, and the user's
+/// private folders.
 fn hidden(env: &SandboxEnv, paths: &AttemptPaths) -> Vec<PathBuf> {
     let runs = paths.run.parent().unwrap_or(&paths.run);
     let private = env.private.iter().map(PathBuf::as_path);
     [&paths.run, runs, &env.project].into_iter().chain(private).map(Path::to_path_buf).collect()
 }
 
-/// The folders below HOME that last: those of the toolchains, and compiled modules of the virtual environment. Those of the project's own
-/// sources do not last: Python knows a changed source by its length and the second of its time, which two quick changes may share.
+/// Returns the folders below HOME that are kept between stages: those of toolchains, and compiled modules of the virtual
+/// environment. Compiled modules of the project's own sources are not kept: Python recognizes a changed source by its length
+/// and by the second of its modification time, which two quick changes may share.
 pub(super) fn tools(env: &SandboxEnv) -> Vec<PathBuf> {
     let compiled = env.policy.compiled.as_ref().zip(env.environment.as_ref()).map(|(compiled, environment)| {
         let inside = env.inside().strip_prefix("/").unwrap_or(env.inside());
@@ -41,13 +43,13 @@ pub(super) fn tools(env: &SandboxEnv) -> Vec<PathBuf> {
     env.policy.kept.iter().cloned().chain(compiled).collect()
 }
 
-/// The mounts of toolchains' caches.
+/// Returns the mounts of the caches of toolchains.
 pub(super) fn tool_binds(env: &SandboxEnv, caches: Option<&Caches>) -> Result<Vec<Bind>, AttemptError> {
     let binds = caches.map(|caches| caches.tool_binds(env.tier.unwrap_or(Tier::Full))).transpose()?;
     Ok(binds.unwrap_or_default())
 }
 
-/// The operator's policy with the stage's cap on output.
+/// Returns the operator's policy with the output limit of the stage.
 fn policy(env: &SandboxEnv, binding: &Binding) -> ExecPolicy {
     let output_bytes_max = env.policy.output_bytes_max.min(binding.limits.command_output_bytes);
     let mut policy = ExecPolicy { output_bytes_max, ..env.policy.clone() };

@@ -1,4 +1,4 @@
-//! Bytes that an attempt leaves: each is a blob before an event names it.
+//! Stores bytes of an attempt. Each is stored as a blob before an event names it.
 
 use super::redact::WITHHELD_FILE;
 use super::{LOG_FILE, Workbench};
@@ -7,7 +7,7 @@ use glovebox_journal::event::{Artifact, Digest, StageFinished, StoredOutput};
 use glovebox_journal::ports::{BlobStore, PortError};
 
 impl<B: BlobStore + 'static> Workbench<B> {
-    /// The log of the stage, kept like an artifact: one JSON object per line.
+    /// Stores the log of the stage as an artifact with one JSON object per line. `None` if the log is empty.
     pub(super) fn log(&self, lines: Vec<LogLine>) -> Result<Option<Artifact>, PortError> {
         if lines.is_empty() {
             return Ok(None);
@@ -22,7 +22,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         Ok(Some(Artifact { name: LOG_FILE.to_owned(), media_type: "application/x-ndjson".to_owned(), digest, bytes }))
     }
 
-    /// The answer of a stage that can reach hold-outs, for people only.
+    /// Stores the whole answer of a stage that can read hold-outs. It is only for people.
     pub(super) fn whole_answer(&self, fact: &StageFinished) -> Result<Artifact, PortError> {
         let text =
             serde_json::to_vec_pretty(&fact.outcome).map_err(|error| PortError::Unavailable(error.to_string()))?;

@@ -1,7 +1,7 @@
-//! The leak check: no text of a builder, and no file that a stage leaves, may contain a hold-out.
+//! The leak check: no text of a builder, and no file that a stage writes, may contain a hold-out.
 //!
-//! The sandbox prevents leaks; this check reports them. A find fails the attempt and drops its changes. The text is quoted nowhere: only
-//! the record's refusals name the hold-out, and no stage sees them.
+//! The sandbox prevents leaks; this check reports them. A leak fails the attempt and discards its changes. The text itself is
+//! never quoted: only the refusals in the record name the hold-out, and no stage sees them.
 
 use crate::holdouts::Holdouts;
 use glovebox_host::llm::{Model, TextGuard};
@@ -16,12 +16,12 @@ use std::sync::Arc;
 pub(super) enum LeakSource {
     /// A file that the stage wrote.
     File,
-    /// The stage's answer, or what was kept beside it.
+    /// The stage's answer, or an artifact or output of the stage.
     Answer,
 }
 
 impl LeakSource {
-    /// The reason of an attempt that failed for a leak. It does not name the hold-out.
+    /// Returns the reason of an attempt that failed because of a leak. It does not name the hold-out.
     pub(super) fn reason(self) -> String {
         let place = match self {
             LeakSource::File => "a file it wrote",
@@ -38,7 +38,7 @@ pub(super) fn guarded(model: Model, holdouts: &Arc<Holdouts>) -> Model {
     model.guarded(guard.with_bytes(move |bytes| images.canary().find_bytes(bytes).map(|leak| at_line(&leak))))
 }
 
-/// Searches what a stage changed and, for one that must not know hold-outs, its whole answer.
+/// Searches the changes of a stage and, with `with_answer`, its whole answer.
 pub(super) fn check(
     fact: &mut StageFinished,
     canary: &Canary,
@@ -116,7 +116,7 @@ fn said(fact: &mut StageFinished, canary: &Canary, blobs: &impl BlobStore) -> Re
     Ok(found)
 }
 
-/// Searches stored bytes of any length.
+/// Searches the bytes of a blob of any length.
 fn found_in(digest: &Digest, canary: &Canary, blobs: &impl BlobStore) -> Result<Option<Leak>, PortError> {
     canary.find_in(blobs.open(digest)?).map_err(|error| PortError::Unavailable(error.to_string()))
 }

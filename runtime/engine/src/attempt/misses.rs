@@ -1,6 +1,8 @@
-//! Whether a verifying stage failed because hold-outs do not exist for it: a script of the project can run them unseen by the plan.
+//! Guesses whether a verifying stage failed because hold-outs do not exist for it. The plan does not see that a script of the
+//! project runs them.
 //!
-//! Only for people, and only a guess: the stage names no hold-outs, and no other stage has them, or it printed the name of their folder.
+//! The guess is only for people. It is positive if the stage names no hold-outs, and either no other stage can read them or
+//! the stage printed the name of their folder.
 
 use super::redact::printed;
 use glovebox_host::call::Report;
@@ -8,7 +10,7 @@ use glovebox_pipeline::ir::{Node, Role};
 use glovebox_plan::plan::{HoldoutAccess, Plan};
 use glovebox_record::scope::Entry;
 
-/// True for a verifier without hold-outs whose failure, should it be one, `holdouts=true` might mend.
+/// Returns true for a verifier without hold-outs whose failure might be fixed by `holdouts=true`, if it fails.
 pub(super) fn holdouts(plan: &Plan, node: &Node, report: &Report) -> bool {
     let Some(binding) = plan.binding(&node.id) else { return false };
     let is_unaware = binding.holdouts == HoldoutAccess::Absent && node.access.holdouts.named.is_none();

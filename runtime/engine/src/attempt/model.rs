@@ -1,4 +1,4 @@
-//! The model of an attempt: who answers it, where its script stands, who pays for it, and what is looked at before it is told anything.
+//! The model of an attempt: who answers, the position in its script, the budget that pays for it, and the guard of its input.
 
 use super::{AttemptError, Workbench, exchanges, input, leak_check};
 use crate::assignment::Assignment;
@@ -10,7 +10,7 @@ use glovebox_plan::plan::PlannedModel;
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// The transcript of a stage's model calls.
+/// The file with the transcript of a stage's model calls.
 pub const TRANSCRIPT_FILE: &str = "transcript.ndjson";
 
 impl<B: BlobStore + 'static> Workbench<B> {
@@ -26,7 +26,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         })
     }
 
-    /// What becomes of the conversation of an attempt with its model.
+    /// Returns the settings of an attempt's conversation with its model, including the log of exchanges.
     pub(super) fn conversation_setting(
         &self,
         node: &Node,
@@ -41,7 +41,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         })
     }
 
-    /// The model of a stage in its record, with the name that its provider answered.
+    /// Returns the model of a stage for its record, with the model name in the provider's answer.
     pub(super) fn asked_model(&self, id: &NodeId, answered_by: Option<impl Display>) -> Option<AskedModel> {
         let PlannedModel { name, access, .. } = &*self.plan.models.by_node.get(id)?.model;
         Some(AskedModel {
@@ -52,7 +52,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         })
     }
 
-    /// Keeps what was said, turn by turn.
+    /// Stores the transcript of the model calls, turn by turn. `None` if it is empty.
     pub(super) fn keep_transcript(&self, transcript: &[u8]) -> Result<Option<Artifact>, PortError> {
         if transcript.is_empty() {
             return Ok(None);
@@ -62,7 +62,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         Ok(Some(Artifact { name, media_type, digest, bytes }))
     }
 
-    /// The provider's model, where the plan says that one is asked. It is never replaced by a simulated one.
+    /// Returns the provider's model if the plan has one for the node. It is never replaced by a simulated model.
     fn live(&self, node: &Node) -> Result<Option<Live>, AttemptError> {
         let Some(chosen) = self.plan.models.by_node.get(&node.id) else { return Ok(None) };
         let name = &chosen.model.name;

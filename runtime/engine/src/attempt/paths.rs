@@ -12,34 +12,34 @@ use std::sync::atomic::AtomicBool;
 
 /// The folders of the run that one attempt uses.
 pub(super) struct AttemptPaths {
-    /// The node.
+    /// The id of the node.
     pub(super) node: NodeId,
-    /// Whether code of builders can be in the workspace.
+    /// True if the workspace can contain code of builders.
     pub(super) has_builders_code: bool,
     /// The workspace that the stage works on.
     pub(super) workspace: PathBuf,
-    /// The run's folder.
+    /// The run directory.
     pub(super) run: PathBuf,
-    /// The folder of caches and ignored files that are kept between stages. No two branches share one.
+    /// The folder of caches and ignored files that are kept between stages. Each branch has its own.
     pub(super) kept: PathBuf,
-    /// The attempt's own folder, which exists.
+    /// The attempt's own folder, which already exists.
     pub(super) folder: PathBuf,
-    /// Sealed folders in reach of the stage: the path each had, and where it is kept.
+    /// The sealed folders that the stage can read: the original path, and the path of the sealed copy.
     pub(super) holdouts: Vec<(ScopePath, PathBuf)>,
     /// The plan, for its folders of dependencies and of hold-outs.
     pub(super) plan: Arc<Plan>,
-    /// All that is sealed.
+    /// The sealed folders of the run. `None` if it has none.
     pub(super) sealed: Option<Sealed>,
-    /// Whether git ignores anything in the project.
+    /// True if git ignores anything in the project.
     pub(super) has_ignored: bool,
-    /// The initial content of the node's caches, where they were filled from the base.
+    /// The initial content of the node's caches. `None` if they were not filled when the run began.
     pub(super) cache_base: Option<PathBuf>,
-    /// Whether the run is to stop.
+    /// True if the attempt must stop.
     pub(super) canceled: Arc<AtomicBool>,
 }
 
 impl AttemptPaths {
-    /// The dependencies that the commands of a stage see.
+    /// Returns the dependencies that the commands of a stage see.
     pub(super) fn dependencies(&self, env: &SandboxEnv, binding: &Binding) -> Result<Dependencies<'_>, AttemptError> {
         if !binding.runs_commands() || !env.tier.is_some_and(Tier::has_own_root) {
             return Ok(Dependencies::default());
@@ -51,8 +51,8 @@ impl AttemptPaths {
 
 /// The run's sealed folders.
 pub(super) struct Sealed {
-    /// The folder that has them, each at its own path.
+    /// The folder that contains the sealed copies, each at its original path.
     pub(super) files: PathBuf,
-    /// How many there are.
+    /// Number of sealed folders.
     pub(super) folders: usize,
 }

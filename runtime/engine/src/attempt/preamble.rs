@@ -1,7 +1,8 @@
-//! What the model of a stage learns of the stages before it, where it does not continue their conversation (spec §5.4, §9.2).
+//! What the model of a stage learns about the stages before it, if it does not continue their conversation (spec §5.4, §9.2).
 //!
-//! It follows from the pipeline and the fold of the journal, so the same attempt made again gets the same text. Each mode has a bound
-//! in bytes. Of a stage whose answer is withheld it tells only whether it passed, and it tells no number that such a stage can choose.
+//! The text follows from the pipeline and the fold of the journal, so an attempt that is executed again gets the same text.
+//! Each mode has a limit in bytes. Of a stage whose answer is withheld, the text contains only whether it passed, and no
+//! number that such a stage can choose.
 
 use glovebox_names::visible;
 use glovebox_pipeline::ir::{Handler, NodeId, Pipeline};
@@ -12,28 +13,28 @@ use glovebox_state::run_state::Branch;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Namespaces of the context that the preamble leaves out: settings and counters.
+/// Prefixes of context keys that the preamble leaves out: settings and counters.
 const LEFT_OUT: [&str; 2] = ["graph.", "internal."];
-/// Keys of the engine that the list of stages makes superfluous.
+/// Context keys of the engine that the preamble leaves out, because the list of stages contains the same.
 const ENGINE_KEYS: [&str; 4] = ["outcome", "preferred_label", "current_node", "last_stage"];
 
-/// How much a mode tells.
+/// The limits of a mode.
 struct Extent {
-    /// Most bytes of the text.
+    /// Maximum number of bytes of the text.
     bytes_max: usize,
-    /// Most stages, the last ones.
+    /// Maximum number of stages. The last stages are shown.
     stages_max: usize,
-    /// Most characters of what a stage said of its end; 0 for its status alone.
+    /// Maximum number of characters of a stage's notes and failure reason. With 0, only the status of a stage is shown.
     note_chars_max: usize,
-    /// Most context values.
+    /// Maximum number of context values.
     values_max: usize,
-    /// Most characters of a context value.
+    /// Maximum number of characters of a context value.
     value_chars_max: usize,
-    /// Most changed files.
+    /// Maximum number of changed files.
     files_max: usize,
 }
 
-/// The specification's budgets in tokens, with four bytes for each.
+/// Returns the limits of a mode. The specification has budgets in tokens, which count four bytes each.
 fn extent(mode: Fidelity) -> Extent {
     let of = |bytes_max, stages_max, note_chars_max, values_max, value_chars_max, files_max| Extent {
         bytes_max,
@@ -52,21 +53,21 @@ fn extent(mode: Fidelity) -> Extent {
     }
 }
 
-/// The history that the preamble of a prompt is made from.
+/// The history from which the preamble of a prompt is made.
 pub(super) struct Before<'a> {
     pub(super) pipeline: &'a Pipeline,
     pub(super) run: &'a RunId,
     pub(super) branch: &'a Branch,
-    /// True for a stage whose verdict is all that others get.
+    /// Returns true for a stage of which others get only the verdict.
     pub(super) is_withheld: &'a dyn Fn(&NodeId) -> bool,
-    /// True for a file that the stage can see.
+    /// Returns true for a file that the stage can see.
     pub(super) is_visible: &'a dyn Fn(&ScopePath) -> bool,
     /// Context keys that do not exist for the stage.
     pub(super) hidden_keys: &'a [&'a str],
 }
 
 impl Before<'_> {
-    /// The text of a mode; none if nothing has ended that it could tell of.
+    /// Returns the text of a mode. `None` if no stage has ended yet.
     pub(super) fn preamble(&self, mode: Fidelity) -> Option<String> {
         let extent = extent(mode);
         let stages = self.stages(&extent);
@@ -98,7 +99,7 @@ impl Before<'_> {
         text
     }
 
-    /// Control nodes pass on what another stage said, and are not stages.
+    /// Returns true for a node with a component. Control nodes pass on answers of other stages and are not listed.
     fn is_stage(&self, id: &NodeId) -> bool {
         self.pipeline.node(id).is_some_and(|node| matches!(node.handler, Handler::Component(_)))
     }
@@ -109,7 +110,7 @@ impl Before<'_> {
         format!("stages: {} completed, of which {failing} failed at their last visit", ended.count())
     }
 
-    /// One line for each of the last stages, in the order of their last visits.
+    /// Returns one line for each of the last stages, in the order of their last visits.
     fn stages(&self, extent: &Extent) -> Vec<String> {
         let mut seen = BTreeSet::new();
         let mut lines = Vec::new();
@@ -151,7 +152,7 @@ impl Before<'_> {
         let is_told = |key: &str| {
             let plain = ContextKey(key).plain();
             let is_hidden = self.hidden_keys.contains(&key) || ENGINE_KEYS.contains(&plain);
-            // What branches came to is told in every mode.
+            // The results of branches are shown in every mode.
             let is_result = plain == "parallel.results" || plain.starts_with("parallel.results.");
             !is_hidden && !is_result && !LEFT_OUT.iter().any(|space| plain.starts_with(space))
         };
@@ -177,7 +178,7 @@ impl Before<'_> {
     }
 }
 
-/// A text that takes whole lines until it is full.
+/// A text that accepts whole lines until it reaches its limit.
 struct Text {
     text: String,
     bytes_max: usize,
@@ -215,8 +216,8 @@ impl Text {
     }
 }
 
-/// A text as one line of at most so many characters, so that it cannot look like a line of the preamble. Characters that deceive a reader
-/// are shown as escapes.
+/// Returns a text as one line with a maximum number of characters, so that it cannot look like a line of the preamble.
+/// Characters that deceive a reader are shown as escapes.
 pub(super) fn one_line(text: &str, chars_max: usize) -> String {
     let line = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     let line = line.collect::<Vec<_>>().join(" ");

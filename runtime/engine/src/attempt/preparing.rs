@@ -1,6 +1,6 @@
-//! What is said while the files of a stage are made, if that takes longer than a moment.
+//! A progress message while the files of a stage are prepared, if that takes longer than [`QUIET_MAX`].
 //!
-//! A hint of progress for people: it is in no record and may be lost.
+//! The message is only for people. It is not recorded and may be lost.
 
 use glovebox_host::call::{LogLine, Progress};
 use glovebox_journal::event::AttemptId;
@@ -10,14 +10,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 
-/// The longest time without a word.
+/// Time after which the message is sent.
 const QUIET_MAX: Duration = Duration::from_millis(700);
 
-/// The attempts whose files are made, and the line for people about each.
+/// The attempts whose files are being prepared, and the message about each.
 #[derive(Default)]
 pub struct Preparing(Mutex<BTreeMap<AttemptId, &'static str>>);
 
-/// Files of an attempt are made as long as this lives.
+/// A guard. The files of an attempt are being prepared while it lives.
 pub(super) struct Underway<'p>(&'p Preparing, &'p AttemptId);
 
 impl Preparing {
@@ -26,8 +26,9 @@ impl Preparing {
         Underway(self, attempt)
     }
 
-    /// Waits for an attempt that was just begun on a thread. Sends its line if its files are made after [`QUIET_MAX`]; files that begin later are
-    /// not announced. This wait needs no task of its own, so a short stage wakes no other thread.
+    /// Waits for an attempt that has just begun on a thread. Sends its message if the files are still being prepared after
+    /// [`QUIET_MAX`]. Preparations that begin later are not announced. This wait needs no task of its own, so a short stage
+    /// wakes no other thread.
     pub(super) async fn while_made<T>(
         &self,
         attempt: &AttemptId,
@@ -41,7 +42,7 @@ impl Preparing {
         let what = self.lock().get(attempt).copied();
         if let Some(what) = what {
             let line = LogLine { level: "info".to_owned(), message: what.to_owned(), fields: Vec::new() };
-            // Progress is a hint by contract.
+            // A progress event may be lost.
             drop(progress.try_send(Progress::Log(line)));
         }
         made.await

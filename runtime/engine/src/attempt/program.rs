@@ -1,4 +1,5 @@
-//! The agent program of an attempt as the host starts it: what the plan decided, with the home that the attempt has for it.
+//! The agent program of an attempt, as the host starts it: the settings of the plan, and the home folder that the attempt
+//! made for it.
 
 use super::sandbox::AttemptSandbox;
 use glovebox_host::agents::ProgramSetting;
@@ -7,7 +8,7 @@ use glovebox_plan::plan::Binding;
 use std::sync::Arc;
 
 impl AttemptSandbox {
-    /// The agent program of the stage, with its home.
+    /// Returns the agent program of the stage, with its home folder. `None` if the stage has none.
     pub(super) fn program(&self, binding: &Binding) -> Option<ProgramSetting> {
         let (program, home) = binding.program.as_ref().zip(self.home.as_ref())?;
         Some(ProgramSetting {

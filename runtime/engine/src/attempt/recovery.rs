@@ -1,7 +1,7 @@
-//! Write recovery of one attempt: whether a person may decide about its writes outside of the scope, and what is kept for that.
+//! Write recovery of one attempt: whether a person may decide about its writes outside of the scope, and what is stored for that.
 //!
-//! Only the plan says which paths are proposed, never what the stage wrote or said. If one path is neither proposed nor discardable, nobody
-//! is asked. The bytes are stored before anybody is asked, so no later change of a file counts.
+//! Only the plan decides which paths are proposed, never what the stage wrote or answered. If one path is neither proposed
+//! nor discardable, no person is asked. The bytes are stored before the question, so later changes of a file have no effect.
 
 use super::AttemptError;
 use glovebox_journal::event::{BranchId, ProposedWrite, Recoverable, StageFinished};
@@ -16,12 +16,12 @@ use glovebox_workspace::stage::{FoundChange, WorkspaceView};
 use std::io::{self, Read};
 use std::sync::Arc;
 
-/// Most files that a question proposes.
+/// Maximum number of files that a question proposes.
 const PROPOSED_FILES_MAX: usize = 32;
-/// Most bytes of these files together.
+/// Maximum number of bytes of these files together.
 const PROPOSED_BYTES_MAX: u64 = 16 << 20;
 
-/// The writes of an attempt that a person may decide about.
+/// Decides about the disallowed writes of an attempt.
 pub(super) struct Recovery {
     plan: Arc<Plan>,
     node: NodeId,
@@ -29,13 +29,14 @@ pub(super) struct Recovery {
 }
 
 impl Recovery {
-    /// The write recovery of an attempt's stage; none without `[recovery]`.
+    /// Returns the write recovery of an attempt's stage. `None` if the plan has none for it.
     pub(super) fn for_stage(plan: &Arc<Plan>, node: &NodeId, branch: &BranchId) -> Option<Self> {
         plan.checks.recovery.as_ref().filter(|recovery| recovery.nodes.contains_key(node))?;
         Some(Self { plan: Arc::clone(plan), node: node.clone(), is_main: *branch == BranchId::main() })
     }
 
-    /// What a person may decide about these changes, with the bytes that would be committed in `keep`; else why nobody is asked.
+    /// Returns what a person may decide about these changes, or why no person is asked. Calls `keep` to store the bytes that
+    /// would be committed.
     pub(super) fn judge(
         &self,
         found: &[FoundChange],
@@ -53,7 +54,7 @@ impl Recovery {
         }
         let timeout = self.plan.checks.recovery.as_ref().and_then(|recovery| recovery.timeout);
         let timeout_ms = timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
-        // The outcome is put in with the failure that takes its place.
+        // `guardrail::fail` replaces this outcome with the stage's own.
         let outcome = Outcome::new(Status::Fail);
         Ok(Ok(Recoverable { outcome, verifying: false, proposed: writes, signature: None, timeout_ms }))
     }
@@ -89,7 +90,8 @@ impl Recovery {
     }
 }
 
-/// Does the same check for what counts if a person allows the writes. A find drops the question.
+/// Runs the check for the outcome and the changes that would apply if a person allowed the writes. If it finds a leak, no
+/// person is asked.
 pub(super) fn check_own(
     fact: &mut StageFinished,
     check: impl FnOnce(&mut StageFinished) -> Result<(), PortError>,

@@ -1,9 +1,9 @@
-//! Reduces the answer of a stage that had hold-outs in reach to its verdict and the public hints that apply
+//! Reduces the answer of a stage that could read hold-outs to its verdict and the public hints that apply
 //! (decision verdict-and-hints-only).
 //!
-//! This happens before the answer is recorded, so that neither the next stage nor a file of the run has more. The program under test
-//! may have chosen any text, number and name of an answer, and may send a hold-out in any of them. The whole answer is kept as an
-//! artifact, for people.
+//! This happens before the answer is recorded, so that neither the next stage nor a file of the run contains more. The
+//! program under test may have chosen any text, number and name of an answer, and could hide a hold-out in each of them. The
+//! whole answer is stored as an artifact, for people.
 
 mod choices;
 
@@ -13,32 +13,32 @@ use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
 use glovebox_workspace::holdout::canary::Canary;
 
-/// The artifact with the whole answer.
+/// The name of the artifact with the whole answer.
 pub(super) const WITHHELD_FILE: &str = "withheld.json";
-/// Endings of artifacts with output.
+/// File name endings of artifacts with output.
 const PRINTED: [&str; 4] = [".stdout.txt", ".stderr.txt", ".output", ".verify_output"];
-/// The replacement of a withheld text.
+/// The text that replaces a withheld text.
 const WITHHELD: &str = "output withheld, because that stage can read hold-outs";
 
-/// The public hints among what a stage printed, as its sealed files have them and in their order.
+/// Returns the public hints in the output of a stage, as they are written in its sealed files and in the order of these files.
 pub(super) fn hints(report: &Report, canary: &Canary) -> Vec<String> {
     let texts: Vec<_> = printed(report).map(|data| String::from_utf8_lossy(data)).collect();
     canary.hints(texts.iter().map(AsRef::as_ref))
 }
 
-/// The output of a stage and its commands.
+/// Returns the output of a stage and its commands.
 pub(super) fn printed(report: &Report) -> impl Iterator<Item = &[u8]> {
     let artifacts = report.artifacts.iter().filter(|kept| PRINTED.iter().any(|end| kept.name.ends_with(end)));
     artifacts.map(|kept| &*kept.data).chain([&*report.stdout, &*report.stderr])
 }
 
-/// Removes everything from a fact that the program under test could have chosen, except verdict and hints.
+/// Removes everything from a result that the program under test could have chosen, except verdict and hints.
 pub(super) fn redact(fact: &mut StageFinished, pipeline: &Pipeline, hints: &[String]) {
-    // Its own outcome beside a failure would tell everything.
+    // The stage's own outcome, which is stored with the failure, would disclose everything.
     fact.files.recoverable = None;
     let mut outcome = std::mem::replace(&mut fact.outcome, Outcome::new(Status::Fail));
     if outcome.status.satisfies_gate() && fact.proves_nothing() {
-        // A third way to end, beside pass and fail, would tell more than the verdict.
+        // A third kind of end, in addition to pass and fail, would disclose more than the verdict.
         outcome = Outcome::failed(Failure::new(FailureClass::Deterministic, FailureCode::NO_TESTS, ""));
     }
     let is_pass = matches!(outcome.status, Status::Success | Status::PartialSuccess);
@@ -51,14 +51,14 @@ pub(super) fn redact(fact: &mut StageFinished, pipeline: &Pipeline, hints: &[Str
         failure: (!is_pass).then(|| redacted(fact, failure_of(outcome.status, outcome.failure))),
         notes: notes(is_pass, hints),
     };
-    // Which check failed is more than the verdict.
+    // The command that failed discloses more than the verdict.
     fact.commands.failed_command = None;
     if let Ending::Trapped(text) | Ending::NotLinked(text) = &mut fact.ending {
         WITHHELD.clone_into(text);
     }
 }
 
-/// The part of such a stage's failure that builders see, for every kind of failure.
+/// Returns the failure of such a stage as builders see it. It is the same for every kind of failure.
 pub(super) fn verdict(node: &NodeId) -> Failure {
     Failure::new(FailureClass::Deterministic, FailureCode::STAGE_FAILED, format!("stage `{node}` failed; {WITHHELD}"))
 }
@@ -68,7 +68,7 @@ fn notes(is_pass: bool, hints: &[String]) -> String {
     [&[verdict], hints].concat().join("\n")
 }
 
-/// The failure of an answer that is not a pass. `retry` is a failure that may pass, and `skipped` judges nothing.
+/// Returns the failure of an answer that is not a pass. `retry` becomes a transient failure.
 fn failure_of(status: Status, failure: Option<Failure>) -> Failure {
     let unnamed = || Failure::new(FailureClass::Deterministic, FailureCode::STAGE_FAILED, "");
     let failure = failure.unwrap_or_else(unnamed);
@@ -78,8 +78,8 @@ fn failure_of(status: Status, failure: Option<Failure>) -> Failure {
     }
 }
 
-/// Keeps class and code, for people and for the engine's decisions. The reason is replaced: it has no path, number or text of the
-/// stage.
+/// Keeps class and code, for people and for the engine's decisions. The reason is replaced by a text without paths, numbers
+/// or texts of the stage.
 fn redacted(fact: &StageFinished, failure: Failure) -> Failure {
     let code = if failure.code.is_name() { failure.code } else { FailureCode::STAGE_FAILED };
     let reason = match limit_reached(fact, &code) {
@@ -94,7 +94,7 @@ fn redacted(fact: &StageFinished, failure: Failure) -> Failure {
     Failure::new(failure.class, code, reason)
 }
 
-/// The limit that was reached, by its name and value; none for a code that names no limit.
+/// Returns a text with the name and the value of the limit that was reached. `None` for a code that names no limit.
 fn limit_reached(fact: &StageFinished, code: &FailureCode) -> Option<String> {
     let name = code.limit_name()?;
     let row = fact.usage.iter().find(|row| row.name.as_str() == name);

@@ -1,7 +1,7 @@
-//! A stage that is held back because the stage that it requires has not passed (`requires_tool_success`, decision required-tool-success).
+//! Holds back a stage if the stage that it requires has not passed (`requires_tool_success`, decision required-tool-success).
 //!
-//! What counts is the run's own record of that stage: its last outcome in the branch, since the last restart, and the host's receipt of a
-//! command that passed there. Files of the workspace, the context and the words of a stage are not looked at.
+//! Only the run's own record of the required stage counts: its last outcome in the branch since the last restart, and the
+//! host's receipt of a command that passed in it. Files of the workspace, the context and the claims of a stage do not count.
 
 use crate::assignment::Assignment;
 use glovebox_journal::event::{StageFinished, Work};
@@ -9,7 +9,7 @@ use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
 use glovebox_state::run_state::Branch;
 
-/// The end of an attempt whose work does not begin; none where nothing holds it back.
+/// Returns the result of an attempt whose work does not begin. `None` if the stage is not held back.
 pub(super) fn held_back(node: &Node, assignment: &Assignment) -> Option<StageFinished> {
     let is_work = assignment.attempt.task.work == Work::Handler;
     let tool = node.checks.required_tool.as_ref().filter(|tool| is_work && !has_passed(&assignment.branch, tool))?;

@@ -1,8 +1,9 @@
 //! The sandbox of one attempt: its files, and the jail of its commands.
 //!
-//! The files are a layer over the run's workspace, which becomes an overlay with the first command; a copy where nothing can be mounted.
-//! The jail is opened with the first command and lives as long as the attempt. Both come from the binding and
-//! the operator's settings, never from the stage. Blocking: where a process may start, not for the executor's threads.
+//! The files are a layer over the run's workspace, which becomes an overlay with the first command; if nothing can be
+//! mounted, they are a copy. The jail is opened with the first command and lives as long as the attempt. Both follow from the
+//! binding and the operator's settings, never from the stage. The functions block: they must not run on the executor's
+//! threads if a process may start.
 
 use super::AttemptError;
 use super::cache_sets::{begins_with_builders, protect_compiled, set};
@@ -38,24 +39,24 @@ pub struct AttemptSandbox {
     view: SharedView,
     jail: Option<Arc<LazyJail>>,
     caches: Option<Caches>,
-    /// The folder and the set of caches that the next stage finds, if every command ends by itself.
+    /// The run's or branch's folder of caches, and the cache set. The next stage gets the set if no command was killed.
     unsettled: Option<(PathBuf, CacheSet)>,
     subjects: Option<SharedSubjects>,
     hooks: Option<HookSandbox>,
-    /// The home of its agent program.
+    /// The home folder of the agent program.
     pub(super) home: Option<PrivateHome>,
     servers: Vec<ServerSandbox>,
     /// Keeps ignored files for the next stage of the same trust domain.
     ignored: Option<IgnoredStore>,
-    /// Whether it judges, and began with what code of builders left in a stage before.
+    /// True if the stage judges and began with caches in which code of builders may have left files.
     pub(super) begins_with_builders: bool,
 }
 
-/// Resource usage and ended programs under test, when every process of an attempt is dead.
+/// Resource usage and ended programs under test, after every process of an attempt has ended.
 pub(super) struct Closed {
-    /// The usage of its own commands; empty when it had no jail.
+    /// The usage of the stage's own commands. Empty if the attempt had no jail.
     pub(super) spent: Vec<ResourceUsage>,
-    /// The usage and the files of its programs under test.
+    /// The usage and the files of the programs under test.
     pub(super) subjects: SubjectsReport,
 }
 
@@ -68,8 +69,8 @@ struct Mounts {
 }
 
 impl AttemptSandbox {
-    /// Makes the files and, when commands may run, what opens the jail with the first of them. Where nothing can be mounted the jail is
-    /// opened at once: its files are a copy, which is what takes long.
+    /// Prepares the files and, if commands may run, the jail that the first command opens. If nothing can be mounted, the
+    /// files are a copy, which takes long to make, and the jail is opened immediately.
     pub(super) fn open(env: &SandboxEnv, binding: &Binding, paths: &Arc<AttemptPaths>) -> Result<Self, AttemptError> {
         let mounts = env.tier.map_or(env.can_mount, |tier| tier == Tier::Full);
         let inside = env.inside();
@@ -130,13 +131,13 @@ impl AttemptSandbox {
         Ok(made)
     }
 
-    /// The files, as its programs and its component left them.
+    /// Returns the files, with the changes of the component and its commands.
     pub(super) fn view(&self) -> MutexGuard<'_, WorkspaceView> {
         self.view.locked()
     }
 
-    /// Keeps what the stage wrote at paths that git ignores, where that is possible: a stage can do without it. To be called once
-    /// everything else of its files is stored.
+    /// Keeps the files that the stage wrote at paths that git ignores. An error is only logged, because a stage can work
+    /// without these files. Must be called after all other files of the stage are stored.
     pub(super) fn keep_ignored(&self, view: &WorkspaceView, left_out: &IgnoredChanges) {
         let Some(store) = &self.ignored else { return };
         match store.take(view, left_out, cache::BYTES_MAX) {
@@ -146,17 +147,18 @@ impl AttemptSandbox {
         }
     }
 
-    /// Leaves the caches to the next stage. To be called only for an attempt of which nothing was killed: without it they begin anew.
+    /// Gives the caches to the next stage. Must be called only if nothing of the attempt was killed. Without this call the
+    /// caches begin empty.
     pub(super) fn settle_caches(&mut self) -> Result<(), AttemptError> {
         Ok(self.unsettled.take().map_or(Ok(()), |(kept, set)| set.settle(&kept))?)
     }
 
-    /// The files, as host code opens them.
+    /// Returns the files, as host code opens them.
     pub fn files(&self) -> FileSource {
         match (&*self.view(), &self.jail) {
             (WorkspaceView::Layer(layer), _) => FileSource::Layer(Arc::clone(layer)),
             (WorkspaceView::Copy(copy), _) => FileSource::Folder(copy.root().to_owned()),
-            // An overlay without an open jail is never made; an empty path opens nothing.
+            // An overlay always has an open jail. If it had none, the empty path would open nothing.
             (WorkspaceView::Overlay(_), jail) => {
                 let jail = jail.as_ref().and_then(|jail| jail.if_opened());
                 FileSource::Folder(jail.map(|jail| jail.root().into_owned()).unwrap_or_default())
@@ -164,14 +166,14 @@ impl AttemptSandbox {
         }
     }
 
-    /// The files, when nothing uses them any more.
+    /// Returns the files after their last use.
     pub(super) fn into_view(mut self) -> Result<WorkspaceView, AttemptError> {
-        // The jail can start them over, so it goes first.
+        // The jail holds a reference to the files, so it is dropped first.
         self.jail = None;
         self.view.into_view().ok_or_else(|| AttemptError::Thread("its files are still in use".to_owned()))
     }
 
-    /// Removes the files, and returns whether the attempt had a folder.
+    /// Removes the files. Returns true if the attempt had a folder.
     pub(super) fn remove(self) -> Result<bool, AttemptError> {
         let view = self.into_view()?;
         let had_folder = view.has_folder();
@@ -179,22 +181,22 @@ impl AttemptSandbox {
         Ok(had_folder)
     }
 
-    /// The jail, for as long as the attempt lasts.
+    /// Returns the jail, which lives as long as the attempt. `None` if no commands may run.
     pub(super) fn jail(&self) -> Option<Arc<LazyJail>> {
         self.jail.as_ref().map(Arc::clone)
     }
 
-    /// The hooks around the tool calls of the stage's model.
+    /// Returns the hooks before and after the tool calls of the stage's model.
     pub(super) fn hooks(&self, binding: &Binding) -> Option<HookSetting> {
         self.hooks.as_ref().map(|hooks| hooks.setting(binding))
     }
 
-    /// The sandboxes of the tool servers that the stage may start.
+    /// Returns the sandboxes of the tool servers that the stage may start.
     pub(super) fn servers(&self) -> &[ServerSandbox] {
         &self.servers
     }
 
-    /// Ends the jail: when this returns nothing of the stage is alive, and its files can be looked at.
+    /// Ends the jail. After this no process of the stage is alive, and its files can be examined.
     pub(super) fn close(&mut self) -> Result<Closed, AttemptError> {
         let of_hooks = self.hooks.take().map(HookSandbox::end);
         let of_servers = servers::end_all(&mut self.servers);
@@ -205,10 +207,10 @@ impl AttemptSandbox {
         Ok(Closed { spent, subjects: subject::ended(subjects)? })
     }
 
-    /// The resource usage of each jail of its commands.
+    /// Ends the jail of the stage's commands. Returns the resource usage of each jail that was opened.
     fn close_jail(&mut self) -> Result<Vec<ResourceUsage>, AttemptError> {
         let Some(jail) = self.jail.take() else { return Ok(Vec::new()) };
-        // The call is over, and with it every other holder.
+        // The call has ended, so there is no other reference.
         let jail = Arc::into_inner(jail).ok_or_else(|| AttemptError::Thread("its jail is still in use".to_owned()))?;
         let mut spent = jail.used_before();
         let Some(jail) = jail.into_jail().map_err(AttemptError::Commands)? else { return Ok(spent) };
@@ -222,13 +224,13 @@ impl AttemptSandbox {
     }
 }
 
-/// The files that git ignores, of stages of this set. Where they cannot be had the stage begins without them.
+/// Opens the ignored files that stages of this set kept. On an error the stage begins without them.
 fn open_store(run: &Path, set: &CacheSet) -> Option<IgnoredStore> {
     let opened = IgnoredStore::open(run, set);
     opened.inspect_err(|error| tracing::warn!(%error, "a stage begins without the files that git ignores")).ok()
 }
 
-/// The step that may take long while a stage's files are made, for progress messages.
+/// Returns the message about the step that may take long while a stage's files are prepared.
 pub(super) fn preparation(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> &'static str {
     match wants_repository(env, binding) && !repository::has_any(&paths.kept.join(REPOSITORIES_DIR)) {
         true => "making the files of the stage, and a repository for git",
@@ -236,20 +238,21 @@ pub(super) fn preparation(env: &SandboxEnv, binding: &Binding, paths: &AttemptPa
     }
 }
 
-/// Folder of a stage's files in the attempt's folder.
+/// The folder of a stage's files in the attempt's folder.
 const FILES_DIR: &str = "files";
 
-/// Hold-outs and caches as mounts.
+/// Returns hold-outs and caches as mounts.
 fn mounted(
     inside: &Path,
     binding: &Binding,
     paths: &AttemptPaths,
     caches: Option<&Caches>,
 ) -> Result<Mounts, AttemptError> {
-    // What lies at a cache's place in the workspace itself is nothing: the cache is mounted over it.
+    // Files at the path of a cache in the workspace itself are discarded, because the cache is mounted over them.
     let scratch = binding.command_access.scratch.iter().chain(&binding.command_access.cache).cloned().collect();
     let mut inner = Mounts { scratch, ..Mounts::default() };
-    // A component's files are the copy or the merged folder, where a mount may not show: what it reads is laid in.
+    // A component with files sees the copy or the merged folder, in which a mount may not be visible. So the hold-outs that
+    // it reads are added as a layer.
     let laid = if binding.tier == FileTier::None { Vec::new() } else { layers(paths)? };
     let by_mount = if laid.is_empty() { &paths.holdouts[..] } else { &[] };
     inner.overrides.layers.extend(laid);
@@ -264,8 +267,9 @@ fn mounted(
     Ok(inner)
 }
 
-/// The caches of a stage's own commands: folders of the workspace where they can be mounted, and those of toolchains. Where builders'
-/// code could run among them beside hold-outs, they end with the attempt: what it left there would decide the next verdict.
+/// Opens the caches of a stage's own commands: folders of the workspace if they can be mounted, and those of toolchains. If
+/// builders' code could run among the commands while hold-outs are readable, the caches end with the attempt, because files
+/// of that code would influence the next verdict.
 fn caches(
     env: &SandboxEnv,
     binding: &Binding,
@@ -288,7 +292,7 @@ fn caches(
     Ok(Some(caches.with_tools(&tools)?))
 }
 
-/// Hold-outs copied in; caches are scratch, since nothing can be mounted.
+/// Returns hold-outs as a layer that is copied. Caches are scratch folders, since nothing can be mounted.
 fn copied(binding: &Binding, paths: &AttemptPaths) -> Result<Mounts, AttemptError> {
     let scratch = binding.command_access.scratch.iter().chain(&binding.command_access.cache).cloned().collect();
     Ok(Mounts {
@@ -298,13 +302,13 @@ fn copied(binding: &Binding, paths: &AttemptPaths) -> Result<Mounts, AttemptErro
     })
 }
 
-/// The hold-outs as a layer, which is all or nothing: a stage that may see some of them would see the others too.
+/// Returns the hold-outs as one layer. Fails if the stage may read only some of them, because the layer shows all.
 fn layers(paths: &AttemptPaths) -> Result<Vec<PathBuf>, AttemptError> {
     let Some(sealed) = paths.sealed.as_ref().filter(|_| !paths.holdouts.is_empty()) else { return Ok(Vec::new()) };
     if paths.holdouts.len() < sealed.folders { Err(AttemptError::Holdouts) } else { Ok(vec![sealed.files.clone()]) }
 }
 
-/// True when the project has a repository and the sandbox of commands can show one.
+/// Returns true if the project has a repository and the sandbox of commands can show one.
 fn wants_repository(env: &SandboxEnv, binding: &Binding) -> bool {
     let can_show = binding.runs_commands() && env.tier == Some(Tier::Full);
     can_show && repository::is_wanted(&env.project, &env.policy.path)

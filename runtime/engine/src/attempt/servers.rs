@@ -1,7 +1,8 @@
 //! The sandboxes of an attempt's tool servers.
 //!
-//! Each server has one, apart from the stage's commands and from other servers: its files are the workspace as the stage found it, within
-//! the server's own scope and without hold-outs; what it writes is dropped. Its network is its own. All of it ends with the attempt.
+//! Each server has its own sandbox, separate from the stage's commands and from other servers. Its files are the workspace as
+//! it was when the stage began, limited to the server's own scope and without hold-outs. The writes of a server are
+//! discarded. Each server has its own network. All sandboxes end with the attempt.
 
 use super::AttemptError;
 use super::jail_setting::setting;
@@ -14,29 +15,29 @@ use glovebox_plan::prepare::executor::SandboxEnv;
 use glovebox_record::path::ScopePath;
 use std::path::{Path, PathBuf};
 
-/// Folder of the servers in the attempt's folder.
+/// The folder of the servers in the attempt's folder.
 const SERVERS_DIR: &str = "servers";
 
-/// The folders that the servers of an attempt need before anything is mounted.
+/// Returns the folders of an attempt's servers, which must exist before something is mounted.
 pub(super) fn folders<'b>(binding: &'b Binding, attempt: &Path) -> impl Iterator<Item = PathBuf> + use<'b> {
     let own = attempt.join(SERVERS_DIR);
     binding.servers.iter().map(move |server| own.join(&server.name))
 }
 
-/// Ends them all, and returns what they used.
+/// Ends all servers, and returns their resource usage.
 pub(super) fn end_all(servers: &mut Vec<ServerSandbox>) -> Result<Vec<ResourceUsage>, AttemptError> {
     let ended: Vec<_> = servers.drain(..).map(ServerSandbox::end).collect();
     ended.into_iter().filter_map(Result::transpose).collect()
 }
 
-/// The sandbox of one tool server of an attempt, made when the server is started.
+/// The sandbox of one tool server of an attempt. It is created when the server is started.
 pub(super) struct ServerSandbox {
     files: SideFiles,
     setting: ServerSetting,
 }
 
 impl ServerSandbox {
-    /// Offers every server that the stage may start.
+    /// Returns a sandbox for every server that the stage may start.
     pub(super) fn offer(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Vec<Self> {
         binding.servers.iter().map(|server| Self::new(server, env, binding, paths)).collect()
     }
@@ -60,12 +61,12 @@ impl ServerSandbox {
         Self { files, setting }
     }
 
-    /// The setting with which the host starts it.
+    /// Returns the setting with which the host starts the server.
     pub(super) fn setting(&self) -> ServerSetting {
         self.setting.clone()
     }
 
-    /// Ends it, drops what it wrote, and returns what it used.
+    /// Ends the server, discards its writes, and returns its resource usage.
     pub(super) fn end(self) -> Result<Option<ResourceUsage>, AttemptError> {
         drop(self.setting);
         self.files.end()

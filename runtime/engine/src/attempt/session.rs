@@ -1,7 +1,8 @@
 //! The session of an attempt: mode, thread, and what its model gets of what went before (spec §5.4).
 //!
-//! A conversation is continued only by a stage that could have read whatever the earlier stages could, and never that of a stage with
-//! hold-outs in reach. Where it cannot be continued the stage gets a summary, and the record says why.
+//! A conversation is continued only by a stage that can read everything that the earlier stages could read. The conversation
+//! of a stage that can read hold-outs is never continued. If a conversation cannot be continued, the stage gets a summary,
+//! and the record says why.
 
 use super::Workbench;
 use super::branch_answers;
@@ -18,19 +19,19 @@ use glovebox_record::session::{Conversation, Message};
 use glovebox_record::{Fidelity, Session, ThreadId};
 use glovebox_state::run_state::{CONVERSATION_FILE, LastConversation};
 
-/// Most bytes of a conversation that is continued; the oldest stages are left out first.
+/// Maximum number of bytes of a conversation that is continued. The oldest stages are left out first.
 pub const CONVERSATION_BYTES_MAX: usize = 256 << 10;
-/// Most bytes that are read of a stored conversation: its JSON has escapes.
+/// Maximum number of bytes that are read of a stored conversation. It is larger, because its JSON contains escapes.
 const STORED_BYTES_MAX: u64 = 4 << 20;
 
-/// A session and the conversation that it continues, as JSON.
+/// A session, and the conversation that it continues as JSON.
 pub(super) struct SessionStart {
     pub(super) session: Session,
     conversation: Option<String>,
 }
 
 impl<B: BlobStore + 'static> Workbench<B> {
-    /// The session of an attempt whose component may ask a model.
+    /// Returns the session of an attempt whose component may ask a model.
     pub(super) fn session(&self, node: &Node, assignment: &Assignment) -> SessionStart {
         let conversations = &assignment.branch.conversations;
         let edge = conversations.edge_into(&node.id);
@@ -55,7 +56,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
         }
     }
 
-    /// The pairs of the input for it: `conversation` or `preamble`, or both where branches have answered since the conversation.
+    /// Returns the input entries of the session: `conversation` or `preamble`, or both if branches have answered since the
+    /// conversation.
     pub(super) fn told(&self, node: &Node, binding: &Binding, assignment: &Assignment) -> Vec<(String, String)> {
         let SessionStart { session, conversation } = self.session(node, assignment);
         let answers = branch_answers::section(&assignment.branch);
@@ -83,7 +85,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         Some(told).filter(|told| !told.is_empty()).map(|told| ("preamble".to_owned(), told)).into_iter().collect()
     }
 
-    /// Keeps what was asked and answered, where the pipeline may need it again.
+    /// Stores the conversation, so that later stages can continue it. `None` if it is empty or too long.
     pub(super) fn keep_conversation(&self, messages: Vec<Message>) -> Result<Option<Artifact>, PortError> {
         if messages.is_empty() {
             return Ok(None);

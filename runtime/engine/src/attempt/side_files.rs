@@ -1,7 +1,7 @@
-//! Files and jail of a program beside the stage's own commands: a tool hook, a tool server.
+//! The files and the jail of a program that runs in addition to the stage's own commands: a tool hook or a tool server.
 //!
-//! The files are the workspace as the stage found it, as far as a scope shows it. Both are made when they are first needed, and what is
-//! written is dropped.
+//! The files are the workspace as it was when the stage began, limited to a scope. Files and jail are created at the first
+//! use, and all writes are discarded.
 
 use super::AttemptError;
 use super::paths::AttemptPaths;
@@ -14,17 +14,17 @@ use glovebox_workspace::stage::{ViewOverrides, WorkspaceView};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-/// Name of the files in the folder of the jail.
+/// The folder of the files in the jail's folder.
 const FILES_DIR: &str = "files";
 
-/// Files and jail, not made before they are needed.
+/// Files and jail, created at the first use.
 pub(super) struct SideFiles {
     jail: Arc<LazyJail>,
     view: Arc<OnceLock<WorkspaceView>>,
 }
 
 impl SideFiles {
-    /// Offers them.
+    /// Creates the description of files and jail. Nothing is made on disk yet.
     pub(super) fn offer(env: &SandboxEnv, paths: &AttemptPaths, setting: JailSetting, scope: Scope) -> Self {
         let files = Waiting {
             workspace: paths.workspace.clone(),
@@ -37,12 +37,12 @@ impl SideFiles {
         Self { jail: Arc::new(LazyJail::new(move || files.open(&setting, &made))), view }
     }
 
-    /// The jail.
+    /// Returns the jail.
     pub(super) fn jail(&self) -> Arc<LazyJail> {
         Arc::clone(&self.jail)
     }
 
-    /// Ends everything in the jail, drops the files, and returns what was used.
+    /// Ends everything in the jail, removes the files, and returns the resource usage.
     pub(super) fn end(self) -> Result<Option<ResourceUsage>, AttemptError> {
         let in_use =
             || AttemptError::Thread("the sandbox of its tool hooks or of a tool server is still in use".to_owned());
@@ -71,7 +71,7 @@ impl Waiting {
             false => WorkspaceView::copy(&self.workspace, &self.at, &self.scope, &overrides)?,
         };
         let jail = Jail::open(setting, view.source()?)?;
-        // The view outlives the jail: it is removed once nothing can write to it.
+        // The view outlives the jail, and is removed after nothing can write to it.
         let _first = made.set(view);
         Ok(jail)
     }

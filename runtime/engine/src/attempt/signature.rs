@@ -1,4 +1,5 @@
-//! The signature of an attempt's failure: that of the failure, and what the stage's commands printed, without what differs by chance.
+//! The signature of an attempt's failure: a digest of the failure and of what the stage's commands printed, without parts
+//! that differ by chance.
 
 use super::{AttemptError, Workbench};
 use glovebox_journal::event::{Digest, StageFinished};
@@ -7,11 +8,12 @@ use glovebox_state::failure_signature::{plain, text};
 use glovebox_state::run_state::is_output;
 use std::io::Read;
 
-/// Most bytes of each output that count: its end, where a command says what is wrong.
+/// Maximum number of bytes of each output that are used. They are taken from the end, where a command usually says what is wrong.
 const OUTPUT_BYTES: u64 = 64 * 1024;
 
 impl<B: BlobStore> Workbench<B> {
-    /// The same with the signature of its failure. It covers what the stage printed, so one whose verdict alone counts gets none.
+    /// Returns the result with the signature of its failure. The signature covers the stage's output, so a result of which
+    /// only the verdict is kept gets none.
     pub(super) fn signed(&self, mut fact: StageFinished) -> Result<StageFinished, AttemptError> {
         fact.follow_up.signature = compute(&fact, &*self.blobs)?;
         let mut own = Ok(None);
@@ -23,7 +25,7 @@ impl<B: BlobStore> Workbench<B> {
     }
 }
 
-/// The signature of an attempt's failure; none for a success, and for a failure that can pass by itself.
+/// Returns the signature of an attempt's failure. `None` for a success, and for a failure that may pass without a change.
 fn compute(finished: &StageFinished, blobs: &impl BlobStore) -> Result<Option<Digest>, PortError> {
     let Some(mut text) = finished.outcome.failure.as_ref().and_then(text) else { return Ok(None) };
     for artifact in finished.files.artifacts.iter().filter(|artifact| is_output(&artifact.name)) {

@@ -1,7 +1,7 @@
-//! The program under test of one attempt: what it gets, and what is kept of it.
+//! The program under test of one attempt: its sandbox, and which of its files are kept.
 //!
-//! It has the builders' view of the workspace and a sandbox of its own. What it writes, and what a stage with hold-outs in reach
-//! writes, goes to the quarantine and is never committed: builders could read it.
+//! It has the builders' view of the workspace and its own sandbox. Its writes go to the quarantine and are never committed.
+//! So do the writes of a stage that can read hold-outs, because builders could read them.
 
 use super::AttemptError;
 use super::jail_setting::{setting, tool_binds, tools};
@@ -23,27 +23,28 @@ use glovebox_workspace::stage::{ChangeRules, FoundChange, StageError, ViewOverri
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Time between the request that a program under test ends and its end.
+/// Time between the request to end a program under test and its kill.
 const GRACE: Duration = Duration::from_millis(200);
-/// Most paths of a program under test that stand in the record; the quarantine's report has all.
+/// Maximum number of paths of a program under test in the record. The report in the quarantine lists all.
 const NAMED_MAX: usize = 100;
-/// The files of a program under test that are kept.
+/// Limits of the files that are kept of a program under test.
 const CAPS: QuarantineLimits = QuarantineLimits { files_max: 100, bytes_max: 16 << 20 };
-/// Why a stage's own writes are set aside.
+/// Why a stage's own writes are moved to the quarantine.
 const BESIDE_HOLDOUTS: &str = "scratch: the stage had hold-outs in reach, so builders do not see what it writes";
-/// Why those in a write scope that the node names are.
+/// Why writes inside of the node's `allowed_write_paths` are moved to the quarantine.
 const DROPPED_BESIDE_HOLDOUTS: &str =
     "dropped: the stage had hold-outs in reach, so builders do not see what it writes";
-/// Why what it writes outside its scope is a violation. No grant is proposed: nothing of it would be committed.
+/// Why writes outside of the node's `allowed_write_paths` are a violation. No grant is proposed, because the writes would not
+/// be committed even with it.
 const OUTSIDE_BESIDE_HOLDOUTS: &str = "not in the write scope of a stage with hold-outs in reach";
-/// Why those of a program under test are.
+/// Why writes of a program under test are moved to the quarantine.
 const UNDER_TEST: &str = "scratch: written by the program under test";
 
-/// The caches that are dropped with an attempt: their folder, and their initial content.
+/// The caches that are removed with an attempt: their folder, and their initial content.
 pub(super) struct Private<'a> {
     /// The attempt's folder.
     pub(super) folder: &'a Path,
-    /// The caches that were filled from the base; need not exist.
+    /// The folder of the caches that were filled when the run began. It may not exist.
     pub(super) base: Option<&'a Path>,
 }
 
@@ -57,7 +58,7 @@ pub(super) enum CacheOwner {
 }
 
 impl AttemptPaths {
-    /// The attempt's caches that end with it.
+    /// Returns the caches that end with the attempt.
     pub(super) fn private(&self) -> Private<'_> {
         Private { folder: &self.folder, base: self.cache_base.as_deref() }
     }
@@ -66,7 +67,7 @@ impl AttemptPaths {
 impl CacheOwner {
     pub(super) const ALL: [Self; 2] = [Self::Stage, Self::Subject];
 
-    /// The owner's folder among the caches that were filled from the base.
+    /// Returns the name of the owner's folder among the caches that were filled when the run began.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Stage => "stage",
@@ -74,7 +75,7 @@ impl CacheOwner {
         }
     }
 
-    /// The name of the owner's folder of caches in an attempt's folder.
+    /// Returns the name of the owner's folder of caches in an attempt's folder.
     pub(super) fn folder(self) -> String {
         format!("cache-{}", self.as_str())
     }
@@ -88,7 +89,7 @@ impl Private<'_> {
     }
 }
 
-/// Offers the program under test to a stage that judges one, if the sandbox can separate the two.
+/// Prepares the program under test for a stage that judges one, if the sandbox can separate the two.
 pub(super) fn offer(
     env: &SandboxEnv,
     binding: &Binding,
@@ -133,31 +134,31 @@ pub(super) fn offer(
     Ok(Some(subjects?))
 }
 
-/// The builders' view: everything but hold-outs and what exists for no stage.
+/// Returns the builders' view: everything except hold-outs and paths that are hidden from all stages.
 fn view(binding: &Binding, sealed: &[Entry]) -> Scope {
     let hidden = binding.scope.hidden.iter().chain(sealed).cloned().collect();
     Scope { hidden, ..Scope::everything() }
 }
 
-/// Puts the command `subject` in front of what a stage's commands find.
+/// Puts the folder with the command `subject` first in the PATH of the stage's commands.
 pub(super) fn in_path(setting: &mut JailSetting) {
     setting.policy.path.insert(0, PathBuf::from(FOLDER));
 }
 
-/// The changes of a stage that ran beside hold-outs, with their isolation.
+/// Which changes of a stage are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keeps {
-    /// Its scope decides.
+    /// The scope of the stage decides.
     Scope,
-    /// Nothing; what is outside a scope that the node names fails the stage all the same.
+    /// No changes are kept. A write outside of a named scope still fails the stage.
     Nothing {
-        /// Whether the node names a write scope.
+        /// True if the node names a write scope.
         is_scope_named: bool,
     },
 }
 
 impl Keeps {
-    /// Says it for a node.
+    /// Returns the rule for a node with this separation.
     pub(super) fn new(separation: Option<&Separation>) -> Self {
         match separation {
             Some(&Separation { writes: Writes::Scratch, is_scope_named, .. }) => Self::Nothing { is_scope_named },
@@ -165,7 +166,7 @@ impl Keeps {
         }
     }
 
-    /// Takes what is not kept out of what may be committed. Returns the paths that are a violation.
+    /// Marks the changes that must not be committed. Returns the paths of the writes that are a violation.
     pub(super) fn settle(self, found: &mut [FoundChange]) -> Vec<String> {
         let mut violations = Vec::new();
         for change in found {
@@ -175,7 +176,7 @@ impl Keeps {
             }
             match (is_refused, self) {
                 (_, Self::Scope) => {}
-                // A wider scope would not commit it either.
+                // Even a wider scope would not commit this write.
                 (true, Self::Nothing { is_scope_named: true }) => {
                     change.verdict = Verdict::Disallowed(OUTSIDE_BESIDE_HOLDOUTS.to_owned());
                 }
@@ -189,16 +190,16 @@ impl Keeps {
     }
 }
 
-/// Whether a stage's verdict was reached where no code of a builder ran; none when it had no hold-outs in reach.
+/// Returns whether builders' code could influence a stage's verdict. `None` if the stage could not read hold-outs.
 pub(super) fn isolation(binding: &Binding, env: &SandboxEnv) -> Option<Isolation> {
     let reaches = binding.holdouts == glovebox_plan::plan::HoldoutAccess::ReadOnly && !binding.is_builder();
-    // Where nothing can be mounted a cache is the workspace's own folder, with what builders left there.
+    // If nothing can be mounted, a cache is the workspace's own folder, which may contain files of builders.
     let shows_caches = !binding.command_access.cache.is_empty() && !env.tier.is_some_and(Tier::can_mount);
     let is_isolated = binding.separation.as_ref().is_some_and(|separation| separation.is_isolated) && !shows_caches;
     reaches.then_some(if is_isolated { Isolation::Isolated } else { Isolation::NotIsolated })
 }
 
-/// The part of the workspace that a verifier's own commands see; none if that is all of it, and for other stages.
+/// Returns the part of the workspace that a verifier's own commands see. `None` if they see all of it, and for other stages.
 pub(super) fn sees(binding: &Binding) -> Option<Vec<String>> {
     let (scope, access) = (&binding.scope, &binding.command_access);
     let shown = || scope.read.iter().chain(&scope.write).chain(&access.scratch).chain(&access.cache);
@@ -206,7 +207,7 @@ pub(super) fn sees(binding: &Binding) -> Option<Vec<String>> {
     is_narrow.then(|| shown().map(ToString::to_string).collect())
 }
 
-/// Receipts of the programs under test, behind those of the stage's own commands.
+/// Adds the receipts of the programs under test, after those of the stage's own commands.
 pub(super) fn receipts(calls: Vec<SubjectCall>, fact: &mut StageFinished) {
     for call in calls {
         let id = format!("{}/{}", fact.attempt.id, fact.commands.receipts.len() + 1);
@@ -219,7 +220,7 @@ pub(super) fn receipt(id: String, call: SubjectCall) -> Receipt {
     Receipt { subject: true, ..line.receipt(id, &call.exit, &call.status) }
 }
 
-/// Sets aside what the programs under test wrote, each sandbox in a folder of its own, and removes their files.
+/// Moves the writes of the programs under test to the quarantine, each sandbox to its own folder, and removes their files.
 pub(super) fn set_aside(
     used: Vec<WorkspaceView>,
     into: &Path,
@@ -270,7 +271,7 @@ fn keep(
     Ok(())
 }
 
-/// Everything that is left of the programs under test once they are dead.
+/// Ends the programs under test, and returns their usage and files.
 pub(super) fn ended(subjects: Option<Subjects>) -> Result<SubjectsReport, AttemptError> {
     Ok(subjects.map(Subjects::end).transpose()?.unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! Limits whose use is known only after a stage's jail has ended and its changes were found. The host reports the others.
+//! Limits whose usage is known only after a stage's jail has ended and its changes were found. The host reports all others.
 
 use glovebox_jail::jail::ResourceUsage;
 use glovebox_journal::event::StageFinished;
@@ -6,19 +6,19 @@ use glovebox_record::LimitName;
 use glovebox_workspace::change::{FoundChange, Op};
 use glovebox_workspace::ignored::IgnoredChanges;
 
-/// Adds what only the jail saw to the limits the host reported.
+/// Adds the usage that only the jail measured.
 pub(super) fn of_jail(spent: ResourceUsage, fact: &mut StageFinished) {
     used(fact, LimitName::DiskBytes, spent.disk_peak_bytes);
     used(fact, LimitName::FileBytes, spent.file_peak_bytes);
     if let Some(seen) = spent.traffic {
-        // The stage chose the names: they are for people, and no other stage sees them.
+        // The stage chose the names in these refusals. They are for people, and no other stage sees them.
         fact.refusals.listed.extend(seen.refusals);
         fact.refusals.total = fact.refusals.total.saturating_add(seen.traffic.refused());
         fact.commands.network = Some(seen.traffic);
     }
 }
 
-/// Adds what the stage left; its component may have written none of it.
+/// Adds the size of the stage's changes. Commands may have written them, not only the component.
 pub(super) fn of_changes(found: &[FoundChange], ignored: &IgnoredChanges, fact: &mut StageFinished) {
     let bytes = found.iter().filter_map(|found| match found.op {
         Op::Write { bytes, .. } => Some(bytes),

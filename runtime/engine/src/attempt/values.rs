@@ -1,7 +1,8 @@
-//! Context values that are stored apart: made into blobs when a stage sets them, and read for the stages that get them.
+//! Stored values of the context: converted to blobs when a stage sets them, and read for the stages that get them.
 //!
-//! Called with an answer that is reduced to what may be recorded. A handler gets the whole values like any other, as long as they take
-//! a small part of its memory; else it gets the references, so that no stage can fill another one's memory.
+//! Must be called with an answer that is already reduced to what may be recorded. A handler gets the whole values as long as
+//! they take only a small part of its memory. Otherwise it gets the references, so that no stage can fill the memory of
+//! another stage.
 
 use super::{AttemptError, Workbench};
 use glovebox_host::input::StageInput;
@@ -12,12 +13,12 @@ use glovebox_record::StoredValue;
 use glovebox_state::context::{Context, ContextKey, STORED_VALUE_BYTES_MAX, VALUE_BYTES_MAX};
 use glovebox_state::run_state::Branch;
 
-/// The part of a handler's memory that whole values may take.
+/// Divisor of a handler's memory limit: whole values may take this part of the memory.
 const MEMORY_PART: u64 = 8;
 
 impl<B: BlobStore + 'static> Workbench<B> {
-    /// Stores the large values that a stage sets, and puts references in their place. What no reference is made for is refused later. The
-    /// answers of a branch are stored as well, for the results of its parallel node.
+    /// Stores the large values that a stage sets, and replaces them with references. A value that is too large even for that
+    /// is refused later. The answers of a branch are stored as well, for the results of its parallel node.
     pub(super) fn store_values(&self, fact: &mut StageFinished, branch: &Branch) -> Result<(), PortError> {
         if fact.ending != Ending::Returned {
             return Ok(());
@@ -44,7 +45,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         Ok(())
     }
 
-    /// Puts the stored values in the place of their references, where the handler has the memory for all of them.
+    /// Replaces the references with the stored values, if the handler has the memory for all of them.
     pub(super) fn whole_values(
         &self,
         input: &mut StageInput,

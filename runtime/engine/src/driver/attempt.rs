@@ -1,7 +1,7 @@
 //! One attempt from its claim to its end.
 //!
-//! An attempt owns its assignment. While it lasts its delivery is held; it is asked to stop when the run is canceled or out of time, and
-//! given up when it does not listen. No result is looked at beyond that.
+//! An attempt owns its assignment. While it runs, the lease of its delivery is extended. It is asked to stop when the run is
+//! canceled or out of time, and abandoned if it does not stop. This module does not examine the result any further.
 
 use super::{Driver, Fault, Follow, LEASE_MS, RunError, Stops};
 use crate::assignment::Assignment;
@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// How long an attempt may take to end after it was asked to.
+/// Maximum time that an attempt may take to end after it was asked to stop.
 pub const GRACE: Duration = Duration::from_secs(10);
 
 /// An attempt that ended.
@@ -27,7 +27,7 @@ pub(super) struct EndedAttempt {
     pub(super) token: u64,
     pub(super) id: AttemptId,
     pub(super) finished: StageFinished,
-    /// Why it was asked to stop, if it was.
+    /// Why the attempt was asked to stop. `None` if it was not.
     pub(super) stop: Option<Stop>,
 }
 
@@ -40,7 +40,7 @@ pub(super) enum Stop {
 }
 
 impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
-    /// Makes one attempt and watches over it. What it returns borrows nothing of the driver but its ports.
+    /// Executes and supervises one attempt. The returned future borrows nothing of the driver except its ports.
     pub(super) fn attempt<'e, E>(
         &self,
         assignment: Assignment,
@@ -59,7 +59,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
         supervisor.watch(assignment, delivery, execute)
     }
 
-    /// The record to commit for an attempt, given why it was asked to stop.
+    /// Returns the result to commit for an attempt, given why it was asked to stop.
     pub(super) fn finished(&self, branch: &BranchId, finished: StageFinished, stop: Option<Stop>) -> StageFinished {
         let mut finished = match stop {
             Some(Stop::OutOfTime) if finished.ending == Ending::Canceled => self.cut_for_time(finished),
@@ -72,12 +72,12 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
             Some(_) => finished.with_own_outcome(|finished| filter_context(branch, finished, stored_bytes)),
             None => filter_context(branch, &mut finished, stored_bytes),
         }
-        // A limit that was not measured or not used says nothing.
+        // A limit that was not measured or not used is not interesting.
         finished.usage.retain(|row| row.used.is_some_and(|used| used > 0 || used >= row.limit));
         finished
     }
 
-    /// Waits until the run's time is over, for ever when it has no bound. Returns how the run ends then.
+    /// Waits until the run's time is over, or forever if it has no limit. Returns the event that then ends the run.
     pub(super) async fn deadline(&self) -> Event {
         loop {
             if let Some(end) = out_of_time(&self.replay.state, Timestamp::now()) {
@@ -87,7 +87,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
         }
     }
 
-    /// Time the run still has; none when it has no bound.
+    /// Returns the time that the run still has. `None` if it has no limit.
     fn time_left(&self) -> Option<Duration> {
         let wall_max_ms = self.replay.state.run.as_ref()?.bounds.wall_max_ms?;
         let since =
@@ -96,13 +96,14 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
         Some(Duration::from_millis(wall_max_ms.saturating_sub(driven_ms)))
     }
 
-    /// Time that the node of an attempt still has; none when it has no bound of its own.
+    /// Returns the time that the node of an attempt still has. `None` if the node has no limit.
     fn node_time_left(&self, attempt: &Attempt) -> Option<Duration> {
         let most = self.pipeline.node(&attempt.task.node)?.bounds.wall_max?;
         Some(most.saturating_sub(self.replay.state.efforts.of(&attempt.task.node).time(Timestamp::now())))
     }
 
-    /// The node's bound ended this attempt: its own failure, which the pipeline can route.
+    /// Returns the result of an attempt that was ended by its node's time limit: a failure of the node, which the pipeline
+    /// can route.
     fn cut_for_time_of_node(&self, mut finished: StageFinished) -> StageFinished {
         let node = self.pipeline.node(&finished.attempt.task.node);
         let failure = node.and_then(|node| time_of_node_exceeded(&self.replay.state, node, Timestamp::now()));
@@ -114,7 +115,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
         StageFinished { outcome: Outcome::failed(failure), ending, ..finished }
     }
 
-    /// The run's bound, not a request, ended this attempt.
+    /// Returns the result of an attempt that was ended by the run's time limit, not by a request.
     fn cut_for_time(&self, finished: StageFinished) -> StageFinished {
         let ended = out_of_time(&self.replay.state, Timestamp::now());
         let failure = ended.and_then(|event| event.run_finished()?.failure.clone());
@@ -124,15 +125,16 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
     }
 }
 
-/// Watches over one attempt: holds its delivery while it lasts, and asks it to stop when the run is canceled or out of time.
+/// Supervises one attempt: extends the lease of its delivery while it runs, and asks it to stop when the run is canceled or
+/// out of time.
 struct Supervisor<'a, J, S> {
     journal: &'a J,
     signals: &'a S,
     grace: Duration,
     deadline: Option<Instant>,
-    /// The end of its node's own time.
+    /// When the time limit of the attempt's node ends. `None` if the node has no limit.
     node_deadline: Option<Instant>,
-    /// Told when its branch is not needed any more.
+    /// Notified when the attempt's branch is no longer needed.
     unneeded: Arc<Notify>,
 }
 
@@ -169,8 +171,8 @@ impl<J: ClaimQueue, S: Signals> Supervisor<'_, J, S> {
         }
     }
 
-    /// Extends the lease for as long as it is polled; ends only with an error of the queue. A lease that was lost all the same
-    /// is no reason to stop: whether the commit counts is decided by its token.
+    /// Extends the lease for as long as the future is polled. Returns only if the queue fails. A lost lease is not a reason
+    /// to stop, because the token decides whether the commit is accepted.
     async fn keep_lease(&self, delivery: &Delivery) -> RunError {
         loop {
             tokio::time::sleep(Duration::from_millis(LEASE_MS / 3)).await;
@@ -190,13 +192,13 @@ async fn wait_until(deadline: Option<Instant>) {
     }
 }
 
-/// True for an attempt that was asked to stop and had succeeded by then, every command of it run to its end.
+/// Returns true for an attempt that had succeeded when it was asked to stop, if none of its commands was canceled.
 fn did_succeed(finished: &StageFinished) -> bool {
     let is_whole = finished.commands.receipts.iter().all(|receipt| receipt.how != CommandEnding::Canceled);
     finished.outcome.status.satisfies_gate() && is_whole
 }
 
-/// An attempt that was asked to stop changes nothing, also when its component had the time to answer
+/// Returns the result of an attempt that was asked to stop. It changes nothing, even if its component had the time to answer
 /// (decision killed-stages-commit-nothing).
 fn cut(mut finished: StageFinished) -> StageFinished {
     let reason = "the attempt was asked to stop";
@@ -208,7 +210,7 @@ fn cut(mut finished: StageFinished) -> StageFinished {
     StageFinished { outcome, ending: Ending::Canceled, ..finished }
 }
 
-/// Keeps what a handler may set and reports the rest as refused (decision record-out-of-reach).
+/// Keeps the context updates that a handler may make, and records all others as refused (decision record-out-of-reach).
 fn filter_context(branch: &Branch, finished: &mut StageFinished, run_bytes: u64) {
     let updates = std::mem::take(&mut finished.outcome.context_updates);
     let stored = StoredUpdates { keys: &finished.files.stored_values, run_bytes };
@@ -219,7 +221,7 @@ fn filter_context(branch: &Branch, finished: &mut StageFinished, run_bytes: u64)
     finished.refusals.listed.extend(refusals.into_iter().take(glovebox_workspace::refusal::REFUSALS_MAX));
 }
 
-/// The record of an attempt that ignored its cancellation: none of its work is committed.
+/// Returns the result of an attempt that ignored its cancellation. None of its work is committed.
 fn abandoned(attempt: &Attempt, grace: Duration) -> StageFinished {
     let reason = format!("the attempt did not end within {} ms of being asked to", grace.as_millis());
     let failure = Failure::new(FailureClass::Canceled, FailureCode::RUN_CANCELED, reason);

@@ -1,7 +1,8 @@
-//! Claims: of an attempt that a queue handed out, and of the one that a commit made ready.
+//! Claims attempts: of a delivery from the queue, and of the attempt that a commit made ready.
 //!
-//! The second rides in the append of the commit, so that a stage after a stage costs one append. Whatever may not begin at once is left
-//! to the queue: what is due later, and what a cancel, a deadline or a full disk keeps from beginning.
+//! The second kind of claim is part of the append of the commit, so that the step from stage to stage costs one append. An
+//! attempt that may not begin immediately is left to the queue: it is due later, or the run is canceled, out of time or out
+//! of disk space.
 
 use super::commit::{Batch, Committed};
 use super::{Driver, Follow, LEASE_MS, RunError};
@@ -23,7 +24,8 @@ pub(super) struct NextClaim {
 }
 
 impl NextClaim {
-    /// The claim of what the branch waits for, else of what one of the events made ready on another; none when nothing may begin now.
+    /// Returns the claim of the branch's open task, or else of a task that one of the events made ready on another branch.
+    /// `None` if no task may begin now.
     pub(super) fn event(&self, state: &RunState, at: Timestamp, events: &[Event]) -> Option<Event> {
         let is_due = |open: &&OpenTask| open.attempt_id.is_none() && open.due_at.is_none_or(|due| due <= at);
         let made_ready = events.iter().filter_map(|event| Some(&event.stage_ready()?.task.branch));
@@ -35,21 +37,21 @@ impl NextClaim {
     }
 }
 
-/// A new id for an attempt.
+/// Creates a new id for an attempt.
 fn new_id() -> AttemptId {
     AttemptId::new(ulid::Ulid::generate().to_string())
 }
 
 impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
-    /// Claims what was delivered. No assignment when it is not what the run waits for: a delivery may come twice, and another worker
-    /// may have been faster.
+    /// Claims the task of a delivery. The assignment is `None` if the run does not wait for this task: a delivery may come
+    /// twice, or another worker may have claimed it first.
     pub(super) async fn claim(&mut self, delivery: &Delivery) -> Result<(Option<Assignment>, Vec<Record>), RunError> {
         let task = &delivery.task;
         let open = self.replay.state.branch(&task.branch).open();
         let open = open.filter(|open| open.task == *task && open.ready_seq == delivery.ready_seq);
         let id = new_id();
         let Some((attempt, head)) = open.map(|open| (open.attempt(&id), open.head)) else {
-            // Another driver may have moved the run; then the next delivery finds the state up to date.
+            // Another driver may have changed the run. The next delivery finds the state up to date.
             let read = self.catch_up().await?;
             self.journal.done(delivery).await?;
             return Ok((None, read));
@@ -64,16 +66,17 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
                 Some(Batch { expect, events: started.clone(), because: Vec::new(), claim: None })
             })
             .await?;
-        // The delivery of a lost claim is not done: it may be the winner's lease.
+        // The delivery of a lost claim is not marked as done, because it may be the lease of the worker that won.
         Ok((is_stored.then(|| self.assignment(&id, &task.branch)).flatten(), records))
     }
 
-    /// The claim of the attempt that follows on a branch, for the append that makes it ready.
+    /// Returns the claim of the next attempt on a branch, for the append that makes it ready.
     pub(super) fn next_claim(&self, branch: &BranchId) -> NextClaim {
         NextClaim { branch: branch.clone(), id: new_id(), worker: self.worker.clone() }
     }
 
-    /// The assignment of a claim that was part of an append; none when another worker has it. Its delivery is held as if the queue had handed it out.
+    /// Returns the assignment of a claim that was part of an append, and holds its delivery as if it came from the queue.
+    /// `None` if another worker has claimed the task.
     pub(super) async fn claimed(
         &self,
         claim: NextClaim,
@@ -89,7 +92,8 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         Ok(Some((assignment, delivery)))
     }
 
-    /// What an attempt works on. None when it claimed nothing, or another driver has claimed its task since: a lost answer is found late.
+    /// Returns the assignment of an attempt. `None` if the attempt claimed nothing, or if another driver has claimed its task
+    /// since. That is possible if the answer of the append was lost.
     fn assignment(&self, id: &AttemptId, branch: &BranchId) -> Option<Assignment> {
         let branch = self.replay.state.branch(branch);
         let open = branch.open().filter(|open| open.attempt_id.as_ref() == Some(id))?;

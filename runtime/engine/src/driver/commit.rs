@@ -1,8 +1,9 @@
-//! Storing events together with all that follows from them.
+//! Appends events together with everything that follows from them.
 //!
-//! Events are folded and decided on a copy of the state. Only what the journal has stored is applied to the run itself, so the run never
-//! holds what the journal does not. When another driver appended first, its records are read and the decision is made again on them.
-//! One append has a bound, since a loop of nodes without work may have no end: the rest is pending, and the loop comes back to it.
+//! Events are folded and decided on a copy of the state. Only events that the journal has stored are applied to the run
+//! itself, so the run never contains more than the journal. If another driver appended first, its records are read and the
+//! decision is repeated with them. The number of events in one append is limited, because a loop of nodes without work may
+//! never end. The rest is pending, and the driver's loop continues with it.
 
 use super::claim::NextClaim;
 use super::{CHUNK, Driver, Follow, RunError};
@@ -15,21 +16,21 @@ use glovebox_state::decide::{decide, next_step, parallel_step, resumes_at};
 use glovebox_state::run_state::RunState;
 use jiff::Timestamp;
 
-/// About the most events of an append. Between two of them the run's time and requests to stop are looked at.
+/// Approximate maximum number of events in an append. Between two appends the driver checks the run's time and requests to stop.
 const EVENTS_MAX: usize = 256;
 
-/// Events to append, and the heads they were decided on.
+/// Events to append, and the heads on which they were decided.
 pub(super) struct Batch {
     pub(super) expect: Vec<(StreamKey, u64)>,
     pub(super) events: Vec<Event>,
-    /// Events of the past whose consequences may be pending. They follow from the first event.
+    /// Earlier events whose follow-up decisions may be missing. The decisions are made after the first new event.
     pub(super) because: Vec<Event>,
-    /// Claims what the events make ready.
+    /// Claims a task that the events make ready. `None` if nothing is to be claimed.
     pub(super) claim: Option<NextClaim>,
 }
 
 impl Batch {
-    /// Events about the run itself.
+    /// Creates a batch of events about the run itself.
     pub(super) fn of_run(state: &RunState, events: &[Event]) -> Self {
         Self { expect: vec![(StreamKey::Run, state.head)], events: events.to_vec(), because: Vec::new(), claim: None }
     }
@@ -37,16 +38,16 @@ impl Batch {
 
 /// The result of appending a batch.
 pub(super) struct Committed {
-    /// Every record that is new to this driver, in order: those of others first.
+    /// All records that are new to this driver, in order: records of other drivers first.
     pub(super) records: Vec<Record>,
-    /// False when there was nothing to append any more.
+    /// False if there was nothing left to append.
     pub(super) is_stored: bool,
 }
 
 impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
-    /// Appends what `propose` makes of the state, and all that follows from it, in one piece. After a conflict the journal is read
-    /// on and `propose` is asked again; it answers none when the batch makes no sense any more. A conflict with nothing new to
-    /// read is an error.
+    /// Appends the batch that `propose` creates from the state, and everything that follows from it, atomically. After a
+    /// conflict the new records are read and `propose` is called again. It returns `None` if the batch no longer makes sense.
+    /// A conflict without new records is an error.
     pub(super) async fn append(&mut self, propose: impl Fn(&RunState) -> Option<Batch>) -> Result<Committed, RunError> {
         let mut records = Vec::new();
         loop {
@@ -57,7 +58,7 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
             let folded =
                 fold_and_decide(self.pipeline, self.merge_check, self.replay.state.clone(), at, because, events);
             let Decided { state: decided, mut events, pending } = folded?;
-            // Nothing follows from a claim.
+            // No decision follows from a claim.
             if let Some(claimed) = claim.and_then(|claim| claim.event(&decided, at, &events)) {
                 events.push(claimed);
             }
@@ -90,7 +91,8 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
         }
     }
 
-    /// Goes on with what follows from an earlier append, if that was too much for it. Whoever appended since does it in its place.
+    /// Continues with the pending decisions of an earlier append. If another driver has appended since, that driver continues
+    /// with them instead.
     pub(super) async fn go_on(&mut self) -> Result<Vec<Record>, RunError> {
         let because = std::mem::take(&mut self.pending.0);
         if because.is_empty() {
@@ -104,7 +106,8 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
         Ok(committed.await?.records)
     }
 
-    /// Expects the head of every branch that the events move: what was decided for one branch of a parallel node may depend on the others.
+    /// Expects the head of every branch that the events change, because a decision for one branch of a parallel node may
+    /// depend on the others.
     fn expect_branches(&self, expect: &mut Vec<(StreamKey, u64)>, events: &[Event]) {
         for event in events.iter().filter(|event| !matches!(event, Event::StageReady(_) | Event::StageStarted(_))) {
             if let stream @ StreamKey::Branch(_) = event.stream()
@@ -117,14 +120,14 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
         }
     }
 
-    /// Reads what others appended since.
+    /// Reads the records that other drivers have appended since.
     pub(super) async fn catch_up(&mut self) -> Result<Vec<Record>, RunError> {
         let read = self.read_on().await?;
         self.take_in(&read);
         Ok(read)
     }
 
-    /// Whoever appended something does what follows from it.
+    /// Applies records of other drivers. A driver that appends also makes the follow-up decisions, so the pending ones are dropped.
     fn take_in(&mut self, read: &[Record]) {
         self.replay_records(read);
         if !read.is_empty() {
@@ -132,7 +135,7 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
         }
     }
 
-    /// Applies records that are stored, one by one, so that the follower sees the run after each.
+    /// Applies stored records one by one, so that the follower sees the run after each record.
     fn replay_records(&mut self, records: &[Record]) {
         for record in records {
             self.replay.apply(record);
@@ -140,7 +143,7 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
         }
     }
 
-    /// "Unknown" is never "no": the events are in the journal now, or the append failed.
+    /// Handles an append with an unknown result: if the events are in the journal, it succeeded, else it failed.
     async fn find(&mut self, what: &str, events: &[Event]) -> Result<Vec<Record>, RunError> {
         let read = self.read_on().await?;
         let is_there = |records: &[Record]| records.iter().zip(events).all(|(record, event)| record.event == *event);
@@ -164,16 +167,16 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
     }
 }
 
-/// Events with what follows from them, and the state that they lead to.
+/// Events with everything that follows from them, and the resulting state.
 struct Decided {
     state: RunState,
     events: Vec<Event>,
-    /// Those whose consequences were too many, in the order of the journal.
+    /// Events whose follow-up decisions did not fit into the append, in the order of the journal.
     pending: Vec<Event>,
 }
 
-/// Folds events and what follows from them: first what follows on a branch from its own events, then what follows from where all
-/// branches stand.
+/// Folds events and everything that follows from them: first the decisions on a branch from its own events, then the
+/// decisions that depend on all branches.
 fn fold_and_decide(
     pipeline: &Pipeline,
     check: Option<MergeCheck<'_>>,
@@ -190,10 +193,10 @@ fn fold_and_decide(
             }
             state.fold(at, event);
             folded += 1;
-            // A branch that was moved since, by its parallel node, does not go on from where it was.
+            // If a parallel node has changed a branch since, earlier events of the branch have no follow-up decisions any more.
             pending.retain(|one: &Event| one.branch() != event.branch());
             let follow = follow(pipeline, check, &state, event)?;
-            // Only the last event can wait: it is also the one that a resume finds.
+            // Only the last event can be pending, because a resume also finds only the last event.
             if events.len() >= EVENTS_MAX && folded == events.len() && !follow.is_empty() {
                 pending.extend(because.by_ref().chain(events.last().cloned()));
             } else {
@@ -204,7 +207,7 @@ fn fold_and_decide(
             events.extend(follow(pipeline, check, &state, &cause)?);
             continue;
         }
-        // Other branches begin, whatever one of them waits for.
+        // Other branches begin even if a decision of one branch is pending.
         let step = if pending.is_empty() { next_step(pipeline, &state) } else { parallel_step(pipeline, &state) };
         match step {
             Some(event) => events.push(event),
@@ -213,7 +216,7 @@ fn fold_and_decide(
     }
 }
 
-/// The decisions that follow from an event, after the merge check.
+/// Returns the decisions that follow from an event, after the merge check.
 fn follow(
     pipeline: &Pipeline,
     check: Option<MergeCheck<'_>>,

@@ -1,4 +1,4 @@
-//! Appends events that time or a person causes: answers, steering messages, and parallel nodes whose time is over.
+//! Appends events that are caused by time or by people: answers, steering messages, and the timeouts of parallel nodes.
 
 use super::commit::Batch;
 use super::{Driver, Follow, RunError};
@@ -10,7 +10,7 @@ use glovebox_state::run_state::RunState;
 use jiff::Timestamp;
 
 impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
-    /// Records one answer or message that is there, or that the time of one parallel node is over. None when there is nothing of it.
+    /// Records one answer, one message, or the timeout of one parallel node. `None` if there is none of these.
     pub(super) async fn note_one(&mut self, inbox: &mut Inbox) -> Result<Option<Vec<Record>>, RunError> {
         if let Some(records) = self.answer_one(inbox).await? {
             return Ok(Some(records));

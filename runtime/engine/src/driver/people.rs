@@ -1,6 +1,6 @@
-//! Waiting for people: answers that are there are recorded, and a run that only waits is paused.
+//! Waits for people: answers that have arrived are recorded, and a run that only waits for an answer is paused.
 //!
-//! A run that waits holds no process (decision unanswered-gates-pause): the driver returns as soon as nothing but an answer is missing.
+//! A waiting run needs no process (decision unanswered-gates-pause): the driver returns as soon as the run only waits for answers.
 
 use super::commit::{Batch, Committed};
 use super::{Arrival, Driver, Follow, RunError};
@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use std::time::Duration;
 
 impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
-    /// Records one answer that is there, if the run goes on. None when there is none.
+    /// Records one answer that has arrived, unless the run was canceled or has ended. `None` if there is none.
     pub(super) async fn answer_one(&mut self, inbox: &mut Inbox) -> Result<Option<Vec<Record>>, RunError> {
         if self.replay.state.canceled.is_some() || self.replay.state.verdict.is_some() {
             return Ok(None);
@@ -36,7 +36,8 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         Ok(Some(records))
     }
 
-    /// Records what a person told the agents of a node, for those attempts that are under way. It is told to nobody else, and once.
+    /// Records a person's message to the agents of a node, for the attempts that are in progress. No later attempt gets the
+    /// message, and it is recorded only once.
     pub(super) async fn steer(&mut self, inbox: &Inbox, given: &GivenSteering) -> Result<Vec<Record>, RunError> {
         let committed = self.append(|state| {
             let goes_on = state.canceled.is_none() && state.verdict.is_none();
@@ -53,13 +54,13 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         Ok(records)
     }
 
-    /// True when nothing but an answer is missing.
+    /// Returns true if a question has no answer yet.
     pub(super) fn waits_for_people(&self) -> bool {
         self.replay.state.questions().next().is_some()
     }
 
-    /// With nothing under way and nothing ready: waits for a person who is here, or pauses the run. Returns false
-    /// when no process is needed any more.
+    /// Handles the case that no attempt is in progress or ready: waits for a person at the terminal, or pauses the run.
+    /// Returns false if no process is needed any more.
     pub(super) async fn wait_for_people(&mut self, inbox: &mut Inbox) -> Result<(Vec<Record>, bool), RunError> {
         let now = Timestamp::now();
         if inbox.is_pausing() || !self.replay.state.questions().any(|open| inbox.waits_for(&open.asked, now)) {
@@ -83,8 +84,9 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         Ok((records, true))
     }
 
-    /// The stage of an attempt that failed for want of something that a person has to give. The attempt is not committed: it counts as cut
-    /// off, and is made again when the run is resumed. Any other arrival is given back.
+    /// Returns the stage of an attempt that failed because a person must first do something, such as adding credit at a
+    /// provider. The attempt is not committed. It counts as interrupted, and is executed again when the run is resumed. Any
+    /// other arrival is returned unchanged.
     pub(super) fn held(&self, arrival: Arrival) -> Result<(HeldStage, BranchId), Arrival> {
         let Arrival::Ended(mut ended) = arrival else { return Err(arrival) };
         let branch = self.replay.state.branch(&ended.delivery.task.branch);
@@ -96,7 +98,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         Ok((HeldStage { node, failure }, branch))
     }
 
-    /// Records that the run holds no process from here on.
+    /// Records that the run is paused and needs no process.
     pub(super) async fn pause(&mut self, inbox: &mut Inbox) -> Result<(Vec<Record>, bool), RunError> {
         let asked = inbox.take_pause();
         let committed = self.append(|state| {
@@ -108,7 +110,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     }
 }
 
-/// True for a failure that only the host can give: the class is its own.
+/// Returns true for a failure for a missing credit. Only the host can give this class and code.
 fn lacks_credit(failure: &Failure) -> bool {
     failure.class == FailureClass::Budget && failure.code == FailureCode::PROVIDER_QUOTA
 }

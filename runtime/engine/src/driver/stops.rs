@@ -1,7 +1,8 @@
-//! What reaches attempts that are under way: requests to stop those of branches that their parallel nodes do not need any more, and what people
-//! tell their agents.
+//! Channels to attempts in progress: requests to stop the attempts of branches that are no longer needed, and messages of
+//! people to agents.
 //!
-//! A request is kept until its attempt looks. That of a whole run comes another way: see [`glovebox_journal::ports::Signals`].
+//! A request is kept until its attempt receives it. A request to stop the whole run is delivered by
+//! [`glovebox_journal::ports::Signals`] instead.
 
 use super::Assignment;
 use glovebox_host::llm::Steering;
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::Notify;
 
-/// One channel for each branch with an attempt under way.
+/// One channel for each branch with an attempt in progress.
 #[derive(Default)]
 pub(super) struct Stops(BTreeMap<BranchId, Channel>);
 
@@ -21,19 +22,19 @@ struct Channel {
 }
 
 impl Stops {
-    /// The channel of an attempt that begins.
+    /// Returns the stop channel of an attempt that begins.
     pub(super) fn of(&mut self, assignment: &Assignment) -> Arc<Notify> {
         let channel = self.0.entry(assignment.attempt.task.branch.clone()).or_default();
         channel.steering = assignment.steering.clone();
         Arc::clone(&channel.stop)
     }
 
-    /// Forgets an attempt that ended.
+    /// Removes the channel of an attempt that ended.
     pub(super) fn forget(&mut self, branch: &BranchId) {
         self.0.remove(branch);
     }
 
-    /// Asks the attempts of branches that were canceled to stop, and tells agents what was said to them.
+    /// Asks the attempts of canceled branches to stop, and delivers messages to agents.
     pub(super) fn tell(&self, records: &[Record]) {
         for record in records {
             let channel = |branch| self.0.get(branch);

@@ -1,4 +1,4 @@
-//! The loop over a real journal, with stages that are closures.
+//! Tests the loop over a real journal, with closures as stages.
 
 use super::*;
 use crate::signals::LocalSignals;
@@ -20,7 +20,7 @@ const RUN: &str = "run";
 
 type Failed = Box<dyn Error + Send + Sync>;
 
-/// `a` asks for a retry first, `b` fails on its first visit: the same answer whoever asks.
+/// The result of a stage: `a` asks for a retry first, `b` fails on its first visit. It depends only on the attempt.
 fn answer(claim: &Assignment) -> StageFinished {
     let Attempt { task, ordinal, .. } = &claim.attempt;
     let status = match (task.node.as_str(), task.visit, ordinal) {
@@ -83,7 +83,7 @@ fn names(state: &RunState) -> Vec<&str> {
 #[derive(Clone, Default)]
 struct Recorder {
     records: Rc<RefCell<Vec<Record>>>,
-    /// How many records each append had.
+    /// Number of records of each append.
     appends: Rc<RefCell<Vec<usize>>>,
 }
 
@@ -157,7 +157,8 @@ async fn every_prefix_of_the_journal_can_be_resumed() {
     }
 }
 
-/// Drives with a signal during attempt number `at`, which either listens to it or ends by itself all the same.
+/// Drives a run that gets a signal during attempt number `at`. With `is_cut` the attempt stops because of the signal, else it
+/// ends normally.
 async fn drive_and_stop(driver: &mut Driver<'_, SqliteLog, LocalSignals>, at: u32, is_cut: bool) {
     let (count, signals) = (Cell::new(0), driver.signals.clone());
     let stopped = async |claim: Assignment| {
@@ -169,7 +170,7 @@ async fn drive_and_stop(driver: &mut Driver<'_, SqliteLog, LocalSignals>, at: u3
         while is_cut && !claim.stop.load(Ordering::SeqCst) {
             tokio::task::yield_now().await;
         }
-        // A component may answer after its command was cut, and what it answers is worth nothing.
+        // A component may answer after its command was killed. Its answer must have no effect.
         let changed = FileChange {
             path: glovebox_record::path::ScopePath::parse("half.txt").unwrap(),
             op: glovebox_journal::event::ChangeOp::Mkdir,
@@ -244,7 +245,7 @@ async fn an_attempt_of_a_driver_that_was_overtaken_stores_nothing() {
     zombie.start(first(&pipeline, None)).await.unwrap();
     let result = zombie
         .drive(async |claim: Assignment| {
-            // Meanwhile another driver takes the run over, claims the same attempt and drives on to the end.
+            // Before the attempt ends, another driver takes the run over, claims the same attempt and drives the run to its end.
             let (state, last) = replayed(&log).await;
             let mut successor =
                 Driver { replay: Replay { state, ..Replay::default() }, ..driver(&pipeline, &log, &signals) };

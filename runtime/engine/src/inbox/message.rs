@@ -1,6 +1,7 @@
-//! A message to a run as a file: JSON under a MAC of the user's key, bound to the run.
+//! A message to a run as a file: JSON with a MAC of the user's key, bound to the run.
 //!
-//! A stage cannot reach the folder. The MAC is the second wall: whoever can write there but has no key is not heard.
+//! A stage cannot reach the folder. The MAC is a second protection: a message of a process that can write there but does not
+//! have the key is ignored.
 
 use super::GivenSteering;
 use cap_std::fs::Dir;
@@ -25,43 +26,43 @@ const CANCEL_FILE: &str = "cancel.json";
 pub enum Message {
     /// An answer to a question.
     Answer(GivenAnswer),
-    /// Tell the agents of a node something.
+    /// A message for the agents of a node.
     Steer(GivenSteering),
-    /// Stop after the stage under way; a resume continues.
+    /// Stops the run after the stage in progress. A resume continues it.
     Pause {
         /// The name of the person.
         by: String,
     },
-    /// Stop for good.
+    /// Stops the run for good.
     Cancel {
         /// The name of the person.
         by: String,
     },
 }
 
-/// An answer as somebody gave it.
+/// An answer, as a person gave it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GivenAnswer {
-    /// The question.
+    /// The id of the question.
     pub question: QuestionId,
-    /// The answer.
+    /// The text of the answer.
     pub value: String,
-    /// The comment beside it.
+    /// The comment of the person. May be empty.
     pub text: String,
-    /// Who gave it.
+    /// The name of the person.
     pub by: String,
-    /// When.
+    /// When the answer was given.
     pub at: Timestamp,
 }
 
 impl GivenAnswer {
-    /// No answer of anybody to a question.
+    /// Creates an empty answer to a question.
     pub fn none(question: &QuestionId, at: Timestamp) -> Self {
         Self { question: question.clone(), value: String::new(), text: String::new(), by: String::new(), at }
     }
 }
 
-/// The name of a message's file. Two answers to one question have the same name, so only one of them can be put there.
+/// Returns the name of a message's file. Two answers to one question have the same name, so only one of them can be in the folder.
 pub fn file_name(message: &Message) -> String {
     match message {
         Message::Answer(given) => format!("answer-{}.json", Digest::hash(given.question.as_str().as_bytes()).hex()),
@@ -71,22 +72,22 @@ pub fn file_name(message: &Message) -> String {
     }
 }
 
-/// Removes requests to a process that drove the run before. Answers stay.
+/// Removes requests to a process that drove the run before. Answers are kept.
 pub(crate) fn forget_requests(run: &Dir) {
     for name in [PAUSE_FILE, CANCEL_FILE] {
         let _not_there = run.remove_file(format!("{INBOX_DIR}/{name}"));
     }
 }
 
-/// The content of a message's file.
+/// Returns the content of a message's file.
 pub fn seal(message: &Message, run: &RunId, key: &UserKey) -> Result<String, serde_json::Error> {
     let text = serde_json::to_string(message)?;
     Ok(format!("{}\n{text}\n", mac(&text, run, key)))
 }
 
-/// Reads a message; none if it is whole neither in form nor in its MAC, or lies under another name than its own.
+/// Reads a message. `None` if its form or its MAC is not valid, or if the file does not have the name of the message.
 pub(super) fn open(folder: &Dir, name: &str, run: &RunId, key: Option<&UserKey>) -> Option<Message> {
-    // Neither a link nor a pipe that would be waited for.
+    // A link is refused, and so is a pipe, which would block the reader.
     if !folder.symlink_metadata(name).ok()?.is_file() {
         return None;
     }
@@ -94,7 +95,7 @@ pub(super) fn open(folder: &Dir, name: &str, run: &RunId, key: Option<&UserKey>)
     let mut content = String::new();
     file.take(MESSAGE_BYTES_MAX).read_to_string(&mut content).ok()?;
     let (found, text) = content.trim_end().split_once('\n')?;
-    // Compared in constant time.
+    // The comparison takes constant time.
     let is_own = blake3::Hash::from_hex(found).ok()? == mac(text, run, key?);
     let message = serde_json::from_str(text).ok().filter(|_| is_own)?;
     (file_name(&message) == name).then_some(message)

@@ -1,12 +1,12 @@
 //! Prepared answers: a file with one answer per line in order, or `node: answer` (decision answers-file).
 //!
-//! Each line is used once. When none is left, nobody is there.
+//! Each line is used once. After the last line, the run behaves as if no person answers.
 
 use glovebox_journal::event::{Digest, NodeId, Record, RecoveryAction, SheetLine};
 use glovebox_pipeline::ir::{Handler, Pipeline};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Prepared answers that are left.
+/// The prepared answers that are not used yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AnswerSheet {
     digest: Option<Digest>,
@@ -14,13 +14,12 @@ pub struct AnswerSheet {
     in_order: VecDeque<Line>,
 }
 
-/// A line's number and its answer.
+/// The number of a line, and its answer.
 type Line = (u32, String);
 
 impl AnswerSheet {
-    /// Reads a file. What stands before a colon names a node only if the pipeline has such a gate, or a stage with this name and the answer
-    /// is one about its scope. Empty lines and lines that begin
-    /// with `#` are passed over.
+    /// Parses a file. The text before a colon names a node only if the pipeline has a human gate with this name, or if it has
+    /// a stage with this name and the answer is one about its scope. Empty lines and lines that begin with `#` are skipped.
     pub fn parse(text: &str, pipeline: &Pipeline) -> Self {
         let mut sheet = Self { digest: Some(Digest::hash(text.as_bytes())), ..Self::default() };
         let lines = (1..).zip(text.lines().map(str::trim));
@@ -34,7 +33,7 @@ impl AnswerSheet {
         sheet
     }
 
-    /// Uses up the next answer for a gate: one that names it, else the next in order.
+    /// Uses up the next answer for a gate: a line that names the gate, or else the next line in order.
     pub fn next(&mut self, node: &NodeId) -> Option<(String, SheetLine)> {
         self.next_named(node).or_else(|| {
             let next = self.in_order.pop_front()?;
@@ -42,7 +41,8 @@ impl AnswerSheet {
         })
     }
 
-    /// Uses up the next answer that names a node. A question about a scope gets no other: no line for a gate grants anything.
+    /// Uses up the next answer that names a node. A question about a scope gets no other answers, so that a line for a gate
+    /// never grants anything.
     pub fn next_named(&mut self, node: &NodeId) -> Option<(String, SheetLine)> {
         let next = self.of_node.get_mut(node)?.pop_front()?;
         self.numbered(next)
@@ -52,8 +52,8 @@ impl AnswerSheet {
         Some((value, SheetLine { digest: self.digest?, line }))
     }
 
-    /// The same without the lines that a run has used, which these records show, and without those before them. A file with other
-    /// content is another one.
+    /// Returns the sheet without the lines that the run has used according to these records, and without the lines before
+    /// them. Records of a file with other content are ignored.
     #[must_use]
     pub fn without_used<'a>(mut self, records: impl IntoIterator<Item = &'a Record>) -> Self {
         for record in records {

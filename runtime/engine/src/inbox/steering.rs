@@ -1,4 +1,4 @@
-//! A message to the agents of a node, as somebody sent it.
+//! A message to the agents of a node, as a person sent it.
 
 use glovebox_journal::event::{Attempt, Digest, NodeId, StageSteered, whole_milliseconds};
 use glovebox_record::MessageId;
@@ -12,39 +12,39 @@ use std::cmp::Ordering;
 pub struct GivenSteering {
     /// The id of the message.
     pub message: MessageId,
-    /// The node whose agents are meant.
+    /// The node whose agents get the message.
     pub node: NodeId,
     /// The text.
     pub text: String,
     /// The name of the sender.
     pub by: String,
-    /// When.
+    /// When the message was sent.
     pub at: Timestamp,
 }
 
 impl GivenSteering {
-    /// A new message.
+    /// Creates a message with a new id.
     pub fn new(node: NodeId, text: String, by: String) -> Self {
         let at = whole_milliseconds(Timestamp::now());
         Self { message: MessageId::new(ulid::Ulid::generate().to_string()), node, text, by, at }
     }
 
-    /// The name of its file.
+    /// Returns the name of the message's file.
     pub(super) fn file_name(&self) -> String {
         format!("steer-{}.json", Digest::hash(self.message.as_str().as_bytes()).hex())
     }
 
-    /// True if it is as long as a message may be.
+    /// Returns true if the length of the text is allowed.
     pub(crate) fn is_bounded(&self) -> bool {
         (1..=STEERING_BYTES_MAX).contains(&self.text.len())
     }
 
-    /// The earlier one first.
+    /// Orders messages by time, earlier ones first.
     pub(super) fn order(one: &Self, other: &Self) -> Ordering {
         (one.at, &one.message).cmp(&(other.at, &other.message))
     }
 
-    /// A steering message for an attempt.
+    /// Converts the message to an event for an attempt.
     pub(crate) fn to(&self, attempt: Attempt) -> StageSteered {
         let Self { message, text, by, at, .. } = self.clone();
         StageSteered { attempt, message, by, said_at: at, text }

@@ -1,7 +1,8 @@
-//! `checkpoint.json`: where the run stands (spec §5.3, decision completed-nodes).
+//! `checkpoint.json`: the current state of the run (spec §5.3, decision completed-nodes).
 //!
-//! For people and other tools. A resume reads the journal and never this file, so a change of it has no effect. Its lists are bounded:
-//! it does not grow with the run. What came before is in `trace.jsonl` and in the journal, whose place it names.
+//! The file is for people and other tools. A resume reads the journal and never this file, so changing it has no effect. Its
+//! lists have a maximum length, so that it does not grow with the run. Earlier entries are in `trace.jsonl` and in the
+//! journal. `journal_seq` is the place in the journal.
 
 use glovebox_journal::event::time_format;
 use glovebox_journal::event::{BranchId, Digest, NodeId, Record, RunId};
@@ -14,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Lines of the log at most.
+/// Maximum number of lines of the log.
 pub(super) const LOGS_MAX: usize = 100;
 
-/// What `checkpoint.json` holds.
+/// The contents of `checkpoint.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "checkpoint.json")]
 pub struct CheckpointFile {
@@ -27,43 +28,43 @@ pub struct CheckpointFile {
     pub run_id: String,
     /// When the last node completed, RFC 3339.
     pub timestamp: String,
-    /// The record of the journal with which it completed.
+    /// The sequence number of the record with which the node completed.
     pub journal_seq: u64,
-    /// Its hash, which covers all records before it.
+    /// The hash of that record, which covers all records before it.
     pub journal_hash: Digest,
-    /// The node that completed last; the exit when the run has ended there.
+    /// The node that completed last, or the exit if the run has ended there.
     pub current_node: String,
-    /// Counts loop restarts; absent before the first.
+    /// Number of loop restarts. Absent before the first.
     #[serde(default, skip_serializing_if = "is_first")]
     pub run_generation: u32,
-    /// The last 256 finished visits of the generation in order, failed ones included, exits not.
+    /// The last 256 finished visits of the generation in order, including failed ones, without exits.
     pub completed_nodes: Vec<NodeId>,
-    /// All finished visits.
+    /// Number of all finished visits.
     pub completed_total: u64,
-    /// Retries since the node last succeeded.
+    /// Number of retries since the node last succeeded.
     pub node_retries: BTreeMap<NodeId, u32>,
     /// The pipeline's context.
     pub context: Context,
     /// One line for each of the last 100 finished attempts.
     pub logs: Vec<String>,
-    /// Branches of forks that have not ended.
+    /// The branches of parallel nodes that have not ended.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub branches: BTreeMap<BranchId, BranchCheckpoint>,
 }
 
-/// The current node of a branch.
+/// The state of a branch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BranchCheckpoint {
-    /// The branch that forked.
+    /// The branch from which this branch split.
     pub parent: BranchId,
-    /// The node that it is at; empty before its first.
+    /// The current node. Empty before the first node.
     pub current_node: String,
-    /// Its context.
+    /// The context of the branch.
     pub context: Context,
 }
 
 impl BranchCheckpoint {
-    /// The branches of a run that have not ended.
+    /// Returns the branches of a run that have not ended.
     fn from_state(state: &RunState) -> BTreeMap<BranchId, Self> {
         let one = |(id, branch): (&BranchId, &Arc<Branch>)| {
             let parent = branch.origin.as_ref()?.parent.clone();
@@ -74,7 +75,7 @@ impl BranchCheckpoint {
     }
 }
 
-/// The run when a node completed. It shares what it can with the run as it goes on.
+/// The run as it was when a node completed. It shares as much as possible with the current run.
 pub struct Completed {
     at: Timestamp,
     seq: u64,
@@ -83,7 +84,7 @@ pub struct Completed {
 }
 
 impl Completed {
-    /// The state after a record.
+    /// Creates the state after a record.
     pub fn after(record: &Record, state: &RunState) -> Self {
         let Record { seq, at, hash, .. } = *record;
         Self { at, seq, hash, state: state.clone() }
@@ -91,7 +92,7 @@ impl Completed {
 }
 
 impl CheckpointFile {
-    /// Says where the run stood after the record at this place.
+    /// Creates the contents of the file for this state of the run.
     pub fn new(completed: &Completed, logs: &VecDeque<String>) -> Self {
         let Completed { at, seq, hash, state } = completed;
         let (branch, exit) = (state.main(), state.verdict.as_ref().and_then(|verdict| verdict.exit_node.as_ref()));

@@ -1,24 +1,24 @@
 //! A file that grows by whole lines: `progress.ndjson` and `trace.jsonl`.
 //!
-//! Lines are gathered and written in one piece. While a journal is read back they go into a file beside, which takes the place of
-//! whatever is there at the end: a crash may have left a part of a line.
+//! Lines are collected and written at once. While a journal is read again they are written to a temporary file in the same
+//! folder, which finally replaces the old file, because a crash may have left a part of a line.
 
 use cap_std::fs::{Dir, OpenOptions};
 use glovebox_journal::event::{Record, write_canonical};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Bytes that are gathered at most while a journal is read back.
+/// Maximum number of collected bytes while a journal is read again.
 const GATHERED_BYTES_MAX: usize = 1024 * 1024;
 
 /// Lines of one file that are not written yet.
 pub(super) struct Lines {
-    /// Name in the run directory.
+    /// The name of the file in the run directory.
     pub(super) name: &'static str,
     gathered: Vec<u8>,
-    /// The offset of the last line.
+    /// The offset of the last line in `gathered`.
     last: usize,
-    /// Bytes that are in the file beside.
+    /// Number of bytes in the temporary file.
     beside: u64,
 }
 
@@ -47,17 +47,17 @@ impl Lines {
         Ok(())
     }
 
-    /// The last line that was added since the last write.
+    /// Returns the last line that was added since the last write.
     pub(super) fn last(&self) -> &[u8] {
         self.gathered.get(self.last..).unwrap_or_default()
     }
 
-    /// How much is gathered.
+    /// Returns the number of collected bytes.
     pub(super) fn bytes(&self) -> usize {
         self.gathered.len()
     }
 
-    /// Writes what is gathered by one write; its length.
+    /// Appends the collected lines with one write. Returns the number of bytes.
     pub(super) fn append(&mut self, dir: &Dir) -> io::Result<u64> {
         if self.gathered.is_empty() {
             return Ok(0);
@@ -68,7 +68,7 @@ impl Lines {
         Ok(bytes)
     }
 
-    /// Moves all but the last line into the file beside when there is much of it, so that memory is bounded.
+    /// Moves all but the last line into the temporary file if many bytes are collected, so that memory is bounded.
     pub(super) fn spill(&mut self, dir: &Dir) -> io::Result<()> {
         if self.last < GATHERED_BYTES_MAX {
             return Ok(());
@@ -76,7 +76,7 @@ impl Lines {
         self.write_beside(dir, self.last)
     }
 
-    /// Puts everything in the place of what is there; the length.
+    /// Replaces the file with all lines. Returns the number of bytes.
     pub(super) fn replace(&mut self, dir: &Dir) -> io::Result<u64> {
         self.write_beside(dir, self.gathered.len())?;
         dir.rename(self.name_beside(), dir, self.name)?;

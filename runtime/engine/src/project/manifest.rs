@@ -1,8 +1,8 @@
 //! `manifest.json` and `final.json`: how a run began and how it ended.
 //!
-//! Each repeats one record of the journal, with the field names that other tools read (spec §5.6, decision final-json-at-every-end).
-//! `final.json` exists once the run has ended, whichever way; its status is binary and a canceled run is a failed one
-//! (decision run-status-is-binary).
+//! Each contains the values of one record of the journal, with the field names that other tools read (spec §5.6,
+//! decision final-json-at-every-end). `final.json` exists once the run has ended in any way. Its status is binary, and a
+//! canceled run is a failed one (decision run-status-is-binary).
 
 use crate::run_dir::WORKSPACE_DIR;
 use glovebox_journal::event::time_format;
@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What `manifest.json` holds.
+/// The contents of `manifest.json`.
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(title = "manifest.json")]
 pub struct ManifestFile<'a> {
@@ -24,46 +24,46 @@ pub struct ManifestFile<'a> {
     pub schema_version: u32,
     /// The run's id.
     pub run_id: &'a RunId,
-    /// The run whose records it begins with; absent for a run of its own.
+    /// The run from which this run was forked. Absent if it was not forked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<&'a ForkedFrom>,
     /// The graph's name.
     pub name: &'a str,
-    /// The goal, inputs expanded.
+    /// The goal of the pipeline, with inputs expanded.
     pub goal: &'a str,
     /// When the run began, RFC 3339.
     pub started_at: String,
     /// The path of the pipeline file.
     pub pipeline_path: &'a str,
-    /// The folder the workspace was copied from.
+    /// The folder from which the workspace was copied.
     pub original_workdir: &'a str,
-    /// The run's own copy of it, relative to the run directory.
+    /// The run's copy of the project, relative to the run directory.
     pub workspace_path: &'a str,
-    /// Blob with the pipeline's source.
+    /// Digest of the blob with the pipeline's source.
     pub pipeline_digest: Digest,
     /// Digest of the plan.
     pub plan_digest: Digest,
-    /// Blob with the list of files the workspace began with.
+    /// Digest of the blob with the list of files with which the workspace began.
     pub base_digest: Digest,
-    /// `scripted`, `live` or `simulated`.
+    /// The source of model answers: `scripted`, `live` or `simulated`.
     pub model: &'a str,
-    /// Blob with the script; absent without one.
+    /// Digest of the blob with the script. Absent without a script.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script_digest: Option<Digest>,
-    /// `--set` values.
+    /// The values of `--set`.
     pub inputs: &'a BTreeMap<String, String>,
-    /// Confinement of subprocesses.
+    /// The sandbox tier of commands.
     pub sandbox_tier: &'a str,
-    /// Most steps of the run.
+    /// Maximum number of steps of the run.
     pub steps_max: u64,
-    /// Free labels.
+    /// Labels that the user chose.
     pub labels: &'a BTreeMap<String, String>,
     /// Version of the program.
     pub engine_version: &'a str,
 }
 
 impl<'a> ManifestFile<'a> {
-    /// Writes `run.started` with the file's field names.
+    /// Converts a `run.started` event to the file.
     pub fn new(record: &Record, started: &'a RunStarted) -> Self {
         Self {
             schema_version: 1,
@@ -89,72 +89,72 @@ impl<'a> ManifestFile<'a> {
     }
 }
 
-/// What `final.json` holds (decision final-json-at-every-end).
+/// The contents of `final.json` (decision final-json-at-every-end).
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(title = "final.json")]
 pub struct FinalFile<'a> {
     /// When the run ended, RFC 3339.
     pub timestamp: String,
-    /// `success` or `fail`.
+    /// How the run ended: `success` or `fail`.
     pub status: Verdict,
     /// The run's id.
     pub run_id: RunId,
-    /// Empty: a run's workspace is a copy and never commits to anybody's repository.
+    /// Always empty: the workspace of a run is a copy, and a run never commits to a git repository.
     pub final_git_commit_sha: String,
-    /// The stage's reason, unchanged; absent after success.
+    /// The stage's reason, unchanged. Absent after success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<&'a str>,
-    /// Class the host decided; absent after success.
+    /// The failure class, which the host decides. Absent after success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_class: Option<&'a str>,
-    /// Stable code; absent after success.
+    /// The stable code of the failure. Absent after success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_code: Option<&'a str>,
-    /// The exit that was reached; absent after a failure.
+    /// The exit that was reached. Absent after a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_node: Option<&'a NodeId>,
-    /// Counts loop restarts; absent without any.
+    /// Number of loop restarts. Absent if there were none.
     #[serde(default, skip_serializing_if = "is_first")]
     pub run_generation: u32,
-    /// Stage executions and passed nodes.
+    /// Number of stage executions and passed nodes.
     pub steps: u64,
-    /// Everything any stage was refused.
+    /// Number of all refusals of all stages.
     pub refusals_total: u64,
-    /// Changes that were set aside because nothing allowed them.
+    /// Number of changes in the quarantine, because nothing allowed them.
     pub quarantined: u64,
-    /// Tokens of every model call; absent where nothing counted them.
+    /// Tokens of all model calls. Absent if no tokens were counted.
     #[serde(default, skip_serializing_if = "Tokens::is_zero")]
     pub tokens: Tokens,
-    /// Their cost in US dollars, with `~` in front if some of it is estimated; absent where no price is known.
+    /// The cost of the tokens in US dollars, with `~` in front if a part is estimated. Absent if no price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<String>,
-    /// Empty: kept for tools that expect the field.
+    /// Always empty. Kept for tools that expect the field.
     pub cxdb_context_id: String,
-    /// Empty: kept for tools that expect the field.
+    /// Always empty. Kept for tools that expect the field.
     pub cxdb_head_turn_id: String,
 }
 
-/// What `final.json` counts over a whole run.
+/// The totals of a whole run in `final.json`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Loop restarts.
+    /// Number of loop restarts.
     pub generation: u32,
-    /// Stage executions and passed nodes.
+    /// Number of stage executions and passed nodes.
     pub steps: u64,
-    /// Refusals, also those beyond the cap.
+    /// Number of refusals, including those that are not listed.
     pub refusals: u64,
-    /// Changes set aside.
+    /// Number of changes in the quarantine.
     pub quarantined: u64,
     /// Tokens of model calls.
     pub tokens: Tokens,
-    /// Their cost.
+    /// Cost of the tokens.
     pub cost: Money,
-    /// True if some of both is estimated.
+    /// True if a part of tokens or cost is estimated.
     pub is_estimated: bool,
 }
 
 impl Totals {
-    /// Counts an attempt.
+    /// Adds an attempt to the totals.
     pub fn add(&mut self, finished: &StageFinished) {
         self.refusals = self.refusals.saturating_add(finished.refusals.total);
         self.quarantined += finished.files.quarantined.len() as u64;
@@ -170,7 +170,7 @@ impl Totals {
 }
 
 impl<'a> FinalFile<'a> {
-    /// Writes `run.finished` with the file's field names.
+    /// Converts a `run.finished` event to the file.
     pub fn new(record: &Record, run_id: RunId, finished: &'a RunFinished, totals: Totals) -> Self {
         let failure = finished.failure.as_ref();
         Self {

@@ -1,4 +1,4 @@
-//! Files of parallel nodes and fan-ins: how each ended, and the changes on which branches did not agree.
+//! The files of parallel nodes and fan-ins: how each ended, and the changes in which branches conflict.
 
 use super::run_files::task_folder;
 use super::status::{Owner, encode};
@@ -8,7 +8,7 @@ use glovebox_journal::event::{BranchId, FanInFinished, NodeId, ParallelJoined, T
 use glovebox_journal::ports::BlobStore;
 use glovebox_record::Outcome;
 
-/// Most characters of a name in the quarantine.
+/// Maximum number of characters of a name in the quarantine.
 const NAME_CHARS_MAX: usize = 64;
 
 impl<B: BlobStore> Projector<B> {
@@ -47,7 +47,7 @@ impl<B: BlobStore> Projector<B> {
     }
 }
 
-/// The name of a file as part of a name of ours.
+/// Returns the name of a file in a form that can be part of a file name in the quarantine.
 fn shown(name: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '_' | '-');
     name.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).take(NAME_CHARS_MAX).collect()

@@ -1,8 +1,8 @@
-//! Putting projections into the run directory.
+//! Writes projections into the run directory.
 //!
-//! A reader may open any of these files at any moment, so a file is always whole: it is written beside its place and renamed
-//! into it, or grows by whole lines. Everything goes through one directory handle; no name can lead out of the run directory.
-//! Nothing but the end of the run is flushed: after a power loss the journal is the truth and the files are made again.
+//! A reader may open any of these files at any time, so a file is always complete: it is written under a temporary name and
+//! renamed, or grows by whole lines. All access goes through one directory handle, and no name can lead out of the run
+//! directory. Only the end of the run is flushed: after a power loss the journal is valid and the files are rebuilt.
 
 use super::{CHECKPOINT_FILE, FINAL_FILE, LIVE_FILE, MANIFEST_FILE, PROGRESS_FILE, TRACE_FILE};
 use crate::inbox::INBOX_DIR;
@@ -22,19 +22,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The block size of every common file system.
+/// The block size of all common file systems.
 const BLOCK_BYTES: u64 = 4096;
-/// Bytes of a file that are compared at a time.
+/// Number of bytes of a file that are compared at a time.
 const COMPARED_BYTES: u64 = 64 * 1024;
-/// The files of every attempt.
+/// The folder with the artifacts of every attempt.
 const ARTIFACTS_DIR: &str = "artifacts";
-/// Folders of the tasks of generations other than the first.
+/// The folder of the tasks of all generations but the first.
 const GENERATIONS_DIR: &str = "generations";
 
-/// A folder that is being filled and has no name yet.
+/// The temporary name of a folder that is being filled.
 const UNNAMED_DIR: &str = ".folder.new";
 
-/// Folders and files of the run directory that are not a node's. A test runs what makes them and finds no other.
+/// Names in the run directory that do not belong to nodes. A test runs everything that creates files there and finds no other
+/// names.
 pub const RUN_NAMES: [&str; 22] = [
     ARTIFACTS_DIR,
     BLOBS_DIR,
@@ -60,8 +61,9 @@ pub const RUN_NAMES: [&str; 22] = [
     WORKSPACE_DIR,
 ];
 
-/// The name of a node's folder: its id, or `node-ID` where that name means something else in any case, so that a node
-/// called `workspace` cannot make the engine write into the workspace, and none called `cache` into the caches. No id has a hyphen.
+/// Returns the name of a node's folder: its id, or `node-ID` if the id is one of [`RUN_NAMES`] in any case. So a node called
+/// `workspace` cannot make the engine write into the workspace, and a node called `cache` not into the caches. No id has a
+/// hyphen.
 fn node_folder(node: &NodeId) -> String {
     if RUN_NAMES.iter().any(|taken| taken.eq_ignore_ascii_case(node.as_str())) {
         format!("node-{node}")
@@ -70,7 +72,8 @@ fn node_folder(node: &NodeId) -> String {
     }
 }
 
-/// The folder of a task's status, output and artifacts, relative to the run directory. All visits of a task share it; no other task does.
+/// Returns the folder of a task's status, output and artifacts, relative to the run directory. All visits of a task share it,
+/// and no other task uses it.
 pub fn task_folder(task: &Task) -> String {
     let folder = lane(task.generation, &task.branch) + &node_folder(&task.node);
     match task.work {
@@ -80,7 +83,7 @@ pub fn task_folder(task: &Task) -> String {
     }
 }
 
-/// The folder of an attempt's artifacts, which no later attempt replaces.
+/// Returns the folder of an attempt's artifacts, which no later attempt replaces.
 pub fn history_folder(attempt: &Attempt) -> String {
     let Attempt { task: Task { generation, branch, node, visit, work }, ordinal, .. } = attempt;
     let lane = lane(*generation, branch);
@@ -92,8 +95,8 @@ pub fn history_folder(attempt: &Attempt) -> String {
     format!("{lane}{ARTIFACTS_DIR}/{node}.{visit}.{ordinal}{work}")
 }
 
-/// The prefix of folders of a generation and branch: empty for the first one and `main`, so that its names are those of the
-/// specification.
+/// Returns the prefix of the folders of a generation and branch. It is empty for the first generation and `main`, so that the
+/// names there are those of the specification.
 fn lane(generation: u32, branch: &BranchId) -> String {
     let mut lane = if generation > 0 { format!("{GENERATIONS_DIR}/{generation}/") } else { String::new() };
     if *branch != BranchId::main() {
@@ -102,12 +105,12 @@ fn lane(generation: u32, branch: &BranchId) -> String {
     lane
 }
 
-/// Counts what is written, in blocks. Clones share the count.
+/// Counts the bytes that are written, in blocks. Clones share the count.
 #[derive(Debug, Clone, Default)]
 pub struct BytesWritten(Arc<AtomicU64>);
 
 impl BytesWritten {
-    /// Bytes so far.
+    /// Returns the number of bytes so far.
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -117,12 +120,12 @@ impl BytesWritten {
     }
 }
 
-/// The disk space of a file of this length.
+/// Returns the disk space of a file of this length.
 pub(crate) fn in_blocks(bytes: u64) -> u64 {
     bytes.next_multiple_of(BLOCK_BYTES)
 }
 
-/// A folder in the run directory that files are put into.
+/// A folder in the run directory into which files are written.
 pub(crate) struct Folder<'a> {
     dir: FolderHandle<'a>,
     written: &'a BytesWritten,
@@ -146,13 +149,13 @@ impl Deref for FolderHandle<'_> {
 }
 
 impl<'a> Folder<'a> {
-    /// The run directory itself for an empty path, else a folder of it, made when it is not there.
+    /// Opens the run directory itself for an empty path, else a folder in it, which is created if it does not exist.
     pub(crate) fn open(run: &'a Dir, path: impl AsRef<Path>, written: &'a BytesWritten) -> io::Result<Self> {
         let path = path.as_ref();
         if path.as_os_str().is_empty() {
             return Ok(Self { dir: FolderHandle::Run(run), written });
         }
-        // Most are new.
+        // Most folders are new.
         match run.create_dir(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => run.create_dir_all(path)?,
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -162,7 +165,7 @@ impl<'a> Folder<'a> {
         Ok(Self { dir: FolderHandle::Below(dir), written })
     }
 
-    /// Begins a folder that gets its name once all its files are in it: readers see it whole or not at all.
+    /// Creates a folder that gets its name after all its files are written, so that readers see it complete or not at all.
     pub(crate) fn begin(run: &'a Dir, written: &'a BytesWritten) -> io::Result<Self> {
         match run.create_dir(UNNAMED_DIR) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -174,14 +177,14 @@ impl<'a> Folder<'a> {
         Ok(Self { dir: FolderHandle::Below(run.open_dir(UNNAMED_DIR)?), written })
     }
 
-    /// Puts a file into a folder without a name.
+    /// Writes a file into a folder that has no name yet.
     pub(crate) fn fill(&self, name: impl AsRef<Path>, bytes: &mut dyn Read) -> io::Result<()> {
         let mut file = self.dir.open_with(name, OpenOptions::new().write(true).create_new(true))?;
         self.written.add(io::copy(bytes, &mut file)?);
         Ok(())
     }
 
-    /// Gives it its name. False when that is taken: then its files are gone.
+    /// Gives the folder its name. Returns false if the name is taken; the files are then removed.
     pub(crate) fn name(&self, run: &Dir, path: impl AsRef<Path>) -> io::Result<bool> {
         let path = path.as_ref();
         let named = match (run.rename(UNNAMED_DIR, run, path), path.parent()) {
@@ -197,12 +200,13 @@ impl<'a> Folder<'a> {
         }
     }
 
-    /// Puts a whole file in place. Readers see the old bytes or the new ones, never a part.
+    /// Writes a whole file. Readers see the old bytes or the new ones, never a part.
     pub(crate) fn put(&self, name: impl AsRef<Path>, bytes: &mut dyn Read) -> io::Result<()> {
         self.put_beside(name.as_ref(), bytes, false)
     }
 
-    /// The same for a file that most likely is there: one that has these bytes stays as it is. `open` begins with them each time.
+    /// As [`Folder::put`], but for a file that probably exists: if it has these bytes, it is not written. `open` returns the
+    /// bytes from the beginning at each call.
     pub(crate) fn put_if_other<R: Read, E: From<io::Error>>(
         &self,
         name: impl AsRef<Path>,
@@ -212,7 +216,7 @@ impl<'a> Folder<'a> {
         if self.has(name, &mut open()?)? { Ok(()) } else { Ok(self.put(name, &mut open()?)?) }
     }
 
-    /// True when a file has exactly these bytes.
+    /// Returns true if a file has exactly these bytes.
     fn has(&self, name: &Path, bytes: &mut dyn Read) -> io::Result<bool> {
         if !self.dir.symlink_metadata(name).is_ok_and(|found| found.is_file()) {
             return Ok(false);
@@ -223,7 +227,7 @@ impl<'a> Folder<'a> {
             wanted.clear();
             found.clear();
             bytes.take(COMPARED_BYTES).read_to_end(&mut wanted)?;
-            // One more: a file that goes on is another one.
+            // Reads at least one byte, so that a file that is longer is recognized as different.
             Read::by_ref(&mut file).take(wanted.len().max(1) as u64).read_to_end(&mut found)?;
             match wanted == found {
                 false => return Ok(false),
@@ -233,13 +237,13 @@ impl<'a> Folder<'a> {
         }
     }
 
-    /// The same, durably.
+    /// As [`Folder::put`], but durably.
     pub(crate) fn put_durably(&self, name: impl AsRef<Path>, bytes: &mut dyn Read) -> io::Result<()> {
         self.put_beside(name.as_ref(), bytes, true)?;
         regular_file::flush_dir(&self.dir)
     }
 
-    /// Makes a name of a file that is there already, in place of what has this name.
+    /// Creates a hard link to a file in another folder. It replaces a file with this name.
     pub(crate) fn link(&self, from: &Folder<'_>, name: impl AsRef<Path>) -> io::Result<()> {
         let name = name.as_ref();
         match from.dir.hard_link(name, &self.dir, name) {
@@ -254,11 +258,11 @@ impl<'a> Folder<'a> {
         remove(&self.dir, &beside)?;
         from.dir.hard_link(name, &self.dir, &beside)?;
         self.dir.rename(&beside, &self.dir, name)?;
-        // Renaming one name of a file to another of the same file does nothing.
+        // Renaming one name of a file to another name of the same file does nothing, so the temporary name must be removed.
         remove(&self.dir, &beside)
     }
 
-    /// Removes a file; one that is not there is fine.
+    /// Removes a file. It is not an error if the file does not exist.
     pub(crate) fn remove(&self, name: impl AsRef<Path>) -> io::Result<()> {
         remove(&self.dir, name.as_ref())
     }
@@ -275,7 +279,7 @@ impl<'a> Folder<'a> {
     }
 }
 
-/// Removes a folder that never got its name; none is fine.
+/// Removes a folder that never got its name. It is not an error if there is none.
 pub(crate) fn forget_unnamed(run: &Dir) -> io::Result<()> {
     match run.remove_dir_all(UNNAMED_DIR) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -283,7 +287,7 @@ pub(crate) fn forget_unnamed(run: &Dir) -> io::Result<()> {
     }
 }
 
-/// The name of a file while it is written.
+/// Returns the temporary name of a file while it is written.
 fn beside(name: &Path) -> PathBuf {
     format!(".{}.new", name.display()).into()
 }

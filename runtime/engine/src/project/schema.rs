@@ -1,6 +1,6 @@
-//! The JSON Schemas of everything a run writes and a plan prints, made from the types that are written.
+//! The JSON Schemas of everything that a run writes and a plan prints, generated from the types that are written.
 //!
-//! They are published under `docs/schemas`; a test keeps them current.
+//! They are published under `docs/schemas`, and a test keeps them current.
 
 use super::checkpoint::CheckpointFile;
 use super::manifest::{FinalFile, ManifestFile};
@@ -15,12 +15,12 @@ use glovebox_state::evidence::VerdictFile;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, schema_for};
 
-/// The schema of a document that is only written: a field that is never left out is required.
+/// Returns the schema of a document that is only written: a field that is always written is required.
 pub fn written<T: JsonSchema>() -> Schema {
     SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>()
 }
 
-/// Every schema with the name of what it describes.
+/// Returns all schemas, each with the name of its document.
 pub fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("checkpoint", schema_for!(CheckpointFile)),

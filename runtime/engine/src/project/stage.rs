@@ -1,6 +1,8 @@
-//! A node's folder: status, output, receipts and artifacts of its latest attempt; `artifacts/` keeps those of every attempt.
+//! A node's folder: status, output, receipts and artifacts of its latest attempt. `artifacts/` keeps the artifacts of every
+//! attempt.
 //!
-//! What an earlier attempt left and the latest did not is removed, so that no answer is taken for another's.
+//! Files of an earlier attempt that the latest attempt did not write are removed, so that no file is mistaken for one of the
+//! latest attempt.
 
 use super::run_files::{history_folder, task_folder};
 use super::status::{Owner, StatusFile, encode};
@@ -16,25 +18,25 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// The host's records of an attempt's commands, if it ran any.
+/// The file with the host's receipts of an attempt's commands. It exists only if there are any.
 const RECEIPTS_FILE: &str = "receipts.json";
-/// Names in a node's folder that an artifact never gets.
+/// Names in a node's folder that artifacts cannot use.
 const OWN_NAMES: [&str; 4] = ["status.json", "stdout.log", "stderr.log", RECEIPTS_FILE];
 
-/// What `<node>/receipts.json` holds.
+/// The contents of `<node>/receipts.json`.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(title = "receipts.json")]
 pub struct ReceiptsFile<'a> {
     /// Always 1.
     pub schema_version: u32,
-    /// The attempt that ran them.
+    /// The attempt that ran the commands.
     #[serde(flatten)]
     pub attempt: &'a Attempt,
-    /// One per command, in order.
+    /// The receipts of the commands, in order.
     pub receipts: &'a [Receipt],
 }
 
-/// A line of `checkpoint.json`'s log.
+/// Returns a line of the log in `checkpoint.json`.
 pub(super) fn log_line(record: &Record, finished: &StageFinished) -> String {
     let status = finished.outcome.status.as_str();
     let reason = finished.outcome.failure.as_ref().map(|failure| format!(": {}", failure.reason)).unwrap_or_default();
@@ -57,7 +59,7 @@ impl<B: BlobStore> Projector<B> {
         };
         self.file(&folder, "status.json", &status(task))?;
         if task.work == Work::Verify {
-            // What came of the verification is what came of the node.
+            // The result of the verification is the result of the node.
             let task = &task.handling();
             self.file(&task_folder(task), "status.json", &status(task))?;
         }
@@ -72,13 +74,13 @@ impl<B: BlobStore> Projector<B> {
         self.file(&task_folder(&task), "status.json", &encode(&outcome, owner))
     }
 
-    /// A gate's status. Nothing else of it is in its folder: question and answer are in the journal.
+    /// Writes the status of a human gate. Its folder has no other files, because question and answer are in the journal.
     pub(super) fn answered(&mut self, answered: &QuestionAnswered) -> Result<(), ProjectError> {
         let (task, outcome) = (answered.task(), answered.outcome());
         self.file(&task_folder(&task), "status.json", &encode(&outcome, Owner { task: &task, attempt: None }))
     }
 
-    /// What was decided about its disallowed writes is what came of the stage.
+    /// Writes the status of a stage after the decision about its disallowed writes.
     pub(super) fn decided(&mut self, decided: &RecoveryDecided) -> Result<(), ProjectError> {
         let Attempt { task, id, .. } = &decided.attempt;
         self.file(&task_folder(task), "status.json", &encode(&decided.outcome, Owner { task, attempt: Some(id) }))
@@ -114,7 +116,7 @@ impl<B: BlobStore> Projector<B> {
     }
 }
 
-/// The host checked the name already; the run directory does not depend on that.
+/// Returns true if the name is valid. The host has already checked it, but the run directory does not rely on that.
 fn has_valid_name(Artifact { name, .. }: &Artifact) -> bool {
     (1..=64).contains(&name.len())
         && !name.starts_with('.')

@@ -1,7 +1,8 @@
 //! `<node>/status.json`: how a node's latest attempt ended (spec App. C, decision status-dialects).
 //!
-//! Written in one dialect, read in the three that exist. The file is a projection for people and other tools: routing never
-//! reads it, and no stage can reach it. A class of failure found in somebody else's file is not believed, the host decides those.
+//! The file is written in one dialect and read in all three. It is a projection for people and other tools: routing never
+//! reads it, and no stage can reach it. A failure class in a file of another program is ignored, because the host decides
+//! classes.
 
 use glovebox_journal::event::{AttemptId, FailureMeta, Task};
 use glovebox_record::{Failure, FailureClass, Outcome, Status};
@@ -10,86 +11,86 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The version of the file written here.
+/// The version of the file that is written.
 pub const STATUS_SCHEMA_VERSION: u32 = 1;
 
-/// What `status.json` holds.
+/// The contents of `status.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(title = "status.json")]
 pub struct StatusFile<'a> {
     /// Always 1.
     pub schema_version: u32,
-    /// `success`, `partial_success`, `retry`, `fail` or `skipped`.
+    /// How the attempt ended: `success`, `partial_success`, `retry`, `fail` or `skipped`.
     pub outcome: &'static str,
-    /// Edge label to prefer; empty when the stage gave none.
+    /// The preferred edge label. Empty if the stage gave none.
     pub preferred_label: &'a str,
-    /// The same under the name that other tools read.
+    /// The same label, under the name that other tools read.
     pub preferred_next_label: &'a str,
-    /// Targets to prefer, best first.
+    /// Preferred targets, best first.
     pub suggested_next_ids: &'a [String],
     /// The context updates of the stage.
     pub context_updates: &'a BTreeMap<String, Value>,
-    /// For people.
+    /// Notes for people.
     pub notes: &'a str,
-    /// Raw reason; empty unless it failed.
+    /// The raw failure reason. Empty unless the attempt failed.
     pub failure_reason: &'a str,
-    /// Class the host decided; empty unless it failed.
+    /// The failure class, which the host decides. Empty unless the attempt failed.
     pub failure_class: &'static str,
-    /// Stable code, such as `limit/memory`; empty unless it failed.
+    /// The stable failure code, such as `limit/memory`. Empty unless the attempt failed.
     pub failure_code: &'a str,
-    /// Facts about a failed verification beside its failure (decision failure-codes); absent for anything else.
+    /// Further facts about a failed verification (decision failure-codes). Absent for anything else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_meta: Option<FailureMeta>,
-    /// The node this is about (decision attempt-identity).
+    /// The node of the attempt (decision attempt-identity).
     pub status_owner_node_id: &'a str,
-    /// The branch this is about.
+    /// The branch of the attempt.
     pub status_owner_branch_id: &'a str,
-    /// The attempt this is about.
+    /// The id of the attempt.
     pub status_owner_attempt_id: &'a str,
-    /// Counts restarts of the run; 0 for the first generation.
+    /// The generation of the run: 0 for the first.
     pub status_owner_run_generation: u32,
 }
 
-/// The attempt that a status belongs to (decision attempt-identity).
+/// The attempt to which a status belongs (decision attempt-identity).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner<'a> {
     /// The task.
     pub task: &'a Task,
-    /// The attempt; none where the engine itself passed the node.
+    /// The attempt. `None` for a control node, which the engine passed.
     pub attempt: Option<&'a AttemptId>,
 }
 
-/// Why a status text could not be understood.
+/// Why the text of a status could not be parsed.
 #[derive(Debug, thiserror::Error)]
 pub enum StatusError {
-    /// Not a JSON object.
+    /// The text is not a JSON object.
     #[error("`status.json` is not a JSON object: {0}")]
     Syntax(#[from] serde_json::Error),
-    /// Neither spelling of the outcome is there.
+    /// The field `outcome` is missing under both names.
     #[error("`status.json` has neither `outcome` nor `status`")]
     NoOutcome,
-    /// Two spellings of one field that say different things.
+    /// A field has different values under its two names.
     #[error("`status.json` says {first} and {second} in two spellings of one field")]
     Contradiction {
-        /// Under the specification's name.
+        /// The value under the name in the specification.
         first: String,
-        /// Under the other name.
+        /// The value under the other name.
         second: String,
     },
-    /// A word that is no outcome.
+    /// The value is not an outcome.
     #[error("`status.json` has the outcome `{0}`: success, partial_success, retry, fail or skipped is expected")]
     UnknownOutcome(String),
-    /// A field of another type than it has to be.
+    /// A field has the wrong type.
     #[error("`{field}` in `status.json` is not {expected}")]
     Type {
-        /// The field.
+        /// The name of the field.
         field: &'static str,
         /// The expected value.
         expected: &'static str,
     },
 }
 
-/// Makes the file's content.
+/// Creates the contents of the file.
 pub fn encode<'a>(outcome: &'a Outcome, owner: Owner<'a>) -> StatusFile<'a> {
     let label = outcome.preferred_label.as_deref().unwrap_or_default();
     let failure = outcome.failure.as_ref();
@@ -112,8 +113,9 @@ pub fn encode<'a>(outcome: &'a Outcome, owner: Owner<'a>) -> StatusFile<'a> {
     }
 }
 
-/// Reads a status in any dialect (decision status-dialects): `outcome` or `status`, `preferred_label` or `preferred_next_label`, any case,
-/// `ok`, `error`, `failure` and `skip` for the words of the specification. Unknown fields are somebody else's and are passed over.
+/// Parses a status in any dialect (decision status-dialects): `outcome` or `status`, `preferred_label` or
+/// `preferred_next_label`, any case, and `ok`, `error`, `failure` and `skip` for the names in the specification. Unknown
+/// fields belong to other programs and are ignored.
 pub fn decode(text: &str) -> Result<Outcome, StatusError> {
     let mut object: Map<String, Value> = serde_json::from_str(text)?;
     let word =

@@ -1,7 +1,7 @@
-//! `trace.jsonl`: what every node was given and what came of it, one object per line.
+//! `trace.jsonl`: the input and the outcome of every node, one object per line.
 //!
-//! The types of lines and their fields are those other tools read; the keys of a line are in alphabetical order. A line is made
-//! from one record and the state before and after it, so the same journal gives the same lines.
+//! The types of lines and their fields are those that other tools read. The keys of a line are in alphabetical order. A line
+//! is made from one record and the state before and after it, so the same journal gives the same lines.
 
 use super::run_files::task_folder;
 use glovebox_journal::event::time_format;
@@ -19,37 +19,37 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// The version of the lines written here.
+/// The version of the lines that are written.
 const SCHEMA_VERSION: u32 = 1;
-/// Stands where a record has no run or no exit.
+/// The value for a record without a run or an exit.
 static NO_RUN: LazyLock<RunId> = LazyLock::new(|| RunId::new(""));
 static MAIN: LazyLock<BranchId> = LazyLock::new(BranchId::main);
 static NO_UPDATES: BTreeMap<String, Value> = BTreeMap::new();
 static NO_NODE: LazyLock<NodeId> = LazyLock::new(|| NodeId::new(""));
 
-/// One line.
+/// One line of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(title = "trace.jsonl line")]
 pub struct TraceLine<'a> {
     /// Always 2. Lines of version 1 had the whole context before and after each node.
     pub schema_version: u32,
-    /// When it happened, RFC 3339.
+    /// When the event of the line happened, RFC 3339.
     #[serde(with = "time_format")]
     #[schemars(with = "String")]
     pub at: Timestamp,
-    /// The branch that it happened on; absent for the one that the run began with.
+    /// The branch of the event. Absent for the main branch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch_id: Option<&'a BranchId>,
-    /// The event.
+    /// What happened.
     #[serde(flatten)]
     pub fact: TraceFact<'a>,
 }
 
-/// The fact in a line.
+/// What happened, as a line of the trace records it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "type")]
 pub enum TraceFact<'a> {
-    /// The run directory was made.
+    /// The run directory was created.
     SessionInitialized {
         /// The run's id.
         run_id: &'a RunId,
@@ -62,160 +62,160 @@ pub enum TraceFact<'a> {
     PipelineStarted {
         /// The run's id.
         run_id: &'a RunId,
-        /// The node at which it began.
+        /// The node at which the pipeline began.
         start_node: &'a NodeId,
-        /// The context it began with. From here on lines have what became different.
+        /// The initial context. Later lines have only changes.
         context: &'a Context,
     },
     /// Another process took the run over.
     ResumeLoaded {
-        /// Who.
+        /// The name of the worker.
         worker: &'a str,
-        /// The context it goes on with.
+        /// The context with which the run continues.
         context: &'a Context,
     },
-    /// A node was begun.
+    /// A node began.
     NodeInputCaptured {
-        /// The node.
+        /// The node's id.
         node_id: &'a NodeId,
-        /// Its handler type.
+        /// The handler type of the node.
         node_type: &'a str,
-        /// Its shape.
+        /// The shape of the node.
         node_shape: &'a str,
-        /// Its attributes.
+        /// The attributes of the node.
         node_attrs: BTreeMap<&'a str, &'a str>,
-        /// The context changes since the last line that has any.
+        /// The context changes since the previous line with `context_delta` or a whole context.
         context_delta: ContextDelta<'a>,
         /// The run's copy of the project, relative to the run directory.
         workspace: &'static str,
         /// The node's folder, relative to the run directory.
         node_artifact_dir: String,
     },
-    /// A node was finished.
+    /// A node finished.
     NodeOutputCaptured {
-        /// The node.
+        /// The node's id.
         node_id: &'a NodeId,
-        /// How it ended.
+        /// The outcome of the node.
         outcome: &'static str,
-        /// Raw reason; empty unless it failed.
+        /// The raw failure reason. Empty unless the node failed.
         failure_reason: &'a str,
-        /// Its context updates.
+        /// The context updates of the node.
         context_updates: &'a BTreeMap<String, Value>,
-        /// The context changes since the last line that has any.
+        /// The context changes since the previous line with `context_delta` or a whole context.
         context_delta: ContextDelta<'a>,
-        /// Its status, relative to the run directory.
+        /// The path of the node's status, relative to the run directory.
         status_path: String,
     },
     /// The next node was chosen.
     RouteEvaluated {
-        /// From which node.
+        /// The node from which the edge leads.
         from_node: &'a NodeId,
-        /// Its outcome.
+        /// The outcome of that node.
         outcome: &'static str,
-        /// To which node.
+        /// The node to which the edge leads.
         next_node: &'a NodeId,
-        /// By which rule.
+        /// The rule by which the edge was selected.
         selection_method: &'a str,
-        /// Every edge that was looked at.
+        /// Every edge that was considered.
         candidates: Vec<TraceCandidate<'a>>,
     },
-    /// A fork was reached.
+    /// A parallel node was reached.
     ParallelStarted {
-        /// The fork.
+        /// The id of the parallel node.
         node_id: &'a NodeId,
-        /// How many branches it has.
+        /// Number of branches.
         branch_count: usize,
-        /// The context changes since the last line that has any.
+        /// The context changes since the previous line with `context_delta` or a whole context.
         context_delta: ContextDelta<'a>,
     },
-    /// A branch of a fork began, with the context that the branch which forked has.
+    /// A branch of a parallel node began, with the context of its parent branch.
     ParallelBranchStarted {
-        /// Its first node.
+        /// The first node of the branch.
         node_id: &'a NodeId,
     },
-    /// A branch of a fork ended.
+    /// A branch of a parallel node ended.
     ParallelBranchCompleted {
-        /// How.
+        /// The outcome of the branch.
         outcome: &'static str,
         /// The score of the branch.
         score: f64,
-        /// Raw reason; empty unless it failed or was canceled.
+        /// The raw failure reason. Empty unless the branch failed or was canceled.
         failure_reason: &'a str,
     },
-    /// All branches of a fork that began have ended.
+    /// All branches of a parallel node have ended.
     ParallelCompleted {
-        /// The fork.
+        /// The id of the parallel node.
         node_id: &'a NodeId,
-        /// How, by its policies.
+        /// The outcome of the parallel node, according to its policies.
         outcome: &'static str,
-        /// Branches that succeeded.
+        /// Number of branches that succeeded.
         success_count: u32,
-        /// Branches that failed.
+        /// Number of branches that failed.
         failure_count: u32,
-        /// Branches that were canceled.
+        /// Number of branches that were canceled.
         canceled_count: u32,
-        /// Raw reason; empty unless it failed.
+        /// The raw failure reason. Empty unless the parallel node failed.
         failure_reason: &'a str,
-        /// The context changes since the last line that has any.
+        /// The context changes since the previous line with `context_delta` or a whole context.
         context_delta: ContextDelta<'a>,
     },
-    /// A fan-in chose a branch and took changes over.
+    /// A fan-in chose a branch and merged changes.
     FanInCompleted {
-        /// The fan-in.
+        /// The id of the fan-in.
         node_id: &'a NodeId,
-        /// How it ended.
+        /// The outcome of the fan-in.
         outcome: &'static str,
-        /// The best branch; absent when there was none.
+        /// The best branch. Absent if there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
         best_id: Option<&'a BranchId>,
-        /// Branches whose changes were taken.
+        /// The branches whose changes were merged.
         merged: &'a [BranchId],
-        /// Paths on which branches did not agree.
+        /// The paths with conflicting changes.
         conflicts: Vec<&'a str>,
-        /// Raw reason; empty unless it failed.
+        /// The raw failure reason. Empty unless the fan-in failed.
         failure_reason: &'a str,
-        /// The context changes since the last line that has any.
+        /// The context changes since the previous line with `context_delta` or a whole context.
         context_delta: ContextDelta<'a>,
     },
     /// A new generation of the run began.
     LoopRestarted {
-        /// The generation.
+        /// The number of the generation.
         run_generation: u32,
-        /// The node that led to it.
+        /// The node whose edge led to the restart.
         from_node: &'a NodeId,
-        /// The node that it begins at.
+        /// The first node of the generation.
         start_node: &'a NodeId,
-        /// The context that it begins with.
+        /// The initial context of the generation.
         context: &'a Context,
     },
-    /// An exit was reached with every goal gate satisfied.
+    /// An exit was reached, and every goal gate succeeded.
     PipelineCompleted {
         /// The run's id.
         run_id: &'a RunId,
-        /// The exit.
+        /// The id of the exit.
         exit_node: &'a NodeId,
     },
     /// The run ended in any other way.
     PipelineFailed {
         /// The run's id.
         run_id: &'a RunId,
-        /// Raw reason.
+        /// The raw failure reason.
         failure_reason: &'a str,
     },
 }
 
-/// An edge that was looked at.
+/// An edge that was considered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TraceCandidate<'a> {
-    /// Its target.
+    /// The target of the edge.
     pub to: &'a NodeId,
-    /// Its weight.
+    /// The weight of the edge.
     pub weight: i64,
-    /// Its condition as written; empty without one.
+    /// The condition as written. Empty if there is none.
     pub condition: &'a str,
-    /// Whether the deciding step could have taken it.
+    /// True if the deciding rule could have selected the edge.
     pub matched: bool,
-    /// Why, or why not.
+    /// Why the edge matched or did not match.
     pub reason: &'a str,
 }
 
@@ -224,14 +224,14 @@ pub struct TraceCandidate<'a> {
 pub struct ContextDelta<'a> {
     /// New keys.
     pub added: BTreeMap<&'a str, &'a Value>,
-    /// Keys with another value, and that value.
+    /// Keys with a new value, and that value.
     pub updated: BTreeMap<&'a str, &'a Value>,
-    /// Keys that are gone.
+    /// Keys that were removed.
     pub removed: Vec<&'a str>,
 }
 
 impl TraceFact<'_> {
-    /// True if a reader knows the whole context after this line.
+    /// Returns true if a reader knows the whole context after this line.
     pub(super) fn has_context(&self) -> bool {
         use TraceFact::{FanInCompleted, NodeInputCaptured, NodeOutputCaptured};
         use TraceFact::{LoopRestarted, ParallelCompleted, ParallelStarted, PipelineStarted, ResumeLoaded};
@@ -249,7 +249,7 @@ impl TraceFact<'_> {
     }
 }
 
-/// The lines of one record, given the context that the lines before it tell and the state after it.
+/// Returns the lines of one record, given the context after the lines before it and the state after the record.
 pub(super) fn lines<'a>(
     pipeline: &'a Pipeline,
     before: &'a Context,
@@ -341,7 +341,7 @@ fn output<'a>(task: &'a Task, outcome: &'a Outcome, before: &'a Context, after: 
     }
 }
 
-/// A node that the engine itself passed: it gives no reason and changes nothing of the context.
+/// Returns the lines of a control node, which the engine passed. It has no failure reason and no context updates.
 fn passed_node<'a>(
     pipeline: &'a Pipeline,
     passed: &'a StagePassed,
@@ -360,7 +360,7 @@ fn passed_node<'a>(
     [input(pipeline, &passed.node, folder, delta(before, after)), output]
 }
 
-/// A gate that a person answered. What it set is in the difference.
+/// Returns the line of a human gate that was answered. Its context changes are in `context_delta`.
 fn answered_gate<'a>(answered: &'a QuestionAnswered, before: &'a Context, after: &'a Context) -> TraceFact<'a> {
     TraceFact::NodeOutputCaptured {
         node_id: &answered.node,
@@ -390,7 +390,7 @@ fn routed<'a>(pipeline: &Pipeline, route: &'a RouteTaken, after: &RunState) -> T
     }
 }
 
-/// What forks and fan-ins do, in the words of the specification (§9.6).
+/// Returns the lines of parallel nodes and fan-ins, with the names in the specification (§9.6).
 fn of_parallel<'a>(event: &'a Event, before: &'a Context, after: &'a Context) -> Vec<TraceFact<'a>> {
     let reason = |failure: &'a Option<Failure>| failure.as_ref().map_or("", |failure| &*failure.reason);
     vec![match event {
@@ -427,7 +427,7 @@ fn of_parallel<'a>(event: &'a Event, before: &'a Context, after: &'a Context) ->
     }]
 }
 
-/// The branch that an event is about; the main one for an event about the run.
+/// Returns the branch of an event, or the main branch for an event about the run.
 pub(super) fn branch_of<'s>(event: &Event, state: &'s RunState) -> &'s Branch {
     event.branch().map_or_else(|| state.main(), |id| state.branch(id))
 }

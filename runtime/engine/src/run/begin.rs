@@ -1,7 +1,7 @@
 //! The beginning of a run: its private copy of the project and the journal's first record.
 //!
-//! Everything that `run.started` names is durable before it is appended. A directory without that record is no run, whatever
-//! else lies in it.
+//! Everything that `run.started` names is durable before the event is appended. A directory without this record is not a run,
+//! even if it contains other files.
 
 use super::session::stores;
 use super::{HOLDOUTS_DIR, HoldoutError, RunDir, Session};
@@ -26,39 +26,40 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The inputs of a new run, beside its plan.
+/// The inputs of a new run, in addition to its plan.
 pub struct NewRun<'a> {
-    /// Its id.
+    /// The run's id.
     pub run_id: RunId,
-    /// Its source, kept so that a resume reads the same.
+    /// The source of the pipeline. It is stored so that a resume reads the same text.
     pub source: &'a str,
-    /// The texts of the files that the source refers to, kept likewise.
+    /// The texts of the files that the source refers to. They are stored too.
     pub files: &'a BTreeMap<String, String>,
     /// The path of the source, for messages.
     pub pipeline_path: String,
-    /// The user's project; only read.
+    /// The user's project, which is only read.
     pub project: &'a Path,
-    /// Ignored files that are copied all the same.
+    /// Ignored files that are copied nevertheless.
     pub include: Include,
-    /// The script of a scripted model.
+    /// The script of a scripted model. `None` without a script.
     pub script: Option<&'a [u8]>,
-    /// `--set` values.
+    /// The values of `--set`.
     pub inputs: BTreeMap<String, String>,
-    /// The node to begin at, in place of the start node.
+    /// The node at which the run begins instead of the start node.
     pub from: Option<NodeId>,
-    /// `--max-steps`; the lower of this and the pipeline's own counts, or this alone when the pipeline does not say.
+    /// The value of `--max-steps`. If the pipeline has a limit too, the lower one applies.
     pub steps_max: Option<u64>,
-    /// `--max-wall-time`; the lower of this and the pipeline's own counts.
+    /// The value of `--max-wall-time`. If the pipeline has a limit too, the lower one applies.
     pub wall_max: Option<Duration>,
-    /// `--max-tokens` and `--max-budget-usd`; the lower of each and the pipeline's and the operator's own counts.
+    /// The values of `--max-tokens` and `--max-budget-usd`. The lowest of flags, pipeline and operator applies to each.
     pub spend_max: SpendBounds,
-    /// Free labels.
+    /// Labels that the user chose.
     pub labels: BTreeMap<String, String>,
 }
 
 impl Session {
-    /// Starts a run in an empty directory: copies the project, stores what the first record names, appends it with all that
-    /// follows up to the first attempt. Returns what was appended. `follower` makes who follows it, over the run's blobs.
+    /// Starts a run in an empty directory: copies the project, stores everything that the first record names, and appends
+    /// this record with everything that follows up to the first attempt. Returns the appended records. `follower` creates the
+    /// follower of the run, given its blobs.
     pub async fn create<F: Follow>(
         dir: RunDir,
         worker: Worker,
@@ -68,7 +69,7 @@ impl Session {
     ) -> Result<(Self, F, Vec<Record>), RunError> {
         let (owner, journal, blobs) = stores(&dir, &new.run_id)?;
         let mut include = std::mem::take(&mut new.include);
-        // Before anything else: whatever is made of the project later does not have them.
+        // This must come first, so that everything that is later made from the project does not contain the hold-outs.
         let holdouts = holdouts::seal(&dir, new.project, &plan.holdout_plan(), &mut include).await?;
         let (from, to) = (new.project.to_path_buf(), dir.workspace());
         let base = copy(from, to, include).await?;
@@ -109,7 +110,7 @@ impl Session {
     }
 }
 
-/// Copies the project off the executor's threads.
+/// Copies the project, off the executor's threads.
 async fn copy(from: PathBuf, to: PathBuf, include: Include) -> Result<Base, RunError> {
     match tokio::task::spawn_blocking(move || project::copy(&from, &to, &include)).await {
         Ok(base) => base.map_err(|error| RunError::Workspace(Box::new(error))),
@@ -117,7 +118,7 @@ async fn copy(from: PathBuf, to: PathBuf, include: Include) -> Result<Base, RunE
     }
 }
 
-/// Makes durable what the first record says that the run begins with.
+/// Makes the folders durable that the first record refers to.
 async fn flush(folders: Vec<PathBuf>) -> Result<(), RunError> {
     let flushed = tokio::task::spawn_blocking(move || {
         let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
@@ -129,7 +130,7 @@ async fn flush(folders: Vec<PathBuf>) -> Result<(), RunError> {
     }
 }
 
-/// The first record without the digests of what is stored for it.
+/// Creates the first record, without the digests of stored values.
 fn describe(worker: &Worker, plan: &Plan, bounds: RunBounds, new: NewRun<'_>) -> RunStarted {
     let pipeline = &plan.pipeline;
     let attributes = &pipeline.attributes;

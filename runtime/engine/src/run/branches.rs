@@ -1,6 +1,6 @@
-//! Removes the folders of branches from the run's folder.
+//! Removes the folders of branches from the run directory.
 //!
-//! Like every workspace they are projections: a resume removes them, and a branch that needs one makes it again.
+//! Like every workspace they are projections: a resume removes them, and a branch that needs one creates it again.
 
 use crate::run_dir::{BRANCHES_DIR, REPOSITORIES_DIR, RunDir, WORKSPACE_DIR, branch_folder};
 use glovebox_journal::event::BranchId;
@@ -8,7 +8,7 @@ use glovebox_workspace::{cache, tree};
 use std::io;
 use std::path::Path;
 
-/// Removes what only stages of a branch needed, when it has ended: its workspace, its repository and its caches.
+/// Removes the folders that only stages of an ended branch needed: its workspace, its repository and its caches.
 pub(super) fn remove_files(run: &RunDir, id: &BranchId) {
     if *id == BranchId::main() {
         return;
@@ -18,10 +18,11 @@ pub(super) fn remove_files(run: &RunDir, id: &BranchId) {
     }
 }
 
-/// Removes the workspaces of all branches, also those that were being made, and their caches where they are not to be trusted.
+/// Removes the workspaces of all branches, including incomplete ones, and their caches if `with_caches` is true.
 ///
 /// # Errors
-/// The system's error.
+///
+/// Returns the system's error.
 pub(super) fn sweep(run: &RunDir, with_caches: bool) -> io::Result<()> {
     let branches = match run.dir.read_dir(BRANCHES_DIR) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -33,7 +34,7 @@ pub(super) fn sweep(run: &RunDir, with_caches: bool) -> io::Result<()> {
         for entry in run.dir.read_dir(format!("{BRANCHES_DIR}/{name}"))? {
             let entry = entry?.file_name();
             let entry = entry.to_string_lossy();
-            // A node's folder never has these names, and no id has a dot.
+            // A node's folder never has these names, and no id contains a dot.
             let is_workspace = entry == WORKSPACE_DIR || entry.starts_with(&format!("{WORKSPACE_DIR}."));
             if is_workspace || (with_caches && entry == cache::FOLDER) {
                 tree::remove_all(&run.path.join(BRANCHES_DIR).join(&name).join(&*entry))?;

@@ -1,4 +1,4 @@
-//! The budget of a run as its attempts share it: the bounds of run and nodes, less what the journal says was spent.
+//! The budget of a run, which its attempts share: the limits of the run and of nodes, minus the spend in the journal.
 
 use super::Run;
 use glovebox_host::budget::{Budget, Purse};

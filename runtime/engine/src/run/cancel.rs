@@ -1,6 +1,6 @@
-//! A run that no process drives, ended for good.
+//! Ends a run that no process drives, for good.
 //!
-//! It needs nothing of the run's plan, so that a run can be canceled whose settings or components are gone.
+//! The run's plan is not needed, so a run can be canceled even if its settings or components no longer exist.
 
 use super::session::Session;
 use super::{RunDir, project_error};
@@ -13,7 +13,7 @@ use glovebox_pipeline::ir::Pipeline;
 use glovebox_plan::prepare::executor::Worker;
 use std::sync::Arc;
 
-/// Ends a run for good, and makes its files those of its journal. False when it had ended by itself before.
+/// Ends a run for good and rebuilds its files. Returns false if the run had already ended.
 pub async fn cancel(
     dir: RunDir,
     worker: Worker,

@@ -1,7 +1,7 @@
-//! A new run that begins with the state, the context and the files of another one before a visit.
+//! Forks a run: a new run that begins with the state, the context and the files that another run had before a visit.
 //!
-//! Its journal begins with the records of the other run up to that visit, under its own id and signed anew, and says where they come from.
-//! What these records name is copied. The other run is only read.
+//! Its journal begins with the records of the other run up to that visit, with its own id and newly signed, and names the
+//! other run. Everything that these records name is copied. The other run is only read.
 
 use super::restore::{BASE_BYTES_MAX, in_folder};
 use super::session::stores;
@@ -20,47 +20,48 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
-/// A visit of a run, and the records before it.
+/// A visit of a run, which separates the records before it from the later ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VisitPoint {
-    /// The node.
+    /// The node's id.
     pub node: NodeId,
-    /// The visit of the node.
+    /// The number of the visit of the node.
     pub visit: u32,
     /// The generation of the visit.
     pub generation: u32,
-    /// The record that begins the visit.
+    /// The sequence number of the record that begins the visit.
     pub seq: u64,
 }
 
-/// Why there is no such visit to begin at.
+/// Why the run has no such visit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoVisit {
-    /// The run never came there.
+    /// The run never visited the node.
     #[error("the run never visited `{0}`")]
     Never(NodeId),
-    /// It came there less often.
+    /// The run visited the node fewer times.
     #[error("`{node}` has no visit {visit}, expected one from 1 to {visits}")]
     Fewer {
-        /// The node.
+        /// The node's id.
         node: NodeId,
         /// The visit that was asked for.
         visit: u32,
-        /// How many there were.
+        /// Number of visits of the node.
         visits: u32,
     },
-    /// Only a branch of a fork came there.
+    /// Only a branch of a parallel node visited the node.
     #[error("`{node}` was visited in branch `{branch}` only, and a run cannot begin in the middle of a fork")]
     InBranch {
-        /// The node.
+        /// The node's id.
         node: NodeId,
-        /// The branch.
+        /// The id of the branch.
         branch: BranchId,
     },
 }
 
 impl VisitPoint {
-    /// Finds a visit in the records of a run, or the last one of the node. Of several generations the last that has it counts.
+    /// Finds a visit in the records of a run, or the last visit of the node. If several generations have this visit, returns
+    /// the last one.
     pub fn find(records: &[Record], node: NodeId, visit: Option<u32>) -> Result<Self, NoVisit> {
         let begun = records.iter().filter_map(|record| Some((record.seq, begun(&record.event)?)));
         let (mut found, mut visits, mut branch) = (None, 0, None);
@@ -71,7 +72,7 @@ impl VisitPoint {
             }
             visits = visits.max(begun.visit);
             let here = (begun.visit, begun.generation);
-            // A resume may begin a visit that was ready a second time.
+            // A resume may begin a visit again that was already ready.
             let is_known = found.is_some_and(|(known, _)| known == here);
             if visit.is_none_or(|visit| visit == begun.visit) && !is_known {
                 found = Some((here, seq));
@@ -86,7 +87,7 @@ impl VisitPoint {
     }
 }
 
-/// The visits that a run can begin before, in order, each once.
+/// Returns the visits to which a run can go back, in order, each once.
 pub fn visits(records: &[Record]) -> Vec<(&NodeId, u32)> {
     let begun = records.iter().filter_map(|record| begun(&record.event));
     let mut known = BTreeSet::new();
@@ -119,18 +120,18 @@ fn begun(event: &Event) -> Option<VisitStart<'_>> {
     Some(VisitStart { generation, branch, node, visit })
 }
 
-/// The run that another one begins with.
+/// The run that is forked.
 pub struct Source<'a> {
-    /// Its directory.
+    /// The directory of the run.
     pub dir: &'a Path,
-    /// Its records.
+    /// The records of the run.
     pub records: &'a [Record],
-    /// Its blobs.
+    /// The blobs of the run.
     pub blobs: &'a DirBlobs,
 }
 
-/// Makes a run in an empty directory that stands before a visit of another run, and makes it durable. A resume takes it up at that visit,
-/// with what is set in the context.
+/// Creates a run in an empty directory with the state before a visit of another run, and makes it durable. A resume continues
+/// the new run at that visit, with `context` added to its context.
 pub async fn fork(
     dir: &RunDir,
     run: &RunId,
@@ -146,9 +147,9 @@ pub async fn fork(
     }
     let base = base(&source)?;
     let mut from = lineage(source.records, point, context);
-    // The files that stages replaced: `diff` shows them.
+    // The initial versions of files that stages replaced are copied too, because `diff` shows them.
     base.files.values().try_for_each(|fact| copy_blob(source.blobs, &blobs, &fact.digest))?;
-    // What was appended together stays together.
+    // Events that were appended together are appended together again.
     for batch in kept.chunk_by(|one, other| one.at == other.at) {
         let events: Vec<Event> = batch.iter().map(|record| renamed(&record.event, run, &mut from)).collect();
         for digest in events.iter().filter_map(|event| serde_json::to_value(event).ok()).flat_map(|event| named(&event))
@@ -163,14 +164,14 @@ pub async fn fork(
     flush_all(&[&dir.path]).map_err(|error| RunError::Workspace(Box::new(error)))
 }
 
-/// The base of the other run's workspace.
+/// Returns the list of files with which the other run's workspace began.
 fn base(source: &Source<'_>) -> Result<Base, RunError> {
     let started = source.records.first().and_then(|first| first.event.run_started()).ok_or(RunError::NotStarted)?;
     let bytes = source.blobs.read_all(&started.workspace.base_digest, BASE_BYTES_MAX)?;
     serde_json::from_slice(&bytes).map_err(|error| RunError::Workspace(Box::new(error)))
 }
 
-/// The run and the visit that the new run is forked from.
+/// Returns the run and the visit from which the new run is forked.
 fn lineage(records: &[Record], point: VisitPoint, context: BTreeMap<String, String>) -> Option<Box<ForkedFrom>> {
     let started = records.first()?.event.run_started()?;
     let VisitPoint { node, visit, generation, seq } = point;
@@ -179,7 +180,7 @@ fn lineage(records: &[Record], point: VisitPoint, context: BTreeMap<String, Stri
     Some(Box::new(ForkedFrom { run_id, node, visit, generation, seq: seq - 1, hash, context }))
 }
 
-/// The first record gets another id and says where it comes from.
+/// Returns an event with the id of the new run. The first record also names the other run.
 fn renamed(event: &Event, run: &RunId, from: &mut Option<Box<ForkedFrom>>) -> Event {
     let mut event = event.clone();
     if let Event::RunStarted(started) = &mut event {
@@ -189,7 +190,7 @@ fn renamed(event: &Event, run: &RunId, from: &mut Option<Box<ForkedFrom>>) -> Ev
     event
 }
 
-/// Every digest that an event names.
+/// Returns every digest that an event names.
 fn named(value: &Value) -> BTreeSet<Digest> {
     match value {
         Value::String(text) => text.parse().into_iter().collect(),
@@ -199,7 +200,7 @@ fn named(value: &Value) -> BTreeSet<Digest> {
     }
 }
 
-/// Copies a blob. A digest that names none is of something else, such as the plan.
+/// Copies a blob. A digest without a blob is that of something else, such as the plan.
 fn copy_blob(from: &DirBlobs, to: &DirBlobs, digest: &Digest) -> Result<(), RunError> {
     match from.open_unverified(digest) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -214,7 +215,8 @@ fn copy_blob(from: &DirBlobs, to: &DirBlobs, digest: &Digest) -> Result<(), RunE
     }
 }
 
-/// Makes the files as they were: from blobs, from the project, or from the other run's workspace, whichever still has them.
+/// Creates the files of the visit: from blobs, from the project, or from the other run's workspace, depending on which still
+/// has them.
 fn make_workspace(dir: &RunDir, source: &Source<'_>, records: &[Record], base: &Base) -> Result<(), RunError> {
     let (state, _) = resume_state(records).ok_or(RunError::NotStarted)?;
     let Some(started) = &state.run else { return Err(RunError::NotStarted) };
@@ -235,7 +237,7 @@ fn make_workspace(dir: &RunDir, source: &Source<'_>, records: &[Record], base: &
         .map_err(|error| RunError::Workspace(Box::new(error)))
 }
 
-/// True if a folder still has the file with this content.
+/// Returns true if a folder still has the file with this content.
 fn has(folder: &Path, base: &Base, digest: &Digest) -> bool {
     let mut hasher = blake3::Hasher::new();
     let read = in_folder(folder, base, digest).and_then(|file| hasher.update_reader(file).map(drop));

@@ -1,7 +1,7 @@
-//! The workspace of a run that is resumed: what its journal says, whatever happened to it since.
+//! Restores the workspace of a run that is resumed to the state that its journal describes.
 //!
-//! A process that ran as the user may have changed it while nobody drove the run. So each file is digested, and what differs is made
-//! again from the run's blobs or, if no stage changed it, from the user's project.
+//! A process of the user may have changed the workspace while no process drove the run. So each file is digested, and files
+//! that differ are restored from the run's blobs or, if no stage changed them, from the user's project.
 
 use super::RunDir;
 use crate::driver::RunError;
@@ -17,17 +17,17 @@ use glovebox_workspace::{cache, restore, tree};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
-/// The largest list of copied files.
+/// Maximum size of the list of copied files, in bytes.
 pub(super) const BASE_BYTES_MAX: u64 = 1 << 30;
 
-/// Reads what the workspace began with, from the run's first record.
+/// Reads the list of files with which the workspace began, named by the run's first record.
 pub(super) fn base(blobs: &DirBlobs, state: &RunState) -> Result<Base, RunError> {
     let Some(started) = &state.run else { return Err(RunError::NotStarted) };
     let bytes = blobs.read_all(&started.workspace.base_digest, BASE_BYTES_MAX)?;
     serde_json::from_slice(&bytes).map_err(|error| RunError::Workspace(Box::new(error)))
 }
 
-/// Compares the workspace with the journal, and repairs it. Content that is nowhere any more is [`PortError::Corrupt`].
+/// Compares the workspace with the journal, and repairs it. Content that no longer exists anywhere is [`PortError::Corrupt`].
 pub(super) fn restore(dir: &RunDir, blobs: &DirBlobs, state: &RunState) -> Result<Option<Repaired>, RunError> {
     let base = base(blobs, state)?;
     let Some(started) = &state.run else { return Err(RunError::NotStarted) };
@@ -50,8 +50,8 @@ pub(super) fn restore(dir: &RunDir, blobs: &DirBlobs, state: &RunState) -> Resul
     Ok(Some(Repaired { made: made as u64, removed: removed as u64 }))
 }
 
-/// Removes the run's caches if an attempt was under way when its process was killed: a cache has no digest in the journal, so nothing says
-/// what of it is whole. Returns whether it did.
+/// Removes the run's caches if an attempt was in progress when its process was killed. The journal has no digest of a cache,
+/// so a damaged cache could not be recognized. Returns true if the caches were removed.
 pub(super) fn remove_caches(dir: &RunDir, state: &RunState) -> Result<bool, RunError> {
     let was_killed = state.verdict.is_none() && state.is_under_way();
     if was_killed {
@@ -66,7 +66,7 @@ fn changed(error: &CommitError) -> RunError {
     PortError::Corrupt { what: "the run's workspace".into(), found }.into()
 }
 
-/// Opens a folder's file that had this content when the run began.
+/// Opens a file of a folder that had this content when the run began.
 pub(super) fn in_folder(project: &Path, base: &Base, digest: &Digest) -> io::Result<Box<dyn Read + Send>> {
     let (path, _) = base.files.iter().find(|(_, fact)| fact.digest == *digest).ok_or(ErrorKind::NotFound)?;
     Ok(Box::new(open_before(project, path)?))

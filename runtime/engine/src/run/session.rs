@@ -1,8 +1,9 @@
 //! A run's stores under its lock, and the driver over them.
 //!
-//! A [`Session`] holds the run's lock, so no other process drives the run. Creating one appends the journal's first record after
-//! everything that the record names is stored. Opening one reads the journal, a few records at once, and keeps the state that they lead to. The
-//! workspace is the base copy and the changes of finished stages, applied again on resume, since a crash may have cut the last short.
+//! A [`Session`] holds the run's lock, so no other process drives the run. Creating a session appends the journal's first
+//! record after everything that the record names is stored. Opening one reads the journal, a few records at a time, and keeps
+//! only the resulting state. The workspace is the copy of the project and the changes of finished stages. On resume the
+//! changes are applied again, since a crash may have interrupted this.
 
 use super::branches;
 use super::restore::{remove_caches, restore};
@@ -41,17 +42,17 @@ use std::time::Duration;
 
 /// A run that this process may drive.
 pub struct Session {
-    /// Its directory, which attempts share.
+    /// The run directory, which attempts share.
     pub dir: Arc<RunDir>,
-    /// Its journal.
+    /// The journal of the run.
     pub journal: SqliteLog,
-    /// Its blobs.
+    /// The blobs of the run.
     pub blobs: Arc<DirBlobs>,
-    /// The run so far: the one fold of its journal.
+    /// The run so far: the only fold of its journal.
     pub replay: Replay,
-    /// Copies of hold-outs that the workspace began with, where the pipeline allows them; found by [`Session::create`].
+    /// Copies of hold-outs in the initial workspace, if the pipeline allows them. Set by [`Session::create`].
     pub open_copies: Vec<OpenCopy>,
-    /// Files of the project that could not be copied; found by [`Session::create`].
+    /// Files of the project that could not be copied. Set by [`Session::create`].
     pub left_out: Vec<SkippedEntry>,
     pub(super) worker: Worker,
     pub(super) pending: PendingDecisions,
@@ -59,47 +60,47 @@ pub struct Session {
     pub(super) _owner: Owner,
 }
 
-/// The changes that a resume makes. The default makes none, and continues a failed run at the node that failed.
+/// The changes that a resume makes. The default changes nothing, and continues a failed run at the node that failed.
 #[derive(Default)]
 pub struct ResumeTerms<'a> {
-    /// The node to begin again at.
+    /// The node at which the run restarts. `None` for the default.
     pub from: Option<NodeId>,
-    /// The visit to go back to; its node in place of `from`.
+    /// The visit to which the run goes back. Its node replaces `from`. `None` if the run does not go back.
     pub back: Option<VisitPoint>,
-    /// The most steps of the run from here on.
+    /// New maximum number of steps of the run. `None` to keep the current one.
     pub steps_max: Option<u64>,
-    /// The longest driven time of the run from here on.
+    /// New maximum driven time of the run. `None` to keep the current one.
     pub wall_max: Option<Duration>,
-    /// The budget of its model calls from here on.
+    /// New budget of the run's model calls.
     pub spend_max: SpendBounds,
-    /// Another script for the model.
+    /// New script for the model. `None` to keep the current one.
     pub script: Option<&'a [u8]>,
-    /// Another plan.
+    /// New plan. `None` to keep the current one.
     pub replan: Option<Replan>,
-    /// Models are asked again what an attempt that was cut off had asked them.
+    /// True if stored answers of attempts that were interrupted are removed, so that models are asked again.
     pub asks_again: bool,
 }
 
-/// The plan that a run continues with in place of its own.
+/// The plan with which a run continues instead of its earlier plan.
 pub struct Replan {
-    /// Its digest.
+    /// The digest of the plan.
     pub plan_digest: Digest,
-    /// Its components: digest by handler.
+    /// The digests of the plan's components, by handler type.
     pub components: BTreeMap<String, Digest>,
-    /// Its write scopes that are narrower than the nodes ask for.
+    /// The write scopes that are narrower than what the nodes ask for.
     pub narrowed_scopes: BTreeMap<NodeId, Vec<Entry>>,
     /// The capabilities of the plan.
     pub capabilities: PlanCapabilities,
-    /// How that differs from the plan before.
+    /// The differences from the plan before.
     pub change: Change,
-    /// The provider of its model calls.
+    /// The source of model answers: `scripted`, `live` or `simulated`.
     pub model: &'static str,
-    /// Stages that get a simulated answer.
+    /// The stages that get a simulated answer.
     pub simulated: BTreeSet<NodeId>,
 }
 
 impl Replan {
-    /// A plan, compared with what the plan before allowed.
+    /// Creates the plan for a resume, compared with what the plan before allowed.
     pub fn new(plan: &Plan, bounds: RunBounds, before: &PlanCapabilities) -> Self {
         let capabilities = plan.capabilities(bounds);
         let lines = |additions: Vec<Addition>| additions.iter().map(ToString::to_string).collect();
@@ -118,22 +119,23 @@ impl Replan {
     }
 }
 
-/// What bounds the driving of a run, beside its plan.
+/// The inputs of driving a run, in addition to its plan.
 #[derive(Default)]
 pub struct DriveLimits<'a> {
     /// Answers, steering messages and requests to pause from other processes.
     pub inbox: Inbox,
-    /// The disk gauge: no stage begins while the run's folder holds more than it allows. None where disk space has no bound.
+    /// The disk gauge: no stage begins while the run directory is larger than it allows. `None` if disk space has no limit.
     pub disk: Option<&'a DiskGauge>,
 }
 
-/// A run that this process may drive once it has read its journal.
+/// A run that this process may drive after it has read the journal.
 pub struct Unread {
-    /// Its directory.
+    /// The run directory.
     pub dir: Arc<RunDir>,
-    /// Its blobs.
+    /// The blobs of the run.
     pub blobs: Arc<DirBlobs>,
-    /// False when it was taken up again before an earlier visit: then more than one record after another is needed.
+    /// False if the run was resumed before an earlier visit. Then the records are not a single sequence, and all of them must
+    /// be kept.
     pub is_one_line: bool,
     journal: SqliteLog,
     worker: Worker,
@@ -142,7 +144,7 @@ pub struct Unread {
 }
 
 impl Unread {
-    /// Reads and verifies the journal of a run that never went back, and keeps no more of it than the fold. `follower` gets every record in
+    /// Reads and verifies the journal of a run that never went back, and keeps only its fold. `follower` gets every record in
     /// order, page by page.
     pub fn read(self, follower: &mut impl Follow) -> Result<Session, RunError> {
         let (mut fold, mut queue) = (JournalFold::new(follower), Queue::default());
@@ -153,7 +155,7 @@ impl Unread {
         self.session(fold, queue)
     }
 
-    /// The same with every record, whatever the run did.
+    /// As [`Unread::read`], but for every run, and also returns all records.
     pub fn read_whole(self, follower: &mut impl Follow) -> Result<(Session, Vec<Record>), RunError> {
         let (mut records, mut queue) = (Vec::new(), Queue::default());
         self.pages(&mut queue, |page| {
@@ -194,7 +196,7 @@ impl Unread {
     }
 }
 
-/// The fold of a journal that is taken up: the run, the events whose decisions may be missing, and whoever follows it.
+/// The fold of a journal that is read: the run, the events whose follow-up decisions may be missing, and the follower.
 struct JournalFold<'a, F> {
     replay: Replay,
     last: LastEvents,
@@ -226,7 +228,7 @@ impl<F: Follow> Fold for JournalFold<'_, F> {
 }
 
 impl Session {
-    /// Opens a run that was started before and takes its lock. What is to be known of it is read afterwards, see [`Unread::read`].
+    /// Opens a run that was started before and takes its lock. The journal is read afterwards, with [`Unread::read`].
     pub fn open(dir: RunDir, worker: Worker, verified: &VerifiedJournal) -> Result<Unread, RunError> {
         if verified.run_id().is_none() {
             return Err(RunError::NotStarted);
@@ -239,10 +241,10 @@ impl Session {
         Ok(Unread { dir: Arc::new(dir), blobs, is_one_line, journal, worker, owner })
     }
 
-    /// Takes the run over: brings the workspace to where the journal says, abandons an attempt that was cut off and appends
-    /// whatever decision was pending. A run that failed begins again at the node that failed, or at the node that is asked for.
-    /// One that succeeded, or that was canceled for good, is an error that says how it ended.
-    /// `past` is the run before the visit that it goes back to.
+    /// Takes the run over: restores the workspace to the state in the journal, abandons an attempt that was interrupted and
+    /// appends all pending decisions. A failed run restarts at the node that failed, or at the node in `terms`. For a run
+    /// that succeeded or was canceled for good, returns an error with its verdict. `past` is the run before the visit to
+    /// which it goes back.
     pub async fn resume(
         &mut self,
         pipeline: &Pipeline,
@@ -265,11 +267,11 @@ impl Session {
         let caches_removed = remove_caches(&self.dir, &self.replay.state)?;
         branches::sweep(&self.dir, caches_removed).map_err(|error| RunError::Workspace(Box::new(error)))?;
         let repaired = self.restore_workspace().await?;
-        // What a run that goes back has undone was not changed by another process.
+        // What a run undoes by going back was not changed by another process.
         let repaired = repaired.filter(|_| !goes_back);
         let resumed = RunResumed { repaired, caches_removed, ..resumed };
         let (run, replay, pending) = self.position();
-        // A fan-in that was pending takes changes over.
+        // A pending fan-in merges changes, so the workspace must follow.
         let follower = WorkspaceFollower { dir: &self.dir, blobs: &self.blobs, next: follower };
         let mut driver = Driver {
             replay,
@@ -281,17 +283,19 @@ impl Session {
         resumed
     }
 
-    /// Brings the workspace to where the journal says; answers what was not as it says.
+    /// Restores the workspace to the state in the journal. Returns what differed from it.
     async fn restore_workspace(&self) -> Result<Option<Repaired>, RunError> {
         let (workspace, changes) = (self.dir.workspace(), &self.replay.state.main().changes);
-        // A version before may have been cut off between a commit and this. Nothing is overwritten before it is kept durably.
+        // A process may have been killed between a commit and the application of its changes. Files are stored durably before
+        // they are overwritten.
         keep_replaced(&workspace, &self.blobs, changes.values())?;
         self.journal.append(&self.run_id(), &[], Timestamp::now(), &[]).await?;
         apply_changes(&workspace, &self.blobs, changes.values())?;
         restore(&self.dir, &self.blobs, &self.replay.state)
     }
 
-    /// Ends the run for good. The attempt that was cut off is abandoned, and the workspace has the changes of those that were not.
+    /// Ends the run for good. An attempt that was interrupted is abandoned, and the changes of all others are applied to the
+    /// workspace.
     pub(super) async fn cancel(
         &mut self,
         pipeline: &Pipeline,
@@ -314,7 +318,7 @@ impl Session {
         apply_changes(&workspace, &self.blobs, self.replay.state.main().changes.values())
     }
 
-    /// The record of a resume under these terms; what it names is durable.
+    /// Creates the record of a resume under these terms. Everything that it names is durable.
     fn resumed(&self, pipeline: &Pipeline, terms: ResumeTerms<'_>) -> Result<RunResumed, RunError> {
         let ResumeTerms { from, back, steps_max, wall_max, spend_max, script, replan, asks_again: _ } = terms;
         let replanned = replan.map(|replan| {
@@ -332,7 +336,7 @@ impl Session {
                 simulated: replan.simulated,
             })
         });
-        // A run that begins with the records of another one, and has none of its own yet.
+        // Matches a forked run that has no records of its own yet.
         let forked = self.replay.state.run.as_ref().and_then(|run| run.forked_from.as_ref());
         let forked = forked.filter(|from| from.seq == self.replay.state.seq);
         let (fork_node, context) = forked.map(|from| (from.node.clone(), from.context.clone())).unzip();
@@ -383,7 +387,8 @@ impl Session {
         noted
     }
 
-    /// Drives the run to its end by its plan, see [`Driver::drive`]. After each append the workspace follows, then `follower` is told.
+    /// Drives the run to its end with its plan; see [`Driver::drive`]. After each append the workspace is updated first, then
+    /// `follower` is called.
     pub async fn drive<S, E>(
         &mut self,
         plan: &Plan,
@@ -409,7 +414,8 @@ impl Session {
             merge_check: Some(MergeCheck(&self.blobs)),
             ..Driver::new(run, &plan.pipeline, &self.journal, signals, self.worker.name.clone(), follower)
         };
-        // What a commit replaces in the workspace is durable with it, and what it may replace later, when a fan-in takes it over.
+        // Files that a commit replaces in the workspace are stored durably with it, and so are files that a later merge at a
+        // fan-in may replace.
         let execute = async |assignment: Assignment| {
             let finished = execute(assignment).await?;
             keep_replaced(&workspace, &blobs, finished.files.changes.iter().chain(finished.proposed()))?;
@@ -420,33 +426,33 @@ impl Session {
         driven
     }
 
-    /// What a driver goes on from. It gives it back.
+    /// Takes everything with which a driver continues. The driver returns it at its end.
     fn position(&mut self) -> (RunId, Replay, PendingDecisions) {
         (self.run_id(), std::mem::take(&mut self.replay), std::mem::take(&mut self.pending))
     }
 
-    /// The state of the run.
+    /// Returns the state of the run.
     pub fn state(&self) -> &RunState {
         &self.replay.state
     }
 
-    /// The run's id; empty only before it was started.
+    /// Returns the run's id. It is empty only before the run is started.
     pub fn run_id(&self) -> RunId {
         self.replay.state.run_id().cloned().unwrap_or_else(|| RunId::new(""))
     }
 
-    /// True when a resume can take it up: it has not ended, or it failed.
+    /// Returns true if the run can be resumed: it has not ended, or it failed.
     pub fn can_be_resumed(&self) -> bool {
         self.replay.state.can_be_resumed()
     }
 
-    /// How it ended, if it has.
+    /// Returns how the run ended. `None` if it has not ended.
     pub fn verdict(&self) -> Option<Verdict> {
         self.replay.state.verdict.as_ref().map(|ended| ended.status)
     }
 }
 
-/// The lock first: nothing of a run is opened for writing without it.
+/// Opens the stores of a run. The lock comes first, because nothing of a run may be opened for writing without it.
 pub(super) fn stores(dir: &RunDir, run: &RunId) -> Result<(Owner, SqliteLog, Arc<DirBlobs>), RunError> {
     let owner = Owner::acquire(&dir.path.join(OWNER_FILE))?;
     SqliteLog::create_in(&dir.dir)?;
@@ -456,7 +462,7 @@ pub(super) fn stores(dir: &RunDir, run: &RunId) -> Result<(Owner, SqliteLog, Arc
     Ok((owner, journal, blobs))
 }
 
-/// Brings the workspace to where the records of an append say, before `next` is told of them.
+/// Updates the workspace with the records of an append, before `next` is called.
 struct WorkspaceFollower<'a, F> {
     dir: &'a RunDir,
     blobs: &'a DirBlobs,
@@ -481,7 +487,7 @@ impl<F> WorkspaceFollower<'_, F> {
         }
         let Some((branch, changes)) = record.event.committed() else { return Ok(()) };
         let workspace = branch_workspace(branch);
-        // A branch without a folder makes it when a stage of it needs one.
+        // A branch without a workspace folder creates it when one of its stages needs it.
         if *branch == BranchId::main() || self.dir.dir.symlink_metadata(&workspace).is_ok() {
             apply_changes(&self.dir.path.join(workspace), self.blobs, changes.iter())?;
         }

@@ -1,7 +1,7 @@
-//! The workspace as a projection: the base copy and the changes of finished stages.
+//! The workspace as a projection: the copy of the project and the changes of finished stages.
 //!
-//! Knows how a change in the journal becomes a change on disk, and nothing of who may change what: that was settled before
-//! the change was recorded.
+//! This module converts a change in the journal to a change on disk. It does not decide who may change what: that was decided
+//! before the change was recorded.
 
 use crate::driver::RunError;
 use glovebox_journal::blobs::DirBlobs;
@@ -10,7 +10,7 @@ use glovebox_record::{Digest, FileChange};
 use glovebox_workspace::{apply, commit};
 use std::path::Path;
 
-/// Brings the workspace to where the changes say. Again is the same as once.
+/// Applies the changes to the workspace. Applying them again has no effect.
 pub fn apply_changes<'a>(
     workspace: &Path,
     blobs: &DirBlobs,
@@ -24,8 +24,9 @@ pub fn apply_changes<'a>(
     commit::apply(workspace, changes, &open).map_err(|error| RunError::Workspace(Box::new(error)))
 }
 
-/// Keeps the files at the paths of changes, so that `diff` knows them when the project has moved on. To be called before an append that
-/// makes them durable, and that before the changes are applied. Anything else at a path, or nothing, is no file to keep.
+/// Stores the current files at the paths of changes as blobs, so that `diff` finds them after the project has changed. Must
+/// be called before the append that makes them durable, and before the changes are applied. A path without a regular file is
+/// skipped.
 pub(super) fn keep_replaced<'a>(
     workspace: &Path,
     blobs: &DirBlobs,

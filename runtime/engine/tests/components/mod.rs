@@ -1,4 +1,4 @@
-//! Components with manifests, a host, and plans over them, for the suites of binding and of attempts.
+//! Components with manifests, a host, and plans that use them, for the tests of binding and of attempts.
 
 #![allow(
     dead_code,
@@ -25,19 +25,19 @@ use glovebox_plan::plan::Plan;
 use glovebox_state::run_state::Branch;
 use std::sync::{Arc, OnceLock};
 
-/// What the built-in tool wants.
+/// The wants of the built-in `tool` component.
 const TOOL: &str = r#"{"filesystem":"none","commands":["*"]}"#;
-/// What the built-in codergen wants.
+/// The wants of the built-in `codergen` component.
 const CODERGEN: &str = r#"{"filesystem":"posix","read":["./"],"write":["./"],"commands":["*"],"model":true}"#;
 
-/// One host for all tests of a suite.
+/// Returns the host that all tests of a suite share.
 pub fn host() -> Arc<Host> {
     static HOST: OnceLock<Arc<Host>> = OnceLock::new();
     let make = || Arc::new(Host::new(HostConfig::in_process(None, 4)).expect("host"));
     Arc::clone(HOST.get_or_init(make))
 }
 
-/// A behaviour of `tests/guests` with a manifest of that name and these wants.
+/// Builds a guest of `tests/guests` with this behaviour, and a manifest with this name and these wants.
 pub fn component(behaviour: &str, name: &str, wants: &str) -> Arc<[u8]> {
     let manifest = format!(r#"{{"name":"{name}","version":"0.1.0","description":"","wants":{wants}}}"#);
     let mut bytes = guests::build(behaviour);
@@ -56,7 +56,7 @@ pub fn component(behaviour: &str, name: &str, wants: &str) -> Arc<[u8]> {
     bytes.into()
 }
 
-/// A catalog with built-ins and these plugins.
+/// Creates a catalog with built-in components and these plugins.
 pub fn catalog(plugins: &[(&str, Arc<[u8]>)]) -> Catalog {
     let mut catalog = Catalog::default();
     catalog.builtins.insert("codergen".to_owned(), component("asks-model", "codergen", CODERGEN).to_vec().into());
@@ -68,12 +68,12 @@ pub fn catalog(plugins: &[(&str, Arc<[u8]>)]) -> Catalog {
     catalog
 }
 
-/// A configuration from its text.
+/// Parses a configuration.
 pub fn config(text: &str) -> Config {
     Config::parse(text, "glovebox.toml").unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
-/// A lock that agrees to what a configuration grants a plugin with these bytes.
+/// Creates a lock file that agrees to what a configuration grants a plugin with these bytes.
 pub fn agreed(config: &Config, name: &str, bytes: &[u8]) -> Lock {
     let inspection = inspect(bytes).expect("component");
     let plugin = LockedPlugin {
@@ -90,24 +90,24 @@ pub fn agreed(config: &Config, name: &str, bytes: &[u8]) -> Lock {
     Lock { plugins: [(name.to_owned(), plugin)].into() }
 }
 
-/// A pipeline of one node between start and exit.
+/// Parses a pipeline of one node between start and exit.
 pub fn pipeline(attributes: &str) -> Arc<Pipeline> {
     whole(&format!("digraph g {{ s [shape=Mdiamond] n [{attributes}] e [shape=Msquare] s -> n -> e }}"))
 }
 
-/// A pipeline from its text.
+/// Parses a pipeline from its text.
 pub fn whole(text: &str) -> Arc<Pipeline> {
     let checked = glovebox_pipeline::check(Source::new(text), &glovebox_pipeline::Inputs::default());
     Arc::new(checked.pipeline.unwrap_or_else(|| panic!("{text}: {:?}", checked.diagnostics)))
 }
 
-/// Binds without a sandbox, as the flag allows.
+/// Binds without a sandbox, as with the flag.
 pub fn plan(pipeline: &Arc<Pipeline>, catalog: &Catalog, config: &Config, lock: &Lock) -> Result<Plan, BindErrors> {
     let options = BindOptions { no_sandbox: true, ..BindOptions::default() };
     bind(Arc::clone(pipeline), catalog, OperatorFiles { config, lock }, &host(), options)
 }
 
-/// The first attempt of a node, on a branch that stands like this.
+/// Creates the first attempt of a node, on a branch in this state.
 pub fn assignment(node: &str, branch: Branch) -> Assignment {
     let started = serde_json::json!({
         "schema_version": 1, "engine_version": "0.1.0", "run_id": "run-1", "generation": 0, "pipeline_name": "p", "goal": "",

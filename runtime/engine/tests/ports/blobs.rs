@@ -1,11 +1,11 @@
-//! Blobs: what is put is what is opened, and what was put before an append is there for every later process.
+//! Tests blobs: the bytes that are put are the bytes that are opened, and every later process finds what was put before an append.
 
 use super::{Blobs, note};
 use glovebox_journal::event::{Digest, StreamKey};
 use glovebox_journal::ports::{BlobStore, PortError};
 use std::io::Read;
 
-/// Around the size up to which blobs travel with the append.
+/// Sizes around the maximum size of blobs that are stored together with the append.
 const SIZES: [usize; 6] = [0, 5, 65_535, 65_536, 65_537, 300_000];
 
 fn bytes(size: usize) -> Vec<u8> {

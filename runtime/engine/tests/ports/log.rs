@@ -1,4 +1,4 @@
-//! The journal: appends are exclusive, whole and in order.
+//! Tests the journal: appends are exclusive, atomic and in order.
 
 use super::{Adapter, note, ready, task};
 use glovebox_journal::event::{Attempt, Digest, Event, StageStarted, StreamKey, canonical, chain, whole_milliseconds};
@@ -23,7 +23,7 @@ pub(crate) async fn what_is_appended_is_what_is_read<L: Adapter>() {
     assert!(under.log.read(&under.run, 5, 10).await.unwrap().is_empty(), "nothing behind the end");
 }
 
-/// A journal can move between adapters only if all hash alike.
+/// A journal can be moved between adapters only if all adapters compute the same hashes.
 pub(crate) async fn the_chain_is_the_same_in_every_adapter<L: Adapter>() {
     let under = L::empty();
     let at = Timestamp::now();
@@ -80,13 +80,13 @@ pub(crate) async fn a_stale_token_stores_nothing_of_its_batch<L: Adapter>() {
     let zombie = [note("a"), ready("m", None), note("b")];
     let refused = under.append(&[task_head(stale)], &zombie).await;
     assert!(matches!(refused, Err(PortError::Conflict { head, .. }) if head == fresh));
-    // One of several expectations is enough to refuse all.
+    // One failed expectation is enough to refuse the whole batch.
     assert!(under.append(&[(StreamKey::Run, 0), task_head(stale)], &zombie).await.is_err());
     assert_eq!(under.records().await, before);
     assert_eq!(under.append(&[(StreamKey::Run, 0), task_head(fresh)], &zombie).await.unwrap().len(), 3);
 }
 
-/// An adapter may keep the journals of many runs or refuse all but one.
+/// An adapter may store the journals of many runs or refuse all but one.
 pub(crate) async fn a_second_run_sees_nothing_of_the_first<L: Adapter>() {
     let under = L::empty();
     under.append(&[], &[note("a"), ready("n", None)]).await.unwrap();

@@ -1,6 +1,7 @@
-//! What every adapter of the ports promises, whatever keeps the facts: one suite, run against memory and against SQLite.
+//! Tests what every adapter of the ports promises, independent of its storage: one suite that is run with memory and with SQLite.
 //!
-//! A third adapter is added by one more line at the end of [`suite`]. What only a store on disk can promise is in `tests/journal`.
+//! A third adapter needs one more line at the end of [`suite`]. Promises that only a store on disk can make are tested in
+//! `tests/journal`.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
@@ -18,14 +19,14 @@ use jiff::{SignedDuration, Timestamp};
 use std::path::Path;
 use std::sync::Arc;
 
-/// An adapter under test, and what must live as long as it does.
+/// An adapter under test, and the values that must live as long as it does.
 pub struct Under<L> {
     pub log: Arc<L>,
     pub run: RunId,
     _folder: Option<tempfile::TempDir>,
 }
 
-/// Makes an adapter with an empty journal.
+/// An adapter that can be created with an empty journal.
 pub trait Adapter: RunLog + ClaimQueue + Sized + 'static {
     fn empty() -> Under<Self>;
 }
@@ -64,7 +65,7 @@ pub trait Blobs: Sized {
         events: &[Event],
     ) -> impl Future<Output = Result<Vec<Stored>, PortError>>;
 
-    /// What the next process finds. An adapter that ends with its process goes on.
+    /// Opens the store as the next process would. An adapter in memory continues unchanged.
     fn reopen(self, folder: &Path) -> Self;
 }
 

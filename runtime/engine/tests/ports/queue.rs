@@ -1,4 +1,4 @@
-//! The queue: at least once, in order of time, and never the judge of who owns a task.
+//! Tests the queue: it delivers at least once and in order of time, and never decides which worker owns a task.
 
 use super::{Adapter, Under, after, ready, task};
 use glovebox_journal::event::{Attempt, Event, NodeId, RunResumed, StageStarted, StreamKey};
@@ -53,7 +53,7 @@ pub(crate) async fn a_finished_task_is_not_delivered_again<L: Adapter>() {
     assert_eq!(under.log.next(&under.run, after(now, 9000), 10).await.unwrap(), Next::Empty, "the run has ended");
 }
 
-/// What was under way when a process was killed is not made once the run begins again at another node.
+/// A task that was in progress when a process was killed is not delivered after the run restarts at another node.
 pub(crate) async fn what_a_run_begins_again_before_is_not_delivered<L: Adapter>() {
     let (under, now) = (L::empty(), Timestamp::now());
     let resumed = |from: Option<&str>| {
@@ -69,7 +69,7 @@ pub(crate) async fn what_a_run_begins_again_before_is_not_delivered<L: Adapter>(
     assert_eq!(under.log.next(&under.run, after(now, 9000), 10).await.unwrap(), Next::Empty);
 }
 
-/// What a driver claims in the append that made it ready is out, as if it had been handed out.
+/// A task that a driver claims in the append that made it ready counts as delivered.
 pub(crate) async fn a_delivery_that_is_held_is_not_handed_out<L: Adapter>() {
     let (under, now) = (L::empty(), Timestamp::now());
     let ready_seq = under.log.append(&under.run, &[], now, &[ready("n", None)]).await.unwrap()[0].seq;
@@ -91,7 +91,7 @@ pub(crate) async fn a_job_of_three_leases_is_not_handed_out_twice<L: Adapter>() 
     }
 }
 
-/// A worker whose clock is ahead gets a delivery that is out already. Its claim is refused all the same.
+/// A worker whose clock is ahead gets a delivery that another worker already has. Its claim is refused nevertheless.
 pub(crate) async fn the_clock_of_a_worker_decides_no_ownership<L: Adapter>() {
     let (under, now) = (L::empty(), Timestamp::now());
     under.log.append(&under.run, &[], now, &[ready("n", None)]).await.unwrap();

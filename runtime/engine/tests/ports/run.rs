@@ -1,4 +1,4 @@
-//! A run over an adapter: deliveries that come twice, workers that pause, answers that are lost, a cancel in the wrong moment.
+//! Tests a run over an adapter: duplicate deliveries, suspended workers, lost answers, and a cancel at a bad moment.
 
 use super::{Adapter, Under};
 use glovebox_engine::driver::{Assignment, Driver, Fault, Follow};
@@ -55,12 +55,12 @@ fn answer(attempt: &Attempt) -> StageFinished {
     StageFinished::new(attempt.clone(), Outcome::new(Status::Success))
 }
 
-/// The end of a task that succeeded.
+/// Creates the event with which a task ends successfully.
 pub(crate) fn finished(task: &Task) -> Event {
     Event::StageFinished(Box::new(answer(&Attempt { task: task.clone(), ordinal: 1, id: "A".into() })))
 }
 
-/// The end of the run.
+/// Creates the event with which the run ends.
 pub(crate) fn ended() -> Event {
     Event::RunFinished(RunFinished { status: Verdict::Success, exit_node: None, failure: None, resumes_at: None })
 }
@@ -91,17 +91,17 @@ pub(crate) async fn a_run_is_driven_to_its_end<L: Adapter>() {
     assert_eq!((finishes(&records), fold(&records)), (2, driver.replay.state));
 }
 
-/// An adapter at the limit of its promises: each delivery comes a second time, and it may lose the answer of an append.
+/// An adapter that only just keeps its promises: each delivery comes a second time, and the answer of an append may be lost.
 struct Unkind<'l, L> {
     log: &'l L,
     last: Mutex<Option<Delivery>>,
     loses_answers: bool,
     appends: AtomicUsize,
-    /// Another driver ends the run behind the first claim, whose answer is lost.
+    /// After the first claim, another driver takes the run over and ends it, and the answer of the claim is lost.
     overtakes: AtomicBool,
-    /// Another worker makes the first claim before it is made here.
+    /// Another worker claims the first task just before the driver under test does.
     forestalls: AtomicBool,
-    /// Claims that were refused for a head that had moved.
+    /// Number of claims that were refused because the head had moved.
     claims_refused: AtomicUsize,
 }
 
@@ -130,7 +130,7 @@ async fn overtake<L: Adapter>(log: &L, run: &RunId) {
     successor.drive(succeed).await.unwrap();
 }
 
-/// Claims the open attempt as another worker, and does no more.
+/// Claims the open attempt as another worker, and does nothing else.
 async fn claim<L: Adapter>(log: &L, run: &RunId) {
     let (state, _) = resume_state(&log.read(run, 1, usize::MAX).await.unwrap()).unwrap();
     let open = state.main().open().cloned().unwrap();
@@ -169,7 +169,7 @@ impl<L: Adapter> RunLog for Unkind<'_, L> {
 }
 
 impl<L: Adapter> ClaimQueue for Unkind<'_, L> {
-    /// Every delivery comes a second time, after whatever became of it.
+    /// Every delivery comes a second time, whether or not it was handled.
     async fn next(&self, run: &RunId, now: Timestamp, lease_ms: u64) -> Result<Next, PortError> {
         if let Some(again) = self.last.lock().unwrap().take() {
             return Ok(Next::Due(again));
@@ -208,7 +208,7 @@ pub(crate) async fn a_delivery_that_comes_twice_is_worked_on_once<L: Adapter>() 
     assert_eq!((attempts.get(), finishes(&under.records().await)), (2, 2));
 }
 
-/// The claim of the next attempt rides in the commit of the last one.
+/// The claim of the next attempt is part of the commit of the previous one.
 pub(crate) async fn a_stage_after_a_stage_costs_one_append<L: Adapter>() {
     let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
     let counting = Unkind::new(&*under.log, false);
@@ -274,7 +274,7 @@ pub(crate) async fn a_claim_that_was_overtaken_before_it_was_known_executes_noth
     );
 }
 
-/// The head of its task is the fence: a claim that another worker made in between is not made over.
+/// The head of a task is the fencing token: a claim that another worker made in between is not replaced.
 pub(crate) async fn a_claim_expects_the_head_that_it_saw<L: Adapter>() {
     let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
     let unkind = Unkind { forestalls: AtomicBool::new(true), ..Unkind::new(&*under.log, false) };
@@ -320,7 +320,7 @@ pub(crate) async fn a_cancel_and_a_commit_race_and_one_order_is_stored<L: Adapte
         driver.start(started()).await.unwrap();
         let stage = async |assignment: Assignment| {
             if is_before {
-                // Another process cancels the run while the attempt is under way: the commit is decided again.
+                // Another process cancels the run while the attempt is in progress, so the commit is decided again.
                 let canceled = Event::RunCanceled(glovebox_journal::event::RunCanceled { by: "the operator".into() });
                 under.append(&[], &[canceled]).await.unwrap();
             } else {

@@ -1,25 +1,26 @@
-//! How many lines two versions of a file differ in: the least that must be removed and added.
+//! Counts in how many lines two versions of a file differ: the smallest number of lines to remove and add.
 //!
-//! Bytes that a stage wrote must not make this slow or the count small. A long line counts as several, every kind of line end ends a line
-//! and belongs to it, and where the exact count would cost too much, everything between the first and the last difference counts.
+//! Bytes that a stage wrote must not make the count slow or too small. A long line counts as several, every kind of line
+//! ending ends a line and belongs to it, and if the exact count is too expensive, everything between the first and the last
+//! difference counts.
 
 use std::collections::HashSet;
 
-/// Bytes of one counted line. So a file without line ends does not count as one.
+/// Maximum number of bytes that count as one line, so that a file without line endings does not count as one line.
 const LINE_BYTES_MAX: usize = 400;
-/// Lines of one version that are counted.
+/// Maximum number of lines of one version that are counted.
 const LINES_MAX: usize = 1_000_000;
 
-/// The lines of a file that were added and removed.
+/// Number of lines that were added and removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Lines {
-    /// In the new version alone.
+    /// Lines that are only in the new version.
     pub(super) added: u64,
-    /// In the old version alone.
+    /// Lines that are only in the old version.
     pub(super) removed: u64,
 }
 
-/// The comparisons that exact counts may still cost, over all files of a list.
+/// Remaining number of comparisons for exact counts, over all files of a list.
 #[derive(Debug)]
 pub(super) struct Effort(pub(super) u64);
 
@@ -30,12 +31,12 @@ impl Effort {
     }
 }
 
-/// True for bytes that are no text: git's sign for it, looked for in all of them.
+/// Returns true for bytes that are not text, because they contain a NUL byte. This is the test of git, but over the whole file.
 pub(super) fn is_binary(bytes: &[u8]) -> bool {
     bytes.contains(&0)
 }
 
-/// Counts the lines; none for versions with too many of them.
+/// Counts the lines. `None` if a version has too many lines.
 pub(super) fn count(old: &[u8], new: &[u8], effort: &mut Effort) -> Option<Lines> {
     let (old, new) = (lines(old)?, lines(new)?);
     let same = |pair: &(&&[u8], &&[u8])| pair.0 == pair.1;
@@ -46,18 +47,18 @@ pub(super) fn count(old: &[u8], new: &[u8], effort: &mut Effort) -> Option<Lines
     let whole = Lines { added: new.len() as u64, removed: old.len() as u64 };
     let (in_old, in_new): (HashSet<&[u8]>, HashSet<&[u8]>) =
         (old.iter().copied().collect(), new.iter().copied().collect());
-    // A line that the other version lacks is certainly removed or added.
+    // A line that the other version does not contain was certainly removed or added.
     let (left, right): (Vec<&[u8]>, Vec<&[u8]>) = (
         old.iter().copied().filter(|line| in_new.contains(line)).collect(),
         new.iter().copied().filter(|line| in_old.contains(line)).collect(),
     );
     let Some(distance) = distance(&left, &right, effort) else { return Some(whole) };
-    // Of both, `common` lines stay.
+    // In both versions, `common` lines are unchanged.
     let common = (left.len() + right.len() - distance) as u64 / 2;
     Some(Lines { added: whole.added - common, removed: whole.removed - common })
 }
 
-/// The lines with their ends: `\n`, `\r\n` or `\r`.
+/// Splits bytes into lines, including their endings: `\n`, `\r\n` or `\r`.
 fn lines(bytes: &[u8]) -> Option<Vec<&[u8]>> {
     let (mut lines, mut rest) = (Vec::new(), bytes);
     while !rest.is_empty() {
@@ -74,10 +75,11 @@ fn lines(bytes: &[u8]) -> Option<Vec<&[u8]>> {
     Some(lines)
 }
 
-/// The lines that must be removed from one and added from the other (Myers' greedy algorithm); none when that costs too much.
+/// Returns the smallest number of lines to remove from one and add from the other (Myers' greedy algorithm). `None` if that
+/// is too expensive.
 fn distance(old: &[&[u8]], new: &[&[u8]], effort: &mut Effort) -> Option<usize> {
     let most = old.len() + new.len();
-    // How far each diagonal was followed in `old`; the diagonal 0 is in the middle.
+    // The furthest position in `old` on each diagonal. Diagonal 0 is in the middle.
     let mut reached = vec![0; 2 * most + 2];
     for edits in 0..=most {
         for diagonal in (most - edits..=most + edits).step_by(2) {
@@ -134,7 +136,7 @@ mod tests {
         let lines = |step: usize| (0..200).map(|n| format!("{}\n", n * step % 211)).collect::<String>();
         let (old, new) = (lines(3), lines(7));
         let with = |effort| count(old.as_bytes(), new.as_bytes(), &mut Effort(effort)).unwrap();
-        // The first line is the same in both, and no other.
+        // Only the first line is equal in both versions.
         assert_eq!(with(10), Lines { added: 199, removed: 199 });
         assert!(with(10_000_000).added < 199);
         assert_eq!(count(b"", &b"\n".repeat(LINES_MAX + 1), &mut Effort(1)), None);
@@ -142,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_count_is_that_of_a_table() {
-        // A small generator, so that the texts are the same in every run.
+        // A simple random generator, so that the texts are the same in every run.
         let mut seed = 7_u32;
         let mut text = || -> String {
             let mut one = |_| {

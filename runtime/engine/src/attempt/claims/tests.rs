@@ -1,4 +1,4 @@
-//! Claims, each against what the host recorded.
+//! Tests each kind of claim against what the host recorded.
 
 use super::*;
 use glovebox_journal::event::{Artifact, Attempt, AttemptId, BranchId, Digest, FileChange, Recoverable, Task, Work};
@@ -12,7 +12,7 @@ fn fact() -> StageFinished {
     StageFinished::new(attempt, Outcome::new(Status::Success))
 }
 
-/// Whether a stage with these records succeeds with a claim.
+/// Returns true if a stage with these records succeeds with a claim.
 fn holds(change: impl FnOnce(&mut StageFinished), kind: &str, value: &str) -> bool {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("workspace")).unwrap();
@@ -106,7 +106,7 @@ fn only_a_success_needs_proof() {
     let files = FilesAtEnd { run: &run, workspace: "workspace", scope: None };
     statement.check(&mut fact, &files);
     assert!(fact.outcome.failure.is_none());
-    // What a person may turn into a success is checked too.
+    // An outcome that a person may turn into a success is checked too.
     let recoverable = Recoverable {
         outcome: Outcome::new(Status::Success),
         verifying: false,

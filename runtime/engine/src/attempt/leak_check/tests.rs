@@ -1,4 +1,4 @@
-//! Every place of a stage's answer is searched for a hold-out, each alone.
+//! Tests that every part of a stage's answer is searched for hold-outs, each part alone.
 
 use super::*;
 use glovebox_journal::event::{Attempt, AttemptId, BranchId, ChangeOp, FileChange, Task, Work};
@@ -33,7 +33,7 @@ fn artifact(name: &str, content: &str, blobs: &MemoryBlobs) -> Artifact {
     Artifact { name: name.to_owned(), digest, bytes: content.len() as u64, media_type: "text/plain".to_owned() }
 }
 
-/// A place of a fact, and what puts a text there.
+/// The name of a part of a result, and a function that puts a text there.
 type Place<'p> = (&'p str, &'p dyn Fn(&mut StageFinished, &str));
 
 #[test]
@@ -69,7 +69,7 @@ fn each_place_of_an_answer_is_searched() {
     assert_eq!(fact.outcome.failure, None, "a stage that may know them may say them");
 }
 
-/// A change of this path to this content, and where a link points.
+/// Creates a change of this path, to this content or to a link with this target.
 fn change(path: &str, content: &str, target: Option<&str>, blobs: &MemoryBlobs) -> FileChange {
     let op = if target.is_some() { ChangeOp::Symlink } else { ChangeOp::Write };
     let digest = target.is_none().then(|| blobs.put_bytes(content.as_bytes()).unwrap());

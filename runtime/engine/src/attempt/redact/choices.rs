@@ -1,7 +1,7 @@
-//! What a stage with hold-outs in reach may decide beside its verdict: what an edge of the pipeline asks for.
+//! What a stage that could read hold-outs may decide in addition to its verdict: only what an edge of the pipeline uses.
 //!
-//! A context key counts when the condition of an edge names it, and its value only as far as these conditions distinguish values. A
-//! choice of the next edge counts when the stage's edges leave the choice to it. `tool` and `verify` never choose.
+//! A context key is kept if the condition of an edge names it, and its value only as far as these conditions distinguish
+//! values. A choice of the next edge is kept if the stage's edges let the stage choose. `tool` and `verify` never choose.
 
 use glovebox_pipeline::condition::{Clause, Operator};
 use glovebox_pipeline::ir::{NodeId, Pipeline};
@@ -10,16 +10,16 @@ use glovebox_state::context::{Context, ContextKey};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The way on that a stage asks for.
+/// The next edge that a stage asks for.
 #[derive(Default)]
 pub(super) struct Way {
-    /// The label of an edge.
+    /// The label of the edge.
     pub(super) label: Option<String>,
-    /// The target of an edge; none beside a label.
+    /// The target of the edge. `None` if there is a label.
     pub(super) next: Option<String>,
 }
 
-/// The first way asked for that is an edge, where no edge of the stage has a condition.
+/// Returns the first requested edge that exists, if no edge of the stage has a condition.
 pub(super) fn way(pipeline: &Pipeline, node: &NodeId, outcome: &Outcome) -> Way {
     let edges: Vec<_> = pipeline.outgoing(node).map(|(_, edge)| edge).collect();
     if edges.iter().any(|edge| edge.condition.is_some()) {
@@ -31,7 +31,7 @@ pub(super) fn way(pipeline: &Pipeline, node: &NodeId, outcome: &Outcome) -> Way 
     Way { next: suggested.filter(|_| label.is_none()).cloned(), label }
 }
 
-/// The updates of keys that conditions name, each as the conditions see it.
+/// Returns the updates of keys that conditions name. Each value is reduced to what the conditions can distinguish.
 pub(super) fn context(pipeline: &Pipeline, updates: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let clauses = pipeline.edges.iter().filter_map(|edge| edge.condition.as_ref()).flat_map(|found| &found.clauses);
     let clauses: Vec<&Clause> = clauses.filter(|clause| !ContextKey(clause.key.as_str()).is_reserved()).collect();
@@ -45,8 +45,8 @@ pub(super) fn context(pipeline: &Pipeline, updates: BTreeMap<String, Value>) -> 
     kept.collect()
 }
 
-/// A value as far as conditions tell it from others: a boolean, or a text that one of them compares with. Any other value is null,
-/// which counts as absent; a value that nothing asks for is none.
+/// Reduces a value to what conditions can distinguish: a boolean, or a text with which a condition compares. Any other value
+/// becomes null, which counts as absent. `None` if no condition names the key.
 fn seen(asked: &[&Clause], value: Value) -> Option<Value> {
     if asked.is_empty() || value.is_boolean() {
         return Some(value).filter(|_| !asked.is_empty());

@@ -1,4 +1,4 @@
-//! Nothing of a text, a number or a name gets through, whatever field it stands in; the verdict and public hints do.
+//! Tests that no text, number or name passes the redaction, in any field, and that the verdict and public hints do.
 
 use super::*;
 use glovebox_journal::event::{

@@ -1,4 +1,4 @@
-//! An append that was not stored leaves the state as it was; one that met another driver's records is decided again.
+//! Tests that a failed append leaves the state unchanged, and that an append is decided again after records of another driver.
 
 use super::*;
 use glovebox_journal::event::{CacheFilled, RunCanceled, RunId};
@@ -15,11 +15,11 @@ const GRAPH: &str = "digraph g { start [shape=Mdiamond]; exit [shape=Msquare]; a
 /// How the next append fails.
 enum Fault {
     Unavailable,
-    /// Another stream's head is said to have moved, and nothing is there to read.
+    /// The head of another subject seems to have moved, but there are no new records.
     Conflict,
-    /// The answer is lost on the way there.
+    /// The answer is lost, and the events are not stored.
     LostBefore,
-    /// The answer is lost on the way back.
+    /// The answer is lost, and the events are stored.
     LostAfter,
 }
 
