@@ -17,7 +17,7 @@ mod workbench;
 
 use observed::Observation;
 use std::collections::{BTreeMap, BTreeSet};
-use subject::{Act, HINTS};
+use subject::{HINTS, SubjectAction};
 use workbench::Workbench;
 
 /// Returns the script of the judge. It runs the builder's program without isolation and prints two hints.
@@ -31,7 +31,7 @@ fn scenario() -> String {
 
 /// Creates a loop in which two builders follow the judge: a plugin that stores all its inputs, and an agent with a
 /// shell.
-fn bench(feedback: &str, acts: &[Act]) -> Workbench {
+fn bench(feedback: &str, acts: &[SubjectAction]) -> Workbench {
     let bench = Workbench::with_pipeline(&format!(
         "digraph h {{\n  graph [goal=\"solve the riddle\", max_steps=2000, default_max_retries=1]\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
          \x20 build [shape=box, allowed_write_paths=\"src/,seen/\", allowed_commands=\"*\", cache=\"build/\", prompt=\"$goal\"]\n\
@@ -56,7 +56,7 @@ fn bench(feedback: &str, acts: &[Act]) -> Workbench {
 
 /// Returns the agent's turns of one visit: it stores what it observes, then writes the program that the judge runs
 /// next.
-fn turns(visit: usize, act: Option<&Act>) -> String {
+fn turns(visit: usize, act: Option<&SubjectAction>) -> String {
     let look = format!(
         "mkdir -p seen; {{ find . -path ./seen -prune -o -path ./src -prune -o -printf '%y %m %p %l\\n' | sort; \
          find . -path ./seen -prune -o -path ./src -prune -o -type f -exec cksum {{}} + | sort; \
@@ -81,7 +81,7 @@ struct Measured {
     distinct: usize,
 }
 
-fn measure(feedback: &str, acts: &[Act]) -> Measured {
+fn measure(feedback: &str, acts: &[SubjectAction]) -> Measured {
     let bench = bench(feedback, acts);
     let answer = bench.glovebox(&["run", "pipeline.dot", "--script", "../script.toml", "--run-id", "r"]);
     answer.says("script has");
@@ -139,7 +139,8 @@ fn a_hostile_subject_moves_no_more_than_the_verdict_and_the_public_hints() {
 fn the_measure_sees_what_an_opt_out_lets_through() {
     for (opt_out, channels) in [("scenario_feedback=full", "output"), ("scenario_writes=commit", "in the write scope")]
     {
-        let acts: Vec<Act> = subject::acts().into_iter().filter(|act| act.channel.contains(channels)).collect();
+        let acts: Vec<SubjectAction> =
+            subject::acts().into_iter().filter(|act| act.channel.contains(channels)).collect();
         let measured = measure(opt_out, &acts);
         println!("bits per visit with {opt_out}: measured {:.2} over {} visits", measured.bits(), acts.len());
         assert!(measured.distinct > measured.by_class.len(), "{opt_out}: more than verdict and hints");

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use workbench::{Answer, LINEAR, Workbench};
 
 /// Time after which a command counts as hanging. Each of these commands takes far less.
-const PATIENCE: Duration = Duration::from_secs(60);
+const COMMAND_TIME_MAX: Duration = Duration::from_secs(60);
 /// Size in bytes of a file that is large enough to be stored below `blobs/` instead of in the journal.
 const LARGE: usize = 100_000;
 
@@ -36,13 +36,13 @@ fn bench() -> Workbench {
     bench
 }
 
-/// Runs a command and panics if it does not end within [`PATIENCE`].
+/// Runs a command and panics if it does not end within [`COMMAND_TIME_MAX`].
 #[track_caller]
 fn soon(bench: &Workbench, words: &[&str]) -> Answer {
     let mut child = bench.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let begun = Instant::now();
     while child.try_wait().unwrap().is_none() {
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > COMMAND_TIME_MAX {
             child.kill().unwrap();
             panic!("{words:?} did not end: {:?}", child.wait_with_output().unwrap());
         }

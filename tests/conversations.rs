@@ -116,7 +116,7 @@ fn what_a_resume_went_back_from_is_marked() {
     std::fs::write(bench.outside().join("model.toml"), "[[node.build]]\ntext = \"OUTCOME: SUCCESS\"\n").unwrap();
     bench.glovebox(&["resume", "r", "--from", "build@1", "--script", "../model.toml"]).ends(0);
     let lines = bench.glovebox(&["transcript", "r", "build", "--json"]).ends(0).json_lines();
-    assert_eq!(lines.iter().map(|line| &line["is_left"]).collect::<Vec<_>>(), [&json!(true), &json!(false)]);
+    assert_eq!(lines.iter().map(|line| &line["is_undone"]).collect::<Vec<_>>(), [&json!(true), &json!(false)]);
     for command in ["transcript", "show", "why"] {
         let told = bench.glovebox(&[command, "r", "build"]);
         assert_eq!(told.ends(0).stdout.matches("left by `resume --from`").count(), 1, "{}", told.stdout);

@@ -20,7 +20,7 @@ const WRITES: [&str; 8] =
     ["write", "writev", "pwrite64", "pwritev", "pwritev2", "sendfile", "copy_file_range", "splice"];
 
 /// System calls that look up, open or list a file or a folder.
-const LOOKS: [&str; 6] = ["newfstatat", "statx", "openat2", "openat", "open", "getdents64"];
+const LOOKUP_CALLS: [&str; 6] = ["newfstatat", "statx", "openat2", "openat", "open", "getdents64"];
 /// Number of files in the project.
 const FILES: u64 = 20;
 
@@ -38,7 +38,7 @@ struct Calls {
     written: u64,
     /// Calls with which a thread wakes another one or waits for it.
     handed_over: u64,
-    /// Calls in [`LOOKS`] on the workspace.
+    /// Calls in [`LOOKUP_CALLS`] on the workspace.
     looks: u64,
 }
 
@@ -62,7 +62,7 @@ fn calls(stages: usize) -> Calls {
     fs::create_dir(&logs).unwrap();
     let run = bench.command(&["run", "pipeline.dot", "--quiet", "--run-id", "r"]);
     let mut strace = Command::new("strace");
-    let traced = [&FLUSHES[..], &WRITES[..], &LOOKS[..], &["futex"]].concat().join(",");
+    let traced = [&FLUSHES[..], &WRITES[..], &LOOKUP_CALLS[..], &["futex"]].concat().join(",");
     // One file for each thread: in a shared file, an interrupted call takes two lines, and neither has both its
     // arguments and its result.
     strace.args(["-ff", "-qq", "-y", "-s", "0", "-e", &format!("trace={traced}"), "-o"]).arg(logs.join("of"));
@@ -82,7 +82,7 @@ impl Calls {
     fn take(&mut self, line: &str) {
         let name = line.split('(').next().unwrap_or_default();
         self.handed_over += u64::from(name == "futex" || (name == "write" && line.contains("[eventfd]")));
-        self.looks += u64::from(LOOKS.contains(&name) && line.contains("/runs/r/workspace"));
+        self.looks += u64::from(LOOKUP_CALLS.contains(&name) && line.contains("/runs/r/workspace"));
         if FLUSHES.contains(&name) {
             self.flushes += 1;
             self.flushes_of_log += u64::from(line.contains("journal.sqlite-wal"));

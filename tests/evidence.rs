@@ -97,7 +97,7 @@ fn what_a_resume_left_is_marked_and_a_repeated_tree_has_the_same_digest() {
     let of = |node: &str| commands.iter().filter(|one| one["node"] == node).collect::<Vec<_>>();
     let (write, again) = (of("write"), of("again"));
     assert_eq!((write.len(), again.len()), (2, 2));
-    assert_eq!((&write[0]["is_left"], &write[1]["is_left"]), (&json!(true), &Value::Null));
+    assert_eq!((&write[0]["is_undone"], &write[1]["is_undone"]), (&json!(true), &Value::Null));
     assert_eq!((&write[0]["tree"], &again[0]["tree"]), (&write[1]["tree"], &again[1]["tree"]));
     assert_ne!(write[1]["tree"], again[1]["tree"]);
     bench.glovebox(&["evidence", "r", "write"]).ends(0).says("write visit 1, left by `resume --from`");

@@ -89,11 +89,11 @@ fn a_run_goes_back_with_state_context_and_files_and_keeps_what_it_spent() {
         |command: &str| bench.glovebox(&[command, "r", "look"]).stderr.matches("left by `resume --from`").count();
     assert_eq!(left("logs"), 4, "both outputs of the visits 2 and 3");
     let lines = bench.glovebox(&["logs", "r", "look", "--json"]).ends(0).json_lines();
-    let marked = lines.iter().filter(|line| line["is_left"] == true).map(|line| &line["visit"]);
+    let marked = lines.iter().filter(|line| line["is_undone"] == true).map(|line| &line["visit"]);
     assert_eq!(marked.collect::<Vec<_>>(), [2, 2, 3, 3].map(|visit| json!(visit)).iter().collect::<Vec<_>>());
     let why = bench.glovebox(&["why", "r", "--json"]).ends(0).json();
     let (left, counting): (Vec<&Value>, Vec<_>) =
-        why["steps"].as_array().unwrap().iter().partition(|step| step["is_left"] == true);
+        why["steps"].as_array().unwrap().iter().partition(|step| step["is_undone"] == true);
     assert!(left.iter().any(|step| step["attempt"]["visit"] == 3 && step["node"] == "look"));
     assert!(counting.iter().any(|step| step["attempt"]["visit"] == 4 && step["node"] == "look"));
     let checkpoint = bench.run_json("r", "checkpoint.json");

@@ -99,7 +99,7 @@ mod imports {
 
 #[cfg(feature = "stage")]
 /// Types of the contract (`glovebox:plugin/types`).
-pub use bindings::glovebox::plugin::types::{Attempt, Edge, Failure, Mount, Status};
+pub use bindings::glovebox::plugin::types::{Attempt, CommandScope, Edge, Failure, Mount, Status};
 
 #[cfg(feature = "stage")]
 /// Executes the nodes that name this plugin.

@@ -2,7 +2,7 @@
 //!
 //! A read-only view of the contract's `stage-input`. No function here calls the host.
 
-use crate::bindings::glovebox::plugin::types::{Attempt, Edge, Failure, Mount, StageInput};
+use crate::bindings::glovebox::plugin::types::{Attempt, CommandScope, Edge, Failure, Mount, StageInput};
 use crate::scope::WriteScope;
 use serde_json::Value;
 
@@ -85,6 +85,11 @@ impl Stage {
     /// Returns the paths that the stage may write: those that the node asks for and the operator grants.
     pub fn write_scope(&self) -> &WriteScope {
         &self.write_scope
+    }
+
+    /// Returns the commands that the stage may run: those that the node asks for and the operator grants.
+    pub fn commands(&self) -> &CommandScope {
+        &self.input.commands
     }
 
     /// Returns the failure of the previous stage, if it failed.

@@ -57,13 +57,18 @@ impl Memory<'_> {
             text += &format!("{name} {}\n", self.text(at + offset));
         }
         text += &format!("prompt {:?}\n", self.optional(at + 60));
-        for (name, offset) in [("attribute", 80), ("context", 88), ("mount", 104), ("extra", 148)] {
+        for (name, offset) in [("attribute", 80), ("context", 88), ("mount", 104), ("extra", 160)] {
             self.pairs(at + offset).iter().for_each(|(key, value)| text += &format!("{name} {key}={value:?}\n"));
         }
         let edges = self.list(at + 96, 28);
         edges.for_each(|edge| text += &format!("edge {} {}\n", self.text(edge), self.text(edge + 16)));
         self.list(at + 112, 8).for_each(|path| text += &format!("write {}\n", self.text(path)));
-        let failure = (self.0[at + 120] == 1).then(|| [124, 132, 140].map(|offset| self.text(at + offset)));
+        text += &format!("any command {}\n", self.0[at + 120]);
+        self.list(at + 124, 8).for_each(|prefix| {
+            let words: Vec<_> = self.list(prefix, 8).map(|word| self.text(word)).collect();
+            text += &format!("command {}\n", words.join(" "));
+        });
+        let failure = (self.0[at + 132] == 1).then(|| [136, 144, 152].map(|offset| self.text(at + offset)));
         text + &format!("failure {failure:?}\n")
     }
 

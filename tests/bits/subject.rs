@@ -7,7 +7,7 @@ pub(crate) const HINTS: [&str; 2] = ["the answer is a fruit", "count the apples,
 const SECRETS: usize = 4;
 
 /// The actions of the program under test on one visit.
-pub(crate) struct Act {
+pub(crate) struct SubjectAction {
     /// Name of the channel that carries the secret.
     pub(crate) channel: &'static str,
     /// Program text for `sh`.
@@ -17,13 +17,13 @@ pub(crate) struct Act {
 }
 
 /// Returns one act for every channel and each of several secrets.
-pub(crate) fn acts() -> Vec<Act> {
+pub(crate) fn acts() -> Vec<SubjectAction> {
     let told = (1..=SECRETS).flat_map(|secret| channels(secret).map(|(channel, script)| act(channel, &script, &[])));
     told.chain(of_hints()).chain(of_bounds()).collect()
 }
 
-fn act(channel: &'static str, script: &str, hints: &[usize]) -> Act {
-    Act { channel, script: script.to_owned(), hints: hints.to_vec() }
+fn act(channel: &'static str, script: &str, hints: &[usize]) -> SubjectAction {
+    SubjectAction { channel, script: script.to_owned(), hints: hints.to_vec() }
 }
 
 /// Returns the channels that can carry any number, each with its program. None of the programs prints a public hint.
@@ -56,7 +56,7 @@ fn channels(secret: usize) -> [(&'static str, String); 20] {
 }
 
 /// Returns acts that vary public hints: their order, repetition, spacing and stream.
-fn of_hints() -> Vec<Act> {
+fn of_hints() -> Vec<SubjectAction> {
     let [a, b] = HINTS.map(|hint| format!("hint: {hint}\n"));
     let say = |text: &str| format!("cat <<'EOF'\n{text}EOF\nexit 1");
     vec![
@@ -78,7 +78,7 @@ fn of_hints() -> Vec<Act> {
 }
 
 /// Returns acts that exceed different limits.
-fn of_bounds() -> Vec<Act> {
+fn of_bounds() -> Vec<SubjectAction> {
     let deep = "d=.; for n in $(seq 140); do d=$d/d; done; mkdir -p $d; exit 0";
     let many = "mkdir m; cd m; seq 10100 | xargs touch; exit 0";
     ["sleep 20", deep, many, "truncate -s 300M big; exit 0", "ulimit -f 1; yes > big; exit 0"]

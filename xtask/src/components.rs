@@ -6,7 +6,7 @@
 
 use crate::process::{at, capture, demand, nested_cargo};
 use crate::rustc::TARGET;
-use crate::wasm_std::{self, Rung};
+use crate::wasm_std::{self, StdSource};
 use crate::{Step, repository, sources};
 use std::fs;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub(crate) const EXAMPLES: [&str; 4] =
     [REVIEW_PLUGIN, "examples/custom-verifier/quiet", "examples/hostile-plugin/plugin", "examples/house-rules/rules"];
 
 /// Builds the first-party components and the plugins of these examples.
-pub(crate) fn build(forced: Option<Rung>, examples: &[&str]) -> Step<()> {
+pub(crate) fn build(forced: Option<StdSource>, examples: &[&str]) -> Step<()> {
     // Computed before the build, so that a file that is edited during the build counts as newer.
     let digest = at(&repository(), sources::digest(&repository()))?;
     let std_flags = wasm_std::rustflags(forced)?;
@@ -44,7 +44,7 @@ pub(crate) fn build(forced: Option<Rung>, examples: &[&str]) -> Step<()> {
 }
 
 /// Builds one component into a separate folder, to check that a standard library is available. `target/components` is not changed.
-pub(crate) fn check(forced: Option<Rung>) -> Step<()> {
+pub(crate) fn check(forced: Option<StdSource>) -> Step<()> {
     let folder = repository().join("target/wasm-check");
     build_first_party(&FIRST_PARTY[..1], &wasm_std::rustflags(forced)?, &folder)?;
     let built = folder.join(TARGET).join("component/glovebox_codergen.wasm");

@@ -2,14 +2,14 @@
 //!
 //! The exit code is that of the run, and the output of the run is printed unchanged.
 
-use crate::{Step, components, process, repository, wasm_std::Rung};
+use crate::{Step, components, process, repository, wasm_std::StdSource};
 use std::process::ExitCode;
 
 const QUICKSTART: &str = "examples/quickstart";
 
 /// Builds the components and the binary, locks the example's plugin and runs the example's pipeline.
 pub(crate) fn run() -> Step {
-    components::build(Rung::from_environment()?, &[components::REVIEW_PLUGIN])?;
+    components::build(StdSource::from_environment()?, &[components::REVIEW_PLUGIN])?;
     process::demand(process::cargo(&repository()).args(["build", "--package", "glovebox"]))?;
     let locked = glovebox(&["plugin", "lock", "--workdir", QUICKSTART])?;
     if locked != ExitCode::SUCCESS {

@@ -3,7 +3,7 @@
 //! A step that could not run counts as failed, and nothing is skipped because something is missing. The only exception is a test whose
 //! own tool (a language of `tests/projects`, `strace`) is not installed. The summary lists such tests.
 
-use crate::{Step, attacks, bubblewrap, components, process, pytest, repository, wasm_std::Rung};
+use crate::{Step, attacks, bubblewrap, components, process, pytest, repository, wasm_std::StdSource};
 use std::io::{BufRead, BufReader};
 use std::ops::AddAssign;
 use std::process::{Command, ExitCode, Stdio};
@@ -61,7 +61,7 @@ const CHECKS: [(&str, Check); 7] = [
     ("docs", || process::demand(cargo().env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--workspace", "--no-deps"]))),
     ("dependency policy", dependency_policy),
     ("tests of the example plugin", components::test_review_plugin),
-    ("std from source", || components::check(Some(Rung::Source))),
+    ("std from source", || components::check(Some(StdSource::Source))),
 ];
 
 fn cargo() -> Command {
@@ -77,7 +77,7 @@ fn dependency_policy() -> Step<()> {
 }
 
 fn run_tests(arguments: &[String]) -> Step<Tally> {
-    components::build(Rung::from_environment()?, &components::EXAMPLES)?;
+    components::build(StdSource::from_environment()?, &components::EXAMPLES)?;
     pytest::prepare()?;
     let mut command = cargo();
     command.args(["test", "--workspace", "--no-fail-fast"]).args(arguments);

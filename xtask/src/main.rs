@@ -22,7 +22,7 @@ mod wasm_std;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use wasm_std::Rung;
+use wasm_std::StdSource;
 
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
@@ -82,11 +82,11 @@ fn dispatch(arguments: &[String]) -> Step {
 }
 
 fn build_components(arguments: &[String]) -> Step {
-    let (mut forced, mut check) = (Rung::from_environment()?, false);
+    let (mut forced, mut check) = (StdSource::from_environment()?, false);
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--std" => forced = Some(Rung::parse(arguments.next().map_or("", String::as_str))?),
+            "--std" => forced = Some(StdSource::parse(arguments.next().map_or("", String::as_str))?),
             "--check" => check = true,
             other => return Err(format!("unknown argument `{other}`\n\n{USAGE}")),
         }

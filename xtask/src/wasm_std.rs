@@ -10,13 +10,13 @@ use std::process::Command;
 
 /// A way to get a standard library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rung {
+pub(crate) enum StdSource {
     Installed,
     Rustup,
     Source,
 }
 
-impl Rung {
+impl StdSource {
     /// Parses the name of a way.
     pub(crate) fn parse(name: &str) -> Step<Self> {
         match name {
@@ -36,7 +36,7 @@ impl Rung {
     }
 
     /// Tries this way, and returns the flags for rustc.
-    fn climb(self) -> Step<Vec<String>> {
+    fn obtain(self) -> Step<Vec<String>> {
         match self {
             Self::Installed if is_installed()? => Ok(Vec::new()),
             Self::Installed => Err(format!("the toolchain holds no std for {TARGET}")),
@@ -53,20 +53,20 @@ impl Rung {
 ///
 /// # Errors
 /// No way worked. The text contains the reason for each of them.
-pub(crate) fn rustflags(forced: Option<Rung>) -> Step<Vec<String>> {
+pub(crate) fn rustflags(forced: Option<StdSource>) -> Step<Vec<String>> {
     if let Some(rung) = forced {
-        return rung.climb();
+        return rung.obtain();
     }
     // If a sysroot was built earlier, it is tried before the download, which failed at that time and would probably fail slowly again.
-    let known = if sysroot::find(&sysroot_folder()?).is_some() { Rung::Source } else { Rung::Installed };
+    let known = if sysroot::find(&sysroot_folder()?).is_some() { StdSource::Source } else { StdSource::Installed };
     let order = if is_installed()? {
-        [Rung::Installed, Rung::Rustup, Rung::Source]
+        [StdSource::Installed, StdSource::Rustup, StdSource::Source]
     } else {
-        [known, Rung::Rustup, Rung::Source]
+        [known, StdSource::Rustup, StdSource::Source]
     };
     let mut reasons = Vec::new();
     for rung in order {
-        match rung.climb() {
+        match rung.obtain() {
             Ok(flags) => return Ok(flags),
             Err(reason) => {
                 eprintln!("note: no std for {TARGET} by way of `{rung:?}`: {reason}");

@@ -2,7 +2,7 @@
 //!
 //! Everything that a test does not set is empty, as for a node without attributes on the first visit.
 
-use crate::bindings::glovebox::plugin::types::{Attempt, Edge, Entry, Failure, Mount, StageInput};
+use crate::bindings::glovebox::plugin::types::{Attempt, CommandScope, Edge, Entry, Failure, Mount, StageInput};
 use crate::{Stage, Value};
 
 /// Builds a [`Stage`].
@@ -29,6 +29,7 @@ pub fn stage(node_id: impl Into<String>) -> StageBuilder {
             outgoing: Vec::new(),
             mounts: Vec::new(),
             write_paths: Vec::new(),
+            commands: CommandScope { any: false, prefixes: Vec::new() },
             last_failure: None,
             extra: Vec::new(),
         },
@@ -87,6 +88,19 @@ impl StageBuilder {
     /// Adds a path that the stage may write, such as `src/`, `src/a.rs`, or `./` for everything.
     pub fn write_path(mut self, path: impl Into<String>) -> Self {
         self.input.write_paths.push(path.into());
+        self
+    }
+
+    /// Allows commands that begin with these words, such as `cargo test`.
+    pub fn command(mut self, prefix: &str) -> Self {
+        let words = prefix.split_whitespace().map(str::to_owned).collect();
+        self.input.commands.prefixes.push(words);
+        self
+    }
+
+    /// Allows any shell text and any argument list.
+    pub fn any_command(mut self) -> Self {
+        self.input.commands.any = true;
         self
     }
 

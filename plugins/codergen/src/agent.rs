@@ -5,7 +5,7 @@
 
 use crate::artifact::Artifact;
 use crate::conversation::{ContextUse, Conversation};
-use crate::documents::{self, Maker, Sight};
+use crate::documents::{self, ModelProvider, Visibility};
 use crate::ending::{self, Declaration, StageAnswer};
 use crate::planned::{self, PlanInAnswer};
 use crate::prompt;
@@ -48,12 +48,12 @@ impl<'a> AgentLoop<'a> {
         Artifact { name: "prompt.md", text: &asked }.keep();
         let properties = llm::properties();
         let property = |name: &str| properties.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-        let maker = Maker(property("provider").unwrap_or_default());
+        let maker = ModelProvider(property("provider").unwrap_or_default());
         let context = ContextUse::new(property("context-window").and_then(|text| text.parse().ok()));
         let mut toolbox = Toolbox::for_stage(stage, maker, property("images") != Some("false"));
         let earlier = thread::earlier(stage);
         toolbox.remember(&earlier);
-        let notes = documents::section(Path::new("."), Sight::from_stage(stage), maker);
+        let notes = documents::section(Path::new("."), Visibility::from_stage(stage), maker);
         let system = prompt::system(stage, property("output-schema")) + &notes;
         let subagents = Subagents::new(stage.write_scope().clone(), notes, context);
         let tool_calls = ToolCalls::for_stage(toolbox);

@@ -17,14 +17,14 @@ const HEAD: &str = "Earlier turns of this conversation were removed to make room
 
 /// Maximum lengths after a compaction, in bytes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+pub(crate) struct CompactionLimits {
     /// Maximum for the kept turns. The last turn is always kept.
     pub(crate) turns: usize,
     /// Maximum for the list.
     pub(crate) list: usize,
 }
 
-impl Room {
+impl CompactionLimits {
     /// Returns a quarter of a context window for turns, and an eighth for the list. A token counts as four bytes.
     pub(crate) fn for_context(tokens: u64) -> Self {
         let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
@@ -49,7 +49,7 @@ pub(crate) struct Compaction {
 }
 
 /// Shortens a conversation. Returns `None` if nothing can be removed. `task` is the index of the message with the stage's task.
-pub(crate) fn compact(messages: &[Message], task: usize, room: Room) -> Option<Compaction> {
+pub(crate) fn compact(messages: &[Message], task: usize, room: CompactionLimits) -> Option<Compaction> {
     let turns = (task + 1..messages.len()).rev().filter(|at| messages[*at].role == "assistant");
     let fits = |at: usize| messages[at..].iter().map(bytes).sum::<usize>() <= room.turns;
     let mut turns = turns.peekable();
@@ -164,7 +164,7 @@ mod tests {
         begin.into_iter().chain((1..=turns).flat_map(|number| turn(number, "secret content"))).collect()
     }
 
-    const SMALL: Room = Room { turns: 0, list: 1000 };
+    const SMALL: CompactionLimits = CompactionLimits { turns: 0, list: 1000 };
 
     #[test]
     fn old_turns_become_a_list_and_results_keep_their_calls() {
@@ -195,8 +195,9 @@ mod tests {
 
     #[test]
     fn as_many_turns_stay_as_there_is_room_for() {
-        let length =
-            |room: usize| compact(&talk(5), 1, Room { turns: room, list: 1000 }).map(|short| short.messages.len());
+        let length = |room: usize| {
+            compact(&talk(5), 1, CompactionLimits { turns: room, list: 1000 }).map(|short| short.messages.len())
+        };
         let of_turn: usize = turn(1, "secret content").iter().map(bytes).sum();
         assert_eq!((length(0), length(of_turn * 3), length(of_turn * 5)), (Some(5), Some(9), None));
         assert!(compact(&talk(0), 1, SMALL).is_none() && compact(&talk(1), 1, SMALL).is_none());
@@ -218,7 +219,7 @@ mod tests {
         let picture =
             Part::new("image", "").with("call-id", id).with("media-type", "image/png").with("data", "iVBORw0KGgo=");
         messages[3].parts.push(picture);
-        let short = compact(&messages, 1, Room { turns: 0, list: 4000 }).unwrap();
+        let short = compact(&messages, 1, CompactionLimits { turns: 0, list: 4000 }).unwrap();
         assert!(short.messages[2].whole_text().contains(": ok, its picture was removed"), "{:?}", short.messages[2]);
         assert!(
             short.removed.contains("media-type=image/png") && !short.removed.contains("iVBOR"),
@@ -229,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_list_is_bounded() {
-        let short = compact(&talk(50), 1, Room { turns: 0, list: 200 }).unwrap();
+        let short = compact(&talk(50), 1, CompactionLimits { turns: 0, list: 200 }).unwrap();
         let list = short.messages[2].whole_text();
         assert!(
             list.len() < HEAD.len() + 250 && list.contains("earlier lines are left out") && list.contains("\"f49\""),

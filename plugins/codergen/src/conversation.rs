@@ -3,7 +3,7 @@
 //! It knows neither tools nor outcomes. Messages that it removes to make room are stored as an artifact of the stage.
 
 use crate::artifact::Artifact;
-use crate::compaction::{self, COMPACTIONS_MAX, Room};
+use crate::compaction::{self, COMPACTIONS_MAX, CompactionLimits};
 use glovebox_plugin_sdk::llm::{self, Error, Message, Request, Response};
 use glovebox_plugin_sdk::{control, json, log};
 
@@ -57,7 +57,7 @@ impl Conversation {
     }
 
     /// Compacts the conversation. Returns false if nothing can be removed, or after too many compactions.
-    fn compact(&mut self, room: Room) -> bool {
+    fn compact(&mut self, room: CompactionLimits) -> bool {
         if self.compactions >= COMPACTIONS_MAX {
             return false;
         }
@@ -99,7 +99,7 @@ impl ContextUse {
     }
 
     /// Returns the maximum lengths after a compaction.
-    fn room(self) -> Room {
-        Room::for_context(self.tokens_max.unwrap_or(CONTEXT_TOKENS))
+    fn room(self) -> CompactionLimits {
+        CompactionLimits::for_context(self.tokens_max.unwrap_or(CONTEXT_TOKENS))
     }
 }

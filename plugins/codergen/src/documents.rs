@@ -20,9 +20,9 @@ const MARKS: [&str; 2] = ["<project-notes", "</project-notes"];
 
 /// Provider of the model, as `llm.info` names it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Maker<'a>(pub(crate) &'a str);
+pub(crate) struct ModelProvider<'a>(pub(crate) &'a str);
 
-impl Maker<'_> {
+impl ModelProvider<'_> {
     /// Returns the file names for the provider's models, the common one first.
     fn names(self) -> impl Iterator<Item = &'static str> {
         let own = match self.0 {
@@ -36,14 +36,14 @@ impl Maker<'_> {
 
 /// Which part of the workspace a stage can see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sight {
+pub(crate) enum Visibility {
     /// The whole workspace. Any file may be opened, and a file that is missing does not exist.
     Whole,
     /// A part of the workspace. A file that is not listed in its folder must not be opened, because the host would record a refusal.
     Part,
 }
 
-impl Sight {
+impl Visibility {
     /// Reads this from the host's entry of the stage.
     pub(crate) fn from_stage(stage: &Stage) -> Self {
         if stage.extra("reads") == Some("workspace") { Self::Whole } else { Self::Part }
@@ -57,7 +57,7 @@ impl Sight {
 }
 
 /// Returns the notes as a section of the system prompt. Empty if there are none.
-pub(crate) fn section(root: &Path, sight: Sight, maker: Maker<'_>) -> String {
+pub(crate) fn section(root: &Path, sight: Visibility, maker: ModelProvider<'_>) -> String {
     let mut left = BYTES_MAX;
     let mut text = String::new();
     for name in maker.names() {
@@ -99,7 +99,7 @@ impl fmt::Display for EscapedText<'_> {
 }
 
 /// Returns the beginning of a file up to the first bytes that are not UTF-8.
-fn read(file: &Path, sight: Sight, bytes_max: usize) -> Option<String> {
+fn read(file: &Path, sight: Visibility, bytes_max: usize) -> Option<String> {
     if !sight.has(file) {
         return None;
     }
@@ -124,7 +124,8 @@ mod tests {
     fn notes_are_marked_and_bounded() {
         let folder = tempfile::tempdir().unwrap();
         let section = |maker| {
-            let [whole, part] = [Sight::Whole, Sight::Part].map(|sight| section(folder.path(), sight, Maker(maker)));
+            let [whole, part] =
+                [Visibility::Whole, Visibility::Part].map(|sight| section(folder.path(), sight, ModelProvider(maker)));
             assert_eq!(whole, part);
             whole
         };

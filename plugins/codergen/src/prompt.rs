@@ -49,10 +49,12 @@ pub(crate) fn system(stage: &Stage, schema: Option<&str>) -> String {
     if let Some(rule) = write_rule(stage) {
         text.push_str(&format!("\n- {rule}"));
     }
-    if let Some(commands) = stage.attribute("allowed_commands").filter(|text| !text.trim().is_empty()) {
-        let rule = match commands.trim() {
-            "*" => "`shell` runs any command".to_owned(),
-            _ => format!("`shell` runs only these commands, without shell syntax: {commands}"),
+    let commands = stage.commands();
+    if commands.any || !commands.prefixes.is_empty() {
+        let prefixes = || commands.prefixes.iter().map(|words| words.join(" ")).collect::<Vec<_>>().join(", ");
+        let rule = match commands.any {
+            true => "`shell` runs any command".to_owned(),
+            false => format!("`shell` runs only these commands, without shell syntax: {}", prefixes()),
         };
         text.push_str(&format!("\n- {rule}\n- {GIT}"));
     }

@@ -2,6 +2,7 @@
 //!
 //! The model gets an error for anything but a plain command line, before the host is asked. The host decides what may run.
 
+use glovebox_plugin_sdk::CommandScope;
 use glovebox_plugin_sdk::exec::{self, Command, Exit};
 
 /// Default timeout of a command, in milliseconds.
@@ -9,7 +10,7 @@ const TIMEOUT_MS_DEFAULT: u64 = 120_000;
 /// Maximum timeout that the model can choose, in milliseconds.
 const TIMEOUT_MS_MAX: u64 = 600_000;
 
-/// The grant of the node's `allowed_commands`.
+/// How the commands of a stage are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShellGrant {
     /// Named commands, which are started directly.
@@ -19,11 +20,12 @@ pub(crate) enum ShellGrant {
 }
 
 impl ShellGrant {
-    /// Parses `allowed_commands`. Returns `None` if nothing may run.
-    pub(crate) fn parse(allowed_commands: &str) -> Option<Self> {
-        let mut entries = allowed_commands.split(',').map(str::trim).filter(|entry| !entry.is_empty()).peekable();
-        entries.peek()?;
-        Some(if entries.any(|entry| entry == "*") { Self::Text } else { Self::Argv })
+    /// Returns the grant of a stage with these commands. Returns `None` if nothing may run.
+    pub(crate) fn for_scope(commands: &CommandScope) -> Option<Self> {
+        match commands.any {
+            true => Some(Self::Text),
+            false => (!commands.prefixes.is_empty()).then_some(Self::Argv),
+        }
     }
 
     /// Runs a command line and waits until it ends.
@@ -65,9 +67,12 @@ mod tests {
 
     #[test]
     fn reads_the_grant() {
-        assert_eq!(ShellGrant::parse(" , "), None);
-        assert_eq!(ShellGrant::parse("cargo test,git status"), Some(ShellGrant::Argv));
-        assert_eq!(ShellGrant::parse("cargo test, *"), Some(ShellGrant::Text));
-        assert_eq!(ShellGrant::parse("ls *"), Some(ShellGrant::Argv));
+        let scope = |any, prefixes: &[&str]| CommandScope {
+            any,
+            prefixes: prefixes.iter().map(|prefix| vec![(*prefix).to_owned()]).collect(),
+        };
+        assert_eq!(ShellGrant::for_scope(&scope(false, &[])), None);
+        assert_eq!(ShellGrant::for_scope(&scope(false, &["cargo", "git"])), Some(ShellGrant::Argv));
+        assert_eq!(ShellGrant::for_scope(&scope(true, &["cargo"])), Some(ShellGrant::Text));
     }
 }

@@ -4,7 +4,7 @@
 //! `apply_patch` only to models that know it. An unknown tool, invalid arguments and a failing tool result in sentences for the model.
 
 use crate::arguments::{Argument, Arguments};
-use crate::documents::Maker;
+use crate::documents::ModelProvider;
 use crate::files::{Edit, FileUse, READ_LINES_DEFAULT, Workspace};
 use crate::numbering::{Content, ServedLines, ShownText};
 use crate::patch::Patch;
@@ -144,8 +144,8 @@ pub(crate) struct Toolbox {
 
 impl Toolbox {
     /// Creates the tools of a stage.
-    pub(crate) fn for_stage(stage: &Stage, Maker(maker): Maker<'_>, sees_pictures: bool) -> Self {
-        let shell = stage.attribute("allowed_commands").and_then(ShellGrant::parse);
+    pub(crate) fn for_stage(stage: &Stage, ModelProvider(maker): ModelProvider<'_>, sees_pictures: bool) -> Self {
+        let shell = ShellGrant::for_scope(stage.commands());
         let (root, served, write_scope) = (PathBuf::from("."), ServedLines::default(), stage.write_scope().clone());
         let paths = stage.mounts().iter().map(|mount| mount.guest_path.clone());
         let known_as = paths.filter(|path| path.len() > 1 && path.starts_with('/')).collect();

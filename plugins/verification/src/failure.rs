@@ -3,7 +3,7 @@
 //! For a cause that would drop a command, both the project's files and the exit code must be evidence. The output of a command is not
 //! enough, because it comes from the code under test.
 
-use crate::project::{Lack, Project, Script, Target};
+use crate::project::{Absence, Project, Script, Target};
 use glovebox_plugin_sdk::plan::UNSUPPORTED_FORMAT;
 
 /// Cause of a failure.
@@ -60,11 +60,11 @@ pub(crate) struct Cause {
 }
 
 impl Cause {
-    fn from_lack(lack: Lack, code: Code, what: impl Into<String>) -> Option<Self> {
+    fn from_lack(lack: Absence, code: Code, what: impl Into<String>) -> Option<Self> {
         match lack {
-            Lack::None => None,
-            Lack::Removed => Some(Self { code: Code::Failed, removed: Some(what.into()) }),
-            Lack::Always => Some(Self { code, removed: None }),
+            Absence::None => None,
+            Absence::Removed => Some(Self { code: Code::Failed, removed: Some(what.into()) }),
+            Absence::Always => Some(Self { code, removed: None }),
         }
     }
 }
@@ -82,20 +82,20 @@ pub(crate) fn cause(ended: &CommandEnd<'_>, project: &Project) -> Cause {
         Cause::from_lack(project.target(Target(name)), Code::MissingMakeTarget, format!("the make target `{name}`"))
     };
     let tests = || {
-        let lack = if found_no_tests(ended) { project.tests() } else { Lack::None };
+        let lack = if found_no_tests(ended) { project.tests() } else { Absence::None };
         Cause::from_lack(lack, Code::NoTestFiles, "all test files")
     };
     script().or_else(target).or_else(tests).unwrap_or(Cause { code: Code::Failed, removed: None })
 }
 
 /// Returns why a command that exited with 0 did nothing: its script is missing, or the run removed all tests. `None` if it did something.
-pub(crate) fn vacuous(ended: &CommandEnd<'_>, ran_no_test: bool, project: &Project) -> Option<Cause> {
+pub(crate) fn no_effect(ended: &CommandEnd<'_>, ran_no_test: bool, project: &Project) -> Option<Cause> {
     let script = || {
         let Script(name) = if_present(ended.words)?;
         let lack = project.script(Script(name), ended.is_operators);
         Cause::from_lack(lack, Code::MissingScript, format!("the script `{name}` of package.json"))
     };
-    let is_removed = ran_no_test && project.tests() == Lack::Removed;
+    let is_removed = ran_no_test && project.tests() == Absence::Removed;
     script().or_else(|| is_removed.then(|| Cause { code: Code::Failed, removed: Some("all test files".to_owned()) }))
 }
 
@@ -253,7 +253,7 @@ mod tests {
         let check = |line: &str, ran_no_test: bool, expected: Option<Code>| {
             let words = words(line);
             let ended = CommandEnd { words: &words, code: 0, stdout: "", stderr: "", is_operators: true };
-            assert_eq!(vacuous(&ended, ran_no_test, &removed).map(|cause| cause.code), expected, "{line}");
+            assert_eq!(no_effect(&ended, ran_no_test, &removed).map(|cause| cause.code), expected, "{line}");
         };
         check("npm run lint --if-present", false, Some(Code::Failed));
         check("pnpm run --if-present docs", false, Some(Code::MissingScript));
@@ -264,6 +264,6 @@ mod tests {
         }
         let words = words("npm run lint --if-present");
         let ended = CommandEnd { words: &words, code: 0, stdout: "", stderr: "", is_operators: true };
-        assert_eq!(vacuous(&ended, true, &same), None);
+        assert_eq!(no_effect(&ended, true, &same), None);
     }
 }

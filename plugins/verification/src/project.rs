@@ -59,7 +59,7 @@ pub(crate) struct Target<'a>(pub(crate) &'a str);
 
 /// Whether a script, a target or tests that a command needs are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lack {
+pub(crate) enum Absence {
     /// They exist, or it is unknown.
     None,
     /// The run removed them.
@@ -103,26 +103,26 @@ impl Project {
 
     /// Returns whether a script is missing in `package.json`. A command of the operator is dropped only if `package.json` existed at
     /// the beginning of the run and never had the script. Otherwise a file that the run wrote would decide.
-    pub(crate) fn script(&self, script: Script<'_>, is_operators: bool) -> Lack {
+    pub(crate) fn script(&self, script: Script<'_>, is_operators: bool) -> Absence {
         let before = match &self.base.package {
             FileLookup::Absent => !is_operators && self.is_root,
             package => package.lacks_script(script),
         };
-        Lack::new(self.now.package.lacks_script(script), before)
+        Absence::new(self.now.package.lacks_script(script), before)
     }
 
     /// Returns whether a rule for a target is missing, now and at the beginning of the run. A project without a makefile has no rules.
-    pub(crate) fn target(&self, target: Target<'_>) -> Lack {
-        Lack::new(self.now.makefile.lacks_target(target), self.base.makefile.lacks_target(target))
+    pub(crate) fn target(&self, target: Target<'_>) -> Absence {
+        Absence::new(self.now.makefile.lacks_target(target), self.base.makefile.lacks_target(target))
     }
 
     /// Returns whether test files are missing.
-    pub(crate) fn tests(&self) -> Lack {
-        Lack::new(!self.now.has_tests, !self.base.has_tests)
+    pub(crate) fn tests(&self) -> Absence {
+        Absence::new(!self.now.has_tests, !self.base.has_tests)
     }
 }
 
-impl Lack {
+impl Absence {
     fn new(now: bool, before: bool) -> Self {
         match (now, before) {
             (false, _) => Self::None,
@@ -238,19 +238,19 @@ mod tests {
             Project::from_texts([now, ""], [base, ""], [true, true]).script(Script("lint"), true)
         };
         let (with, without) = (r#"{"scripts":{"lint":"a"}}"#, "{}");
-        assert_eq!(script(without, with), Lack::Removed);
-        assert_eq!(script(without, without), Lack::Always);
-        assert_eq!(script(with, without), Lack::None);
-        assert_eq!(script(without, "{"), Lack::Removed, "an unreadable file counts as complete");
+        assert_eq!(script(without, with), Absence::Removed);
+        assert_eq!(script(without, without), Absence::Always);
+        assert_eq!(script(with, without), Absence::None);
+        assert_eq!(script(without, "{"), Absence::Removed, "an unreadable file counts as complete");
         let target =
             |now: &str, base: &str| Project::from_texts(["", now], ["", base], [true, true]).target(Target("lint"));
-        assert_eq!(target("all:\n", "lint:\n"), Lack::Removed);
-        assert_eq!(target("all:\n", "all: x\n"), Lack::Always);
-        assert_eq!(target("all:\n", "include a.mk\n"), Lack::Removed);
+        assert_eq!(target("all:\n", "lint:\n"), Absence::Removed);
+        assert_eq!(target("all:\n", "all: x\n"), Absence::Always);
+        assert_eq!(target("all:\n", "include a.mk\n"), Absence::Removed);
         let tests = |has| Project::from_texts(["", ""], ["", ""], has).tests();
-        assert_eq!(tests([false, true]), Lack::Removed);
-        assert_eq!(tests([false, false]), Lack::Always);
-        assert_eq!(tests([true, false]), Lack::None);
+        assert_eq!(tests([false, true]), Absence::Removed);
+        assert_eq!(tests([false, false]), Absence::Always);
+        assert_eq!(tests([true, false]), Absence::None);
     }
 
     /// A `package.json` that the run created must not cause a command of the operator to be dropped. In a subfolder it must not cause
@@ -262,9 +262,9 @@ mod tests {
             let base = Files::read(|_| FileLookup::Absent, true);
             Project { now, base, is_root }.script(Script("lint"), is_operators)
         };
-        assert_eq!(lack(true, false), Lack::Always);
+        assert_eq!(lack(true, false), Absence::Always);
         for (is_root, is_operators) in [(true, true), (false, true), (false, false)] {
-            assert_eq!(lack(is_root, is_operators), Lack::Removed);
+            assert_eq!(lack(is_root, is_operators), Absence::Removed);
         }
     }
 }

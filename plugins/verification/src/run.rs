@@ -2,7 +2,7 @@
 //! (decision command-list-adjustments).
 
 use crate::commands::{Command, Commands, Source};
-use crate::failure::{Cause, Code, CommandEnd, cause, vacuous};
+use crate::failure::{Cause, Code, CommandEnd, cause, no_effect};
 use crate::project::Project;
 use crate::recovery::{self, Adjustment};
 use crate::report::{Report, end_of, keep_output};
@@ -174,7 +174,7 @@ impl CommandRun<'_> {
         });
         let adjusts = self.bounds.settings.is_some();
         let cause = match ended.filter(|_| adjusts || !exit.passed()) {
-            Some(ended) if exit.passed() => vacuous(&ended, exit.ran_no_test(), &self.project),
+            Some(ended) if exit.passed() => no_effect(&ended, exit.ran_no_test(), &self.project),
             Some(ended) => Some(cause(&ended, &self.project)),
             None => None,
         };

@@ -86,7 +86,7 @@ fn of_run(
     project: &Project,
 ) -> Result<Extent, Stop> {
     let run = runs::select(&arguments.runs.runs_dir, selector)?;
-    let VerifiedJournal { records, provenance, .. } = journal::read_terms(&run)?;
+    let VerifiedJournal { records, provenance, .. } = journal::read_start_and_resumes(&run)?;
     if arguments.deny.is_empty() {
         journal::warn_if_foreign(&run, provenance);
     } else {

@@ -84,7 +84,7 @@ use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use subject::Keeps;
+use subject::WriteRule;
 use tokio::sync::mpsc::Sender;
 
 /// The log of a stage, in the same folder as its status.
@@ -235,7 +235,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             attempt_id: assignment.attempt.id.clone(),
             has_folder: binding.starts_processes(),
             recovery: Recovery::for_stage(&self.plan, &assignment.stage(), &assignment.attempt.task.branch),
-            keeps: Keeps::new(binding.separation.as_ref()),
+            keeps: WriteRule::new(binding.separation.as_ref()),
         };
         if sandbox.begins_with_builders {
             fact.commands.isolation = Some(Isolation::BuildersCaches);
@@ -395,7 +395,7 @@ struct Examine<B> {
     has_folder: bool,
     /// Decides about disallowed writes together with a person. `None` without `[recovery]`.
     recovery: Option<Recovery>,
-    keeps: Keeps,
+    keeps: WriteRule,
 }
 
 impl<B: BlobStore> Examine<B> {

@@ -148,7 +148,7 @@ enum Arrival {
 }
 
 /// What the loop does next.
-enum Look {
+enum NextStep {
     /// Handle this immediately.
     Now(Arrival),
     /// Wait until this time, or until something else happens.
@@ -173,7 +173,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
                     continue;
                 }
                 let arrival = match self.look(under_way.len(), inbox.is_pausing()).await? {
-                    Look::Now(Arrival::Idle) if self.waits_for_people() || inbox.is_pausing() => {
+                    NextStep::Now(Arrival::Idle) if self.waits_for_people() || inbox.is_pausing() => {
                         let (records, goes_on) = self.wait_for_people(&mut inbox).await?;
                         self.follower.appended(&records).map_err(RunError::Project)?;
                         if goes_on {
@@ -181,8 +181,8 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
                         }
                         break;
                     }
-                    Look::Now(arrival) => arrival,
-                    Look::Later(due) => {
+                    NextStep::Now(arrival) => arrival,
+                    NextStep::Later(due) => {
                         let is_idle = under_way.is_empty();
                         tokio::select! {
                             biased;
@@ -242,7 +242,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     }
 
     /// Asks the queue for an attempt that may start, if one is waiting and the maximum of attempts is not reached.
-    async fn look(&self, under_way: usize, is_pausing: bool) -> Result<Look, RunError> {
+    async fn look(&self, under_way: usize, is_pausing: bool) -> Result<NextStep, RunError> {
         let is_idle = under_way == 0;
         let has_room = under_way < self.parallel_max.max(1) && self.replay.state.has_unclaimed();
         let has_pending = !self.pending.0.is_empty();
@@ -251,15 +251,15 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
             || out_of_time(&self.replay.state, Timestamp::now()).is_some()
             || !(is_idle || has_room || has_pending)
         {
-            return Ok(Look::Later(None));
+            return Ok(NextStep::Later(None));
         }
         if is_pausing {
-            return Ok(if is_idle { Look::Now(Arrival::Idle) } else { Look::Later(None) });
+            return Ok(if is_idle { NextStep::Now(Arrival::Idle) } else { NextStep::Later(None) });
         }
         if (self.replay.state.has_unclaimed() || has_pending)
             && let Some(end) = self.out_of_disk()?
         {
-            return Ok(if is_idle { Look::Now(Arrival::End(Box::new(end))) } else { Look::Later(None) });
+            return Ok(if is_idle { NextStep::Now(Arrival::End(Box::new(end))) } else { NextStep::Later(None) });
         }
         // A ready attempt is started before pending decisions continue, because a loop of control nodes may never end.
         let next = if is_idle || has_room {
@@ -268,11 +268,11 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
             Next::Empty
         };
         Ok(match next {
-            Next::Due(delivery) => Look::Now(Arrival::Ready(delivery)),
-            _ if has_pending => Look::Later(Some(Timestamp::now())),
-            Next::At(due) => Look::Later(Some(due)),
-            Next::Empty if is_idle => Look::Now(Arrival::Idle),
-            Next::Empty => Look::Later(None),
+            Next::Due(delivery) => NextStep::Now(Arrival::Ready(delivery)),
+            _ if has_pending => NextStep::Later(Some(Timestamp::now())),
+            Next::At(due) => NextStep::Later(Some(due)),
+            Next::Empty if is_idle => NextStep::Now(Arrival::Idle),
+            Next::Empty => NextStep::Later(None),
         })
     }
 

@@ -199,7 +199,7 @@ impl Run {
     fn read(unread: Unread, executor: Executor, goes_back: bool) -> Result<(Self, Vec<Record>), RunError> {
         let pipeline = Arc::clone(&executor.plan.pipeline);
         let mut projector = Projector::new(files_of(&unread.dir)?, Arc::clone(&unread.blobs), pipeline);
-        let (session, records) = if unread.is_one_line && !goes_back {
+        let (session, records) = if unread.is_linear && !goes_back {
             (unread.read(&mut projector)?, Vec::new())
         } else {
             unread.read_whole(&mut projector)?

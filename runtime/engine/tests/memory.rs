@@ -33,7 +33,7 @@ async fn a_summary_needs_the_memory_of_a_few_records() {
     }
     drop(log);
     let reader = SqliteReader::open(&path).unwrap();
-    let journal = OpenJournal { verified: reader.read_terms(None).unwrap(), reader };
+    let journal = OpenJournal { verified: reader.read_start_and_resumes(None).unwrap(), reader };
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
     let before = peak_bytes();
     let mut bytes = 0;

@@ -92,7 +92,7 @@ fn worker(name: &str) -> Worker {
 
 /// Opens the run as `resume` does: reads and verifies its journal, then takes it over.
 fn open(dir: RunDir, name: &str) -> Result<Session, RunError> {
-    let verified = SqliteReader::open(&dir.path.join(JOURNAL_FILE))?.read_terms(None)?;
+    let verified = SqliteReader::open(&dir.path.join(JOURNAL_FILE))?.read_start_and_resumes(None)?;
     Session::open(dir, worker(name), &verified)?.read(&mut ())
 }
 

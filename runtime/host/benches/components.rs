@@ -10,7 +10,7 @@ mod guests;
 #[path = "../../../benches/table.rs"]
 mod table;
 
-use glovebox_host::call::{Call, FileSetting, FileSource, FileTier};
+use glovebox_host::call::{Call, CommandGrant, FileSetting, FileSource, FileTier};
 use glovebox_host::component::Component;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::input::StageInput;
@@ -150,6 +150,7 @@ fn call(tier: FileTier, files: Option<FileSetting>, steps: &[(&str, &str)]) -> C
         context: BTreeMap::new(),
         outgoing: vec![],
         write_paths: vec![],
+        commands: CommandGrant::default(),
         last_failure: None,
         extra: vec![],
     };

@@ -67,6 +67,7 @@ pub(crate) fn input_of(input: StageInput, tier: FileTier, view: Option<&View>) -
         outgoing: input.outgoing.into_iter().map(edge).collect(),
         mounts,
         write_paths: input.write_paths.iter().map(ToString::to_string).collect(),
+        commands: types::CommandScope { any: input.commands.any, prefixes: input.commands.argv_prefixes },
         last_failure: input.last_failure.map(|failure| types::Failure {
             class: failure.class.as_str().to_owned(),
             code: failure.code.into(),

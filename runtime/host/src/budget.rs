@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bounds on spending, and the amount spent.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Purse {
+pub struct SpendingLimit {
     /// Maximum amounts.
     pub most: SpendBounds,
     /// Amount spent so far, including reservations.
@@ -27,8 +27,8 @@ pub struct Budget {
 
 #[derive(Debug, Default)]
 struct Purses {
-    run: Purse,
-    nodes: BTreeMap<NodeId, Purse>,
+    run: SpendingLimit,
+    nodes: BTreeMap<NodeId, SpendingLimit>,
 }
 
 /// Access of one node's attempts to the budget of the run.
@@ -41,7 +41,7 @@ pub struct Account {
 
 impl Budget {
     /// Creates a budget from the purse of the run and the purses of nodes. A node without a purse is bounded only by the run's.
-    pub fn new(price: Option<Price>, run: Purse, nodes: BTreeMap<NodeId, Purse>) -> Self {
+    pub fn new(price: Option<Price>, run: SpendingLimit, nodes: BTreeMap<NodeId, SpendingLimit>) -> Self {
         Self { price, purses: Mutex::new(Purses { run, nodes }) }
     }
 
@@ -92,7 +92,7 @@ enum ExceededBound {
     Cost { most: Money, spent: Money, wanted: Money },
 }
 
-impl Purse {
+impl SpendingLimit {
     /// Returns the amount spent after one more call, or the bound that the call would exceed.
     fn with(&self, wanted: Spend) -> Result<Spend, ExceededBound> {
         let Self { most, spent } = *self;
@@ -150,8 +150,8 @@ impl std::fmt::Display for ExceededBound {
 mod tests {
     use super::*;
 
-    fn bounded(tokens_max: u64) -> Purse {
-        Purse { most: SpendBounds { tokens_max: Some(tokens_max), cost_max: None }, spent: Spend::default() }
+    fn bounded(tokens_max: u64) -> SpendingLimit {
+        SpendingLimit { most: SpendBounds { tokens_max: Some(tokens_max), cost_max: None }, spent: Spend::default() }
     }
 
     fn usage(tokens: u64) -> Usage {

@@ -2,11 +2,12 @@
 //!
 //! A [`Call`] contains everything that the guest can reach. A [`Report`] contains everything that the host observed.
 
-pub use crate::attempt::exec::{CommandGrant, CommandSetting};
+pub use crate::attempt::exec::CommandSetting;
 pub use crate::attempt::files::{FileSetting, FileSource};
 pub use crate::attempt::llm::HookSetting;
 use crate::attempt::llm::{ConversationSetting, Model};
 use crate::attempt::tools::ToolSetting;
+pub use crate::command_grant::CommandGrant;
 pub use crate::grants::FileTier;
 use crate::input::StageInput;
 pub use crate::progress::{Artifact, Claim, LogLine, Progress};

@@ -2,6 +2,7 @@
 //!
 //! The types mirror `wit/types.wit`. The engine fills them from the pipeline and the journal.
 
+use crate::command_grant::CommandGrant;
 use glovebox_record::scope::Entry;
 use glovebox_record::{Attempt, Failure, RunId};
 use serde_json::Value;
@@ -43,6 +44,8 @@ pub struct StageInput {
     pub outgoing: Vec<OutgoingEdge>,
     /// Paths that the stage may write, by the scope of its binding.
     pub write_paths: Vec<Entry>,
+    /// Commands that the stage may run, by the grant of its binding.
+    pub commands: CommandGrant,
     /// The failure because of which the run came to this node.
     pub last_failure: Option<Failure>,
     /// Further pairs.

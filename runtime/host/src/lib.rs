@@ -8,6 +8,7 @@
 
 // Input and output of calls.
 pub mod call;
+mod command_grant;
 pub mod grants;
 pub mod input;
 

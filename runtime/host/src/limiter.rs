@@ -39,7 +39,7 @@ impl Meter {
     }
 
     /// Records the number of bytes of one call of an import.
-    pub(crate) fn carried(&mut self, bytes: usize) {
+    pub(crate) fn record_bytes(&mut self, bytes: usize) {
         self.hostcall_bytes_peak = self.hostcall_bytes_peak.max(bytes as u64);
     }
 }

@@ -16,7 +16,7 @@ mod swap;
 mod table;
 
 use fixture::{Fixture, SECRET, scope};
-use glovebox_host::call::{Call, FileSetting, FileSource, FileTier, Report};
+use glovebox_host::call::{Call, CommandGrant, FileSetting, FileSource, FileTier, Report};
 use glovebox_host::component::Component;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::input::StageInput;
@@ -86,6 +86,7 @@ fn call(fixture: &Fixture, tier: FileTier, scope: Scope, limits: &[(LimitName, u
         context: BTreeMap::new(),
         outgoing: vec![],
         write_paths: vec![],
+        commands: CommandGrant::default(),
         last_failure: None,
         extra: vec![],
     };

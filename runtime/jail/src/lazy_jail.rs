@@ -125,7 +125,7 @@ impl LazyJail {
     ///
     /// # Errors
     /// Returns a [`StartOverError`]. After [`StartOverError::NoJail`], there is no jail left.
-    pub fn start_over(&self) -> Result<(), StartOverError> {
+    pub fn reset(&self) -> Result<(), StartOverError> {
         let mut held = self.held();
         let LazyState { state, again, used } = &mut *held;
         let again = again.as_mut().ok_or(StartOverError::Impossible)?;
@@ -211,7 +211,7 @@ mod tests {
         let jail = lazy();
         assert!(jail.if_opened().is_none() && jail.get().is_err() && jail.get().is_err());
         assert_eq!(tried.load(Ordering::Relaxed), 1);
-        assert!(matches!(jail.start_over(), Err(StartOverError::Impossible)));
+        assert!(matches!(jail.reset(), Err(StartOverError::Impossible)));
         assert_eq!(jail.into_jail().unwrap_err().to_string(), "no namespaces");
     }
 
@@ -223,14 +223,14 @@ mod tests {
         let lazy = || LazyJail::new(|| Err("no namespaces".into())).starting_over(|| Err("no space".into()));
         let jail = lazy();
         assert_eq!(jail.get().unwrap_err().to_string(), opened);
-        assert_eq!(jail.start_over().unwrap_err().to_string(), opened);
+        assert_eq!(jail.reset().unwrap_err().to_string(), opened);
         assert_eq!(jail.into_jail().unwrap_err().to_string(), "no namespaces");
         let jail = lazy();
-        assert_eq!(jail.start_over().unwrap_err().to_string(), over);
+        assert_eq!(jail.reset().unwrap_err().to_string(), over);
         assert_eq!(jail.get().unwrap_err().to_string(), over);
-        assert_eq!(jail.start_over().unwrap_err().to_string(), over);
+        assert_eq!(jail.reset().unwrap_err().to_string(), over);
         assert_eq!(jail.into_jail().unwrap_err().to_string(), "no space");
         let jail = LazyJail::new(|| Err("no namespaces".into()));
-        assert_eq!(jail.start_over().unwrap_err().to_string(), "this stage cannot start over");
+        assert_eq!(jail.reset().unwrap_err().to_string(), "this stage cannot start over");
     }
 }

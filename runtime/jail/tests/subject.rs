@@ -99,14 +99,14 @@ impl Bench {
     }
 
     /// Ends the jail of the verifier and opens another one.
-    fn start_over(&mut self) {
+    fn reset(&mut self) {
         let (root, tier) = (self.dir.path().canonicalize().unwrap(), self.jail.status().tier);
         let open = |subjects: &Subjects| {
             Jail::open_with_channels(&setting(&root, tier), Source::Directory(root.join("copy")), &subjects.channels())
         };
         let next = open(&self.subjects).unwrap();
         std::mem::replace(&mut self.jail, next).end().unwrap();
-        self.subjects.start_over().unwrap();
+        self.subjects.reset().unwrap();
         self.subjects.begin(&self.jail, &AtomicBool::new(false)).unwrap();
     }
 
@@ -133,7 +133,7 @@ fn a_program_under_test_starts_over_with_its_first_files() {
         let mut bench = Bench::new(tier);
         check(&bench, "subject sh -c 'test ! -e left && echo x > left && rm src/prog.sh && ls src'", 0, "");
         check(&bench, "subject cat left", 0, "x\n");
-        bench.start_over();
+        bench.reset();
         check(&bench, "subject sh -c 'test -e left || ls src'", 0, "prog.sh\n");
         let (used, _dir) = bench.end();
         assert_eq!((used.calls.len(), used.usage.len(), used.views.len()), (3, 2, 1), "what it wrote before is gone");

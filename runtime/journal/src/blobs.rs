@@ -9,7 +9,7 @@ mod files;
 mod outbox;
 pub(crate) mod rows;
 
-pub use outbox::{Outbox, Parcel, SMALL_BYTES_MAX};
+pub use outbox::{Outbox, PendingBlobs, SMALL_BYTES_MAX};
 
 use crate::event::Digest;
 use crate::ports::{BlobStore, PortError, read_at_most};

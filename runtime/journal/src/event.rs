@@ -235,7 +235,7 @@ pub struct RunResumed {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_max_ms: Option<u64>,
     /// The budget of the run's model calls, which includes the spend so far; absent if the bounds did not change.
-    #[serde(default, skip_serializing_if = "SpendBounds::is_open")]
+    #[serde(default, skip_serializing_if = "SpendBounds::is_unlimited")]
     pub spend_max: SpendBounds,
     /// Blob with another script for the model; absent if the script did not change.
     #[serde(default, skip_serializing_if = "Option::is_none")]

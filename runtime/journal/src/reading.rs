@@ -34,7 +34,7 @@ pub trait ReadRecords {
 /// An error if the journal cannot be read or was changed after it was verified.
 pub fn fold<F: Fold>(journal: &impl ReadRecords, fold: &mut F) -> Result<(), PortError> {
     let mut start = 1;
-    let backs = journal.resumes().iter().filter_map(|record| Some((record.seq, rewind::back_to(record)?)));
+    let backs = journal.resumes().iter().filter_map(|record| Some((record.seq, rewind::rewind_target(record)?)));
     for (seq, back) in backs.filter(|(seq, _)| *seq > 1).take(rewind::BACKS_MAX) {
         journal.read(start..=seq - 1, &mut |record| fold.apply(record))?;
         let mut past = F::Past::default();

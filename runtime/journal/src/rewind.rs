@@ -49,11 +49,11 @@ pub struct Part<'a> {
 
 /// Splits the records of a journal. A new part begins at each record that went back.
 pub fn parts(records: &[Record]) -> impl Iterator<Item = Part<'_>> {
-    let begins = (1..records.len()).filter(|at| back_to(&records[*at]).is_some()).take(BACKS_MAX);
+    let begins = (1..records.len()).filter(|at| rewind_target(&records[*at]).is_some()).take(BACKS_MAX);
     let starts: Vec<usize> = (0..1).chain(begins).collect();
     let ends: Vec<usize> = starts.iter().skip(1).copied().chain([records.len()]).collect();
     starts.into_iter().zip(ends).map(|(start, end)| {
-        let before = || back_to(&records[start]).map(|seq| before(&records[..start], seq));
+        let before = || rewind_target(&records[start]).map(|seq| before(&records[..start], seq));
         Part { before: (start > 0).then(before).flatten(), records: &records[start..end] }
     })
 }
@@ -64,7 +64,7 @@ pub fn in_force(records: &[Record]) -> Vec<&Record> {
     let mut rest = records;
     while let Some((last, others)) = rest.split_last() {
         line.push(last);
-        rest = back_to(last).map_or(others, |seq| up_to(others, seq));
+        rest = rewind_target(last).map_or(others, |seq| up_to(others, seq));
     }
     line.reverse();
     line
@@ -79,7 +79,7 @@ pub fn before(records: &[Record], seq: u64) -> Vec<&Record> {
 pub fn ranges(resumes: &[Record], seq: u64) -> Vec<RangeInclusive<u64>> {
     let mut ranges = Vec::new();
     let mut end = seq;
-    for (at, back) in resumes.iter().rev().filter_map(|record| Some((record.seq, back_to(record)?))) {
+    for (at, back) in resumes.iter().rev().filter_map(|record| Some((record.seq, rewind_target(record)?))) {
         if at <= end {
             ranges.push(at..=end);
             end = back.min(at.saturating_sub(1));
@@ -95,12 +95,12 @@ fn up_to(records: &[Record], seq: u64) -> &[Record] {
 }
 
 /// Returns the number of times that a run went back.
-pub fn backs(records: &[Record]) -> usize {
-    records.iter().filter(|record| back_to(record).is_some()).count()
+pub fn rewind_count(records: &[Record]) -> usize {
+    records.iter().filter(|record| rewind_target(record).is_some()).count()
 }
 
 /// Returns the sequence number of the record that a resume went back to.
-pub(crate) fn back_to(record: &Record) -> Option<u64> {
+pub(crate) fn rewind_target(record: &Record) -> Option<u64> {
     record.event.run_resumed()?.back.as_ref().map(|back| back.seq)
 }
 
@@ -161,6 +161,6 @@ mod tests {
         let backs: Vec<u64> = (0..400).map(|at| if at > 1 { at } else { 0 }).collect();
         assert_eq!(in_force(&journal(&backs)).len(), 400);
         assert_eq!(parts(&journal(&backs)).count(), BACKS_MAX + 1);
-        assert_eq!(super::backs(&journal(&backs)), 398);
+        assert_eq!(rewind_count(&journal(&backs)), 398);
     }
 }

@@ -260,7 +260,7 @@ impl SqliteReader {
     }
 
     /// As [`SqliteReader::read_verified`], but keeps only the start and the resumes of the run.
-    pub fn read_terms(&self, key: Option<&UserKey>) -> Result<VerifiedJournal, PortError> {
+    pub fn read_start_and_resumes(&self, key: Option<&UserKey>) -> Result<VerifiedJournal, PortError> {
         self.verified(key, |connection| rows::terms(connection, Tip::START))
     }
 

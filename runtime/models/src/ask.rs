@@ -67,7 +67,7 @@ pub fn ask(
         let (exchange, answered) = ask_once(target, request, deadline);
         if answered.is_err() && exchange.is_begun {
             let most = target.output_tokens(&request.settings);
-            lost = lost.plus(is_lost(estimated_input(request), exchange.received.len(), most));
+            lost = lost.plus(lost_usage(estimated_input(request), exchange.received.len(), most));
         }
         let answered = match answered {
             Err(error) if error.is_retried() && tries <= RETRIES_MAX => {
@@ -85,7 +85,7 @@ pub fn ask(
 }
 
 /// Returns the estimated cost of a failed try.
-pub(crate) fn is_lost(sent: u64, received: usize, output_tokens_max: u64) -> Usage {
+pub(crate) fn lost_usage(sent: u64, received: usize, output_tokens_max: u64) -> Usage {
     let output = (received as u64).div_ceil(EVENT_BYTES_PER_TOKEN).min(output_tokens_max);
     Usage { input: sent, output, ..Usage::default() }
 }

@@ -119,7 +119,7 @@ pub enum NoProof {
     /// The command runs tests, and its report says that no test ran.
     NoTests,
     /// The command replaced another command, which was skipped.
-    StandIn,
+    Replacement,
     /// The stage discarded the files on which the command ran, and started again from the workspace.
     DroppedFiles,
 }
@@ -129,7 +129,7 @@ impl NoProof {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoTests => "no_tests",
-            Self::StandIn => "stand_in",
+            Self::Replacement => "stand_in",
             Self::DroppedFiles => "dropped_files",
         }
     }
@@ -139,7 +139,7 @@ impl fmt::Display for NoProof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoTests => "ran no test",
-            Self::StandIn => "stood in for a dropped command",
+            Self::Replacement => "stood in for a dropped command",
             Self::DroppedFiles => "the stage dropped the files that it ran over",
         })
     }

@@ -33,7 +33,7 @@ pub enum Network {
 pub enum NetworkError {
     /// The text is not one of the three forms.
     #[error("expected `none`, `full` or `proxy:api.example.com`")]
-    Word,
+    Form,
     /// An entry of the host list is not valid.
     #[error(transparent)]
     Hosts(#[from] HostRuleError),
@@ -58,7 +58,7 @@ impl FromStr for Network {
             "none" => Ok(Self::None),
             "full" => Ok(Self::Full),
             _ => {
-                let hosts = text.strip_prefix("proxy:").ok_or(NetworkError::Word)?;
+                let hosts = text.strip_prefix("proxy:").ok_or(NetworkError::Form)?;
                 Ok(Self::Proxy(HostRules::parse(hosts.split(',').map(str::trim))?))
             }
         }
@@ -98,7 +98,7 @@ mod tests {
         for text in ["none", "full", "proxy:a.example,*.b.example,c.example:22"] {
             assert_eq!(text.parse::<Network>().unwrap().to_string(), text);
         }
-        assert_eq!("ful".parse::<Network>(), Err(NetworkError::Word));
+        assert_eq!("ful".parse::<Network>(), Err(NetworkError::Form));
         assert!(matches!("proxy:".parse::<Network>(), Err(NetworkError::Hosts(_))));
     }
 

@@ -169,7 +169,7 @@ pub struct SpendBounds {
 
 impl SpendBounds {
     /// Returns true if nothing is limited.
-    pub fn is_open(&self) -> bool {
+    pub fn is_unlimited(&self) -> bool {
         *self == Self::default()
     }
 
@@ -198,7 +198,7 @@ pub struct RunBounds {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_max_ms: Option<u64>,
     /// Budget of model calls; absent if unlimited.
-    #[serde(default, skip_serializing_if = "SpendBounds::is_open")]
+    #[serde(default, skip_serializing_if = "SpendBounds::is_unlimited")]
     pub spend_max: SpendBounds,
 }
 

@@ -473,7 +473,7 @@ fn wall_failure(state: &RunState, driven_ms: u64) -> Option<Failure> {
 pub fn time_of_node_exceeded(state: &RunState, node: &Node, now: Timestamp) -> Option<Failure> {
     let most = node.bounds.wall_max?;
     let reason = || format!("node `{}` exceeded `max_wall_time` ({} ms)", node.id, most.as_millis());
-    let is_over = state.efforts.of(&node.id).time(now) >= most;
+    let is_over = state.node_usages.of(&node.id).time(now) >= most;
     is_over.then(|| Failure::new(FailureClass::Budget, FailureCode::NODE_WALL_TIME, reason()))
 }
 

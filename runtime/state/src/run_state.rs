@@ -27,7 +27,7 @@ pub use branch::results::share;
 pub use branch::verify_failures::VerifyFailures;
 pub use branch::{Branch, OpenTask, Position};
 pub use conversations::{CONVERSATION_FILE, Conversations, LastConversation};
-pub use node_usage::{Efforts, NodeEffort};
+pub use node_usage::{NodeUsage, NodeUsages};
 pub use pending_decisions::{LastEvents, PendingDecisions, resume_state};
 pub use spending::Spending;
 pub(crate) use spending::is_of_budget;
@@ -47,7 +47,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
 /// The state of a branch before its first event.
-static UNBORN: LazyLock<Arc<Branch>> = LazyLock::new(Arc::default);
+static EMPTY_BRANCH: LazyLock<Arc<Branch>> = LazyLock::new(Arc::default);
 
 /// The state of a run after some of its records.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -69,7 +69,7 @@ pub struct RunState {
     /// Number of steps so far: attempts, control nodes passed, and unmet goal gates found.
     pub steps: u64,
     /// The usage of each node.
-    pub efforts: Efforts,
+    pub node_usages: NodeUsages,
     /// Tokens and money spent on model calls.
     pub spending: Spending,
     /// The limit on spending that a model call would have exceeded since the last resume; `None` if there was no such
@@ -104,10 +104,10 @@ impl RunState {
     /// Folds an event into the state, before the event has a sequence number in the journal.
     pub fn fold(&mut self, at: Timestamp, event: &Event) {
         if let (Event::RunResumed(_), Some(last)) = (event, self.at) {
-            self.efforts.stop(last);
+            self.node_usages.stop(last);
         }
         self.count_time(at, event);
-        self.efforts.count_time(at, event);
+        self.node_usages.count_time(at, event);
         match event {
             Event::RunStarted(started) => self.start(started),
             Event::RunResumed(resumed) => self.resume(resumed),
@@ -190,7 +190,7 @@ impl RunState {
 
     /// Returns a branch of the run, or an empty branch if the branch has no events yet.
     pub fn branch(&self, id: &BranchId) -> &Arc<Branch> {
-        self.branches.get(id).unwrap_or(&UNBORN)
+        self.branches.get(id).unwrap_or(&EMPTY_BRANCH)
     }
 
     /// Returns the main branch.
@@ -237,7 +237,7 @@ impl RunState {
         let Some(id) = event.branch() else { return };
         if self.branch_mut(id).fold(event) {
             self.steps = self.steps.saturating_add(1);
-            self.efforts.count_step(event);
+            self.node_usages.count_step(event);
         }
     }
 
@@ -329,7 +329,7 @@ impl RunState {
             (self.verdict, self.canceled) = (None, None);
             // The branches of parallel nodes are removed. They begin again if the run reaches the parallel node again.
             self.branches.retain(|id, _| *id == BranchId::main());
-            self.branches.values_mut().for_each(|branch| Arc::make_mut(branch).begin_again(from));
+            self.branches.values_mut().for_each(|branch| Arc::make_mut(branch).resume_at_node(from));
         }
         self.branches.values_mut().for_each(|branch| Arc::make_mut(branch).abandon_attempt());
         let had_script = self.run.as_ref().is_some_and(|run| run.model.script_digest.is_some());
@@ -349,7 +349,7 @@ impl RunState {
             self.refusals_total = ended.refusals_total;
             self.spending = ended.spending;
             self.stored_bytes = ended.stored_bytes;
-            self.efforts = ended.efforts;
+            self.node_usages = ended.node_usages;
             self.caches_filled = ended.caches_filled;
             self.steered = ended.steered;
         }

@@ -60,7 +60,7 @@ pub struct Step {
     pub node: NodeId,
     /// True if a resume went back to before this step, so that the step no longer counts; absent otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub is_left: bool,
+    pub is_undone: bool,
     /// What happened at the node.
     #[serde(flatten)]
     pub what: What,
@@ -231,7 +231,7 @@ impl Why {
         let (run_id, mut steps) = (summary.run_id, steps);
         let in_force = journal.in_force();
         for step in &mut steps {
-            step.is_left = !in_force.iter().any(|range| range.contains(&step.record));
+            step.is_undone = !in_force.iter().any(|range| range.contains(&step.record));
         }
         Ok(Self { schema_version: WHY_SCHEMA_VERSION, run_id, steps, end: has_ended.then_some(end) })
     }
@@ -416,6 +416,6 @@ impl WhyFold<'_> {
 
     fn step(&mut self, record: &Record, branch: &BranchId, node: &NodeId, what: What) {
         let (generation, branch) = (self.replay.state.generation(), branch.clone());
-        self.steps.push(Step { record: record.seq, generation, branch, node: node.clone(), is_left: false, what });
+        self.steps.push(Step { record: record.seq, generation, branch, node: node.clone(), is_undone: false, what });
     }
 }

@@ -233,10 +233,10 @@ impl Caches {
     }
 
     /// Returns true if any cache has content. Folders of toolchains at or below `but` are ignored.
-    pub fn hold_anything(&self, but: Option<&Path>) -> bool {
+    pub fn has_content(&self, but: Option<&Path>) -> bool {
         let counts = |below_home: &Path| but.is_none_or(|but| !below_home.starts_with(but));
         let of_tools = self.tools.iter().filter(|(below_home, _)| counts(below_home)).map(|(_, folder)| folder);
-        self.folders.iter().map(|(_, folder)| folder).chain(of_tools).any(|folder| holds_anything(folder))
+        self.folders.iter().map(|(_, folder)| folder).chain(of_tools).any(|folder| has_content(folder))
     }
 
     /// Returns the paths at which the caches are mounted, for [`crate::stage::ViewOverrides`].
@@ -317,14 +317,14 @@ fn make_private(folder: &Path) -> io::Result<()> {
 }
 
 /// Returns true if a folder has an entry or cannot be read.
-pub fn holds_anything(folder: &Path) -> bool {
+pub fn has_content(folder: &Path) -> bool {
     fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_some())
 }
 
 /// Returns the size of a folder in bytes; counting stops above `bytes_max`. Returns `None` if the folder cannot be read.
 pub(crate) fn measure(folder: &Path, bytes_max: u64) -> Option<u64> {
     let mut tree = Tree::open(folder).ok()?;
-    tree.owner = Owner::Us;
+    tree.owner = Owner::ThisProgram;
     let mut bytes = 0_u64;
     let mut count = |entry: &WalkEntry<'_>| -> Result<bool, WalkError> {
         let blocks = u64::try_from(entry.stat.st_blocks).unwrap_or(0);
@@ -417,7 +417,7 @@ mod tests {
         let attempt = |ends: bool| {
             set.begin(run.path()).unwrap();
             let folder = sources(run.path(), Domain::Builder, &["target/"]).remove(0);
-            let found = holds_anything(&folder);
+            let found = has_content(&folder);
             fs::write(folder.join("left"), "x").unwrap();
             ends.then(|| set.settle(run.path()).unwrap());
             found

@@ -282,7 +282,7 @@ impl<R: Read> ChangeWriter<'_, R> {
                 }
                 Some(_) => return Err(CommitError::InTheWay { path: path.to_string() }),
             }
-            at = tree::open_directory(&at, name, Owner::Somebody).map_err(failed)?;
+            at = tree::open_directory(&at, name, Owner::Other).map_err(failed)?;
         }
         Ok(at)
     }
@@ -322,7 +322,7 @@ fn is_already(parent: &OwnedFd, name: &OsStr, change: &FileChange) -> io::Result
     {
         return Ok(false);
     }
-    Ok(change.digest == Some(digest_of(tree::open_regular(parent, name, Owner::Somebody)?)?))
+    Ok(change.digest == Some(digest_of(tree::open_regular(parent, name, Owner::Other)?)?))
 }
 
 /// Returns the digest of a file's content.

@@ -63,7 +63,7 @@ pub enum SealError {
     NotFolder(String),
     /// The file cannot be sealed.
     #[error("hold-out `{path}` is {what}: expected regular files only")]
-    Odd {
+    Unsupported {
         /// The path relative to the project, with unprintable characters escaped.
         path: String,
         /// The kind of the entry.

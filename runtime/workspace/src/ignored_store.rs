@@ -52,8 +52,8 @@ impl IgnoredStore {
     }
 
     /// Returns true if the store has content.
-    pub fn holds_anything(&self) -> bool {
-        cache::holds_anything(&self.at)
+    pub fn has_content(&self) -> bool {
+        cache::has_content(&self.at)
     }
 
     /// Returns the folder with the content.
@@ -80,7 +80,7 @@ impl IgnoredStore {
     fn change(&self, view: &WorkspaceView, left_out: &IgnoredChanges, bytes_max: u64) -> io::Result<bool> {
         fs::write(&self.mark, [])?;
         let mut into = Tree::open(&self.at)?;
-        into.owner = Owner::Us;
+        into.owner = Owner::ThisProgram;
         let mut changes: Vec<&(PathBuf, Op)> = left_out.lasting.iter().collect();
         changes.sort_by(|(a, _), (b, _)| a.cmp(b));
         let (removed, made): (Vec<_>, Vec<_>) = changes.into_iter().partition(|(_, op)| op.removes());
@@ -144,7 +144,7 @@ impl Transfer<'_> {
         let (source, name) = self.from.parent(path)?;
         let target = self.target(path, name)?;
         // Opening the file restores its permissions, and refuses an entry that is no longer a regular file.
-        let file = tree::open_regular(&source, name, Owner::Us)?;
+        let file = tree::open_regular(&source, name, Owner::ThisProgram)?;
         rustix::fs::fchmod(&file, tree::file_mode(executable))?;
         remove_overlay_attributes(&file)?;
         let rename = || rustix::fs::renameat(&source, name, &target, name);

@@ -53,7 +53,7 @@ pub struct Layer {
     kept: OnceLock<Tree>,
 }
 
-/// State of a layer that is mounted for commands. After [`Layer::start_over`], a new state is linked in `next`, and the
+/// State of a layer that is mounted for commands. After [`Layer::reset`], a new state is linked in `next`, and the
 /// last state is the current one.
 #[derive(Debug, Default)]
 struct MountState {
@@ -119,7 +119,7 @@ impl Layer {
 
     /// Drops every change. The layer is then empty, and views work on it until it is mounted again. Files that the
     /// component has open stay open, and writes to them are lost. No jail that has the layer mounted may be alive.
-    pub(crate) fn start_over(&self) -> Result<(), StageError> {
+    pub(crate) fn reset(&self) -> Result<(), StageError> {
         let mut top = self.top();
         let last = self.mounted.last();
         if let Some(overlay) = last.overlay.get() {

@@ -107,7 +107,7 @@ pub(crate) fn resolved(path: &Path) -> Result<PathBuf, StageError> {
 
 /// Returns true if the workspace belongs to this user and group. In a user namespace that maps a single id, files of
 /// other users cannot be copied up.
-pub(crate) fn is_ours(workspace: &Path) -> Result<bool, StageError> {
+pub(crate) fn is_owned_by_user(workspace: &Path) -> Result<bool, StageError> {
     let stat = rustix::fs::stat(workspace).map_err(|error| StageError::io(workspace, error.into()))?;
     let ours = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     Ok((stat.st_uid, stat.st_gid) == ours)

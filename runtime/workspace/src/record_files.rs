@@ -100,7 +100,7 @@ fn visit(entry: &WalkEntry<'_>, record: &mut RecordFiles) -> io::Result<bool> {
         FileType::RegularFile => return Err(refused("the record has more than a million files")),
         _ => return Err(refused("it is not a regular file")),
     }
-    let file = tree::open_regular(entry.directory, entry.name, Owner::Somebody)?;
+    let file = tree::open_regular(entry.directory, entry.name, Owner::Other)?;
     let (path, bytes) = (path.to_owned(), file.metadata()?.len());
     let file = DigestedFile { path, bytes, digest: digest_of(file)? };
     record.files.push(RecordFile { file, executable: tree::is_executable(&entry.stat) });

@@ -135,7 +135,7 @@ fn is_as(entry: &WalkEntry<'_>, change: &FileChange) -> bool {
                 && tree::is_executable(&entry.stat) == change.executable
                 // The file could be changed later through another hard link.
                 && entry.stat.st_nlink == 1;
-            let found = || tree::open_regular(entry.directory, entry.name, Owner::Somebody).and_then(digest_of);
+            let found = || tree::open_regular(entry.directory, entry.name, Owner::Other).and_then(digest_of);
             is_alike && found().is_ok_and(|found| Some(found) == change.digest)
         }
         _ => false,

@@ -104,7 +104,7 @@ impl WorkspaceView {
         scope: &Scope,
         overrides: &ViewOverrides,
     ) -> Result<Self, StageError> {
-        match overlay::is_ours(workspace)? {
+        match overlay::is_owned_by_user(workspace)? {
             true => Self::layer(workspace, at, scope, overrides),
             false => Self::copy(workspace, at, scope, overrides),
         }
@@ -116,7 +116,7 @@ impl WorkspaceView {
     /// # Errors
     /// As [`WorkspaceView::copy`] and [`WorkspaceView::overlay`].
     pub fn choose(workspace: &Path, at: &Path, scope: &Scope, overrides: &ViewOverrides) -> Result<Self, StageError> {
-        match overlay::is_ours(workspace)? {
+        match overlay::is_owned_by_user(workspace)? {
             true => Self::overlay(workspace, at, scope, overrides),
             false => Self::copy(workspace, at, scope, overrides),
         }
@@ -199,10 +199,10 @@ impl WorkspaceView {
     ///
     /// # Errors
     /// [`StageError::Io`] if the system refuses, and for an overlay, because only the jail could mount it again.
-    pub fn start_over(&mut self) -> Result<(), StageError> {
+    pub fn reset(&mut self) -> Result<(), StageError> {
         match self {
-            Self::Copy(copy) => copy.start_over(),
-            Self::Layer(layer) => layer.start_over(),
+            Self::Copy(copy) => copy.reset(),
+            Self::Layer(layer) => layer.reset(),
             Self::Overlay(_) => Err(StageError::io(Path::new(""), io::ErrorKind::Unsupported.into())),
         }
     }

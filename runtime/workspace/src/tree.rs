@@ -36,9 +36,9 @@ impl AsFd for Tree {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// This program. Commands may have removed permissions, so they are restored.
-    Us,
+    ThisProgram,
     /// The user or another program. Permissions are not changed.
-    Somebody,
+    Other,
 }
 
 /// A folder with an open descriptor.
@@ -53,13 +53,13 @@ impl Tree {
     /// Opens an existing folder. Links in `path` are followed, because the caller trusts the path.
     pub fn open(path: &Path) -> io::Result<Self> {
         let root = rustix::fs::open(path, DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        Ok(Self { root, walker: Walker::new(), owner: Owner::Somebody })
+        Ok(Self { root, walker: Walker::new(), owner: Owner::Other })
     }
 
     /// Creates a new folder that only this user can enter.
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         rustix::fs::mkdir(path, Mode::RWXU)?;
-        Ok(Self { owner: Owner::Us, ..Self::open(path)? })
+        Ok(Self { owner: Owner::ThisProgram, ..Self::open(path)? })
     }
 
     /// Opens a directory below the folder as a separate tree.
@@ -82,7 +82,7 @@ impl Tree {
     pub fn directory(&self, path: &Path) -> io::Result<OwnedFd> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         // In folders that programs wrote, mount points are never crossed.
-        let how = How { one_mount: self.owner == Owner::Us, ..How::existing(DIRECTORY | CAREFUL) };
+        let how = How { one_mount: self.owner == Owner::ThisProgram, ..How::existing(DIRECTORY | CAREFUL) };
         Ok(self.walker.open(self.root.as_fd(), path, how)?)
     }
 
@@ -143,7 +143,7 @@ pub(crate) fn open_regular(directory: impl AsFd, name: &OsStr, owner: Owner) -> 
     let directory = directory.as_fd();
     let open = || rustix::fs::openat(directory, name, OFlags::RDONLY | CAREFUL, Mode::empty());
     let file = match open() {
-        Err(Errno::ACCESS) if owner == Owner::Us => {
+        Err(Errno::ACCESS) if owner == Owner::ThisProgram => {
             make_readable(directory, name, Mode::RUSR | Mode::WUSR)?;
             open()?
         }
@@ -160,13 +160,13 @@ pub(crate) fn open_directory(directory: impl AsFd, name: &OsStr, owner: Owner) -
     let directory = directory.as_fd();
     let open = || rustix::fs::openat(directory, name, DIRECTORY | CAREFUL, Mode::empty());
     let opened = match open() {
-        Err(Errno::ACCESS) if owner == Owner::Us => {
+        Err(Errno::ACCESS) if owner == Owner::ThisProgram => {
             make_readable(directory, name, Mode::RWXU)?;
             return Ok(open()?);
         }
         other => other?,
     };
-    if owner == Owner::Us {
+    if owner == Owner::ThisProgram {
         let mode = Mode::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode & 0o777);
         if !mode.contains(Mode::RWXU) {
             rustix::fs::fchmod(&opened, mode | Mode::RWXU)?;

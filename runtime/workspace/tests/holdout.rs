@@ -152,7 +152,7 @@ fn verifying_names_each_difference() {
     let expected = [
         at("answer.sh", SealDifference::Content),
         at("deep/table.txt", SealDifference::Mode),
-        at("link", SealDifference::Odd),
+        at("link", SealDifference::Unsupported),
         at("more.sh", SealDifference::Added),
     ];
     assert_eq!(found, expected);
@@ -172,10 +172,13 @@ fn links_and_special_files_are_refused_with_their_place() {
     let link = bench.project().join("scripts/scenarios/deep/link");
     symlink("table.txt", &link).unwrap();
     let refused = bench.refused(&["scripts/scenarios/"]);
-    assert!(matches!(&refused, SealError::Odd { path, .. } if path == "scripts/scenarios/deep/link"), "{refused}");
+    assert!(
+        matches!(&refused, SealError::Unsupported { path, .. } if path == "scripts/scenarios/deep/link"),
+        "{refused}"
+    );
     fs::remove_file(&link).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, &link, rustix::fs::Mode::RUSR).unwrap();
-    assert!(matches!(bench.refused(&["scripts/"]), SealError::Odd { .. }));
+    assert!(matches!(bench.refused(&["scripts/"]), SealError::Unsupported { .. }));
     fs::remove_file(&link).unwrap();
     bench.put("scripts/scenarios/a\u{1b}[2J", "");
     let refused = bench.refused(&["scripts/"]).to_string();

@@ -4,7 +4,7 @@
 //! change, the changes in the layer, of which only those outside of the write scope count, and the canary, which the
 //! component must not return.
 
-use glovebox_host::call::{Call, FileSetting, FileSource, FileTier, Report};
+use glovebox_host::call::{Call, CommandGrant, FileSetting, FileSource, FileTier, Report};
 use glovebox_host::component::Component;
 use glovebox_host::host::Host;
 use glovebox_host::input::StageInput;
@@ -124,6 +124,7 @@ fn call(layer: &Arc<Layer>, tree: &AttackedTree, row: &Row) -> Call {
             context: BTreeMap::new(),
             outgoing: Vec::new(),
             write_paths: Vec::new(),
+            commands: CommandGrant::default(),
             last_failure: None,
             extra: Vec::new(),
         },

@@ -5,7 +5,7 @@ use glovebox_models::family::Family;
 use serde_json::{Value, json};
 
 /// Maximum length of a piece of text, in characters.
-const PIECE: usize = 4096;
+const PIECE_CHARACTERS: usize = 4096;
 
 /// Returns all events of an answer in order.
 pub(super) fn events(family: Family, said: &Answer<'_>) -> Vec<String> {
@@ -67,7 +67,7 @@ impl<'a> Answer<'a> {
 impl Answer<'_> {
     fn pieces(&self) -> Vec<String> {
         let characters: Vec<char> = self.text.chars().collect();
-        characters.chunks(PIECE).map(String::from_iter).collect()
+        characters.chunks(PIECE_CHARACTERS).map(String::from_iter).collect()
     }
 
     /// Returns the calls, each with its id.

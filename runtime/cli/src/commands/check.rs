@@ -12,7 +12,7 @@ use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::lint::{self, Script};
 use glovebox_pipeline::{Inputs, Source};
 use glovebox_plan::prepare::binding_check::PLUGIN_REFUSED;
-use glovebox_plan::prepare::check::{CheckedFile, RuleSets, check_children, check_file};
+use glovebox_plan::prepare::check::{CheckedFile, FileChecker, check_children, check_file};
 use glovebox_plan::prepare::scenarios;
 use glovebox_plan::prepare::source::{self, ParsedFile};
 use glovebox_record::Digest;
@@ -33,7 +33,7 @@ pub fn check(arguments: &CheckArguments) -> CommandResult {
     let mut scripts = BTreeMap::new();
     let mut unreadable = None;
     let host = prepare::component_host();
-    let mut rule_sets = RuleSets::new(&host, arguments.purpose == CheckFor::Run);
+    let mut rule_sets = FileChecker::new(&host, arguments.purpose == CheckFor::Run);
     let mut refused = None;
     let mut cut = Vec::new();
     let mut reported = BTreeSet::new();

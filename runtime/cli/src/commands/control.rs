@@ -30,7 +30,7 @@ pub const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long the process that drives a run may take to end the run. Its stages get time to stop.
 const ENDED_WITHIN: Duration = Duration::from_secs(60);
 /// How long another process may hold the lock of a run after the process that drove the run has ended.
-const TAKEN_UP_WITHIN: Duration = Duration::from_secs(5);
+const LOCK_FREED_WITHIN: Duration = Duration::from_secs(5);
 /// Interval at which a request to cancel is written again. A request is lost if it is written while one process takes
 /// the run over from another.
 const ASK_EVERY: Duration = Duration::from_secs(1);
@@ -102,13 +102,13 @@ fn is_canceled(run: &RunFolder, records: &[Record], was_open: bool) -> Result<bo
 
 /// Cancels a run that no process drives. Returns false if another process may hold its lock; the caller tries again.
 fn end(run: &RunFolder, by: &str, began: Instant) -> Result<bool, Stop> {
-    let verified = journal::read_terms(run)?;
+    let verified = journal::read_start_and_resumes(run)?;
     let terms = journal::terms(run, &verified.records)?;
     let pipeline = recorded::read(run, &terms)?.pipeline;
     let dir = drive::open_dir(run, user_key::to_verify()?)?;
     let canceled = run::cancel(dir, Worker::this_process(), pipeline, &verified, RunCanceled::by_person(by));
     match drive::block_on(canceled)? {
-        Err(RunError::Port(PortError::Unavailable(_))) if began.elapsed() < TAKEN_UP_WITHIN => Ok(false),
+        Err(RunError::Port(PortError::Unavailable(_))) if began.elapsed() < LOCK_FREED_WITHIN => Ok(false),
         ended => ended.map_err(|error| drive::stop(run, &error)),
     }
 }

@@ -150,7 +150,7 @@ fn render(commands: &[CommandWithOutput], unverified: &[Claim], head: JournalHea
 fn command(rows: &mut Rows, CommandWithOutput { command, stdout, stderr }: &CommandWithOutput) {
     let (task, receipt) = (&command.attempt.task, &command.evidence.receipt);
     let again = terminal::of_generation(task.generation);
-    let left = if command.is_left { terminal::LEFT } else { "" };
+    let left = if command.is_undone { terminal::LEFT } else { "" };
     rows.line(format_args!("{} visit {}{again}{left}", visible::line(task.node.as_str()), task.visit));
     let how = summary::ending(receipt);
     let (title, time) = (summary::title(command.proof), duration(receipt.duration_ms));

@@ -174,7 +174,7 @@ fn lines(found: &[Deviation]) -> String {
             SealDifference::Added => "was added",
             SealDifference::Content => "has other content",
             SealDifference::Mode => "has another mode",
-            SealDifference::Odd => "is not a regular file",
+            SealDifference::Unsupported => "is not a regular file",
         };
         format!("  {} {what}\n", visible::line(&deviation.path))
     };

@@ -42,7 +42,7 @@ pub struct OutputLine<'a> {
     pub attempt: &'a Attempt,
     /// True if a resume went back to before the attempt, so that it no longer counts; absent otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub is_left: bool,
+    pub is_undone: bool,
     /// `stdout`, `stderr`, or `output` for both together.
     pub stream: &'a str,
     /// Length of the output in bytes.
@@ -111,8 +111,8 @@ impl Log<'_> {
         let Some(stage) = record.event.stage_finished() else { return Ok(()) };
         self.visits = self.visits.max(stage.attempt.task.visit);
         if self.is_wanted(&stage.attempt) {
-            let is_left = !self.counting.iter().any(|range| range.contains(&record.seq));
-            self.outputs(stage, is_left)?;
+            let is_undone = !self.counting.iter().any(|range| range.contains(&record.seq));
+            self.outputs(stage, is_undone)?;
         }
         Ok(())
     }
@@ -121,7 +121,7 @@ impl Log<'_> {
         self.arguments.visit.is_none_or(|visit| visit == attempt.task.visit)
     }
 
-    fn outputs(&mut self, stage: &StageFinished, is_left: bool) -> Result<(), Stop> {
+    fn outputs(&mut self, stage: &StageFinished, is_undone: bool) -> Result<(), Stop> {
         let is_wanted = |artifact: &&Artifact| {
             let name = &artifact.name;
             let is_output = OUTPUTS.iter().any(|ending| name.ends_with(ending));
@@ -133,7 +133,7 @@ impl Log<'_> {
             let file = self.run.path.join(history_folder(&stage.attempt)).join(&artifact.name);
             let bytes = self.blobs.read_all(&artifact.digest, artifact.bytes);
             let bytes = bytes.map_err(|error| journal::unreadable(self.run, &error))?;
-            self.output(&stage.attempt, is_left, artifact, &file.to_string_lossy(), &bytes)?;
+            self.output(&stage.attempt, is_undone, artifact, &file.to_string_lossy(), &bytes)?;
             self.printed += 1;
         }
         Ok(())
@@ -142,13 +142,13 @@ impl Log<'_> {
     fn output(
         &self,
         attempt: &Attempt,
-        is_left: bool,
+        is_undone: bool,
         artifact: &Artifact,
         file: &str,
         bytes: &[u8],
     ) -> Result<(), Stop> {
         if !self.arguments.json {
-            let (file, left) = (visible::line(file), if is_left { terminal::LEFT } else { "" });
+            let (file, left) = (visible::line(file), if is_undone { terminal::LEFT } else { "" });
             terminal::say(format_args!("==> {}{left}: {} bytes: {file}\n", title(attempt), artifact.bytes));
             print(bytes);
             return Ok(());
@@ -164,7 +164,7 @@ impl Log<'_> {
             schema_version,
             run_id,
             attempt,
-            is_left,
+            is_undone,
             stream,
             bytes: bytes_total,
             file,

@@ -50,7 +50,7 @@ pub fn go_on(arguments: &ResumeArguments, run: &RunFolder) -> CommandResult {
 
 fn take_up(arguments: &ResumeArguments, run: &RunFolder) -> CommandResult {
     let format = ProgressFormat::choose(arguments.output.json, arguments.output.quiet);
-    let mut verified = journal::read_terms(run)?;
+    let mut verified = journal::read_start_and_resumes(run)?;
     let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
     let help =
         format!("`glovebox show {named}` shows it; start a new run with `glovebox run`; see docs/run-directory.md");
@@ -58,7 +58,7 @@ fn take_up(arguments: &ResumeArguments, run: &RunFolder) -> CommandResult {
     if runs::is_live(run) {
         refuse_running(run)?;
         // The other process may have appended records while this one waited.
-        verified = journal::read_terms(run)?;
+        verified = journal::read_start_and_resumes(run)?;
     }
     runs::repair(run)?;
     let terms = journal::terms(run, &verified.records)?;
@@ -105,7 +105,7 @@ fn begins(
     }
     let records = journal::read(run)?.records;
     let point = start_at::visit(run, &records, node, visit)?;
-    if rewind::backs(&records) >= rewind::BACKS_MAX {
+    if rewind::rewind_count(&records) >= rewind::BACKS_MAX {
         let message = format!("run `{}` went back {} times, and no run may more often", run.id, rewind::BACKS_MAX);
         let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
         let help = format!("begin a new run there: `glovebox fork {named} {}@{}`", point.node, point.visit);

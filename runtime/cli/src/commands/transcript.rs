@@ -42,7 +42,7 @@ pub struct TurnLine<'a> {
     /// How the attempt ended; null if it has not ended.
     pub status: Option<Status>,
     /// True if a resume went back to before this visit, so that it no longer counts.
-    pub is_left: bool,
+    pub is_undone: bool,
     /// Number of the turn in its attempt, from 1.
     pub turn: usize,
     /// The model call and its result.
@@ -55,7 +55,7 @@ struct AttemptTranscript<'a> {
     attempt: &'a Attempt,
     /// `None` if the attempt has not ended.
     finished: Option<&'a StageFinished>,
-    is_left: bool,
+    is_undone: bool,
     turns: Vec<Turn>,
 }
 
@@ -78,7 +78,7 @@ pub fn transcript(arguments: &TranscriptArguments) -> CommandResult {
     let length = if arguments.full { Length::Full } else { Length::Cut };
     let mut page = Page::new(length);
     for told in &found {
-        let head = Head { attempt: told.attempt, finished: told.finished, is_left: told.is_left };
+        let head = Head { attempt: told.attempt, finished: told.finished, is_undone: told.is_undone };
         page.attempt(head, &told.turns);
     }
     pager::show(&page.finish(&visible::line(&whole)));
@@ -88,10 +88,10 @@ pub fn transcript(arguments: &TranscriptArguments) -> CommandResult {
 fn lines(run: &RunFolder, found: &[AttemptTranscript<'_>]) -> CommandResult {
     for told in found {
         for (said, turn) in told.turns.iter().zip(1..) {
-            let (attempt, is_left) = (told.attempt, told.is_left);
+            let (attempt, is_undone) = (told.attempt, told.is_undone);
             let status = told.finished.map(|stage| stage.outcome.status);
             let run_id = &run.id;
-            terminal::print_json_line(&TurnLine { schema_version: 1, run_id, attempt, status, is_left, turn, said })?;
+            terminal::print_json_line(&TurnLine { schema_version: 1, run_id, attempt, status, is_undone, turn, said })?;
         }
     }
     Ok(Exit::Ok)
@@ -112,7 +112,7 @@ fn attempts<'a>(
     let blobs = changes::open_blobs(run)?;
     let mut found: Vec<AttemptTranscript<'a>> = Vec::new();
     for record in records {
-        let is_left = !in_force.contains(&record.seq);
+        let is_undone = !in_force.contains(&record.seq);
         let started = record.event.stage_started().filter(|started| is_wanted(&started.attempt));
         let finished = record.event.stage_finished().filter(|finished| is_wanted(&finished.attempt));
         let told = if let Some(StageStarted { attempt, .. }) = started {
@@ -122,11 +122,11 @@ fn attempts<'a>(
                 told.finished.is_none() && (&before.task, before.ordinal) == (&attempt.task, attempt.ordinal)
             };
             found.retain(|told| !is_same(told));
-            AttemptTranscript { attempt, finished: None, is_left, turns: Vec::new() }
+            AttemptTranscript { attempt, finished: None, is_undone, turns: Vec::new() }
         } else if let Some(stage) = finished {
             found.retain(|told| told.attempt.id != stage.attempt.id);
             let turns = kept(run, stage, &blobs)?;
-            AttemptTranscript { attempt: &stage.attempt, finished: Some(stage), is_left, turns }
+            AttemptTranscript { attempt: &stage.attempt, finished: Some(stage), is_undone, turns }
         } else {
             continue;
         };

@@ -54,11 +54,11 @@ fn render(why: &Why, file: &str, is_whole: bool) -> String {
     let (mut last, main) = (None, BranchId::main());
     for step in &why.steps {
         // A step that no longer counts and a later step at the same node get separate headings.
-        let here = (step.generation, &step.branch, &step.node, step.is_left);
+        let here = (step.generation, &step.branch, &step.node, step.is_undone);
         if last.replace(here) != Some(here) {
             let branch = if step.branch == main { String::new() } else { format!(" (branch {})", step.branch) };
             let again = terminal::of_generation(step.generation);
-            let left = if step.is_left { terminal::LEFT } else { "" };
+            let left = if step.is_undone { terminal::LEFT } else { "" };
             rows.line(format_args!("{}{}{again}{left}", visible::line(step.node.as_str()), visible::line(&branch)));
         }
         self::step(&mut rows, step);

@@ -144,7 +144,7 @@ impl Report {
             _ => self
                 .commands(stage)
                 .find_map(|command| command.receipt.no_proof)
-                .map_or(Verdict::OwnWord, Verdict::Unproven),
+                .map_or(Verdict::NoReceipt, Verdict::Unproven),
         }
     }
 }
@@ -167,7 +167,7 @@ enum Verdict {
     /// A command of the stage passed, but it proves nothing for this reason.
     Unproven(NoProof),
     /// Only the stage itself says that it passed.
-    OwnWord,
+    NoReceipt,
 }
 
 impl Verdict {
@@ -184,7 +184,7 @@ impl Verdict {
             Self::Partial(0) => "passed in part: commands were left out".to_owned(),
             Self::Partial(open) => format!("passed in part: {} did not pass", counted(open, "command")),
             Self::NotTaken => "not taken: it judged files of a branch that were not taken".to_owned(),
-            Self::OwnWord => "passed on its own word: no command verified it".to_owned(),
+            Self::NoReceipt => "passed on its own word: no command verified it".to_owned(),
         })
     }
 }

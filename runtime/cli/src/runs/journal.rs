@@ -41,7 +41,7 @@ pub fn open_of_anybody(run: &RunFolder) -> Result<OpenJournal, Stop> {
 
 fn open_against(run: &RunFolder, key: Option<&UserKey>) -> Result<OpenJournal, Stop> {
     let reader = open(run)?;
-    let verified = reader.read_terms(key).map_err(|error| unreadable(run, &error))?;
+    let verified = reader.read_start_and_resumes(key).map_err(|error| unreadable(run, &error))?;
     require_run(run, &verified.records)?;
     Ok(OpenJournal { reader, verified })
 }
@@ -56,7 +56,7 @@ pub fn read_on(run: &RunFolder, mut verified: VerifiedJournal) -> Result<OpenJou
 }
 
 /// Verifies every record of a run, and returns those about its start and its resumes.
-pub fn read_terms(run: &RunFolder) -> Result<VerifiedJournal, Stop> {
+pub fn read_start_and_resumes(run: &RunFolder) -> Result<VerifiedJournal, Stop> {
     open_verified(run).map(OpenJournal::close)
 }
 

@@ -39,7 +39,7 @@ pub struct Head<'a> {
     /// The end of the attempt; `None` if it has not ended.
     pub finished: Option<&'a StageFinished>,
     /// Whether a resume went back to before the attempt.
-    pub is_left: bool,
+    pub is_undone: bool,
 }
 
 /// A page with the conversations of several attempts.
@@ -222,7 +222,7 @@ impl Page {
 }
 
 fn title(head: Head<'_>, paint: Paint) -> String {
-    let Head { attempt, finished, is_left } = head;
+    let Head { attempt, finished, is_undone } = head;
     let task = &attempt.task;
     let branch = match task.branch == BranchId::main() {
         true => String::new(),
@@ -233,7 +233,7 @@ fn title(head: Head<'_>, paint: Paint) -> String {
         Some(stage) => format!("{} in {}", paint.status(stage.outcome.status.as_str()), duration(stage.duration_ms)),
         None => "has not ended".to_owned(),
     };
-    let left = if is_left { super::LEFT } else { "" };
+    let left = if is_undone { super::LEFT } else { "" };
     let (node, visit, generation) = (visible::line(task.node.as_str()), task.visit, of_generation(task.generation));
     format!("{node} visit {visit}{again}{branch}{generation}: {end}{left}")
 }

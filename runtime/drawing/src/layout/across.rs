@@ -129,8 +129,9 @@ impl Alignment {
                 let until = way.map_or(pair[0].len(), |above| self.places[above]);
                 for &lower in &pair[1][next..=place] {
                     for &upper in &self.above[lower] {
-                        let is_way = layered.vertices[upper].is_way() && layered.vertices[lower].is_way();
-                        if !is_way && (self.places[upper] < from || self.places[upper] > until) {
+                        let is_path_part =
+                            layered.vertices[upper].is_path_part() && layered.vertices[lower].is_path_part();
+                        if !is_path_part && (self.places[upper] < from || self.places[upper] > until) {
                             self.crossed.insert((upper, lower));
                         }
                     }
@@ -143,7 +144,7 @@ impl Alignment {
     /// Returns the vertex above `vertex` on the same path, if both are parts of a path.
     fn way_above(&self, layered: &LayerGraph, vertex: usize) -> Option<usize> {
         let above = self.above[vertex].first().copied();
-        above.filter(|above| layered.vertices[vertex].is_way() && layered.vertices[*above].is_way())
+        above.filter(|above| layered.vertices[vertex].is_path_part() && layered.vertices[*above].is_path_part())
     }
 
     /// Computes one of the four assignments: aligns vertices, then packs the blocks.

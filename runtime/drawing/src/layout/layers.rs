@@ -73,7 +73,7 @@ type Trunk = (usize, u32, usize, Option<usize>);
 
 impl Vertex {
     /// Returns true for a part of a link's path, which should be straight.
-    pub(super) fn is_way(&self) -> bool {
+    pub(super) fn is_path_part(&self) -> bool {
         !matches!(self.kind, VertexKind::Item(_) | VertexKind::Loop | VertexKind::Blank)
     }
 }
@@ -211,7 +211,7 @@ impl LayerGraph {
 
     /// Returns the weight of the segment between two vertices.
     fn weight(&self, one: &Vertex, other: &Vertex, link: usize) -> u32 {
-        match (one.is_way(), other.is_way()) {
+        match (one.is_path_part(), other.is_path_part()) {
             (true, true) if one.trunk.is_some() && one.trunk == other.trunk => TRUNK_WEIGHT,
             (true, true) => WAY_WEIGHT,
             _ => self.weights[link],

@@ -36,13 +36,13 @@ pub(super) fn begins_with_builders(
     binding: &Binding,
     paths: &AttemptPaths,
     set: Option<&CacheSet>,
-    holds_anything: impl FnOnce(Option<&Path>) -> bool,
+    has_content: impl FnOnce(Option<&Path>) -> bool,
 ) -> Result<bool, AttemptError> {
     // No builders' code runs in an isolated verdict, and builders cannot write its caches.
     let judges = !binding.is_builder() && binding.holdouts == HoldoutAccess::Absent && binding.runs_commands();
     let Some(set) = set.filter(|_| judges) else { return Ok(false) };
     if set.is_marked(&paths.kept) {
-        return Ok(holds_anything(env.policy.compiled.as_deref()));
+        return Ok(has_content(env.policy.compiled.as_deref()));
     }
     if paths.has_builders_code {
         set.mark(&paths.kept)?;
@@ -57,7 +57,7 @@ pub(super) fn protect_compiled(env: &SandboxEnv, kept: &mut Vec<Bind>) {
         return;
     };
     // If there are no compiled modules yet, each command gets a folder for them that is removed with the stage.
-    kept.retain(|bind| !bind.at.starts_with(&compiled) || cache::holds_anything(&bind.source));
+    kept.retain(|bind| !bind.at.starts_with(&compiled) || cache::has_content(&bind.source));
     kept.iter_mut().filter(|bind| bind.at.starts_with(&compiled)).for_each(|bind| bind.writable = false);
 }
 

@@ -37,16 +37,16 @@ impl Commands {
             true => LazyJail::new(move || Ok(first.open()?)),
             false => LazyJail::opened(first.open()?),
         };
-        Ok(jail.starting_over(move || again.start_over()))
+        Ok(jail.starting_over(move || again.reset()))
     }
 
     /// Resets the files to their state when the attempt began, and opens a jail over them. The previous jail is dead.
-    fn start_over(&self) -> Result<Jail, OpenError> {
+    fn reset(&self) -> Result<Jail, OpenError> {
         if let Some(subjects) = &self.subjects {
-            subjects.lock().unwrap_or_else(PoisonError::into_inner).start_over()?;
+            subjects.lock().unwrap_or_else(PoisonError::into_inner).reset()?;
         }
         self.setting.remove_own_folders()?;
-        self.view.locked().start_over()?;
+        self.view.locked().reset()?;
         Ok(self.open()?)
     }
 

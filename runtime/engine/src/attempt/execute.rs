@@ -18,9 +18,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A flag that is set when the future of an attempt is dropped.
 #[derive(Default)]
-struct GivenUp(Arc<AtomicBool>);
+struct CancelOnDrop(Arc<AtomicBool>);
 
-impl Drop for GivenUp {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         glovebox_jail::jail::cancel(&self.0);
     }
@@ -37,7 +37,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         if can_be_in_turn(&self.plan, assignment) {
             return self.execute_in_turn(assignment).await;
         }
-        let given_up = GivenUp::default();
+        let given_up = CancelOnDrop::default();
         let (bench, assignment, is_given_up) = (Arc::clone(self), assignment.clone(), Arc::clone(&given_up.0));
         let attempt = assignment.attempt.id.clone();
         let made = tokio::task::spawn_blocking(move || bench.execute_here(&assignment, &is_given_up));

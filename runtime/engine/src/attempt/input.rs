@@ -105,6 +105,7 @@ fn stage_input(plan: &Plan, node: &Node, binding: &Binding, assignment: &Assignm
         context: context.map(|(key, value)| (key.clone(), value.clone())).collect(),
         outgoing: outgoing.collect(),
         write_paths: binding.scope.write.clone(),
+        commands: binding.commands.clone(),
         last_failure: branch.last_failure.clone(),
         extra: planning(plan, node),
     }

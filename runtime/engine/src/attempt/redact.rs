@@ -42,7 +42,11 @@ pub(super) fn redact(fact: &mut StageFinished, pipeline: &Pipeline, hints: &[Str
         outcome = Outcome::failed(Failure::new(FailureClass::Deterministic, FailureCode::NO_TESTS, ""));
     }
     let is_pass = matches!(outcome.status, Status::Success | Status::PartialSuccess);
-    let way = if is_pass { choices::way(pipeline, &fact.attempt.task.node, &outcome) } else { choices::Way::default() };
+    let way = if is_pass {
+        choices::way(pipeline, &fact.attempt.task.node, &outcome)
+    } else {
+        choices::EdgeChoice::default()
+    };
     fact.outcome = Outcome {
         status: if is_pass { Status::Success } else { Status::Fail },
         preferred_label: way.label,
@@ -78,7 +82,7 @@ fn failure_of(status: Status, failure: Option<Failure>) -> Failure {
     }
 }
 
-/// Keeps class and code, for people and for the engine's decisions. The reason is replaced by a text without paths, numbers
+/// WriteRule class and code, for people and for the engine's decisions. The reason is replaced by a text without paths, numbers
 /// or texts of the stage.
 fn redacted(fact: &StageFinished, failure: Failure) -> Failure {
     let code = if failure.code.is_name() { failure.code } else { FailureCode::STAGE_FAILED };

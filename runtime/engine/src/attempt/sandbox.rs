@@ -46,7 +46,7 @@ pub struct AttemptSandbox {
     /// The home folder of the agent program.
     pub(super) home: Option<PrivateHome>,
     servers: Vec<ServerSandbox>,
-    /// Keeps ignored files for the next stage of the same trust domain.
+    /// WriteRule ignored files for the next stage of the same trust domain.
     ignored: Option<IgnoredStore>,
     /// True if the stage judges and began with caches in which code of builders may have left files.
     pub(super) begins_with_builders: bool,
@@ -94,8 +94,8 @@ impl AttemptSandbox {
             (true, false) => WorkspaceView::copy(workspace, &at, &scope, &overrides)?,
         };
         let begins_with_builders = begins_with_builders(env, binding, paths, set.as_ref(), |compiled| {
-            let in_caches = caches.as_ref().is_some_and(|caches| caches.hold_anything(compiled));
-            in_caches || ignored.as_ref().is_some_and(IgnoredStore::holds_anything)
+            let in_caches = caches.as_ref().is_some_and(|caches| caches.has_content(compiled));
+            in_caches || ignored.as_ref().is_some_and(IgnoredStore::has_content)
         })?;
         let subjects = subject::offer(env, binding, paths)?.map(|subjects| Arc::new(Mutex::new(subjects)));
         let unsettled = set.filter(|_| caches.is_some()).map(|set| (paths.kept.to_path_buf(), set));
@@ -136,7 +136,7 @@ impl AttemptSandbox {
         self.view.locked()
     }
 
-    /// Keeps the files that the stage wrote at paths that git ignores. An error is only logged, because a stage can work
+    /// WriteRule the files that the stage wrote at paths that git ignores. An error is only logged, because a stage can work
     /// without these files. Must be called after all other files of the stage are stored.
     pub(super) fn keep_ignored(&self, view: &WorkspaceView, left_out: &IgnoredChanges) {
         let Some(store) = &self.ignored else { return };

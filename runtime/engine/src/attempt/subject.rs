@@ -147,7 +147,7 @@ pub(super) fn in_path(setting: &mut JailSetting) {
 
 /// Which changes of a stage are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keeps {
+pub(super) enum WriteRule {
     /// The scope of the stage decides.
     Scope,
     /// No changes are kept. A write outside of a named scope still fails the stage.
@@ -157,7 +157,7 @@ pub(super) enum Keeps {
     },
 }
 
-impl Keeps {
+impl WriteRule {
     /// Returns the rule for a node with this separation.
     pub(super) fn new(separation: Option<&Separation>) -> Self {
         match separation {

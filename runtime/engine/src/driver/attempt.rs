@@ -99,7 +99,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
     /// Returns the time that the node of an attempt still has. `None` if the node has no limit.
     fn node_time_left(&self, attempt: &Attempt) -> Option<Duration> {
         let most = self.pipeline.node(&attempt.task.node)?.bounds.wall_max?;
-        Some(most.saturating_sub(self.replay.state.efforts.of(&attempt.task.node).time(Timestamp::now())))
+        Some(most.saturating_sub(self.replay.state.node_usages.of(&attempt.task.node).time(Timestamp::now())))
     }
 
     /// Returns the result of an attempt that was ended by its node's time limit: a failure of the node, which the pipeline
@@ -210,7 +210,7 @@ fn cut(mut finished: StageFinished) -> StageFinished {
     StageFinished { outcome, ending: Ending::Canceled, ..finished }
 }
 
-/// Keeps the context updates that a handler may make, and records all others as refused (decision record-out-of-reach).
+/// WriteRule the context updates that a handler may make, and records all others as refused (decision record-out-of-reach).
 fn filter_context(branch: &Branch, finished: &mut StageFinished, run_bytes: u64) {
     let updates = std::mem::take(&mut finished.outcome.context_updates);
     let stored = StoredUpdates { keys: &finished.files.stored_values, run_bytes };

@@ -47,6 +47,6 @@ impl GivenSteering {
     /// Converts the message to an event for an attempt.
     pub(crate) fn to(&self, attempt: Attempt) -> StageSteered {
         let Self { message, text, by, at, .. } = self.clone();
-        StageSteered { attempt, message, by, said_at: at, text }
+        StageSteered { attempt, message, by, sent_at: at, text }
     }
 }

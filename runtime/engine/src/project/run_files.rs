@@ -75,7 +75,7 @@ fn node_folder(node: &NodeId) -> String {
 /// Returns the folder of a task's status, output and artifacts, relative to the run directory. All visits of a task share it,
 /// and no other task uses it.
 pub fn task_folder(task: &Task) -> String {
-    let folder = lane(task.generation, &task.branch) + &node_folder(&task.node);
+    let folder = folder_prefix(task.generation, &task.branch) + &node_folder(&task.node);
     match task.work {
         Work::Handler => folder,
         Work::Verify => folder + "/verify",
@@ -86,23 +86,23 @@ pub fn task_folder(task: &Task) -> String {
 /// Returns the folder of an attempt's artifacts, which no later attempt replaces.
 pub fn history_folder(attempt: &Attempt) -> String {
     let Attempt { task: Task { generation, branch, node, visit, work }, ordinal, .. } = attempt;
-    let lane = lane(*generation, branch);
+    let folder_prefix = folder_prefix(*generation, branch);
     let work = match work {
         Work::Handler => "",
         Work::Verify => ".verify",
         Work::Join => ".join",
     };
-    format!("{lane}{ARTIFACTS_DIR}/{node}.{visit}.{ordinal}{work}")
+    format!("{folder_prefix}{ARTIFACTS_DIR}/{node}.{visit}.{ordinal}{work}")
 }
 
 /// Returns the prefix of the folders of a generation and branch. It is empty for the first generation and `main`, so that the
 /// names there are those of the specification.
-fn lane(generation: u32, branch: &BranchId) -> String {
-    let mut lane = if generation > 0 { format!("{GENERATIONS_DIR}/{generation}/") } else { String::new() };
+fn folder_prefix(generation: u32, branch: &BranchId) -> String {
+    let mut folder_prefix = if generation > 0 { format!("{GENERATIONS_DIR}/{generation}/") } else { String::new() };
     if *branch != BranchId::main() {
-        lane += &format!("{BRANCHES_DIR}/{branch}/");
+        folder_prefix += &format!("{BRANCHES_DIR}/{branch}/");
     }
-    lane
+    folder_prefix
 }
 
 /// Counts the bytes that are written, in blocks. Clones share the count.

@@ -136,7 +136,7 @@ pub struct Unread {
     pub blobs: Arc<DirBlobs>,
     /// False if the run was resumed before an earlier visit. Then the records are not a single sequence, and all of them must
     /// be kept.
-    pub is_one_line: bool,
+    pub is_linear: bool,
     journal: SqliteLog,
     worker: Worker,
     // Dropped last, as in a session.
@@ -236,9 +236,9 @@ impl Session {
         let owner = Owner::acquire(&dir.path.join(OWNER_FILE))?;
         forget_requests(&dir.dir);
         let (journal, has_grown) = SqliteLog::reopen(&dir.path.join(JOURNAL_FILE), dir.key.clone(), verified)?;
-        let is_one_line = !has_grown && rewind::backs(&verified.records) == 0;
+        let is_linear = !has_grown && rewind::rewind_count(&verified.records) == 0;
         let blobs = Arc::new(journal.blobs(&dir.dir)?);
-        Ok(Unread { dir: Arc::new(dir), blobs, is_one_line, journal, worker, owner })
+        Ok(Unread { dir: Arc::new(dir), blobs, is_linear, journal, worker, owner })
     }
 
     /// Takes the run over: restores the workspace to the state in the journal, abandons an attempt that was interrupted and

@@ -92,7 +92,7 @@ pub(crate) async fn a_run_is_driven_to_its_end<L: Adapter>() {
 }
 
 /// An adapter that only just keeps its promises: each delivery comes a second time, and the answer of an append may be lost.
-struct Unkind<'l, L> {
+struct FaultyAdapter<'l, L> {
     log: &'l L,
     last: Mutex<Option<Delivery>>,
     loses_answers: bool,
@@ -100,12 +100,12 @@ struct Unkind<'l, L> {
     /// After the first claim, another driver takes the run over and ends it, and the answer of the claim is lost.
     overtakes: AtomicBool,
     /// Another worker claims the first task just before the driver under test does.
-    forestalls: AtomicBool,
+    claims_first: AtomicBool,
     /// Number of claims that were refused because the head had moved.
     claims_refused: AtomicUsize,
 }
 
-impl<'l, L> Unkind<'l, L> {
+impl<'l, L> FaultyAdapter<'l, L> {
     fn new(log: &'l L, loses_answers: bool) -> Self {
         Self {
             log,
@@ -113,7 +113,7 @@ impl<'l, L> Unkind<'l, L> {
             loses_answers,
             appends: AtomicUsize::new(0),
             overtakes: AtomicBool::new(false),
-            forestalls: AtomicBool::new(false),
+            claims_first: AtomicBool::new(false),
             claims_refused: AtomicUsize::new(0),
         }
     }
@@ -139,7 +139,7 @@ async fn claim<L: Adapter>(log: &L, run: &RunId) {
     log.append(run, &[(StreamKey::from(&open.task), open.head)], Timestamp::now(), &[started]).await.unwrap();
 }
 
-impl<L: Adapter> RunLog for Unkind<'_, L> {
+impl<L: Adapter> RunLog for FaultyAdapter<'_, L> {
     async fn append(
         &self,
         run: &RunId,
@@ -149,7 +149,7 @@ impl<L: Adapter> RunLog for Unkind<'_, L> {
     ) -> Result<Vec<Stored>, PortError> {
         self.appends.fetch_add(1, Ordering::SeqCst);
         let is_claim = matches!(events, [Event::StageStarted(_)]);
-        if is_claim && self.forestalls.swap(false, Ordering::SeqCst) {
+        if is_claim && self.claims_first.swap(false, Ordering::SeqCst) {
             claim(self.log, run).await;
         }
         let stored = self.log.append(run, expect, at, events).await.inspect_err(|error| {
@@ -168,7 +168,7 @@ impl<L: Adapter> RunLog for Unkind<'_, L> {
     }
 }
 
-impl<L: Adapter> ClaimQueue for Unkind<'_, L> {
+impl<L: Adapter> ClaimQueue for FaultyAdapter<'_, L> {
     /// Every delivery comes a second time, whether or not it was handled.
     async fn next(&self, run: &RunId, now: Timestamp, lease_ms: u64) -> Result<Next, PortError> {
         if let Some(again) = self.last.lock().unwrap().take() {
@@ -196,7 +196,7 @@ impl<L: Adapter> ClaimQueue for Unkind<'_, L> {
 
 pub(crate) async fn a_delivery_that_comes_twice_is_worked_on_once<L: Adapter>() {
     let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
-    let unkind = Unkind::new(&*under.log, false);
+    let unkind = FaultyAdapter::new(&*under.log, false);
     let mut driver = driver(&pipeline, &unkind, &signals);
     driver.start(started()).await.unwrap();
     let attempts = Cell::new(0);
@@ -211,7 +211,7 @@ pub(crate) async fn a_delivery_that_comes_twice_is_worked_on_once<L: Adapter>() 
 /// The claim of the next attempt is part of the commit of the previous one.
 pub(crate) async fn a_stage_after_a_stage_costs_one_append<L: Adapter>() {
     let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
-    let counting = Unkind::new(&*under.log, false);
+    let counting = FaultyAdapter::new(&*under.log, false);
     let mut driver = driver(&pipeline, &counting, &signals);
     driver.start(started()).await.unwrap();
     driver.drive(succeed).await.unwrap();
@@ -224,7 +224,7 @@ pub(crate) async fn a_stage_after_a_stage_costs_one_append<L: Adapter>() {
 
 pub(crate) async fn an_answer_that_was_lost_is_found_in_the_journal<L: Adapter>() {
     let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
-    let unkind = Unkind::new(&*under.log, true);
+    let unkind = FaultyAdapter::new(&*under.log, true);
     let mut driver = driver(&pipeline, &unkind, &signals);
     driver.start(started()).await.unwrap();
     driver.drive(succeed).await.unwrap();
@@ -258,7 +258,7 @@ pub(crate) async fn a_worker_that_paused_too_long_stores_nothing<L: Adapter>() {
 
 pub(crate) async fn a_claim_that_was_overtaken_before_it_was_known_executes_nothing<L: Adapter>() {
     let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
-    let unkind = Unkind { overtakes: AtomicBool::new(true), ..Unkind::new(&*under.log, false) };
+    let unkind = FaultyAdapter { overtakes: AtomicBool::new(true), ..FaultyAdapter::new(&*under.log, false) };
     let mut driver = driver(&pipeline, &unkind, &signals);
     driver.start(started()).await.unwrap();
     let executed = Cell::new(0);
@@ -277,7 +277,7 @@ pub(crate) async fn a_claim_that_was_overtaken_before_it_was_known_executes_noth
 /// The head of a task is the fencing token: a claim that another worker made in between is not replaced.
 pub(crate) async fn a_claim_expects_the_head_that_it_saw<L: Adapter>() {
     let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
-    let unkind = Unkind { forestalls: AtomicBool::new(true), ..Unkind::new(&*under.log, false) };
+    let unkind = FaultyAdapter { claims_first: AtomicBool::new(true), ..FaultyAdapter::new(&*under.log, false) };
     let mut driver = driver(&pipeline, &unkind, &signals);
     driver.start(started()).await.unwrap();
     driver.drive(succeed).await.unwrap();
@@ -286,7 +286,7 @@ pub(crate) async fn a_claim_expects_the_head_that_it_saw<L: Adapter>() {
 
 pub(crate) async fn a_delivery_of_an_earlier_attempt_claims_nothing<L: Adapter>() {
     let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
-    let unkind = Unkind::new(&*under.log, false);
+    let unkind = FaultyAdapter::new(&*under.log, false);
     let mut driver = driver(&pipeline, &unkind, &signals);
     driver.start(started()).await.unwrap();
     let begun = Cell::new(None);

@@ -46,7 +46,7 @@ impl Host for Attempt {
     fn log(&mut self, level: String, message: String, fields: Vec<(String, String)>) -> wasmtime::Result<()> {
         self.call
             .meter
-            .carried(message.len() + fields.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>());
+            .record_bytes(message.len() + fields.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>());
         let level = match level.as_str() {
             "trace" | "debug" | "info" | "warn" | "error" => level,
             _ => "info".to_owned(),
@@ -60,7 +60,7 @@ impl Host for Attempt {
     }
 
     fn emit(&mut self, kind: String, data: String) -> wasmtime::Result<()> {
-        self.call.meter.carried(kind.len() + data.len());
+        self.call.meter.record_bytes(kind.len() + data.len());
         self.control.log_lines += 1;
         if self.control.log_lines <= self.call.limits.log_lines && data.len() <= TEXT_BYTES_MAX {
             // Text that is not JSON is passed on as a JSON string.
@@ -86,7 +86,7 @@ impl Host for Attempt {
         media_type: String,
         data: Vec<u8>,
     ) -> wasmtime::Result<Result<(), String>> {
-        self.call.meter.carried(data.len());
+        self.call.meter.record_bytes(data.len());
         if let Err(problem) = check_name(&name) {
             let help = "artifact names are 1 to 64 of letters, digits, `.`, `_`, `-`";
             self.call.refuse(Refusal::new("keep artifact", &name, &problem, help));

@@ -8,10 +8,11 @@ mod grant;
 mod no_tests;
 mod usage;
 
-pub use grant::{CommandGrant, CommandSetting};
+pub use grant::CommandSetting;
 
 use crate::attempt::Attempt;
 use crate::bindings::exec::{Captured, Command, Error, Exit, Host};
+use crate::command_grant::CommandGrant;
 use crate::progress::Progress;
 use crate::stop::Stop;
 use glovebox_jail::exec::{self as sandbox, ExecError, Program};
@@ -64,9 +65,9 @@ impl ExecState {
 
 impl Host for Attempt {
     fn run(&mut self, command: Command) -> Result<Result<Exit, Error>> {
-        self.call
-            .meter
-            .carried(command.stdin.as_ref().map_or(0, Vec::len) + command.argv.iter().map(String::len).sum::<usize>());
+        self.call.meter.record_bytes(
+            command.stdin.as_ref().map_or(0, Vec::len) + command.argv.iter().map(String::len).sum::<usize>(),
+        );
         match self.run_command(command) {
             Ok(exit) => Ok(Ok(exit)),
             Err(CommandError::Answer(error)) => Ok(Err(error)),
@@ -117,7 +118,7 @@ impl Attempt {
             cwd => ScopePath::parse(cwd).map_err(|e| error(ErrorCode::Invalid, format!("cwd `{cwd}`: {e}")))?,
         };
         if command.extra.iter().any(|(key, _)| key == START_OVER) {
-            self.start_over(&setting.jail)?;
+            self.reset(&setting.jail)?;
         }
         let jail = self.call.opened(&setting.jail).map_err(CommandError::End)?;
         let time = CommandTime::new(command.timeout_ms, self.call.limits.command_ms, self.call.remaining());
@@ -176,8 +177,8 @@ impl Attempt {
 
     /// Discards the attempt's changes so far and ends all its processes. Earlier commands ran on the discarded files, so they prove
     /// nothing about the new ones. The time that this takes does not count as wall time of the guest.
-    fn start_over(&mut self, jail: &LazyJail) -> Result<(), CommandError> {
-        let started = self.call.wait_for_host(|| jail.start_over());
+    fn reset(&mut self, jail: &LazyJail) -> Result<(), CommandError> {
+        let started = self.call.wait_for_host(|| jail.reset());
         for receipt in &mut self.exec.receipts {
             receipt.no_proof.get_or_insert(NoProof::DroppedFiles);
         }
@@ -235,9 +236,9 @@ pub(crate) fn shorten(stream: &mut sandbox::CapturedOutput, bytes_max: u64) {
 
 /// Returns the reason if a passed command proves nothing. What the guest says about its command can only remove a proof.
 fn no_proof(extra: &[(String, String)], program: &Program, exit: &sandbox::Exit) -> Option<NoProof> {
-    let is_stand_in = extra.iter().any(|(key, value)| key == NO_PROOF && value == NoProof::StandIn.as_str());
+    let is_stand_in = extra.iter().any(|(key, value)| key == NO_PROOF && value == NoProof::Replacement.as_str());
     let ran_no_test = || no_tests::ran_no_test(program, exit);
-    is_stand_in.then_some(NoProof::StandIn).or_else(|| ran_no_test().then_some(NoProof::NoTests))
+    is_stand_in.then_some(NoProof::Replacement).or_else(|| ran_no_test().then_some(NoProof::NoTests))
 }
 
 fn guest_exit(exit: sandbox::Exit, receipt: &Receipt) -> Exit {

@@ -92,12 +92,12 @@ impl Host for Attempt {
             }
             view.read_file(at, offset, max.min(READ_BYTES_MAX) as usize)
         });
-        self.call.meter.carried(content.as_ref().map_or(0, Vec::len));
+        self.call.meter.record_bytes(content.as_ref().map_or(0, Vec::len));
         Ok(content)
     }
 
     fn write(&mut self, path: String, data: Vec<u8>) -> Answer<()> {
-        self.call.meter.carried(data.len());
+        self.call.meter.record_bytes(data.len());
         Ok(self.on_path(Operation::Write, GuestPath(&path), |view, at| view.write_file(at, &data)))
     }
 

@@ -75,7 +75,7 @@ pub struct Completion {
 
 impl Attempt {
     fn ask(&mut self, request: &Request) -> Result<Response, Error> {
-        self.call.meter.carried(request_bytes(request));
+        self.call.meter.record_bytes(request_bytes(request));
         let Some(mut model) = self.llm.access.model.take() else { return Err(self.model_not_granted()) };
         let asked = self.ask_model(&mut model, request);
         let provider = model.provider();

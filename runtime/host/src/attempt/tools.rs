@@ -151,7 +151,7 @@ impl Host for Attempt {
                 parameters: tool.parameters.clone(),
             }));
         }
-        self.call.meter.carried(found.iter().map(|tool| tool.description.len() + tool.parameters.len()).sum());
+        self.call.meter.record_bytes(found.iter().map(|tool| tool.description.len() + tool.parameters.len()).sum());
         Ok(found)
     }
 
@@ -161,7 +161,7 @@ impl Host for Attempt {
         arguments: String,
         _call_id: String,
     ) -> Result<std::result::Result<Output, Error>> {
-        self.call.meter.carried(name.len() + arguments.len());
+        self.call.meter.record_bytes(name.len() + arguments.len());
         let place = match self.allowed(ModelName(&name), arguments.len()) {
             Ok(place) => place,
             Err(error) => return Ok(Err(error)),
@@ -193,7 +193,7 @@ impl Host for Attempt {
         if is_new {
             self.keep(&answer);
         }
-        self.call.meter.carried(answer.text().len());
+        self.call.meter.record_bytes(answer.text().len());
         Ok(match answer {
             CallAnswer::Tool(ToolResult { text, is_error }) => {
                 Ok(Output { content: text, is_error, extra: Vec::new() })

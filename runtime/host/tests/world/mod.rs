@@ -5,7 +5,7 @@
 #[path = "../../../../tests/guests/mod.rs"]
 pub mod guests;
 
-use glovebox_host::call::{Call, FileTier, Report};
+use glovebox_host::call::{Call, CommandGrant, FileTier, Report};
 use glovebox_host::component::Component;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::input::StageInput;
@@ -88,6 +88,7 @@ pub fn call(limits: &[(LimitName, u64)]) -> Call {
             context: BTreeMap::new(),
             outgoing: vec![],
             write_paths: vec![],
+            commands: CommandGrant::default(),
             last_failure: None,
             extra: vec![],
         },

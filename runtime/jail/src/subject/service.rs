@@ -189,7 +189,7 @@ impl Subjects {
     /// # Errors
     /// Returns [`SubjectError::Jail`] if a process could not be killed, and [`SubjectError::SubjectSandbox`] if files
     /// could not be removed.
-    pub fn start_over(&mut self) -> Result<(), SubjectError> {
+    pub fn reset(&mut self) -> Result<(), SubjectError> {
         for view in self.end_sandboxes()? {
             view.remove().map_err(|error| SubjectError::SubjectSandbox(error.to_string()))?;
         }

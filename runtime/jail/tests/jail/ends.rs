@@ -286,11 +286,11 @@ fn a_stage_starts_over_so_often_and_not_while_its_jail_is_in_use() {
         let (first, again) = (Arc::clone(&fixture), Arc::clone(&fixture));
         let lazy = LazyJail::new(move || Ok(first.open(|_| {})?)).starting_over(move || Ok(again.open(|_| {})?));
         let jail = lazy.get().unwrap();
-        assert!(matches!(lazy.start_over(), Err(StartOverError::InUse)));
+        assert!(matches!(lazy.reset(), Err(StartOverError::InUse)));
         assert_eq!(jail.run(&argv(&["true"]), &never()).unwrap().code, Some(0), "it stays open");
         drop(jail);
-        (0..START_OVERS_MAX).for_each(|_| lazy.start_over().unwrap());
-        let refused = lazy.start_over().unwrap_err();
+        (0..START_OVERS_MAX).for_each(|_| lazy.reset().unwrap());
+        let refused = lazy.reset().unwrap_err();
         assert_eq!(refused.to_string(), "a stage starts over at most 32 times");
         // The last jail works like the first.
         assert_eq!(lazy.get().unwrap().run(&argv(&["true"]), &never()).unwrap().code, Some(0));

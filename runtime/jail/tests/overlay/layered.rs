@@ -272,7 +272,7 @@ fn a_stage_that_starts_over_is_one_that_has_just_begun() {
             files.as_layer().iter().for_each(|layer| layer.work_on(&jail.root()).unwrap());
             run(&jail, "test \"$(cat src/a)\" = a1; printf x > src/made; rm -r src/d; chmod 000 src/e; mkdir out");
             jail.end().unwrap();
-            files.start_over().unwrap();
+            files.reset().unwrap();
             let _lost = stale.append(b"stale");
             assert!(lines(&look(&files)).is_empty(), "layer: {is_layered}");
             assert_eq!(view.read_file(&at("src/a"), 0, 100).unwrap(), b"a");

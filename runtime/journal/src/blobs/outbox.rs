@@ -39,9 +39,9 @@ struct Waiting {
 }
 
 /// The small blobs that one append stores.
-pub struct Parcel(Vec<(Digest, Bytes)>);
+pub struct PendingBlobs(Vec<(Digest, Bytes)>);
 
-impl Parcel {
+impl PendingBlobs {
     /// Returns each blob with its digest.
     pub fn blobs(&self) -> impl Iterator<Item = (&Digest, &[u8])> {
         self.0.iter().map(|(digest, bytes)| (digest, &**bytes))
@@ -80,16 +80,16 @@ impl Outbox {
 
     /// Flushes the waiting files and returns the waiting small blobs. The caller must call [`Outbox::stored`] once they
     /// are durable. Otherwise they continue to wait.
-    pub fn parcel(&self) -> Result<Parcel, PortError> {
+    pub fn parcel(&self) -> Result<PendingBlobs, PortError> {
         if let Some(files) = self.files.get() {
             files.flush()?;
         }
         let held = self.lock();
-        Ok(Parcel(held.waiting.iter().map(|(digest, bytes)| (*digest, Arc::clone(bytes))).collect()))
+        Ok(PendingBlobs(held.waiting.iter().map(|(digest, bytes)| (*digest, Arc::clone(bytes))).collect()))
     }
 
     /// Marks the blobs of a parcel as durable.
-    pub fn stored(&self, parcel: Parcel) {
+    pub fn stored(&self, parcel: PendingBlobs) {
         let mut held = self.lock();
         for (digest, bytes) in parcel.0 {
             if held.waiting.remove(&digest).is_some() {

@@ -4,7 +4,7 @@
 //! each new one would change a separate page, and more pages as the run grows. So index entries are written in batches,
 //! and the few rows without an index entry are searched by a scan.
 
-use super::{Parcel, corrupt};
+use super::{PendingBlobs, corrupt};
 use crate::event::Digest;
 use crate::ports::PortError;
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
@@ -138,7 +138,7 @@ impl StoredBlobs {
     }
 
     /// Stores blobs in a transaction. A blob that is already stored is skipped.
-    pub(crate) fn store(&mut self, connection: &Connection, parcel: &Parcel) -> rusqlite::Result<()> {
+    pub(crate) fn store(&mut self, connection: &Connection, parcel: &PendingBlobs) -> rusqlite::Result<()> {
         let mut blobs = parcel.blobs().peekable();
         if blobs.peek().is_none() {
             return Ok(());

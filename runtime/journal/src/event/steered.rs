@@ -19,7 +19,7 @@ pub struct StageSteered {
     /// The time when the message was sent.
     #[serde(with = "time_format")]
     #[schemars(with = "String")]
-    pub said_at: Timestamp,
+    pub sent_at: Timestamp,
     /// The text.
     pub text: String,
 }

@@ -54,7 +54,7 @@ impl SqliteReader {
     }
 
     /// Verifies the records that were appended since the journal was verified, and adds the records that
-    /// [`SqliteReader::read_terms`] keeps.
+    /// [`SqliteReader::read_start_and_resumes`] keeps.
     pub fn read_on(&self, journal: &mut VerifiedJournal) -> Result<(), PortError> {
         let (terms, tip) = rows::terms(&self.connection, journal.tip)?;
         journal.records.extend(terms);

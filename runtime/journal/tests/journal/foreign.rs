@@ -51,7 +51,7 @@ fn begun() -> Event {
 async fn a_journal_that_grew_since_it_was_verified_is_taken_up_with_all_of_its_signatures() {
     let place = Place::make();
     append(&open(&place, Some(key(7))).unwrap(), 0, vec![begun(), note("a")]).await.unwrap();
-    let verified = SqliteReader::open(&place.path).unwrap().read_terms(Some(&key(7))).unwrap();
+    let verified = SqliteReader::open(&place.path).unwrap().read_start_and_resumes(Some(&key(7))).unwrap();
     let reopen = || SqliteLog::reopen(&place.path, Some(key(7)), &verified);
     let (log, has_grown) = reopen().unwrap();
     assert!(!has_grown);
@@ -184,7 +184,7 @@ async fn the_first_record_of_a_journal_goes_back_to_nothing() {
     let resumed = glovebox_journal::event::RunResumed { back: Some(back), ..Default::default() };
     append(&place.open(), 0, vec![Event::RunResumed(Box::new(resumed)), note("a")]).await.unwrap();
     let reader = SqliteReader::open(&place.path).unwrap();
-    let journal = OpenJournal { verified: reader.read_terms(None).unwrap(), reader };
+    let journal = OpenJournal { verified: reader.read_start_and_resumes(None).unwrap(), reader };
     let mut seen = Seen::default();
     reading::fold(&journal, &mut seen).unwrap();
     assert_eq!((seen.0, seen.1), (vec![1, 2], 0));

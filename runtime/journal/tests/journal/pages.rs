@@ -8,7 +8,7 @@ use glovebox_journal::rewind::{self, Fold};
 use glovebox_journal::sqlite::{OpenJournal, SqliteReader};
 use rusqlite::Connection;
 
-fn back_to(seq: u64) -> Event {
+fn rewind_target(seq: u64) -> Event {
     let back = Some(WentBack { visit: 1, generation: 0, seq });
     Event::RunResumed(Box::new(RunResumed { back, ..RunResumed::default() }))
 }
@@ -20,7 +20,7 @@ async fn long() -> Place {
     let mut head = 0;
     for part in [Some(300), Some(20), None, Some(310)] {
         let mut events: Vec<Event> = (0..200).map(|at| note(&format!("{part:?} {at}"))).collect();
-        events.extend(part.map(back_to));
+        events.extend(part.map(rewind_target));
         head = append(&log, head, events).await.unwrap().last().unwrap().seq;
     }
     drop(log);
@@ -35,7 +35,7 @@ fn whole(place: &Place) -> Vec<Record> {
 async fn pages_are_the_journal() {
     let place = long().await;
     let (reader, whole) = (SqliteReader::open(&place.path).unwrap(), whole(&place));
-    let journal = reader.read_terms(None).unwrap();
+    let journal = reader.read_start_and_resumes(None).unwrap();
     assert_eq!((journal.records_count(), journal.head()), (803, whole.last().unwrap().hash));
     for after in [0, 1, 256, 802, 803, 900] {
         let pages: Vec<Vec<Record>> = reader.pages(&journal, after).unwrap().collect::<Result<_, _>>().unwrap();
@@ -68,7 +68,7 @@ async fn a_fold_of_pages_is_the_fold_of_the_whole_for_a_run_that_went_back() {
     let place = long().await;
     let whole = whole(&place);
     let reader = SqliteReader::open(&place.path).unwrap();
-    let journal = OpenJournal { verified: reader.read_terms(None).unwrap(), reader };
+    let journal = OpenJournal { verified: reader.read_start_and_resumes(None).unwrap(), reader };
     let mut seen = Seen::default();
     reading::fold(&journal, &mut seen).unwrap();
     assert_eq!(seen.seqs, (1..=803).collect::<Vec<_>>());
@@ -87,8 +87,8 @@ async fn what_was_appended_since_is_verified_from_there() {
     let log = place.open();
     append(&log, 0, vec![note("a")]).await.unwrap();
     let reader = SqliteReader::open(&place.path).unwrap();
-    let mut journal = reader.read_terms(None).unwrap();
-    append(&log, 1, vec![note("b"), back_to(1)]).await.unwrap();
+    let mut journal = reader.read_start_and_resumes(None).unwrap();
+    append(&log, 1, vec![note("b"), rewind_target(1)]).await.unwrap();
     assert_eq!(reader.pages(&journal, 0).unwrap().count(), 1, "a reader sees what was verified");
     reader.read_on(&mut journal).unwrap();
     assert_eq!((journal.records_count(), journal.records.len()), (3, 2));
@@ -107,7 +107,7 @@ async fn a_journal_that_is_another_one_by_then_is_refused() {
     for (place, text) in [(&one, "a"), (&other, "b")] {
         append(&place.open(), 0, vec![note(text), note(RUN)]).await.unwrap();
     }
-    let journal = SqliteReader::open(&one.path).unwrap().read_terms(None).unwrap();
+    let journal = SqliteReader::open(&one.path).unwrap().read_start_and_resumes(None).unwrap();
     let reader = SqliteReader::open(&other.path).unwrap();
     let mut read = reader.pages(&journal, 0).unwrap();
     assert!(matches!(read.next(), Some(Err(PortError::Corrupt { .. }))));

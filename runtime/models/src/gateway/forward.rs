@@ -4,7 +4,7 @@
 //! The request is sent only once, because the program's own client retries.
 
 use super::{Question, whole};
-use crate::ask::{AnswerReader, Exchange, cleaned, estimated_tokens, is_lost, read_refusal, without_key};
+use crate::ask::{AnswerReader, Exchange, cleaned, estimated_tokens, lost_usage, read_refusal, without_key};
 use crate::chat::{Answer, Usage};
 use crate::deadline::CallDeadline;
 use crate::error::{ErrorKind, ModelError};
@@ -60,7 +60,7 @@ pub fn forward(
     let answered = answered.map(|answer| if answer.is_estimated { estimated(answer, &exchange) } else { answer });
     let lost = match &answered {
         Err(_) if exchange.is_begun => {
-            is_lost(estimated_tokens(exchange.sent.len()), exchange.received.len(), question.output_tokens_max)
+            lost_usage(estimated_tokens(exchange.sent.len()), exchange.received.len(), question.output_tokens_max)
         }
         _ => Usage::default(),
     };

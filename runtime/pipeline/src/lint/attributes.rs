@@ -1,6 +1,6 @@
 //! Rules about single attributes: unknown keys, keys on the wrong kind of element, and unknown values.
 
-use super::{Rule, RuleFindings, Subject};
+use super::{LintContext, Rule, RuleFindings};
 use crate::attributes::{ATTRIBUTES, Carrier, guard_meant, is_known, known};
 use crate::diagnostic::Diagnostic;
 use crate::dot::{is_identifier, quote};
@@ -76,13 +76,13 @@ fn unknown<'a>(from: &'a Attributes, key: Key<'_>, known: &[&str]) -> Option<&'a
 /// Reports values of a node attribute that are not known. A value from a defaults block is reported once.
 fn node_words(
     rule: &Rule,
-    subject: &Subject<'_>,
+    context: &LintContext<'_>,
     key: Key<'_>,
     known: &[&str],
     applies: impl Fn(&Node) -> bool,
 ) -> RuleFindings {
     let mut reported = HashSet::default();
-    let nodes = subject.pipeline.nodes.iter().filter(|node| applies(node));
+    let nodes = context.pipeline.nodes.iter().filter(|node| applies(node));
     let unknown = nodes.filter_map(|node| unknown(&node.attributes, key, known).map(|attribute| (node, attribute)));
     let fresh = unknown.filter(|(_, attribute)| reported.insert(attribute.span));
     fresh.map(|(node, attribute)| unknown_word(rule, key, attribute, known).with_node(node.id.as_str())).collect()
@@ -90,35 +90,35 @@ fn node_words(
 
 /// Reports unknown names in `type`. Names with a dot belong to plugins, which only the operator knows, so they are reported only
 /// if they are similar to a built-in name.
-pub(super) fn type_known(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn type_known(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let ours = |node: &Node| {
         let name = node.handler.name();
         !name.contains('.') || nearest(name, TYPES.iter().copied().filter(|known| known.contains('.'))).is_some()
     };
-    node_words(rule, subject, key::TYPE, TYPES, ours)
+    node_words(rule, context, key::TYPE, TYPES, ours)
 }
 
-pub(super) fn shape_known(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn shape_known(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let shapes: Vec<&str> = SHAPES.iter().map(|(shape, _)| *shape).collect();
     let decides = |node: &Node| node.attributes.get(key::TYPE).is_none_or(|name| name.value.trim().is_empty());
-    node_words(rule, subject, key::SHAPE, &shapes, decides)
+    node_words(rule, context, key::SHAPE, &shapes, decides)
 }
 
-pub(super) fn provider_valid(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    node_words(rule, subject, key::LLM_PROVIDER, PROVIDERS, |_| true)
+pub(super) fn provider_valid(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    node_words(rule, context, key::LLM_PROVIDER, PROVIDERS, |_| true)
 }
 
-pub(super) fn reasoning_effort_valid(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    node_words(rule, subject, key::REASONING_EFFORT, EFFORTS, |_| true)
+pub(super) fn reasoning_effort_valid(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    node_words(rule, context, key::REASONING_EFFORT, EFFORTS, |_| true)
 }
 
-pub(super) fn fidelity_valid(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    let mut found = node_words(rule, subject, key::FIDELITY, FIDELITIES, |_| true);
-    if let Some(attribute) = unknown(&subject.pipeline.attributes, key::DEFAULT_FIDELITY, FIDELITIES) {
+pub(super) fn fidelity_valid(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    let mut found = node_words(rule, context, key::FIDELITY, FIDELITIES, |_| true);
+    if let Some(attribute) = unknown(&context.pipeline.attributes, key::DEFAULT_FIDELITY, FIDELITIES) {
         found.push(unknown_word(rule, key::DEFAULT_FIDELITY, attribute, FIDELITIES));
     }
     let mut reported = HashSet::default();
-    for edge in &subject.pipeline.edges {
+    for edge in &context.pipeline.edges {
         if found.is_full() {
             break;
         }
@@ -134,9 +134,9 @@ pub(super) fn fidelity_valid(rule: &Rule, subject: &Subject<'_>) -> RuleFindings
     found
 }
 
-pub(super) fn retry_target_exists(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn retry_target_exists(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let mut reported = HashSet::default();
-    let pipeline = subject.pipeline;
+    let pipeline = context.pipeline;
     let targets = [&pipeline.retry_target, &pipeline.fallback_retry_target];
     let graph = std::iter::once((None, &pipeline.attributes, targets));
     let nodes = pipeline
@@ -157,10 +157,10 @@ pub(super) fn retry_target_exists(rule: &Rule, subject: &Subject<'_>) -> RuleFin
             let mut finding = rule.found(format!("`{key}` names `{name}`, which is not declared"), attribute.span);
             // Each suggestion costs a search over all names.
             if reported.len() < 20
-                && let Some(meant) = nearest(name, subject.pipeline.nodes.iter().map(|node| node.id.as_str()))
+                && let Some(meant) = nearest(name, context.pipeline.nodes.iter().map(|node| node.id.as_str()))
             {
                 finding = finding.with_help(format!("did you mean `{meant}`?"));
-                finding = subject.with_certain_name(finding, attribute.span, &NodeId::new(name));
+                finding = context.with_certain_name(finding, attribute.span, &NodeId::new(name));
             }
             finding.node = node.map(|node| node.id.to_string());
             found.push(finding);
@@ -169,8 +169,8 @@ pub(super) fn retry_target_exists(rule: &Rule, subject: &Subject<'_>) -> RuleFin
     found
 }
 
-pub(super) fn goal_gate_has_retry(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    let pipeline = subject.pipeline;
+pub(super) fn goal_gate_has_retry(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    let pipeline = context.pipeline;
     if pipeline.retry_target.is_some() || pipeline.fallback_retry_target.is_some() {
         return RuleFindings::none();
     }
@@ -186,7 +186,7 @@ pub(super) fn goal_gate_has_retry(rule: &Rule, subject: &Subject<'_>) -> RuleFin
     pipeline.nodes.iter().filter(stuck).map(found).collect()
 }
 
-pub(super) fn prompt_on_llm_nodes(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn prompt_on_llm_nodes(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let is_set = |node: &Node, key: Key<'_>| {
         node.attributes.get(key).is_some_and(|attribute| !attribute.value.trim().is_empty())
     };
@@ -197,33 +197,33 @@ pub(super) fn prompt_on_llm_nodes(rule: &Rule, subject: &Subject<'_>) -> RuleFin
         let message = format!("the agent stage `{}` has neither `prompt` nor `label`", node.id);
         rule.found(message, node.span).with_node(node.id.as_str())
     };
-    subject.pipeline.nodes.iter().filter(unprompted).map(found).collect()
+    context.pipeline.nodes.iter().filter(unprompted).map(found).collect()
 }
 
 /// Reports `auto_status` on nodes with a component. The attribute replaces a missing outcome, but a component always
 /// returns an outcome or fails.
-pub(super) fn auto_status_no_effect(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn auto_status_no_effect(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let relies = |node: &&Node| node.routing.auto_status && node.handler.component().is_some();
     let found = |node: &Node| {
         let span = node.attributes.get(key::AUTO_STATUS).map_or(node.span, |attribute| attribute.span);
         let message = format!("`auto_status` of `{}` has no effect", node.id);
         rule.found(message, span).with_node(node.id.as_str())
     };
-    subject.pipeline.nodes.iter().filter(relies).map(found).collect()
+    context.pipeline.nodes.iter().filter(relies).map(found).collect()
 }
 
 /// Reports unknown keys that are similar to a known one, and known keys on the wrong kind of element.
-pub(super) fn attribute_known(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    names(rule, subject, |rule, key, attribute, carrier, beside| {
+pub(super) fn attribute_known(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    names(rule, context, |rule, key, attribute, carrier, beside| {
         misplaced(rule, key, attribute, carrier).or_else(|| misspelt(rule, key, attribute, carrier, beside))
     })
 }
 
 /// Reports all other unknown keys, which plugins may read. A graph attribute that a text uses as `$name` is an input
 /// and is not reported.
-pub(super) fn attribute_unread(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    let inputs = LazyCell::new(|| inputs(subject));
-    names(rule, subject, |rule, key, attribute, carrier, beside| {
+pub(super) fn attribute_unread(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    let inputs = LazyCell::new(|| inputs(context));
+    names(rule, context, |rule, key, attribute, carrier, beside| {
         let is_reported = misplaced(rule, key, attribute, carrier)
             .or_else(|| misspelt(rule, key, attribute, carrier, beside))
             .is_some();
@@ -234,9 +234,9 @@ pub(super) fn attribute_unread(rule: &Rule, subject: &Subject<'_>) -> RuleFindin
 }
 
 /// Returns every `$name` in the text of an attribute.
-fn inputs<'a>(subject: &Subject<'a>) -> HashSet<&'a str> {
-    let graph = std::iter::once(&subject.pipeline.attributes);
-    let texts = graph.chain(subject.pipeline.nodes.iter().map(|node| &node.attributes)).flat_map(Attributes::iter);
+fn inputs<'a>(context: &LintContext<'a>) -> HashSet<&'a str> {
+    let graph = std::iter::once(&context.pipeline.attributes);
+    let texts = graph.chain(context.pipeline.nodes.iter().map(|node| &node.attributes)).flat_map(Attributes::iter);
     let names = texts.flat_map(|(_, attribute)| attribute.value.split('$').skip(1));
     names
         .map(|rest| &rest[..rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len())])
@@ -249,19 +249,19 @@ type NameCheck<'a> = &'a dyn Fn(&Rule, Key<'_>, &Attribute, Carrier, &Attributes
 /// Calls `check` for each key that is not known on its kind of element.
 fn names(
     rule: &Rule,
-    subject: &Subject<'_>,
+    context: &LintContext<'_>,
     check: impl Fn(&Rule, Key<'_>, &Attribute, Carrier, &Attributes) -> Option<Diagnostic>,
 ) -> RuleFindings {
     let mut look = Names { rule, check: &check, seen: HashSet::default(), found: RuleFindings::none() };
-    look.at(&subject.pipeline.attributes, Carrier::Graph, None, |_| true);
-    for node in &subject.pipeline.nodes {
+    look.at(&context.pipeline.attributes, Carrier::Graph, None, |_| true);
+    for node in &context.pipeline.nodes {
         let is_ours = |stage: &Node| stage.handler.component().is_none_or(|name| TYPES.contains(&name.as_str()));
         let third_party = !node.stages().all(is_ours);
         // A plugin defines its own attributes. Report only a key that is probably a misspelt guardrail, which would
         // protect nothing.
         look.at(&node.attributes, Carrier::Node, Some(node), |key| !third_party || guard_meant(key).is_some());
     }
-    subject.pipeline.edges.iter().for_each(|edge| look.at(&edge.attributes, Carrier::Edge, None, |_| true));
+    context.pipeline.edges.iter().for_each(|edge| look.at(&edge.attributes, Carrier::Edge, None, |_| true));
     look.found
 }
 

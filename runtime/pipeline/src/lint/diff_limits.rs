@@ -3,7 +3,7 @@
 //!
 //! A limit that counts no files always passes. So a list that matches nothing and a missing stage are errors.
 
-use super::{Rule, RuleFindings, Subject};
+use super::{LintContext, Rule, RuleFindings};
 use crate::diagnostic::Diagnostic;
 use crate::diff_limits::{FILES_MAX, SINCE_RUN, listed};
 use crate::ir::{Attribute, Handler, HandlerKind, Node};
@@ -15,12 +15,12 @@ const BOUNDS: [Key<'static>; 3] = [key::MAX_FILES, key::MAX_LINES, key::MAX_BINA
 /// The attribute with the mistake (`None` for the node itself), the message, and the help.
 type Fault<'a> = (Option<&'a Attribute>, String, String);
 
-pub(super) fn check(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    let stages = subject.pipeline.nodes.iter().filter(|node| node.handler.kind() == HandlerKind::DiffLimits);
+pub(super) fn check(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    let stages = context.pipeline.nodes.iter().filter(|node| node.handler.kind() == HandlerKind::DiffLimits);
     let found = |node: &Node, (at, message, help): Fault<'_>| -> Diagnostic {
         rule.found(message, at.map_or(node.span, |at| at.span)).with_node(node.id.as_str()).with_help(help)
     };
-    let all = |node| bounds(node).into_iter().chain(lists(node)).chain(since(node, subject));
+    let all = |node| bounds(node).into_iter().chain(lists(node)).chain(since(node, context));
     stages.flat_map(|node| all(node).map(move |fault| found(node, fault))).collect()
 }
 
@@ -70,9 +70,9 @@ fn refused(entry: &str) -> Option<&'static str> {
     }
 }
 
-fn since<'a>(node: &'a Node, subject: &Subject<'_>) -> Vec<Fault<'a>> {
+fn since<'a>(node: &'a Node, context: &LintContext<'_>) -> Vec<Fault<'a>> {
     let Some(attribute) = written(node, key::SINCE) else { return Vec::new() };
-    let nodes = &subject.pipeline.nodes;
+    let nodes = &context.pipeline.nodes;
     let named = |name: &str| nodes.iter().find(|node| node.id.as_str() == name);
     let wrong = listed(attribute).filter_map(|name| {
         let (message, help) = match named(name) {

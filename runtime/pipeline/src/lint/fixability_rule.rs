@@ -4,17 +4,17 @@
 //! before each builder ([`crate::fixability`]).
 
 use super::routes::{may_hold_for_failure, must_hold};
-use super::{Rule, RuleFindings, Subject};
+use super::{LintContext, Rule, RuleFindings};
 use crate::fixability::{out_of_reach, reason};
 use crate::hash::HashSet;
 use crate::ir::{Handler, HandlerKind, Node, NodeId, Status};
 use crate::key;
 
-pub(super) fn unfixable_failure_source(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    let tools = subject.working().filter(|(_, node)| node.handler.kind() == HandlerKind::Tool);
+pub(super) fn unfixable_failure_source(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    let tools = context.working().filter(|(_, node)| node.handler.kind() == HandlerKind::Tool);
     let found = tools.flat_map(|(number, tool)| {
-        after_failure(subject, number).into_iter().filter_map(move |builder| {
-            let scripts = out_of_reach(subject.pipeline, tool, builder);
+        after_failure(context, number).into_iter().filter_map(move |builder| {
+            let scripts = out_of_reach(context.pipeline, tool, builder);
             if scripts.is_empty() {
                 return None;
             }
@@ -30,29 +30,29 @@ pub(super) fn unfixable_failure_source(rule: &Rule, subject: &Subject<'_>) -> Ru
 }
 
 /// Returns the nodes that may follow a failure of the node with this number (spec §3.7).
-fn after_failure<'a>(subject: &Subject<'a>, number: usize) -> Vec<&'a Node> {
-    let node = &subject.pipeline.nodes[number];
+fn after_failure<'a>(context: &LintContext<'a>, number: usize) -> Vec<&'a Node> {
+    let node = &context.pipeline.nodes[number];
     let mut next: Vec<&NodeId> = Vec::new();
-    for edge in subject.outgoing(number) {
+    for edge in context.outgoing(number) {
         let for_failure = edge.condition.as_ref().is_some_and(|condition| condition.reads_outcome());
-        let into_diamond = edge.condition.is_none() && is_diamond(subject, &edge.to);
+        let into_diamond = edge.condition.is_none() && is_diamond(context, &edge.to);
         if into_diamond || (for_failure && may_hold_for_failure(edge)) {
             next.push(&edge.to);
         }
     }
     next.extend(node.routing.retry_target.as_ref().or(node.routing.fallback_retry_target.as_ref()));
-    through_diamonds(subject, next)
+    through_diamonds(context, next)
 }
 
-fn is_diamond(subject: &Subject<'_>, id: &NodeId) -> bool {
-    subject.node(id).is_some_and(|node| node.handler == Handler::Conditional)
+fn is_diamond(context: &LintContext<'_>, id: &NodeId) -> bool {
+    context.node(id).is_some_and(|node| node.handler == Handler::Conditional)
 }
 
 /// Replaces each conditional node by the nodes that may follow it after a failure.
-fn through_diamonds<'a>(subject: &Subject<'a>, mut open: Vec<&'a NodeId>) -> Vec<&'a Node> {
+fn through_diamonds<'a>(context: &LintContext<'a>, mut open: Vec<&'a NodeId>) -> Vec<&'a Node> {
     let (mut seen, mut found) = (HashSet::default(), Vec::new());
     while let Some(id) = open.pop() {
-        let (Some(node), Some(number)) = (subject.node(id), subject.index(id)) else { continue };
+        let (Some(node), Some(number)) = (context.node(id), context.index(id)) else { continue };
         if !seen.insert(id) {
             continue;
         }
@@ -60,8 +60,8 @@ fn through_diamonds<'a>(subject: &Subject<'a>, mut open: Vec<&'a NodeId>) -> Vec
             found.push((number, node));
             continue;
         }
-        let is_decided = subject.outgoing(number).any(|edge| must_hold(edge, Status::Fail));
-        let edges = subject.outgoing(number).filter(|edge| match edge.condition {
+        let is_decided = context.outgoing(number).any(|edge| must_hold(edge, Status::Fail));
+        let edges = context.outgoing(number).filter(|edge| match edge.condition {
             Some(_) => may_hold_for_failure(edge),
             None => !is_decided,
         });

@@ -1,7 +1,7 @@
 //! Rules about human gates: a question must have a possible answer, and a default answer must be one of the choices.
 
 use super::rule_findings::RuleFindings;
-use super::{Rule, Subject};
+use super::{LintContext, Rule};
 use crate::diagnostic::Diagnostic;
 use crate::gate::{Gate, choices};
 use crate::ir::{GateRequires, Handler, HandlerKind, Node};
@@ -9,24 +9,24 @@ use crate::key;
 use glovebox_record::QuestionType;
 
 /// Reports human gates whose question cannot be answered.
-pub(super) fn human_gate(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn human_gate(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let mut found = RuleFindings::none();
-    for node in &subject.pipeline.nodes {
+    for node in &context.pipeline.nodes {
         if found.is_full() {
             break;
         }
         if node.handler.kind() == HandlerKind::Human {
-            problems(rule, subject, node).into_iter().for_each(|problem| found.push(problem));
+            problems(rule, context, node).into_iter().for_each(|problem| found.push(problem));
         }
     }
     found
 }
 
-fn problems(rule: &Rule, subject: &Subject<'_>, node: &Node) -> Vec<Diagnostic> {
-    let gate = Gate::new(subject.pipeline, node);
+fn problems(rule: &Rule, context: &LintContext<'_>, node: &Node) -> Vec<Diagnostic> {
+    let gate = Gate::new(context.pipeline, node);
     let at = |message: String, span| rule.found(message, span).with_node(node.id.as_str());
     let mut problems = Vec::new();
-    if subject.pipeline.outgoing(&node.id).next().is_none() {
+    if context.pipeline.outgoing(&node.id).next().is_none() {
         return vec![at(format!("human gate `{}` has no edges, so nobody can answer it", node.id), node.span)];
     }
     let count = gate.choices.len();
@@ -49,7 +49,7 @@ fn problems(rule: &Rule, subject: &Subject<'_>, node: &Node) -> Vec<Diagnostic> 
 }
 
 /// Reports nodes with `gate_requires="receipt"` that are not goal gates or can never get a receipt.
-pub(super) fn gate_receipt(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn gate_receipt(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let asks = |node: &&Node| node.checks.gate_requires == GateRequires::Receipt;
     let is_proven = |node: &Node| node.stages().any(Node::is_verifier);
     let found = |node: &Node| {
@@ -62,17 +62,17 @@ pub(super) fn gate_receipt(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
         let message = format!("`{}` has `gate_requires=\"receipt\"`, but {problem}", node.id);
         Some(rule.found(message, attribute.key_span.to(attribute.span)).with_node(node.id.as_str()))
     };
-    subject.pipeline.nodes.iter().filter(asks).filter_map(found).collect()
+    context.pipeline.nodes.iter().filter(asks).filter_map(found).collect()
 }
 
 /// Reports choices with the same key. Such a key selects none of them.
-pub(super) fn human_gate_keys(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn human_gate_keys(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let mut found = RuleFindings::none();
-    for node in subject.pipeline.nodes.iter().filter(|node| node.handler == Handler::Human) {
+    for node in context.pipeline.nodes.iter().filter(|node| node.handler == Handler::Human) {
         if found.is_full() {
             break;
         }
-        let choices: Vec<_> = choices(subject.pipeline, node).collect();
+        let choices: Vec<_> = choices(context.pipeline, node).collect();
         for (index, (edge, choice)) in choices.iter().enumerate() {
             let Some((first, other)) = choices[..index].iter().find(|(_, other)| other.key == choice.key) else {
                 continue;

@@ -4,7 +4,7 @@
 
 use super::holdout_reach::may_have;
 use super::structure::names;
-use super::{Rule, RuleFindings, Subject};
+use super::{LintContext, Rule, RuleFindings};
 use crate::hash::HashSet;
 use crate::ir::{Attribute, HandlerKind, Node};
 use crate::key::{self, Key};
@@ -20,20 +20,20 @@ fn text<'a>(node: &'a Node, key: Key<'_>) -> Option<&'a Attribute> {
 const SCOPE_ENDS: &str = "`\"./\"` allows the whole workspace, an empty value nothing";
 
 /// Reports all stages without a write scope in one finding, because a list is easier to read than one message for each stage.
-pub(super) fn write_scope_missing(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn write_scope_missing(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     // A stage that only reads needs no write scope.
     let ours = |node: &Node| {
         let kind = node.handler.kind();
         kind.is_first_party() && !kind.only_reads()
     };
     // By default, a verifier with hold-outs in reach cannot change the workspace.
-    let is_bound = |node: &Node| subject.has_holdouts && node.is_verifier() && may_have(subject, node);
+    let is_bound = |node: &Node| context.has_holdouts && node.is_verifier() && may_have(context, node);
     let open = |node: &&Node| ours(node) && node.access.allowed_write_paths.is_none() && !is_bound(node);
-    let unbound: Vec<&Node> = subject.pipeline.nodes.iter().filter(open).collect();
+    let unbound: Vec<&Node> = context.pipeline.nodes.iter().filter(open).collect();
     let Some(first) = unbound.first() else { return RuleFindings::none() };
     let message = format!("{} may write every file in the workspace", names(&unbound));
     let found = rule.found(message, first.span).with_node(first.id.as_str());
-    let sources: Vec<String> = subject.pipeline.sources.iter().map(ToString::to_string).collect();
+    let sources: Vec<String> = context.pipeline.sources.iter().map(ToString::to_string).collect();
     if sources.is_empty() {
         return RuleFindings::one(found);
     }
@@ -41,9 +41,9 @@ pub(super) fn write_scope_missing(rule: &Rule, subject: &Subject<'_>) -> RuleFin
     RuleFindings::one(found.with_help(format!("add `{line}`, or the part of it that the stage needs; {SCOPE_ENDS}")))
 }
 
-pub(super) fn path_pattern(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn path_pattern(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let mut found = RuleFindings::none();
-    for node in &subject.pipeline.nodes {
+    for node in &context.pipeline.nodes {
         if found.is_full() {
             break;
         }
@@ -59,9 +59,9 @@ pub(super) fn path_pattern(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
 }
 
 /// Reports write scopes with a protected path. No grant allows such a path, so a stage that writes there fails.
-pub(super) fn protected_write_path(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn protected_write_path(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let mut found = RuleFindings::none();
-    for node in &subject.pipeline.nodes {
+    for node in &context.pipeline.nodes {
         let Some(attribute) = text(node, key::ALLOWED_WRITE_PATHS) else { continue };
         let paths = node.access.allowed_write_paths.iter().flatten();
         let refused: Vec<String> = paths.filter_map(|entry| protected::reason(&entry.to_string())).collect();
@@ -89,25 +89,25 @@ fn path_lists(node: &Node) -> [(Key<'static>, Option<&Vec<Entry>>); 5] {
 }
 
 /// Reports a strict read scope without a working directory, which contains only the write scope and `codex.add_dirs`.
-pub(super) fn read_scope_workdir(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn read_scope_workdir(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let strict = |node: &&Node| node.access.confinement.strict_read_scope && node.access.confinement.workdir.is_none();
     let found = |node: &Node| {
         let span = node.attributes.get(key::CODEX_STRICT_READ_SCOPE).map_or(node.span, |attribute| attribute.span);
         let message = format!("`{}` sees only `codex.add_dirs` and its write scope", node.id);
         rule.found(message, span).with_node(node.id.as_str())
     };
-    subject.pipeline.nodes.iter().filter(strict).map(found).collect()
+    context.pipeline.nodes.iter().filter(strict).map(found).collect()
 }
 
-pub(super) fn tool_command_required(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    required(rule, subject, HandlerKind::Tool)
+pub(super) fn tool_command_required(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    required(rule, context, HandlerKind::Tool)
 }
 
-pub(super) fn command_required(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    required(rule, subject, HandlerKind::Verify)
+pub(super) fn command_required(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    required(rule, context, HandlerKind::Verify)
 }
 
-fn required(rule: &Rule, subject: &Subject<'_>, kind: HandlerKind) -> RuleFindings {
+fn required(rule: &Rule, context: &LintContext<'_>, kind: HandlerKind) -> RuleFindings {
     let Some(key) = kind.command() else { return RuleFindings::none() };
     // Attributes of other handlers or other engines in which the author may have written the command.
     const KEYS: [Key<'static>; 3] = [key::TOOL_COMMAND, key::COMMAND, key::SCRIPT];
@@ -124,11 +124,11 @@ fn required(rule: &Rule, subject: &Subject<'_>, kind: HandlerKind) -> RuleFindin
             None => found,
         }
     };
-    subject.pipeline.nodes.iter().filter(empty).map(found).collect()
+    context.pipeline.nodes.iter().filter(empty).map(found).collect()
 }
 
 /// Reports stages that run a model's plan and have no list of allowed commands. Commands that the author wrote need no such list.
-pub(super) fn allow_list_missing(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn allow_list_missing(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     const KEY: Key<'static> = key::VERIFICATION_ALLOWED_COMMANDS;
     // An empty list means that a plan may contain no command.
     let open = |node: &&Node| node.handler.kind() == HandlerKind::Verification && !node.attributes.contains_key(KEY);
@@ -136,10 +136,10 @@ pub(super) fn allow_list_missing(rule: &Rule, subject: &Subject<'_>) -> RuleFind
         let span = node.attributes.get(KEY).map_or(node.span, |attribute| attribute.span);
         rule.found(format!("{KEY} is required: `{}` fails without it", node.id), span).with_node(node.id.as_str())
     };
-    subject.pipeline.nodes.iter().filter(open).map(found).collect()
+    context.pipeline.nodes.iter().filter(open).map(found).collect()
 }
 
-pub(super) fn working_dir_inside(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn working_dir_inside(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let leaves = |path: &str| path.starts_with(['/', '~']) || path.split('/').any(|name| name == "..");
     let found = |node: &Node| {
         let attribute = text(node, key::WORKING_DIR).filter(|attribute| leaves(&attribute.value))?;
@@ -147,14 +147,14 @@ pub(super) fn working_dir_inside(rule: &Rule, subject: &Subject<'_>) -> RuleFind
         Some(rule.found(message, attribute.span).with_node(node.id.as_str()))
     };
     let runs_commands = |node: &&Node| node.handler.kind().command().is_some();
-    subject.pipeline.stages().filter(runs_commands).filter_map(found).collect()
+    context.pipeline.stages().filter(runs_commands).filter_map(found).collect()
 }
 
 /// Reports tool hooks on nodes that make no tool calls, where a hook would look like a protection. A hook from a defaults block
 /// is reported, once, only if no node that gets it makes tool calls.
-pub(super) fn tool_hooks_without_tools(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn tool_hooks_without_tools(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let (with_tools, without): (Vec<&Node>, Vec<&Node>) =
-        subject.pipeline.nodes.iter().partition(|node| node.handler.may_ask_model());
+        context.pipeline.nodes.iter().partition(|node| node.handler.may_ask_model());
     let mut known: HashSet<Span> = with_tools.into_iter().flat_map(written_hooks).map(|(_, span)| span).collect();
     let mut found = RuleFindings::none();
     for node in without {

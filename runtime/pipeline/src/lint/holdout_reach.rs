@@ -2,7 +2,7 @@
 //!
 //! These rules only warn. When the plan is bound, it is decided and recorded which hold-outs a stage can see.
 
-use super::{Rule, RuleFindings, Subject};
+use super::{LintContext, Rule, RuleFindings};
 use crate::holdout_roles::runs_scenarios;
 use crate::ir::holdouts::{Feedback, Writes, covers};
 use crate::ir::{Attribute, Node, Pipeline};
@@ -12,8 +12,8 @@ use petgraph::graph::NodeIndex;
 use std::collections::VecDeque;
 
 /// Reports each opt-out. Opt-outs are allowed, but they are never silent.
-pub(super) fn scenario_opt_out(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    let pipeline = subject.pipeline;
+pub(super) fn scenario_opt_out(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    let pipeline = context.pipeline;
     let full = |attribute: &&Attribute| attribute.value == "full";
     let graph = pipeline
         .attributes
@@ -33,11 +33,11 @@ pub(super) fn scenario_opt_out(rule: &Rule, subject: &Subject<'_>) -> RuleFindin
         let discloses = (node.access.holdouts.feedback == Feedback::Full
             && node.attributes.contains_key(key::SCENARIO_FEEDBACK))
         .then(|| found(format!("builders get all output of `{id}`"), key::SCENARIO_FEEDBACK));
-        let commits = (node.access.holdouts.writes == Writes::Commit && may_have(subject, node))
+        let commits = (node.access.holdouts.writes == Writes::Commit && may_have(context, node))
             .then(|| found(format!("`{id}` commits what it writes with hold-outs in reach"), key::SCENARIO_WRITES));
         [
             reads,
-            uncovered(subject.pipeline, node).map(|message| found(message, key::CODEX_BLOCK_READ_PATHS)),
+            uncovered(context.pipeline, node).map(|message| found(message, key::CODEX_BLOCK_READ_PATHS)),
             discloses,
             commits,
         ]
@@ -57,17 +57,17 @@ fn uncovered(pipeline: &Pipeline, node: &Node) -> Option<String> {
 }
 
 /// Returns true for a stage that has hold-outs in reach, if the run has hold-outs.
-pub(super) fn may_have(subject: &Subject<'_>, node: &Node) -> bool {
+pub(super) fn may_have(context: &LintContext<'_>, node: &Node) -> bool {
     match node.is_verifier() {
-        true => subject.reach.reaches(node),
-        false => node.is_builder() && (node.access.holdouts.allow_read || uncovered(subject.pipeline, node).is_some()),
+        true => context.reach.reaches(node),
+        false => node.is_builder() && (node.access.holdouts.allow_read || uncovered(context.pipeline, node).is_some()),
     }
 }
 
 /// Reports prompts of builders that mention a hold-out folder. A builder must not know the name of the folder, not even
 /// from a sentence that forbids reading it.
-pub(super) fn prompt_mentions_scenarios(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    let folders = subject.pipeline.scenario_folders();
+pub(super) fn prompt_mentions_scenarios(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    let folders = context.pipeline.scenario_folders();
     let found = |node: &Node| {
         let prompt = node.prompt.as_ref().filter(|_| node.is_builder())?;
         let named = folders.iter().map(|folder| folder.trim_end_matches('/')).find(|folder| prompt.contains(folder))?;
@@ -75,25 +75,25 @@ pub(super) fn prompt_mentions_scenarios(rule: &Rule, subject: &Subject<'_>) -> R
         let span = node.attributes.get(key::PROMPT).map_or(node.span, |attribute| attribute.span);
         Some(rule.found(message, span).with_node(node.id.as_str()))
     };
-    subject.pipeline.nodes.iter().filter_map(found).collect()
+    context.pipeline.nodes.iter().filter_map(found).collect()
 }
 
 /// Returns true for a stage whose output shows hold-outs to later stages.
-fn shows_holdouts(subject: &Subject<'_>, node: &Node) -> bool {
-    let has_them = node.is_verifier() && subject.reach.reaches(node);
+fn shows_holdouts(context: &LintContext<'_>, node: &Node) -> bool {
+    let has_them = node.is_verifier() && context.reach.reaches(node);
     let reads_them = node.is_builder() && node.access.holdouts.allow_read;
     reads_them || (has_them && node.access.holdouts.feedback == Feedback::Full)
 }
 
 /// Reports each stage that shows hold-outs to a builder once, with the nearest builder after it.
-pub(super) fn scenario_reader_feeds_builder(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    let nodes = &subject.pipeline.nodes;
-    if !nodes.iter().any(|node| shows_holdouts(subject, node)) {
+pub(super) fn scenario_reader_feeds_builder(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    let nodes = &context.pipeline.nodes;
+    if !nodes.iter().any(|node| shows_holdouts(context, node)) {
         return RuleFindings::none();
     }
-    let nearest = nearest_builders(subject);
+    let nearest = nearest_builders(context);
     let found = |(number, node): (usize, &Node)| {
-        let next = subject.graph.neighbors(NodeIndex::new(number)).filter_map(|next| nearest[next.index()]);
+        let next = context.graph.neighbors(NodeIndex::new(number)).filter_map(|next| nearest[next.index()]);
         let builder = next.filter(|builder| *builder != number).min()?;
         let builder = &nodes[builder];
         let key = if node.is_builder() { key::CODEX_ALLOW_READ_SCENARIOS } else { key::SCENARIO_FEEDBACK };
@@ -110,17 +110,17 @@ pub(super) fn scenario_reader_feeds_builder(rule: &Rule, subject: &Subject<'_>) 
                 .with_node(node.id.as_str()),
         )
     };
-    nodes.iter().enumerate().filter(|(_, node)| shows_holdouts(subject, node)).filter_map(found).collect()
+    nodes.iter().enumerate().filter(|(_, node)| shows_holdouts(context, node)).filter_map(found).collect()
 }
 
 /// Returns, for each node, the nearest builder on a path from it. For a builder, that is the node itself.
-fn nearest_builders(subject: &Subject<'_>) -> Vec<Option<usize>> {
-    let nodes = &subject.pipeline.nodes;
-    let mut nearest = vec![None; subject.graph.node_count()];
+fn nearest_builders(context: &LintContext<'_>) -> Vec<Option<usize>> {
+    let nodes = &context.pipeline.nodes;
+    let mut nearest = vec![None; context.graph.node_count()];
     let mut open: VecDeque<usize> = (0..nodes.len()).filter(|number| nodes[*number].is_builder()).collect();
     open.iter().for_each(|builder| nearest[*builder] = Some(*builder));
     while let Some(number) = open.pop_front() {
-        for before in subject.graph.neighbors_directed(NodeIndex::new(number), Direction::Incoming) {
+        for before in context.graph.neighbors_directed(NodeIndex::new(number), Direction::Incoming) {
             if nearest[before.index()].is_none() {
                 nearest[before.index()] = nearest[number];
                 open.push_back(before.index());
@@ -131,10 +131,10 @@ fn nearest_builders(subject: &Subject<'_>) -> Vec<Option<usize>> {
 }
 
 /// Reports ids of live models in the commands and the environment of stages that run scenarios.
-pub(super) fn hardcoded_model_in_scenario(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    let folders = subject.pipeline.scenario_folders();
+pub(super) fn hardcoded_model_in_scenario(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    let folders = context.pipeline.scenario_folders();
     let mut found = RuleFindings::none();
-    for node in subject.pipeline.nodes.iter().filter(|node| runs_scenarios(node, &folders)) {
+    for node in context.pipeline.nodes.iter().filter(|node| runs_scenarios(node, &folders)) {
         for (key, attribute) in node.attributes.iter().filter(|(key, _)| key.is_command_input()) {
             let mut words = attribute.value.split(|c: char| c.is_whitespace() || "\"'=;|&()".contains(c));
             if let Some(id) = words.find_map(model_id) {

@@ -6,7 +6,7 @@ use super::execution::{CommandSite, Execution, SUBJECT, calls_subject, execution
 use super::holdout_reach::may_have;
 use super::structure::names;
 use super::words::{Language, Script, words};
-use super::{Rule, RuleFindings, Subject};
+use super::{LintContext, Rule, RuleFindings};
 use crate::diagnostic::Diagnostic;
 use crate::dot::quote;
 use crate::fixability::workdir;
@@ -34,11 +34,11 @@ fn written<'a>(node: &'a Node, key: Key<'_>) -> Option<&'a Attribute> {
 
 /// Reports attributes for verifiers on nodes where they have no effect and would look like a protection. A value from a
 /// defaults block is reported once.
-pub(super) fn verifier_attribute(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn verifier_attribute(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let mut reported = HashSet::default();
     let misplaced = |node: &'_ Node| {
         let is_verifier = node.stages().any(Node::is_verifier);
-        let reaches = node.stages().any(|stage| may_have(subject, stage) || may_have_contract(stage));
+        let reaches = node.stages().any(|stage| may_have(context, stage) || may_have_contract(stage));
         let keys = [
             (key::VERIFY_SUBJECT, is_verifier),
             (key::VERIFY_SUBJECT_PORT, is_verifier),
@@ -48,7 +48,7 @@ pub(super) fn verifier_attribute(rule: &Rule, subject: &Subject<'_>) -> RuleFind
         keys.into_iter().filter(|(_, belongs)| !belongs).map(|(key, _)| key)
     };
     let mut found = RuleFindings::none();
-    for node in &subject.pipeline.nodes {
+    for node in &context.pipeline.nodes {
         for key in misplaced(node) {
             if let Some(attribute) = written(node, key).filter(|attribute| reported.insert(attribute.span)) {
                 let what =
@@ -61,7 +61,7 @@ pub(super) fn verifier_attribute(rule: &Rule, subject: &Subject<'_>) -> RuleFind
 }
 
 /// Reports a port without a program that the host starts, and the port of the host's proxy.
-pub(super) fn subject_port(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn subject_port(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let found = |node: &Node| {
         let (port, attribute) = (node.access.subject.port?, written(node, key::VERIFY_SUBJECT_PORT)?);
         if port == PROXY_PORT {
@@ -71,17 +71,17 @@ pub(super) fn subject_port(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
         let message = format!("`{}` has `verify_subject_port`, but no `verify_subject`", node.id);
         node.access.subject.command.is_none().then(|| at(rule, node, attribute, message))
     };
-    subject.pipeline.stages().filter(|node| node.is_verifier()).filter_map(found).collect()
+    context.pipeline.stages().filter(|node| node.is_verifier()).filter_map(found).collect()
 }
 
 /// Reports `cache_from` without `cache`, because there is no folder to fill.
-pub(super) fn cache_from(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn cache_from(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let empty = |node: &&Node| node.access.confinement.cache_from.is_some() && node.access.confinement.cache.is_empty();
     let found = |node: &Node| {
         let attribute = written(node, key::CACHE_FROM)?;
         Some(at(rule, node, attribute, format!("`{}` has `cache_from`, but no `cache`", node.id)))
     };
-    subject.pipeline.nodes.iter().filter(empty).filter_map(found).collect()
+    context.pipeline.nodes.iter().filter(empty).filter_map(found).collect()
 }
 
 /// Returns the command of a verifying stage, with the key of its attribute.
@@ -110,8 +110,8 @@ fn sees_project(folders: &[Entry], node: &Node) -> bool {
 
 /// Reports commands that execute the builder's code in the sandbox with the hold-outs. Such code can read the hold-outs
 /// and forge the verdict.
-pub(super) fn subject_not_isolated(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    let pipeline = subject.pipeline;
+pub(super) fn subject_not_isolated(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    let pipeline = context.pipeline;
     let folders = pipeline.scenario_folders();
     let found = |node: &Node| {
         let (key, attribute) = command(node)?;
@@ -127,16 +127,16 @@ pub(super) fn subject_not_isolated(rule: &Rule, subject: &Subject<'_>) -> RuleFi
         };
         Some(at(rule, node, attribute, format!("`{}` runs {}", node.id, beside(&execution))).with_help(help))
     };
-    if !subject.has_holdouts {
+    if !context.has_holdouts {
         return RuleFindings::none();
     }
-    pipeline.stages().filter(|node| sees_both(&subject.reach, node)).filter_map(found).collect()
+    pipeline.stages().filter(|node| sees_both(&context.reach, node)).filter_map(found).collect()
 }
 
 /// Reports stages that can see both hold-outs and files of the project, because the host then cannot know which code
 /// ran next to the hold-outs.
-pub(super) fn project_beside_holdouts(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    let pipeline = subject.pipeline;
+pub(super) fn project_beside_holdouts(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    let pipeline = context.pipeline;
     let uses = |node: &Node| {
         let called =
             |(_, attribute): (_, &Attribute)| calls_subject(&words(Source::new(&attribute.value), Language::Shell));
@@ -149,10 +149,10 @@ pub(super) fn project_beside_holdouts(rule: &Rule, subject: &Subject<'_>) -> Rul
         let message = format!("`{}` sees files of the project beside the hold-outs", node.id);
         rule.found(message, span).with_help(narrow(&pipeline.scenario_folders())).with_node(node.id.as_str())
     };
-    if !subject.has_holdouts {
+    if !context.has_holdouts {
         return RuleFindings::none();
     }
-    pipeline.stages().filter(|node| sees_both(&subject.reach, node) && uses(node)).map(found).collect()
+    pipeline.stages().filter(|node| sees_both(&context.reach, node) && uses(node)).map(found).collect()
 }
 
 /// Reports code of the project that a script in a hold-out folder executes in the sandbox of the script.

@@ -1,10 +1,11 @@
-//! The rules for lowered pipelines (spec §7). Each rule is a pure function from a [`Subject`] to diagnostics.
+//! The rules for lowered pipelines (spec §7). Each rule is a pure function from a [`LintContext`] to diagnostics.
 //!
 //! The table [`RULES`] has the name, the severity and the documentation of every rule, by topic (`rules`). Some rules are
 //! reported by the parser, the lowering or `scripts`. The table contains them without a function, so that it explains every
 //! diagnostic.
 
 mod attributes;
+mod context;
 mod diff_limits;
 mod execution;
 mod fixability_rule;
@@ -23,7 +24,6 @@ mod rule_findings;
 mod rules;
 mod scripts;
 mod structure;
-mod subject;
 mod targets;
 mod unverified;
 mod words;
@@ -31,11 +31,11 @@ mod words;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::ir::Pipeline;
 use crate::span::Span;
+pub use context::LintContext;
 pub use page::reference;
 use rule_findings::RuleFindings;
 pub use rules::RULES;
 pub use scripts::{ScriptFinding, scripts};
-pub use subject::Subject;
 pub use words::Script;
 
 /// One rule of the table.
@@ -59,7 +59,7 @@ pub struct Rule {
     check: Option<Check>,
 }
 
-type Check = fn(&Rule, &Subject<'_>) -> RuleFindings;
+type Check = fn(&Rule, &LintContext<'_>) -> RuleFindings;
 
 impl Rule {
     /// Returns the rule with this name.
@@ -75,14 +75,14 @@ impl Rule {
 
 /// Runs all rules. Each rule returns at most one finding more than a file may show.
 pub fn run(pipeline: &Pipeline) -> Vec<Diagnostic> {
-    let subject = Subject::new(pipeline);
-    RULES.iter().filter_map(|rule| rule.check.map(|check| check(rule, &subject))).flatten().collect()
+    let context = LintContext::new(pipeline);
+    RULES.iter().filter_map(|rule| rule.check.map(|check| check(rule, &context))).flatten().collect()
 }
 
 /// Reports attributes and handlers that this version does not enforce, as warnings. Binding a plan turns these warnings into
 /// errors, so `glovebox run` refuses the file.
 pub fn not_enforced(pipeline: &Pipeline) -> Vec<Diagnostic> {
-    let subject = Subject::new(pipeline);
+    let context = LintContext::new(pipeline);
     let rule = Rule::named("not_enforced").expect("the table contains the rule, as a test checks");
-    not_enforced::check(rule, &subject).into_iter().collect()
+    not_enforced::check(rule, &context).into_iter().collect()
 }

@@ -3,7 +3,7 @@
 //! An attribute that looks like a limit or a protection and has no effect is worse than no attribute. The table of attributes
 //! lists them. The rule reports each key once, with the places where it is used.
 
-use super::{Rule, RuleFindings, Subject};
+use super::{LintContext, Rule, RuleFindings};
 use crate::attributes::instead_of;
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Label};
 use crate::dot::Element;
@@ -16,15 +16,15 @@ use crate::span::Span;
 /// Maximum number of uses that a finding names and labels.
 const PLACES_MAX: usize = 3;
 
-pub(super) fn check(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    let pipeline = subject.pipeline;
+pub(super) fn check(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    let pipeline = context.pipeline;
     let mut uses = Uses::default();
     uses.look(&pipeline.attributes, Element::Graph);
     pipeline.nodes.iter().for_each(|node| uses.look(&node.attributes, Element::Node(&node.id)));
     for edge in &pipeline.edges {
         uses.look(&edge.attributes, Element::Edge(&edge.from, &edge.to));
     }
-    handlers(rule, subject).into_iter().chain(uses.list.iter().map(|one| one.found(rule))).collect()
+    handlers(rule, context).into_iter().chain(uses.list.iter().map(|one| one.found(rule))).collect()
 }
 
 /// Returns the name of an element for messages.
@@ -101,10 +101,10 @@ impl<'a> Uses<'a> {
 }
 
 /// Reports each handler that this version does not execute, once.
-fn handlers(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+fn handlers(rule: &Rule, context: &LintContext<'_>) -> Vec<Diagnostic> {
     let mut handlers: Vec<(&str, Diagnostic, Vec<String>, usize)> = Vec::new();
     // `child::splice` reports the reason why the stages of a child are missing.
-    for node in subject.pipeline.nodes.iter().filter(|node| !node.wants_child()) {
+    for node in context.pipeline.nodes.iter().filter(|node| !node.wants_child()) {
         let Handler::Unavailable(name) = &node.handler else { continue };
         let written = node.attributes.get(key::TYPE).or_else(|| node.attributes.get(key::SHAPE));
         let span = written.map_or(node.span, |attribute| attribute.span);

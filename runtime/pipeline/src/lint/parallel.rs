@@ -1,6 +1,6 @@
 //! Rules about parallel nodes: the join of their branches, their policies, and paths that two branches may both write.
 
-use super::{Rule, RuleFindings, Subject};
+use super::{LintContext, Rule, RuleFindings};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Attribute, Handler, JoinPolicy, Merge, Node, NodeId, Pipeline};
 use crate::key::{self, Key};
@@ -11,16 +11,16 @@ use std::collections::BTreeSet;
 /// Maximum number of branches of a parallel node whose write scopes are compared with each other.
 const COMPARED_MAX: usize = 64;
 
-fn parallel_nodes<'a>(subject: &Subject<'a>) -> impl Iterator<Item = &'a Node> + use<'a> {
-    subject.pipeline.nodes.iter().filter(|node| node.handler == Handler::Parallel)
+fn parallel_nodes<'a>(context: &LintContext<'a>) -> impl Iterator<Item = &'a Node> + use<'a> {
+    context.pipeline.nodes.iter().filter(|node| node.handler == Handler::Parallel)
 }
 
-pub(super) fn join(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    if !subject.has_declared_ends() {
+pub(super) fn join(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    if !context.has_declared_ends() {
         return RuleFindings::none();
     }
-    let found = parallel_nodes(subject).filter_map(|parallel| {
-        let fault = subject.pipeline.region(&parallel.id).err()?;
+    let found = parallel_nodes(context).filter_map(|parallel| {
+        let fault = context.pipeline.region(&parallel.id).err()?;
         let message = match fault {
             JoinFault::NoBranch => {
                 format!("the parallel node `{}` has no edge, expected one for each branch", parallel.id)
@@ -43,7 +43,7 @@ pub(super) fn join(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
             }
         };
         let found = rule.found(message, parallel.span).with_node(parallel.id.as_str());
-        Some(match fan_in_before(subject, &parallel.id).filter(|_| !matches!(fault, JoinFault::NoBranch)) {
+        Some(match fan_in_before(context, &parallel.id).filter(|_| !matches!(fault, JoinFault::NoBranch)) {
             Some(help) => found.with_help(help),
             None => found,
         })
@@ -53,10 +53,10 @@ pub(super) fn join(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
 
 /// Returns the lines to add so that a fan-in joins the branches of a parallel node at the node where they meet. `None`
 /// if they meet at no stage.
-fn fan_in_before(subject: &Subject<'_>, parallel: &NodeId) -> Option<String> {
-    let meeting = subject.pipeline.meeting(parallel)?;
+fn fan_in_before(context: &LintContext<'_>, parallel: &NodeId) -> Option<String> {
+    let meeting = context.pipeline.meeting(parallel)?;
     let does_work = |node: &&Node| !matches!(node.handler, Handler::Exit | Handler::FanIn(_) | Handler::Parallel);
-    subject.node(meeting).filter(does_work)?;
+    context.node(meeting).filter(does_work)?;
     let join = format!("join_{parallel}");
     Some(format!(
         "its branches meet at `{meeting}`: add `{join} [shape=tripleoctagon, merge=all]` and `{join} -> {meeting}`, and lead \
@@ -64,9 +64,9 @@ fn fan_in_before(subject: &Subject<'_>, parallel: &NodeId) -> Option<String> {
     ))
 }
 
-pub(super) fn edges(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    let of_parallel = subject.pipeline.edges.iter().filter_map(|edge| {
-        let is_parallel = subject.node(&edge.from).is_some_and(|node| node.handler == Handler::Parallel);
+pub(super) fn edges(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    let of_parallel = context.pipeline.edges.iter().filter_map(|edge| {
+        let is_parallel = context.node(&edge.from).is_some_and(|node| node.handler == Handler::Parallel);
         let written = edge.attributes.get(key::CONDITION).filter(|_| is_parallel && edge.condition.is_some())?;
         let message = format!("the edge `{} -> {}` begins a branch and has a condition", edge.from, edge.to);
         Some(rule.found(message, written.span).with_edge(edge.from.as_str(), edge.to.as_str()))
@@ -78,10 +78,10 @@ pub(super) fn edges(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
 const OF_PARALLEL: [Key<'static>; 5] =
     [key::JOIN_POLICY, key::ERROR_POLICY, key::MAX_PARALLEL, key::K, key::QUORUM_FRACTION];
 
-pub(super) fn policy(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn policy(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let mut found = RuleFindings::default();
-    for node in &subject.pipeline.nodes {
-        faults(rule, subject.pipeline, node).into_iter().for_each(|fault| found.push(fault));
+    for node in &context.pipeline.nodes {
+        faults(rule, context.pipeline, node).into_iter().for_each(|fault| found.push(fault));
     }
     found
 }
@@ -147,13 +147,13 @@ fn faults(rule: &Rule, pipeline: &Pipeline, node: &Node) -> Vec<Diagnostic> {
     found
 }
 
-pub(super) fn lonely(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    let pipeline = subject.pipeline;
-    if !subject.has_declared_ends() || pipeline.nodes.iter().all(|node| !node.handler.is_fan_in()) {
+pub(super) fn lonely(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    let pipeline = context.pipeline;
+    if !context.has_declared_ends() || pipeline.nodes.iter().all(|node| !node.handler.is_fan_in()) {
         return RuleFindings::none();
     }
     let joins: Option<BTreeSet<&NodeId>> =
-        parallel_nodes(subject).map(|parallel| pipeline.region(&parallel.id).ok().map(|region| region.join)).collect();
+        parallel_nodes(context).map(|parallel| pipeline.region(&parallel.id).ok().map(|region| region.join)).collect();
     // A parallel node without a valid join may be meant for any fan-in.
     let Some(joins) = joins else { return RuleFindings::none() };
     let lonely = pipeline.nodes.iter().filter(|node| node.handler.is_fan_in() && !joins.contains(&&node.id));
@@ -163,12 +163,12 @@ pub(super) fn lonely(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     found.collect()
 }
 
-pub(super) fn writes(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    let pipeline = subject.pipeline;
-    if !subject.has_declared_ends() {
+pub(super) fn writes(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    let pipeline = context.pipeline;
+    if !context.has_declared_ends() {
         return RuleFindings::none();
     }
-    let found = parallel_nodes(subject).filter_map(|parallel| {
+    let found = parallel_nodes(context).filter_map(|parallel| {
         let join = pipeline.region(&parallel.id).ok()?.join;
         let merges = pipeline.node(join).is_some_and(|join| join.parallel.merge == Merge::All);
         let (one, other, path) = if merges { shared_path(pipeline, parallel)? } else { return None };

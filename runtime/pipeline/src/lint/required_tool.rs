@@ -5,7 +5,7 @@
 //! the node forever.
 
 use super::rule_findings::RuleFindings;
-use super::{Rule, Subject};
+use super::{LintContext, Rule};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Attribute, Handler, HandlerKind, Node, NodeId};
 use crate::key::{self, Key};
@@ -14,15 +14,15 @@ use crate::nearest::nearest;
 /// Maximum number of findings with a suggestion. Each suggestion costs a search over all names.
 const SUGGESTIONS_MAX: usize = 20;
 
-pub(super) fn required_tool_node(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn required_tool_node(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let mut found = RuleFindings::none();
     let mut suggestions = SUGGESTIONS_MAX;
-    for node in &subject.pipeline.nodes {
+    for node in &context.pipeline.nodes {
         if found.is_full() {
             break;
         }
         if let Some(problem) =
-            ToolRequirement::from_node(node).and_then(|asks| asks.problem(rule, subject, &mut suggestions))
+            ToolRequirement::from_node(node).and_then(|asks| asks.problem(rule, context, &mut suggestions))
         {
             found.push(problem.with_node(node.id.as_str()));
         }
@@ -53,7 +53,7 @@ impl<'a> ToolRequirement<'a> {
         Some(Self { node, is_required, shown, named })
     }
 
-    fn problem(&self, rule: &Rule, subject: &Subject<'_>, suggestions: &mut usize) -> Option<Diagnostic> {
+    fn problem(&self, rule: &Rule, context: &LintContext<'_>, suggestions: &mut usize) -> Option<Diagnostic> {
         let (id, (key, attribute)) = (&self.node.id, self.shown);
         let at_pair = |message: String| rule.found(message, attribute.key_span.to(attribute.span));
         if !works(self.node) {
@@ -69,10 +69,10 @@ impl<'a> ToolRequirement<'a> {
             return Some(at_pair(format!("`{id}` has `{key}`, but not `requires_tool_success=true`")));
         }
         let name = named.value.trim();
-        let Some(tool) = subject.pipeline.node(&NodeId::new(name)) else {
+        let Some(tool) = context.pipeline.node(&NodeId::new(name)) else {
             let problem = rule.found(format!("`required_tool_node` names `{name}`, which is not declared"), named.span);
             *suggestions = suggestions.checked_sub(1)?;
-            let meant = nearest(name, subject.pipeline.nodes.iter().map(|node| node.id.as_str()));
+            let meant = nearest(name, context.pipeline.nodes.iter().map(|node| node.id.as_str()));
             return Some(match meant {
                 Some(meant) => problem.with_help(format!("did you mean `{meant}`?")),
                 None => problem,

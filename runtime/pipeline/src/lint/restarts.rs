@@ -1,6 +1,6 @@
 //! Rules about edges with `loop_restart`: restarts from a parallel branch, and restarts after any failure.
 
-use super::{Rule, RuleFindings, Subject};
+use super::{LintContext, Rule, RuleFindings};
 use crate::condition::{Clause, Condition, Operator};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Edge, Handler, NodeId};
@@ -8,12 +8,12 @@ use crate::key;
 use glovebox_record::{FailureClass, Status};
 use std::collections::BTreeSet;
 
-pub(super) fn in_branch(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    let restarts: Vec<&Edge> = subject.pipeline.edges.iter().filter(|edge| edge.loop_restart).collect();
+pub(super) fn in_branch(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    let restarts: Vec<&Edge> = context.pipeline.edges.iter().filter(|edge| edge.loop_restart).collect();
     if restarts.is_empty() {
         return RuleFindings::none();
     }
-    let inside = in_parallel(subject);
+    let inside = in_parallel(context);
     restarts
         .into_iter()
         .filter(|edge| inside.contains(&edge.from))
@@ -28,8 +28,8 @@ pub(super) fn in_branch(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
 }
 
 /// Returns parallel nodes and the nodes in their branches.
-fn in_parallel<'a>(subject: &Subject<'a>) -> BTreeSet<&'a NodeId> {
-    let pipeline = subject.pipeline;
+fn in_parallel<'a>(context: &LintContext<'a>) -> BTreeSet<&'a NodeId> {
+    let pipeline = context.pipeline;
     let parallels = pipeline.nodes.iter().filter(|node| node.handler == Handler::Parallel);
     // Without a join, the nodes of the branches are unknown. `parallel_join` reports the missing join.
     let parallels = parallels.filter(|parallel| pipeline.region(&parallel.id).is_ok());
@@ -42,9 +42,9 @@ fn in_parallel<'a>(subject: &Subject<'a>) -> BTreeSet<&'a NodeId> {
         .collect()
 }
 
-pub(super) fn class_guard(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn class_guard(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let of_failures = |edge: &&Edge| edge.condition.as_ref().is_some_and(is_of_any_failure);
-    subject
+    context
         .pipeline
         .edges
         .iter()

@@ -4,7 +4,7 @@
 //! The rules evaluate the conditions of a node for every combination of the values that the conditions name. They report nothing
 //! if there are more than [`COMBINATIONS_MAX`] combinations.
 
-use super::{Rule, RuleFindings, Subject};
+use super::{LintContext, Rule, RuleFindings};
 use crate::condition::{Clause, Condition, Operator};
 use crate::ir::{Edge, Handler, NodeId, Pipeline, Status};
 use crate::nearest::nearest;
@@ -115,29 +115,29 @@ fn conditions<'a>(edges: impl Iterator<Item = &'a Edge>) -> Vec<&'a Condition> {
 
 /// Returns true if the node is the last stage before an exit: every edge that compares the outcome leads to an exit.
 /// Such a stage may stop the run, because its failure is the failure of the run.
-fn is_last(subject: &Subject<'_>, number: usize) -> bool {
+fn is_last(context: &LintContext<'_>, number: usize) -> bool {
     let mut asking =
-        subject.outgoing(number).filter(|edge| edge.condition.as_ref().is_some_and(|asked| asked.reads_outcome()));
-    asking.all(|edge| leads_to_exit(subject, edge))
+        context.outgoing(number).filter(|edge| edge.condition.as_ref().is_some_and(|asked| asked.reads_outcome()));
+    asking.all(|edge| leads_to_exit(context, edge))
 }
 
-fn leads_to_exit(subject: &Subject<'_>, edge: &Edge) -> bool {
-    subject.node(&edge.to).is_some_and(|node| node.handler == Handler::Exit)
+fn leads_to_exit(context: &LintContext<'_>, edge: &Edge) -> bool {
+    context.node(&edge.to).is_some_and(|node| node.handler == Handler::Exit)
 }
 
-pub(super) fn no_failure_route(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn no_failure_route(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let mut found = RuleFindings::none();
-    for (number, node) in subject.working() {
+    for (number, node) in context.working() {
         if found.is_full() {
             break;
         }
         let asking: Vec<&Condition> =
-            conditions(subject.outgoing(number)).into_iter().filter(|condition| condition.reads_outcome()).collect();
+            conditions(context.outgoing(number)).into_iter().filter(|condition| condition.reads_outcome()).collect();
         let has_target = node.routing.retry_target.is_some() || node.routing.fallback_retry_target.is_some();
         let into_diamond = |edge: &Edge| {
-            edge.condition.is_none() && subject.node(&edge.to).is_some_and(|node| node.handler == Handler::Conditional)
+            edge.condition.is_none() && context.node(&edge.to).is_some_and(|node| node.handler == Handler::Conditional)
         };
-        if asking.is_empty() || has_target || is_last(subject, number) || subject.outgoing(number).any(into_diamond) {
+        if asking.is_empty() || has_target || is_last(context, number) || context.outgoing(number).any(into_diamond) {
             continue;
         }
         if coverage(&asking, Status::Fail) == Coverage::Never {
@@ -154,13 +154,13 @@ fn asks_for_a_label(conditions: &[&Condition]) -> bool {
     conditions.iter().flat_map(|condition| &condition.clauses).any(|clause| clause.key.is_preferred_label())
 }
 
-pub(super) fn all_conditional_edges(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn all_conditional_edges(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let mut found = RuleFindings::none();
-    for (number, node) in subject.pipeline.nodes.iter().enumerate() {
+    for (number, node) in context.pipeline.nodes.iter().enumerate() {
         if found.is_full() {
             break;
         }
-        let edges = || subject.outgoing(number);
+        let edges = || context.outgoing(number);
         if edges().next().is_none() || edges().any(|edge| edge.condition.is_none()) {
             continue;
         }
@@ -189,18 +189,18 @@ pub(super) fn all_conditional_edges(rule: &Rule, subject: &Subject<'_>) -> RuleF
 }
 
 /// Reports edges to an exit that are only for failures. A goal gate may have such an edge, because the exit checks the gate.
-pub(super) fn edge_to_exit_on_failure(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    let is_gate = |edge: &Edge| subject.node(&edge.from).is_some_and(|node| node.checks.goal_gate);
+pub(super) fn edge_to_exit_on_failure(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    let is_gate = |edge: &Edge| context.node(&edge.from).is_some_and(|node| node.checks.goal_gate);
     let for_failure = |edge: &Edge| {
         let Some(condition) = &edge.condition else { return false };
         let may = |status: Status| !matches!(coverage(&[condition], status), Coverage::Never | Coverage::Unknown);
         (may(Status::Fail) || may(Status::Retry)) && !may(Status::Success) && !may(Status::PartialSuccess)
     };
-    let edges = subject
+    let edges = context
         .pipeline
         .edges
         .iter()
-        .filter(|edge| for_failure(edge) && leads_to_exit(subject, edge) && !is_gate(edge));
+        .filter(|edge| for_failure(edge) && leads_to_exit(context, edge) && !is_gate(edge));
     let found = |edge: &Edge| {
         let message = format!("if `{}` fails, the run ends as a success at `{}`", edge.from, edge.to);
         rule.found(message, edge.span).with_edge(edge.from.as_str(), edge.to.as_str())
@@ -209,8 +209,8 @@ pub(super) fn edge_to_exit_on_failure(rule: &Rule, subject: &Subject<'_>) -> Rul
 }
 
 /// Returns every clause of every condition, with its edge.
-fn clauses<'a>(subject: &Subject<'a>) -> impl Iterator<Item = (&'a Edge, &'a Clause)> {
-    let edges = subject.pipeline.edges.iter();
+fn clauses<'a>(context: &LintContext<'a>) -> impl Iterator<Item = (&'a Edge, &'a Clause)> {
+    let edges = context.pipeline.edges.iter();
     edges.flat_map(|edge| {
         edge.condition.iter().flat_map(|condition| &condition.clauses).map(move |clause| (edge, clause))
     })
@@ -222,9 +222,9 @@ fn names_unknown_outcome(clause: &Clause) -> bool {
     is_outcome(clause) && clause.operator != Operator::Truthy && is_unknown()
 }
 
-pub(super) fn condition_outcome(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn condition_outcome(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let words: Vec<&str> = STATUSES.iter().map(|status| status.as_str()).collect();
-    let odd = clauses(subject).filter(|(_, clause)| names_unknown_outcome(clause));
+    let odd = clauses(context).filter(|(_, clause)| names_unknown_outcome(clause));
     let found = |(edge, clause): (&Edge, &Clause)| {
         let message = format!("unknown outcome `{}`", clause.literal);
         let found = rule.found(message, clause.span).with_edge(edge.from.as_str(), edge.to.as_str());
@@ -250,7 +250,7 @@ fn name_here(outcome: &str) -> Option<&'static str> {
     }
 }
 
-pub(super) fn condition_key(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+pub(super) fn condition_key(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     const KEYS: &[&str] = &["outcome", "preferred_label", "context"];
     let found = |(edge, clause): (&Edge, &Clause)| {
         let head = clause.key.as_str().split('.').next().unwrap_or_default();
@@ -259,11 +259,11 @@ pub(super) fn condition_key(rule: &Rule, subject: &Subject<'_>) -> RuleFindings 
         let found = rule.found(message, clause.span).with_edge(edge.from.as_str(), edge.to.as_str());
         Some(found.with_help(format!("did you mean `{meant}`?")))
     };
-    clauses(subject).filter_map(found).collect()
+    clauses(context).filter_map(found).collect()
 }
 
-pub(super) fn default_ignored(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    let edges = subject.pipeline.edges.iter().filter(|edge| edge.default && edge.condition.is_some());
+pub(super) fn default_ignored(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    let edges = context.pipeline.edges.iter().filter(|edge| edge.default && edge.condition.is_some());
     let found = |edge: &Edge| {
         let message = "`default=true` has no effect on an edge with a condition";
         rule.found(message, edge.span).with_edge(edge.from.as_str(), edge.to.as_str())

@@ -3,7 +3,7 @@
 //! A value from a defaults block applies to many nodes. It counts as used if one of these nodes uses it.
 
 use super::routes::always_followed;
-use super::{Rule, RuleFindings, Subject};
+use super::{LintContext, Rule, RuleFindings};
 use crate::hash::HashSet;
 use crate::ir::{Handler, Node, NodeId, Status};
 use crate::key::{self, Key};
@@ -19,8 +19,8 @@ struct RetryTarget<'a> {
     unused_because: Option<String>,
 }
 
-pub(super) fn unused_retry_target(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    let pipeline = subject.pipeline;
+pub(super) fn unused_retry_target(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    let pipeline = context.pipeline;
     let mut written = Vec::new();
     if pipeline.retry_target.is_some() || pipeline.fallback_retry_target.is_some() {
         add_targets(
@@ -28,13 +28,13 @@ pub(super) fn unused_retry_target(rule: &Rule, subject: &Subject<'_>) -> RuleFin
             None,
             &pipeline.attributes,
             [&pipeline.retry_target, &pipeline.fallback_retry_target],
-            || graph_reason(subject),
+            || graph_reason(context),
         );
     }
     for (number, node) in pipeline.nodes.iter().enumerate() {
         if node.routing.retry_target.is_some() || node.routing.fallback_retry_target.is_some() {
             let targets = [&node.routing.retry_target, &node.routing.fallback_retry_target];
-            add_targets(&mut written, Some(node), &node.attributes, targets, || node_reason(subject, number, node));
+            add_targets(&mut written, Some(node), &node.attributes, targets, || node_reason(context, number, node));
         }
     }
     let mut reported: HashSet<Span> =
@@ -73,8 +73,8 @@ fn add_targets<'a>(
 }
 
 /// Returns the reason why the graph's targets are unused. They are only for goal gates without a target of their own.
-fn graph_reason(subject: &Subject<'_>) -> Option<String> {
-    let mut gates = subject.pipeline.nodes.iter().filter(|node| node.checks.goal_gate).peekable();
+fn graph_reason(context: &LintContext<'_>) -> Option<String> {
+    let mut gates = context.pipeline.nodes.iter().filter(|node| node.checks.goal_gate).peekable();
     if gates.peek().is_none() {
         return Some("targets on the graph serve unmet goal gates, and no node is a goal gate".to_owned());
     }
@@ -84,7 +84,7 @@ fn graph_reason(subject: &Subject<'_>) -> Option<String> {
 
 /// Returns the reason why the targets of a node are unused: the node cannot fail, or an edge follows each failure.
 /// `None` if they may be used.
-fn node_reason(subject: &Subject<'_>, number: usize, node: &Node) -> Option<String> {
+fn node_reason(context: &LintContext<'_>, number: usize, node: &Node) -> Option<String> {
     if node.checks.goal_gate {
         return None;
     }
@@ -100,6 +100,6 @@ fn node_reason(subject: &Subject<'_>, number: usize, node: &Node) -> Option<Stri
         Handler::Component(_) | Handler::ChildExit | Handler::Unavailable(_) => {}
     }
     let asking =
-        subject.outgoing(number).filter(|edge| edge.condition.as_ref().is_some_and(|asked| asked.reads_outcome()));
+        context.outgoing(number).filter(|edge| edge.condition.as_ref().is_some_and(|asked| asked.reads_outcome()));
     always_followed(asking, Status::Fail).then(|| format!("a failure edge of `{}` always takes precedence", node.id))
 }

@@ -5,9 +5,9 @@
 //! arrives there after the failure of a verifier. A verifier that passes after a write ends the walk; a verifier before the write
 //! does not count. The time is linear in the length of the file.
 
+use super::context::Link;
 use super::routes::{may_hold_for_failure, must_hold};
-use super::subject::Link;
-use super::{Rule, RuleFindings, Subject};
+use super::{LintContext, Rule, RuleFindings};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Edge, Handler, HandlerKind, Node, Status};
 use petgraph::Direction;
@@ -32,29 +32,29 @@ impl Step {
     }
 }
 
-pub(super) fn verify_does_not_dominate_exit(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    match subject.pipeline.nodes.iter().any(verifies) {
-        true => unverified_paths(rule, subject).collect(),
+pub(super) fn verify_does_not_dominate_exit(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    match context.pipeline.nodes.iter().any(verifies) {
+        true => unverified_paths(rule, context).collect(),
         false => RuleFindings::none(),
     }
 }
 
 /// If no stage verifies, reports only the first path, as an example.
-pub(super) fn no_verification(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
-    match subject.pipeline.nodes.iter().any(verifies) {
+pub(super) fn no_verification(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
+    match context.pipeline.nodes.iter().any(verifies) {
         true => RuleFindings::none(),
-        false => unverified_paths(rule, subject).take(1).collect(),
+        false => unverified_paths(rule, context).take(1).collect(),
     }
 }
 
 /// Returns a finding with one path for each exit that unverified work can reach.
-fn unverified_paths(rule: &Rule, subject: &Subject<'_>) -> impl Iterator<Item = Diagnostic> {
-    let nodes = &subject.pipeline.nodes;
+fn unverified_paths(rule: &Rule, context: &LintContext<'_>) -> impl Iterator<Item = Diagnostic> {
+    let nodes = &context.pipeline.nodes;
     let is_checked = nodes.iter().any(builds) && !nodes.iter().any(|node| node.checks.goal_gate);
-    let walk = is_checked.then(|| Walk::new(subject));
+    let walk = is_checked.then(|| Walk::new(context));
     walk.into_iter().flat_map(move |mut walk| {
         let exits = std::mem::take(&mut walk.exits);
-        exits.into_iter().map(move |exit| drawn(rule, subject, &walk.path_to(exit)))
+        exits.into_iter().map(move |exit| drawn(rule, context, &walk.path_to(exit)))
     })
 }
 
@@ -73,7 +73,7 @@ fn verifies(node: &Node) -> bool {
 }
 
 struct Walk<'a, 'b> {
-    subject: &'b Subject<'a>,
+    context: &'b LintContext<'a>,
     /// For each step, by number: the step before it. The first step is its own predecessor.
     before: Vec<Option<Step>>,
     open: VecDeque<Step>,
@@ -84,12 +84,12 @@ struct Walk<'a, 'b> {
 }
 
 impl<'a, 'b> Walk<'a, 'b> {
-    fn new(subject: &'b Subject<'a>) -> Self {
-        let count = subject.pipeline.nodes.len();
-        let guarded = guarded_joins(subject);
+    fn new(context: &'b LintContext<'a>) -> Self {
+        let count = context.pipeline.nodes.len();
+        let guarded = guarded_joins(context);
         let mut walk =
-            Self { subject, before: vec![None; count * 4], open: VecDeque::new(), guarded, exits: Vec::new() };
-        for start in subject.numbers_with(&Handler::Start) {
+            Self { context, before: vec![None; count * 4], open: VecDeque::new(), guarded, exits: Vec::new() };
+        for start in context.numbers_with(&Handler::Start) {
             let step = Step { node: start, built: false, failed: false };
             walk.visit(step, step);
         }
@@ -108,7 +108,7 @@ impl<'a, 'b> Walk<'a, 'b> {
     }
 
     fn leave(&mut self, step: Step) {
-        let node = &self.subject.pipeline.nodes[step.node];
+        let node = &self.context.pipeline.nodes[step.node];
         let built = step.built || builds(node);
         match &node.handler {
             Handler::Exit if built && !verifies(node) => self.arrive(step),
@@ -128,8 +128,8 @@ impl<'a, 'b> Walk<'a, 'b> {
 
     /// Continues after a conditional node, which keeps the outcome, including a failure.
     fn pass_on(&mut self, step: Step) {
-        for edge in open_edges(self.subject, step) {
-            if let Some(to) = self.subject.index(&edge.to) {
+        for edge in open_edges(self.context, step) {
+            if let Some(to) = self.context.index(&edge.to) {
                 self.visit(step, Step { node: to, ..step });
             }
         }
@@ -137,18 +137,18 @@ impl<'a, 'b> Walk<'a, 'b> {
 
     /// Continues after the failure of a verifier: work that reaches it is unverified only if the verifier fails (spec §3.7).
     fn fail(&mut self, step: Step, node: &Node) {
-        let subject = self.subject;
+        let context = self.context;
         let target = node.routing.retry_target.as_ref().or(node.routing.fallback_retry_target.as_ref());
-        let edges = open_edges(subject, step).map(|edge| &edge.to);
-        for to in edges.chain(target).filter_map(|to| subject.index(to)) {
+        let edges = open_edges(context, step).map(|edge| &edge.to);
+        for to in edges.chain(target).filter_map(|to| context.index(to)) {
             self.visit(step, Step { node: to, built: true, failed: true });
         }
     }
 
     fn go_anywhere(&mut self, left: Step, from: Step) {
-        let links: Vec<usize> = self.subject.graph.neighbors(NodeIndex::new(from.node)).map(|to| to.index()).collect();
+        let links: Vec<usize> = self.context.graph.neighbors(NodeIndex::new(from.node)).map(|to| to.index()).collect();
         // `neighbors` returns the last edge first, but the walk follows the order of the file.
-        for to in links.into_iter().rev().filter(|to| *to < self.subject.pipeline.nodes.len()) {
+        for to in links.into_iter().rev().filter(|to| *to < self.context.pipeline.nodes.len()) {
             self.visit(from, Step { node: to, built: left.built, failed: false });
         }
     }
@@ -167,13 +167,13 @@ impl<'a, 'b> Walk<'a, 'b> {
 
 /// Returns the edges that a run may take from a step: for a conditional node those for the incoming outcome, for a verifier those
 /// for its failure.
-fn open_edges<'b>(subject: &'b Subject<'_>, step: Step) -> impl Iterator<Item = &'b Edge> {
-    let node = &subject.pipeline.nodes[step.node];
+fn open_edges<'b>(context: &'b LintContext<'_>, step: Step) -> impl Iterator<Item = &'b Edge> {
+    let node = &context.pipeline.nodes[step.node];
     let is_diamond = node.handler == Handler::Conditional && node.checks.verification.is_none();
     let is_failure = !is_diamond && verifies(node) && (step.built || builds(node));
-    let is_decided = is_diamond && step.failed && subject.outgoing(step.node).any(|edge| must_hold(edge, Status::Fail));
-    let to_diamond = move |edge: &Edge| subject.node(&edge.to).is_some_and(|to| to.handler == Handler::Conditional);
-    subject.outgoing(step.node).filter(move |edge| match &edge.condition {
+    let is_decided = is_diamond && step.failed && context.outgoing(step.node).any(|edge| must_hold(edge, Status::Fail));
+    let to_diamond = move |edge: &Edge| context.node(&edge.to).is_some_and(|to| to.handler == Handler::Conditional);
+    context.outgoing(step.node).filter(move |edge| match &edge.condition {
         Some(condition) if is_failure => condition.reads_outcome() && may_hold_for_failure(edge),
         None if is_failure => to_diamond(edge),
         Some(_) => !is_diamond || !step.failed || may_hold_for_failure(edge),
@@ -183,14 +183,14 @@ fn open_edges<'b>(subject: &'b Subject<'_>, step: Step) -> impl Iterator<Item = 
 
 /// Returns, for each node, whether it is a fan-in with a verifier in one of its branches. All branches run, so the verifier runs
 /// too.
-fn guarded_joins(subject: &Subject<'_>) -> Vec<bool> {
-    let nodes = &subject.pipeline.nodes;
+fn guarded_joins(context: &LintContext<'_>) -> Vec<bool> {
+    let nodes = &context.pipeline.nodes;
     let mut seen = vec![false; nodes.len()];
     let mut open: Vec<usize> = (0..nodes.len()).filter(|number| verifies(&nodes[*number])).collect();
     open.iter().for_each(|number| seen[*number] = true);
     let mut guarded = vec![false; nodes.len()];
     while let Some(number) = open.pop() {
-        for link in subject.graph.edges_directed(NodeIndex::new(number), Direction::Outgoing) {
+        for link in context.graph.edges_directed(NodeIndex::new(number), Direction::Outgoing) {
             let to = link.target().index();
             if *link.weight() == Link::Jump || to >= nodes.len() {
                 continue;
@@ -206,8 +206,8 @@ fn guarded_joins(subject: &Subject<'_>) -> Vec<bool> {
 }
 
 /// Creates a finding for a path at its last edge, with a label at each verifier that the path leaves after a failure.
-fn drawn(rule: &Rule, subject: &Subject<'_>, path: &[Step]) -> Diagnostic {
-    let nodes = &subject.pipeline.nodes;
+fn drawn(rule: &Rule, context: &LintContext<'_>, path: &[Step]) -> Diagnostic {
+    let nodes = &context.pipeline.nodes;
     let names: Vec<&str> = path.iter().map(|step| nodes[step.node].id.as_str()).collect();
     let exit = names.last().copied().unwrap_or_default();
     let builder = path.iter().map(|step| &nodes[step.node]).find(|node| builds(node));
@@ -220,7 +220,7 @@ fn drawn(rule: &Rule, subject: &Subject<'_>, path: &[Step]) -> Diagnostic {
     };
     let edge = |from: &Step, to: &Step| {
         let target = nodes[to.node].id.as_str();
-        open_edges(subject, *from).find(|edge| edge.to.as_str() == target)
+        open_edges(context, *from).find(|edge| edge.to.as_str() == target)
     };
     let last = path.windows(2).last().and_then(|pair| edge(&pair[0], &pair[1]));
     let span = last.map_or(nodes[path[path.len() - 1].node].span, |edge| edge.span);

@@ -35,7 +35,7 @@ pub(super) fn choose<'a>(config: &Config, nodes: impl Iterator<Item = &'a Node>)
     for node in nodes.filter(|_| !tables.is_empty()) {
         match (ModelRequest::for_node(node).table(&tables), effort(node)) {
             (Ok(model), Ok(effort)) => {
-                chosen.problems.extend(unspoken(node, model));
+                chosen.problems.extend(unsupported_format(node, model));
                 let model = ChosenModel { model: Arc::clone(model), effort };
                 chosen.models.insert(node.id.clone(), model);
             }
@@ -48,7 +48,7 @@ pub(super) fn choose<'a>(config: &Config, nodes: impl Iterator<Item = &'a Node>)
 }
 
 /// Returns an error if the agent program of a node does not support the wire format of its model.
-fn unspoken(node: &Node, model: &PlannedModel) -> Option<Diagnostic> {
+fn unsupported_format(node: &Node, model: &PlannedModel) -> Option<Diagnostic> {
     let backend = node.agent.backend.as_ref()?;
     let spoken = families(backend.program);
     if spoken.contains(&model.access.family) {

@@ -149,7 +149,7 @@ pub struct PlanFile<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_max_ms: Option<u64>,
     /// The budget of the run's model calls. Absent if there is no limit.
-    #[serde(default, skip_serializing_if = "SpendBounds::is_open")]
+    #[serde(default, skip_serializing_if = "SpendBounds::is_unlimited")]
     pub spend_max: SpendBounds,
     /// The price of a million tokens, in millionths of a US dollar. Absent if no price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,7 @@
 //! that cannot be read is reported where it is named.
 
 use super::binding_check;
-use super::children::{Children, DEPTH_MAX, FaultsOfChildren, is_told_there};
+use super::children::{Children, DEPTH_MAX, FaultsOfChildren, is_reported_in_child};
 use super::component_host::ComponentHost;
 use super::findings::{Findings, merged};
 use super::project::{self, Project};
@@ -27,7 +27,7 @@ const STAGES_CHECKED_MAX: usize = 100_000;
 
 /// The rule sets of projects that were used so far, by the folder of the configuration. Each is loaded once. `None` for a
 /// rule set that may not run.
-pub struct RuleSets<'h> {
+pub struct FileChecker<'h> {
     /// The child pipelines that were read so far.
     pub children: Children,
     is_for_run: bool,
@@ -47,11 +47,11 @@ struct LastProject {
     project: Option<Rc<Project>>,
 }
 
-impl<'h> RuleSets<'h> {
+impl<'h> FileChecker<'h> {
     /// Creates an empty collection of rule sets. If `is_for_run` is true, everything that a run would refuse is a finding.
     pub fn new(host: &'h ComponentHost, is_for_run: bool) -> Self {
         Self {
-            children: Children::new(FaultsOfChildren::AreToldThere),
+            children: Children::new(FaultsOfChildren::ReportedInChild),
             is_for_run,
             host,
             rule_sets: BTreeMap::new(),
@@ -95,7 +95,7 @@ impl<'h> RuleSets<'h> {
     }
 
     /// Lints a draft with the rules of the project and the built-in rules. Without usable custom rules it uses only the
-    /// built-in rules, and [`RuleSets::take_refusals`] returns why.
+    /// built-in rules, and [`FileChecker::take_refusals`] returns why.
     pub fn lint(&mut self, mut draft: LoweredFile, file: &Path) -> Linted {
         if draft.has_errors() {
             return lint_builtin(draft);
@@ -137,7 +137,7 @@ pub fn check_children(
     file: &Path,
     parent: &mut Findings,
     wanted: &References,
-    rule_sets: &mut RuleSets<'_>,
+    rule_sets: &mut FileChecker<'_>,
 ) -> Vec<Findings> {
     if wanted.children.is_empty() {
         return Vec::new();
@@ -159,7 +159,7 @@ pub struct CheckedFile {
 }
 
 /// Checks one file with the rules of the project, the built-in rules, and for what a run would refuse.
-pub fn check_file(mut opened: ParsedFile, rule_sets: &mut RuleSets<'_>) -> CheckedFile {
+pub fn check_file(mut opened: ParsedFile, rule_sets: &mut FileChecker<'_>) -> CheckedFile {
     let children = children_of(&opened.draft.pipeline);
     let is_whole = opened.put_children_in(&mut rule_sets.children);
     let ParsedFile { file, text, draft, mut wanted, .. } = opened;
@@ -176,7 +176,7 @@ pub fn check_file(mut opened: ParsedFile, rule_sets: &mut RuleSets<'_>) -> Check
             wanted.children.push(child);
         }
     }
-    diagnostics.retain(|found| !is_told_there(pipeline.as_ref(), found));
+    diagnostics.retain(|found| !is_reported_in_child(pipeline.as_ref(), found));
     let findings = Findings { file: file.display().to_string(), source: text, diagnostics };
     CheckedFile { findings, pipeline, wanted, is_cut }
 }
@@ -186,7 +186,7 @@ struct Walk<'a, 'h> {
     path: Vec<PathBuf>,
     /// Every file that was read.
     visited: BTreeSet<PathBuf>,
-    rule_sets: &'a mut RuleSets<'h>,
+    rule_sets: &'a mut FileChecker<'h>,
     /// Number of stages of the files that were read so far.
     stages: usize,
 }

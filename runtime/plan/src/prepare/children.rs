@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(super) const DEPTH_MAX: usize = 16;
 
 /// Returns true for a warning or remark about a child's file. `check` reports it in that file.
-pub fn is_told_there(pipeline: Option<&Pipeline>, found: &Diagnostic) -> bool {
+pub fn is_reported_in_child(pipeline: Option<&Pipeline>, found: &Diagnostic) -> bool {
     let Some(pipeline) = pipeline.filter(|_| !found.is_error()) else { return false };
     let of_child = || pipeline.nodes.iter().filter(|node| node.child_of.is_some());
     match &found.node {
@@ -70,16 +70,16 @@ impl Children {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum FaultsOfChildren {
     /// At the node that runs the child, because the child's file is not checked on its own.
-    AreToldHere,
+    ReportedAtNode,
     /// In the child's file, which is also checked on its own.
-    AreToldThere,
+    ReportedInChild,
 }
 
 impl FaultsOfChildren {
     fn reported(self, child: &Child, first: Option<&Diagnostic>) -> Vec<Diagnostic> {
         match self {
-            Self::AreToldHere => vec![child.has_fault(first)],
-            Self::AreToldThere => Vec::new(),
+            Self::ReportedAtNode => vec![child.has_fault(first)],
+            Self::ReportedInChild => Vec::new(),
         }
     }
 }

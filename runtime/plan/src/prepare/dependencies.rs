@@ -32,7 +32,7 @@ const DEPTH_MAX: usize = 3;
 /// Maximum size of a `package.json` that is read, in bytes.
 const PACKAGE_BYTES_MAX: u64 = 16 << 20;
 /// Maximum number of broken links that a warning names.
-const LINKS_TOLD_MAX: usize = 6;
+const LINKS_NAMED_MAX: usize = 6;
 /// Folders that are always dependencies in a project of their kind, even if git does not ignore them.
 const CERTAIN: [&str; 3] = ["node_modules/", ".venv/", "venv/"];
 /// Folders of tools that create virtual environments. Only the environments in them are dependencies.
@@ -205,8 +205,8 @@ fn hidden_links(project: &Path, hidden: &[(PathBuf, PathBuf)]) -> Option<Warning
     let told = |(link, target): &(PathBuf, PathBuf)| {
         format!("`{}` to `{}`", link.strip_prefix(project).unwrap_or(link).display(), target.display())
     };
-    let named: Vec<String> = hidden.iter().take(LINKS_TOLD_MAX).map(told).collect();
-    let more = match hidden.len().saturating_sub(LINKS_TOLD_MAX) {
+    let named: Vec<String> = hidden.iter().take(LINKS_NAMED_MAX).map(told).collect();
+    let more = match hidden.len().saturating_sub(LINKS_NAMED_MAX) {
         0 => String::new(),
         more => format!(", and {more} more"),
     };

@@ -33,7 +33,7 @@ pub fn read_pipeline(
         opened.finish(lint_builtin)?;
         return Err(Refusal::new(Class::Invalid, ""));
     }
-    opened.put_children_in(&mut Children::new(FaultsOfChildren::AreToldHere));
+    opened.put_children_in(&mut Children::new(FaultsOfChildren::ReportedAtNode));
     if opened.draft.has_errors() {
         opened.finish(lint_builtin)?;
         return Err(Refusal::new(Class::Invalid, ""));

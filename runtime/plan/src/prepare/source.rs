@@ -153,7 +153,7 @@ impl ParsedFile {
     pub fn finish(self, lint: impl FnOnce(LoweredFile) -> Linted) -> Result<CheckedPipeline, Refusal> {
         let Linted { checked: CheckResult { pipeline, mut diagnostics, .. }, report: mut rule_report, trail } =
             lint(self.draft);
-        diagnostics.retain(|found| !children::is_told_there(pipeline.as_ref(), found));
+        diagnostics.retain(|found| !children::is_reported_in_child(pipeline.as_ref(), found));
         rule_report.transformed = rule_report.transformed.or(self.with_children);
         match pipeline.filter(|_| !diagnostics.iter().any(Diagnostic::is_error)) {
             Some(pipeline) => {

@@ -67,7 +67,7 @@ fn of_two_bounds_the_lower_acts_and_a_missing_one_is_no_bound() {
     let (one, other) = (bounds(Some(5), None), bounds(Some(3), Some(9)));
     assert_eq!((one.least(other), other.least(one)), (bounds(Some(3), Some(9)), bounds(Some(3), Some(9))));
     assert_eq!((one.or(other), other.or(one)), (bounds(Some(5), Some(9)), bounds(Some(3), Some(9))));
-    assert!(bounds(None, None).is_open() && !one.is_open());
+    assert!(bounds(None, None).is_unlimited() && !one.is_unlimited());
 }
 
 /// A message of about 89 bytes of JSON.

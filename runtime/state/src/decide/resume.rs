@@ -22,7 +22,7 @@ pub fn resumes_at<'a>(pipeline: &Pipeline, state: &'a RunState, ended: &RunFinis
             most.is_some_and(|most| most.is_none_or(|most| branch.visits_counted(id) < most))
         },
         is_handled: &|id| is_handled(pipeline, branch, id),
-        mends: &|next, failed| leads_to(pipeline, next, failed),
+        should_fix: &|next, failed| leads_to(pipeline, next, failed),
     };
     state.resumes_at(ended, &prospects)
 }
@@ -30,7 +30,7 @@ pub fn resumes_at<'a>(pipeline: &Pipeline, state: &'a RunState, ended: &RunFinis
 /// Returns the limit that a resume would reach at once: the run failed, the resume names no node to begin at, and no
 /// failed stage has visits left.
 pub fn visits_used_up(pipeline: &Pipeline, state: &RunState, resumed: &RunResumed) -> Option<Failure> {
-    let ended = state.verdict.as_deref().filter(|ended| resumed.from.is_none() && state.begins_again(ended))?;
+    let ended = state.verdict.as_deref().filter(|ended| resumed.from.is_none() && state.repeats_a_stage(ended))?;
     let node = pipeline.node(state.ended_at()?).filter(|_| resumes_at(pipeline, state, ended).is_none())?;
     let most = node.bounds.visits_max?;
     let reason =

@@ -99,7 +99,7 @@ fn repeated(branch: &Branch, finished: &StageFinished) -> Option<u32> {
 
 /// Returns the failure if the node has used up its `max_steps`.
 pub(super) fn steps_of_node_exceeded(state: &RunState, node: &Node) -> Option<Failure> {
-    let most = node.bounds.steps_max.filter(|most| state.efforts.of(&node.id).steps >= *most)?;
+    let most = node.bounds.steps_max.filter(|most| state.node_usages.of(&node.id).steps >= *most)?;
     let reason = format!("node `{}` exceeded `max_steps` ({most})", node.id);
     Some(Failure::new(FailureClass::Budget, FailureCode::NODE_STEPS, reason))
 }

@@ -56,7 +56,7 @@ pub fn new<'c>(
     let mut found = BTreeMap::new();
     for change in changes.into_iter().filter(|change| !change.op.removes()) {
         let path = change.path.as_str();
-        let Some(Telling { end, reader }) = Telling::for_path(path) else { continue };
+        let Some(ReaderName { end, reader }) = ReaderName::for_path(path) else { continue };
         // In a folder that existed before, the file itself is new.
         let ends = path.match_indices('/').map(|(at, _)| at).filter(|at| *at >= end).chain([path.len()]);
         let kind = |end: usize| match end < path.len() || change.op == ChangeOp::Mkdir {
@@ -71,17 +71,17 @@ pub fn new<'c>(
 
 /// Returns true if the name of a changed path suggests that a program reads it.
 pub fn may_be_new<'c>(changes: impl IntoIterator<Item = &'c FileChange>) -> bool {
-    changes.into_iter().any(|change| !change.op.removes() && Telling::for_path(change.path.as_str()).is_some())
+    changes.into_iter().any(|change| !change.op.removes() && ReaderName::for_path(change.path.as_str()).is_some())
 }
 
 /// The first component of a path whose name suggests that a program reads it.
-struct Telling {
+struct ReaderName {
     /// End of the component in the path, bytes.
     end: usize,
     reader: Option<&'static str>,
 }
 
-impl Telling {
+impl ReaderName {
     fn for_path(path: &str) -> Option<Self> {
         let mut begin = 0;
         for name in path.split('/') {

@@ -38,7 +38,7 @@ pub struct Command {
     pub proof: Proof,
     /// True if a resume went back to before the command, so that it no longer counts; absent otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub is_left: bool,
+    pub is_undone: bool,
     /// Digest of the list of files at the start of the attempt. The same list has the same digest as in `base_digest`.
     pub tree: Digest,
     /// The layers of the sandbox that the command ran in.
@@ -115,7 +115,7 @@ impl Evidence {
 
 impl RunSummary {
     /// Returns the commands of an attempt with what each proves.
-    fn commands_of(&self, finished: &StageFinished, record: u64, is_left: bool, tree: Digest) -> Vec<Command> {
+    fn commands_of(&self, finished: &StageFinished, record: u64, is_undone: bool, tree: Digest) -> Vec<Command> {
         let task = &finished.attempt.task;
         let ended = EndedStage {
             node: &task.node,
@@ -130,7 +130,7 @@ impl RunSummary {
         let command = |(receipt, files): (&Receipt, Vec<StartupFile>)| {
             let evidence = CommandEvidence::new(ended, receipt.clone(), files);
             let (proof, layers) = (evidence.proof(), receipt.tier.layers());
-            Command { record, attempt: finished.attempt.clone(), proof, is_left, tree, layers, evidence }
+            Command { record, attempt: finished.attempt.clone(), proof, is_undone, tree, layers, evidence }
         };
         finished.commands.receipts.iter().zip(startup).map(command).collect()
     }
@@ -152,10 +152,10 @@ impl<D: Fn(&mut dyn Iterator<Item = &FileChange>) -> Digest> Fold for EvidenceFo
     fn apply(&mut self, record: &Record) {
         let Self { replay, commands, in_force, not_taken, trees } = self;
         if let Some(finished) = record.event.stage_finished() {
-            let is_left = !in_force.iter().any(|range| range.contains(&record.seq));
+            let is_undone = !in_force.iter().any(|range| range.contains(&record.seq));
             if !finished.commands.receipts.is_empty() {
                 let tree = trees.of(&replay.state, &finished.attempt.task.branch);
-                commands.extend(replay.summary.commands_of(finished, record.seq, is_left, tree));
+                commands.extend(replay.summary.commands_of(finished, record.seq, is_undone, tree));
             }
         }
         trees.note(&record.event);

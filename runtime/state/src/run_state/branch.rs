@@ -78,7 +78,7 @@ pub enum Position {
     /// An attempt.
     Open(OpenTask),
     /// The branches of a parallel node.
-    Forked(Arc<OpenParallel>),
+    Parallel(Arc<OpenParallel>),
     /// Something other than an attempt or branches.
     Waiting(Wait),
 }
@@ -163,7 +163,7 @@ impl Branch {
     pub fn open(&self) -> Option<&OpenTask> {
         match &self.at {
             Position::Open(open) => Some(open),
-            Position::Deciding | Position::Forked(_) | Position::Waiting(_) => None,
+            Position::Deciding | Position::Parallel(_) | Position::Waiting(_) => None,
         }
     }
 
@@ -267,10 +267,10 @@ impl Branch {
     }
 
     /// Prepares the branch for a resume at `from`. If `from` is a fan-in, it still has its branches to choose from.
-    pub(crate) fn begin_again(&mut self, from: &NodeId) {
+    pub(crate) fn resume_at_node(&mut self, from: &NodeId) {
         self.end(None);
         self.forget_verify_failures();
-        self.failure_chain.begin_again(from);
+        self.failure_chain.resume_at_node(from);
         (self.unverified, self.held) = (None, None);
         self.joined = self.joined.take().filter(|parallel| parallel.join == *from);
     }

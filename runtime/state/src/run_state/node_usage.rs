@@ -10,9 +10,9 @@ use std::time::Duration;
 
 /// The usage of every node that took a step.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Efforts(RedBlackTreeMapSync<NodeId, NodeEffort>);
+pub struct NodeUsages(RedBlackTreeMapSync<NodeId, NodeUsage>);
 
-impl Default for Efforts {
+impl Default for NodeUsages {
     fn default() -> Self {
         Self(RedBlackTreeMapSync::new_sync())
     }
@@ -20,7 +20,7 @@ impl Default for Efforts {
 
 /// The usage of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct NodeEffort {
+pub struct NodeUsage {
     /// Number of visits and retries that began.
     pub steps: u64,
     /// Running time without that of the currently running attempts, milliseconds.
@@ -31,7 +31,7 @@ pub struct NodeEffort {
     since: Option<Timestamp>,
 }
 
-impl NodeEffort {
+impl NodeUsage {
     /// Returns the running time until `now`.
     pub fn time(&self, now: Timestamp) -> Duration {
         let running = self.since.map_or(0, |since| now.as_millisecond().saturating_sub(since.as_millisecond()));
@@ -60,9 +60,9 @@ impl NodeEffort {
     }
 }
 
-impl Efforts {
+impl NodeUsages {
     /// Returns the usage of a node.
-    pub fn of(&self, node: &NodeId) -> NodeEffort {
+    pub fn of(&self, node: &NodeId) -> NodeUsage {
         self.0.get(node).copied().unwrap_or_default()
     }
 
@@ -89,7 +89,7 @@ impl Efforts {
         open.iter().for_each(|node| self.update(node, |effort| effort.stop(at)));
     }
 
-    fn update(&mut self, node: &NodeId, change: impl FnOnce(&mut NodeEffort)) {
+    fn update(&mut self, node: &NodeId, change: impl FnOnce(&mut NodeUsage)) {
         let mut effort = self.of(node);
         change(&mut effort);
         match self.0.get_mut(node) {
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn attempts_at_the_same_time_share_it_and_a_pause_is_none() {
         let at = |ms| Timestamp::from_millisecond(ms).unwrap();
-        let mut effort = NodeEffort::default();
+        let mut effort = NodeUsage::default();
         effort.begin(at(0));
         effort.begin(at(40));
         effort.end(at(60));

@@ -20,11 +20,11 @@ pub(super) enum HoldoutEntry {
     /// An opened regular file.
     File { file: File, executable: bool },
     /// Any other entry, with a description for messages.
-    Odd(&'static str),
+    Unsupported(&'static str),
 }
 
 /// Calls `take` for every entry below the folders. A missing folder has no entries. The text is the path relative to
-/// the project; unprintable characters are escaped if the entry is [`HoldoutEntry::Odd`].
+/// the project; unprintable characters are escaped if the entry is [`HoldoutEntry::Unsupported`].
 pub(super) fn each(
     source: &Tree,
     folders: &[ScopePath],
@@ -36,7 +36,7 @@ pub(super) fn each(
             Ok(()) => {}
             Err(SealError::Missing(_)) => continue,
             Err(SealError::NotFolder(_)) => {
-                take(folder.as_str(), HoldoutEntry::Odd("a link or not a folder"))?;
+                take(folder.as_str(), HoldoutEntry::Unsupported("a link or not a folder"))?;
                 continue;
             }
             Err(error) => return Err(error),
@@ -49,7 +49,7 @@ pub(super) fn each(
             match named.filter(|path| !path.as_str().chars().any(is_deceptive)) {
                 None => take(
                     &tree::shown(&path),
-                    HoldoutEntry::Odd(
+                    HoldoutEntry::Unsupported(
                         "a name that is too long, is not valid UTF-8 or has characters that could deceive a reader",
                     ),
                 )?,
@@ -65,11 +65,11 @@ fn opened(entry: &WalkEntry<'_>) -> io::Result<HoldoutEntry> {
     Ok(match entry.kind() {
         FileType::Directory => HoldoutEntry::Directory,
         FileType::RegularFile => {
-            let file = tree::open_regular(entry.directory, entry.name, Owner::Somebody)?;
+            let file = tree::open_regular(entry.directory, entry.name, Owner::Other)?;
             HoldoutEntry::File { file, executable: tree::is_executable(&entry.stat) }
         }
-        FileType::Symlink => HoldoutEntry::Odd("a symbolic link"),
-        _ => HoldoutEntry::Odd("a device, a pipe or a socket"),
+        FileType::Symlink => HoldoutEntry::Unsupported("a symbolic link"),
+        _ => HoldoutEntry::Unsupported("a device, a pipe or a socket"),
     })
 }
 
@@ -80,7 +80,7 @@ pub(super) fn copy(source: &Tree, folders: &[ScopePath], target: &Tree) -> Resul
         let at = Path::new(path);
         let failed = |source| SealError::io(at, source);
         match entry {
-            HoldoutEntry::Odd(what) => return Err(SealError::Odd { path: path.to_owned(), what }),
+            HoldoutEntry::Unsupported(what) => return Err(SealError::Unsupported { path: path.to_owned(), what }),
             HoldoutEntry::Directory => make_directories(target, at).map_err(failed)?,
             HoldoutEntry::File { .. } if leaves.len() as u64 >= FILES_MAX => {
                 return Err(SealError::Limit { limit: "holdout_files", max: FILES_MAX });

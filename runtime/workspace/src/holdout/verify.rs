@@ -28,7 +28,7 @@ pub enum SealDifference {
     /// Only the executable bit differs.
     Mode,
     /// The path is a link or a special file.
-    Odd,
+    Unsupported,
 }
 
 /// One difference and its path.
@@ -57,9 +57,9 @@ impl Seal {
         gather::each(&source, &self.folder_paths()?, &mut |path, entry| {
             let difference = match entry {
                 HoldoutEntry::Directory => None,
-                HoldoutEntry::Odd(_) => {
+                HoldoutEntry::Unsupported(_) => {
                     expected.remove(path);
-                    Some(SealDifference::Odd)
+                    Some(SealDifference::Unsupported)
                 }
                 HoldoutEntry::File { mut file, executable } => match expected.remove(path) {
                     None => Some(SealDifference::Added),

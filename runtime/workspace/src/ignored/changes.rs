@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Maximum number of names that are counted.
 const NAMES_COUNTED_MAX: usize = 1_000;
 /// Maximum number of names in the summary.
-const NAMES_TOLD_MAX: usize = 4;
+const NAMES_LISTED_MAX: usize = 4;
 /// Maximum length of a name in the summary, in characters.
 const NAME_CHARACTERS_MAX: usize = 80;
 
@@ -55,7 +55,7 @@ impl IgnoredChanges {
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<(&String, &u64)> = self.names.iter().collect();
         names.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), (*name).clone()));
-        let told = names.into_iter().take(NAMES_TOLD_MAX);
+        let told = names.into_iter().take(NAMES_LISTED_MAX);
         told.map(|(name, _)| name.chars().take(NAME_CHARACTERS_MAX).collect()).collect()
     }
 

@@ -50,7 +50,7 @@ impl Layer {
             content.replace(root.file(&scope_path, OFlags::RDWR).map_err(|error| failed(error.into()))?);
         }
         self.read_merged(&root);
-        // Before another jail of the same stage mounts the layer, `start_over` is called.
+        // Before another jail of the same stage mounts the layer, `reset` is called.
         self.mounted.last().merged.set(root).map_err(|_| failed(Errno::BUSY.into()))
     }
 

@@ -54,7 +54,7 @@ pub(crate) fn mark_of(entry: &WalkEntry<'_>) -> io::Result<Mark> {
     match entry.kind() {
         // The directory is opened first, which restores read permission. Without it, attributes cannot be read.
         FileType::Directory => {
-            let held = tree::open_directory(entry.directory, entry.name, Owner::Us)?;
+            let held = tree::open_directory(entry.directory, entry.name, Owner::ThisProgram)?;
             mark(held.as_fd(), OsStr::new("."), FileType::Directory)
         }
         FileType::RegularFile => mark(entry.directory, entry.name, FileType::RegularFile),

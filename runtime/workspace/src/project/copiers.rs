@@ -163,7 +163,7 @@ impl Shared {
         let planned = tree::length(&job.stat);
         let before = self.bytes.fetch_add(planned, Ordering::Relaxed);
         let left = self.bytes_max.checked_sub(before).filter(|left| planned <= *left).ok_or_else(limit)?;
-        let mut source = tree::open_regular(&job.source, name, Owner::Somebody).map_err(failed)?;
+        let mut source = tree::open_regular(&job.source, name, Owner::Other).map_err(failed)?;
         let executable = tree::is_executable(&job.stat);
         let target = tree::create_file(&job.target, name, tree::file_mode(executable)).map_err(failed)?;
         let (digest, bytes) = self.content(&mut source, &target, job, left).map_err(failed)?;
@@ -188,6 +188,6 @@ impl Shared {
             return copy_hashed(source, target, left);
         }
         let name = OsStr::new(job.path.name().unwrap_or_default());
-        copy_hashed(&mut tree::open_regular(&job.target, name, Owner::Us)?, io::sink(), left)
+        copy_hashed(&mut tree::open_regular(&job.target, name, Owner::ThisProgram)?, io::sink(), left)
     }
 }

@@ -96,7 +96,7 @@ impl Copy {
     }
 
     /// Drops the stage's changes and copies all files again. The folder itself stays the same.
-    pub(super) fn start_over(&mut self) -> Result<(), StageError> {
+    pub(super) fn reset(&mut self) -> Result<(), StageError> {
         tree::clear(&self.tree).map_err(|source| StageError::io(&self.at, source))?;
         self.fill()
     }
@@ -233,7 +233,7 @@ impl<'c> CopyBuilder<'c> {
     }
 
     fn add_file(&mut self, entry: &WalkEntry<'_>) -> io::Result<CopiedEntry> {
-        let source = tree::open_regular(entry.directory, entry.name, Owner::Somebody)?;
+        let source = tree::open_regular(entry.directory, entry.name, Owner::Other)?;
         let origin =
             self.is_workspace().then(|| rustix::fs::fstat(&source).map(|stat| Stamp::from_stat(&stat))).transpose()?;
         let executable = tree::is_executable(&entry.stat);

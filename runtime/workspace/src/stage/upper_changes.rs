@@ -78,7 +78,9 @@ impl UpperSearch<'_> {
                 CurrentEntry::Special(Op::Special { kind: "mount point" })
             }
             FileType::Directory => CurrentEntry::Directory { shows_lower: mark == Mark::Plain },
-            FileType::RegularFile => CurrentEntry::File(&|| tree::open_regular(entry.directory, entry.name, Owner::Us)),
+            FileType::RegularFile => {
+                CurrentEntry::File(&|| tree::open_regular(entry.directory, entry.name, Owner::ThisProgram))
+            }
             FileType::Symlink => CurrentEntry::Link(entry.target().map_err(failed)?),
             other => CurrentEntry::Special(findings::special(other)),
         };

@@ -58,7 +58,7 @@ pub(crate) fn clear(folder: &Tree) -> io::Result<()> {
 pub(crate) fn remove(parent: impl AsFd, name: &OsStr) -> io::Result<()> {
     let parent = parent.as_fd();
     // The name is opened first, because most names are directories, and this saves a call.
-    let open = || open_directory(parent, name, Owner::Us);
+    let open = || open_directory(parent, name, Owner::ThisProgram);
     let opened = match open() {
         Err(error) if error.kind() != io::ErrorKind::NotFound && unlink(parent, name)? == Unlink::Directory => open(),
         Err(_) => return Ok(()),
@@ -103,7 +103,7 @@ impl Removal<'_> {
             return Ok(());
         }
         let removed = if depth < DEPTH_MAX {
-            open_directory(directory, name, Owner::Us)
+            open_directory(directory, name, Owner::ThisProgram)
                 .and_then(|below| self.directory(directory, name, Dir::new(below)?, depth + 1))
         } else {
             self.move_up(directory, name)

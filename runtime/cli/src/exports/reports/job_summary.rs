@@ -81,7 +81,7 @@ fn evidence(report: &Report, stage: &StageReport) -> String {
         Verdict::Failed | Verdict::Skipped => "–".to_owned(),
         Verdict::Simulated => "simulated".to_owned(),
         Verdict::NotTaken => "not taken".to_owned(),
-        Verdict::OwnWord => "its own word".to_owned(),
+        Verdict::NoReceipt => "its own word".to_owned(),
         Verdict::Unproven(why) => format!("not verified, {why}"),
         Verdict::Dropped => format!("not verified, dropped: {}", text(&stage.dropped_checks.join(", "))),
         Verdict::Verified => proved.unwrap_or_default(),

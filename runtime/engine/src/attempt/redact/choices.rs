@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// The next edge that a stage asks for.
 #[derive(Default)]
-pub(super) struct Way {
+pub(super) struct EdgeChoice {
     /// The label of the edge.
     pub(super) label: Option<String>,
     /// The target of the edge. `None` if there is a label.
@@ -20,15 +20,15 @@ pub(super) struct Way {
 }
 
 /// Returns the first requested edge that exists, if no edge of the stage has a condition.
-pub(super) fn way(pipeline: &Pipeline, node: &NodeId, outcome: &Outcome) -> Way {
+pub(super) fn way(pipeline: &Pipeline, node: &NodeId, outcome: &Outcome) -> EdgeChoice {
     let edges: Vec<_> = pipeline.outgoing(node).map(|(_, edge)| edge).collect();
     if edges.iter().any(|edge| edge.condition.is_some()) {
-        return Way::default();
+        return EdgeChoice::default();
     }
     let labelled = |label: &&String| !label.is_empty() && edges.iter().any(|edge| edge.label == **label);
     let label = outcome.preferred_label.as_ref().filter(labelled).cloned();
     let suggested = outcome.suggested_next_ids.iter().find(|id| edges.iter().any(|edge| edge.to.as_str() == **id));
-    Way { next: suggested.filter(|_| label.is_none()).cloned(), label }
+    EdgeChoice { next: suggested.filter(|_| label.is_none()).cloned(), label }
 }
 
 /// Returns the updates of keys that conditions name. Each value is reduced to what the conditions can distinguish.

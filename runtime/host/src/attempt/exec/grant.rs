@@ -1,20 +1,9 @@
-//! The commands that a call may run, and their jail.
+//! The setting of the commands that a call may run: their grant and their jail.
 
+use crate::command_grant::CommandGrant;
 use glovebox_jail::lazy_jail::LazyJail;
 use glovebox_record::path::ScopePath;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-
-/// Commands that a component may run. The default is none.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct CommandGrant {
-    /// Shell texts of the pipeline's author. `sh -c` runs only exactly these texts.
-    pub shell_texts: Vec<String>,
-    /// Prefixes that an argument list must begin with, such as `["cargo", "test"]`.
-    pub argv_prefixes: Vec<Vec<String>>,
-    /// True if any shell text and any argument list may run (`allowed_commands="*"`).
-    pub any: bool,
-}
 
 /// Grant, jail and working directory of an attempt's commands; none of it comes from the guest.
 #[derive(Debug, Clone)]

@@ -13,7 +13,7 @@ use std::process::{Child, Stdio};
 use tempfile::TempDir;
 
 /// Long enough for a loaded machine. Only a failing test waits this long.
-const PATIENCE: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
+const TIMEOUT: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
 
 /// The folders of one test.
 pub(crate) struct Fixture {
@@ -212,14 +212,14 @@ pub(crate) fn spawn() -> (OwnedFd, Child) {
 }
 
 pub(crate) fn next(control: &OwnedFd) -> (Reply, Vec<OwnedFd>) {
-    let ready = poll(&mut [PollFd::new(control, PollFlags::IN)], Some(&PATIENCE)).expect("a socket");
+    let ready = poll(&mut [PollFd::new(control, PollFlags::IN)], Some(&TIMEOUT)).expect("a socket");
     assert_eq!(ready, 1, "the helper says nothing");
     receive_frame(control).expect("a frame").expect("a helper that is there")
 }
 
 /// Returns true if a process ends within the time limit.
 pub(crate) fn gone(process: &OwnedFd) -> bool {
-    poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&PATIENCE)).expect("a pidfd") == 1
+    poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&TIMEOUT)).expect("a pidfd") == 1
 }
 
 pub(crate) fn shell(script: &str) -> Command {

@@ -10,7 +10,7 @@ use super::super::rows::{self, Tip};
 use super::super::{port_error, signature};
 use super::{Answer, Batch, Entry};
 use crate::blobs::rows::StoredBlobs;
-use crate::blobs::{Outbox, Parcel};
+use crate::blobs::{Outbox, PendingBlobs};
 use crate::event::{Digest, StreamKey, chain};
 use crate::ports::{PortError, Stored};
 use crate::queue_change::QueueChange;
@@ -164,7 +164,7 @@ impl Store {
         Ok(())
     }
 
-    fn transact(&mut self, batches: Vec<Batch>, parcel: &Parcel) -> Result<(Vec<Answer>, Draft), PortError> {
+    fn transact(&mut self, batches: Vec<Batch>, parcel: &PendingBlobs) -> Result<(Vec<Answer>, Draft), PortError> {
         let tip = self.tip.map_or_else(|| rows::tip(&self.connection), Ok)?;
         self.execute("BEGIN IMMEDIATE", [])?;
         let mut draft = Draft { tip, heads: Vec::new(), queue: Vec::new() };

@@ -38,9 +38,9 @@ fn evidence(records: Vec<Record>) -> Evidence {
 
 /// Returns for each command: receipt, proof, whether a resume went back to before it, and the tree.
 fn rows(evidence: &Evidence) -> Vec<(&str, Proof, bool, Digest)> {
-    let row = |one: &Command| (one.evidence.receipt.id.clone(), one.proof, one.is_left, one.tree);
+    let row = |one: &Command| (one.evidence.receipt.id.clone(), one.proof, one.is_undone, one.tree);
     let rows: Vec<_> = evidence.commands.iter().map(row).collect();
-    rows.into_iter().map(|(id, proof, is_left, tree)| (&*String::leak(id), proof, is_left, tree)).collect()
+    rows.into_iter().map(|(id, proof, is_undone, tree)| (&*String::leak(id), proof, is_undone, tree)).collect()
 }
 
 fn over(paths: &str) -> Digest {
@@ -163,7 +163,7 @@ fn a_command_that_a_resume_went_back_before_is_left() {
     let resumed = RunResumed { from: Some("u".into()), back, ..RunResumed::default() };
     let records = followed_by(&run, vec![Event::RunResumed(Box::new(resumed))]);
     let found = evidence(records.clone());
-    let left: Vec<(&str, bool)> = rows(&found).into_iter().map(|(id, _, is_left, _)| (id, is_left)).collect();
+    let left: Vec<(&str, bool)> = rows(&found).into_iter().map(|(id, _, is_undone, _)| (id, is_undone)).collect();
     assert_eq!(left, [("t-1-1", false), ("u-1-1", true)]);
     assert_eq!(found.summary.visited.len(), 1, "the visit of `u` counts no more");
     let mut seen = 0;

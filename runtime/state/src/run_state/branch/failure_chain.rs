@@ -22,7 +22,7 @@ pub(crate) struct Prospects<'p> {
     /// Returns whether the run continued as if a stage had passed, or the stage has passed since.
     pub(crate) is_handled: &'p dyn Fn(&NodeId) -> bool,
     /// Returns whether the first stage was supposed to fix the failure of the second.
-    pub(crate) mends: &'p dyn Fn(&NodeId, &NodeId) -> bool,
+    pub(crate) should_fix: &'p dyn Fn(&NodeId, &NodeId) -> bool,
 }
 
 /// Failed stages without duplicates, in the order of their first failures.
@@ -34,10 +34,10 @@ pub struct FailureChain {
 impl FailureChain {
     /// Returns the first stage that can be visited. The search goes backwards from the last stage. If it has found a
     /// stage that was supposed to fix the stage before it, it returns the found stage.
-    fn first_to_mend(&self, prospects: &Prospects<'_>) -> Option<&NodeId> {
+    fn first_to_fix(&self, prospects: &Prospects<'_>) -> Option<&NodeId> {
         let mut first = None;
         for stage in self.stages.iter().rev().filter(|stage| !(prospects.is_handled)(stage)) {
-            if first.is_some_and(|first| (prospects.mends)(first, stage)) {
+            if first.is_some_and(|first| (prospects.should_fix)(first, stage)) {
                 break;
             }
             first = Some(stage).filter(|stage| (prospects.can_be_visited)(stage)).or(first);
@@ -61,7 +61,7 @@ impl FailureChain {
 
     /// Removes `from` and the stages after it, because a resume begins at `from`. Only the failures before `from` led
     /// there.
-    pub(crate) fn begin_again(&mut self, from: &NodeId) {
+    pub(crate) fn resume_at_node(&mut self, from: &NodeId) {
         let is_known = self.contains(from);
         self.stages = self.stages.iter().take_while(|stage| is_known && *stage != from).cloned().collect();
     }
@@ -111,7 +111,7 @@ impl Branch {
 impl RunState {
     /// Returns true if a resume of a run with this end executes a stage again. Returns false for a run that continues
     /// where it stopped, that succeeded, or that was canceled.
-    pub(crate) fn begins_again(&self, ended: &RunFinished) -> bool {
+    pub(crate) fn repeats_a_stage(&self, ended: &RunFinished) -> bool {
         let is_stopped = self.is_stopped_by_bound(ended) && !self.was_cut(ended);
         ended.failure.is_some() && !is_stopped && self.canceled.is_none()
     }
@@ -122,10 +122,10 @@ impl RunState {
     /// are left.
     pub(crate) fn resumes_at(&self, ended: &RunFinished, prospects: &Prospects<'_>) -> Option<&NodeId> {
         let main = self.main();
-        if !self.begins_again(ended) {
+        if !self.repeats_a_stage(ended) {
             return None;
         }
-        let first = main.failure_chain.first_to_mend(prospects).filter(|_| !self.is_stopped_by_bound(ended));
+        let first = main.failure_chain.first_to_fix(prospects).filter(|_| !self.is_stopped_by_bound(ended));
         first.or_else(|| self.ended_at().filter(|node| (prospects.can_be_visited)(node)))
     }
 

@@ -138,7 +138,7 @@ impl Branch {
     /// Returns the parallel node whose branches the branch waits for.
     pub fn parallel(&self) -> Option<&Arc<OpenParallel>> {
         match &self.at {
-            super::Position::Forked(parallel) => Some(parallel),
+            super::Position::Parallel(parallel) => Some(parallel),
             _ => None,
         }
     }
@@ -205,18 +205,18 @@ impl Branch {
 
     pub(crate) fn begin_parallel(&mut self, started: &ParallelStarted) {
         self.arrive(&started.node, started.visit);
-        self.at = super::Position::Forked(Arc::new(OpenParallel::new(started)));
+        self.at = super::Position::Parallel(Arc::new(OpenParallel::new(started)));
     }
 
     pub(crate) fn expire_parallel(&mut self) {
-        if let super::Position::Forked(parallel) = &mut self.at {
+        if let super::Position::Parallel(parallel) = &mut self.at {
             Arc::make_mut(parallel).has_expired = true;
         }
     }
 
     pub(crate) fn observe_child(&mut self, observed: &ChildObserved) {
         self.context.set_all(&observed.context);
-        if let super::Position::Forked(parallel) = &mut self.at {
+        if let super::Position::Parallel(parallel) = &mut self.at {
             let parallel = Arc::make_mut(parallel);
             (parallel.cycle, parallel.observe_at, parallel.supervision_end) =
                 (observed.cycle, observed.observe_at, observed.ends);
@@ -224,13 +224,13 @@ impl Branch {
     }
 
     pub(crate) fn begin_child(&mut self) {
-        if let super::Position::Forked(parallel) = &mut self.at {
+        if let super::Position::Parallel(parallel) = &mut self.at {
             Arc::make_mut(parallel).started += 1;
         }
     }
 
     pub(crate) fn end_child(&mut self, end: &BranchFinished, branch: Arc<Branch>) {
-        let super::Position::Forked(parallel) = &mut self.at else { return };
+        let super::Position::Parallel(parallel) = &mut self.at else { return };
         let first = branch.origin.as_ref().map(|origin| origin.first.clone());
         let Some(first) = first else { return };
         Arc::make_mut(parallel).end(EndedBranch { end: end.clone(), first, branch });
@@ -239,7 +239,7 @@ impl Branch {
     /// Joins the parallel node after every branch has ended: the visit of the parallel node is finished, and the
     /// results are in the context.
     pub(crate) fn join_parallel(&mut self, joined: &ParallelJoined) {
-        let super::Position::Forked(parallel) = std::mem::take(&mut self.at) else { return };
+        let super::Position::Parallel(parallel) = std::mem::take(&mut self.at) else { return };
         let mut parallel = Arc::unwrap_or_clone(parallel);
         parallel.status = Some(joined.status);
         self.tell_results(parallel.results());

@@ -16,7 +16,7 @@ use petgraph::visit::{Dfs, Reversed};
 const SUGGESTIONS_MAX: usize = 20;
 
 /// A lowered pipeline, with the graph that the rules traverse.
-pub struct Subject<'a> {
+pub struct LintContext<'a> {
     /// The pipeline.
     pub pipeline: &'a Pipeline,
     /// Graph nodes with the indices of `pipeline.nodes`, followed by one for each undeclared name that is not similar to a
@@ -48,7 +48,7 @@ pub(super) enum Link {
     Meant,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> LintContext<'a> {
     /// Builds the graph and the indices of a pipeline.
     pub fn new(pipeline: &'a Pipeline) -> Self {
         let index = pipeline.nodes.iter().enumerate().map(|(number, node)| (node.id.as_str(), number)).collect();
@@ -59,10 +59,10 @@ impl<'a> Subject<'a> {
         let outgoing = vec![Vec::new(); pipeline.nodes.len()];
         let (meant, undeclared) = (HashMap::default(), HashMap::default());
         let (has_holdouts, reach) = (pipeline.has_scenarios(), HoldoutReach::new(pipeline));
-        let mut subject = Self { pipeline, graph, index, outgoing, meant, undeclared, has_holdouts, reach };
-        subject.add_edges();
-        subject.add_jumps();
-        subject
+        let mut context = Self { pipeline, graph, index, outgoing, meant, undeclared, has_holdouts, reach };
+        context.add_edges();
+        context.add_jumps();
+        context
     }
 
     fn add_edges(&mut self) {
