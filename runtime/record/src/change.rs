@@ -54,7 +54,7 @@ pub struct FileChange {
 }
 
 impl FileChange {
-    /// Creates a change without content.
+    /// Creates a change that has only a path and a kind.
     pub fn bare(path: ScopePath, op: ChangeOp) -> Self {
         Self { path, op, digest: None, bytes: 0, executable: false, target: None }
     }

@@ -16,7 +16,7 @@ use std::fmt;
 /// Maximum length of each text of a refusal before it is escaped, in bytes. A guest can choose these texts.
 pub const REFUSAL_TEXT_BYTES_MAX: usize = 8 << 10;
 
-/// How a call of a component ended, apart from the handler's answer.
+/// How a call of a component ended, apart from the handler's outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "how", content = "detail", rename_all = "snake_case")]
 pub enum Ending {

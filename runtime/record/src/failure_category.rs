@@ -1,8 +1,8 @@
 //! The failure codes of openTiger (decision failure-codes), in one table: code, category, and whether a repetition can help.
 //!
-//! Only this module maps Glovebox's own codes to them. The code and the class, which the host assigns, decide. The text of a
-//! failure decides only if the failure is deterministic and its code is unknown or `execution_failed`. So no text can make a
-//! permanent failure retryable.
+//! Only this module maps Glovebox's own codes to these codes. The mapping uses the code and the class, which the host
+//! assigns. It uses the text of a failure only if the failure is deterministic and its code is unknown or
+//! `execution_failed`. So no text can make a permanent failure retryable.
 
 use crate::outcome::{Failure, FailureClass};
 use schemars::JsonSchema;
@@ -113,7 +113,7 @@ const fn row(code: &'static str, category: FailureCategory, is_retryable: bool) 
     ClassifiedFailure { code, category, is_retryable }
 }
 
-/// The only code without a category. The text of the failure decides.
+/// The only code without a category. The text of the failure determines the category.
 pub const EXECUTION_FAILED: &str = "execution_failed";
 const NO_CHANGES: ClassifiedFailure = row("no_actionable_changes", FailureCategory::Noop, false);
 const POLICY: ClassifiedFailure = row("policy_violation", FailureCategory::Policy, true);

@@ -67,15 +67,15 @@ pub struct HookInput<'a> {
     pub tool: &'a str,
     /// The arguments as the model wrote them; a string if they are not JSON.
     pub arguments: Value,
-    /// The component's answer; absent before the call.
+    /// The result of the call; absent before the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<HookResult<'a>>,
 }
 
-/// The answer to a tool call, as the component passes it to the model.
+/// The result of a tool call, as the component passes it to the model.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct HookResult<'a> {
-    /// The text of the answer.
+    /// The text of the result.
     pub text: &'a str,
     /// True if the tool failed.
     pub is_error: bool,

@@ -38,7 +38,7 @@ pub enum Fidelity {
 }
 
 impl Fidelity {
-    /// All modes, in the order of the specification.
+    /// All fidelities, in the order of the specification.
     pub const ALL: [Self; 6] =
         [Self::Full, Self::Truncate, Self::Compact, Self::SummaryLow, Self::SummaryMedium, Self::SummaryHigh];
 
@@ -54,7 +54,7 @@ impl Fidelity {
         }
     }
 
-    /// Parses a name. `None` if the text is not a mode.
+    /// Parses a name. `None` if the text does not name a fidelity.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.as_str() == word)
     }
@@ -69,10 +69,10 @@ impl fmt::Display for Fidelity {
 /// The earlier conversation that the model of one attempt got.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Session {
-    /// The mode in force. If `full` was requested but is not possible, this is the mode that replaces it, and `degraded` has the
-    /// reason.
+    /// The fidelity in force. If `full` was requested but is not possible, this is the fidelity that replaces it, and
+    /// `degraded` has the reason.
     pub fidelity: Fidelity,
-    /// The thread of a stage with `full`; absent in other modes, and for the first stage that asks a model.
+    /// The thread of a stage with `full`; absent for other fidelities, and for the first stage that asks a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<ThreadId>,
     /// The attempt whose conversation this attempt continues; absent if this attempt begins a conversation.

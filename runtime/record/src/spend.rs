@@ -118,14 +118,14 @@ impl Spend {
         Self { tokens: tokens.input.saturating_add(tokens.output), cost }
     }
 
-    /// Returns the sum of both.
+    /// Returns the sum of this spend and `other`.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let cost = Money(self.cost.0.saturating_add(other.cost.0));
         Self { tokens: self.tokens.saturating_add(other.tokens), cost }
     }
 
-    /// Returns the difference of both, at least zero.
+    /// Returns this spend minus `other`, at least zero.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         let cost = Money(self.cost.0.saturating_sub(other.cost.0));
@@ -173,7 +173,7 @@ impl SpendBounds {
         *self == Self::default()
     }
 
-    /// Returns the smaller value of both, for each bound.
+    /// Returns the lower of the two values for each bound.
     #[must_use]
     pub fn least(self, other: Self) -> Self {
         Self {

@@ -45,7 +45,7 @@ impl Tier {
         }
     }
 
-    /// Parses a name. `None` if no tier has it.
+    /// Parses a name. `None` if no tier has this name.
     pub fn parse(name: &str) -> Option<Self> {
         [Self::Unconfined, Self::Landlock, Self::Bwrap, Self::Full].into_iter().find(|tier| tier.as_str() == name)
     }
