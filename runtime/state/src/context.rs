@@ -25,17 +25,17 @@ pub const KEY_BYTES_MAX: usize = 256;
 pub const VALUE_BYTES_MAX: usize = 64 * 1024;
 /// Maximum size of a value that is stored as a blob, bytes as JSON. A larger value is refused.
 pub const STORED_VALUE_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Maximum sum of the values that a run stores as blobs, bytes. Values that were replaced later also count.
+/// Maximum sum of the values that a run stores as blobs, bytes. Includes values that were replaced later.
 pub const STORED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Maximum number of keys that handlers may set.
 pub const KEYS_MAX: usize = 1000;
 /// Maximum sum of the keys and values as JSON that handlers set, bytes.
 pub const CONTEXT_BYTES_MAX: usize = 1024 * 1024;
 
-/// The keys under which agents and tools store their answers (spec §4.5, §4.10). The answers of a branch under these
-/// keys reach the fan-in.
+/// The keys of answers: the last answer of an agent's model, and the output of a tool (spec §4.5, §4.10). The answers
+/// of a branch reach the fan-in.
 pub const ANSWER_KEYS: [&str; 2] = ["last_response", TOOL_OUTPUT];
-/// The key for the output of a tool. If a handler other than a tool sets the key, the value does not count as an
+/// The key for the output of a tool. If a handler other than a tool sets the key, the value is not treated as an
 /// answer, so that an agent cannot pose as a tool.
 const TOOL_OUTPUT: &str = "tool.output";
 

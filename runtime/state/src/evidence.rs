@@ -1,8 +1,9 @@
 //! The result of a run: its verdict, its exit class, and the evidence for both.
 //!
-//! A fold of the journal's records and nothing else, so `run`, `resume`, `show` and `ls` report the same journal in the same way.
-//! A command is *verified* when a verifier ran it, it exited 0 and its stage passed. Verifiers are tool and verify stages, and plugins
-//! that the operator bound as verifiers. Any other command only *ran*. A stage without a verified command passed on its own word.
+//! The result is computed only from the journal's records, so `run`, `resume`, `show` and `ls` report the same journal
+//! in the same way. A command is *verified* if a verifier ran it, it exited with 0 and its stage passed. Verifiers are
+//! tool and verify stages, and plugins that the operator bound as verifiers. Any other command only *ran*. If a stage
+//! without a verified command passed, only the stage itself claims the success.
 
 mod beside;
 mod branches;
@@ -50,19 +51,19 @@ use jiff::Timestamp;
 /// The effect of resuming a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resumption {
-    /// It continues where the run stopped.
+    /// The run continues where it stopped.
     Continues,
-    /// It needs more steps to continue.
+    /// The run continues only with a higher limit on steps.
     NeedsSteps,
-    /// It needs more time to continue.
+    /// The run continues only with a higher limit on time.
     NeedsTime,
-    /// It needs more tokens to continue.
+    /// The run continues only with a higher limit on tokens.
     NeedsTokens,
-    /// It needs more money to continue.
+    /// The run continues only with a higher limit on money.
     NeedsMoney,
-    /// It begins again at the node that failed.
+    /// The run restarts at the node that failed.
     Repeats,
-    /// It only shows the run, which has succeeded or was canceled for good.
+    /// The run is only shown, because it has succeeded or was canceled for good.
     Shows,
 }
 
@@ -78,7 +79,7 @@ impl Fold for RunSummary {
     }
 }
 
-/// A summary whose records somebody else sees as well.
+/// A summary, and a function that also gets its records.
 struct Watched<L> {
     summary: RunSummary,
     look: L,
@@ -105,17 +106,18 @@ impl RunSummary {
         summary
     }
 
-    /// Folds a verified journal, a few records at a time, and shows each to `look`.
+    /// Folds a verified journal, a few records at a time, and calls `look` with each record.
     ///
     /// # Errors
-    /// When the journal cannot be read, or changed after it was verified.
+    /// Returns an error if the journal cannot be read, or if it changed after it was verified.
     pub fn read(journal: &impl ReadRecords, look: impl FnMut(&Record)) -> Result<Self, PortError> {
         let mut fold = Watched { summary: Self::default(), look };
         reading::fold(journal, &mut fold)?;
         Ok(fold.summary)
     }
 
-    /// Begins again with what was before. What was spent, refused and set aside since stays.
+    /// Restores the summary `past`. The time, tokens, cost, refusals, traffic and quarantined changes of the undone
+    /// part are kept.
     pub fn go_back(&mut self, past: Self) {
         let now = std::mem::replace(self, past);
         (self.duration_ms, self.model.tokens, self.model.cost) = (now.duration_ms, now.model.tokens, now.model.cost);
@@ -124,7 +126,7 @@ impl RunSummary {
             (now.access.refused, now.files.quarantined, now.access.traffic);
     }
 
-    /// Folds one record in.
+    /// Adds one record to the summary.
     pub fn apply(&mut self, record: &Record) {
         let started_at = *self.started_at.get_or_insert(record.at);
         self.duration_ms = record.at.duration_since(started_at).as_millis().try_into().unwrap_or(0);
@@ -152,7 +154,7 @@ impl RunSummary {
         }
     }
 
-    /// Notes that a process drives the run at this moment, if it has not ended.
+    /// Records that a process drives the run at this moment, unless the run has ended.
     pub fn is_running(&mut self, now: Timestamp) {
         if matches!(self.status, RunStatus::Unfinished | RunStatus::Paused) {
             self.status = RunStatus::Running;
@@ -161,7 +163,7 @@ impl RunSummary {
         }
     }
 
-    /// The effect of resuming the run.
+    /// Returns the effect of resuming the run.
     pub fn resumption(&self) -> Resumption {
         let code = self.end.failure.as_ref().map(|failure| &failure.code);
         match (self.status, self.end.exit) {
@@ -179,12 +181,12 @@ impl RunSummary {
         }
     }
 
-    /// True when a person canceled the run for good.
+    /// Returns true if a person canceled the run for good.
     pub fn is_canceled(&self) -> bool {
         self.end.canceled_by == Some(CanceledBy::Person)
     }
 
-    /// True when a signal stopped the run, which can go on.
+    /// Returns true if a signal stopped the run. `resume` continues such a run.
     pub fn is_stopped(&self) -> bool {
         matches!(self.end.canceled_by, Some(CanceledBy::Interrupt | CanceledBy::Termination))
     }
@@ -199,7 +201,7 @@ impl RunSummary {
         self.access.network = run.commands.sandbox.as_ref().map(|sandbox| sandbox.network.clone());
     }
 
-    /// The role of a stage in this run.
+    /// Returns the role of a stage in this run.
     fn role(&self, StageFinished { handler, .. }: &StageFinished) -> Role {
         match self.proof.verifiers.contains(handler) {
             true => Role::Verifier,
@@ -225,7 +227,7 @@ impl RunSummary {
     }
 
     fn finish(&mut self, run: &RunFinished) {
-        // A run that a signal stopped asks again when it is resumed.
+        // A run that a signal stopped asks its open questions again when it is resumed.
         if matches!(self.end.canceled_by, None | Some(CanceledBy::Person)) {
             self.open_questions.clear();
         }
@@ -240,7 +242,7 @@ impl RunSummary {
         self.end.failed_node = last.map(|(node, _)| node.clone()).or(dropped);
     }
 
-    /// A gate that was answered is a finished visit.
+    /// Adds the visit of a human gate, which ends with the answer.
     fn answer(&mut self, answered: &QuestionAnswered) {
         self.open_questions.retain(|open| open.question != answered.question);
         if answered.recovery {
@@ -280,7 +282,8 @@ impl RunSummary {
             true => _ = self.model.simulated.insert(node.clone()),
             false => _ = self.model.simulated.remove(&node),
         }
-        // The last attempt of a visit stands for the visit. Only what is known is looked for: a run may have many nodes.
+        // The last attempt of a visit replaces the earlier ones. The search is skipped for a new visit, because a run
+        // may have many visits.
         let here = (generation, visit);
         let before = self.last_visits.insert((branch.clone(), node.clone()), here);
         if before == Some(here) {
@@ -289,7 +292,7 @@ impl RunSummary {
             ordinal = attempts.filter(|_| is_verification).unwrap_or(ordinal);
             self.visited.retain(|one| !is_here(one));
         }
-        // What the node itself ran stays beside what verified it.
+        // The receipts of the node's own work are kept together with those of its verification.
         if before.is_some() && !(is_verification && before == Some(here)) {
             self.proof.receipts.retain(|evidence| evidence.node != node || evidence.branch != branch);
             self.proof.unverified.retain(|unverified| unverified.node != node);
@@ -306,7 +309,7 @@ impl RunSummary {
         self.note_end(&node, outcome.failure, quarantined);
         refusals.listed.into_iter().for_each(|refusal| self.add_refusal(&node, refusal));
         self.branches.with_changes.extend(branch.iter().filter(|_| !changes.is_empty()).cloned());
-        // Those of a branch count when a fan-in takes them.
+        // Changes of a branch are added when a fan-in merges them.
         if is_main && role == Role::Builder && !changes.is_empty() {
             self.files.changed_last = Some((at, node.clone()));
         }
@@ -321,13 +324,13 @@ impl RunSummary {
     fn merge(&mut self, finished: &FanInFinished) {
         self.proof.startup.merge(finished);
         self.take(finished);
-        // The failure of a branch stays that of the stage that had it.
+        // If the fan-in has the failure of a stage, the failure still belongs to that stage.
         let is_known =
             self.end.last_failure.as_ref().is_some_and(|(_, failure)| Some(failure) == finished.failure.as_ref());
         let failure = finished.failure.as_ref().filter(|_| !is_known);
         self.note_end(&finished.node, failure.cloned(), finished.quarantined());
         let is_main = finished.branch == BranchId::main();
-        // What was verified in a branch still holds if its changes alone were taken.
+        // If only the changes of one branch were merged, the verifications of the branch are still valid.
         if is_main && finished.merged.len() > 1 && !finished.changes.is_empty() {
             self.files.changed_last = Some((self.head.records, finished.node.clone()));
         }

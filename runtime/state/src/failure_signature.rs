@@ -1,4 +1,4 @@
-//! The signature of a failure: two failures with the same signature count as the same failure.
+//! The failure signature: two failures with the same signature are treated as the same failure.
 //!
 //! The signature covers the class, the code and the reason, without details that vary between repetitions: case,
 //! numbers, hashes and white space. It serves only the cycle breaker (decision same-failure-ends-a-loop). People and
@@ -7,10 +7,11 @@
 use glovebox_record::Digest;
 use glovebox_record::{Failure, FailureClass};
 
-/// Minimum number of consecutive hexadecimal digits that count as a hash.
+/// Minimum number of consecutive hexadecimal digits that are treated as a hash.
 const HASH_MIN: usize = 7;
 
-/// Returns the signature of a failure without output. Returns `None` for the classes for which [`text`] returns `None`.
+/// Returns the failure signature of a failure without output. Returns `None` for the classes for which [`text`] returns
+/// `None`.
 pub fn of_failure(failure: &Failure) -> Option<Digest> {
     text(failure).map(|text| Digest::hash(text.as_bytes()))
 }

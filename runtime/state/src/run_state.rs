@@ -58,7 +58,7 @@ pub struct RunState {
     pub head: u64,
     /// Time at which the last record was appended.
     pub at: Option<Timestamp>,
-    /// Time in which a process drove the run, milliseconds. Pauses before a resume do not count.
+    /// Time in which a process drove the run, without the pauses before a resume, milliseconds.
     pub driven_ms: u64,
     /// The start of the run, with the changes of later resumes.
     pub run: Option<Arc<RunStarted>>,
@@ -77,7 +77,7 @@ pub struct RunState {
     pub overspent: Option<Failure>,
     /// Paths outside of their write scopes that people allowed nodes to write.
     pub grants: RedBlackTreeMapSync<NodeId, RedBlackTreeSetSync<ScopePath>>,
-    /// Sum of the context values that the run stored as blobs, bytes. Values that were replaced later also count.
+    /// Sum of the context values that the run stored as blobs, bytes. Includes values that were replaced later.
     pub stored_bytes: u64,
     /// Number of refusals so far.
     pub refusals_total: u64,
@@ -377,8 +377,7 @@ fn can_continue(finished: &RunFinished) -> bool {
     finished.failure.as_ref().is_some_and(is_limit)
 }
 
-/// Returns true for an attempt that ended because it was canceled. Such an attempt does not count once the run is
-/// resumed.
+/// Returns true for an attempt that ended because it was canceled. After a resume, such an attempt is ignored.
 pub(crate) fn was_cut(finished: &StageFinished) -> bool {
     finished.ending == Ending::Canceled
 }

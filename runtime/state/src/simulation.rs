@@ -1,4 +1,4 @@
-//! Runs a pipeline with given answers, without journal, clock or component, for tests of decisions.
+//! Runs a pipeline with given outcomes of its stages, without journal, clock or component, for tests of decisions.
 
 use crate::decide::{decide, finalize_attempt, next_step};
 use crate::run_state::{OpenTask, RunState, resume_state};

@@ -58,7 +58,7 @@ pub struct Step {
     pub branch: BranchId,
     /// The node.
     pub node: NodeId,
-    /// True if a resume went back to before this step, so that the step no longer counts; absent otherwise.
+    /// True if a resume went back to before this step and undid it; absent otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_undone: bool,
     /// What happened at the node.

@@ -1,10 +1,10 @@
 //! Ends a run whose next stage cannot fix the last failure (`unfixable_failure_source`,
 //! decision unfixable-failures-end-the-run).
 //!
-//! This is checked on arrival at a stage, before the stage is made ready. Whether a failed stage counts depends on its
-//! resolved handler, and it no longer counts once it has passed. Directly after the failure, the check applies to every
-//! builder. Later it applies only to builders from which a path leads back to the failed stage, because the others do
-//! not have to fix it.
+//! This is checked on arrival at a stage, before the stage is made ready. Only stages with certain resolved handlers
+//! are checked, and a stage that has passed since its failure is not checked. Directly after the failure, the check
+//! applies to every builder. Later it applies only to builders from which a path leads back to the failed stage,
+//! because the others do not have to fix it.
 
 use crate::run_state::{Branch, RunState};
 use glovebox_pipeline::fixability::{leads_to, out_of_scope, reason};

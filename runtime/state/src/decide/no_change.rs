@@ -1,7 +1,7 @@
 //! The rule for agents that succeed without a change, if the operator requires changes
 //! (decision no-change-is-a-failure).
 //!
-//! Only the host's own list of changes counts, never a statement of the stage. A verification of the node may confirm
+//! Only the host's own list of changes decides, never a statement of the stage. A verification of the node may confirm
 //! that no change was necessary. Without such a verification, the work is repeated as often as the operator allows, and
 //! then the stage fails.
 

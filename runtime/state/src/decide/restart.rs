@@ -1,7 +1,7 @@
 //! Decisions for an edge with `loop_restart`: a new generation, or the end of a run that may not restart.
 //!
-//! Only a failure that may pass without a change restarts a run. After any other failure, the same stage would fail
-//! again until a limit is reached.
+//! Only a failure that may disappear without a change restarts a run. After any other failure, the same stage would
+//! fail again until a limit is reached.
 
 use super::{BranchDecision, cause_of};
 use glovebox_journal::event::{Event, LoopRestarted, RouteTaken};

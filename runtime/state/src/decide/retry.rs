@@ -14,10 +14,9 @@ use glovebox_record::no_change::NoChangeRule;
 use glovebox_record::{Failure, FailureClass, FailureCode, FailureFamily, Outcome, Status};
 use jiff::{SignedDuration, Timestamp};
 
-/// Completes the record of a finished attempt: whether another attempt follows, and if not, which status counts.
-/// An attempt that may not be repeated keeps the status `retry` only if an outgoing edge matches that status. Nothing
-/// is repeated if the run is `stopping`.
-/// The rule of the operator for agents that change nothing is applied too.
+/// Completes the record of a finished attempt: whether another attempt follows, and if not, the final status. An
+/// attempt that may not be repeated keeps the status `retry` only if an outgoing edge matches that status. Nothing is
+/// repeated if the run is `stopping`. The rule of the operator for agents that change nothing is applied too.
 pub fn finalize_attempt(
     pipeline: &Pipeline,
     rule: Option<&NoChangeRule>,
@@ -75,7 +74,7 @@ fn settle_recoverable(pipeline: &Pipeline, node: &Node, stopping: bool, finished
     let Some(recoverable) = finished.files.recoverable.take() else { return };
     let recoverable = Some(recoverable).filter(|recoverable| is_kept && !is_spent(recoverable));
     if recoverable.is_none() {
-        // They belong to the outcome that no longer counts.
+        // The stored values belong to the stage's own outcome, which is discarded.
         finished.files.stored_values.clear();
     }
     finished.files.recoverable = recoverable.map(|mut recoverable| {

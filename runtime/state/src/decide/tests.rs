@@ -1,4 +1,4 @@
-//! Tests of decisions as tables: a graph, the answers of its stages, and the result of the run.
+//! Tests of decisions as tables: a graph, the outcomes of its stages, and the result of the run.
 
 mod bounds;
 mod branches;
@@ -25,7 +25,7 @@ use glovebox_journal::event::{Ending, RunCanceled};
 
 const FRAME: &str = "start [shape=Mdiamond]; exit [shape=Msquare]; a; b; c; d; e; p; q; r; s;";
 
-/// Returns the answers that `words` lists: a status, or `fail:CLASS:CODE`. The last answer is repeated.
+/// Returns the outcomes that `words` lists, each as a status or as `fail:CLASS:CODE`. The last outcome is repeated.
 fn answers(words: &str) -> impl FnMut(&OpenTask) -> StageFinished {
     let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     let mut turn = 0;

@@ -13,7 +13,7 @@ use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
 /// Completes the record of a verification with the outcome of the node.
 pub(super) fn settle(node: &Node, branch: &Branch, finished: &mut StageFinished) {
     finished.follow_up.at_exit = node.handler == Handler::Exit;
-    // A verifier plugin may inspect files without running a command. Then its own verdict counts: see `gate_requires`.
+    // A verifier plugin may inspect files without running a command. Then its own verdict decides: see `gate_requires`.
     let is_command = node.checks.verification.as_ref().is_none_or(|stage| stage.handler.kind() == HandlerKind::Verify);
     // Only a receipt that proves a result confirms that no change was necessary.
     finished.follow_up.no_change = branch.unverified.as_ref().is_some_and(|unverified| unverified.no_change);

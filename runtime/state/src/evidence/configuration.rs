@@ -1,7 +1,7 @@
 //! New configuration in the result of a run: files from which programs take settings or code because of the file names.
 //!
-//! The known names are in `readers`. No list of names is complete, so every new name that begins with a dot counts too,
-//! except for a few harmless ones. Nothing is refused here: a person should look at these files first.
+//! The known names are in `readers`. No list of names is complete, so every new name that begins with a dot is included
+//! too, except for a few harmless ones. Nothing is refused here: a person should look at these files first.
 
 use super::readers::FoldedName;
 use glovebox_journal::event::{ChangeOp, FileChange};

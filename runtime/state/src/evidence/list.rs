@@ -36,7 +36,7 @@ pub struct Command {
     pub attempt: Attempt,
     /// What the command proves.
     pub proof: Proof,
-    /// True if a resume went back to before the command, so that it no longer counts; absent otherwise.
+    /// True if a resume went back to before the command, so that the command proves nothing any more; absent otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_undone: bool,
     /// Digest of the list of files at the start of the attempt. The same list has the same digest as in `base_digest`.
@@ -85,7 +85,7 @@ impl Evidence {
         Ok(evidence)
     }
 
-    /// Marks all commands of the branches that these receipts belong to as not merged, so that they prove nothing of
+    /// Marks all commands of the branches that these receipts belong to as not merged, so that they prove nothing about
     /// the result.
     fn note_not_taken(&mut self, receipts: &BTreeSet<String>) {
         let of_them = self.commands.iter().filter(|command| receipts.contains(&command.evidence.receipt.id));

@@ -27,7 +27,7 @@ pub struct CommandEvidence {
     /// node has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<BranchId>,
-    /// True if the changes of the branch were not merged, so that the command proves nothing of the result; absent
+    /// True if the changes of the branch were not merged, so that the command proves nothing about the result; absent
     /// otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub not_taken: bool,

@@ -1,8 +1,8 @@
 //! Files that stages wrote and that a verifier's command loads automatically. Such a file may have decided that the
 //! command passed.
 //!
-//! This is a fold of the changes and the receipts. A change counts for the branch that made it, and after a merge for
-//! the parent branch. Changes that a verifier made itself do not count for its own commands.
+//! This is a fold of the changes and the receipts. A change is listed for the branch that made it, and after a merge
+//! for the parent branch. The changes of a verifier are not listed for its own commands.
 
 mod modules;
 mod programs;

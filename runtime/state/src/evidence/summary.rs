@@ -172,8 +172,8 @@ pub struct RunFiles {
     pub recovery: Vec<RecoveryDecision>,
     /// Changes in the quarantine, by node.
     pub quarantined: Vec<QuarantinedFile>,
-    /// The writes of stages to paths that git ignores; absent if there are none. A file counts for each stage that
-    /// wrote it.
+    /// The writes of stages to paths that git ignores; absent if there are none. A file is counted once for each stage
+    /// that wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignored: Option<IgnoredFiles>,
     /// The last builder that changed files, and the sequence number of the record.

@@ -1,7 +1,7 @@
 //! The state of one branch of a run: its position, its context and the history of its nodes.
 //!
 //! Maps share structure with their earlier versions, so a copy costs the same after the first stage and after the
-//! ten-thousandth. A branch reads nothing of another branch.
+//! ten-thousandth. A branch reads nothing from another branch.
 
 pub(crate) mod authors;
 pub(crate) mod failure_chain;
@@ -94,7 +94,7 @@ pub struct Branch {
     pub node: Option<NodeId>,
     /// The context of the branch.
     pub context: Context,
-    /// The last values of the answer keys that stages of this branch set.
+    /// The last values that stages of this branch set for the keys in `ANSWER_KEYS`.
     pub answers: Context,
     /// The last recorded outcome, which a diamond passes on.
     pub previous: Arc<Outcome>,
@@ -244,7 +244,7 @@ impl Branch {
         }
     }
 
-    /// Removes the claim on the open task, so that a result of the running attempt does not count.
+    /// Removes the claim on the open task, so that a result of the running attempt is ignored.
     pub(crate) fn abandon_attempt(&mut self) {
         if let Position::Open(open) = &mut self.at {
             open.attempt_id = None;
@@ -366,8 +366,8 @@ impl Branch {
         }
     }
 
-    /// Records the outcome of a visit. Only the last attempt of a visit counts (spec §3.5), and a skipped stage is not
-    /// recorded (spec §5.2).
+    /// Records the outcome of a visit. Only the outcome of the last attempt of a visit is recorded (spec §3.5), and a
+    /// skipped stage is not recorded (spec §5.2).
     pub(crate) fn record_outcome(&mut self, node: &NodeId, outcome: &Outcome) {
         self.set_updates(outcome);
         self.context.set("last_stage", Value::String(node.to_string()));

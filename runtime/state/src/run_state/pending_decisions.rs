@@ -1,19 +1,22 @@
-//! Events whose decisions may be missing from a journal: the process may have died before it appended them.
+//! Events whose follow-up decisions may be missing from a journal, because the process may have died before it appended
+//! them.
 //!
-//! Only the last event of each branch can be one, because what follows from it is decided for that branch alone. What follows from the
-//! positions of all branches needs no event.
+//! Only the last event of a branch can be such an event, because decisions that follow from an event are about its
+//! branch alone. A decision that depends on the positions of all branches can be made again at any time, so it needs no
+//! such event.
 
 use super::{RunState, was_cut};
 use glovebox_journal::event::{BranchId, Event, Record};
 use glovebox_journal::rewind::{self, Fold};
 use std::collections::BTreeMap;
 
-/// Events whose decisions may be missing, in the order of the journal.
+/// Events whose follow-up decisions may be missing, in the order of the journal.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PendingDecisions(pub Vec<Event>);
 
 impl PendingDecisions {
-    /// Updates the list after an append of `events`, whose decisions were appended with them except those of `rest`.
+    /// Updates the list after an append of `events`. The decisions that follow from them were appended too, except
+    /// those that follow from `rest`.
     pub fn follow(&mut self, events: &[Event], rest: Vec<Event>) {
         let has_moved =
             |one: &Event| events.iter().any(|event| event.branch().is_some_and(|id| Some(id) == one.branch()));
@@ -22,7 +25,8 @@ impl PendingDecisions {
     }
 }
 
-/// Folds the records of a run into its state and the decisions that may be missing; none for a run that was not started.
+/// Folds the records of a run into its state and the decisions that may be missing. `None` for a run that was not
+/// started.
 pub fn resume_state(records: &[Record]) -> Option<(RunState, PendingDecisions)> {
     let mut fold = ResumeState::default();
     rewind::fold(records, &mut fold);
@@ -31,7 +35,7 @@ pub fn resume_state(records: &[Record]) -> Option<(RunState, PendingDecisions)> 
     Some((state, last.pending()))
 }
 
-/// The fold of a journal that is to be resumed.
+/// The fold of the journal of a run that is resumed.
 #[derive(Default)]
 struct ResumeState {
     state: RunState,
@@ -51,21 +55,21 @@ impl Fold for ResumeState {
     }
 }
 
-/// The last event of each branch, beside a fold of the same records.
+/// The last event of each branch. It is updated together with a fold of the same records.
 #[derive(Debug, Default)]
 pub struct LastEvents(BTreeMap<BranchId, (u64, Event)>);
 
 impl LastEvents {
-    /// Notes a record, given the run after it.
+    /// Adds a record, given the state of the run after the record.
     pub fn note(&mut self, record: Record, state: &RunState) {
         let Self(last) = self;
         if matches!(&record.event, Event::RunResumed(resumed) if resumed.from.is_some()) {
-            // Only the node at which the run started again counts.
+            // Earlier events have no follow-up decisions, because the run restarts at another node.
             last.clear();
         } else if is_of_a_stop(state, &record.event) {
             return;
         }
-        // Nothing follows on a branch from its end: its parallel node goes on.
+        // No decision about a branch follows from its end: its parallel node continues.
         if let Event::BranchFinished(finished) = &record.event {
             last.remove(&finished.branch);
             return;
@@ -74,7 +78,7 @@ impl LastEvents {
         last.insert(branch, (record.seq, record.event));
     }
 
-    /// The decisions that may be missing after the last record.
+    /// Returns the events whose follow-up decisions may be missing after the last record.
     pub fn pending(self) -> PendingDecisions {
         let mut last: Vec<(u64, Event)> = self.0.into_values().collect();
         last.sort_by_key(|(seq, _)| *seq);
@@ -82,7 +86,7 @@ impl LastEvents {
     }
 }
 
-/// True for an event that has no consequences once the run is resumed.
+/// Returns true for an event from which no decision follows after the run is resumed.
 fn is_of_a_stop(state: &RunState, event: &Event) -> bool {
     match event {
         Event::RunResumed(_) | Event::RunPaused(_) | Event::CacheFilled(_) | Event::StageSteered(_) => true,

@@ -1,8 +1,8 @@
 //! The cost of a run's model calls so far, over all branches and generations, and the limit on spending that stopped a
 //! stage.
 //!
-//! A stage that a limit of the run stopped counts as canceled: with a higher limit it is executed again. Its spending
-//! still counts.
+//! A stage that a limit of the run stopped is treated as canceled: with a higher limit it is executed again. The budget
+//! still includes what the stage has spent.
 
 use super::RunState;
 use glovebox_journal::event::StageFinished;

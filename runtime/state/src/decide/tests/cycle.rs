@@ -1,4 +1,4 @@
-//! The cycle breaker: which failures count as the same, and when they end a loop.
+//! The cycle breaker: which failures are treated as the same, and when they end a loop.
 
 use super::pipeline;
 use crate::run_state::OpenTask;
@@ -10,7 +10,8 @@ const LOOP: &str = "digraph g { graph [max_steps=100LIMIT] start [shape=Mdiamond
                     start -> check  check -> exit [condition=\"outcome=success\"]  check -> fix [condition=\"outcome=fail\"]  \
                     fix -> check }";
 
-/// Lets `check` fail with these signatures in order, or succeed for `-`. Returns the number of visits and the verdict.
+/// Lets `check` fail with these failure signatures in order, or succeed for `-`. Returns the number of visits and the
+/// verdict.
 fn check(limit: &str, signatures: &str) -> (usize, String) {
     let pipeline = pipeline(&LOOP.replace("LIMIT", limit));
     let mut words = signatures.split_whitespace();
@@ -46,6 +47,6 @@ fn the_same_failure_ends_a_loop_at_the_limit() {
     // Another failure in between does not reset the count: two alternating failures are a loop too.
     assert_eq!(check("", "x y x y x y"), (5, broken(3, 3)));
     assert_eq!(check("", "a b c d e f g"), (8, "success".to_owned()));
-    // Failures without a signature are not counted.
+    // Failures without a failure signature are not counted.
     assert_eq!(check("", "none none none none"), (5, "success".to_owned()));
 }

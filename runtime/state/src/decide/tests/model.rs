@@ -1,7 +1,7 @@
 //! Property test: any pipeline of stages, loops, gates and nested parallel nodes ends within its limits, in any order
 //! of ends and killed at any record. A second, simpler implementation of the rules checks the result.
 //!
-//! A stage gives the same answer in each execution. A scheduler chooses which attempt starts, which ends, and when the
+//! A stage has the same outcome in each execution. A scheduler chooses which attempt starts, which ends, and when the
 //! process dies. The last append may be truncated. The test judges only the records, never the engine's state.
 
 mod graphs;

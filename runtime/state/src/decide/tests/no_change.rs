@@ -9,8 +9,8 @@ use glovebox_record::CommandEnding;
 use glovebox_record::no_change::{Confirmation, NoChange, NoChangeRule};
 use glovebox_record::path::ScopePath;
 
-/// Returns an answer by its letter: `n` success without a change, `c` success with a change, `f` failure, `p` a
-/// verification that passes.
+/// Returns the end of an attempt by its letter: `n` success without a change, `c` success with a change, `f` failure,
+/// `p` a verification that passes.
 fn answer(open: &OpenTask, letter: char) -> StageFinished {
     let is_success = matches!(letter, 'n' | 'c' | 'p');
     let mut ended = finished(open, outcome(if is_success { "success" } else { "fail" }));
@@ -31,7 +31,7 @@ fn graph(node: &str) -> Pipeline {
     pipeline(&format!("digraph g {{ {FRAME} a [{node}]; start -> a -> exit }}"))
 }
 
-/// Runs a node with these answers, and again from each prefix of the records. Returns the verdict.
+/// Runs a node whose attempts end in this way, and again from each prefix of the records. Returns the verdict.
 fn run(node: &str, rule: &NoChangeRule, letters: &str) -> String {
     let graph = graph(node);
     let letters: Vec<char> = letters.chars().collect();

@@ -1,4 +1,4 @@
-//! Properties of every small pipeline with any answers of its stages.
+//! Properties of every small pipeline with any outcomes of its stages.
 
 use super::super::*;
 use crate::run_state::OpenTask;
@@ -78,7 +78,7 @@ fn graph() -> impl Strategy<Value = String> {
     )
 }
 
-/// Returns an answer that depends only on the seed and the attempt.
+/// Returns an outcome that depends only on the seed and the attempt.
 fn answer(seed: u64, open: &OpenTask) -> StageFinished {
     let mut hasher = DefaultHasher::new();
     (seed, &open.task, open.ordinal).hash(&mut hasher);

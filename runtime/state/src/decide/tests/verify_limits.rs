@@ -1,4 +1,4 @@
-//! How often work is repeated after a failure of its verification: by category, by the operator's limit and by
+//! How often work is repeated after a failure of its verification: by category, by the operator's limit and by failure
 //! signature, and after which delay.
 
 use super::pipeline;
@@ -13,8 +13,8 @@ const LOOP: &str = "check [type=verification]; start -> check; check -> exit [co
 const ONE_WAY: &str = "check [type=verification]; start -> check; check -> exit [condition=\"outcome=success\"]; \
                        check -> fix [condition=\"outcome=fail\"]; fix -> exit";
 
-/// Returns the answer of `check` for a word: `ok`, or a failure code, optionally followed by `@` and the text of the
-/// signature. A code that begins with `~` is transient.
+/// Returns the outcome of `check` for a word: `ok`, or a failure code, optionally followed by `@` and the text of the
+/// failure signature. A code that begins with `~` is transient.
 fn answer(open: &OpenTask, word: &str) -> StageFinished {
     let handler = "verification".to_owned();
     if word == "ok" {

@@ -15,7 +15,7 @@ pub(super) struct Loaded {
     pub(super) is_any: bool,
     /// Additional folders in which Python looks for modules. All paths in this struct are in lower case.
     pub(super) folders: Vec<String>,
-    /// Folders of `PATH` in which the command's programs are searched.
+    /// Folders of `PATH` in which the command's programs are looked up.
     pub(super) path: Vec<String>,
     /// Folders that the command uses as home folder.
     pub(super) homes: Vec<String>,
@@ -23,7 +23,7 @@ pub(super) struct Loaded {
     pub(super) files: Vec<String>,
 }
 
-/// Programs: their names without a version, the readers in the table that they count as, and whether they start
+/// Programs: their names without a version, the readers of the table to which they belong, and whether they start
 /// programs that the command does not name.
 #[rustfmt::skip]
 const PROGRAMS: &[(&[&str], &[&str], bool)] = &[

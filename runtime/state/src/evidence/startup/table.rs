@@ -30,8 +30,7 @@ use Place::{Beginning, Ending, Folder, FolderEnding, Name, Path};
 struct Row {
     /// A name for the programs, for people. The commands of the programs are in [`Loaded::has`].
     reader: &'static str,
-    /// True if the file counts only for commands that start one of the programs. For other commands, such a file is
-    /// ordinary.
+    /// True if the file is listed only for commands that start one of the programs.
     is_named: bool,
     places: &'static [Place],
 }

@@ -6,8 +6,8 @@ use glovebox_record::Outcome;
 use rpds::RedBlackTreeMapSync;
 use std::sync::Arc;
 
-/// Maximum number of different failures of a node that are counted. Any further failure counts as new each time, and
-/// other limits end such a loop.
+/// Maximum number of different failures of a node that are counted. Any further failure is treated as new each time, so
+/// that only other limits end such a loop.
 const SIGNATURES_MAX: usize = 256;
 
 /// The history of a node.
@@ -25,8 +25,8 @@ pub struct NodeHistory {
     pub dropped: Arc<[String]>,
     /// Number of visits that began.
     pub visits: u32,
-    /// Number of visits that count for `max_visits`. Visits that were undone by a rewind or cut off by a limit of the
-    /// run do not count.
+    /// Number of visits to which `max_visits` applies: all except those that were undone by a rewind or cut off by a
+    /// limit of the run.
     pub counted: u32,
     /// Number of retries since the last success (`node_retries` of a checkpoint).
     pub retries: u32,
@@ -36,12 +36,12 @@ pub struct NodeHistory {
     pub unchanged: u32,
     /// Number of model turns of these attempts, which is the position in a script.
     pub turns: u64,
-    /// Number of visits whose failure has the same signature as the last failure, including the last one; 0 if the last
-    /// failure has no signature. Neither a success nor another failure in between resets the count.
+    /// Number of visits whose failure has the same failure signature as the last failure, including the last one; 0 if
+    /// the last failure has no signature. Neither a success nor another failure in between resets the count.
     pub same: u32,
     /// The failures of the node's verification since it last passed; `None` if no limit applies to them.
     pub verify_failures: Option<Arc<VerifyFailures>>,
-    /// Number of visits by the signature of their failure.
+    /// Number of visits by their failure signature.
     pub(crate) signatures: RedBlackTreeMapSync<Digest, u32>,
     /// The number of the last visit among all finished visits; `None` unless the last outcome is a failure.
     pub(crate) failing_at: Option<u64>,

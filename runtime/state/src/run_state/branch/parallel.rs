@@ -186,13 +186,13 @@ impl Branch {
             previous: Arc::new(Outcome::new(Status::Success)),
             ..Self::clone(self)
         };
-        // Only a score that the branch itself sets counts for the branch.
+        // The branch does not inherit the score of its parent branch.
         child.context.remove("score");
         child
     }
 
-    /// Turns the branch into that of a child pipeline: it gets only the given context, and nothing of an earlier run of
-    /// the child.
+    /// Turns the branch into that of a child pipeline: it gets only the given context, and nothing from an earlier run
+    /// of the child.
     pub(crate) fn begin_child_pipeline(&mut self, context: BTreeMap<String, Value>) {
         self.context = Context::default();
         context.into_iter().for_each(|(key, value)| self.context.set(key, value));
@@ -327,8 +327,8 @@ impl Branch {
     }
 
     /// Takes over the history of the nodes that branches visited. If several branches visited a node, the best branch
-    /// has priority. An outcome counts only if the changes of its branch were merged, or if no branch changed anything.
-    /// Any other outcome proves something about files that are not in this branch.
+    /// has priority. An outcome is taken over only if the changes of its branch were merged, or if no branch changed
+    /// anything. Any other outcome is about files that are not in this branch.
     fn adopt(&mut self, parallel: &OpenParallel, finished: &FanInFinished) {
         let ended = parallel.in_order();
         let is_untouched = |one: &EndedBranch| finished.changes.is_empty() && one.branch.changes.is_empty();

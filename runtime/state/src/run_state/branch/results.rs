@@ -2,8 +2,8 @@
 //! (spec §4.8).
 //!
 //! The list is part of every checkpoint, so the total size of its texts is limited. Short texts are complete, and the
-//! remaining size is shared equally among the long ones. The complete answer of a branch has a separate key, whose
-//! value is a reference to a blob that the attempt stored.
+//! remaining size is shared equally among the long ones. The complete answer of a branch (see `ANSWER_KEYS`) has a
+//! separate key, whose value is a reference to a blob that the attempt stored.
 
 use super::parallel::{EndedBranch, OpenParallel};
 use crate::context::ANSWER_KEYS;

@@ -18,8 +18,8 @@ pub struct VerifyFailures {
     pub last: ClassifiedFailure,
     /// Time of the last failure.
     pub at: Timestamp,
-    /// Number of consecutive failures, up to the last one, with the signature of the last one; 0 if it has no
-    /// signature.
+    /// Number of consecutive failures, up to the last one, with the failure signature of the last one; 0 if the last
+    /// failure has no signature.
     pub in_a_row: u32,
     /// Number of failures of each category, in the order of [`FailureCategory::ALL`].
     counts: [u32; FailureCategory::ALL.len()],

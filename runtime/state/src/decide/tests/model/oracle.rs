@@ -128,7 +128,8 @@ impl Split {
                 BranchEnd::Fail => bad += 1,
                 BranchEnd::Canceled => {}
             }
-            // The first end that decides the parallel node counts. The branches that end after it were canceled.
+            // The first end that decides the parallel node determines the status. The branches that end later were
+            // canceled.
             match (setting.error, end) {
                 (ErrorPolicy::FailFast, BranchEnd::Fail) => return Status::Fail,
                 _ if good >= needed => return Status::Success,
