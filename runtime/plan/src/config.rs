@@ -36,7 +36,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The name of the file. It is searched from the pipeline's folder upward to the working directory.
+/// The name of the file. It is looked for in the pipeline's folder and in the folders above it.
 pub const CONFIG_FILE_NAME: &str = "glovebox.toml";
 
 /// All tables of the file.

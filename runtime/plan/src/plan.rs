@@ -180,8 +180,8 @@ impl Plan {
         self.pipeline.spend_max(flags).least(self.bounds.spend_max)
     }
 
-    /// Returns who sets a cost limit that cannot be enforced because a model has no price, and that model. `None` if every
-    /// cost limit can be enforced.
+    /// Returns what sets a cost limit that cannot be enforced because a model has no price, and the name of that model.
+    /// `None` if every cost limit can be enforced.
     pub fn unpriced(&self, flags: SpendBounds) -> Option<(Unpriced, &str)> {
         let is_bounded = self.spend_max(flags).cost_max.is_some();
         let has_bound =

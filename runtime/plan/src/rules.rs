@@ -1,8 +1,9 @@
 //! Custom rules: plugins that may change a graph and then lint it in addition to the built-in rules.
 //!
-//! Only components in the lock file are loaded, and they are called in the order of `glovebox.toml`. No answer of a component
-//! is trusted: Glovebox parses and lints a changed graph like any file, reports and records every change, and checks and
-//! limits names, texts and counts. A component that traps, exceeds a limit or breaks its contract is an error of the check.
+//! Only components in the lock file are loaded, and they are called in the order of `glovebox.toml`. No result of a
+//! component is trusted: Glovebox parses and lints a changed graph like any file, reports and records every change, and
+//! checks and limits names, texts and counts. A component that traps, exceeds a limit or breaks its contract is an
+//! error of the check.
 
 mod chain;
 mod finding_text;

@@ -33,11 +33,14 @@ const COMMANDS_MAX: usize = 4;
 /// (decision command-list-adjustments).
 const RECOVERY_ATTEMPTS: u32 = 5;
 
-/// Default of `plan_timeout_seconds`: the time for the answer to a question for a missing plan (decision plan-questions).
+/// Default of `plan_timeout_seconds`: the maximum time of an agent's answer when it is asked for a missing plan
+/// (decision plan-questions).
 const PLAN_TIMEOUT_SECONDS: u32 = 120;
-/// Default of `plan_parse_retries`: the maximum number of questions for a plan that can run (decision plan-questions).
+/// Default of `plan_parse_retries`: the maximum number of times that an agent is asked for a plan that can run
+/// (decision plan-questions).
 const PLAN_PARSE_RETRIES: u32 = 2;
-/// Default of `reconcile_timeout_seconds`: the time for the answer to a question for a better plan (decision plan-questions).
+/// Default of `reconcile_timeout_seconds`: the maximum time of an agent's answer when it is asked to correct its plan
+/// (decision plan-questions).
 const RECONCILE_TIMEOUT_SECONDS: u32 = 180;
 
 /// The sources of a phase's commands (decision verification-modes).
@@ -121,7 +124,7 @@ pub struct Phase {
     pub contract_path: Option<String>,
     /// Maximum number of commands that the phase adds.
     pub commands_max: usize,
-    /// Seconds for the model's answer to a question for a missing plan.
+    /// Maximum time of the model's answer when it is asked for a missing plan, in seconds.
     pub plan_timeout_seconds: u32,
     /// The contract. `None` before the file is read, and if there is none.
     pub contract: Option<Arc<Contract>>,
@@ -161,9 +164,9 @@ pub struct Verify {
     pub recovery_attempts: u32,
     /// True if an adjustment may remove a command of the plan.
     pub recovers_explicit: bool,
-    /// Maximum number of further questions to an agent for a plan that can run.
+    /// Maximum number of times that an agent is asked again for a plan that can run.
     pub plan_parse_retries: u32,
-    /// Seconds for the model's answer to a question for a better plan.
+    /// Maximum time of the model's answer when it is asked to correct its plan, in seconds.
     pub reconcile_timeout_seconds: u32,
     /// The rule for agents that change nothing. `None` unless the operator sets one.
     pub no_change: Option<NoChange>,
@@ -223,8 +226,8 @@ impl Verify {
         !adds(self.planner.mode) && !adds(self.worker.mode)
     }
 
-    /// Returns the settings of the questions for an agent's plan. `None` if agents are not asked for a plan. If both phases
-    /// ask a model, the lower of their times is used.
+    /// Returns how an agent is asked for a plan. `None` if agents are not asked for a plan. If both phases ask a model,
+    /// the lower of the two maximum times is used.
     pub fn questions(&self) -> Option<Questions> {
         let asking = [&self.planner, &self.worker].into_iter().filter(|phase| phase.mode.asks_model());
         let plan_seconds = asking.map(|phase| phase.plan_timeout_seconds).min()?;
@@ -259,14 +262,14 @@ fn lines<'a>(commands: impl Iterator<Item = &'a DirectCommand>) -> Vec<&'a str> 
     commands.map(|command| command.line.as_str()).collect()
 }
 
-/// The questions for an agent's plan, as JSON in the entry `verification-questions` of its input.
+/// How an agent is asked for a plan, as JSON in the entry `verification-questions` of the agent's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Questions {
-    /// Maximum number of questions.
+    /// Maximum number of times that the agent is asked.
     pub count_max: u32,
-    /// Seconds for an answer if the plan is missing.
+    /// Maximum time of an answer if the plan is missing, in seconds.
     pub plan_seconds: u32,
-    /// Seconds for an answer if the plan cannot run.
+    /// Maximum time of an answer if the plan cannot run, in seconds.
     pub reconcile_seconds: u32,
     /// True if a plan without commands can run.
     pub may_be_empty: bool,

@@ -1,9 +1,10 @@
 //! Computes what a node may do: the intersection of what the plugin's author wants, the operator grants and the node's
 //! attributes allow.
 //!
-//! Pure, and the only place that combines the three. A result never allows more than one of them does, and a limit is never
-//! higher than the operator wrote. Deny by default: a plugin without grants, or on a node without `allowed_write_paths`,
-//! writes nothing (decision unset-write-scope), and a component gets nothing that it does not import.
+//! Pure, and the only place that combines the three. A result allows nothing that one of the three does not allow, and
+//! a limit is never higher than the operator wrote. Deny by default: a plugin without grants, or on a node without
+//! `allowed_write_paths`, writes nothing (decision unset-write-scope), and a component gets nothing that it does not
+//! import.
 
 use super::command_access::{command_access, strict_scope};
 use super::inputs::{Effective, GrantInputs, record_all};
@@ -25,8 +26,8 @@ use glovebox_record::{LimitName, LimitSettings, Limits};
 /// Paths that do not exist for any stage: files in `.git/` can make programs run, and `.glovebox/` contains the records of runs.
 const HIDDEN: [&str; 2] = [".git/", ".glovebox/"];
 
-/// Returns the wants of the author, narrowed by `wants` in `glovebox.toml`. For a component without a manifest, only the
-/// latter count.
+/// Returns the wants of the author, narrowed by `wants` in `glovebox.toml`. For a component without a manifest, returns
+/// `wants` alone.
 pub fn wanted(inspection: &Inspection, plugin: Option<&PluginEntry>) -> Grants {
     let manifest = inspection.manifest.as_ref().map(|manifest| &manifest.wants);
     let configured = plugin.and_then(|plugin| plugin.wants.as_ref());
@@ -78,7 +79,7 @@ pub fn effective(inputs: GrantInputs<'_>) -> Effective {
     effective
 }
 
-/// Returns the giver of a grant, before the node narrowed it.
+/// Returns what allows a grant, before the node narrowed it.
 fn source(inputs: GrantInputs<'_>, field: GrantField) -> Origin {
     let handler = inputs.source.name.to_owned();
     Origin::from_giver(match inputs.source.plugin {

@@ -53,7 +53,7 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     }
 }
 
-/// Returns the giver of the grant that makes a hold-out folder visible to a node.
+/// Returns what allows a node to see a hold-out folder.
 fn giver(inputs: GrantInputs<'_>, folder: &Entry) -> Giver {
     match (inputs.source.role(), inputs.request.reach_reason(folder)) {
         (Role::Builder, _) if inputs.request.holdouts.allow_read => {

@@ -1,7 +1,7 @@
 //! Decides which files write recovery may propose for a stage that writes outside of its write scope: the files that the
 //! operator lists, and the files that commands usually write, for commands that author or operator name.
 //!
-//! Pure, and decided before the first stage. A proposed file is always one that both plugin author and operator allow, and
+//! Pure, and decided before the first stage. Only files that both plugin author and operator allow are proposed, and
 //! never a path that no stage may write.
 
 use super::role::HandlerSource;

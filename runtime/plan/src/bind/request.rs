@@ -1,8 +1,8 @@
 //! What the binder reads from a node, and the place to which a message about the node points.
 //!
-//! Nodes with equal requests get the same binding, and a file can have thousands of nodes, so the binder computes the binding
-//! of each [`Request`] once. This is correct because a binding depends only on the request. Of the node itself, the binder
-//! has only a [`Place`].
+//! Nodes with equal requests get the same binding, and a file can have thousands of nodes, so the binder computes the
+//! binding of each [`Request`] once. This is correct because a binding depends only on the request. The binder knows
+//! the node itself only as a [`Place`].
 
 use super::role::HandlerSource;
 use crate::verify::{self, Verify};

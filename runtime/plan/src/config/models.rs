@@ -246,7 +246,8 @@ fn family(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<Family> {
     found
 }
 
-/// Reads the name of a model. It must be plain, because it is used in paths and messages.
+/// Reads the name of a model. Only letters, digits and `-_.:/@` are allowed, without `..`, because the name is used in
+/// paths and messages.
 fn model_id(fields: &mut Fields<'_>, field: &Field<'_, '_>, text: String) -> Option<ModelId> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/@".contains(&byte);
     if (1..=200).contains(&text.len()) && text.bytes().all(is_plain) && !text.contains("..") {

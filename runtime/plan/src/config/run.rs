@@ -1,4 +1,5 @@
-//! The `[run]` table: limits of a run as a whole. The author of a pipeline sets its steps and wall time; the operator sets these.
+//! The `[run]` table: limits of a run as a whole. The author of a pipeline limits its steps and wall time; the operator
+//! sets the limits in this table.
 
 use super::field::{Field, Fields};
 use glovebox_record::LimitUnit;

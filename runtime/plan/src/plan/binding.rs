@@ -204,8 +204,8 @@ impl Binding {
         widened
     }
 
-    /// Returns true if writes in the stage's scope are committed. Writes of a stage that can read hold-outs are not, unless
-    /// the node says so.
+    /// Returns true if writes in the stage's scope are committed. Writes of a stage that can read hold-outs are
+    /// committed only if the node has `scenario_writes="commit"`.
     pub fn keeps_writes(&self) -> bool {
         self.separation.as_ref().is_none_or(|separation| separation.writes == Writes::Commit)
     }

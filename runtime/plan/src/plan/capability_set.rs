@@ -31,8 +31,8 @@ impl CapabilitySet {
         self.0.changeable().extend(capabilities);
     }
 
-    /// Returns the parts of this set that another set does not cover. Of several parts that cover each other, only the
-    /// largest is returned.
+    /// Returns the parts of this set that another set does not cover. If parts cover each other, only the largest is
+    /// returned.
     pub fn minus(&self, other: &CapabilitySet) -> CapabilitySet {
         let rest = self.0.difference(&other.0);
         let found: BTreeSet<Capability> = rest.flat_map(|capability| capability.minus(other.iter())).collect();

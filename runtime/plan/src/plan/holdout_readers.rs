@@ -99,14 +99,14 @@ impl Plan {
         self.folders.sealed.iter().filter(|folder| !binding.scope.is_hidden(folder.path())).collect()
     }
 
-    /// Returns true if the node's answer is withheld: the node can read hold-outs, and the author did not opt out.
+    /// Returns true if the node's result is withheld: the node can read hold-outs, and the author did not opt out.
     pub fn withholds(&self, node: &NodeId) -> bool {
         let reaches = self.binding(node).is_some_and(|binding| binding.holdouts == HoldoutAccess::ReadOnly);
         reaches && self.feedback(node) == Feedback::Summary
     }
 
-    /// Returns true if the leak check covers the node: neither its input nor its answer may contain a hold-out. If any stage
-    /// has `scenario_feedback=full`, there are no leak checks, because the content is already disclosed.
+    /// Returns true if the leak check covers the node: neither its input nor its result may contain a hold-out. If any
+    /// stage has `scenario_feedback=full`, there are no leak checks, because the content is already disclosed.
     pub fn is_leak_checked(&self, node: &NodeId) -> bool {
         let absent = self.binding(node).is_some_and(|binding| binding.holdouts == HoldoutAccess::Absent);
         absent && !self.folders.sealed.is_empty() && !self.discloses_holdouts()

@@ -1,4 +1,4 @@
-//! The origin of a capability: who gave it, and what narrowed it.
+//! The origin of a capability: what allows it, and what narrowed it.
 //!
 //! An origin is a typed value until it is printed. No code parses an origin from its text.
 
@@ -10,7 +10,7 @@ use glovebox_record::{LimitName, Tier};
 use std::borrow::Cow;
 use std::fmt;
 
-/// A source that gives a capability or narrows it.
+/// Something that allows a capability or narrows it, such as an attribute, a table or a flag.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Giver {
     /// A built-in component, by its handler type.
@@ -46,7 +46,7 @@ pub enum Giver {
     Run,
     /// The node's edges.
     Edges,
-    /// A default that applies if no other giver says otherwise.
+    /// A default that applies if nothing else allows or narrows the capability.
     Default,
 }
 
@@ -74,22 +74,22 @@ impl fmt::Display for GrantField {
     }
 }
 
-/// The giver of a capability, then the givers that narrowed it.
+/// What allows a capability, then what narrowed it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin(Vec<Giver>);
 
 impl Origin {
-    /// Creates an origin with one giver.
+    /// Creates the origin of a capability that `giver` allows and that nothing has narrowed.
     pub fn from_giver(giver: Giver) -> Self {
         Self(vec![giver])
     }
 
-    /// Creates the origin of a capability that an attribute of the node gives.
+    /// Creates the origin of a capability that an attribute of the node allows.
     pub fn attribute(name: impl Into<Cow<'static, str>>) -> Self {
         Self::from_giver(Giver::Attribute(name.into()))
     }
 
-    /// Returns the origin with one more giver that narrows it.
+    /// Returns the origin of the capability after `giver` has narrowed it.
     #[must_use]
     pub fn and(mut self, giver: Giver) -> Self {
         self.0.push(giver);
@@ -102,7 +102,7 @@ impl Origin {
 pub struct Grant {
     /// The capability.
     pub capability: Capability,
-    /// Who gave the capability, and what narrowed it.
+    /// What allows the capability, and what narrowed it.
     pub origin: Origin,
 }
 

@@ -390,7 +390,8 @@ pub struct PlanComponent<'a> {
 pub struct PlanOrigin {
     /// The grant, such as `write src/`.
     pub grant: String,
-    /// The giver of the grant, and what narrowed it.
+    /// What allows the capability, then what narrows it, separated by commas, such as `` `allowed_commands` of the node
+    /// ``.
     pub from: String,
 }
 

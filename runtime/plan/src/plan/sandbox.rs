@@ -16,7 +16,7 @@ pub const TIER_UNCONFINED: &str = "unconfined";
 /// The sandbox tier in records of a run in which no node can start a process.
 pub const TIER_NONE: &str = "none";
 
-/// The sandbox tier of a plan that this machine cannot run. No run has it.
+/// The sandbox tier of a plan that this machine cannot run. No run has this tier.
 pub const TIER_UNAVAILABLE: &str = "unavailable";
 
 /// The sandbox of a plan's commands.

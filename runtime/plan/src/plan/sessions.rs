@@ -13,7 +13,7 @@ use std::fmt;
 pub struct PlanSession {
     /// The nodes from which an edge with this session leads here. Empty for the session of all other edges.
     pub from: Vec<String>,
-    /// How much the model gets of what went before.
+    /// How much of the earlier stages the model gets.
     pub fidelity: Fidelity,
     /// The thread that the stage continues with `full`. Absent if it continues the conversation of the previous agent stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -24,9 +24,9 @@ pub struct PlanVerify<'a> {
     pub recovery_attempts: u32,
     /// True if an adjustment may remove a command of the plan.
     pub recovery_allow_explicit: bool,
-    /// Maximum number of further questions to an agent for a plan that can run.
+    /// Maximum number of times that an agent is asked again for a plan that can run.
     pub plan_parse_retries: u32,
-    /// Seconds for the model's answer to a question for a better plan.
+    /// Maximum time of the model's answer when it is asked to correct its plan, in seconds.
     pub reconcile_timeout_seconds: u32,
     /// The test commands of the project's kind.
     pub fallback: Vec<&'a str>,
@@ -47,7 +47,7 @@ pub struct PlanPhase<'a> {
     pub contract_path: Option<&'a str>,
     /// Maximum number of commands that the phase adds.
     pub max_commands: usize,
-    /// Seconds for the model's answer to a question for a missing plan.
+    /// Maximum time of the model's answer when it is asked for a missing plan, in seconds.
     pub plan_timeout_seconds: u32,
 }
 

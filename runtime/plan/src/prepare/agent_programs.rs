@@ -12,7 +12,7 @@ use glovebox_workspace::regular_file::{self, Links};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of folders above a program in which its package is searched.
+/// Maximum number of folders above a program in which its package is looked for.
 const FOLDERS_MAX: usize = 8;
 const PACKAGE_BYTES_MAX: u64 = 1 << 20;
 

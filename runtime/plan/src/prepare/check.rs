@@ -22,7 +22,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// Maximum number of stages in all files below one file that `check` reads. Each file counts with the stages of its own children.
+/// Maximum number of stages in all files below one file that `check` reads. The stages of a file include those of its
+/// children.
 const STAGES_CHECKED_MAX: usize = 100_000;
 
 /// The rule sets of projects that were used so far, by the folder of the configuration. Each is loaded once. `None` for a

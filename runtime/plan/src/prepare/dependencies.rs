@@ -25,7 +25,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use store::Places;
 
-/// Maximum number of folders in which projects below the project are searched.
+/// Maximum number of folders in which projects inside the project are looked for.
 const FOLDERS_MAX: usize = 2_000;
 /// Maximum depth of such a folder.
 const DEPTH_MAX: usize = 3;

@@ -133,7 +133,8 @@ fn own_candidates(workdir: &Path, pipeline: Option<&Path>) -> Vec<PathBuf> {
     folder.ancestors().take_while(|ancestor| ancestor.starts_with(workdir)).map(Path::to_owned).collect()
 }
 
-/// Returns true if the path exists and is not a folder. A pipe or a device counts too, so that reading it reports an error.
+/// Returns true if the path exists and is not a folder. Also returns true for a pipe or a device, so that reading it
+/// reports an error.
 fn exists(file: &Path) -> bool {
     file.metadata().is_ok_and(|found| !found.is_dir())
 }

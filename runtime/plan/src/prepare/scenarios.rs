@@ -1,7 +1,8 @@
 //! Reads the scripts in a pipeline's hold-out folders, which `check` lints.
 //!
-//! A hold-out folder is searched in the working folder, then in the folder of the pipeline. Links are not followed, and at
-//! most 500 files of at most 256 KiB are read; other files are not checked. A run uses its sealed copies instead.
+//! A hold-out folder is looked for in the working folder, then in the folder of the pipeline. Links are not followed,
+//! and at most 500 files of at most 256 KiB are read; other files are not checked. A run uses its sealed copies
+//! instead.
 
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_workspace::regular_file::{self, Links};
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Maximum number of files for one pipeline.
 const FILES_MAX: usize = 500;
-/// Maximum size of a script, in bytes. A larger file counts as data and is not read.
+/// Maximum size of a script, in bytes. A larger file is treated as data and is not read.
 const BYTES_MAX: u64 = 256 << 10;
 /// Maximum depth of folders.
 const DEPTH_MAX: usize = 8;

@@ -75,7 +75,7 @@ pub fn read_component(file: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Returns the values of `--set`. Of two values with the same key, the last one is used.
+/// Returns the values of `--set`. If a key occurs more than once, its last value is used.
 pub fn inputs(set: &[(String, String)]) -> Inputs {
     Inputs { set: set.iter().cloned().collect(), ..Inputs::default() }
 }

@@ -1,8 +1,8 @@
 //! The transform chain: each plugin sees the draft that the plugin before it made.
 //!
-//! The first plugin that fails ends the chain: its answer is discarded, no later plugin is called, and there is no pipeline.
-//! Each change is reported as a remark, one for each node, each edge and the graph. Findings about a changed place name the
-//! plugin.
+//! The first plugin that fails ends the chain: its graph is discarded, no later plugin is called, and there is no
+//! pipeline. Each change is reported as a remark, one for each node, each edge and the graph. Findings about a changed
+//! place name the plugin.
 
 use super::RulePlugin;
 use super::finding_text::bounded;
@@ -29,7 +29,7 @@ pub(super) struct TransformChain<'p> {
     /// The plugin that made the current draft, and the draft as canonical text.
     latest: Option<(&'p RulePlugin, String)>,
     remarks: Vec<Diagnostic>,
-    /// The changes of each plugin that answered.
+    /// The changes of each plugin that returned a graph.
     changes: Vec<(&'p RulePlugin, Vec<GraphChange>)>,
     is_open: bool,
 }

@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Maximum depth at which links are searched, such as `.venv/lib/python3.12/site-packages/package`.
+/// Maximum depth at which links are looked for, such as `.venv/lib/python3.12/site-packages/package`.
 const DEPTH_MAX: usize = 5;
 /// Maximum number of entries that are read for each dependency.
 const ENTRIES_MAX: usize = 50_000;
@@ -142,7 +142,7 @@ impl Places {
         known.min_by_key(|folder| folder.components().count()).or_else(|| store_of_disk(target))
     }
 
-    /// Returns true if the path is inside of a repository. A home folder that is a repository does not count.
+    /// Returns true if the path is inside of a repository. A home folder that is itself a repository is ignored.
     fn is_in_repository(&self, target: &Path) -> bool {
         let is_repository = |folder: &&Path| fs::symlink_metadata(folder.join(".git")).is_ok();
         let holds_interpreters = |folder: &Path| {

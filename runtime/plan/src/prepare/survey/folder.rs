@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Maximum number of names of a folder that are read.
 const NAMES_MAX: usize = 2_000;
-/// Maximum number of folders above a folder in which the root of the repository is searched.
+/// Maximum number of folders above a folder in which the root of the repository is looked for.
 const FOLDERS_ABOVE_MAX: usize = 32;
 
 /// A folder of the project.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Maximum number of paths in a scope. A longer list would not help a reader.
 const PATHS_MAX: usize = 20;
-/// Maximum depth at which sources are searched in a folder.
+/// Maximum depth at which sources are looked for in a folder.
 const DEPTH_MAX: usize = 5;
 /// Maximum number of names that are read in one folder of the project.
 const NAMES_MAX: usize = 10_000;

@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Maximum depth at which links are searched. In a JDK they are four folders below `conf`.
+/// Maximum depth at which links are looked for. In a JDK they are four folders below `conf`.
 const DEPTH_MAX: usize = 5;
 /// Maximum number of files that are listed. A JDK links to about thirty.
 const FILES_MAX: usize = 200;
