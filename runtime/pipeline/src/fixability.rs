@@ -1,9 +1,9 @@
 //! Decides whether a stage after a failure can fix the cause of that failure (`unfixable_failure_source`,
 //! decision unfixable-failures-end-the-run).
 //!
-//! A tool stage can run scripts. If a script is wrong and the builder after the failure must not write the script, their loop
-//! cannot succeed. Scripts in hold-out folders are exempt: they are meant to fail on wrong code, and no builder may change them.
-//! The warning of `check` and the end of a run use the same pure functions.
+//! A tool stage can run scripts. If a script is wrong and the builder after the failure must not write the script, a
+//! loop of the two stages cannot succeed. Scripts in hold-out folders are exempt: they are meant to fail on wrong code,
+//! and no builder may change them. The warning of `check` and the end of a run use the same pure functions.
 
 use crate::hash::HashSet;
 use crate::ir::{Attribute, HandlerKind, Node, NodeId, Pipeline};

@@ -122,8 +122,9 @@ pub fn select(pipeline: &Pipeline, node: &NodeId, answer: &Answer<'_>, lookup: L
 /// Finds the route after a failed stage, in this order: a fail edge, `retry_target`, `fallback_retry_target`, an edge without a
 /// condition to a conditional node, stop.
 ///
-/// A fail edge has a condition that reads `outcome` and holds; a condition that reads only the context does not count. After a
-/// conditional node that keeps a failure, use [`select`], because the conditional node itself did not fail.
+/// A fail edge has a condition that reads `outcome` and holds; an edge whose condition reads only the context is not a
+/// fail edge. After a conditional node that keeps a failure, use [`select`], because the conditional node itself did
+/// not fail.
 pub fn failure_target(pipeline: &Pipeline, node: &NodeId, answer: &Answer<'_>, lookup: Lookup<'_>) -> FailureRoute {
     let edges: Vec<(EdgeIndex, &Edge)> = pipeline.outgoing(node).collect();
     let (holding, plain) = split(&edges, answer, lookup);

@@ -1,14 +1,16 @@
-//! Selects the earlier context that a stage's model gets: the mode, and the thread of a stage with `full` (spec §5.4).
+//! Selects the earlier context that a stage's model gets: the fidelity, and the thread of a stage with `full` (spec
+//! §5.4).
 //!
-//! The mode comes from the incoming edge, the node, or the graph, in this order; otherwise it is `compact`. The thread comes from
-//! the node, the edge, the graph, or the class of the subgraph that contains the node, in this order; otherwise the stage
-//! continues the previous stage that asked a model. This module does not know the conversations.
+//! The fidelity comes from the incoming edge, the node, or the graph, in this order; otherwise it is `compact`. The
+//! thread comes from the node, the edge, the graph, or the class of the subgraph that contains the node, in this order;
+//! otherwise the stage continues the previous stage that asked a model. This module does not know the conversations.
 
 use crate::ir::{Edge, EdgeIndex, Node, Pipeline};
 use glovebox_record::{Fidelity, ThreadId};
 
 impl Pipeline {
-    /// Returns the mode of a node that was reached along `edge`. Pass `None` for a jump to a retry target and for the start.
+    /// Returns the fidelity of a node that was reached along `edge`. Pass `None` for a jump to a retry target and for
+    /// the start.
     pub fn fidelity(&self, edge: Option<EdgeIndex>, node: &Node) -> Fidelity {
         let of_edge = self.edge_into(edge, node).and_then(|edge| edge.session.fidelity);
         of_edge.or(node.agent.session.fidelity).or(self.session.fidelity).unwrap_or_default()

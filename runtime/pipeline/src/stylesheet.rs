@@ -41,7 +41,7 @@ enum Selector {
 pub struct Stylesheet {
     universal: Declarations,
     shapes: HashMap<String, Declarations>,
-    /// Each with the number of its rule, because a node may have several classes.
+    /// The attributes by class, each with the number of its rule, because a node may have several classes.
     classes: HashMap<String, Vec<(usize, Key<'static>, Attribute)>>,
     ids: HashMap<NodeId, Declarations>,
 }

@@ -1,9 +1,9 @@
 //! Applies the changes that a rule plugin makes to a graph between lowering and validation (spec §9).
 //!
-//! A plugin gets and returns a [`SettledGraph`], in which all values are final: inputs, goal and prompt files are inserted, and
-//! the style sheet and defaults are applied. [`apply`] does not trust the plugin's answer. It writes the answer as text, parses
-//! and lowers the text like any file, and refuses the answer if anything is lost. The result has the spans of the user's file.
-//! The caller must lint the result. This module does not run plugin code.
+//! A plugin gets and returns a [`SettledGraph`], in which all values are final: inputs, goal and prompt files are
+//! inserted, and the style sheet and defaults are applied. [`apply`] does not trust the graph that the plugin returned.
+//! It writes this graph as text, parses and lowers the text like any file, and refuses the graph if anything is lost.
+//! The result has the spans of the user's file. The caller must lint the result. This module does not run plugin code.
 
 mod changes;
 mod graph;
@@ -38,8 +38,8 @@ pub struct TransformedGraph {
 /// Parses and lowers the graph that a plugin returned for `before`.
 ///
 /// # Errors
-/// Returns the reason why the answer is not a valid graph, or must not replace `before`. The reason may quote the answer, so the
-/// caller must escape it.
+/// Returns the reason why `answer` is not a valid graph, or must not replace `before`. The reason may quote `answer`,
+/// so the caller must escape it.
 pub fn apply(before: &Pipeline, answer: &SettledGraph) -> Result<TransformedGraph, String> {
     if answer.attributes.get(SCENARIOS.as_str()).map(String::as_str)
         != before.attributes.get(SCENARIOS).map(|attribute| attribute.value.as_str())

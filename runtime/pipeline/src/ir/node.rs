@@ -36,7 +36,7 @@ pub struct Node {
     pub gate: GateSettings,
     /// Settings of the branches, if the node is a parallel node or a fan-in.
     pub parallel: ParallelSettings,
-    /// The child pipeline, if its stages are the branch of this node.
+    /// The child pipeline, if this is the parallel node whose only branch is that pipeline. `None` for other nodes.
     pub child: Option<Box<Child>>,
     /// The node that runs the child pipeline to which this node belongs. `None` for a node of the file itself.
     pub child_of: Option<NodeId>,

@@ -16,7 +16,7 @@ fn text<'a>(node: &'a Node, key: Key<'_>) -> Option<&'a Attribute> {
     node.attributes.get(key).filter(|attribute| !attribute.value.trim().is_empty())
 }
 
-/// What the widest and the narrowest write scope mean.
+/// Explains in messages the two extreme write scopes, `./` and empty.
 const SCOPE_ENDS: &str = "`\"./\"` allows the whole workspace, an empty value nothing";
 
 /// Reports all stages without a write scope in one finding, because a list is easier to read than one message for each stage.

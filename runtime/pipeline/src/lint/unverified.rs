@@ -1,9 +1,9 @@
 //! The rules about paths without verification: paths from the start through a stage that may write to an exit, on which no
 //! verification passes after the write.
 //!
-//! The rules walk the graph once, in steps. A step consists of a node, whether a stage before it wrote, and whether the path
-//! arrives there after the failure of a verifier. A verifier that passes after a write ends the walk; a verifier before the write
-//! does not count. The time is linear in the length of the file.
+//! The rules walk the graph once, in steps. A step consists of a node, whether a stage before it wrote, and whether the
+//! path arrives there after the failure of a verifier. A verifier that passes after a write ends the walk; a verifier
+//! before the write does not end it. The time is linear in the length of the file.
 
 use super::context::Link;
 use super::routes::{may_hold_for_failure, must_hold};

@@ -45,8 +45,8 @@ fn add_dirs(from: &Attributes, findings: &mut Findings<'_>) -> Vec<Entry> {
     findings.scope(from, key::CODEX_ADD_DIRS).unwrap_or_default().iter().map(Entry::as_folder).collect()
 }
 
-/// Returns the path of a program in the workspace. `None` for a name without `/`, which is searched on PATH, and for an absolute
-/// path.
+/// Returns the path of a program in the workspace. `None` for a name without `/`, which is looked up on PATH, and for
+/// an absolute path.
 fn program(from: &Attributes, findings: &mut Findings<'_>) -> Option<Entry> {
     let attribute = from.get(key::CODEX_PATH)?;
     let path = attribute.value.trim();

@@ -1,4 +1,4 @@
-//! Reads the schema of an agent's answer: `output_schema`, as JSON or as the name of a file.
+//! Reads the schema of the answer of an agent's model: `output_schema`, as JSON or as the name of a file.
 //!
 //! A schema keyword that Glovebox does not enforce is an error here, before the first stage runs.
 
@@ -11,7 +11,7 @@ use crate::ir::{Handler, HandlerKind, Schema};
 use crate::key;
 use std::sync::Arc;
 
-/// Returns the schema of a node's answer. `None` if the answer may have any form.
+/// Returns the schema of the answer of a node's model. `None` if the answer may have any form.
 pub(super) fn lower(
     handler: &Handler,
     from: &Attributes,

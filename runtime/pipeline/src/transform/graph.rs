@@ -1,7 +1,7 @@
 //! A settled graph as data: created from a pipeline, parsed from JSON, and written as canonical DOT.
 //!
-//! Attribute values are strings, as in `glovebox graph --format json`. The JSON comes from a plugin, so unknown fields are
-//! errors, and [`agree`] compares the parsed pipeline with the answer.
+//! Attribute values are strings, as in `glovebox graph --format json`. The JSON comes from a plugin, so unknown fields
+//! are errors, and [`agree`] compares the parsed pipeline with the plugin's graph.
 
 use crate::dot::{Element, Writer};
 use crate::graph::{GraphFile, SCHEMA_VERSION, to_json};
@@ -33,7 +33,7 @@ pub struct SettledGraph {
     pub edges: Vec<BTreeMap<String, String>>,
 }
 
-/// The JSON form of an answer.
+/// The JSON form of a plugin's graph.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Answer {
@@ -115,8 +115,8 @@ fn object(own: &[(&str, &str)], attributes: &Attributes) -> BTreeMap<String, Str
     given.chain(own).collect()
 }
 
-/// Writes the canonical DOT of an answer. An attribute whose key is also a JSON key of the element cannot be in the answer, so it
-/// keeps its value from `before`.
+/// Writes the canonical DOT of a plugin's graph. An attribute whose key is also a JSON key of the element cannot be in
+/// that graph, so it keeps its value from `before`.
 pub(super) fn to_text(graph: &SettledGraph, before: &Pipeline) -> String {
     let mut writer = Writer::new(&graph.name);
     if !graph.attributes.is_empty() {
@@ -153,7 +153,8 @@ fn unseen<'a>(
     all.map(|(key, attribute)| (key, attribute.value.as_str()))
 }
 
-/// Compares the answer with the pipeline that was parsed from its text. The error names the first value that was lost.
+/// Compares a plugin's graph with the pipeline that was parsed from its text. The error names the first value that was
+/// lost.
 pub(super) fn agree(answer: &SettledGraph, read: &Pipeline) -> Result<(), String> {
     let ids = read.nodes.iter().map(|node| node.id.as_str());
     if answer.name != read.name || !ids.eq(answer.nodes.iter().map(|node| node["id"].as_str())) {
