@@ -1,8 +1,8 @@
 //! The sources of answers to human gates, and how an answer is sent to a run.
 //!
-//! A message is written into the run's folder atomically. The name of an answer's file depends only on the question, so that
-//! only the first of two answers is stored. No stage can reach that folder, and a message counts only with a MAC of the
-//! user's key.
+//! A message is written into the run's folder atomically. The name of an answer's file depends only on the question, so
+//! that only the first of two answers is stored. No stage can reach that folder, and a message is accepted only with a
+//! MAC of the user's key.
 
 use crate::arguments::{OutputArguments, PeopleArguments, RunsArguments};
 use crate::exit::{Exit, Stop};

@@ -1,7 +1,7 @@
 //! `glovebox answer`: answers a question of a human gate.
 //!
-//! The first valid answer counts. A later one is refused, and the error names the first. If a process drives the run,
-//! it records the answer at once. The answer to a paused run is kept, and the resume records it.
+//! The first valid answer is used. A later answer is refused, and the error names the first one. If a process drives
+//! the run, it records the answer at once. The answer to a paused run is kept, and the resume records it.
 
 use crate::answer_sources;
 use crate::arguments::{AnswerArguments, Arguments, Command, Deferred, ResumeArguments};

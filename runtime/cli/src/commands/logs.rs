@@ -40,7 +40,7 @@ pub struct OutputLine<'a> {
     /// The attempt.
     #[serde(flatten)]
     pub attempt: &'a Attempt,
-    /// True if a resume went back to before the attempt, so that it no longer counts; absent otherwise.
+    /// True if a resume went back to before the attempt and undid it; absent otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_undone: bool,
     /// `stdout`, `stderr`, or `output` for both together.
@@ -90,7 +90,7 @@ struct Log<'a> {
     arguments: &'a LogsArguments,
     run: &'a RunFolder,
     blobs: DirBlobs,
-    /// Sequence numbers of the records that count: no resume went back to before them.
+    /// Ranges of sequence numbers of the records that no resume has undone.
     counting: Vec<RangeInclusive<u64>>,
     visits: u32,
     printed: usize,

@@ -41,7 +41,7 @@ pub struct TurnLine<'a> {
     pub attempt: &'a Attempt,
     /// How the attempt ended; null if it has not ended.
     pub status: Option<Status>,
-    /// True if a resume went back to before this visit, so that it no longer counts.
+    /// True if a resume went back to before this visit and undid it.
     pub is_undone: bool,
     /// Number of the turn in its attempt, from 1.
     pub turn: usize,

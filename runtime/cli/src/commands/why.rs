@@ -53,7 +53,7 @@ fn render(why: &Why, file: &str, is_whole: bool) -> String {
     rows.line(format_args!("{} {}", paint.title(&format!("{:<12}", "pipeline")), visible::line(file)));
     let (mut last, main) = (None, BranchId::main());
     for step in &why.steps {
-        // A step that no longer counts and a later step at the same node get separate headings.
+        // A step that a resume has undone and a later step at the same node get separate headings.
         let here = (step.generation, &step.branch, &step.node, step.is_undone);
         if last.replace(here) != Some(here) {
             let branch = if step.branch == main { String::new() } else { format!(" (branch {})", step.branch) };

@@ -171,7 +171,7 @@ enum Verdict {
 }
 
 impl Verdict {
-    /// Returns why a stage counts neither as passed nor as failed; `None` if it counts as one of them.
+    /// Returns why a stage is reported neither as passed nor as failed; `None` for other stages.
     fn reservation(self, stage: &StageReport) -> Option<String> {
         Some(match self {
             Self::Failed | Self::Verified => return None,

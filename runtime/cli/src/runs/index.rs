@@ -116,7 +116,8 @@ impl Stamp {
         })
     }
 
-    /// Returns the stamps of the journal and of SQLite's log beside it. A log that a reader left empty has no stamp.
+    /// Returns the stamps of the journal and of SQLite's log in the same folder. A log that a reader left empty has no
+    /// stamp.
     fn of_run(run: &RunFolder) -> [Option<Self>; 2] {
         let log = Self::read(&run.path.join("journal.sqlite-wal")).filter(|log| log.bytes > 0);
         [Self::read(&run.path.join(JOURNAL_FILE)), log]

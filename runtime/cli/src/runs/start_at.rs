@@ -1,4 +1,4 @@
-//! Where a run begins or begins again: at a node (`--from NODE`), or at a visit of a node (`NODE@VISIT`).
+//! Where a run begins or is restarted: at a node (`--from NODE`), or at a visit of a node (`NODE@VISIT`).
 
 use crate::exit::{Exit, Stop};
 use crate::runs::RunFolder;

@@ -31,7 +31,7 @@ pub enum Length {
     Cut,
 }
 
-/// The facts about an attempt beside its conversation.
+/// The facts about an attempt that are shown above its conversation.
 #[derive(Debug, Clone, Copy)]
 pub struct Head<'a> {
     /// The attempt.
@@ -170,7 +170,7 @@ impl Page {
         self.block("call", lines.iter().map(String::as_str));
     }
 
-    /// Returns the lines of an argument: beside its name if there is one line, or else below the name.
+    /// Returns the lines of an argument: next to its name if there is one line, or else below the name.
     fn argument(&mut self, name: &str, value: &Value) -> Vec<String> {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let name = visible::line(name);
@@ -213,7 +213,7 @@ impl Page {
         kept
     }
 
-    /// Adds a row with several lines. The first line is beside the title.
+    /// Adds a row with several lines. The first line is next to the title.
     fn block<'l>(&mut self, title: &str, lines: impl Iterator<Item = &'l str>) {
         let below = format!("\n{:w$}", "", w = TITLE + 3);
         let title = visible::line(title).into_owned();

@@ -141,7 +141,7 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// Returns one workflow command for each diagnostic, which GitHub shows beside the line.
+/// Returns one workflow command for each diagnostic, which GitHub shows next to the line.
 pub fn github(checked: &[Findings]) -> String {
     let mut text = String::new();
     for findings in checked {

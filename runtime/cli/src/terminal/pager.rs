@@ -50,7 +50,7 @@ fn started(pager: &str, text: &str) -> bool {
     }
     let Ok(mut child) = command.spawn() else { return false };
     if let Some(mut input) = child.stdin.take() {
-        // The reader may leave before the end.
+        // The reader may quit the pager before the end of the text.
         let _left = input.write_all(text.as_bytes());
     }
     child.wait().is_ok_and(|status| status.code() != Some(NOT_FOUND))

@@ -26,7 +26,8 @@ const UNVERIFIED_SHOWN_MAX: usize = 10;
 /// Maximum number of rows for programs under test of one stage. A test suite starts one program for each case.
 const SUBJECTS_SHOWN_MAX: usize = 3;
 
-/// Maximum number of files that are listed for one stage, of those that it saw beside hold-outs or loaded at start-up.
+/// Maximum number of files that a row lists for one stage: files that it saw together with hold-outs, or loaded at
+/// start-up.
 const CONFIGURATION_SHOWN_MAX: usize = 5;
 /// Maximum number of failed branches that get a row with the reason. The others are only named.
 const BRANCHES_SHOWN_MAX: usize = 10;
@@ -154,7 +155,7 @@ fn recovery_line(decision: &RecoveryDecision) -> String {
     format!("{node}: {}{granted} ({}{by})", decision.action, decision.how.as_str())
 }
 
-/// Names the files that a stage saw beside hold-outs and from which test runners run code.
+/// Names the files that a stage saw together with hold-outs and from which test runners run code.
 fn beside_holdouts(summary: &RunSummary, node: &NodeId) -> String {
     let shown = |text: &str| visible::line(text).into_owned();
     let name = shown(node.as_str());

@@ -1,4 +1,4 @@
-//! Compares the files beside the journal in a run's folder with what the journal says.
+//! Compares the files next to the journal in a run's folder with what the journal says.
 
 use super::statement::RunEvidence;
 use crate::exit::{Exit, Stop};

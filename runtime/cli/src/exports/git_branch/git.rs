@@ -117,7 +117,7 @@ fn answer(mut command: Command, input: &[u8]) -> Result<Output, Stop> {
     let mut child = command.spawn().map_err(failed)?;
     let stdin = child.stdin.take();
     std::thread::scope(|scope| {
-        // Git may answer before it has read all input.
+        // Git may end before it has read all input.
         scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
         child.wait_with_output().map_err(failed)
     })

@@ -16,7 +16,7 @@ use std::io;
 use std::path::Path;
 
 const LINK: &str = "120000";
-/// Maximum size of a `HEAD` file that is read, in bytes. A larger file counts as one that names a branch.
+/// Maximum size of a `HEAD` file that is read, in bytes. A larger file is treated as if it named a branch.
 const HEAD_BYTES_MAX: u64 = 4096;
 
 /// Returns the conflicts of the first commit that has such a folder: the changed paths by which git recognizes a

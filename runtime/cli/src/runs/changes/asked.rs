@@ -1,7 +1,7 @@
 //! The changes that a question of a human gate is about: those on the way to the gate since the last question that a
 //! person answered.
 //!
-//! A question that was answered by a default, a timeout or `--auto-approve` does not count, because no person saw the
+//! A question that was answered by a default, a timeout or `--auto-approve` is ignored, because no person saw the
 //! changes before it. For a gate on a branch, changes of the parent branches before the branch began are included.
 
 use super::changing;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// The records that a question is about.
 pub struct AskedAbout<'a> {
-    /// The records that count at the end of the journal, in order: no resume went back to before them.
+    /// The records that no resume has undone, in order.
     pub records: Vec<&'a Record>,
     /// The last earlier question that a person answered; `None` if there is none.
     pub since: Option<&'a QuestionId>,
@@ -65,7 +65,7 @@ fn is_of_person(how: AnsweredBy) -> bool {
 }
 
 /// Returns a branch and its ancestors, with the sequence numbers at which they began. If a branch began more than once,
-/// because the run restarted at a stage, the last beginning counts.
+/// because the run restarted at a stage, the last beginning is returned.
 fn lineage<'a>(records: &[&'a Record], branch: &'a BranchId) -> BTreeMap<&'a BranchId, u64> {
     let mut begun = BTreeMap::new();
     let mut next = branch;

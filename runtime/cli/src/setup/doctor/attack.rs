@@ -1,7 +1,7 @@
 //! `glovebox doctor --attack`: starts `glovebox-attack` for one tier and reads its results.
 //!
-//! The attacks are in a separate program beside this one, so that the program that runs pipelines contains no attacks.
-//! They work in a temporary folder, which is removed afterwards.
+//! The attacks are in a separate program in the same folder as this program, so that the program that runs pipelines
+//! contains no attacks. They work in a temporary folder, which is removed afterwards.
 
 use super::report::AttackReport;
 use crate::compiler;

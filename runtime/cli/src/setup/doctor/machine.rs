@@ -62,7 +62,7 @@ pub struct SelfTestCheck {
     pub name: String,
     /// True if the operation must work; false if it must fail.
     pub must_work: bool,
-    /// Answer of the operating system.
+    /// Result of the operation, as the operating system reported it.
     pub answer: String,
 }
 
