@@ -7,7 +7,8 @@ use glovebox_state::run_state::Branch;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The input of one attempt. It owns all its values and borrows nothing of the run, so that a remote worker can get the same input.
+/// The input of one attempt. It owns all its values and borrows nothing from the run, so that a remote worker can get
+/// the same input.
 #[derive(Debug, Clone)]
 pub struct Assignment {
     /// The attempt.

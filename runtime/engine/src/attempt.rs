@@ -244,8 +244,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
         Ok(fact)
     }
 
-    /// Returns true if other stages get only the verdict of this stage. A node without a component passes on answers of other
-    /// stages, so it counts too if the run has hold-outs.
+    /// Returns true if other stages get only the verdict of this stage. Also returns true for a node without a
+    /// component if the run has hold-outs, because such a node passes on the results of other stages.
     fn is_withheld(&self, id: &NodeId) -> bool {
         self.plan.withholds(id) || (self.holdouts.is_some() && self.plan.binding(id).is_none())
     }

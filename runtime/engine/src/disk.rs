@@ -1,9 +1,10 @@
 //! Measures the disk space of a run, for its limit `[run] disk_bytes_max`.
 //!
-//! Blobs, quarantine, caches, artifacts, the folders of nodes, the journal and its projections count. Files that have their
-//! own limit and do not grow with every stage do not count: the workspace, the sealed hold-outs, attempts in progress, the
-//! journal's log. The whole folder is measured at the beginning and when the limit may be reached. Between two measurements,
-//! the sizes of written files are added up, so that a check costs the same at the end of a run as at its beginning.
+//! The measured files are blobs, quarantine, caches, artifacts, the folders of nodes, the journal and its projections.
+//! Files that have their own limit and do not grow with every stage are not measured: the workspace, the sealed
+//! hold-outs, attempts in progress, the journal's log. The whole folder is measured at the beginning and when the limit
+//! may be reached. Between two measurements, the sizes of written files are added up, so that a check costs the same at
+//! the end of a run as at its beginning.
 
 use crate::project::run_files::{BytesWritten, in_blocks};
 use crate::run_dir::EXCHANGES_DIR;
@@ -24,7 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Folders that have their own limits.
 const NOT_COUNTED: [&str; 5] = [WORKSPACE_DIR, HOLDOUTS_DIR, STAGE_DIR, REPOSITORIES_DIR, EXCHANGES_DIR];
-/// Maximum depth of folders that are measured. Files below it do not count. The host creates no folder that deep.
+/// Maximum depth of folders that are measured. Deeper files are not measured. The host creates no folder that deep.
 const DEPTH_MAX: usize = 128;
 const BLOCK_BYTES: u64 = 512;
 
@@ -172,7 +173,7 @@ impl DiskGauge {
         let stat = |name| rustix::fs::statat(&self.run.dir, name, AtFlags::SYMLINK_NOFOLLOW);
         let length =
             |name| if_there(stat(name).map(|found| in_bytes(found.st_blocks.cast_unsigned())).map_err(io::Error::from));
-        // The usual length of the log has its own limit and does not count.
+        // The usual length of the log has its own limit and is not measured.
         Ok(length(JOURNAL_FILE)?.saturating_add(length(LOG_FILE)?.saturating_sub(LOG_BYTES)))
     }
 

@@ -217,7 +217,8 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         driven
     }
 
-    /// Handles an arrival. Returns the appended records, and the attempt that was claimed with them.
+    /// Handles what ended a wait of the loop, by appending its events. Returns the appended records, and the attempt
+    /// that was claimed with them.
     async fn follow(
         &mut self,
         arrival: Arrival,
@@ -289,9 +290,9 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         }
     }
 
-    /// Commits an attempt and everything that follows, together with the claim of the next attempt. The append expects the
-    /// attempt's token. Nothing of an attempt is stored if a newer claim has moved the task's head, or if another driver
-    /// abandoned the attempt.
+    /// Commits an attempt and everything that follows, together with the claim of the next attempt. The append expects
+    /// the attempt's token. No part of an attempt is stored if a newer claim has moved the task's head, or if another
+    /// driver abandoned the attempt.
     async fn commit(
         &mut self,
         ended: EndedAttempt,

@@ -30,7 +30,7 @@ pub enum HoldoutError {
         "the sealed hold-outs differ from what the journal says in {0} places, expected none; `glovebox holdout verify` names them"
     )]
     Differs(usize),
-    /// The workspace contains copies of them.
+    /// The workspace contains copies of hold-outs.
     #[error("{}", copied(.0))]
     Copied(Vec<OpenCopy>),
 }

@@ -1,8 +1,8 @@
 //! The messages that a run gets while it is driven: answers, messages to agents, and requests to pause or to cancel.
 //!
-//! Other processes of the same user write messages into a folder of the run, which no stage can reach. A message is accepted
-//! only with a MAC of the user's key. The terminal of the driving process sends its answers over a channel. Of two answers to
-//! a question the first one is used.
+//! Other processes of the same user write messages into a folder of the run, which no stage can reach. A message is
+//! accepted only with a MAC of the user's key. The terminal of the driving process sends its answers over a channel. If
+//! a question gets two answers, the first one is used.
 
 mod message;
 mod sheet;

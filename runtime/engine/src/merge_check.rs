@@ -18,7 +18,7 @@ use std::error::Error;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Maximum size of a `HEAD` file that is read, in bytes. A larger one is treated as one that names a branch.
+/// Maximum size of a `HEAD` file that is read, in bytes. A larger file is treated as if it named a branch.
 const HEAD_BYTES_MAX: u64 = 4096;
 
 /// Maximum size of the list of copied files, in bytes.

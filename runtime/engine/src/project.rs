@@ -204,7 +204,8 @@ impl<B: BlobStore> Projector<B> {
         if is_due || self.has_ended || waits > WAITING_BYTES_MAX { self.write() } else { Ok(()) }
     }
 
-    /// Writes everything, and follows the journal from then on. Does nothing if that is already the case.
+    /// Writes everything, and follows the journal from then on. Does nothing if the projector already follows the
+    /// journal.
     pub fn caught_up(&mut self) -> Result<(), ProjectError> {
         if !self.is_catching_up {
             return Ok(());

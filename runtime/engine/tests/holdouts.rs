@@ -1,5 +1,5 @@
-//! Tests hold-outs over a run: they are sealed before the first stage, searched for in every answer and file of a stage, and
-//! disclosed to no builder.
+//! Tests hold-outs over a run: they are sealed before the first stage, searched for in every result and file of a
+//! stage, and disclosed to no builder.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
@@ -335,7 +335,7 @@ async fn a_builder_is_told_the_summary_alone() {
     assert_eq!(input.extra[1].1, "summary: 1 failed\n");
     assert!(input.context.is_empty(), "no name for the hold-outs");
     assert_eq!(told(&input), (FailureClass::Deterministic, FailureCode::STAGE_FAILED, expected.to_owned()));
-    // The start node has no component, so what it passes on may be the verifier's answer.
+    // The start node has no component, so the result that it passes on may be the verifier's.
     branch.last_failed = Some(Arc::new(FailedStage {
         node: "s".into(),
         work: Work::Handler,

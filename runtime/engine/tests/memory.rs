@@ -1,5 +1,5 @@
-//! Tests that reading a journal needs the memory of a few records and not of all records. This test has its own process, so
-//! that the memory of other tests does not count.
+//! Tests that reading a journal needs the memory of a few records and not of all records. This test has its own
+//! process, so that the memory of other tests is not measured.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 

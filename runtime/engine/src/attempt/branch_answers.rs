@@ -1,5 +1,5 @@
-//! What a stage at or after a fan-in learns about the branches, in every fidelity: how each ended, its notes and its answer
-//! (spec §4.8, §4.9).
+//! What a stage at or after a fan-in learns about the branches, in every fidelity: how each branch ended, its notes and
+//! its answer, which is the answer of its last model or the output of its last tool (spec §4.8, §4.9).
 //!
 //! A branch has its own context, which is not copied back, so the answers of its stages would be lost otherwise. Answers keep
 //! their lines, each with a mark at its beginning, so that no answer can look like a text of the host.

@@ -75,7 +75,8 @@ pub(super) fn set(binding: &Binding, paths: &AttemptPaths) -> Option<CacheSet> {
     Some(if reads_all { domain.into() } else { CacheSet::for_node(domain, &paths.node) })
 }
 
-/// Returns the hidden paths of the stages of each trust domain, each list once. Of thousands of stages, most have the same list.
+/// Returns the hidden paths of the stages of each trust domain, each list once. Most stages of a large plan have the
+/// same list.
 fn hidden(plan: &Plan) -> HashMap<Domain, BTreeSet<Vec<Entry>>> {
     let mut found: HashMap<Domain, BTreeSet<Vec<Entry>>> = HashMap::new();
     for binding in plan.bindings.values() {

@@ -1,8 +1,8 @@
 //! Checks the claims of a stage against the records of the stage (decision receipts-prove-verdicts).
 //!
-//! A claim that the records do not support fails the stage with class `contract`: a stage that claims that the tests passed
-//! must name a receipt that proves it. Claims are checked only here, after the changes of the stage are known. A file that is
-//! not kept counts as not written.
+//! A claim that the records do not support fails the stage with class `contract`: a stage that claims that the tests
+//! passed must name a receipt that proves it. Claims are checked only here, after the changes of the stage are known. A
+//! file that is not kept is treated as not written.
 
 use super::replace;
 use cap_std::fs::Dir;
@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 pub(super) struct Statement {
     /// The claims of the stage.
     claims: Vec<Claim>,
-    /// Names of the artifacts that the component kept. Files of the runtime prove nothing.
+    /// Names of the artifacts that the component kept. Artifacts that the runtime adds prove no claim.
     artifacts: BTreeSet<String>,
     /// The command that caused a failure of the stage, if there is one.
     pub(super) failed_command: Option<FailedCommand>,

@@ -21,8 +21,8 @@ const INTERNAL: [&str; 2] = ["internal.", "context.internal."];
 /// Context keys that name the hold-outs, which builders do not get, in both spellings.
 pub(super) const HOLDOUT_KEYS: [&str; 2] = ["graph.scenarios", "context.graph.scenarios"];
 
-/// Context keys that contain how a stage failed, in both spellings. Of a stage with a withheld answer, others learn only that
-/// it failed.
+/// Context keys that contain how a stage failed, in both spellings. If the result of a stage is withheld, other stages
+/// learn only that the stage failed.
 pub(super) const FAILURE_KEYS: [&str; 2] = ["failure_class", "context.failure_class"];
 
 /// Maximum number of changed paths of a candidate in a judge's prompt.
@@ -150,8 +150,8 @@ fn candidates(node: &Node, branch: &Branch) -> String {
     )
 }
 
-/// Creates the model at the turn after the node's finished attempts. An attempt that was interrupted and is executed again
-/// gets the same answers again.
+/// Creates the model of an attempt. Its script continues after the turns of the node's finished attempts. An attempt
+/// that was interrupted and is executed again gets the same answers again.
 pub(super) fn model(node: &Node, plan: &Plan, branch: &Branch) -> Result<Model, AttemptError> {
     let id = &node.id;
     let (turns, attempts) = branch.nodes.get(id).map_or((0, 0), |history| (history.turns, history.attempts));

@@ -22,7 +22,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         Ok(Some(Artifact { name: LOG_FILE.to_owned(), media_type: "application/x-ndjson".to_owned(), digest, bytes }))
     }
 
-    /// Stores the whole answer of a stage that can read hold-outs. It is only for people.
+    /// Stores the whole result of a stage that can read hold-outs, for people only.
     pub(super) fn whole_answer(&self, fact: &StageFinished) -> Result<Artifact, PortError> {
         let text =
             serde_json::to_vec_pretty(&fact.outcome).map_err(|error| PortError::Unavailable(error.to_string()))?;

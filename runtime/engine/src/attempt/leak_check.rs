@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(super) enum LeakSource {
     /// A file that the stage wrote.
     File,
-    /// The stage's answer, or an artifact or output of the stage.
+    /// The stage's outcome, or an artifact or output of the stage.
     Answer,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn guarded(model: Model, holdouts: &Arc<Holdouts>) -> Model {
     model.guarded(guard.with_bytes(move |bytes| images.canary().find_bytes(bytes).map(|leak| at_line(&leak))))
 }
 
-/// Searches the changes of a stage and, with `with_answer`, its whole answer.
+/// Searches the changes of a stage and, with `with_answer`, its whole result.
 pub(super) fn check(
     fact: &mut StageFinished,
     canary: &Canary,
@@ -90,7 +90,7 @@ fn changed(fact: &StageFinished, canary: &Canary, blobs: &impl BlobStore) -> Res
     Ok(None)
 }
 
-/// Searches an answer. An artifact or an output that contains a hold-out is removed.
+/// Searches the result of a stage. An artifact or an output that contains a hold-out is removed.
 fn said(fact: &mut StageFinished, canary: &Canary, blobs: &impl BlobStore) -> Result<Option<Leak>, PortError> {
     let outcome = serde_json::to_string(&fact.outcome).unwrap_or_default();
     let ending = match &fact.ending {

@@ -1,5 +1,5 @@
-//! Guesses whether a verifying stage failed because hold-outs do not exist for it. The plan does not see that a script of the
-//! project runs them.
+//! Guesses whether a verifying stage failed because hold-outs do not exist for it. The plan cannot show that a script
+//! of the project uses hold-outs.
 //!
 //! The guess is only for people. It is positive if the stage names no hold-outs, and either no other stage can read them or
 //! the stage printed the name of their folder.

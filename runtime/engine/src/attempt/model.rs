@@ -1,4 +1,5 @@
-//! The model of an attempt: who answers, the position in its script, the budget that pays for it, and the guard of its input.
+//! The model of an attempt: which provider or script answers, the position in its script, the budget that pays for it,
+//! and the guard of its input.
 
 use super::{AttemptError, Workbench, exchanges, input, leak_check};
 use crate::assignment::Assignment;

@@ -1,8 +1,8 @@
 //! What the model of a stage learns about the stages before it, if it does not continue their conversation (spec §5.4, §9.2).
 //!
-//! The text follows from the pipeline and the fold of the journal, so an attempt that is executed again gets the same text.
-//! Each mode has a limit in bytes. Of a stage whose answer is withheld, the text contains only whether it passed, and no
-//! number that such a stage can choose.
+//! The text follows from the pipeline and the fold of the journal, so an attempt that is executed again gets the same
+//! text. Each fidelity has a limit in bytes. If the result of a stage is withheld, the text says only whether the stage
+//! passed, and contains no number that the stage can choose.
 
 use glovebox_names::visible;
 use glovebox_pipeline::ir::{Handler, NodeId, Pipeline};
@@ -18,7 +18,7 @@ const LEFT_OUT: [&str; 2] = ["graph.", "internal."];
 /// Context keys of the engine that the preamble leaves out, because the list of stages contains the same.
 const ENGINE_KEYS: [&str; 4] = ["outcome", "preferred_label", "current_node", "last_stage"];
 
-/// The limits of a mode.
+/// The limits of a fidelity.
 struct Extent {
     /// Maximum number of bytes of the text.
     bytes_max: usize,
@@ -34,7 +34,7 @@ struct Extent {
     files_max: usize,
 }
 
-/// Returns the limits of a mode. The specification has budgets in tokens, which count four bytes each.
+/// Returns the limits of a fidelity. The specification gives them in tokens, and a token is taken as four bytes.
 fn extent(mode: Fidelity) -> Extent {
     let of = |bytes_max, stages_max, note_chars_max, values_max, value_chars_max, files_max| Extent {
         bytes_max,
@@ -58,7 +58,7 @@ pub(super) struct Before<'a> {
     pub(super) pipeline: &'a Pipeline,
     pub(super) run: &'a RunId,
     pub(super) branch: &'a Branch,
-    /// Returns true for a stage of which others get only the verdict.
+    /// Returns true for a stage if other stages get only its verdict.
     pub(super) is_withheld: &'a dyn Fn(&NodeId) -> bool,
     /// Returns true for a file that the stage can see.
     pub(super) is_visible: &'a dyn Fn(&ScopePath) -> bool,
@@ -67,7 +67,7 @@ pub(super) struct Before<'a> {
 }
 
 impl Before<'_> {
-    /// Returns the text of a mode. `None` if no stage has ended yet.
+    /// Returns the preamble for this fidelity. `None` if no stage has ended yet.
     pub(super) fn preamble(&self, mode: Fidelity) -> Option<String> {
         let extent = extent(mode);
         let stages = self.stages(&extent);
@@ -99,7 +99,7 @@ impl Before<'_> {
         text
     }
 
-    /// Returns true for a node with a component. Control nodes pass on answers of other stages and are not listed.
+    /// Returns true for a node with a component. Control nodes pass on the results of other stages and are not listed.
     fn is_stage(&self, id: &NodeId) -> bool {
         self.pipeline.node(id).is_some_and(|node| matches!(node.handler, Handler::Component(_)))
     }
@@ -152,7 +152,7 @@ impl Before<'_> {
         let is_told = |key: &str| {
             let plain = ContextKey(key).plain();
             let is_hidden = self.hidden_keys.contains(&key) || ENGINE_KEYS.contains(&plain);
-            // The results of branches are shown in every mode.
+            // The results of branches are shown in every fidelity.
             let is_result = plain == "parallel.results" || plain.starts_with("parallel.results.");
             !is_hidden && !is_result && !LEFT_OUT.iter().any(|space| plain.starts_with(space))
         };

@@ -1,9 +1,9 @@
-//! Reduces the answer of a stage that could read hold-outs to its verdict and the public hints that apply
-//! (decision verdict-and-hints-only).
+//! Reduces the result of a stage that could read hold-outs to its verdict and the public hints that apply (decision
+//! verdict-and-hints-only).
 //!
-//! This happens before the answer is recorded, so that neither the next stage nor a file of the run contains more. The
-//! program under test may have chosen any text, number and name of an answer, and could hide a hold-out in each of them. The
-//! whole answer is stored as an artifact, for people.
+//! This happens before the result is recorded, so that neither the next stage nor a file of the run contains more. The
+//! program under test may have chosen any text, number and name of the result, and could hide a hold-out in each of
+//! them. The whole result is stored as an artifact, for people.
 
 mod choices;
 
@@ -13,7 +13,7 @@ use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
 use glovebox_workspace::holdout::canary::Canary;
 
-/// The name of the artifact with the whole answer.
+/// The name of the artifact with the whole result.
 pub(super) const WITHHELD_FILE: &str = "withheld.json";
 /// File name endings of artifacts with output.
 const PRINTED: [&str; 4] = [".stdout.txt", ".stderr.txt", ".output", ".verify_output"];
@@ -72,7 +72,7 @@ fn notes(is_pass: bool, hints: &[String]) -> String {
     [&[verdict], hints].concat().join("\n")
 }
 
-/// Returns the failure of an answer that is not a pass. `retry` becomes a transient failure.
+/// Returns the failure of an outcome that is not a pass. `retry` becomes a transient failure.
 fn failure_of(status: Status, failure: Option<Failure>) -> Failure {
     let unnamed = || Failure::new(FailureClass::Deterministic, FailureCode::STAGE_FAILED, "");
     let failure = failure.unwrap_or_else(unnamed);

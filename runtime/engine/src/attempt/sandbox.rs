@@ -147,8 +147,8 @@ impl AttemptSandbox {
         }
     }
 
-    /// Gives the caches to the next stage. Must be called only if nothing of the attempt was killed. Without this call the
-    /// caches begin empty.
+    /// Gives the caches to the next stage. Must be called only if no process of the attempt was killed. Without this
+    /// call the caches begin empty.
     pub(super) fn settle_caches(&mut self) -> Result<(), AttemptError> {
         Ok(self.unsettled.take().map_or(Ok(()), |(kept, set)| set.settle(&kept))?)
     }

@@ -1,4 +1,5 @@
-//! The session of an attempt: mode, thread, and what its model gets of what went before (spec §5.4).
+//! The session of an attempt: the fidelity, the thread, and what the attempt's model gets of the earlier stages (spec
+//! §5.4).
 //!
 //! A conversation is continued only by a stage that can read everything that the earlier stages could read. The conversation
 //! of a stage that can read hold-outs is never continued. If a conversation cannot be continued, the stage gets a summary,
@@ -56,7 +57,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         }
     }
 
-    /// Returns the input entries of the session: `conversation` or `preamble`, or both if branches have answered since the
+    /// Returns the input entries of the session: `conversation` or `preamble`, or both if branches have ended since the
     /// conversation.
     pub(super) fn told(&self, node: &Node, binding: &Binding, assignment: &Assignment) -> Vec<(String, String)> {
         let SessionStart { session, conversation } = self.session(node, assignment);

@@ -1,4 +1,4 @@
-//! The signature of an attempt's failure: a digest of the failure and of what the stage's commands printed, without parts
+//! The failure signature of an attempt: a digest of the failure and of what the stage's commands printed, without parts
 //! that differ by chance.
 
 use super::{AttemptError, Workbench};
@@ -12,8 +12,8 @@ use std::io::Read;
 const OUTPUT_BYTES: u64 = 64 * 1024;
 
 impl<B: BlobStore> Workbench<B> {
-    /// Returns the result with the signature of its failure. The signature covers the stage's output, so a result of which
-    /// only the verdict is kept gets none.
+    /// Returns the result with its failure signature. The signature covers the stage's output, so a result gets no
+    /// signature if only its verdict is kept.
     pub(super) fn signed(&self, mut fact: StageFinished) -> Result<StageFinished, AttemptError> {
         fact.follow_up.signature = compute(&fact, &*self.blobs)?;
         let mut own = Ok(None);
@@ -25,7 +25,8 @@ impl<B: BlobStore> Workbench<B> {
     }
 }
 
-/// Returns the signature of an attempt's failure. `None` for a success, and for a failure that may pass without a change.
+/// Returns the failure signature of an attempt. `None` for a success, and for a failure after which a retry may succeed
+/// without a change.
 fn compute(finished: &StageFinished, blobs: &impl BlobStore) -> Result<Option<Digest>, PortError> {
     let Some(mut text) = finished.outcome.failure.as_ref().and_then(text) else { return Ok(None) };
     for artifact in finished.files.artifacts.iter().filter(|artifact| is_output(&artifact.name)) {

@@ -27,7 +27,7 @@ use std::time::Duration;
 const GRACE: Duration = Duration::from_millis(200);
 /// Maximum number of paths of a program under test in the record. The report in the quarantine lists all.
 const NAMED_MAX: usize = 100;
-/// Limits of the files that are kept of a program under test.
+/// Limits of the files that are kept from a program under test.
 const CAPS: QuarantineLimits = QuarantineLimits { files_max: 100, bytes_max: 16 << 20 };
 /// Why a stage's own writes are moved to the quarantine.
 const BESIDE_HOLDOUTS: &str = "scratch: the stage had hold-outs in reach, so builders do not see what it writes";

@@ -1,8 +1,8 @@
 //! Stored values of the context: converted to blobs when a stage sets them, and read for the stages that get them.
 //!
-//! Must be called with an answer that is already reduced to what may be recorded. A handler gets the whole values as long as
-//! they take only a small part of its memory. Otherwise it gets the references, so that no stage can fill the memory of
-//! another stage.
+//! Must be called with a result that is already reduced to what may be recorded. A handler gets the whole values as
+//! long as they take only a small part of its memory. Otherwise it gets the references, so that no stage can fill the
+//! memory of another stage.
 
 use super::{AttemptError, Workbench};
 use glovebox_host::input::StageInput;
@@ -17,8 +17,9 @@ use glovebox_state::run_state::Branch;
 const MEMORY_PART: u64 = 8;
 
 impl<B: BlobStore + 'static> Workbench<B> {
-    /// Stores the large values that a stage sets, and replaces them with references. A value that is too large even for that
-    /// is refused later. The answers of a branch are stored as well, for the results of its parallel node.
+    /// Stores the large values that a stage sets, and replaces them with references. A value that is too large for a
+    /// stored value is refused later. The values of a branch under `ANSWER_KEYS` are stored too, for the results of its
+    /// parallel node.
     pub(super) fn store_values(&self, fact: &mut StageFinished, branch: &Branch) -> Result<(), PortError> {
         if fact.ending != Ending::Returned {
             return Ok(());

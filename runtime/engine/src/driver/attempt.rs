@@ -40,7 +40,7 @@ pub(super) enum Stop {
 }
 
 impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
-    /// Executes and supervises one attempt. The returned future borrows nothing of the driver except its ports.
+    /// Executes and supervises one attempt. The returned future borrows nothing from the driver except its ports.
     pub(super) fn attempt<'e, E>(
         &self,
         assignment: Assignment,
@@ -72,7 +72,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'a, J, S, F> {
             Some(_) => finished.with_own_outcome(|finished| filter_context(branch, finished, stored_bytes)),
             None => filter_context(branch, &mut finished, stored_bytes),
         }
-        // A limit that was not measured or not used is not interesting.
+        // Limits that were not measured or not used are left out of the record.
         finished.usage.retain(|row| row.used.is_some_and(|used| used > 0 || used >= row.limit));
         finished
     }
@@ -198,7 +198,7 @@ fn did_succeed(finished: &StageFinished) -> bool {
     finished.outcome.status.satisfies_gate() && is_whole
 }
 
-/// Returns the result of an attempt that was asked to stop. It changes nothing, even if its component had the time to answer
+/// Returns the result of an attempt that was asked to stop. It changes nothing, even if its component returned in time
 /// (decision killed-stages-commit-nothing).
 fn cut(mut finished: StageFinished) -> StageFinished {
     let reason = "the attempt was asked to stop";

@@ -92,8 +92,8 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         Ok(Some((assignment, delivery)))
     }
 
-    /// Returns the assignment of an attempt. `None` if the attempt claimed nothing, or if another driver has claimed its task
-    /// since. That is possible if the answer of the append was lost.
+    /// Returns the assignment of an attempt. `None` if the attempt claimed nothing, or if another driver has claimed
+    /// its task since. That is possible if the result of the append was lost.
     fn assignment(&self, id: &AttemptId, branch: &BranchId) -> Option<Assignment> {
         let branch = self.replay.state.branch(branch);
         let open = branch.open().filter(|open| open.attempt_id.as_ref() == Some(id))?;

@@ -170,7 +170,7 @@ async fn drive_and_stop(driver: &mut Driver<'_, SqliteLog, LocalSignals>, at: u3
         while is_cut && !claim.stop.load(Ordering::SeqCst) {
             tokio::task::yield_now().await;
         }
-        // A component may answer after its command was killed. Its answer must have no effect.
+        // A component may return after its command was killed. The result must have no effect.
         let changed = FileChange {
             path: glovebox_record::path::ScopePath::parse("half.txt").unwrap(),
             op: glovebox_journal::event::ChangeOp::Mkdir,

@@ -1,8 +1,8 @@
 //! A node's folder: status, output, receipts and artifacts of its latest attempt. `artifacts/` keeps the artifacts of every
 //! attempt.
 //!
-//! Files of an earlier attempt that the latest attempt did not write are removed, so that no file is mistaken for one of the
-//! latest attempt.
+//! Files of an earlier attempt that the latest attempt did not write are removed, so that every file in the folder
+//! belongs to the latest attempt.
 
 use super::run_files::{history_folder, task_folder};
 use super::status::{Owner, StatusFile, encode};

@@ -72,7 +72,7 @@ impl VisitPoint {
             }
             visits = visits.max(begun.visit);
             let here = (begun.visit, begun.generation);
-            // A resume may begin a visit again that was already ready.
+            // A resume may make the task of a visit ready a second time.
             let is_known = found.is_some_and(|(known, _)| known == here);
             if visit.is_none_or(|visit| visit == begun.visit) && !is_known {
                 found = Some((here, seq));

@@ -267,7 +267,7 @@ impl Session {
         let caches_removed = remove_caches(&self.dir, &self.replay.state)?;
         branches::sweep(&self.dir, caches_removed).map_err(|error| RunError::Workspace(Box::new(error)))?;
         let repaired = self.restore_workspace().await?;
-        // What a run undoes by going back was not changed by another process.
+        // Changes that the run undoes by going back are not reported as changes of another process.
         let repaired = repaired.filter(|_| !goes_back);
         let resumed = RunResumed { repaired, caches_removed, ..resumed };
         let (run, replay, pending) = self.position();
@@ -452,7 +452,7 @@ impl Session {
     }
 }
 
-/// Opens the stores of a run. The lock comes first, because nothing of a run may be opened for writing without it.
+/// Opens the stores of a run. The lock comes first, because no store of a run may be opened for writing without it.
 pub(super) fn stores(dir: &RunDir, run: &RunId) -> Result<(Owner, SqliteLog, Arc<DirBlobs>), RunError> {
     let owner = Owner::acquire(&dir.path.join(OWNER_FILE))?;
     SqliteLog::create_in(&dir.dir)?;

@@ -1,4 +1,5 @@
-//! Tests a run over an adapter: duplicate deliveries, suspended workers, lost answers, and a cancel at a bad moment.
+//! Tests a run over an adapter: duplicate deliveries, suspended workers, lost results of appends, and a cancel at a bad
+//! moment.
 
 use super::{Adapter, Under};
 use glovebox_engine::driver::{Assignment, Driver, Fault, Follow};
@@ -91,13 +92,14 @@ pub(crate) async fn a_run_is_driven_to_its_end<L: Adapter>() {
     assert_eq!((finishes(&records), fold(&records)), (2, driver.replay.state));
 }
 
-/// An adapter that only just keeps its promises: each delivery comes a second time, and the answer of an append may be lost.
+/// An adapter that only just keeps its promises: each delivery comes a second time, and the result of an append may be
+/// lost.
 struct FaultyAdapter<'l, L> {
     log: &'l L,
     last: Mutex<Option<Delivery>>,
     loses_answers: bool,
     appends: AtomicUsize,
-    /// After the first claim, another driver takes the run over and ends it, and the answer of the claim is lost.
+    /// After the first claim, another driver takes the run over and ends it, and the result of the claim is lost.
     overtakes: AtomicBool,
     /// Another worker claims the first task just before the driver under test does.
     claims_first: AtomicBool,

@@ -1,8 +1,8 @@
 //! Counts in how many lines two versions of a file differ: the smallest number of lines to remove and add.
 //!
-//! Bytes that a stage wrote must not make the count slow or too small. A long line counts as several, every kind of line
-//! ending ends a line and belongs to it, and if the exact count is too expensive, everything between the first and the last
-//! difference counts.
+//! Bytes that a stage wrote must not make the count slow or too small. A long line counts as several lines, every kind
+//! of line ending ends a line and belongs to it, and if the exact count is too expensive, everything between the first
+//! and the last difference counts.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Tests that every part of a stage's answer is searched for hold-outs, each part alone.
+//! Tests that every part of a stage's result is searched for hold-outs, each part alone.
 
 use super::*;
 use glovebox_journal::event::{Attempt, AttemptId, BranchId, ChangeOp, FileChange, Task, Work};

@@ -17,9 +17,9 @@ enum Fault {
     Unavailable,
     /// The head of another subject seems to have moved, but there are no new records.
     Conflict,
-    /// The answer is lost, and the events are not stored.
+    /// The result of the append is lost, and the events are not stored.
     LostBefore,
-    /// The answer is lost, and the events are stored.
+    /// The result of the append is lost, and the events are stored.
     LostAfter,
 }
 
