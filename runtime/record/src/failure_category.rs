@@ -260,7 +260,7 @@ impl ClassifiedFailure {
         Self { is_retryable: found.is_retryable && can_be_fixed(failure), ..found }
     }
 
-    /// Returns the maximum number of repetitions of work after such failures.
+    /// Returns the maximum number of repetitions of work after failures of this kind.
     pub fn retry_limit(self) -> u32 {
         if self.is_retryable { self.category.retry_limit() } else { 0 }
     }
