@@ -254,8 +254,8 @@ impl BranchDecision<'_> {
         self.pipeline.nodes.iter().find(unmet)
     }
 
-    /// Returns the first stage whose last visit skipped commands of the verify contract. Such a run proves less than
-    /// the operator asks for.
+    /// Returns the first stage whose last visit skipped commands of the verify contract. A run with such a stage proves
+    /// less than the operator asks for.
     fn without_checks(&self) -> Option<&Node> {
         self.pipeline.nodes.iter().find(|node| !self.dropped_checks(&node.id).is_empty())
     }
@@ -435,7 +435,7 @@ fn steps_exceeded(state: &RunState) -> Option<Failure> {
     (state.steps >= steps_max).then(|| Failure::new(FailureClass::Budget, FailureCode::RUN_STEPS, reason()))
 }
 
-/// Returns the failure if a resume with these limits would end at once, because the run has already used up one of
+/// Returns the failure if a resume with these limits would end immediately, because the run has already used up one of
 /// them.
 pub fn limit_reached(state: &RunState, resumed: &RunResumed) -> Option<Failure> {
     let run = state.run.as_deref()?.clone().resumed(resumed);

@@ -282,8 +282,8 @@ impl RunSummary {
             true => _ = self.model.simulated.insert(node.clone()),
             false => _ = self.model.simulated.remove(&node),
         }
-        // The last attempt of a visit replaces the earlier ones. The search is skipped for a new visit, because a run
-        // may have many visits.
+        // The last attempt of a visit replaces the earlier ones. A new visit has no earlier attempts, so the search,
+        // which takes long in a long run, is skipped.
         let here = (generation, visit);
         let before = self.last_visits.insert((branch.clone(), node.clone()), here);
         if before == Some(here) {

@@ -1,17 +1,16 @@
 //! Ends a run whose next stage cannot fix the last failure (`unfixable_failure_source`,
 //! decision unfixable-failures-end-the-run).
 //!
-//! This is checked on arrival at a stage, before the stage is made ready. Only stages with certain resolved handlers
-//! are checked, and a stage that has passed since its failure is not checked. Directly after the failure, the check
-//! applies to every builder. Later it applies only to builders from which a path leads back to the failed stage,
-//! because the others do not have to fix it.
+//! This is checked on arrival at a stage, before the stage is made ready. Only a failed stage that a component executes
+//! is considered, and only until it passes. Directly after the failure, the check applies to every builder. Later it
+//! applies only to builders from which a path leads back to the failed stage, because the others do not have to fix it.
 
 use crate::run_state::{Branch, RunState};
 use glovebox_pipeline::fixability::{leads_to, out_of_scope, reason};
 use glovebox_pipeline::ir::{Node, Pipeline};
 use glovebox_record::{Failure, FailureClass};
 
-/// The failure code of such an end.
+/// The failure code of a run that ends for this reason.
 pub const UNFIXABLE: &str = "unfixable_failure_source";
 
 /// Returns the reason why the run ends instead of reaching `next`, or `None` if it continues. A node without

@@ -1,5 +1,5 @@
-//! Merges the changes of branches at a fan-in: those of the best branch, or those of all branches that succeeded, where
-//! they agree.
+//! Merges the changes of branches at a fan-in: the changes of the best branch, or the changes on which all branches
+//! that succeeded agree.
 //!
 //! Two branches agree on a path if they made the same change to it. A path on which they differ is not merged. A path
 //! is also not merged if one branch needs a folder that another branch removed or replaced. No branch wins because it

@@ -44,7 +44,8 @@ impl BranchDecision<'_> {
         }))]
     }
 
-    /// Returns the events that follow from an answer about disallowed writes. Empty if the branch has no such question.
+    /// Returns the events that follow from an answer about disallowed writes. Empty if the branch has no question about
+    /// disallowed writes.
     pub(super) fn decide_recovery(&self, answered: &QuestionAnswered) -> Vec<Event> {
         let held = self.branch.held.as_deref();
         let Some((held, recoverable)) = held.and_then(|held| Some((held, held.files.recoverable.as_deref()?))) else {

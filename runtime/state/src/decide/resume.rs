@@ -27,8 +27,8 @@ pub fn resumes_at<'a>(pipeline: &Pipeline, state: &'a RunState, ended: &RunFinis
     state.resumes_at(ended, &prospects)
 }
 
-/// Returns the limit that a resume would reach at once: the run failed, the resume names no node to begin at, and no
-/// failed stage has visits left.
+/// Returns the limit that a resume would reach immediately: the run failed, the resume names no node to begin at, and
+/// no failed stage has visits left.
 pub fn visits_used_up(pipeline: &Pipeline, state: &RunState, resumed: &RunResumed) -> Option<Failure> {
     let ended = state.verdict.as_deref().filter(|ended| resumed.from.is_none() && state.repeats_a_stage(ended))?;
     let node = pipeline.node(state.ended_at()?).filter(|_| resumes_at(pipeline, state, ended).is_none())?;

@@ -152,7 +152,7 @@ fn attempts_max(pipeline: &Pipeline, node: &Node, outcome: &Outcome) -> u32 {
 fn is_final(failure: &Failure) -> bool {
     use FailureClass::{Budget, Canceled, Contract, Scope, Transient};
     let refused_by_provider = failure.code.family() == FailureFamily::Provider && failure.class != Transient;
-    // A repetition would fail in the same way at once.
+    // A repetition would immediately fail in the same way.
     let is_held_back = failure.code == FailureCode::REQUIRED_TOOL;
     matches!(failure.class, Scope | Contract | Canceled | Budget) || refused_by_provider || is_held_back
 }

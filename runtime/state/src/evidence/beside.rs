@@ -1,8 +1,8 @@
 //! Files of other stages whose code could run in a stage with access to hold-outs, because the commands of that stage
 //! saw the project.
 //!
-//! A stage with isolation has no such files. The summary lists them, because code in an in-process test runner can read
-//! the hold-outs.
+//! If the verdict of a stage is isolated, the stage has no such files. The summary lists the files, because code in an
+//! in-process test runner can read the hold-outs.
 
 use super::readers;
 use super::startup::any_reader;

@@ -1,9 +1,9 @@
 //! Files from which programs take code or settings because of their names: builds, test runners and developer tools.
 //!
 //! Stages write such files as part of their ordinary work, and the files are not protected. In a stage with access to
-//! hold-outs, files for builds matter: code that a builder wrote into one runs in the process that loads the file.
-//! Names are compared without case, as the most tolerant file system does. The table is not complete, so it is used
-//! only for information.
+//! hold-outs, files for builds matter: code that a builder wrote into such a file runs in the process that loads the
+//! file. Names are compared without case, as the most tolerant file system does. The table is not complete, so it is
+//! used only for information.
 
 use glovebox_names::protected::fold;
 use glovebox_record::path::ScopePath;

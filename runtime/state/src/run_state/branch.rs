@@ -51,7 +51,7 @@ pub struct OpenTask {
     pub task: Task,
     /// Number of the attempt within the task.
     pub ordinal: u32,
-    /// Earliest time at which the attempt may start; `None` if it may start at once.
+    /// Earliest time at which the attempt may start; `None` if it may start immediately.
     pub due_at: Option<Timestamp>,
     /// Sequence number of the last `stage.ready` of the task. A delivery of an earlier `stage.ready` is stale.
     pub ready_seq: u64,

@@ -1,4 +1,5 @@
-//! The beginning of a generation: generation 0 begins with the run, a later one with an edge with `loop_restart`.
+//! The beginning of a generation: generation 0 begins with the run, and a later generation begins at an edge with
+//! `loop_restart`.
 //!
 //! A generation begins with the current files, with the context of a new run, and without visits, outcomes or
 //! conversations. Two counts continue over all generations: repeated failures, so that a loop over restarts ends too,

@@ -1,7 +1,7 @@
 //! The steps and the running time of each node, over all branches, visits and generations of a run.
 //!
-//! Time in which several attempts of a node run at once counts once, as for the run. Times are those of the journal.
-//! The time between the last record of a process and the resume is not included.
+//! Time in which several attempts of a node run at the same time is counted once, as for the run. Times are those of
+//! the journal. The time between the last record of a process and the resume is not included.
 
 use glovebox_journal::event::{Event, NodeId};
 use jiff::Timestamp;

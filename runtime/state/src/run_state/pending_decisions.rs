@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 pub struct PendingDecisions(pub Vec<Event>);
 
 impl PendingDecisions {
-    /// Updates the list after an append of `events`. The decisions that follow from them were appended too, except
-    /// those that follow from `rest`.
+    /// Updates the list after an append of `events`. The decisions that follow from `events` were appended too, except
+    /// the decisions that follow from `rest`.
     pub fn follow(&mut self, events: &[Event], rest: Vec<Event>) {
         let has_moved =
             |one: &Event| events.iter().any(|event| event.branch().is_some_and(|id| Some(id) == one.branch()));

@@ -1,4 +1,4 @@
-//! Writes outside of a scope: those that wait for a decision, and the paths that people allowed.
+//! Writes outside of a scope that wait for a decision, and the paths that people allowed.
 //!
 //! Grants are folded only from `recovery.decided`. Only a rewind to before the event removes a grant.
 

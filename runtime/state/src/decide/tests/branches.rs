@@ -1,5 +1,5 @@
 //! Two branches of one run: decisions about one branch do not depend on the other. A canceled run waits for the
-//! attempts of both.
+//! attempts of both branches.
 
 use crate::run_state::OpenTask;
 use crate::simulation::{Simulation, finished, pipeline, started};

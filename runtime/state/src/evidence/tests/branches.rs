@@ -137,7 +137,7 @@ fn an_earlier_row_of_a_stage_stays_unless_a_branch_that_was_taken_visited_it_aga
         ("t2", &["passed"]),
         ("u2", &["passed"]),
     ];
-    // Renames stages so that the tools of the branches are visits of the stages before the parallel node.
+    // Renames stages so that the nodes before the parallel node are also the tools of the branches.
     let mut run = run(&graph, &words);
     for record in &mut run.records {
         if let Event::StageFinished(ended) = &mut record.event {
