@@ -92,7 +92,8 @@ pub struct Config {
 pub struct PluginEntry {
     /// The path of the component, relative to `glovebox.toml`.
     pub path: String,
-    /// Replaces the manifest of a component without one; otherwise it is intersected with the manifest.
+    /// The wants that replace a missing manifest of the component. If the component has a manifest, the intersection
+    /// applies.
     pub wants: Option<Grants>,
     /// The grants of the operator. `None` grants nothing.
     pub grants: Option<Grants>,

@@ -140,7 +140,7 @@ pub struct PlannedChecks {
 pub struct OperatorBounds {
     /// Maximum number of bytes in the run's folder when a stage begins.
     pub disk_bytes_max: u64,
-    /// Maximum number of stages that run at once, of all branches together.
+    /// Maximum number of stages that run at the same time, of all branches together.
     pub parallel_max: usize,
     /// The operator's budget of a run's model calls.
     pub spend_max: SpendBounds,

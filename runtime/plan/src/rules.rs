@@ -77,8 +77,8 @@ struct AcceptedRule<'a> {
 }
 
 impl RuleSet {
-    /// Loads every plugin of `[rules]`, or returns why one may not run (exit 7). Bytes that are not in the lock file are
-    /// never compiled.
+    /// Loads every plugin of `[rules]`, or returns why a plugin may not run (exit 7). Bytes that are not in the lock
+    /// file are never compiled.
     pub fn load(project: RuleFiles<'_>, host: &Host) -> Result<RuleSet, Vec<PluginProblem>> {
         let load = |(position, agreed): (usize, Result<AcceptedRule<'_>, PluginProblem>)| {
             let AcceptedRule { name, entry, bytes, digest } = agreed?;
@@ -160,7 +160,7 @@ impl RulePlugin {
     }
 }
 
-/// Returns the digests of the plugins in order, or why one may not run (exit 7). Compiles nothing.
+/// Returns the digests of the plugins in order, or why a plugin may not run (exit 7). Compiles nothing.
 pub fn digests(project: RuleFiles<'_>) -> Result<Vec<(String, Digest)>, Vec<PluginProblem>> {
     all_or_problems(project.agreed().map(|agreed| agreed.map(|agreed| (agreed.name.to_owned(), agreed.digest))))
 }

@@ -1,4 +1,5 @@
-//! Decides which hold-outs a node can read: a builder none, a verifier those that [`glovebox_pipeline::reach`] gives it, read-only.
+//! Decides which hold-outs a node can read. A builder reads none. A verifier reads, but never writes, the hold-outs
+//! that [`glovebox_pipeline::reach`] gives it.
 //!
 //! Pure. A built-in builder can opt out (decision hold-out-opt-outs), and the plan lists each opt-out; a plugin cannot. A
 //! path that a node blocks does not exist for the node, even if it is not a hold-out. A hold-out folder is readable as a

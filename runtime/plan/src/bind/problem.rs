@@ -12,7 +12,7 @@ pub struct BindErrors {
     pub diagnostics: Vec<Diagnostic>,
     /// Plugins that may not run.
     pub plugins: Vec<PluginProblem>,
-    /// Why no sandbox confines commands as the operator requires. `None` if one does.
+    /// Why no sandbox confines commands as the operator requires. `None` if a sandbox does so.
     pub policy: Option<Box<PolicyProblem>>,
 }
 

@@ -11,7 +11,8 @@ use toml::de::DeValue;
 pub struct RunSetting {
     /// Maximum number of bytes in a run's folder when a stage begins.
     pub disk_bytes_max: u64,
-    /// Maximum number of stages that run at once, of all branches together. Each has its own sandbox and model conversation.
+    /// Maximum number of stages that run at the same time, of all branches together. Each has its own sandbox and model
+    /// conversation.
     pub parallel_max: usize,
     /// The budget of a run's model calls.
     pub spend_max: SpendBounds,
@@ -78,7 +79,7 @@ pub(super) fn money(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<Mo
     found.map_err(|error| fields.value_problem(field.at_value(), format!("`{field}`: {error}"))).ok()
 }
 
-/// Reads a number of stages that can run at once.
+/// Reads a number of stages that can run at the same time.
 fn count(fields: &mut Fields<'_>, field: &Field<'_, '_>, otherwise: usize) -> usize {
     let found = match field.value {
         DeValue::Integer(number) => number.as_str().parse().ok(),

@@ -11,7 +11,7 @@ const FIELDS: [&str; 4] = ["contract", "planner", "worker", "retry"];
 pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> Verify {
     let mut verify = Verify::default();
     let rows = fields.table(table);
-    // The path for one phase has precedence over the path for both, in any order.
+    // The path for one phase has precedence over the path for both phases, whatever the order of the fields is.
     for field in rows.iter().filter(|field| field.name == "contract") {
         let Some(path) = fields.text(field) else { continue };
         match contract_path(&path) {

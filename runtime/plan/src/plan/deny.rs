@@ -1,8 +1,8 @@
 //! Rules that refuse a plan, such as `run=cargo publish`, `write=.github/`, `reach=*` and `widened`.
 //!
-//! Pure. A rule is a keyword, or a keyword and a value. It refuses every capability that overlaps the value: a grant above a
-//! path and a grant below it both match. A shell text does not show with certainty what it runs. In doubt, a rule about a
-//! command matches, and only `run=*` is certain to match all commands.
+//! Pure. A rule is a keyword, or a keyword and a value. It refuses every capability that overlaps the value: a grant
+//! above a path and a grant below the path both match. A shell text does not show with certainty what it runs. In
+//! doubt, a rule about a command matches, and only `run=*` is certain to match all commands.
 
 use super::capability::{Capability, CommandWords, MachineFolder, Region, narrower};
 use super::capability_set::PlanCapabilities;

@@ -27,7 +27,7 @@ use store::Places;
 
 /// Maximum number of folders in which projects inside the project are looked for.
 const FOLDERS_MAX: usize = 2_000;
-/// Maximum depth of such a folder.
+/// Maximum depth of a folder in which projects inside the project are looked for.
 const DEPTH_MAX: usize = 3;
 /// Maximum size of a `package.json` that is read, in bytes.
 const PACKAGE_BYTES_MAX: u64 = 16 << 20;

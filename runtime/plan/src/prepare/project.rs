@@ -1,8 +1,8 @@
 //! Finds and reads the `glovebox.toml` and `glovebox.lock` of a pipeline or a folder.
 //!
 //! The search goes from the pipeline's folder up to the workdir. For a pipeline outside of the workdir, it looks in the
-//! pipeline's folder and then in the workdir. After these it goes above the workdir, up to the root of the git repository,
-//! and a note names a file that is found there.
+//! pipeline's folder and then in the workdir. Then the search continues above the workdir, up to the root of the git
+//! repository. A note names a file that is found there.
 
 use super::findings::Findings;
 use super::refusal::{Class, Refusal};

@@ -60,8 +60,8 @@ fn parts_in(folder: &Folder, known: &BTreeSet<&str>) -> Vec<Part> {
     KINDS.iter().filter(is_here).filter_map(|kind| part(kind, folder)).collect()
 }
 
-/// Returns the part of a project without a file that shows its kind: with its own test command, or else one derived from the
-/// names of its files.
+/// Returns the part of a project without a file that shows its kind. Its test command comes from a makefile or a test
+/// script, or else from the names of Python test files.
 fn without_a_marker(root: &Folder) -> Part {
     let plain = plain::part(root);
     let kind = KINDS.iter().find(|kind| kind.name == "Python" && plain.found == plain::NO_TESTS);

@@ -25,8 +25,8 @@ pub fn to_sign() -> Result<Signing, Refusal> {
     let Some(folder) = state_dir() else { return Ok(Signing::Unavailable("no home folder".to_owned())) };
     match UserKey::read_or_make(&folder) {
         Ok(key) => Ok(Signing::Key(key)),
-        // An error with a number comes from the system, such as a read-only or missing home. A problem of the key itself has
-        // no number.
+        // An error with an error number comes from the system, for example because the home folder is missing or
+        // read-only. A problem of the key itself has no number.
         Err(error) if error.raw_os_error().is_some() => {
             Ok(Signing::Unavailable(format!("`{}`: {error}", folder.display())))
         }
@@ -34,7 +34,8 @@ pub fn to_sign() -> Result<Signing, Refusal> {
     }
 }
 
-/// Returns the key that verifies records. `None` if this user has no key; then no record counts as signed by this user.
+/// Returns the key that verifies records. `None` if this user has no key; then no record is accepted as signed by this
+/// user.
 ///
 /// # Errors
 ///

@@ -11,7 +11,8 @@ use glovebox_names::visible;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Returns the table with the values of variables and the files that it names. `None` if there is neither the table nor a variable.
+/// Returns the `[verify]` table with the values of environment variables and the files that it names. `None` if there
+/// is neither the table nor a variable for it.
 pub fn complete(table: Option<&Verify>, workdir: &Path) -> Result<Option<Verify>, Refusal> {
     let with_variable = SETTINGS.iter().filter(|setting| !setting.variable.is_empty());
     let set = with_variable.filter_map(|setting| Some((setting, std::env::var(setting.variable).ok()?)));

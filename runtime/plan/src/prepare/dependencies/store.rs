@@ -70,7 +70,8 @@ const STORES: [(Place, &str, &[&str]); 19] = [
 #[derive(Debug)]
 struct Store {
     folder: PathBuf,
-    /// True if each folder in the store is an environment of another project. Then only the linked one is shown.
+    /// True if each folder in the store is an environment of another project. Then only the linked environment is
+    /// shown.
     is_of_environments: bool,
 }
 

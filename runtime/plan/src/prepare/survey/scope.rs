@@ -1,4 +1,5 @@
-//! Decides which folders and files a stage that repairs the code may write: those with sources, and never the tests.
+//! Decides which folders and files a stage that repairs the code may write: the folders and files with sources, but
+//! never the tests.
 
 use super::folder::{Entry, Folder};
 use super::part::Part;
