@@ -104,7 +104,8 @@ pub fn validate(lowered: LoweredFile) -> CheckResult {
     CheckResult { pipeline: valid.then_some(pipeline), diagnostics: in_order(diagnostics), is_cut }
 }
 
-/// Removes fixes inside values that `--set` overrides, because such a diagnostic is about the input and not about the file.
+/// Removes fixes inside values that `--set` overrides, because a diagnostic there is about the input and not about the
+/// file.
 fn drop_overridden_fixes(overridden: &[Span], diagnostics: &mut [Diagnostic]) {
     for span in overridden {
         let is_inside = |edit: &Edit| span.start <= edit.span.start && edit.span.end <= span.end;

@@ -39,7 +39,7 @@ pub fn out_of_scope(pipeline: &Pipeline, failed: &Node, builder: &Node, scope: &
     found
 }
 
-/// Returns the reason that is recorded when a run ends because of such scripts.
+/// Returns the reason that is recorded when a run ends because of scripts that the builder must not write.
 pub fn reason(failed: &NodeId, scripts: &[String], builder: &NodeId) -> String {
     let scripts = scripts.join(",");
     format!(

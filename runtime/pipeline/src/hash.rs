@@ -1,8 +1,8 @@
 //! Hash maps and sets with a fast hasher, for names.
 //!
-//! A pipeline has some thousand short names, and `check` looks up each of them several times. With the standard hasher, an eighth
-//! of the time of `check` was spent on hashing. Like the standard hasher, this one has a random seed in each process, so a file
-//! cannot choose names that collide.
+//! A pipeline has some thousand short names, and `check` looks up each of them several times. With the standard hasher,
+//! an eighth of the time of `check` was spent on hashing. Like the standard hasher, this hasher has a random seed in
+//! each process, so a file cannot choose names that collide.
 
 use foldhash::fast::RandomState;
 

@@ -43,7 +43,8 @@ impl Pipeline {
     /// Returns the fan-in to which all branches of a parallel node lead, and the nodes before it.
     ///
     /// # Errors
-    /// Returns a [`JoinFault`] if the branches do not meet in one fan-in. A run never begins such a parallel node.
+    /// Returns a [`JoinFault`] if the branches do not meet in one fan-in. A run never begins a parallel node with such
+    /// a fault.
     pub fn region<'a>(&'a self, parallel: &'a NodeId) -> Result<Region<'a>, JoinFault<'a>> {
         self.region_within(parallel, &mut vec![parallel])
     }

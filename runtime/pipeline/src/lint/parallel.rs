@@ -86,7 +86,8 @@ pub(super) fn policy(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     found
 }
 
-/// Reports a limit or a retry setting on a node that has no attempts. The lowering has already removed inherited ones.
+/// Reports a limit or a retry setting on a node that has no attempts. The lowering has already removed inherited
+/// settings.
 fn useless_bound(rule: &Rule, node: &Node, key: Key<'static>) -> Option<Diagnostic> {
     let asks = |attribute: &&Attribute| !matches!(attribute.value.trim(), "" | "0" | "none");
     let attribute = node.attributes.get(key).filter(asks)?;

@@ -165,8 +165,8 @@ impl<'a, 'b> Walk<'a, 'b> {
     }
 }
 
-/// Returns the edges that a run may take from a step: for a conditional node those for the incoming outcome, for a verifier those
-/// for its failure.
+/// Returns the edges that a run may take from a step: for a conditional node the edges for the incoming outcome, for a
+/// verifier the edges for its failure.
 fn open_edges<'b>(context: &'b LintContext<'_>, step: Step) -> impl Iterator<Item = &'b Edge> {
     let node = &context.pipeline.nodes[step.node];
     let is_diamond = node.handler == Handler::Conditional && node.checks.verification.is_none();

@@ -134,8 +134,8 @@ impl<'a> Findings<'a> {
         SpendBounds { tokens_max, cost_max }
     }
 
-    /// Reads a duration of at least one millisecond (spec §2.4). A number without a unit means seconds, because real
-    /// files use it so, and is reported as a warning.
+    /// Reads a duration of at least one millisecond (spec §2.4). A number without a unit means seconds, as in many
+    /// existing files, and is reported as a warning.
     pub(super) fn duration(&mut self, from: &Attributes, key: Key<'_>) -> Option<Duration> {
         let attribute = from.get(key).filter(|attribute| !attribute.value.is_empty())?;
         let bare = attribute.value.parse::<u32>().ok().map(|seconds| Duration::from_secs(seconds.into()));

@@ -15,7 +15,7 @@ use crate::span::Span;
 
 /// Average bytes of text for each node, including its edges, in a file with short prompts.
 const NODE_BYTES: usize = 150;
-/// Average bytes of text for each edge, in such a file.
+/// Average bytes of text for each edge, in a file with short prompts.
 const EDGE_BYTES: usize = 75;
 
 /// A node whose attributes are still text.

@@ -39,7 +39,7 @@ pub enum ChangePlace {
     Edge(String, String),
 }
 
-/// A [`ChangePlace`] in a record. It is the graph if both fields are absent.
+/// A [`ChangePlace`] in a record. If both fields are absent, the place is the graph.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct PlaceFields {
     /// Id of the node; absent unless the element is a node.

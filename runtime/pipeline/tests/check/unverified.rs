@@ -21,7 +21,7 @@ fn ways(body: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Checks that a file with this body has no such path.
+/// Checks that a file with this body has no path without verification.
 fn verified(body: &str) {
     assert_eq!(ways(body), "", "{body}");
 }
