@@ -1,7 +1,7 @@
 //! Drives a run from the command line: passes signals in, shows progress, and returns the exit code of the run.
 //!
 //! `run` and `resume` share this code. It makes no decision about the run. The first Ctrl-C asks the run to stop and
-//! waits for its last record; the second ends the process at once.
+//! waits for its last record; the second ends the process immediately.
 
 use crate::answer_sources::Present;
 use crate::ask::{self, Leave};

@@ -13,9 +13,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
-/// Writes a file that others may read, whether it exists or not. Refuses anything else at its path, including a
-/// symbolic link: a project may have created the link, and it may lead to any file of the user. For the same reason a
-/// link is refused as the folder, and as any folder below the current one.
+/// Writes a file that other users may read, and replaces an existing file. Refuses anything at the path that is not a
+/// regular file, including a symbolic link: a project may have created the link, and it may lead to any file of the
+/// user. For the same reason a link is refused as the folder, and as any folder below the current one.
 pub fn put(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Stop> {
     let failed = |error: io::Error| Stop::io(format!("write `{}`", file.display()), &error);
     let name = file.file_name().ok_or_else(|| refused(file, "not a file"))?;

@@ -21,8 +21,8 @@ pub fn to_sign() -> Result<Option<UserKey>, Stop> {
     }
 }
 
-/// Returns the key that verifies records. Returns `None` if this user has no key, so that no record counts as this
-/// user's.
+/// Returns the key that verifies records. Returns `None` if this user has no key, so that no record is accepted as
+/// signed by this user.
 pub fn to_verify() -> Result<Option<UserKey>, Stop> {
     Ok(user_key::to_verify()?)
 }

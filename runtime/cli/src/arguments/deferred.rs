@@ -26,7 +26,7 @@ impl<T: Args> Args for Deferred<T> {
         command.defer(augment::<T>)
     }
 
-    /// Adds the arguments at once. In the help of a command they are then listed before the flags that all commands
+    /// Adds the arguments immediately. In the help of a command they are then listed before the flags that all commands
     /// have.
     fn augment_args_for_update(command: Command) -> Command {
         T::augment_args(command)

@@ -1,7 +1,7 @@
 //! `glovebox answer`: answers a question of a human gate.
 //!
 //! The first valid answer is used. A later answer is refused, and the error names the first one. If a process drives
-//! the run, it records the answer at once. The answer to a paused run is kept, and the resume records it.
+//! the run, that process records the answer immediately. The answer to a paused run is kept, and the resume records it.
 
 use crate::answer_sources;
 use crate::arguments::{AnswerArguments, Arguments, Command, Deferred, ResumeArguments};
@@ -157,8 +157,8 @@ fn text(arguments: &AnswerArguments) -> Result<String, Stop> {
     Ok(text)
 }
 
-/// Waits until the process that drives the run has recorded an answer, and checks that it is this one. If the process
-/// ends before it has recorded one, the answer is kept for the resume.
+/// Waits until the process that drives the run has recorded an answer, and checks that it is the given answer. If the
+/// process ends before it has recorded an answer, the given answer is kept for the resume.
 fn recorded(run: &RunFolder, arguments: &AnswerArguments, given: &GivenAnswer) -> Result<&'static str, Stop> {
     let began = Instant::now();
     loop {

@@ -33,7 +33,7 @@ pub struct DiffFile {
     files: Vec<ChangedFile>,
     /// New files and folders of the run from which programs take settings or code.
     new_configuration: Vec<NewConfiguration>,
-    /// Directories that a patch cannot express: those that were created or removed, or that have no file left.
+    /// Directories that a patch cannot express, because they were created or removed, or have no file left.
     #[schemars(with = "Vec<String>")]
     directories: Vec<ScopePath>,
 }

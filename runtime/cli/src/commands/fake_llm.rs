@@ -29,7 +29,7 @@ pub fn fake_llm(arguments: &FakeArguments) -> CommandResult {
     }
     let fake = Fake::bind(listen, script, log).map_err(|error| Stop::io(format!("listen at `{listen}`"), &error))?;
     let address = fake.address().map_err(|error| Stop::io("listen", &error))?;
-    // The process that started this one waits for this line.
+    // The parent process waits for this line.
     terminal::print(format_args!("http://{address}\n"));
     fake.serve().map_err(|error| Stop::io("accept a connection", &error))?;
     Ok(Exit::Ok)

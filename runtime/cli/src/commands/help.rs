@@ -40,7 +40,7 @@ fn unknown(arguments: &HelpArguments) -> Stop {
     Stop::new(Exit::Usage, format!("no command or topic `{asked}`")).with_help(help)
 }
 
-/// Returns the command or topic whose name is nearest to a word, if one is near.
+/// Returns the command or topic whose name is most similar to a word, if a name is similar enough.
 pub fn nearest_page(word: &str) -> Option<String> {
     let tree = Arguments::command();
     let commands = tree.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);

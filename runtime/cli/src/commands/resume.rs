@@ -57,7 +57,7 @@ fn take_up(arguments: &ResumeArguments, run: &RunFolder) -> CommandResult {
     journal::refuse_foreign(run, verified.provenance, help)?;
     if runs::is_live(run) {
         refuse_running(run)?;
-        // The other process may have appended records while this one waited.
+        // The other process may have appended records while this process waited.
         verified = journal::read_start_and_resumes(run)?;
     }
     runs::repair(run)?;

@@ -148,7 +148,8 @@ fn report_open_copies(run: &Run) {
     }
 }
 
-/// Returns the files to copy besides those that git knows, and the files to leave out, such as the runs themselves.
+/// Returns the files to copy in addition to the files that git knows, and the files to leave out, such as the runs
+/// themselves.
 fn include(plan: &Plan, project: &Project, run: &RunFolder) -> Result<Include, Stop> {
     let mut include = Include::parse(&plan.folders.include)
         .map_err(|error| Stop::new(Exit::Invalid, format!("`workspace.include` in glovebox.toml: {error}")))?;

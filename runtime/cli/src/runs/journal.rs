@@ -21,8 +21,8 @@ pub fn read(run: &RunFolder) -> Result<VerifiedJournal, Stop> {
     read_against(run, user_key::to_verify()?.as_ref())
 }
 
-/// Verifies every record of a run and keeps only those about its start and its resumes. The other records are then read
-/// a page at a time.
+/// Verifies every record of a run and keeps only the records about its start and its resumes. The other records are
+/// then read a page at a time.
 pub fn open_verified(run: &RunFolder) -> Result<OpenJournal, Stop> {
     open_against(run, user_key::to_verify()?.as_ref())
 }
@@ -55,7 +55,7 @@ pub fn read_on(run: &RunFolder, mut verified: VerifiedJournal) -> Result<OpenJou
     Ok(OpenJournal { reader, verified })
 }
 
-/// Verifies every record of a run, and returns those about its start and its resumes.
+/// Verifies every record of a run, and returns the records about its start and its resumes.
 pub fn read_start_and_resumes(run: &RunFolder) -> Result<VerifiedJournal, Stop> {
     open_verified(run).map(OpenJournal::close)
 }

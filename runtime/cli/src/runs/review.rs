@@ -275,8 +275,8 @@ impl ReviewedFile {
     }
 }
 
-/// Returns the branch whose files a record changed. `None` for a fan-in that merged a single branch, because its files
-/// are those of that branch.
+/// Returns the branch whose files a record changed. `None` for a fan-in that merged a single branch, because the files
+/// are then the files of that branch.
 fn changed_branch(record: &Record) -> Option<&BranchId> {
     match &record.event {
         Event::StageFinished(stage) if !stage.files.changes.is_empty() => Some(&stage.attempt.task.branch),

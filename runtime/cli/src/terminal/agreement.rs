@@ -16,7 +16,7 @@ pub struct Agreement<'a> {
     pub wants: Grants,
     /// The operator's grants.
     pub offered: Grants,
-    /// The intersection of both.
+    /// The intersection of wants and grants.
     pub granted: Grants,
     /// The network access of commands under `[sandbox]`.
     pub network: &'a Network,

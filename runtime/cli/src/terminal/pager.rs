@@ -45,7 +45,8 @@ fn started(pager: &str, text: &str) -> bool {
     let mut command = Command::new("sh");
     command.args(["-c", pager]).stdin(Stdio::piped());
     if std::env::var_os("LESS").is_none() {
-        // The pager ends at once if everything fits on the screen, shows colours, and leaves the text on the screen.
+        // The pager ends immediately if everything fits on the screen, shows colours, and leaves the text on the
+        // screen.
         command.env("LESS", "FRX");
     }
     let Ok(mut child) = command.spawn() else { return false };

@@ -1,5 +1,5 @@
-//! The changes that a question of a human gate is about: those on the way to the gate since the last question that a
-//! person answered.
+//! The changes that a question of a human gate is about: the changes of stages that led to the gate, since the last
+//! question that a person answered.
 //!
 //! A question that was answered by a default, a timeout or `--auto-approve` is ignored, because no person saw the
 //! changes before it. For a gate on a branch, changes of the parent branches before the branch began are included.

@@ -19,7 +19,7 @@ const HEADER: &str = "\
 /// Dependencies that some projects keep in git.
 const OFTEN_TRACKED: [&str; 4] = ["vendor/", ".yarn/", ".pnp.cjs", ".pnp.loader.mjs"];
 
-/// Returns the content of the file; `None` if the project has one.
+/// Returns the content of the `.gitignore`; `None` if the project already has a `.gitignore`.
 pub fn ignored(survey: &Survey, project: &Path) -> Option<String> {
     let is_there = |name: &str| project.join(name).symlink_metadata().is_ok();
     if is_there(IGNORE_FILE_NAME) {
