@@ -412,7 +412,7 @@ impl<B: BlobStore> Examine<B> {
             if was_not_killed(fact) {
                 sandbox.settle_caches()?;
             }
-            // The changes of a stage that asked another model than the named one are not kept.
+            // The changes of a stage are not kept if a model other than the named model has answered.
             if fact.ending == Ending::Returned && !is_of_another_model(&fact.outcome) {
                 self.changes(&sandbox, fact)?;
             }

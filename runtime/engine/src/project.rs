@@ -144,8 +144,8 @@ pub struct Projector<B> {
 }
 
 impl<B: BlobStore> Projector<B> {
-    /// Creates the projector of a journal without records, or of one whose files are rebuilt. Nothing is written until
-    /// [`Projector::caught_up`], which must be called after the existing records.
+    /// Creates the projector of a journal without records, or of a journal whose files are rebuilt. Nothing is written
+    /// until [`Projector::caught_up`], which must be called after the existing records.
     pub fn new(dir: Dir, blobs: Arc<B>, pipeline: Arc<Pipeline>) -> Self {
         Self {
             dir,
@@ -186,9 +186,9 @@ impl<B: BlobStore> Projector<B> {
         Some(self.written_at.map_or(since, |at| at + WRITE_EVERY))
     }
 
-    /// Writes the waiting files if the last write is long enough ago, if too much waits, or if the run has ended. While the
-    /// files are rebuilt, only limits the memory of waiting files. Must be called after some records. Fails if one of the
-    /// records could not be handled.
+    /// Writes the waiting files if the last write is long enough ago, if too much waits, or if the run has ended. While
+    /// the files are rebuilt, only limits the memory of waiting files. Must be called after each append and each page
+    /// of records that was read. Fails if a record could not be handled.
     pub fn advance(&mut self) -> Result<(), ProjectError> {
         if let Some(error) = self.failed.take() {
             return Err(error);

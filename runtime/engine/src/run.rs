@@ -233,7 +233,8 @@ impl Run {
             blobs: Arc::clone(&self.session.blobs),
             sandbox_env: sandbox_env.clone(),
             protected: protected.clone(),
-            // The ignore rules of the beginning of the run are used, because a stage may have changed those in the workspace.
+            // The ignore rules of the beginning of the run are used, because a stage may have changed the ignore rules
+            // in the workspace.
             ignored,
             base: if is_told_base { Arc::new(base) } else { Arc::default() },
             budget: Arc::new(self.budget()),

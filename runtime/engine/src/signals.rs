@@ -1,6 +1,7 @@
 //! Signals within one process: one request to stop, which is kept once it is made.
 //!
-//! This module does not handle signals of the operating system. The command line converts those to a call of [`Signals::cancel`].
+//! This module does not handle signals of the operating system. The command line converts a signal of the operating
+//! system to a call of [`Signals::cancel`].
 
 use glovebox_journal::ports::Signals;
 use std::sync::Arc;

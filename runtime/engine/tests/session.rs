@@ -183,7 +183,7 @@ async fn a_run_that_was_cut_off_goes_on_from_its_last_commit() {
     assert_eq!(error.to_string(), "could not execute node `b`");
     drop(session);
     assert_eq!((place.read("made/new.txt").as_deref(), place.read("old.txt")), (Some("new"), None));
-    // A crash during the application of changes, or another process, may leave such files.
+    // A crash during the application of changes, or another process, may leave the workspace in this state.
     std::fs::remove_file(place.path("run/workspace/made/new.txt")).unwrap();
     std::fs::write(place.path("run/workspace/old.txt"), "back again").unwrap();
 

@@ -74,7 +74,7 @@ fn shares(sizes: &[usize]) -> Vec<usize> {
     let short: usize = sizes.iter().filter(|size| **size <= SHARE_BYTES_MIN).sum();
     let long = sizes.iter().filter(|size| **size > SHARE_BYTES_MIN).count().max(1);
     let equal = PRINTED_BYTES_MAX.saturating_sub(short) / long;
-    // The bytes that an output does not need are given to the largest one.
+    // The bytes that an output does not need are given to the largest output.
     let spare: usize =
         sizes.iter().filter(|size| **size > SHARE_BYTES_MIN).map(|size| equal.saturating_sub(*size)).sum();
     let largest = sizes.iter().copied().max().unwrap_or_default();

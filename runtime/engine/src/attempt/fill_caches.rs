@@ -39,8 +39,8 @@ fn name(node: &NodeId) -> String {
 }
 
 impl<B: BlobStore + 'static> Workbench<B> {
-    /// Fills the caches of every node that asks for it and has none yet. After a file of the workspace was changed, nothing
-    /// is filled, and such caches begin empty.
+    /// Fills the caches of every node that asks for it and has none yet. After a stage has changed a file of the
+    /// workspace, no cache is filled any more, and caches that are not filled begin empty.
     ///
     /// # Errors
     ///

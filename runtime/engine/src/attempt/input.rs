@@ -15,14 +15,14 @@ use glovebox_plan::verify::{ContextBase, Role};
 use glovebox_record::Digest;
 use glovebox_state::run_state::Branch;
 
-/// Prefixes of the engine's context keys, which no stage gets, in both spellings.
+/// Prefixes of the engine's context keys, which no stage gets, without and with `context.`.
 const INTERNAL: [&str; 2] = ["internal.", "context.internal."];
 
-/// Context keys that name the hold-outs, which builders do not get, in both spellings.
+/// Context keys that name the hold-outs, which builders do not get, without and with `context.`.
 pub(super) const HOLDOUT_KEYS: [&str; 2] = ["graph.scenarios", "context.graph.scenarios"];
 
-/// Context keys that contain how a stage failed, in both spellings. If the result of a stage is withheld, other stages
-/// learn only that the stage failed.
+/// Context keys that contain how a stage failed, without and with `context.`. If the result of a stage is withheld,
+/// other stages learn only that the stage failed.
 pub(super) const FAILURE_KEYS: [&str; 2] = ["failure_class", "context.failure_class"];
 
 /// Maximum number of changed paths of a candidate in a judge's prompt.
@@ -119,7 +119,7 @@ fn planning(plan: &Plan, node: &Node) -> Vec<(String, String)> {
     allowed.retain(|_| asks);
     let questions = plan.checks.verify.as_ref().filter(|_| !allowed.is_empty()).and_then(|verify| verify.questions());
     let questions = questions.and_then(|questions| serde_json::to_string(&questions).ok());
-    // If the list is empty, no plan may have commands, so no agent is asked for one.
+    // If the list is empty, no plan may have commands, so no agent is asked for a plan.
     let told = [("verification-allowed", allowed), ("verification-keys", keys)].into_iter();
     let told = told.filter(|(_, entries)| !entries.is_empty());
     let told = told.map(|(name, entries)| (name.to_owned(), entries.join("\n")));

@@ -31,7 +31,7 @@ impl LeakSource {
     }
 }
 
-/// Guards a model, so that neither its input nor its answer contains a hold-out.
+/// Guards a model, so that neither the model's input nor its answer contains a hold-out.
 pub(super) fn guarded(model: Model, holdouts: &Arc<Holdouts>) -> Model {
     let (texts, images) = (Arc::clone(holdouts), Arc::clone(holdouts));
     let guard = TextGuard::new(move |text| texts.canary().find(text).map(|leak| at_line(&leak)));

@@ -62,7 +62,8 @@ pub(super) fn redact(fact: &mut StageFinished, pipeline: &Pipeline, hints: &[Str
     }
 }
 
-/// Returns the failure of such a stage as builders see it. It is the same for every kind of failure.
+/// Returns the failure of a stage that could read hold-outs, as builders see it. It is the same for every kind of
+/// failure.
 pub(super) fn verdict(node: &NodeId) -> Failure {
     Failure::new(FailureClass::Deterministic, FailureCode::STAGE_FAILED, format!("stage `{node}` failed; {WITHHELD}"))
 }

@@ -89,7 +89,8 @@ impl Private<'_> {
     }
 }
 
-/// Prepares the program under test for a stage that judges one, if the sandbox can separate the two.
+/// Prepares the program under test for a stage that judges a program, if the sandbox can separate the stage from the
+/// program.
 pub(super) fn offer(
     env: &SandboxEnv,
     binding: &Binding,

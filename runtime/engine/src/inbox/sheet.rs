@@ -18,8 +18,9 @@ pub struct AnswerSheet {
 type Line = (u32, String);
 
 impl AnswerSheet {
-    /// Parses a file. The text before a colon names a node only if the pipeline has a human gate with this name, or if it has
-    /// a stage with this name and the answer is one about its scope. Empty lines and lines that begin with `#` are skipped.
+    /// Parses a file. The text before a colon names a node only if the pipeline has a human gate with this name, or if
+    /// it has a stage with this name and the answer is about the scope of the stage. Empty lines and lines that begin
+    /// with `#` are skipped.
     pub fn parse(text: &str, pipeline: &Pipeline) -> Self {
         let mut sheet = Self { digest: Some(Digest::hash(text.as_bytes())), ..Self::default() };
         let lines = (1..).zip(text.lines().map(str::trim));

@@ -1,8 +1,8 @@
 //! `manifest.json` and `final.json`: how a run began and how it ended.
 //!
 //! Each contains the values of one record of the journal, with the field names that other tools read (spec §5.6,
-//! decision final-json-at-every-end). `final.json` exists once the run has ended in any way. Its status is binary, and a
-//! canceled run is a failed one (decision run-status-is-binary).
+//! decision final-json-at-every-end). `final.json` exists once the run has ended in any way. The status is `success` or
+//! `fail`, and a canceled run has failed (decision run-status-is-binary).
 
 use crate::run_dir::WORKSPACE_DIR;
 use glovebox_journal::event::time_format;

@@ -95,8 +95,8 @@ pub fn history_folder(attempt: &Attempt) -> String {
     format!("{folder_prefix}{ARTIFACTS_DIR}/{node}.{visit}.{ordinal}{work}")
 }
 
-/// Returns the prefix of the folders of a generation and branch. It is empty for the first generation and `main`, so that the
-/// names there are those of the specification.
+/// Returns the prefix of the folders of a generation and branch. It is empty for the first generation and `main`, so
+/// that the folders have the names that the specification gives.
 fn folder_prefix(generation: u32, branch: &BranchId) -> String {
     let mut folder_prefix = if generation > 0 { format!("{GENERATIONS_DIR}/{generation}/") } else { String::new() };
     if *branch != BranchId::main() {

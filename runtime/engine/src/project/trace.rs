@@ -1,7 +1,7 @@
 //! `trace.jsonl`: the input and the outcome of every node, one object per line.
 //!
-//! The types of lines and their fields are those that other tools read. The keys of a line are in alphabetical order. A line
-//! is made from one record and the state before and after it, so the same journal gives the same lines.
+//! The types and fields of the lines have the names that other tools read. The keys of a line are in alphabetical
+//! order. A line is made from one record and the state before and after it, so the same journal gives the same lines.
 
 use super::run_files::task_folder;
 use glovebox_journal::event::time_format;

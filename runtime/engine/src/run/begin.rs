@@ -50,7 +50,8 @@ pub struct NewRun<'a> {
     pub steps_max: Option<u64>,
     /// The value of `--max-wall-time`. If the pipeline has a limit too, the lower one applies.
     pub wall_max: Option<Duration>,
-    /// The values of `--max-tokens` and `--max-budget-usd`. The lowest of flags, pipeline and operator applies to each.
+    /// The values of `--max-tokens` and `--max-budget-usd`. For each of them, the lowest value of flag, pipeline and
+    /// operator applies.
     pub spend_max: SpendBounds,
     /// Labels that the user chose.
     pub labels: BTreeMap<String, String>,

@@ -1,6 +1,7 @@
 //! Removes the folders of branches from the run directory.
 //!
-//! Like every workspace they are projections: a resume removes them, and a branch that needs one creates it again.
+//! Like every workspace, the folders are projections: a resume removes them, and a branch that needs its folder creates
+//! it again.
 
 use crate::run_dir::{BRANCHES_DIR, REPOSITORIES_DIR, RunDir, WORKSPACE_DIR, branch_folder};
 use glovebox_journal::event::BranchId;

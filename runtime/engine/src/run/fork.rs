@@ -33,7 +33,7 @@ pub struct VisitPoint {
     pub seq: u64,
 }
 
-/// Why the run has no such visit.
+/// Why a run does not have the requested visit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoVisit {
     /// The run never visited the node.

@@ -92,8 +92,8 @@ pub(crate) async fn a_run_is_driven_to_its_end<L: Adapter>() {
     assert_eq!((finishes(&records), fold(&records)), (2, driver.replay.state));
 }
 
-/// An adapter that only just keeps its promises: each delivery comes a second time, and the result of an append may be
-/// lost.
+/// An adapter that behaves as badly as the ports allow: each delivery comes a second time, and the result of an append
+/// may be lost.
 struct FaultyAdapter<'l, L> {
     log: &'l L,
     last: Mutex<Option<Delivery>>,

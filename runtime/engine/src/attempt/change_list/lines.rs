@@ -75,8 +75,8 @@ fn lines(bytes: &[u8]) -> Option<Vec<&[u8]>> {
     Some(lines)
 }
 
-/// Returns the smallest number of lines to remove from one and add from the other (Myers' greedy algorithm). `None` if that
-/// is too expensive.
+/// Returns the smallest number of lines to remove from `old` and add from `new` (Myers' greedy algorithm). `None` if
+/// the computation is too expensive.
 fn distance(old: &[&[u8]], new: &[&[u8]], effort: &mut Effort) -> Option<usize> {
     let most = old.len() + new.len();
     // The furthest position in `old` on each diagonal. Diagonal 0 is in the middle.
