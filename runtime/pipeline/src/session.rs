@@ -1,5 +1,5 @@
-//! Selects the earlier context that a stage's model gets: the fidelity, and the thread of a stage with `full` (spec
-//! §5.4).
+//! Selects the earlier context that a stage's model gets: the fidelity, and the thread of a stage with `full`
+//! (spec §5.4).
 //!
 //! The fidelity comes from the incoming edge, the node, or the graph, in this order; otherwise it is `compact`. The
 //! thread comes from the node, the edge, the graph, or the class of the subgraph that contains the node, in this order;
