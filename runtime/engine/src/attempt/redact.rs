@@ -1,5 +1,5 @@
-//! Reduces the result of a stage that could read hold-outs to its verdict and the public hints that apply (decision
-//! verdict-and-hints-only).
+//! Reduces the result of a stage that could read hold-outs to its verdict and the public hints that apply
+//! (decision verdict-and-hints-only).
 //!
 //! This happens before the result is recorded, so that neither the next stage nor a file of the run contains more. The
 //! program under test may have chosen any text, number and name of the result, and could hide a hold-out in each of

@@ -1,5 +1,5 @@
-//! The session of an attempt: the fidelity, the thread, and what the attempt's model gets of the earlier stages (spec
-//! §5.4).
+//! The session of an attempt: the fidelity, the thread, and what the attempt's model gets of the earlier stages
+//! (spec §5.4).
 //!
 //! A conversation is continued only by a stage that can read everything that the earlier stages could read. The conversation
 //! of a stage that can read hold-outs is never continued. If a conversation cannot be continued, the stage gets a summary,
