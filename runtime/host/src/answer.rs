@@ -1,7 +1,8 @@
-//! Converts a handler's answer to an outcome, checks its bounds, and compares it with what the host knows of the stage's model calls.
+//! Converts the outcome that a handler returned to the type of the record, checks its bounds, and compares it with what the host
+//! knows of the stage's model calls.
 //!
-//! A malformed answer fails the stage; the host does not repair it. Claims are only counted here. The engine checks them, because it
-//! knows the changes of the stage.
+//! A malformed outcome fails the stage; the host does not repair it. Claims are only counted here. The engine checks them, because
+//! it knows the changes of the stage.
 
 use crate::attempt::Attempt;
 use crate::attempt::llm::levels;
@@ -22,7 +23,7 @@ use std::collections::BTreeMap;
 const NAME_CHARS_MAX: usize = 256;
 /// Maximum number of suggested next ids.
 const SUGGESTIONS_MAX: usize = 64;
-/// Maximum number of claims of one answer.
+/// Maximum number of claims of one outcome.
 const CLAIMS_MAX: usize = 1000;
 /// Maximum nesting depth of a context value. A record adds some levels, and the JSON parser refuses more than 128.
 const VALUE_LEVELS_MAX: usize = 64;
@@ -77,7 +78,8 @@ pub(crate) fn input_of(input: StageInput, tier: FileTier, view: Option<&View>) -
     }
 }
 
-/// Checks a handler's answer. It becomes a failure if it is malformed or if the turns or the script of the model were used up.
+/// Checks the outcome that a handler returned. A malformed outcome becomes a failure, and so does an outcome after the turns
+/// or the script of the model were used up.
 pub(crate) fn check(mut answer: types::Outcome, attempt: &mut Attempt) -> CallEnd {
     let bytes = bytes_of(&answer);
     attempt.call.meter.outcome_bytes = bytes;
@@ -98,7 +100,8 @@ pub(crate) fn check(mut answer: types::Outcome, attempt: &mut Attempt) -> CallEn
     }
 }
 
-/// Returns the failure of an answer whose contents are not used: it is too long, or the conversation contained a hold-out.
+/// Returns the failure that replaces an outcome which is too long, or one after a conversation that contained a hold-out.
+/// The contents of such an outcome are not used.
 fn failure_by_host(attempt: &Attempt, bytes: u64) -> Option<Failure> {
     if let Some(side) = attempt.llm.access.leaked {
         // The notes are dropped too: any text of the handler may quote a hold-out.
@@ -237,7 +240,7 @@ fn failure_of(status: Status, failure: Option<types::Failure>, notes: &str) -> O
     Some(Failure::new(class, code, reason_of(&cut(failure.reason))))
 }
 
-/// Returns the length of all texts of an answer, in bytes.
+/// Returns the length of all texts of an outcome, in bytes.
 pub(crate) fn bytes_of(answer: &types::Outcome) -> u64 {
     let pairs = |list: &[(String, String)]| list.iter().map(|(a, b)| a.len() + b.len()).sum::<usize>();
     let context: usize = answer.context_updates.iter().map(|entry| entry.key.len() + entry.value.len()).sum();

@@ -24,11 +24,11 @@ pub struct Call {
     pub tier: FileTier,
     /// The files the component works on and their scope; `None` for no files, even if the tier would allow them.
     pub files: Option<FileSetting>,
-    /// Commands that may run; `None` if every `exec.run` is to answer `not-granted`.
+    /// Commands that may run; `None` if every `exec.run` fails with `not-granted`.
     pub commands: Option<CommandSetting>,
-    /// The agent program; `None` if `agents` is to answer that the node names none.
+    /// The agent program; `None` if the node names none, and `agents` then returns an error that says so.
     pub program: Option<crate::attempt::agents::ProgramSetting>,
-    /// The model that is bound to the node; `None` if every `llm` request is to answer `not-granted`.
+    /// The model that is bound to the node; `None` if every `llm` request fails with `not-granted`.
     pub model: Option<Model>,
     /// How the conversation with the model is stored.
     pub conversation: ConversationSetting,

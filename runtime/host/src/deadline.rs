@@ -1,4 +1,4 @@
-//! The wall-time deadline of a call. Time that the host uses for its own work does not count.
+//! The wall-time deadline of a call. The time that the host uses for its own work extends the deadline.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Deadline {
     begin: Instant,
     wall: Duration,
-    /// Time that does not count, in microseconds.
+    /// Time by which the deadline was extended, in microseconds.
     extra_us: AtomicU64,
 }
 
@@ -18,7 +18,7 @@ impl Deadline {
         Self { begin, wall: Duration::from_millis(wall_ms), extra_us: AtomicU64::new(0) }
     }
 
-    /// Extends the deadline by time that does not count.
+    /// Extends the deadline by the time of the host's own work.
     pub(crate) fn extend(&self, time: Duration) {
         let extra_us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         self.extra_us.fetch_add(extra_us, Ordering::Relaxed);

@@ -18,7 +18,8 @@ const PER_SLOT_TABLES: u32 = 16;
 const PER_SLOT_INSTANCES: u32 = 64;
 /// Maximum of `table_elements` if there is a pool.
 const PER_TABLE_ELEMENTS: usize = 100_000;
-/// Size of a memory's written pages that stay mapped between two calls and are cleared. The next call has no page faults for them.
+/// Maximum size in bytes of a memory's written pages that stay mapped and are cleared between two calls. The next call has no page
+/// faults for them.
 const WRITTEN_KEPT_BYTES: usize = 4 << 20;
 /// As [`WRITTEN_KEPT_BYTES`], if the kernel cannot list written pages: the whole beginning of the memory is cleared.
 const BEGINNING_KEPT_BYTES: usize = 1 << 20;

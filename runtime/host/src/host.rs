@@ -127,8 +127,8 @@ impl Host {
     /// Executes one call on its own thread and returns its report. No component can make this fail. Needs a tokio runtime with time
     /// enabled.
     ///
-    /// Waits for a free slot; that does not count as wall time. Dropping the future does not stop the call. To stop it, set
-    /// [`Call::canceled`]: the report follows within a few ticks, and no part of the call runs after that.
+    /// Waits for a free slot. The wait is not part of the wall time. Dropping the future does not stop the call. To stop
+    /// it, set [`Call::canceled`]: the report follows within a few ticks, and no part of the call runs after that.
     pub async fn execute(&self, component: &Arc<Component>, call: Call) -> Report {
         let Ok(_slot) = self.slots.acquire().await else {
             return run::fault(&call.limits, CLOSED);

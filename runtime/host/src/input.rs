@@ -48,6 +48,6 @@ pub struct StageInput {
     pub commands: CommandGrant,
     /// The failure because of which the run came to this node.
     pub last_failure: Option<Failure>,
-    /// Further pairs.
+    /// Further key/value pairs for the handler.
     pub extra: Vec<(String, String)>,
 }

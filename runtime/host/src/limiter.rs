@@ -24,7 +24,7 @@ pub(crate) struct Meter {
     pub(crate) table_elements_peak: u64,
     /// Maximum number of bytes of one call of an import of the contract.
     pub(crate) hostcall_bytes_peak: u64,
-    /// Length of the handler's answer.
+    /// Length of the handler's outcome, in bytes.
     pub(crate) outcome_bytes: u64,
 }
 

@@ -38,7 +38,7 @@ pub struct LogLine {
     pub level: String,
     /// Text of the line.
     pub message: String,
-    /// Further pairs of the line.
+    /// Further key/value pairs of the line.
     pub fields: Vec<(String, String)>,
 }
 

@@ -121,7 +121,7 @@ fn measured(name: LimitName, component: &Component, attempt: &Attempt, duration_
         LimitName::Descriptors => return of_commands.descriptors,
         LimitName::FileBytes => return of_commands.file_bytes,
         LimitName::TmpBytes => return of_commands.tmp_bytes,
-        // Known only after the jail has ended, so the engine adds these two.
+        // The usage of these limits is known only after the jail has ended, so the engine adds it.
         LimitName::DiskBytes | LimitName::IgnoredEntries => return None,
         LimitName::OutcomeBytes => meter.outcome_bytes,
         LimitName::Refusals => attempt.call.refusals.total(),

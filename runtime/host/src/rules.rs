@@ -1,7 +1,7 @@
 //! Rule plugins: components that get a graph, return findings or a changed graph, and can reach nothing else.
 //!
 //! The world has no imports: a component that imports any function, whether of WASI or of Glovebox, is not loaded. Every call gets a
-//! new store with a deadline and with bounds on memory and on the length of the answer. Texts of a rule plugin are untrusted, and the
+//! new store with a deadline and with bounds on memory and on the length of the result. Texts of a rule plugin are untrusted, and the
 //! caller checks them.
 
 use crate::component::LoadError;
@@ -33,7 +33,7 @@ const TYPES: &str = "glovebox:plugin/types@0.1.0";
 
 /// Wall time of one call, unless the operator's limit is lower.
 const WALL_MS: u64 = 10_000;
-/// Maximum length of the answer of one call, in bytes.
+/// Maximum length of the result of one call, in bytes.
 const ANSWER_BYTES: u64 = 4 << 20;
 /// Maximum growth of a graph by a transform, as a factor, unless [`ANSWER_BYTES`] is higher.
 const GROWTH_MAX: u64 = 2;
@@ -46,7 +46,7 @@ pub struct RuleComponent {
     ticker: Ticker,
 }
 
-/// Why a call of a rule plugin gave no answer.
+/// Why a call of a rule plugin returned no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct RuleFault(String);

@@ -1,7 +1,7 @@
 //! Executes one call from its start to its report: a new store, the guest, and the checks that stop it.
 //!
 //! A guest ends in one of three ways: it returns or traps; at a tick, the deadline has passed or the run was canceled; or `watch`
-//! finds the same while the guest waits inside the host. Afterwards only the record of the guest remains.
+//! finds that one of the two is the case while the guest waits inside the host. Afterwards only the record of the guest remains.
 
 use crate::answer;
 use crate::attempt::Attempt;
@@ -63,7 +63,8 @@ pub(crate) async fn run(component: &Component, call: Call, prepared: &HostEngine
         }
     };
     let mut attempt = store.into_data();
-    // A guest may return while its agent program still runs. A limit that the program exceeded takes precedence over the guest's answer.
+    // A guest may return while its agent program still runs. A limit that the program exceeded takes precedence over the guest's
+    // outcome.
     let left = attempt.end_program();
     let ended = ended.and_then(|answer| left.map(|()| answer));
     let ended = match ended {

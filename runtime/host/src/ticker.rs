@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(count(), 0);
         ticker.while_guest_runs(|| {
             wait_until(|| count() > IDLE_TICKS_MAX * 2);
-            // A guest that waits for the host does not count as running.
+            // A guest that waits for the host is not a running guest.
             ticker.while_guest_waits(|| {
                 wait_until(is_waiting);
                 let before = count();

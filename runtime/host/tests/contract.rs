@@ -1,4 +1,4 @@
-//! Tests of a guest's models and commands, and of the checks of its answer: refusals, counts, receipts and claims.
+//! Tests of a guest's models and commands, and of the checks of its outcome: refusals, counts, receipts and claims.
 
 #![allow(clippy::unwrap_used)] // A test may panic.
 

@@ -1,7 +1,7 @@
 //! Tests in which a component attacks the boundaries of its files.
 //!
 //! The guest `escapes` makes the raw calls. The table of attacks and the witness of the disk are those of the view's own tests, so
-//! that no interface answers an attack differently from another.
+//! that an attack has the same result through every interface.
 
 #![allow(clippy::unwrap_used)]
 

@@ -97,7 +97,7 @@ impl CallContext {
         done
     }
 
-    /// Returns a jail, and opens it for the first command. Opening it does not count as wall time of the guest.
+    /// Returns a jail, and opens it for the first command. Opening the jail is not part of the wall time of the guest.
     ///
     /// # Errors
     /// The jail could not be opened.

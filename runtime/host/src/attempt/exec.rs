@@ -28,7 +28,7 @@ use wasmtime::Result;
 
 /// Maximum length of a command's arguments, variables and working directory, in bytes. Every receipt contains them.
 const WORDS_BYTES_MAX: usize = 64 << 10;
-/// Key under which guest and host pass the reason why a command that passed proves nothing.
+/// Key under which guest and host pass the reason why a command that passed is not a proof.
 const NO_PROOF: &str = "no-proof";
 /// Key of a command before which the files are reset to their state at the beginning of the attempt. It has no value.
 const START_OVER: &str = "start-over";
@@ -80,7 +80,7 @@ impl Host for Attempt {
 enum CommandError {
     /// The guest gets an error.
     Answer(Error),
-    /// The host ends the call, so that nothing of it is committed.
+    /// The host ends the call, so that none of its changes is committed.
     End(wasmtime::Error),
 }
 
@@ -175,8 +175,8 @@ impl Attempt {
         }
     }
 
-    /// Discards the attempt's changes so far and ends all its processes. Earlier commands ran on the discarded files, so they prove
-    /// nothing about the new ones. The time that this takes does not count as wall time of the guest.
+    /// Discards the attempt's changes so far and ends all its processes. Earlier commands ran on the discarded files, so they are
+    /// not a proof for the new ones. The time that this takes is not part of the wall time of the guest.
     fn reset(&mut self, jail: &LazyJail) -> Result<(), CommandError> {
         let started = self.call.wait_for_host(|| jail.reset());
         for receipt in &mut self.exec.receipts {
@@ -234,7 +234,8 @@ pub(crate) fn shorten(stream: &mut sandbox::CapturedOutput, bytes_max: u64) {
     stream.truncated = true;
 }
 
-/// Returns the reason if a passed command proves nothing. What the guest says about its command can only remove a proof.
+/// Returns the reason why a passed command is not a proof, or `None` if it is one. The guest can only give such a
+/// reason; it cannot turn a command into a proof.
 fn no_proof(extra: &[(String, String)], program: &Program, exit: &sandbox::Exit) -> Option<NoProof> {
     let is_stand_in = extra.iter().any(|(key, value)| key == NO_PROOF && value == NoProof::Replacement.as_str());
     let ran_no_test = || no_tests::ran_no_test(program, exit);
@@ -254,7 +255,8 @@ fn guest_exit(exit: sandbox::Exit, receipt: &Receipt) -> Exit {
         duration_ms: receipt.duration_ms,
         stdout: captured(exit.stdout),
         stderr: captured(exit.stderr),
-        // The changed files are known only after the stage has ended, when its copy is searched.
+        // The changed files are known only after the stage has ended, when the copy of the stage is compared with the
+        // workspace.
         changed: Vec::new(),
         receipt: receipt.id.clone(),
         extra: [

@@ -64,12 +64,13 @@ impl Folder {
     }
 }
 
-/// A listing that is being read. Its names are in the host's memory, which no limit of the guest counts.
+/// A listing that is being read. Its names are in the host's memory, to which no limit of the guest applies.
 struct Listing {
     /// Index of the listed directory's descriptor.
     of: u32,
     entries: Vec<DirectoryEntry>,
-    /// Number of entries that were read. They count until the listing is dropped.
+    /// Number of entries that were read. Until the listing is dropped, they are part of the sum that `LISTED_MAX`
+    /// bounds.
     read: usize,
 }
 
@@ -86,7 +87,7 @@ impl Listing {
     }
 }
 
-/// Maximum number of entries in all listings of a call together. A single listing may have more.
+/// Maximum sum of the entries in all listings of a call. A single listing may have more.
 const LISTED_MAX: usize = 1 << 18;
 
 impl FilesView<'_> {

@@ -1,9 +1,9 @@
 //! Validates a component, with a bound on the effort that one function can cause in validator and compiler.
 //!
-//! Both need more memory and time than the length of a function suggests. The validator keeps every value of the operand stack, and a
-//! call with a thousand results is only two bytes long. The compiler keeps each local and each value for every place where control
-//! flow splits or merges. So the parts of each function are counted during validation, which stops at the first function that exceeds
-//! the bound. Nothing is compiled.
+//! Validator and compiler need more memory and time than the length of a function suggests. The validator keeps every value of the
+//! operand stack, and a call with a thousand results is only two bytes long. The compiler keeps each local and each value for every
+//! place where control flow splits or merges. So the parts of each function are counted during validation, which stops at the first
+//! function that exceeds the bound. Nothing is compiled.
 
 use crate::inspect::{InspectError, items};
 use wasmparser::{

@@ -196,7 +196,7 @@ impl Shared {
         if let Some(error) = access.final_failure() {
             return Err(error.clone());
         }
-        // Pending requests count too: a program may send many at once.
+        // Pending requests use turns too, because a program may send many at once.
         if u64::from(access.turns) + u64::from(access.waiting) >= self.turns_max {
             access.limit_hit.get_or_insert(LimitName::Turns);
             let message = format!("limit `{}` ({}) reached", LimitName::Turns, self.turns_max);
@@ -234,7 +234,8 @@ impl Shared {
         access.is_estimated |= lost != Usage::default() || answered.as_ref().is_ok_and(|answer| answer.is_estimated);
         let paid = answered.as_ref().map_or(lost, |answer| answer.usage);
         access.book_paid(paid, reserved);
-        // A turn counts even if the program does not wait for the answer or the answer is refused: the provider was asked.
+        // The turn is counted even if the program does not wait for the answer or the answer is refused: the provider was
+        // asked.
         access.turns += u32::from(answered.is_ok() || exchange.is_begun);
         let checked = answered.and_then(|answer| {
             self.check_leak(&mut access, Side::Response, answered_texts(&answer))?;

@@ -1,7 +1,7 @@
 //! Detects test commands that passed without running a test, by the report of the test runner.
 //!
-//! The programs that print the report may come from a stage. So a report can only remove a proof: a false report of tests that did not
-//! run has the same effect as no report. A report in an unknown format is ignored.
+//! The programs that print the report may come from a stage. So a report can only make a command lose its proof: a false report that
+//! tests ran has the same effect as no report. A report in an unknown format is ignored.
 
 use glovebox_jail::exec::{CapturedOutput, Exit, Program};
 
@@ -167,7 +167,7 @@ impl TestReport {
     }
 }
 
-/// A line of a report, or part of one.
+/// A line of a report, or a part of a line.
 #[derive(Clone, Copy)]
 struct ReportLine<'t>(&'t str);
 

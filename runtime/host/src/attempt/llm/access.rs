@@ -1,7 +1,7 @@
 //! Access to the model of an attempt within its bounds: turns, money, hold-outs and failures. Components and agent programs both use it.
 //!
-//! Both reserve money before a request and settle it afterwards. Both directions of the conversation are searched for hold-outs. After
-//! the first final failure, the model is not asked again.
+//! The access reserves money before each request and settles it afterwards. Both directions of the conversation are searched for
+//! hold-outs. After the first final failure, the model is not asked again.
 
 use super::conversation::{Conversation, ConversationSetting};
 use super::convert;

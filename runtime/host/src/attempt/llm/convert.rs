@@ -119,7 +119,7 @@ pub(super) fn has_invalid_call(answer: &Answer) -> bool {
     answer.tool_calls().any(|call| !is_object(&call.text))
 }
 
-/// Marks every tool call of an answer as one that must not be executed.
+/// Marks every tool call of an answer as not to be executed.
 pub(super) fn add_problem(answer: &mut Answer, problem: &str) {
     for call in answer.parts.iter_mut().filter(|part| part.kind == TOOL_CALL) {
         call.fields.push((PROBLEM.to_owned(), problem.to_owned()));

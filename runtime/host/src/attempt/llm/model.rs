@@ -34,7 +34,7 @@ use std::sync::Arc;
 pub struct Model {
     kind: ModelKind,
     node: NodeId,
-    /// Index of the next turn in the script. Turns of the node's finished attempts count.
+    /// Index of the next turn in the script. It starts after the turns that finished attempts of the node used.
     position: u32,
     guard: Option<TextGuard>,
     account: Option<Account>,
@@ -179,7 +179,7 @@ impl Model {
         }
     }
 
-    /// Returns the maximum that the next turn can use. For a provider this is an estimate.
+    /// Returns the maximum usage of the next turn. For a provider this is an estimate.
     pub(crate) fn next_usage(&self, request: &Request) -> Usage {
         match &self.kind {
             ModelKind::Scripted(script) => script.usage(&self.node, self.position),

@@ -1,6 +1,6 @@
 //! Answers that must match a schema. The host validates every final answer itself.
 //!
-//! The object in the context is the one that the host validated, and never one from the component.
+//! The object in the context is always the object that the host validated, never one that the component returned.
 
 use super::access::ModelAccess;
 use super::model::Model;

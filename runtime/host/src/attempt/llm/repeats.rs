@@ -1,7 +1,7 @@
 //! Detects a model that repeats the same tool calls.
 //!
 //! The rule is that of the coding-agent-loop specification (§2.10), with one difference: because three does not divide the window of
-//! ten calls, a cycle of three is searched for in the last nine. The host does this because it cannot rely on the component.
+//! ten calls, a cycle of three calls is looked for in the last nine. The host does this because it cannot rely on the component.
 
 use glovebox_models::chat::{Answer, FieldName};
 use glovebox_record::Digest;
@@ -55,7 +55,7 @@ impl Repeats {
             && (1..=CYCLE_MAX).any(|length| {
                 let last = WINDOW / length * length;
                 let calls: Vec<&Digest> = self.calls.iter().skip(WINDOW - last).collect();
-                // A single repeated call is a cycle of length one. It counts only if it fills the whole window.
+                // A single repeated call is a cycle of length one. It is reported only if it fills the whole window.
                 let is_of_one = calls.iter().all(|call| *call == calls[0]);
                 (last == WINDOW || !is_of_one) && calls.chunks(length).all(|cycle| cycle == &calls[..length])
             })

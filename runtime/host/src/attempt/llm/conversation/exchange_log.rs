@@ -1,8 +1,8 @@
 //! Write-ahead log of an attempt's exchanges with its model: each answer is on disk before the component gets it.
 //!
-//! A repeated attempt asks the same questions. While it does, it gets the answers from the log, and no answer is paid for twice. At
-//! the first question that differs, the rest of the log is dropped, but its cost still counts. Times and durations are ignored when
-//! questions are compared, because the output of commands contains times that differ in each run.
+//! A repeated attempt asks the same questions. As long as the questions are equal, it gets the answers from the log, and no answer
+//! is paid for twice. At the first question that differs, the rest of the log is dropped, but its cost is still charged. Times and
+//! durations are ignored when questions are compared, because the output of commands contains times that differ in each run.
 
 use cap_std::fs::File;
 use glovebox_models::chat::{Answer, Usage};
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(again(&mut second, "a").as_deref(), Some("to a"));
         assert_eq!(again(&mut second, "b").as_deref(), Some("to b"));
         assert_eq!(second.take_dropped(), Usage::default());
-        // The question differs: the stored exchange of this turn is dropped, but its cost counts.
+        // The question differs: the stored exchange of this turn is dropped, but its cost is still charged.
         keep(&mut second, "x");
         assert_eq!((second.take_dropped().input, second.close().input), (10, 0));
         drop(second);

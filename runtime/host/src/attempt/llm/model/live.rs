@@ -34,7 +34,7 @@ pub(in super::super) struct AskOptions<'a> {
 }
 
 impl Live {
-    /// Returns the maximum that a turn can use: an upper estimate of the question's tokens, and the longest answer.
+    /// Returns the maximum usage of a turn: an upper estimate of the question's tokens, and the longest answer.
     pub(super) fn most(&self, request: &Request) -> Usage {
         let input = estimated_input(request);
         Usage { input, output: self.target.output_tokens(&request.settings), ..Usage::default() }
@@ -79,7 +79,7 @@ impl Live {
     }
 }
 
-/// Asks with the request's own time limit. A late answer counts as no answer, but its cost is counted.
+/// Asks with the request's own time limit. A late answer is discarded, but its cost is still charged.
 fn ask_within(target: &Target, request: &Request, options: AskOptions<'_>) -> AskResult {
     let AskOptions { deadline, on_wait } = options;
     let Some(within) = request.within else { return ask::ask(target, request, deadline, on_wait) };
