@@ -1,6 +1,7 @@
 //! One call of a model: sends the request, reads and checks the answer as it arrives, and retries if the table of errors allows it.
 //!
-//! A call never switches to another model or provider. An answer counts only if it is complete and its model is the requested one.
+//! A call never switches to another model or provider. An answer is accepted only if it is complete and comes from the requested
+//! model.
 
 use crate::chat::{Answer, Request, TOOL_CALL, Usage};
 use crate::deadline::CallDeadline;

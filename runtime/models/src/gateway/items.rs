@@ -1,7 +1,7 @@
 //! Allowed items of a conversation in OpenAI's Responses format, and allowed choices of tools.
 //!
-//! Both are lists of allowed values. An item without a type must be a message. An item with nothing but an id would refer to content
-//! stored at the provider. Items of hosted tools are refused, because a request may not use such tools.
+//! Items and choices are checked against lists of allowed values. An item without a type must be a message. An item with nothing but
+//! an id would refer to content stored at the provider. Items of hosted tools are refused, because a request may not use such tools.
 
 use super::denied;
 use super::fields::{says_own, shortened};

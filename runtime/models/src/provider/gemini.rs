@@ -1,6 +1,7 @@
 //! Google's Gemini API.
 //!
-//! A function call may have a signature of the model's thoughts. It is stored as a part before the call and sent back with the call.
+//! A function call may have a `thoughtSignature`, which identifies the model's thoughts. It is stored as a part before the call and
+//! sent back with the call.
 
 use super::wire::{self, Speaker};
 use super::{Draft, Header, Provider, ProviderRefusal, Reader, Step};
@@ -69,7 +70,7 @@ fn thinking(effort: Effort) -> u64 {
     }
 }
 
-/// Returns the conversation. Consecutive messages of the same role become one content.
+/// Returns the conversation. Consecutive messages of the same role become one `Content` object.
 fn contents(model: &ModelId, request: &Request) -> Vec<Value> {
     let mut contents: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in wire::talk(request) {
@@ -118,7 +119,7 @@ fn parts(model: &ModelId, request: &Request, message: &Message) -> Vec<Value> {
 }
 
 /// Returns true for a model that takes images inside of a function response. Gemini 3 and later do, and refuse images next to it. A
-/// model with another name counts as new.
+/// model with another name is treated like Gemini 3.
 fn nests_images(model: &ModelId) -> bool {
     let rest = model.as_str().trim_start_matches("models/").strip_prefix("gemini-");
     let version = rest.and_then(|rest| rest.split(|letter: char| !letter.is_ascii_digit()).next());

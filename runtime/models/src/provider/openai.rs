@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 /// Adapter of the Responses API.
 pub(super) struct Openai;
 
-/// Models that refuse requests for encrypted reasoning, by the beginning of their names. All later models reason.
+/// Models that refuse requests for encrypted reasoning, by the beginning of their names. All later models support
+/// reasoning.
 const WITHOUT_REASONING: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-4"];
 
 impl Provider for Openai {
