@@ -306,7 +306,7 @@ pub fn is_as_left(folder: &Path, change: &FileChange, exposure: &mut Exposure) -
     Ok(PathContent::in_tree(&tree, path)? == PathContent::after(change))
 }
 
-/// Returns the first link among the folders above a path, if there is one. Then nothing of the folder is below that link.
+/// Returns the first link among the folders above a path, if there is one. A path below that link is not in the folder.
 ///
 /// # Errors
 /// The system's error.

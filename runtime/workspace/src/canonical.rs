@@ -15,7 +15,7 @@ pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     let named = std::fs::read_link(format!("/proc/self/fd/{}", held.as_raw_fd()));
     match named {
         Ok(named) if named.is_absolute() && !named.as_os_str().as_bytes().ends_with(REMOVED) => Ok(named),
-        // The file has such a name, or `/proc` is not mounted.
+        // The name of the file ends with this suffix, or `/proc` is not mounted.
         _ => path.canonicalize(),
     }
 }

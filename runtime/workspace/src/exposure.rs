@@ -1,7 +1,7 @@
 //! Counts files that can be changed from outside: through another hard link, or by another user.
 //!
-//! Such a file can still be correct, so the counts are used for a note and not for a verdict. A run hard-links files of
-//! its record to each other; these links are not counted.
+//! A file that can be changed from outside can still be correct, so the counts are used for a note and not for a
+//! verdict. A run hard-links files of its record to each other; these links are not counted.
 
 use rustix::fs::{FileType, Stat};
 use std::collections::BTreeMap;

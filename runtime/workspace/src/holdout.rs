@@ -32,7 +32,7 @@ const SEAL_FILE: &str = "seal.json";
 const FILES_DIR: &str = "files";
 /// Maximum number of bytes of a `seal.json` that are read.
 const SEAL_BYTES_MAX: u64 = 64 << 20;
-/// Minimum size in bytes of a file that counts as a copy of a hold-out. Shorter files can be equal by chance.
+/// Minimum size in bytes of a file that is reported as a copy of a hold-out. Shorter files can be equal by chance.
 pub const COPY_BYTES_MIN: u64 = 32;
 /// Maximum number of files under one seal; limit `holdout_files`.
 pub const FILES_MAX: u64 = 20_000;

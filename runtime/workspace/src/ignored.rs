@@ -76,7 +76,7 @@ pub struct ProjectFiles {
 
 impl ProjectFiles {
     /// Reads the index and the rules that apply to folders directly in the project; rule files in subfolders are not
-    /// read. If the rules are too long, nothing counts as ignored here. A copy of such a project fails.
+    /// read. If the rules are too long, no path is reported as ignored here. A copy of such a project fails.
     pub fn for_project(project: &Path) -> Self {
         let rules = IgnoreRules::read(project, std::iter::empty()).unwrap_or_default();
         Self { tracked: tracked(project).into_iter().collect(), ignored: IgnoreMatcher::new(&rules) }

@@ -148,7 +148,7 @@ impl Layer {
         Ok(content)
     }
 
-    /// Creates an empty content for a copy that [`Layer::put`] adds.
+    /// Creates empty file content for a copy that [`Layer::put`] adds.
     pub(crate) fn new_content(&self, executable: bool) -> Result<Arc<Content>, Errno> {
         self.store.create(executable)
     }

@@ -3,7 +3,8 @@
 
 use glovebox_names::protected::{inside, reason, segments};
 
-/// Prefix of temporary files while changes are applied. A stage's file with such a name could block them.
+/// Prefix of temporary files while changes are applied. A stage's file with such a name could prevent the creation of a
+/// temporary file.
 pub(crate) const PART_PREFIX: &str = ".glovebox-part-";
 
 /// The protected paths: a fixed list, and paths that the caller adds, such as the pipeline file.

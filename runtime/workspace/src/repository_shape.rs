@@ -88,8 +88,8 @@ pub struct RepositoryChange<'s> {
 }
 
 impl<'s> RepositoryChange<'s> {
-    /// Creates the step for a recorded change whose bytes `open_blob` opens. If it returns `None`, a `HEAD` counts as
-    /// one that names a branch.
+    /// Creates the step for a recorded change whose bytes `open_blob` opens. If `open_blob` returns `None`, a `HEAD` is
+    /// treated as one that names a branch.
     pub fn recorded<R: Read>(change: &'s FileChange, open_blob: &'s dyn Fn(&Digest) -> io::Result<Option<R>>) -> Self {
         let leaves = match change.op {
             ChangeOp::Write => Some(FolderEntry::File),
@@ -240,7 +240,8 @@ fn kind_after(step: &RepositoryChange<'_>, part: Part, is_whole: bool) -> io::Re
     kind(part, leaves.unwrap_or(FolderEntry::Other), &*step.open)
 }
 
-/// Returns the kind of an entry as a part of a repository. A link counts as one that names a branch, because git reads its target.
+/// Returns the kind of an entry as a part of a repository. A link `HEAD` is treated as one that names a branch, because git reads
+/// its target.
 fn kind(part: Part, entry: FolderEntry, open: &dyn Fn() -> io::Result<Option<Vec<u8>>>) -> io::Result<Kind> {
     Ok(match (entry, part) {
         (FolderEntry::Folder, _) => Kind::Folder,

@@ -2,8 +2,8 @@
 //!
 //! A run's folder contains sealed hold-outs, so it is never copied with a project. It is identified by its journal: an
 //! SQLite database with Glovebox's application id. During a run, the id may be only in the write-ahead log, so a
-//! journal next to a Glovebox lock or a log counts too. In doubt, a folder counts as a run: it is not copied, and its
-//! path is reported.
+//! database next to a Glovebox lock or a write-ahead log is also accepted as a journal. In doubt, a folder is treated
+//! as the folder of a run: it is not copied, and its path is reported.
 
 use crate::regular_file::{self, Links};
 use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
@@ -20,7 +20,7 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const MARK_AT: usize = 68;
 const MARK: &[u8; 4] = b"GBXJ";
 
-/// Returns true if the folder contains a journal of Glovebox. A link to a journal does not count.
+/// Returns true if the folder contains a journal of Glovebox. A link to a journal is ignored.
 pub fn is_run(folder: &Path) -> bool {
     let journal = folder.join(JOURNAL_FILE);
     let is_file = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file());

@@ -275,10 +275,9 @@ pub(crate) struct WalkError {
     pub(crate) source: io::Error,
 }
 
-/// Returns the disk usage of a folder in bytes. Links are not followed. A file with several hard links counts once.
+/// Returns the disk usage of a folder in bytes. Links are not followed. A file with several hard links is counted once.
 ///
-/// # Errors
-/// The system's error if a folder cannot be read. Entries that are removed during the walk do not count.
+/// # Errors The system's error if a folder cannot be read. Entries that are removed during the walk are not counted.
 pub fn bytes_on_disk(path: &Path) -> io::Result<u64> {
     const BLOCK_BYTES: u64 = 512;
     let tree = Tree::open(path)?;

@@ -4,8 +4,8 @@
 //! a sentence of common words, a piece is 40 characters. So indentation, wrapping, line numbers and JSON encoding make
 //! no difference, and a part of a line is found as well as the whole line. Texts of any length are searched in one pass
 //! and in bounded memory. The check does not find text that was paraphrased or encoded. A match names the file and the
-//! line, and never contains the text. These texts are not searched for: text that the pipeline or the workspace shows,
-//! public hints, and lines that are common in many programs.
+//! line, and never contains the text. These texts are ignored: text that the pipeline or the workspace shows, public
+//! hints, and lines that are common in many programs.
 
 mod commonplace;
 mod comparison;
@@ -134,8 +134,8 @@ impl Canary {
     }
 
     /// Returns the public hints that a stage printed, each once and with the text of the sealed file, in the order of
-    /// the sealed files. The output only selects hints: a line counts if it is `hint:` followed by the whole text of a
-    /// hint, apart from surrounding spaces.
+    /// the sealed files. The output only selects hints: a line selects a hint if it is `hint:` followed by the whole
+    /// text of the hint, apart from surrounding spaces.
     pub fn hints<'o>(&self, outputs: impl IntoIterator<Item = &'o str>) -> Vec<String> {
         self.hints.printed(outputs)
     }

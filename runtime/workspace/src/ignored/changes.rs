@@ -1,4 +1,5 @@
-//! Changes of a stage at ignored paths: counted while the stage's changes are searched, and summarized in one line.
+//! Changes of a stage at ignored paths: counted while the changes of the stage are collected, and summarized in one
+//! line.
 //!
 //! The stage chooses the names, so only the most frequent ones are kept, up to a limit. No such change is ever committed.
 

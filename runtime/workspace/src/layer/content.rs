@@ -1,8 +1,8 @@
 //! The content of the files in a layer: small amounts in memory, the rest in the stage's own folder.
 //!
-//! Both are kernel files with a descriptor, so that reading and writing is the same for both. Content that exceeds the
-//! bounds for memory moves to the folder, even while it is open. When the last reference to a content is dropped, its
-//! file is removed.
+//! Memory and folder both contain kernel files with a descriptor, so that reading and writing are the same for both.
+//! Content that exceeds the bounds for memory moves to the folder, even while it is open. When the last reference to a
+//! file's content is dropped, the kernel file is removed.
 
 use super::nodes::Times;
 use crate::tree::{self, Tree};
@@ -17,9 +17,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum length in bytes of a content in memory.
+/// Maximum length in bytes of the content of one file in memory.
 const FILE_MEMORY_BYTES_MAX: u64 = 256 << 10;
-/// Maximum total size in bytes of the contents of one layer in memory.
+/// Maximum total size in bytes of all file contents of one layer in memory.
 const MEMORY_BYTES_MAX: u64 = 1 << 20;
 /// Maximum number of files of one layer in memory. Each one needs a descriptor.
 const MEMORY_FILES_MAX: u64 = 32;
@@ -27,7 +27,7 @@ const MEMORY_FILES_MAX: u64 = 32;
 const PAGE_BYTES: u64 = 4 << 10;
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// Storage for the contents of one layer.
+/// Storage for the file contents of one layer.
 #[derive(Debug)]
 pub(super) struct Store {
     at: PathBuf,
@@ -66,7 +66,7 @@ enum Storage {
     LaidOut,
 }
 
-/// A content that is open. It stays open until the last such value is dropped.
+/// The content of an open file. It stays open until the last value of this type for it is dropped.
 #[derive(Debug)]
 pub(crate) struct ContentUse(Arc<Content>);
 
@@ -114,7 +114,7 @@ impl Store {
         self.folder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Creates an empty content.
+    /// Creates the content of an empty file.
     pub(super) fn create(self: &Arc<Self>, executable: bool) -> Result<Arc<Content>, Errno> {
         let number = self.number();
         let held = match self.in_memory() {
@@ -138,7 +138,7 @@ impl Store {
         memory_file().inspect_err(|_| self.give_back(PAGE_BYTES)).ok()
     }
 
-    /// Reserves memory for a content that grows. Returns false if the bound is reached.
+    /// Reserves memory for file content that grows. Returns false if the bound is reached.
     fn charge(&self, has: u64, needs: u64) -> bool {
         let more = needs.saturating_sub(has);
         let within = |used: u64| used.checked_add(more).filter(|sum| *sum <= MEMORY_BYTES_MAX);
@@ -218,7 +218,7 @@ impl Content {
         }
     }
 
-    /// Makes room for a length in bytes. A content that is too long for memory moves to the folder.
+    /// Reserves space for this many bytes. Content that is too long for memory moves to the folder.
     fn make_room(&self, bytes: u64) -> Result<(), Errno> {
         let mut held = self.held();
         let Storage::Memory(charged) = held.place else { return Ok(()) };
@@ -313,13 +313,14 @@ impl ContentUse {
         self.0.held().fd.as_ref().map(Arc::clone).ok_or(Errno::BADF)
     }
 
-    /// Returns the descriptor after it made room for a length in bytes.
+    /// Makes sure that the file can hold this many bytes, which may move it from memory to disk, and returns its
+    /// descriptor.
     pub(crate) fn with_room(&self, bytes: u64) -> Result<Arc<OwnedFd>, Errno> {
         self.0.make_room(bytes)?;
         self.descriptor()
     }
 
-    /// Fills an empty content from a file of this length and copies the times of the file.
+    /// Fills empty content from a file of this length and copies the times of the file.
     pub(crate) fn fill(&self, from: impl AsFd, stat: &Stat) -> Result<(), Errno> {
         let mut from = File::from(from.as_fd().try_clone_to_owned().map_err(errno)?).take(tree::length(stat));
         let mut to = File::from(self.with_room(tree::length(stat))?.try_clone().map_err(errno)?);

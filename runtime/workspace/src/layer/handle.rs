@@ -107,7 +107,8 @@ impl Handle {
         }
     }
 
-    /// Returns the descriptor of a file of the layer after it made room for a length in bytes.
+    /// Makes sure that a file of the layer can hold this many bytes, which may move it from memory to disk, and returns
+    /// its descriptor.
     pub(crate) fn with_room(&self, bytes: u64) -> Result<Arc<OwnedFd>, Errno> {
         match &*self.behind() {
             HandleSource::Lower(_) => Err(Errno::BADF),

@@ -1,8 +1,8 @@
 //! The entries of a layer, as a tree of names.
 //!
-//! Every node is an entry that the stage created, changed or removed, or a parent directory of one. A directory records
-//! whether the lower directory shows through. The tree is indexed by name at each level, so that each name is stored
-//! once and a directory moves with its content.
+//! Every node is an entry that the stage created, changed or removed, or a parent directory of such an entry. A
+//! directory records whether the lower directory shows through. The tree is indexed by name at each level, so that each
+//! name is stored once and a directory moves with its content.
 
 use super::content::Content;
 use glovebox_record::path::ScopePath;

@@ -1,7 +1,8 @@
 //! Extended attributes with which an overlay marks files and directories, and detection of attributes that a program
 //! could have forged.
 //!
-//! New kernels escape attributes that a program in an overlay sets; older ones may not. So an unknown attribute counts as forged.
+//! New kernels escape attributes that a program in an overlay sets; older ones may not. So an unknown attribute is treated as
+//! forged.
 
 use crate::tree::{self, Owner, WalkEntry};
 use rustix::fs::{FileType, XattrFlags};

@@ -1,8 +1,8 @@
 //! Threads that copy and hash regular files, while another thread lists the project and creates folders.
 //!
-//! They get folders as descriptors and one name for each file, so they resolve no paths. After the first failure, all
-//! of them stop. If several threads fail, the error with the first path is returned. The limit on bytes applies to all
-//! threads together.
+//! The copying threads get folders as descriptors and one name for each file, so they resolve no paths. After the first
+//! failure, all of them stop. If several threads fail, the error with the first path is returned. The limit on bytes
+//! applies to all threads together.
 
 use super::{FileFact, ProjectError, copy_hashed};
 use crate::tree::{self, Owner};
@@ -170,7 +170,7 @@ impl Shared {
         if bytes > left {
             return Err(limit());
         }
-        // If the file grew or shrank since it was listed, its copied size counts.
+        // If the file grew or shrank since it was listed, its copied size is charged.
         self.bytes.fetch_add(bytes.wrapping_sub(planned), Ordering::Relaxed);
         tree::keep_times(OwnedFd::from(target), &job.stat).map_err(failed)?;
         Ok(FileFact { digest, bytes, executable })

@@ -1,7 +1,7 @@
 //! Compares the entries of a stage with the initial ones, for the upper folder of an overlay and for a layer.
 //!
-//! If a directory is removed or replaced by an opaque one, only entries that the stage could see count as removed.
-//! Hidden files stay.
+//! If a directory is removed or replaced by an opaque one, only entries that the stage could see are reported as
+//! removed. Hidden files stay.
 
 use super::decide::LowerKind;
 use super::findings::{self, Findings, FoundEntry, same_content};

@@ -15,7 +15,7 @@ use std::io::{self, Read};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
-/// Number of bytes by which the allocated blocks of a file may exceed its length before they count, because file
+/// Number of bytes by which the allocated blocks of a file may exceed its length before they are charged, because file
 /// systems preallocate.
 const AHEAD_BYTES: u64 = 1 << 20;
 

@@ -212,8 +212,8 @@ impl Baseline for Lookup<'_> {
     }
 
     /// Compares the change time. If it is later than the start of the view, there was a concurrent change. A change in
-    /// the same clock tick as the start counts as earlier, because the previous stage may have made it. A removed file
-    /// is not detected.
+    /// the same clock tick as the start is treated as an earlier change, because the previous stage may have made it. A
+    /// removed file is not detected.
     fn is_stale(&self, path: &Path, op: &Op) -> io::Result<bool> {
         let LowerEntry { kind: Some(kind), stat: Some(stat), is_workspace: true, .. } = self.entry(path)? else {
             return Ok(false);

@@ -52,7 +52,8 @@ impl FileHandle {
         }
     }
 
-    /// Returns the descriptor after it made room for a length in bytes.
+    /// Makes sure that the file can hold this many bytes, which may move it from memory to disk, and returns its
+    /// descriptor.
     fn with_room(&self, bytes: u64) -> Result<Arc<OwnedFd>, Errno> {
         match &self.file {
             Backing::Disk(fd) => Ok(Arc::clone(fd)),

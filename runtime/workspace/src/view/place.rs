@@ -135,9 +135,9 @@ impl View {
         }
     }
 
-    /// Finds the entry of a path in the folders below a layer. The first folder that has it counts. Returns
-    /// [`ViewError::NotFound`] if no folder has the parent directory. An entry that is not a directory hides the
-    /// entries of lower folders.
+    /// Finds the entry of a path in the folders below a layer. The entry of the first folder that has one is returned.
+    /// Returns [`ViewError::NotFound`] if no folder has the parent directory. An entry that is not a directory hides
+    /// the entries of lower folders.
     pub(super) fn find_below<'v>(
         &'v self,
         layered: &'v LayerStack,

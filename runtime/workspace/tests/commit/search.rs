@@ -81,7 +81,8 @@ fn of_five_thousand_untouched_files_only_the_last_copied_are_read() {
         put(&made.workspace().join(format!("d{}/f{n}", n % 50)), "some content");
     }
     let copy = made.copy(&Scope::everything());
-    // The workspace is removed as a witness: a file that is read cannot be compared with its original, so it counts as changed.
+    // The workspace is removed as a witness: a file that is read cannot be compared with its original, so it is reported as
+    // changed.
     for n in 0..50 {
         fs::remove_dir_all(made.workspace().join(format!("d{n}"))).unwrap();
     }

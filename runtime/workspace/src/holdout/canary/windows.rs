@@ -1,9 +1,10 @@
-//! The pieces of sealed files that are searched for: windows over the compared characters of a line, one starting at each word.
+//! The pieces of sealed files that the leak check looks for: windows over the compared characters of a line, one starting at
+//! each word.
 //!
 //! A window is used only if it is distinctive. In prose, it must contain at least two different words that are neither
-//! commonplace (see [`super::commonplace`]) nor part of a public compound name. In code, it must contain three, and
-//! words that are public do not count. A sentence of commonplace words is used as a wide window. Independent work
-//! shares idioms and the names of the task with hold-outs, but not distinctive windows.
+//! commonplace (see [`super::commonplace`]) nor part of a public compound name. In code, it must contain three such
+//! words that are not public either. A sentence of commonplace words is used as a wide window. Independent work shares
+//! idioms and the names of the task with hold-outs, but not distinctive windows.
 
 use super::super::{Leaf, SealError};
 use super::commonplace;
@@ -23,7 +24,7 @@ const PROSE_SIGNS_MAX: usize = 2;
 /// Minimum number of words in a wide window, and maximum number of characters that are not part of a word.
 const SENTENCE_WORDS_MIN: usize = 7;
 const SENTENCE_SIGNS_MAX: usize = 2;
-/// Minimum length of a word that counts in letters, and of a number that counts in digits.
+/// Minimum length of a distinctive word, in letters, and of a distinctive number, in digits.
 const WORD_LETTERS_MIN: usize = 3;
 const NUMBER_DIGITS_MIN: usize = 6;
 /// Minimum length in characters of a key, a digest or a sequence of letters outside of ASCII that is distinctive alone.
@@ -139,9 +140,9 @@ struct Letter {
 /// A word of a line: a sequence of letters and digits. Names are split at `_` and before capitals.
 struct Word {
     start: usize,
-    /// The word in lower case, if it counts as distinctive.
+    /// The word in lower case; `None` if it is not distinctive.
     own: Option<String>,
-    /// True if the word also counts in code.
+    /// True if the word is also distinctive in code.
     in_code: bool,
     /// True if the word is distinctive alone.
     is_dense: bool,
