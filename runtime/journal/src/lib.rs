@@ -2,8 +2,8 @@
 //!
 //! The journal is the source of truth of a run: each [`event`] is appended before anything follows from it, and
 //! everything else is derived from the journal. The crate `glovebox-record` has the types that events use. This crate
-//! has the events, their canonical text and the hash chain. [`rewind`] selects the records that count after a resume
-//! went back to an earlier visit, and [`reading`] folds a journal page by page.
+//! has the events, their canonical text and the hash chain. [`rewind`] selects the records that are in force after a
+//! resume went back to an earlier visit, and [`reading`] folds a journal page by page.
 //!
 //! Storage is behind four [`ports`]: the log, the blobs, the claim queue and the signals. [`memory`] is the adapter for
 //! tests. With the feature `disk`, `sqlite` and `blobs` are the adapters for one machine. This crate makes no decisions

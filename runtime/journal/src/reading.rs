@@ -22,7 +22,7 @@ pub trait ReadRecords {
     /// An error if the journal cannot be read or was changed after it was verified.
     fn read(&self, seqs: RangeInclusive<u64>, take: &mut dyn FnMut(&Record)) -> Result<(), PortError>;
 
-    /// Returns the sequence numbers of the records that count: all except those that a resume undid when it went back.
+    /// Returns the sequence numbers of the records in force: all except those that a resume undid when it went back.
     fn in_force(&self) -> Vec<RangeInclusive<u64>> {
         rewind::ranges(self.resumes(), self.last_seq())
     }

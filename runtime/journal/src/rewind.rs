@@ -1,8 +1,8 @@
-//! Going back: a resume may restart a run before an earlier visit. The records since then no longer count.
+//! Going back: a resume may restart a run before an earlier visit. The records since then are no longer in force.
 //!
-//! No record is ever removed. The records that count form one line: the `run.resumed` record that goes back follows the
-//! last record before the visit, and the records between the two are history. A fold continues with its state before
-//! the visit, but keeps the spend of the run.
+//! No record is ever removed. The records *in force* are those from which the state of the run is computed. They form
+//! one line: the `run.resumed` record that goes back follows the last record before the visit, and the records between
+//! the two are history. A fold continues with its state before the visit, but keeps the spend of the run.
 
 use crate::event::Record;
 use std::ops::RangeInclusive;
@@ -41,7 +41,7 @@ pub const BACKS_MAX: usize = 100;
 
 /// A series of consecutive records.
 pub struct Part<'a> {
-    /// The records that count before the first of `records`, if that record went back.
+    /// The records in force before the first of `records`, if that record went back.
     pub before: Option<Vec<&'a Record>>,
     /// The records.
     pub records: &'a [Record],
@@ -58,7 +58,7 @@ pub fn parts(records: &[Record]) -> impl Iterator<Item = Part<'_>> {
     })
 }
 
-/// Returns the records that count at the end of a journal, in order.
+/// Returns the records in force at the end of a journal, in order.
 pub fn in_force(records: &[Record]) -> Vec<&Record> {
     let mut line = Vec::new();
     let mut rest = records;
@@ -70,7 +70,7 @@ pub fn in_force(records: &[Record]) -> Vec<&Record> {
     line
 }
 
-/// Returns the records that count up to and including record `seq`, in order.
+/// Returns the records in force up to and including record `seq`, in order.
 pub fn before(records: &[Record], seq: u64) -> Vec<&Record> {
     in_force(up_to(records, seq))
 }

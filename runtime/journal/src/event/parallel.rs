@@ -248,13 +248,14 @@ pub struct FanInFinished {
     /// Why the fan-in failed; absent if it did not fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-    /// The signature of the failure; absent if there is no failure, and for a failure that is transient.
+    /// The failure signature, which is equal for equal failures. Absent if there is no failure, and for a transient
+    /// failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<Digest>,
     /// The context updates from a child pipeline.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<String, Value>,
-    /// True if a verification of this visit follows, which decides whether the outcome counts.
+    /// True if a verification of this visit follows, whose result decides whether the outcome is accepted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub verifying: bool,
 }

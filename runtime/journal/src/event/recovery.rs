@@ -15,7 +15,7 @@ use std::fmt;
 /// The disallowed writes of an attempt that a person may allow or discard as a whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Recoverable {
-    /// The outcome that counts if the writes are allowed or discarded: the stage's own outcome.
+    /// The stage's own outcome, which becomes the outcome of the attempt if the writes are allowed or discarded.
     pub outcome: Outcome,
     /// True if a verification of the visit follows `outcome`. Only the engine sets it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -23,7 +23,8 @@ pub struct Recoverable {
     /// The writes that may be allowed, by path. All other disallowed writes can only be discarded.
     #[serde(default)]
     pub proposed: Vec<ProposedWrite>,
-    /// The signature of the failure in `outcome`; absent if there is no failure, and for a failure that is transient.
+    /// The failure signature of `outcome`, which is equal for equal failures. Absent if there is no failure, and for a
+    /// transient failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<Digest>,
     /// Time limit of the question in milliseconds; absent if there is none.
@@ -58,7 +59,7 @@ pub struct RecoveryQuestion {
 pub enum RecoveryAction {
     /// The proposed writes are committed, and the node may write their paths for the rest of the run.
     Allow,
-    /// All disallowed writes stay in quarantine, and the stage's own outcome counts.
+    /// All disallowed writes stay in quarantine, and the stage's own outcome becomes the outcome of the attempt.
     Discard,
     /// All disallowed writes stay in quarantine, and the stage fails.
     Deny,
@@ -116,7 +117,7 @@ pub struct RecoveryDecided {
     /// The committed writes, as listed in the question. The node may write these paths for the rest of the run.
     #[serde(default)]
     pub changes: Vec<FileChange>,
-    /// The outcome of the attempt that counts from here on.
+    /// The outcome of the attempt after the decision.
     pub outcome: Outcome,
     /// True if a verification of the visit follows.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -124,7 +125,7 @@ pub struct RecoveryDecided {
     /// Context keys of the outcome whose value is a reference to an artifact.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub stored_values: BTreeSet<String>,
-    /// The signature of the failure, if the attempt failed.
+    /// The failure signature, which is equal for equal failures. Absent unless the attempt failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<Digest>,
 }

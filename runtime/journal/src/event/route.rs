@@ -69,8 +69,8 @@ pub struct GateUnmet {
     pub target: Option<NodeId>,
 }
 
-/// An edge with `loop_restart` was taken, and a new generation begins. Visits, outcomes and conversations of the
-/// previous generation no longer count.
+/// An edge with `loop_restart` was taken, and a new generation begins. It begins without the visits, outcomes and
+/// conversations of the previous generation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LoopRestarted {
     /// Number of the new generation: one more than that of the previous one.

@@ -190,7 +190,7 @@ pub struct FollowUp {
     /// True if another attempt of this visit follows.
     #[serde(default)]
     pub retrying: bool,
-    /// True if a verification of this visit follows, which decides whether the outcome counts.
+    /// True if a verification of this visit follows, whose result decides whether the outcome is accepted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub verifying: bool,
     /// True if the operator requires changes from the stage and this attempt made none.
@@ -199,25 +199,25 @@ pub struct FollowUp {
     /// True for the verification at an exit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_exit: bool,
-    /// The signature of the failure: a digest over the parts that are equal in each visit. Absent if there is no
-    /// failure, and for a failure that is transient. It is used only to stop a run that repeats the same failure.
+    /// The failure signature: a digest over the parts of the failure that are equal in each visit. Absent if there is
+    /// no failure, and for a transient failure. It is used only to stop a run that repeats the same failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<super::Digest>,
 }
 
 impl StageFinished {
-    /// Returns true if a command of the stage itself exited with code 0 and its receipt proves something. Commands of
-    /// hooks and programs under test do not count.
+    /// Returns true if a command of the stage itself exited with code 0 and its receipt is a proof. Commands of hooks
+    /// and programs under test are ignored.
     pub fn has_passing_receipt(&self) -> bool {
         self.own_receipts().any(Receipt::proves)
     }
 
-    /// Returns true if commands of the stage itself exited with code 0, and the receipt of none of them proves anything.
+    /// Returns true if commands of the stage itself exited with code 0, and none of their receipts is a proof.
     pub fn proves_nothing(&self) -> bool {
         self.has_passed_command() && !self.has_passing_receipt()
     }
 
-    /// Returns true if a command of the stage itself exited with code 0, with or without a proof.
+    /// Returns true if a command of the stage itself exited with code 0, whether or not its receipt is a proof.
     pub fn has_passed_command(&self) -> bool {
         self.own_receipts().any(Receipt::passed)
     }

@@ -1,4 +1,5 @@
-//! The visit to which a run was rewound. Later records stay in the journal and no longer count.
+//! The visit to which a run was rewound. Later records stay in the journal, but no longer determine the state of the
+//! run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

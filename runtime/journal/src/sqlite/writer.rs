@@ -127,7 +127,7 @@ fn stopped() -> PortError {
     PortError::Unavailable("the journal's writer has stopped".into())
 }
 
-/// Commits a group and sends the answers to all producers in it.
+/// Commits a group and sends each producer in it its result.
 fn commit(store: &mut Store, group: Vec<Request>) {
     let (batches, senders): (Vec<Batch>, Vec<_>) =
         group.into_iter().map(|request| (request.batch, request.answer)).unzip();

@@ -1,5 +1,5 @@
-//! Every change that was made to a journal outside of the program is found when it is opened, and reported with its
-//! sequence number.
+//! Every change that was made to a journal outside of the program is found when the journal is opened, and reported
+//! with its sequence number.
 
 use super::{Place, RUN, append, note};
 use glovebox_journal::event::{Digest, canonical, chain};

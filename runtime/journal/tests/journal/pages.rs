@@ -13,7 +13,7 @@ fn rewind_target(seq: u64) -> Event {
     Event::RunResumed(Box::new(RunResumed { back, ..RunResumed::default() }))
 }
 
-/// Creates a journal of more than two pages that goes back three times, once to a record that no longer counted.
+/// Creates a journal of more than two pages that goes back three times, once to a record that was no longer in force.
 async fn long() -> Place {
     let place = Place::make();
     let log = place.open();

@@ -75,8 +75,8 @@ struct Draft {
 }
 
 impl Store {
-    /// Begins at the journal's end, with the key that records are signed with, the blobs that appends take along, and the queue that
-    /// follows them.
+    /// Begins at the journal's end, with the key that records are signed with, the blobs that appends store, and the queue that
+    /// appends update.
     pub(in crate::sqlite) fn new(
         connection: Connection,
         tip: Tip,
