@@ -474,7 +474,7 @@ fn watched(source: &Source, setting: &JailSetting) -> Disk {
     if !setting.tier.has_own_root() {
         folders.extend([home, tmp]);
     }
-    // Caches contain files of earlier stages, so only additions count.
+    // Caches contain files of earlier stages, so only additions are counted.
     let before = folders.len();
     let mounted = setting.inner.iter().chain(&setting.kept);
     folders.extend(mounted.filter(|bind| bind.writable).map(|bind| bind.source.to_owned()));

@@ -169,7 +169,7 @@ impl LazyJail {
         std::mem::take(&mut self.held().used)
     }
 
-    /// Returns the jail once nothing else uses it. Returns `None` if it was never opened.
+    /// Returns the jail, or `None` if it was never opened. Nothing else may use the jail any more.
     ///
     /// # Errors
     /// Returns the reason why the jail could not be opened, or an error if something still uses it.

@@ -5,8 +5,9 @@
 //! code of the sandbox is in the helper. [`lazy_jail`] opens a jail when a stage first needs it, [`private_home`] is
 //! the home folder of an agent program.
 //!
-//! [`proxy`] lets a jail reach named hosts, [`port`] and [`worker`] answer programs in a jail, [`server`] communicates
-//! with a tool server in its own jail, and [`subject`] runs the program under test in a second jail.
+//! [`proxy`] lets a jail reach named hosts, [`port`] serves programs in a jail, [`worker`] processes untrusted bytes in
+//! a confined child process, [`server`] communicates with a tool server in its own jail, and [`subject`] runs the
+//! program under test in a second jail.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 

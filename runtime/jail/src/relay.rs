@@ -1,8 +1,8 @@
 //! Moves bytes between two sockets: both directions in one thread, with a fixed buffer for each. Every wait has a
 //! deadline and ends at a stop.
 //!
-//! Backpressure: when one side stops reading, the other side's writes block. Half-close: when one side ends its writes,
-//! that end is passed on to the other side. An idle connection is closed.
+//! Backpressure: when one side stops reading, the other side's writes block. Half-close: when one side ends its stream,
+//! the end is passed on to the other side. An idle connection is closed.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind, PipeReader, Read, Write};

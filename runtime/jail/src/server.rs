@@ -56,7 +56,7 @@ pub enum ServerError {
 pub struct Wait<'a> {
     /// Time by which the wait must end.
     pub deadline: Instant,
-    /// Ends every wait once it is true.
+    /// Flag that ends every wait once it is set.
     pub canceled: &'a AtomicBool,
 }
 
@@ -89,7 +89,7 @@ pub struct Server {
     output: OwnedFd,
     /// Bytes that were read and not used yet.
     pending: Vec<u8>,
-    /// Length of the beginning of `pending` that was already searched for an end of line.
+    /// Length of the beginning of `pending` that is known to contain no end of line.
     searched: usize,
     stop: Arc<AtomicBool>,
     running: Option<JoinHandle<Result<Exit, ExecError>>>,

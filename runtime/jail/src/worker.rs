@@ -1,9 +1,9 @@
 //! A child process of this program that processes untrusted bytes within limits.
 //!
-//! The parent passes the bytes in memory, waits at most for the wall time, and reads an answer of limited length after
+//! The parent passes the bytes in memory, waits at most for the wall time, and reads a reply of limited length after
 //! the child has ended. The child confines itself before it reads a byte ([`confine()`]): address space, processor time
-//! and the length of the answer are limited. The allowed system calls are just enough to compute, read the input and
-//! write the answer. The environment of the child is constant, its only descriptors are the three standard ones, its
+//! and the length of the reply are limited. The allowed system calls are just enough to compute, read the input and
+//! write the reply. The environment of the child is constant, its only descriptors are the three standard ones, its
 //! working directory is `/`, and it dies with the thread that waits for it. This module does not know what the child
 //! computes.
 
@@ -44,11 +44,11 @@ pub struct WorkerBounds {
     pub cpu_seconds: u64,
     /// Wall time after which the child is killed.
     pub wall: Duration,
-    /// Maximum length of the answer, bytes.
+    /// Maximum length of the reply, bytes.
     pub answer_bytes: u64,
 }
 
-/// The answer of a worker.
+/// The reply of a worker.
 #[derive(Debug)]
 pub struct WorkerReply {
     /// The exit code of the child.
@@ -57,7 +57,7 @@ pub struct WorkerReply {
     pub bytes: Vec<u8>,
 }
 
-/// Why a worker gave no answer.
+/// Why a worker gave no reply.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
     /// The child exceeded its memory limit, on the heap or on the stack.
@@ -69,7 +69,7 @@ pub enum WorkerError {
     /// The child exceeded its wall time and was killed.
     #[error("it did not end in time")]
     Wall,
-    /// The answer exceeded the maximum length.
+    /// The reply exceeded the maximum length.
     #[error("its answer is longer than its bound")]
     Answer,
     /// A signal that does not belong to any limit ended the child.
@@ -98,7 +98,7 @@ impl Worker {
         let mut child = command.spawn().map_err(io_error("start the child"))?;
         let status = wait(&mut child, bounds.wall)?;
         let code = code(status)?;
-        // No process is left that could write. The seal keeps the answer unchanged while it is read.
+        // No process is left that could write. The seal keeps the reply unchanged while it is read.
         fcntl_add_seals(&answer, SealFlags::WRITE).map_err(|errno| io_error("seal the answer")(errno.into()))?;
         let mut bytes = Vec::new();
         let read = answer.rewind().and_then(|()| answer.take(bounds.answer_bytes).read_to_end(&mut bytes));

@@ -28,7 +28,7 @@ const COVERED: &str = "proc/uptime";
 /// Approximate number of system calls that a jail refuses with any arguments.
 const REFUSED: i64 = 100;
 
-/// Builds and removes such a jail `times` times, in a folder that contains `lower`.
+/// Builds and removes a jail `times` times, in a folder that contains `lower`.
 pub(crate) fn repeat(times: u32, folder: &Path) {
     let filters = [filter(), filter()];
     // Inside the namespace, the ids are not known before they are mapped.

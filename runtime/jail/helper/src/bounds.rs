@@ -21,7 +21,7 @@ const PID_MAX_SINCE: (u32, u32) = (6, 14);
 /// a second and ends the whole command with the name of the limit. A kill by the kernel ends only one process, and its
 /// parent may hide that. Twenty processors use this much time between two samples.
 const CPU_SECONDS_BEYOND: u64 = 2;
-/// A jail gets one part in this number of a user's inotify limits.
+/// Divisor of a user's inotify limits. The quotient is the limit of one jail.
 const INOTIFY_PARTS: u64 = 4;
 
 /// Enters the control groups that the host created.
@@ -51,7 +51,7 @@ pub(crate) fn limit(bounds: &Bounds, confinement: Confinement) -> Result<(), Fai
     ];
     if confinement.has_namespaces() {
         // Counted per user namespace. Without a separate user namespace, processes of the same user outside of the jail
-        // would count too.
+        // would be counted too.
         limits.push((Resource::Nproc, bounds.processes, bounds.processes));
     }
     limits.into_iter().try_for_each(|(resource, soft, hard)| {

@@ -1,8 +1,8 @@
 //! Confinement by `/usr/bin/bwrap`, for systems that allow namespaces only to that program.
 //!
-//! The helper writes the arguments of `bwrap` into a memory file, so that `/proc` shows nothing of the policy. Then it
+//! The helper writes the arguments of `bwrap` into a memory file, so that `/proc` shows no part of the policy. Then it
 //! executes `bwrap`, which starts the helper again inside the namespaces. There, the helper receives the same policy
-//! again and adds the confinement that `bwrap` lacks. `bwrap` is never searched in `PATH`: only the distribution's
+//! again and adds the confinement that `bwrap` lacks. `bwrap` is never looked up in `PATH`: only the distribution's
 //! program has the permission. Its errors go into a memory file that the host reads. The rights of a set-user-id file
 //! are dropped, because with them `bwrap` cannot limit the size of file systems in memory.
 #![forbid(unsafe_code)]
@@ -80,7 +80,7 @@ pub(crate) fn enter(control: &OwnedFd, policy: &Policy) -> Result<(), Failure> {
     rustix::stdio::dup2_stderr(&errors).at("redirect standard error")?;
     let beside = [own.as_fd(), errors.as_fd()];
     send_frame(control, &Reply::Spawned, &beside).map_err(|error| refused("send a reply", error.to_string()))?;
-    // `bwrap` reads its command only from its arguments. This command reveals nothing of the policy.
+    // `bwrap` reads its command only from its arguments. This command reveals no part of the policy.
     let outside = reaper::pid_namespace().at("read the PID namespace")?;
     let arguments = [PROGRAM, "--args", &list.as_raw_fd().to_string(), "--", INSIDE, INSIDE_BWRAP, &outside];
     let arguments: Vec<CString> =

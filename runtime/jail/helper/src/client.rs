@@ -68,7 +68,7 @@ fn request(words: Vec<std::ffi::OsString>) -> Result<SubjectEnd, String> {
             SubjectReply::Started => moving = relay(pipes)?,
             SubjectReply::Ended(end) => {
                 for one in moving {
-                    // A broken stream was closed. The end of the program counts nevertheless.
+                    // A broken stream was closed. The exit code of the program is reported nevertheless.
                     let _ = one.join();
                 }
                 return Ok(end);

@@ -2,7 +2,7 @@
 //!
 //! The library contains types, functions that read and write frames, and the inspection of one process. `glovebox-jail`
 //! and the helper in `main.rs` share it. The helper gets all requests over the socket. Its arguments and environment
-//! are empty, so that `/proc` shows nothing of the policy.
+//! are empty, so that `/proc` shows no part of the policy.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

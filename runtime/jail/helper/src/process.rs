@@ -1,7 +1,7 @@
 //! One process as `/proc` shows it: its parent and its resource usage.
 //!
 //! The helper uses it to find processes to kill, and the host uses it to measure them. A process whose first thread has
-//! ended continues with its other threads, so a zombie counts as dead only if it has no other thread.
+//! ended continues with its other threads, so a zombie is treated as dead only if it has no other thread.
 
 use std::fs;
 

@@ -1,6 +1,6 @@
 //! Finds the program of a command inside the sandbox.
 //!
-//! The lookup happens inside the sandbox, so a path has the same meaning as for the command. A name is never searched
+//! The lookup happens inside the sandbox, so a path has the same meaning as for the command. A name is never looked up
 //! below the workspace: a file that an earlier stage wrote must not become the `go` or `sh` of a later stage.
 #![forbid(unsafe_code)]
 

@@ -286,8 +286,8 @@ impl ForbiddenCall {
     }
 }
 
-/// Makes a call in a forked process, so that its effects do not change this process. An error about arguments counts as
-/// success, because the filter let the call pass.
+/// Makes a call in a forked process, so that its effects do not change this process. An error about arguments is
+/// treated as success, because the filter let the call pass.
 pub(crate) fn call_foreign(call: ForbiddenCall) -> Result<(), Errno> {
     let Some(child) = fork()? else {
         let refused = matches!(foreign(call), Err(Errno::PERM | Errno::NOSYS | Errno::ACCESS));

@@ -1,9 +1,9 @@
 //! Kills everything that a command started, and proves that no child is left.
 //!
-//! One kill reaches all these processes at once if this process can signal no other process: in a PID namespace, or
-//! with Landlock's signal scope. Otherwise this process searches for descendants repeatedly, because a fork race can
-//! outrun one search. As their subreaper, it inherits all of them. Only `ECHILD` proves that none is left. After
-//! [`DEADLINE`], it reports the number of processes that are left.
+//! One call of kill reaches all processes of the command at once if this process can signal no other process: in a PID
+//! namespace, or with Landlock's signal scope. Otherwise this process searches for descendants repeatedly, because a
+//! fork race can outrun one search. As the subreaper of its descendants, this process inherits all of them. Only
+//! `ECHILD` proves that none is left. After [`DEADLINE`], this process reports the number of processes that are left.
 #![forbid(unsafe_code)]
 
 use crate::raw::{self, ReapedChild, Wait};

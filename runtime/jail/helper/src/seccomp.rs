@@ -135,7 +135,7 @@ fn refuse_lent_rights(rules: &mut SyscallRules) -> Result<(), BackendError> {
     Ok(())
 }
 
-/// Refuses sockets of all families except these. Of netlink, only the route protocol is allowed.
+/// Refuses sockets of all families except these. Only the route protocol of netlink is allowed.
 fn refuse_sockets(rules: &mut SyscallRules, allowed: &[i32]) -> Result<(), BackendError> {
     if allowed.is_empty() {
         rules.insert(libc::SYS_socket, Vec::new());

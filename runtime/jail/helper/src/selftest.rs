@@ -76,7 +76,7 @@ fn files(checks: &mut SelfTestChecks, policy: &Policy, targets: &Targets) {
 }
 
 fn neighbours(checks: &mut SelfTestChecks, targets: &Targets) {
-    // Inside the jail, the id may belong to another process, which must not be signaled by mistake and proves nothing
+    // Inside the jail, the id may belong to another process, which must not be signaled by mistake and is no evidence
     // about the host.
     if let Some(pid) = Pid::from_raw(targets.process) {
         checks.forbid("signal-host", test_kill_process(pid));

@@ -56,7 +56,7 @@ pub(crate) fn serve(jail: &Jail) {
     reaper::kill_all(jail.reach);
 }
 
-/// Waits for one event and answers it. Returns `None` if the host has closed the socket or sent something other than a
+/// Waits for one event and handles it. Returns `None` if the host has closed the socket or sent something other than a
 /// frame.
 fn serve_next(jail: &Jail, running: &mut Option<RunningCommand>) -> Option<()> {
     let Events { has_request, has_dead_child, wants_socket } = wait(jail)?;

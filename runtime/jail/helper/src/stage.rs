@@ -104,7 +104,7 @@ fn announce(control: &OwnedFd, first: Pid, announce_end: OwnedFd) -> Result<(), 
 
 /// Waits until the process outside has announced this one.
 fn wait_for_announcement(announced: &OwnedFd) {
-    // The end of the pipe is the message.
+    // The announcement is that the other end of the pipe is closed.
     let _ = rustix::io::read(announced, &mut [0_u8; 1]);
 }
 

@@ -50,7 +50,7 @@ pub struct Command {
 pub enum Program {
     /// An absolute path inside the jail.
     Path(PathBuf),
-    /// A name that is searched inside the jail, only in these folders, and never below the workspace.
+    /// A name that is looked up inside the jail, only in these folders, and never below the workspace.
     Search {
         /// The name, without a slash.
         name: String,
@@ -91,7 +91,7 @@ pub struct SelfTestCheck {
     pub must_work: bool,
     /// True if the action worked.
     pub worked: bool,
-    /// The answer of the system.
+    /// The result that the system returned, as text.
     pub answer: String,
 }
 

@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 
-/// Path of `bwrap`. The program is never searched in `PATH` or in a workspace.
+/// Path of `bwrap`. The program is never looked up in `PATH` or in a workspace.
 pub(super) const BWRAP: &str = "/usr/bin/bwrap";
 /// Maximum number of bytes that are read from the errors of `bwrap`.
 const BYTES_MAX: usize = 512;

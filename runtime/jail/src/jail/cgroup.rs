@@ -24,7 +24,7 @@ const OWN_MEMORY_BYTES: u64 = 8 << 20;
 const REMOVE_MAX: Duration = Duration::from_secs(2);
 /// Interval at which a group that should be empty is checked.
 const NAP: Duration = Duration::from_millis(5);
-/// Maximum number of ancestors that are searched for a group that delegates controllers.
+/// Maximum number of ancestors in which a group that delegates controllers is looked for.
 const ANCESTORS_MAX: usize = 8;
 const PREFIX: &str = "glovebox-";
 

@@ -1,8 +1,8 @@
 //! Measures the disk space that commands use while they run.
 //!
 //! The kernel cannot limit the size of a folder, so the host walks the folder repeatedly, by descriptor, without
-//! following links. Every entry counts at least [`ENTRY_BYTES`], so a walk ends at the limit even with many empty
-//! files. Folders that cannot be entered, or are deeper than a path can name, are not measured. If there are such
+//! following links. Every entry is counted with at least [`ENTRY_BYTES`], so a walk ends at the limit even with many
+//! empty files. Folders that cannot be entered, or are deeper than a path can name, are not measured. If there are such
 //! folders, the free space of the file system must not shrink by more than the measured bytes plus the limit. Files
 //! without a name are found through the processes that hold them open, see [`super::processes`].
 
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Minimum size that counts for an entry, bytes: an inode and a name.
+/// Minimum size that is counted for an entry, bytes: an inode and a name.
 const ENTRY_BYTES: u64 = 1024;
 /// Minimum time between two measurements. A command that ends earlier is measured after its end.
 pub(super) const LOOK_MIN: Duration = Duration::from_millis(250);
@@ -26,7 +26,8 @@ pub(super) const LOOK_MIN: Duration = Duration::from_millis(250);
 const LOOK_MAX: Duration = Duration::from_secs(5);
 /// The pause between two walks is this many times the duration of a walk.
 const PAUSE_FACTOR: u32 = 20;
-/// A long walk at the end of a command happens only if the free space has shrunk by this part of the limit.
+/// Divisor of the limit. A long walk at the end of a command happens only if the free space has shrunk by more than the
+/// quotient.
 const FREE_PART: u64 = 4;
 
 /// The folders that commands of a jail may write, and their limit.

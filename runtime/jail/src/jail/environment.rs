@@ -48,7 +48,7 @@ const DANGEROUS_STARTS: &[&str] = &[
     "GLOVEBOX_",
 ];
 
-/// Names of such variables.
+/// Names of further variables that make programs load or run other code, or read other settings.
 const DANGEROUS: &[&str] = &[
     "PATH",
     "HOME",

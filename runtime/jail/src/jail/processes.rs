@@ -158,7 +158,7 @@ fn children(parent: i32) -> Vec<i32> {
     for thread in threads.flatten() {
         match regular_file::kernel_text(thread.path().join("children")) {
             Ok(listed) => found.extend(listed.split_ascii_whitespace().filter_map(|id| id.parse::<i32>().ok())),
-            // The thread has ended, or the kernel provides no such lists.
+            // The thread has ended, or the kernel does not list children.
             Err(_) if thread.path().exists() => {
                 let all = process::all().into_iter();
                 return all.filter(|one| one.parent == parent).map(|one| one.pid).collect();

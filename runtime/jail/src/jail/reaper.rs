@@ -70,7 +70,7 @@ pub fn wait_for_cleanup() {
     let sender = REAPER.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let (done, all_done) = sync_channel(1);
     if sender.is_some_and(|reaper| reaper.send(Task::Notify(done)).is_ok()) {
-        // The end of the channel is the message.
+        // The closed channel reports that the earlier tasks are done.
         let _ = all_done.recv();
     }
 }

@@ -228,7 +228,7 @@ impl<'d> CommandDriver<'d> {
                 ControlMessage::Reply(Reply::Failed(failure)) if !started => {
                     return Err(DriveError::NotStarted(failure));
                 }
-                // This is the answer to a request that arrived after the end of its command.
+                // This is the reply to a request that arrived after the end of its command.
                 ControlMessage::Reply(Reply::Failed(_)) | ControlMessage::Nothing => {}
                 ControlMessage::Reply(Reply::Spawned | Reply::Stores | Reply::Ready(_)) => {
                     return Err(ExecError::Lost("its helper broke the protocol").into());
@@ -413,7 +413,7 @@ fn exit(jail: &Jail, finished: CommandResult) -> Exit {
 }
 
 /// Returns the limit that stopped a command although the host did not end it. A command chooses its exit code, so only
-/// measurements count.
+/// measurements are used.
 fn over(jail: &Jail, is_shell: bool, ended: &CommandEnd, usage: GroupUsage, before: GroupUsage) -> Option<LimitName> {
     if usage.killed > before.killed {
         return Some(LimitName::CommandMemoryBytes);

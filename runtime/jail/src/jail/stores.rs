@@ -9,7 +9,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 
-/// Minimum size that counts for a semaphore, bytes.
+/// Minimum size that is counted for a semaphore, bytes.
 const SEMAPHORE_BYTES: u64 = 64;
 /// Maximum number of bytes that are read from a list. A namespace cannot have more entries than that.
 const LIST_BYTES_MAX: usize = 8 << 20;
@@ -58,7 +58,7 @@ impl Stores {
             rows.filter_map(|row| count(&row)).fold(0, u64::saturating_add)
         };
         // For segments, the last two columns are the sizes in memory and in swap. For queues and semaphores, the fourth
-        // column counts.
+        // column is the number of bytes or of semaphores.
         let segments = sum(&self.segments, |row| {
             let last: Vec<u64> = row.iter().rev().take(2).filter_map(|text| text.parse().ok()).collect();
             Some(last.into_iter().fold(0, u64::saturating_add))

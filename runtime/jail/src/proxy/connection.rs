@@ -23,7 +23,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Maximum number of resolutions in this process at the same time. A resolver cannot be interrupted, so a resolution
-/// that outlives its request still counts.
+/// that outlives its request is still one of them.
 const RESOLUTIONS_MAX: usize = 32;
 static RESOLUTIONS: AtomicUsize = AtomicUsize::new(0);
 
@@ -156,7 +156,7 @@ fn reach(
     refused(&RefusedRequest::Unreachable)
 }
 
-/// A running resolution, which counts as long as this value lives.
+/// A running resolution, which is counted as long as this value lives.
 struct ResolverSlot;
 
 impl ResolverSlot {

@@ -103,7 +103,7 @@ fn checked(shared: &StageState, request: Request) -> Result<CheckedRequest, Stri
         return Err(format!("the arguments have {bytes} bytes, expected at most {WORDS_BYTES_MAX}"));
     }
     if !words.is_empty() {
-        // The shell searches a name in `PATH` and runs a path directly, as for every command of the caller.
+        // The shell looks up a name in `PATH` and runs a path directly, as for every command of the caller.
         let script = ["/bin/sh", "-c", "exec \"$@\"", "sh"].into_iter().map(str::to_owned);
         return Ok(CheckedRequest {
             program: Program::Argv(script.chain(words.iter().cloned()).collect()),

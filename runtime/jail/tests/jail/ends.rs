@@ -190,7 +190,7 @@ fn a_jail_that_lost_its_first_process_says_so() {
     let fixture = Fixture::new(Tier::Unconfined);
     let jail = fixture.jail();
     // Without a sandbox, a command can kill the helper, which is its parent. No process may be left, and the command
-    // must not count as successful.
+    // must not be reported as successful.
     let script = format!(
         "(trap '' TERM; sleep 3; echo x > {}) & kill -TERM $PPID; kill -KILL $PPID; sleep 9",
         fixture.witness_inside()

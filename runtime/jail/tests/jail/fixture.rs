@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Returns the tiers in which every guarantee is tested: with a separate root, without one, and with only the helper.
-/// Tier `bwrap` is included if it works on this machine.
+/// Returns the tiers in which every guarantee is tested: with a separate root, without a separate root, and with only
+/// the helper. Tier `bwrap` is included if it works on this machine.
 pub(crate) fn tiers() -> Vec<Tier> {
     static BWRAP: OnceLock<bool> = OnceLock::new();
     let is_here = || match probe_tier(Tier::Bwrap) {

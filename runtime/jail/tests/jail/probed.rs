@@ -5,7 +5,7 @@ use glovebox_record::Tier;
 use std::fs;
 use std::path::Path;
 
-/// Changes one answer of the self-test in the cache file, so that a cached result differs from a new one.
+/// Changes one result of the self-test in the cache file, so that a cached result differs from a new one.
 fn mark(file: &Path, found: &ProbeReport) {
     let text = fs::read_to_string(file).unwrap();
     let name = &found.checks[0].name;

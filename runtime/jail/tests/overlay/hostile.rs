@@ -137,7 +137,7 @@ fn forged_marks_are_refused_and_lead_nowhere() {
     check(&|u| u.file("src/b", "").mark("", "user.overlay.redirect", "/secret"), &["!write src/b"]);
     // Below a forged entry, no change is trusted, including deletions.
     check(&|u| u.gone("src/d/x").mark("src", "user.overlay.metacopy", ""), &["!delete src/d/x"]);
-    // Marks that the kernel sets itself, and marks of a program that the kernel escaped, count as no mark.
+    // Marks that the kernel sets itself, and marks of a program that the kernel escaped, are treated like no mark.
     check(&|u| u.file("src/a", "a").mark("src/a", "user.overlay.origin", "x"), &[]);
     check(&|u| u.file("src/a", "a").mark("src/a", "user.overlay.overlay.redirect", "/secret"), &[]);
 }

@@ -41,7 +41,7 @@ fn run(program: &[sock_filter], arch: u32, number: i64, arguments: &[u64]) -> u3
     }
 }
 
-/// Returns the strictest answer of all filters, as the kernel does: kill before an error, and an error before allow.
+/// Returns the strictest result of all filters, as the kernel does: kill before an error, and an error before allow.
 fn answer(confinement: Confinement, network: Network, arch: u32, number: i64, arguments: &[u64]) -> u32 {
     let filters = Filters::compile(confinement, network).expect("a program");
     let answers: Vec<u32> = filters.0.iter().map(|program| run(program, arch, number, arguments)).collect();

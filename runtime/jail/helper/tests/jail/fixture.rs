@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use tempfile::TempDir;
 
-/// Long enough for a loaded machine. Only a failing test waits this long.
+/// Maximum wait for an event, long enough for a loaded machine. Only a failing test waits this long.
 const TIMEOUT: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
 
 /// The folders of one test.

@@ -2,7 +2,7 @@
 //!
 //! The result is valid for one boot, kernel, user, helper, control group and user namespace, and for the same rights
 //! and namespace limits. A cache file that another user owns or can read, a symbolic link, a file of another version,
-//! or an impossible result counts as absent. Then the probe runs again.
+//! or an impossible result is treated as absent, and the probe runs again.
 
 use super::super::binary;
 use super::{ProbeReport, evaluate, witness};

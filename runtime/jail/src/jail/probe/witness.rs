@@ -1,6 +1,6 @@
 //! The targets that a self-test attacks, and the witnesses on the host that detect a leak.
 //!
-//! A program's own report proves little. The result counts only if no witness detected anything.
+//! A program's own report is not sufficient. The result is accepted only if no witness detected a leak.
 
 use glovebox_jail_helper::wire::Targets;
 use glovebox_workspace::regular_file::{self, Links};

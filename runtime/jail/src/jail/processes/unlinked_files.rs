@@ -1,8 +1,8 @@
 //! Unlinked files that processes hold: open, mapped, or in transit in a socket.
 //!
-//! Each file counts once, even if several processes hold it. Files in memory count as memory, all other files as disk
-//! space. Only root on the host can read the size of a mapping without a descriptor. Descriptors in transit in a socket
-//! can be detected but not measured.
+//! Each file is counted once, even if several processes hold it. Files in memory are counted as memory, all other files
+//! as disk space. Only root on the host can read the size of a mapping without a descriptor. Descriptors in transit in
+//! a socket can be detected but not measured.
 
 use glovebox_jail_helper::process::ProcessStat;
 use glovebox_workspace::regular_file;
@@ -183,7 +183,7 @@ impl UnlinkedUsage {
         let add = |mapping: &Option<Mapping<'_>>, share: u64, anonymous: u64| match mapping {
             None => 0,
             Some(mapping) if self.is_counted(mapping) => 0,
-            // Unmodified pages of a file on disk can be read again, so only modified pages count as memory.
+            // Unmodified pages of a file on disk can be read again, so only modified pages are counted as memory.
             Some(mapping) if mapping.file.1 != 0 && !mapping.is_in_memory() => share.min(anonymous),
             Some(_) => share,
         };

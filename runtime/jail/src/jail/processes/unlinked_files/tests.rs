@@ -28,7 +28,7 @@ fn files_without_a_name_count_by_where_they_are() {
     memory.write_all(&vec![1; BYTES]).unwrap();
     let now = own();
     let more = |now: u64, before: u64| now.saturating_sub(before) as usize;
-    // Each file counts once, although two descriptors refer to it.
+    // Each file is counted once, although two descriptors refer to it.
     assert!((BYTES..2 * BYTES).contains(&more(now.disk_bytes, before.disk_bytes)), "{now:?} {before:?}");
     assert!((BYTES..2 * BYTES).contains(&more(now.memory_bytes, before.memory_bytes)), "{now:?} {before:?}");
     assert!(now.file_bytes >= BYTES as u64 && now.descriptors >= 6, "{now:?}");
