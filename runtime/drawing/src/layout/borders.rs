@@ -42,7 +42,7 @@ impl LayerGraph {
         for (vertex, place) in self.vertices.iter().enumerate() {
             hold(&mut held, place.cluster, place.layer, vertex);
         }
-        // Inner clusters come first, because their vertices also count for the outer clusters.
+        // Inner clusters come first, because their vertices also belong to the outer clusters.
         for (cluster, layers) in clusters.all().rev() {
             for layer in
                 layers.clone().filter(|layer| held[cluster][layer - layers.start()].is_none()).collect::<Vec<_>>()

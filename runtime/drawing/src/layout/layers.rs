@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 const WAYS_PER_PART: usize = 6;
 /// Number of dummy vertices that are allowed for every graph.
 const WAYS_ANY: usize = 2_000;
-/// Maximum number of layers that all links together may pass. Shared vertices count for each link.
+/// Maximum number of layers that all links together may pass. Shared vertices are counted for each link.
 const PASSED_MAX: usize = 1_000_000;
 /// Weight of segments between shared dummy vertices. It is higher than the weight of every link.
 const TRUNK_WEIGHT: u32 = 1_000;

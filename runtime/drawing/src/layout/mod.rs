@@ -2,9 +2,9 @@
 //!
 //! `links -directions-> ranks -layers-> order -across-> ports -route-> Placement`. The coordinates do not depend on
 //! `rankdir`: layers follow each other *along* (`y`), the nodes of a layer are next to each other *across* (`x`), and
-//! the caller rotates the result. The layout knows sizes and links, but nothing of pipelines. The number of sweeps is
-//! bounded, and links that would need too many dummy vertices are routed around the outside, so the time is
-//! approximately proportional to the size of the graph.
+//! the caller rotates the result. The layout knows sizes and links, but no pipelines. The number of sweeps is bounded,
+//! and links that would need too many dummy vertices are routed around the outside, so the time is approximately
+//! proportional to the size of the graph.
 
 mod across;
 mod bands;
