@@ -94,7 +94,7 @@ impl Command {
         self
     }
 
-    /// Marks the command as a substitute for another one, so that its receipt proves nothing.
+    /// Marks the command as a substitute for another one, so that its receipt is not a proof.
     pub fn stand_in(mut self) -> Self {
         self.raw.extra.push((NO_PROOF.to_owned(), "stand_in".to_owned()));
         self

@@ -1,8 +1,9 @@
 //! Write a Glovebox plugin: implement [`Handler`], export it with [`export!`], build for `wasm32-wasip2`.
 //!
-//! Reading order: [`Stage`] is the input of a handler, and [`Outcome`] is its answer. The modules [`log`], [`control`], [`artifact`],
-//! [`files`], [`exec`], [`llm`], [`tools`] and [`agents`] call the host; [`pattern`] matches paths. A component imports only the
-//! modules that it uses, so its imports show what the plugin can ask for. `std::fs` works too if the operator grants `posix`.
+//! Reading order: [`Stage`] is the input of a handler, and [`Outcome`] is what it returns. The modules [`log`], [`control`],
+//! [`artifact`], [`files`], [`exec`], [`llm`], [`tools`] and [`agents`] call the host; [`pattern`] matches paths. A component imports
+//! only the modules that it uses, so its imports show what the plugin can ask for. `std::fs` works too if the operator grants
+//! `posix`.
 //!
 //! Custom rules are another kind of component. They use the feature `rules` instead of the default features, and the module `rules`.
 //!

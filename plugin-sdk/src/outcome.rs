@@ -1,11 +1,11 @@
-//! [`Outcome`]: the answer of a handler, which is built step by step. A failure is an answer too.
+//! [`Outcome`]: what a handler returns, built step by step. A failed stage returns an outcome too, not an error.
 //!
-//! The host checks the answer: it compares claims with its records, and refuses reserved context keys.
+//! The host checks the outcome: it compares claims with its records, and refuses reserved context keys.
 
 use crate::bindings::glovebox::plugin::types::{self, Entry, Failure, Status};
 use serde_json::Value;
 
-/// The answer of a handler.
+/// The result of a handler: status, notes, context updates, and a failure if there is one.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Outcome {

@@ -1,8 +1,8 @@
 //! Custom rules: lint or transform a pipeline's graph. Implement [`Rules`], export it with [`export_rules!`](crate::export_rules).
 //!
-//! Such a component imports nothing, not even WASI, so it has no `std`. Put `#![cfg_attr(target_family = "wasm", no_std)]` at the top
-//! of the crate, and use `alloc` for strings and lists. This module provides the allocator. A panic ends the call as a trap without
-//! its message. The host reads and lints a changed graph like any pipeline file.
+//! A component with custom rules imports nothing, not even WASI, so it has no `std`. Put `#![cfg_attr(target_family = "wasm",
+//! no_std)]` at the top of the crate, and use `alloc` for strings and lists. This module provides the allocator. A panic ends the
+//! call as a trap without its message. The host reads and lints a changed graph like any pipeline file.
 //!
 //! ```no_run
 //! use glovebox_plugin_sdk::export_rules;

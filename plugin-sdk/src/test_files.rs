@@ -6,7 +6,7 @@ const TESTS: [&str; 4] = ["test", "tests", "spec", "specs"];
 const CODE: [&str; 9] = ["cjs", "cts", "js", "jsx", "mjs", "mts", "py", "ts", "tsx"];
 
 /// Returns true if a file has the name of a test or is in a folder with such a name: `src/test_a.py`, `a.spec.ts`, `__tests__/a.js`.
-/// Hidden files and files in `node_modules` do not count.
+/// Returns false for hidden files and for files in `node_modules`.
 pub fn is_test_file(path: &str) -> bool {
     let is_code = path.rsplit('/').next().is_some_and(|name| CODE.iter().any(|end| name.ends_with(&format!(".{end}"))));
     is_code && path.split('/').all(is_searched) && path.split('/').any(is_of_tests)

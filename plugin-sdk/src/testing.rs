@@ -1,4 +1,5 @@
-//! Tests of a handler in a native `cargo test`: a [`Host`] that gives the answers of the test, and a [`stage`] as the input.
+//! Tests of a handler in a native `cargo test`: a [`Host`] that returns the answers that the test sets, and a [`stage`] as
+//! the input.
 //!
 //! No command is started and no model is asked. Each host has its own folder, which is the current folder while a handler is executed,
 //! so `std::fs` and [`files`](crate::files) see the same files. A process has only one current folder, so handlers are executed one

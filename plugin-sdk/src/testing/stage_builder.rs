@@ -73,7 +73,7 @@ impl StageBuilder {
         self
     }
 
-    /// Adds an outgoing edge. An empty label stands for an edge without one.
+    /// Adds an outgoing edge. An empty label stands for an edge without a label.
     pub fn outgoing(mut self, to: impl Into<String>, label: impl Into<String>) -> Self {
         self.input.outgoing.push(Edge { to: to.into(), label: label.into(), condition: String::new(), weight: 0 });
         self
