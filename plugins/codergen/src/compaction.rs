@@ -25,7 +25,7 @@ pub(crate) struct CompactionLimits {
 }
 
 impl CompactionLimits {
-    /// Returns a quarter of a context window for turns, and an eighth for the list. A token counts as four bytes.
+    /// Returns a quarter of a context window for turns, and an eighth for the list. A token is estimated as four bytes.
     pub(crate) fn for_context(tokens: u64) -> Self {
         let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
         Self { turns: tokens, list: tokens / 2 }

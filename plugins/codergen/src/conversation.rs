@@ -1,6 +1,7 @@
 //! A conversation of the stage or of a subagent with the model, which is kept within the model's context window.
 //!
-//! It knows neither tools nor outcomes. Messages that it removes to make room are stored as an artifact of the stage.
+//! A conversation knows neither tools nor outcomes. Messages that are removed to make room are stored as an artifact of
+//! the stage.
 
 use crate::artifact::Artifact;
 use crate::compaction::{self, COMPACTIONS_MAX, CompactionLimits};
@@ -86,7 +87,8 @@ impl ContextUse {
         Self { tokens_max, ..Self::default() }
     }
 
-    /// Records the size of the last turn. From 80 % on, the context counts as full. Warns once (coding-agent-loop specification §5.5).
+    /// Records the size of the last turn. From 80 % on, the context is treated as full. Warns once (coding-agent-loop specification
+    /// §5.5).
     fn note(&mut self, tokens: u64) {
         let Some(most) = self.tokens_max.filter(|most| tokens >= most / 5 * 4) else { return };
         self.is_full = true;

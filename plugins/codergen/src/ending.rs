@@ -1,7 +1,8 @@
 //! Determines the outcome of a stage from the model's answer: a declared outcome, an `OUTCOME:` line, or the specification's default.
 //!
-//! A declaration that cannot be read is an error and never counts as success. If declarations disagree, `FAIL` takes precedence.
-//! `SUCCESS` counts only at the beginning of a line, and any other word anywhere (decision fail-wins-over-success).
+//! A declaration that cannot be read is an error and is never treated as success. If declarations disagree, `FAIL` takes
+//! precedence. `SUCCESS` is recognized only at the beginning of a line, and every other word at any position (decision
+//! fail-wins-over-success).
 
 use glovebox_plugin_sdk::llm::{Message, Part};
 use glovebox_plugin_sdk::{Outcome, Stage, Status, Value};
@@ -159,8 +160,8 @@ const MARKDOWN: &[char] = &[' ', '\t', '#', '*', '`', '>', '-', '_'];
 
 /// Reads the markers of a text. In order of precedence: `FAIL`, an unknown word, `RETRY`, success.
 ///
-/// # Errors
-/// The word after a marker is unknown. Inside a line, only `OUTCOME` in capitals counts as such a marker: "the outcome: a list" is prose.
+/// # Errors The word after a marker is unknown. Inside a line, only `OUTCOME` in capitals is treated as a marker: "the outcome: a list"
+/// is prose.
 fn marked(message: &Message) -> Result<Option<Declaration>, String> {
     let text = message.whole_text();
     let (mut found, mut unknown) = (None::<Declaration>, None);
@@ -205,7 +206,7 @@ impl Marker<'_> {
     }
 }
 
-/// Finds the markers of a line. Only whole words count, and Markdown between marker and word is ignored.
+/// Finds the markers of a line. Only whole words are recognized, and Markdown between marker and word is ignored.
 fn markers(line: &str) -> impl Iterator<Item = Marker<'_>> {
     let is_part = |character: char| character.is_alphanumeric();
     let places = line.char_indices().map(|(at, _)| at).filter(move |at| {

@@ -28,7 +28,8 @@ pub(crate) fn numbered(first: usize, lines: &[&str]) -> String {
 
 /// The lines of files that the model was shown in this conversation.
 ///
-/// They are kept when the conversation is compacted. A later stage begins with the reads that the conversation still contains.
+/// The lines are kept when the conversation is compacted. A later stage begins with the reads that the conversation still
+/// contains.
 #[derive(Debug, Default)]
 pub(crate) struct ServedLines {
     /// Reads, oldest first.
@@ -61,13 +62,14 @@ impl ServedLines {
         }
     }
 
-    /// Removes served line numbers from a content. Returns `None` if the content must not be changed.
+    /// Removes served line numbers from content that the model wrote. Returns `None` if the content must not be
+    /// changed.
     ///
-    /// Every non-empty line must have a number. No line may be a line of a served file of which the number is a part. For a path that
-    /// was not read, all lines must have been served with exactly these numbers. For a path that was read, half of the lines are
-    /// enough. For an edited file that was numbered anew, half of the texts are enough, if the numbers are consecutive and begin where
-    /// a read of the path began. A content that repeats served lines with their numbers on purpose, such as an excerpt in a report,
-    /// cannot be distinguished from a mistake.
+    /// Every non-empty line must have a number. No line may occur, with its number as part of the text, in a file that was served. For
+    /// a path that was not read, all lines must have been served with exactly these numbers. For a path that was read, half of the
+    /// lines are enough. For an edited file that was numbered anew, half of the texts are enough, if the numbers are consecutive and
+    /// begin where a read of the path began. Content that repeats served lines with their numbers on purpose, such as an excerpt in a
+    /// report, cannot be distinguished from a mistake.
     pub(crate) fn strip(&self, path: WorkspacePath<'_>, content: Content<'_>) -> Option<String> {
         if !content.looks_numbered() {
             return None;

@@ -1,7 +1,7 @@
 //! `apply_patch`: changes to several files in one text, in the format on which OpenAI's models were trained (v4a).
 //!
 //! Either every change fits and all files are written, or no file is written: each new text is computed before the first write. The
-//! lines of a hunk are searched for after the previous hunk. White space at the ends of lines may differ.
+//! lines of a hunk are looked for after the previous hunk. White space at the ends of lines may differ.
 
 use crate::files::{FileUse, Workspace};
 use crate::numbering::Content;

@@ -1,4 +1,4 @@
-//! Pictures: the result of `read_file` for a file that is one.
+//! Pictures: the result of `read_file` for a picture file.
 //!
 //! A picture is recognized by its first bytes and not by its name. The host checks the picture again, so a mistake here can only lead
 //! to a refusal.
@@ -190,7 +190,7 @@ mod tests {
         assert!(said.contains("3932161 bytes, more than the 3932160") && said.ends_with("read that"), "{said}");
     }
 
-    /// Because of one of these, a provider would refuse the whole conversation.
+    /// A provider would refuse the whole conversation because of one incomplete picture.
     #[test]
     fn a_picture_that_is_not_whole_is_a_sentence() {
         let cut = |bytes: &[u8]| picture(bytes).line("a").unwrap_err().contains("of which a part is missing");

@@ -1,7 +1,7 @@
 //! Tools of tool servers. The host starts the servers and lists their tools.
 //!
-//! The names of these tools begin with `mcp__`. A call of one that is not offered is passed to the host nevertheless, which refuses
-//! and records it.
+//! The names of these tools begin with `mcp__`. A call of a tool with this prefix that is not offered is passed to the host
+//! nevertheless, which refuses and records the call.
 
 use crate::tool_result::ToolResult;
 use crate::truncate;
