@@ -1,4 +1,4 @@
-//! The limits of a node, the files that count, and the host's list of changed files.
+//! The limits of a node, the files to which the limits apply, and the host's list of changed files.
 
 use crate::NAMED_MAX;
 use glovebox_plugin_sdk::Stage;
@@ -29,12 +29,12 @@ pub(crate) struct Limits {
     files: Option<u64>,
     lines: Option<u64>,
     binaries: Option<u64>,
-    /// Paths of files that count; `None` for every file.
+    /// Paths of the files to which the limits apply; `None` for all files.
     paths: Option<Vec<Place>>,
     ignore: Vec<Place>,
 }
 
-/// A folder or file that counts or does not count.
+/// A file, a folder or a pattern to which the limits apply or do not apply.
 enum Place {
     File(String),
     /// A folder, with its final slash.
@@ -42,7 +42,7 @@ enum Place {
     Pattern(Pattern),
 }
 
-/// Sums over the listed files that count.
+/// Sums over the listed files to which the limits apply.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) files: u64,
@@ -74,7 +74,7 @@ impl Limits {
         if paths.as_ref().is_some_and(Vec::is_empty) {
             return Err("`paths` counts no file, expected files, folders or patterns".to_owned());
         }
-        // A binary file counts as 0 lines, so a limit on lines alone would not limit what a stage can put into one.
+        // A binary file is counted with 0 lines, so a limit on lines alone would not limit the content of binary files.
         let binaries = binaries.or(lines.map(|_| 0));
         Ok(Self { files, lines, binaries, paths, ignore: places("ignore")? })
     }
