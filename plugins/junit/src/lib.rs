@@ -1,7 +1,7 @@
 //! The `junit` verifier: reads a test report in JUnit XML, and passes if enough tests ran and none of them failed.
 //!
-//! A report alone proves nothing, because any earlier stage may have written it. With `command`, the node runs the tests itself, the
-//! host records a receipt, and a report from before the command does not count.
+//! A report alone is not a proof, because any earlier stage may have written it. With `command`, the node runs the tests itself, the
+//! host records a receipt, and a report from before the command is ignored.
 #![forbid(unsafe_code)]
 #![expect(clippy::result_large_err, reason = "a stage makes one outcome and ends")]
 

@@ -81,7 +81,7 @@ impl Report {
         Ok(())
     }
 
-    /// Counts the test whose element ends at this depth. A failed test never counts as skipped.
+    /// Counts the test whose element ends at this depth. A failed test is never counted as skipped.
     fn close(&mut self, case: &mut Option<Case>, depth: usize) {
         let Some(case) = case.take_if(|case| case.depth == depth) else { return };
         match case {
