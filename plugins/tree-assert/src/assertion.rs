@@ -1,4 +1,4 @@
-//! Assertions about the tree, and the part of the tree that they have asked for.
+//! Assertions about the tree, and the part of the tree that was needed to decide them.
 //!
 //! An assertion that cannot be decided is not met. The tree is searched at most once, and only if there is a pattern.
 
@@ -24,7 +24,7 @@ pub(crate) enum Place {
     Pattern(String, Pattern),
 }
 
-/// The paths of the tree, which are searched for when they are first needed. Folders end with a slash.
+/// The paths of the tree, which are listed when they are first needed. Folders end with a slash.
 #[derive(Default)]
 pub(crate) struct Tree {
     walked: Option<Result<Vec<String>, String>>,
