@@ -152,7 +152,7 @@ const DOCS_ROLE: &str = "docser";
 /// Programs that check documents.
 const DOCS_PROGRAMS: [&str; 8] =
     ["markdownlint", "markdownlint-cli2", "mdl", "vale", "prettier", "cspell", "codespell", "lychee"];
-/// Names of scripts and targets that check. They also count as the first part of a name such as `lint:docs`.
+/// Names of scripts and targets that check. They are also recognized as the first part of a name such as `lint:docs`.
 const CHECKS: [&str; 6] = ["check", "docs", "format", "lint", "spell", "typecheck"];
 
 /// Returns true if a command only checks documents or code: `pnpm run check`, `make lint`, `cargo doc`.

@@ -229,7 +229,8 @@ mod tests {
         assert_eq!(ended_in(&with, "npx vitest", 1, "No test files found, exiting with code 1"), Code::Failed);
     }
 
-    /// Otherwise a stage could choose what it is verified with, by removing what a command needs.
+    /// A command whose script, target or tests the run removed must fail. Otherwise a stage could choose its
+    /// verification by removing what a command needs.
     #[test]
     fn what_the_run_removed_stays_a_failure() {
         let files = [r#"{"scripts":{"lint":"x"}}"#, "lint:\n"];

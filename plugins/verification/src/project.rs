@@ -2,7 +2,7 @@
 //! only if something that it needs certainly never existed. Anything else may have been removed by a stage of the run.
 //!
 //! Commands run the code under test, which may change all of these files, so nothing is read after the first command. Anything that
-//! cannot be read or decided counts as existing.
+//! cannot be read or decided is treated as existing.
 
 use crate::settings::{Base, BaseFile};
 use glovebox_plugin_sdk::test_files::{is_searched, is_test_file};
@@ -10,11 +10,12 @@ use glovebox_plugin_sdk::{Value, files};
 
 /// Maximum length of a `package.json` or a makefile that is read, in bytes.
 const FILE_BYTES_MAX: usize = 1 << 20;
-/// Maximum number of files and folders that are searched for test files. A larger project counts as having some.
+/// Maximum number of files and folders that are searched for test files. A larger project is assumed to have test
+/// files.
 const ENTRIES_MAX: usize = 5_000;
 /// File with the scripts of a package.
 const PACKAGE: &str = "package.json";
-/// Names of makefiles, in the order in which make searches for them.
+/// Names of makefiles, in the order in which make looks for them.
 const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
 /// The parts of a project from which the failure of a command can be explained.
@@ -181,7 +182,8 @@ impl Target<'_> {
     }
 }
 
-/// Returns true if a folder contains a test file, or more files than are searched.
+/// Returns true if a folder contains a test file, or more than [`ENTRIES_MAX`] files and folders, which are not all
+/// searched.
 fn has_tests(root: &str) -> bool {
     let (mut folders, mut seen) = (vec![String::new()], 0);
     while let Some(folder) = folders.pop() {

@@ -114,7 +114,7 @@ impl CommandRun<'_> {
         }
     }
 
-    /// Returns the outcome after all commands ran. Commands that were dropped or left out prove nothing.
+    /// Returns the outcome after all commands ran. Commands that were dropped or left out are not part of the proof.
     fn outcome(&self) -> Outcome {
         let total = self.passed.len() + self.dropped.len();
         let mut notes = format!("verification passed: {} of {total} commands", self.passed.len());
@@ -222,7 +222,7 @@ impl CommandRun<'_> {
             self.dropped.push((command.line.clone(), code));
             failed
         } else {
-            // A list in another order is a new verification, so earlier results do not count.
+            // A list in another order is a new verification, so earlier results are discarded.
             self.passed.clear();
             self.without_tests.clear();
             self.starts_over = true;

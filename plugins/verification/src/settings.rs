@@ -75,7 +75,7 @@ impl Settings {
     }
 }
 
-/// Reads the files of the base. A file in an unknown form counts as unreadable.
+/// Reads the files of the base. A file in an unknown form is treated as unreadable.
 fn base(told: &Value) -> Base {
     let files = told["files"].as_object().into_iter().flatten();
     let files = files.map(|(name, file)| {
