@@ -1,8 +1,8 @@
 //! The `verify` handler (decision verify-node): runs the node's `command` and converts its exit to a verdict.
 //!
-//! This component cannot ask a model, because it does not import the interface. Its messages say that something was checked. The whole
-//! output is stored as the artifact `<node>.output`. If the component verifies another node (`verify_command`), the engine passes that
-//! node's handler in `verifies`, and the artifact is `<node>.verify_output`.
+//! This component cannot ask a model, because it does not import the interface. Its messages name a check, not work that was done. The
+//! whole output is stored as the artifact `<node>.output`. If the component verifies another node (`verify_command`), the engine
+//! passes that node's handler in `verifies`, and the artifact is `<node>.verify_output`.
 #![forbid(unsafe_code)]
 
 use glovebox_plugin_sdk::exec::{self, Exit};
