@@ -48,7 +48,7 @@ fn release() -> Step<String> {
     name.map(|name| name.trim_matches('"').to_owned()).ok_or_else(|| "this is no Debian machine".to_owned())
 }
 
-/// Checks that the program starts in such a mount namespace.
+/// Checks that the program starts in a mount namespace with this folder mounted over the system's.
 fn tried(folder: &Path) -> Step<()> {
     let own = Path::new("/proc/self");
     if at(own, fs::metadata(own))?.uid() != 0 {

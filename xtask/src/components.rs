@@ -27,7 +27,7 @@ pub(crate) const EXAMPLES: [&str; 4] =
 
 /// Builds the first-party components and the plugins of these examples.
 pub(crate) fn build(forced: Option<StdSource>, examples: &[&str]) -> Step<()> {
-    // Computed before the build, so that a file that is edited during the build counts as newer.
+    // Computed before the build, so that a file that is edited during the build is treated as newer.
     let digest = at(&repository(), sources::digest(&repository()))?;
     let std_flags = wasm_std::rustflags(forced)?;
     build_first_party(&FIRST_PARTY, &std_flags, &repository().join("target/wasm"))?;
