@@ -231,7 +231,7 @@ fn no_credit_pauses_and_another_models_answer_is_refused() {
 }
 
 /// After a kill, the attempt restarts its program from the beginning, because the program has no memory of its
-/// requests. Tokens that were spent before the kill still count.
+/// requests. Tokens that were spent before the kill are still counted.
 #[test]
 fn a_killed_run_begins_its_program_anew_and_loses_no_cost() {
     let program = r#"

@@ -87,7 +87,7 @@ fn required(schema: &Value, kind: &str, place: &str) -> Vec<String> {
 fn a_signed_statement_without_a_required_field_does_not_hold() {
     let attested = Attested::new();
     let bench = &attested.bench;
-    // A run that leaves no list of the statement empty.
+    // A run after which no list of the statement is empty.
     bench.write(
         "script.toml",
         "[[node.say]]\ntool = [{ name = \"write_file\", arguments = { path = \"kept\", content = \"x\" } }]\n[[node.say]]\ntext = \"x\"\n",

@@ -1,6 +1,6 @@
 //! Measures how much information a program under test can pass to the builders. A hostile program has the verifier's
-//! jail, write scope and cache, and sends many secrets over every channel that it has. The test compares everything
-//! that builders get on their next visit.
+//! jail, write scope and cache, and sends many secrets over every channel that it has. The test compares, between
+//! visits with different secrets, every byte that builders get on their next visit.
 //!
 //! The verdict and the set of public hints are allowed, so at most `1 + hints` bits per visit. After two visits with
 //! the same verdict and the same hints, builders must observe exactly the same bytes.

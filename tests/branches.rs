@@ -1,5 +1,6 @@
-//! A branch must not harm the rest of its run: prove something about files that were not taken, lose work at a budget,
-//! ask a question after its end, fill the context, or hide files that builders left.
+//! Tests that a branch does not harm the rest of its run: its receipts are not a proof for files that were not taken,
+//! no work is lost at a budget, no question is asked after its end, it does not fill the context, and it does not hide
+//! files that builders left.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use workbench::{Answer, LINEAR, Workbench};
 
-/// Time after which a command counts as hanging. Each of these commands takes far less.
+/// Time after which a command is considered to hang. Each of these commands takes far less.
 const COMMAND_TIME_MAX: Duration = Duration::from_secs(60);
 /// Size in bytes of a file that is large enough to be stored below `blobs/` instead of in the journal.
 const LARGE: usize = 100_000;

@@ -205,7 +205,8 @@ fn steps_of_a_node_count_visits_retries_and_branches_and_the_bound_names_itself(
         (attempts(&bench, "work").len(), &shown(&bench)["failure"]["code"]),
         (3, &json!("limit/node_max_steps"))
     );
-    // Retries count: three attempts of one visit use up the limit. The failure keeps the reason of the stage itself.
+    // Retries are counted too: three attempts of one visit use up the limit. The failure keeps the reason of the stage
+    // itself.
     let bench = looping("tool_command=\"exit 7\", max_retries=9, max_steps=3, retry_policy=none", "");
     bench.glovebox(&run(&[])).ends(0);
     assert_eq!(attempts(&bench, "work").len(), 3);
@@ -214,7 +215,7 @@ fn steps_of_a_node_count_visits_retries_and_branches_and_the_bound_names_itself(
         .ends(0)
         .says("not repeated: node `work` exceeded `max_steps` (3)")
         .says("tool_exit_code_7");
-    // Visits in different branches count together: two branches lead through the same stage.
+    // Visits in different branches are counted together: two branches lead through the same stage.
     let forked = Workbench::with_pipeline(
         "digraph g {\n start [shape=Mdiamond]\n done [shape=Msquare]\n f [shape=component, max_parallel=1]\n j [shape=tripleoctagon]\n \
          a [shape=parallelogram, tool_command=true, allowed_write_paths=\"\"]\n b [shape=parallelogram, tool_command=true, allowed_write_paths=\"\"]\n \

@@ -2,7 +2,7 @@
 //! workspace for each stage. The load of the machine does not change these numbers.
 //!
 //! System calls are counted with `strace`. The cost of a stage is the difference between a long and a short run, so
-//! that start and end of the run do not count.
+//! that it does not include the start and the end of the run.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
 
@@ -127,8 +127,8 @@ fn a_stage_costs_one_flush_and_writes_the_same_in_a_long_run() {
     println!(
         "each stage: {flushes} flushes, {written} bytes; of a long run: {later_flushes} flushes, {later_written} bytes"
     );
-    // The driver executes the attempts of such stages in its own thread. The remaining two calls come from the ticker,
-    // which goes to sleep on a slow machine. With a thread for each attempt there were seven calls.
+    // The driver executes the attempts of component stages in its own thread. The remaining two calls come from the
+    // ticker, which goes to sleep on a slow machine. With a thread for each attempt there were seven calls.
     let handed_over = later(&long, &middle, |calls| calls.handed_over);
     assert!(handed_over < 3.0, "{handed_over} changes of threads for each stage");
     // The component lists its folder once. Its C library then asks for the inode number of each file, which is answered

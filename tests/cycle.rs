@@ -33,7 +33,7 @@ const RUN: [&str; 6] = ["run", "pipeline.dot", "--simulate", "--run-id", "x", "-
 
 #[test]
 fn the_third_failure_of_the_same_kind_ends_the_run_and_names_the_bound() {
-    // Failures that differ only in numbers, hashes and white space count as the same failure.
+    // Failures that differ only in numbers, hashes and white space are treated as the same failure.
     let bench = bench("", 50, "echo \"FAILED  in 0.${n}s at commit 1a2b3c${n}d4e\" >&2");
     bench.glovebox(&RUN).ends(1);
     assert_eq!(visits(&bench), 3);

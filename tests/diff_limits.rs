@@ -81,8 +81,8 @@ fn stages_can_be_named_and_each_file_counts_from_their_first_change() {
     run(&stages, "max_files=1, max_lines=2, since=\"n2\"").ends(0);
     run(&stages, "max_lines=2, since=\"n2,n3\"").ends(1).says("3 lines changed (2 added, 1 removed)");
     run(&stages, "max_lines=51").ends(1).says("52 lines changed");
-    // A later change of another stage to the same file counts too, because the lines of two stages cannot be told
-    // apart.
+    // A later change of another stage to the same file is counted too, because the lines of two stages cannot be
+    // distinguished.
     run(&["echo x > a.txt", "seq 9 > a.txt"], "max_lines=9, since=\"n1\"").ends(1).says("12 lines changed");
 }
 

@@ -1,5 +1,5 @@
-//! What the model of a stage gets from earlier stages: the six fidelity modes, the places where they can be set,
-//! threads, and what is never passed on.
+//! What the model of a stage gets from earlier stages: the six fidelities, the places where they can be set, threads,
+//! and what is never passed on.
 //!
 //! The witnesses are the prompt, the recorded conversation, and the session in the record.
 
@@ -51,7 +51,7 @@ fn session(bench: &Workbench, node: &str) -> Value {
 
 #[test]
 fn each_mode_tells_what_it_promises() {
-    // Columns: mode, texts that the prompt of `b` contains, texts that it does not contain.
+    // Columns: fidelity, texts that the prompt of `b` contains, texts that it does not contain.
     let table: [(&str, &[&str], &[&str]); 5] = [
         ("truncate", &["goal: ship it\n", "run: r\n", "Your task:\nSecond"], &["a: success", "green", "first note"]),
         ("compact", &["goal: ship it\n", "- a: success\n", "- colour: green"], &["run: r", "first note"]),

@@ -82,7 +82,7 @@ fn a_question_shows_what_an_answer_approves() {
         .says("src/new.txt +1 -0\n")
         .never_says("src/old.txt")
         .says("verified, before the last changes test: ")
-        // A path back through a retry target counts as well.
+        // The stages on a path back through a retry target are listed too.
         .says("runs make, test, fix; then asks look\n")
         .says("otherwise    if the gate fails or nobody answers in time\n")
         .says("default      Fix first\n")

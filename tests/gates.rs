@@ -61,7 +61,7 @@ fn a_run_waits_without_a_process_and_goes_on_with_the_answer() {
     let wrong = bench.glovebox(&["answer", "r", "gate", "maybe"]);
     wrong.ends(2).says("`S` (Ship it)").says("`F` (Fix first)");
     bench.glovebox(&["answer", "r", "gate", "f", "--as", "ann", "--text", "tests first"]).ends(0).says("resume");
-    // Only the first answer counts.
+    // Only the first answer is used.
     bench
         .glovebox(&["answer", "r", "gate#1", "S", "--as", "bob"])
         .ends(6)
@@ -156,7 +156,7 @@ fn questions_have_four_types() {
 
 #[test]
 fn edges_for_success_and_failure_are_choices_where_nothing_else_is() {
-    // The edges are written as for other engines. A negative answer must not count as success.
+    // The edges are written as for other engines. A negative answer must not be treated as a success.
     let edges = "gate -> ship [label=\"[Y] Approve\", condition=\"outcome=success\", weight=2]
       gate -> fix [label=\"[N] Revise\", condition=\"outcome=fail\"]";
     let bench = |kind: &str, more: &str| {

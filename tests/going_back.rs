@@ -1,5 +1,5 @@
-//! `glovebox resume RUN --from NODE@VISIT`: a run returns to the state before an earlier visit, and later visits no
-//! longer count.
+//! `glovebox resume RUN --from NODE@VISIT`: a run returns to the state before an earlier visit, and later visits are
+//! undone.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -71,8 +71,8 @@ fn a_run_goes_back_with_state_context_and_files_and_keeps_what_it_spent() {
         .never_says("workspace restored");
     let whole = bench.run_text("r", "progress.ndjson");
     assert!(whole.starts_with(&before), "no record is lost");
-    // Visit numbers continue, so that no two attempts have the same name. Limits count only the visits that still
-    // count.
+    // Visit numbers continue, so that no two attempts have the same name. Limits count only the visits that were not
+    // undone.
     assert_eq!(visited(&bench, "r"), ["add@1", "look@1", "add@2", "look@4", "add@4", "look@5", "last@2"]);
     assert_eq!(file(&bench, "r", "out/log").as_deref(), Some("x\nx\nx\n"));
     assert!(steps(&bench) > spent + 3, "{spent}");
@@ -113,7 +113,7 @@ fn files_are_those_of_then_while_the_visit_goes_on() {
     assert_eq!(file(&bench, "r", "keep.txt").as_deref(), Some("keep\n"));
     assert_eq!(visited(&bench, "r"), ["add@1", "look@1", "add@2", "look@4"]);
     bench.glovebox(&["diff", "r"]).ends(0).says("out/log").never_says("out/last");
-    // Back at the first stage, a file that a stage removed exists again, and no visit counts.
+    // Back at the first stage, a file that a stage removed exists again, and all visits are undone.
     bench.glovebox(&["resume", "r", "--from", "add@1", "--max-steps", &steps(2), "-q"]).ends(5);
     assert_eq!(file(&bench, "r", "out/old").as_deref(), Some("old\n"));
     assert_eq!((file(&bench, "r", "out/log").as_deref(), file(&bench, "r", "out/seen")), (Some("x\n"), None));

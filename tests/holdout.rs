@@ -39,7 +39,7 @@ fn run(bench: &Workbench) -> workbench::Answer {
 }
 
 /// Returns the files of the run that contain `text`. The sealed copy and the blobs are not searched, because the
-/// hold-outs and the model's script are in them. Of the journal only the events are searched.
+/// hold-outs and the model's script are in them. Only the events of the journal are searched.
 fn files_with(bench: &Workbench, text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![bench.run_folder("r")];

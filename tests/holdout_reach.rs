@@ -68,8 +68,8 @@ const SEARCH: &str = "ls -laR .; ls scripts/scenarios; cat scripts/*/*; grep -r 
 #[test]
 fn a_stage_that_does_not_name_hold_outs_finds_none_wherever_it_looks() {
     let judge = format!("command=\"sh {SCENARIO}\", allowed_write_paths=\"\", cache=\"c/\"");
-    // The script `tests/search` names the hold-outs, but only names in the command count. `holdouts=""` and a read
-    // scope hide them even if the command names them.
+    // The script `tests/search` names the hold-outs, but only names in the command bring them in reach. `holdouts=""`
+    // and a read scope hide them even if the command names them.
     for test in [
         "tool_command=\"sh tests/search\"",
         "tool_command=\"cat scripts/scenarios/answer; sh tests/search\", holdouts=\"\"",

@@ -116,7 +116,7 @@ fn bytes_that_are_no_image_are_never_sent_as_one() {
     assert!(!last.contains("input_image"));
 }
 
-/// A provider would refuse the whole conversation because of such an image, and would refuse every later request as
+/// A provider would refuse the whole conversation because of an invalid image, and would refuse every later request as
 /// well. The model gets a sentence instead.
 #[test]
 fn an_image_that_a_provider_would_refuse_is_a_sentence() {
@@ -161,8 +161,8 @@ fn a_conversation_has_at_most_twenty_images() {
     assert!(last.contains("this conversation has 20 pictures"), "{last}");
 }
 
-/// A stage that guessed an image of the hold-outs cannot have its model look at it. An image that the project contains
-/// elsewhere is not secret.
+/// The model of a stage never gets an image that is equal to one of the hold-outs, even if the stage created the file
+/// itself. An image that the project contains elsewhere is not secret.
 #[test]
 fn an_image_of_the_hold_outs_is_never_sent() {
     let pipeline = "digraph g { scenarios=\"scripts/scenarios/\" scenario_copies=\"allow\" start [shape=Mdiamond]

@@ -243,7 +243,7 @@ fn an_agent_gets_the_notes_of_the_project_and_the_patches_its_model_knows() {
     }
 }
 
-/// Files that a stage may not read do not exist for it, and the search for notes counts as no refusal.
+/// Files that a stage may not read do not exist for it, and the search for notes records no refusal.
 #[test]
 fn notes_outside_of_the_read_scope_stay_there() {
     for bound in ["read_paths=\"src/\"", "codex.strict_read_scope=true", "codex.block_read_paths=\"AGENTS.md\""] {

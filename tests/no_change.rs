@@ -1,7 +1,7 @@
 //! An agent that changes nothing (decision no-change-is-a-failure): its attempt is repeated with a hint and then fails,
 //! unless its verification confirms the work.
 //!
-//! Only changes that the host saw count, whatever the agent's answer says.
+//! Only changes that the host saw are accepted as changes, whatever the agent's answer says.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
 
@@ -80,7 +80,8 @@ fn a_repetition_that_changes_something_is_a_success() {
     assert_eq!(bench.run_json("r", "build/status.json")["outcome"], "success");
 }
 
-/// Only bytes count: writing a file with its old content is no change, and neither is writing a file that git ignores.
+/// Only different bytes are a change. Writing a file with its old content is not a change, and neither is writing a
+/// file that git ignores.
 #[test]
 fn a_file_written_as_it_is_is_no_change() {
     let config = "[verify.worker]\nno_change_recovery_attempts = 0\n";
@@ -162,7 +163,7 @@ fn a_node_that_may_write_nothing_is_not_meant() {
     assert_eq!(plan["no_change"], expected);
 }
 
-/// The failure is routed like any other, and does not count for other limits on repetitions of the node.
+/// The failure is routed like any other, and is not counted for other limits on repetitions of the node.
 #[test]
 fn it_is_routed_as_a_failure_and_counts_for_no_other_bound() {
     let bench = project(SOURCES, TWICE, &[CLAIMS, CLAIMS, CLAIMS]);

@@ -128,7 +128,7 @@ fn a_component_whose_parts_call_each_other_runs() {
     std::fs::write(bench.project().join("house.wasm"), broken).unwrap();
     bench.glovebox(&["plugin", "lock"]).ends(0);
     bench.glovebox(&["check", "pipeline.dot"]).ends(3).says("unreachable");
-    // The memories of all parts count together. Each part alone is within this limit.
+    // The memories of all parts are counted together. Each part alone is within this limit.
     bench.write("glovebox.toml", &format!("[limits]\nmemory_bytes = 300000\n{}", bench.read("glovebox.toml")));
     bench.glovebox(&["check", "pipeline.dot"]).ends(3).says("limit `memory_bytes`");
 }

@@ -351,7 +351,7 @@ fn other_users_of_the_machine_read_no_run() {
     if !is_root() {
         return;
     }
-    // As root, the test can also read the files as a second user, who may read the project but nothing of the run.
+    // As root, the test can also read the files as a second user, who may read the project but no file of the run.
     let reads = |path: &Path| {
         let mut command = Command::new("cat");
         command.arg(path).uid(65534).gid(65534).output().unwrap().status.success()

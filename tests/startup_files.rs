@@ -1,5 +1,5 @@
-//! Files that interpreters load automatically, one test per language: a builder leaves such a file, so that a failing
-//! check passes. The verdict reports this and names the file.
+//! Files that interpreters load automatically, one test per language: a builder leaves a file that the interpreter
+//! loads, so that a failing check passes. The verdict reports this and names the file.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 

@@ -1,8 +1,9 @@
 //! Data of the user leaves the machine only if the user has confirmed it. A stranger's project names keys, variables
 //! and folders of the user, and hosts and networks of its author.
 //!
-//! The witness is such a host: a listening socket at an address of this machine that is not a loopback address. Before
-//! the user confirms, no process connects to it. Afterwards one does, so the socket would have received a key.
+//! The witness stands for a host of the author: a listening socket at an address of this machine that is not a loopback
+//! address. Before the user confirms, no process connects to it. Afterwards one does, so the socket would have received
+//! a key.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
 

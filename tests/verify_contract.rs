@@ -247,7 +247,7 @@ fn what_the_run_removed_is_a_failure() {
     check("npm", "npm run check", ("package.json", script, r#"{"name":"x","scripts":{}}"#), removed);
 }
 
-/// A command that the project never had is skipped, and its replacement proves nothing. The operator asked for the
+/// A command that the project never had is skipped, and its replacement is not a proof. The operator asked for the
 /// command, so the run does not succeed without it, and every report says so.
 #[test]
 fn a_dropped_check_of_the_operator_is_no_success() {
@@ -309,7 +309,7 @@ fn a_removed_check_is_not_replaced_by_one_that_tests_nothing() {
     }
 }
 
-/// A test command that ran no test proves nothing, in each kind of stage that can run one.
+/// The receipt of a test command that ran no test is not a proof, in any kind of stage that can run such a command.
 #[test]
 fn a_test_command_without_a_test_is_not_verified() {
     if !is_on_this_machine("node") {
@@ -360,8 +360,8 @@ fn a_failure_says_what_failed_and_why() {
     assert_eq!(results["error_meta"]["failedCommandSource"], "explicit");
 }
 
-/// If a command of the plan takes the place of a contract's command under `max_commands`, the contract's command counts
-/// as not verified.
+/// If a command of the plan takes the place of a contract's command under `max_commands`, the contract's command is
+/// reported as not verified.
 #[test]
 fn a_plan_cannot_push_a_command_of_the_contract_out_unseen() {
     let attributes = "\"verification.allowed_commands\"=\"test -f\", goal_gate=true, gate_requires=\"receipt\"";

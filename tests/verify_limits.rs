@@ -1,5 +1,5 @@
 //! How often work is repeated after a failed verification (decision repetitions-by-category): limits by category and by
-//! signature, and the wait before a repetition.
+//! failure signature, and the wait before a repetition.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 

@@ -1,9 +1,9 @@
 //! A simulated disk: which bytes and names of a folder survive a power failure.
 //!
-//! The flushed content of a file survives. Of later writes, none or any subset survives, and the last one may be torn
-//! at a sector. Names are ordered, as in every journaling file system: a flush of a folder, or of a file that grew,
-//! makes all earlier names durable. Later names may survive in their order. A flush of a file that did not grow makes
-//! no name durable.
+//! The flushed content of a file survives. None or any subset of the later writes survives, and the last of them may be
+//! torn at a sector. Names are ordered, as in every journaling file system: a flush of a folder, or of a file that
+//! grew, makes all earlier names durable. Later names may survive in their order. A flush of a file that did not grow
+//! makes no name durable.
 
 use super::calls::Call;
 use std::collections::{BTreeMap, HashMap};

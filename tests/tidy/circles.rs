@@ -2,8 +2,8 @@
 //! circle, and the top-level modules of a crate may form none. This is checked for the crates in [`HELD`].
 //!
 //! An import is a path in a `use` declaration, or a path that begins with `crate`, `self` or `super`. It leads to the
-//! file that defines the name, through re-exports. A module and its submodules count as one: imports between them are
-//! ignored.
+//! file that defines the name, through re-exports. A module and its submodules are treated as one module: imports
+//! between them are ignored.
 
 use crate::{Source, none, sources};
 use std::collections::{BTreeMap, BTreeSet};

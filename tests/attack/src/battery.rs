@@ -30,7 +30,7 @@ pub(crate) fn run(request: &AttackRequest, attackers: Attackers) -> Result<Vec<R
     let programs = battery::programs(&table, tier);
     let mut evaluated = battery::run(&confinement, attackers.program, folder, &programs, WORKERS);
     let components = component::run(&host, attackers.component, folder, &battery::components(&table), tier);
-    // Waits before this process ends, so that nothing of the last jails remains.
+    // Waits before this process ends, so that the last jails leave no process, mount or control group.
     jail::wait_for_cleanup();
     evaluated.extend(components?);
     Ok(evaluated.into_iter().map(|one| result(one, tier)).collect())

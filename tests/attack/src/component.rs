@@ -1,8 +1,8 @@
 //! The attacks of a component on a prepared tree of files, one call each, in the host that runs every plugin.
 //!
-//! The component works on a layer over the files, as in a run. The witnesses are the files, in which nothing may
-//! change, the changes in the layer, of which only those outside of the write scope count, and the canary, which the
-//! component must not return.
+//! The component works on a layer over the files, as in a run. There are three witnesses: the files, which must not
+//! change; the changes in the layer, all of which must be in the write scope; and the canary, which the component must
+//! not return.
 
 use glovebox_host::call::{Call, CommandGrant, FileSetting, FileSource, FileTier, Report};
 use glovebox_host::component::Component;

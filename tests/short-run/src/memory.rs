@@ -1,13 +1,13 @@
 //! The memory that a thread holds, counted by the program's allocator.
 //!
-//! Memory of other threads, such as those of other tests, does not count.
+//! Memory of other threads, such as those of other tests, is not counted.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 thread_local! {
     /// The bytes that this thread has allocated minus those that it has freed, and the maximum of this value so far.
-    /// Memory that another thread frees still counts.
+    /// Memory that another thread frees is still counted.
     static HELD: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
 }
 

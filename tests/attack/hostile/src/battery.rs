@@ -113,8 +113,8 @@ fn run_chunk<W: Confinement>(confinement: &W, program: &[u8], parent: &Path, row
     conclude(rows, findings, &changes, expects_refusal, tier)
 }
 
-/// Runs the preparation of an attack in a separate target and ends this target. The result of the preparation does not
-/// count.
+/// Runs the preparation of an attack in a separate target and ends this target. The result of the preparation is
+/// ignored.
 fn run_before<W: Confinement>(confinement: &W, program: &[u8], parent: &Path, limits: &Limits) -> Result<(), String> {
     let fixture =
         HostFixture::create(parent, program).map_err(|error| format!("failed to make the canaries: {error}"))?;

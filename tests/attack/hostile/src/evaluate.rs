@@ -1,6 +1,7 @@
 //! The verdict on one attack. It depends first on what the witnesses saw, and then on what the attack reported.
 //!
-//! This module has no side effects. An attack that did not run counts as [`Verdict::Broken`], not as blocked.
+//! This module has no side effects. The verdict on an attack that did not run is [`Verdict::Broken`], not
+//! [`Verdict::Blocked`].
 
 use crate::observe::Observation;
 use crate::row::{Payload, Proof, Row};
@@ -8,7 +9,7 @@ use crate::target::{Change, CommandResult, Ending, NotRun, OUTPUT_BYTES_MAX, Tie
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// The answer of an attack that the host did not observe in time.
+/// The result text of an attack that the host did not observe in time.
 const NOT_OBSERVED: &str = "not observed";
 
 /// The verdict on an attack.
@@ -189,7 +190,7 @@ fn wrong_rights(finding: &Finding, tier: Tier) -> Option<String> {
     (!good).then(|| rights.clone())
 }
 
-/// Returns why an attack does not count as executed, or `None`.
+/// Returns why an attack was not executed, or `None` if it was.
 fn not_run(row: &Row, finding: &mut Finding, changes: &Result<Vec<Change>, String>) -> Option<NotRun> {
     if let Some(failed) = finding.failed.take() {
         return Some(failed);

@@ -53,7 +53,7 @@ pub struct HostFixture {
 struct Folders {
     mark: Mark,
     folder: PathBuf,
-    /// A folder next to the other one. Inside the sandbox, nothing of the other folder may exist, not even its path.
+    /// A folder next to the other one. Inside the sandbox, neither the other folder nor its path may exist.
     attacker: PathBuf,
 }
 

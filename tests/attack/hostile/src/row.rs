@@ -50,7 +50,7 @@ pub enum Payload {
 pub enum Proof {
     /// The attack reported a failure.
     Answer,
-    /// Only the witnesses count, not what the attack reported.
+    /// The witnesses saw nothing. The report of the attack is ignored.
     Untouched,
     /// Nothing at this path of the workspace or below it may be committed.
     Commit(&'static str),
@@ -153,7 +153,7 @@ pub struct Row {
 
 impl Row {
     /// Creates an attack that the sandbox must stop. A program or component must report a failure. After a shell text,
-    /// only the witnesses count.
+    /// only the observations of the witnesses are used.
     pub const fn new(
         id: &'static str,
         source: Source,

@@ -98,7 +98,7 @@ pub struct NotRun {
     /// The reason as text for people.
     pub reason: String,
     /// True if the attack itself may be the cause: one of its processes could not be killed, or it broke the sandbox.
-    /// That is a finding, and the battery does not repeat such a row.
+    /// That is a finding, and the battery does not repeat the row.
     pub by_attack: bool,
 }
 

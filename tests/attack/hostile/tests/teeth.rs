@@ -1,7 +1,7 @@
 //! Checks that the attacks work: without a sandbox they succeed, and the witnesses see it.
 //!
-//! Only attacks that damage nothing except canaries run here. A row that is also blocked without a sandbox would prove
-//! nothing with one.
+//! Only attacks that damage nothing except canaries run here. If a row were also blocked without a sandbox, its result
+//! in a sandbox would not be a proof.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 

@@ -42,7 +42,7 @@ pub(crate) fn hold_undumpable(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Holds this many MiB in a process whose first thread has ended, so that `/proc` shows nothing of the process.
+/// Holds this many MiB in a process whose first thread has ended, so that `/proc` shows no details of the process.
 pub(crate) fn hold_headless(arguments: &[String]) -> AttackResult {
     let words = arguments.to_vec();
     let started = std::thread::Builder::new().spawn(move || {

@@ -86,7 +86,7 @@ pub(crate) fn call(arguments: &[String]) -> AttackResult {
     AttackResult::stopped(answers.join(", "))
 }
 
-/// An argument of such a system call.
+/// An argument of a system call in [`CALLS`].
 enum Argument {
     /// The text `/`.
     Root,

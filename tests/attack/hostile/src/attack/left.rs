@@ -1,8 +1,8 @@
 //! Attacks across two sandboxes: the first one leaves something, the second one searches for it. A second sandbox from
-//! the same template must find nothing of the first one: no port, no name, no segment, no counter, no lock.
+//! the same template must find no trace of the first one: no port, no name, no segment, no counter, no lock.
 //!
-//! The first attack may fail. Only what the second one finds counts. Processes that keep something open end after a few
-//! seconds.
+//! The first attack may fail. The verdict depends only on what the second attack finds. Processes that keep something
+//! open end after a few seconds.
 
 use super::raw::{Errno, Text, close, raw};
 use super::{AttackResult, number, word};
@@ -22,7 +22,7 @@ const DATAGRAMS: u64 = 2_000;
 const SHARED_FILE: &str = "/etc/hosts";
 const FILES: [&str; 3] = ["/tmp/glovebox-left", "/dev/shm/glovebox-left", "/home/glovebox/left"];
 
-/// Leaves the thing with this name.
+/// Leaves the object with this name.
 pub(crate) fn leave(arguments: &[String]) -> AttackResult {
     match word(arguments, 0) {
         "listener" => keep(TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))),
@@ -44,7 +44,7 @@ pub(crate) fn leave(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Searches for the thing with this name, and removes it if possible.
+/// Searches for the object with this name, and removes the object if possible.
 pub(crate) fn find(arguments: &[String]) -> AttackResult {
     match word(arguments, 0) {
         "listener" => AttackResult::from_result(TcpStream::connect((Ipv4Addr::LOCALHOST, PORT))),

@@ -24,7 +24,8 @@ pub(crate) fn tcp(arguments: &[String]) -> AttackResult {
     last
 }
 
-/// Sends a word and waits for an answer. A datagram that was sent proves nothing. The listener is the witness.
+/// Sends a word and waits for an answer. That a datagram was sent does not prove that it arrived. The listener is the
+/// witness.
 pub(crate) fn udp(arguments: &[String]) -> AttackResult {
     let Ok(address) = word(arguments, 0).parse::<SocketAddr>() else { return AttackResult::stopped("no address") };
     let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };

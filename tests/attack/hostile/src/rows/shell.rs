@@ -1,5 +1,5 @@
-//! Attacks by shell text, as it occurs in commands of a pipeline. No layer of the sandbox parses the text, so only the
-//! state outside of the sandbox counts.
+//! Attacks by shell text, as it occurs in commands of a pipeline. No layer of the sandbox parses the text, so the
+//! verdict depends only on the state outside of the sandbox.
 
 use crate::row::{Payload, Proof, Row, Source};
 
