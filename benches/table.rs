@@ -14,7 +14,7 @@ pub(crate) fn head() {
     );
 }
 
-/// Alternates a measurement with its baseline, after one run of each that does not count, and prints a row.
+/// Alternates a measurement with its baseline, after one unmeasured run of each, and prints a row.
 #[allow(dead_code)] // Not every benchmark alternates with a baseline.
 pub(crate) fn row(
     name: &str,
