@@ -1,7 +1,8 @@
 //! Executes one call from its start to its report: a new store, the guest, and the checks that stop it.
 //!
 //! A guest ends in one of three ways: it returns or traps; at a tick, the deadline has passed or the run was canceled; or `watch`
-//! finds that one of the two is the case while the guest waits inside the host. Afterwards only the record of the guest remains.
+//! detects a passed deadline or a cancellation while the guest waits inside the host. Afterwards only the record of the guest
+//! remains.
 
 use crate::answer;
 use crate::attempt::Attempt;

@@ -255,8 +255,8 @@ fn guest_exit(exit: sandbox::Exit, receipt: &Receipt) -> Exit {
         duration_ms: receipt.duration_ms,
         stdout: captured(exit.stdout),
         stderr: captured(exit.stderr),
-        // The changed files are known only after the stage has ended, when the copy of the stage is compared with the
-        // workspace.
+        // The changed files are known only after the stage has ended, when the files of the stage are compared with
+        // those of the workspace.
         changed: Vec::new(),
         receipt: receipt.id.clone(),
         extra: [

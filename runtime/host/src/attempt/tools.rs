@@ -271,8 +271,8 @@ impl Attempt {
         self.call.refuse(Refusal::new("call the tool", name.0, "the stage may not call it", help));
     }
 
-    /// Records a refusal for each call in an answer that names a tool of a server that the stage may not call. The component does not
-    /// get to execute such a call.
+    /// Records a refusal for each call in an answer that names a tool of a server that the stage may not call. The calls are marked
+    /// with a problem, so that no component executes them.
     pub(crate) fn refuse_unoffered<'a>(&self, answer: &'a Message) {
         let field =
             |part: &'a Part, name| part.fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
