@@ -29,8 +29,8 @@ const WORD_LETTERS_MIN: usize = 3;
 const NUMBER_DIGITS_MIN: usize = 6;
 /// Minimum length in characters of a key, a digest or a sequence of letters outside of ASCII that is distinctive alone.
 const DENSE_CHARS_MIN: usize = 12;
-/// Maximum size in bytes of hold-outs of which every window is kept. Of larger ones, only every second window, every
-/// third, and so on, is kept.
+/// Maximum size in bytes of hold-outs of which every window is kept. For larger hold-outs, only every second window,
+/// every third, and so on, is kept.
 const DENSE_BYTES_MAX: u64 = 4 << 20;
 /// Maximum number of bytes of a line that are examined at a time.
 const LINE_BYTES_MAX: u64 = 64 << 10;
