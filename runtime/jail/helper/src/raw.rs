@@ -252,7 +252,7 @@ pub(crate) enum ForbiddenCall {
     Trace,
     /// `io_uring_setup` without parameters.
     IoUring,
-    /// `userfaultfd` with the flag for user mode only.
+    /// `bpf` with the invalid command -1.
     Bpf,
     /// `add_key` without a type.
     Keys,

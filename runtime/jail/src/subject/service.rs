@@ -1,5 +1,5 @@
-//! The service that answers `subject` for one stage. It runs from before the first command until after the last
-//! command.
+//! The service for all calls of the command `subject` in one stage. It runs from before the first command until after
+//! the last command.
 
 use super::SubjectSetting;
 use super::call::{self, SubjectCall};
