@@ -162,7 +162,8 @@ impl<'a> AgentLoop<'a> {
         Ok(())
     }
 
-    /// Ends the stage with an answer that has no tool calls. A truncated answer fails the stage, whatever it says.
+    /// Ends the stage with an answer that has no tool calls. A truncated answer fails the stage, even if it declares
+    /// success.
     fn close(&mut self, response: Response) -> Outcome {
         match response.finish.as_str() {
             "length" => {
