@@ -28,7 +28,7 @@ pub use capability_set::{CapabilitySet, PlanCapabilities, reached};
 pub use egress::{Egress, EgressSink, EgressSource, PlanEgress};
 pub use holdout_readers::{HoldoutPlan, HoldoutReader};
 pub use models::{ChosenModel, PlanAsks, PlanModel, PlannedModel};
-pub use origin::{Giver, Grant, GrantField, Origin};
+pub use origin::{Grant, GrantField, Origin, OriginPart};
 pub use parallel::{PlanChild, PlanParallel, PlanSupervision};
 pub use print::{CapabilityLists, PlanComponent, PlanExec, PlanFile, PlanNode, PlanOrigin, PlanUnlocked};
 pub use recovery::{NodeRecovery, PlanRecovery, PlannedRecovery};

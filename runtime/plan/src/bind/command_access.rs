@@ -7,7 +7,7 @@
 use super::inputs::{Effective, GrantInputs, record_all};
 use super::request::Place;
 use crate::config::sandbox::cache_folder;
-use crate::plan::{Capability, CommandAccess, Giver, Origin, reached};
+use crate::plan::{Capability, CommandAccess, Origin, OriginPart, reached};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::Confinement;
 use glovebox_pipeline::key::{self, Key};
@@ -46,7 +46,7 @@ pub(super) fn command_access(inputs: GrantInputs<'_>, effective: &mut Effective)
 
 fn network(inputs: GrantInputs<'_>, effective: &mut Effective) -> Network {
     let granted = &inputs.sandbox.network;
-    let operator = Origin::from_giver(Giver::Config("sandbox", "network"));
+    let operator = Origin::from_part(OriginPart::Config("sandbox", "network"));
     let Some(asked) = &inputs.request.confinement.network else {
         // An agent program reaches its model through the gateway. Other hosts must be named in the node's `network`.
         if inputs.request.backend.is_some() {
@@ -65,7 +65,7 @@ fn network(inputs: GrantInputs<'_>, effective: &mut Effective) -> Network {
         effective.diagnostics.push(inputs.place.named_in(error));
         return Network::None;
     };
-    let origin = operator.and(Giver::Attribute("network".into()));
+    let origin = operator.and(OriginPart::Attribute("network".into()));
     record_all(&mut effective.grants, &origin, reached(asked).into_iter());
     asked.clone()
 }
@@ -83,7 +83,7 @@ fn toml_of(network: &Network) -> String {
 
 fn folder_origin(is_operators: bool, field: Key<'static>) -> Origin {
     match is_operators {
-        true => Origin::from_giver(Giver::Config("sandbox", field.as_str())),
+        true => Origin::from_part(OriginPart::Config("sandbox", field.as_str())),
         false => Origin::attribute(field.as_str()),
     }
 }

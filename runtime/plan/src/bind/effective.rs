@@ -13,7 +13,7 @@ use super::{holdout_access, program, subject, tool_hooks, tool_servers};
 use crate::config::PluginEntry;
 use crate::lock::limit_line;
 use crate::plan::capability::{CommandWords, Region};
-use crate::plan::{Capability, Giver, GrantField, HoldoutAccess, Origin};
+use crate::plan::{Capability, GrantField, HoldoutAccess, Origin, OriginPart};
 use glovebox_host::grants::{FileTier, Grants, shared_commands};
 use glovebox_host::inspect::Inspection;
 use glovebox_pipeline::diagnostic::Diagnostic;
@@ -82,9 +82,9 @@ pub fn effective(inputs: GrantInputs<'_>) -> Effective {
 /// Returns what allows a grant, before the node narrowed it.
 fn source(inputs: GrantInputs<'_>, field: GrantField) -> Origin {
     let handler = inputs.source.name.to_owned();
-    Origin::from_giver(match inputs.source.plugin {
-        None => Giver::BuiltIn(handler),
-        Some(plugin) => Giver::Plugin { handler, field, line: plugin.line },
+    Origin::from_part(match inputs.source.plugin {
+        None => OriginPart::BuiltIn(handler),
+        Some(plugin) => OriginPart::Plugin { handler, field, line: plugin.line },
     })
 }
 
@@ -139,12 +139,12 @@ fn paths(inputs: GrantInputs<'_>, effective: &mut Effective) {
         effective.scope.write.clear();
     }
     let narrowed = |attribute: &'static str, is_set: bool, field: GrantField| {
-        let giver = if is_set { Giver::Attribute(attribute.into()) } else { Giver::Unset(attribute) };
+        let giver = if is_set { OriginPart::Attribute(attribute.into()) } else { OriginPart::Unset(attribute) };
         source(inputs, field).and(giver)
     };
     let mut of_read = narrowed("read_paths", read.is_some(), GrantField::Read);
     if strict.is_some() {
-        of_read = of_read.and(Giver::Attribute("codex.strict_read_scope".into()));
+        of_read = of_read.and(OriginPart::Attribute("codex.strict_read_scope".into()));
     }
     let of_write = narrowed("allowed_write_paths", write.is_some(), GrantField::Write);
     let Scope { read, write, .. } = &effective.scope;
@@ -180,7 +180,7 @@ fn commands(inputs: GrantInputs<'_>, effective: &mut Effective) {
     checks(inputs, effective);
     let list = HandlerKind::from_name(inputs.source.name).allow_list();
     for command in shared_commands(&granted.commands, inputs.request.commands) {
-        let origin = source(inputs, GrantField::Commands).and(Giver::Attribute(list.as_str().into()));
+        let origin = source(inputs, GrantField::Commands).and(OriginPart::Attribute(list.as_str().into()));
         if command.trim() == "*" {
             effective.commands.any = true;
             effective.record_origin(Capability::AnyCommand, origin);
@@ -196,7 +196,7 @@ fn commands(inputs: GrantInputs<'_>, effective: &mut Effective) {
 fn checks(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let is_verification = HandlerKind::from_name(inputs.source.name) == HandlerKind::Verification;
     let Some(verify) = inputs.verify.filter(|_| is_verification) else { return };
-    let origin = source(inputs, GrantField::Commands).and(Giver::ConfigTable("verify"));
+    let origin = source(inputs, GrantField::Commands).and(OriginPart::ConfigTable("verify"));
     for command in verify.commands(inputs.request.verification_role) {
         effective.record_origin(Capability::Argv(CommandWords(command.words.clone())), origin.clone());
         effective.commands.argv_prefixes.push(command.words.clone());

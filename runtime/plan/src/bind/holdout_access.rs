@@ -7,7 +7,7 @@
 
 use super::inputs::{Effective, GrantInputs};
 use crate::plan::capability::Region;
-use crate::plan::{Capability, Giver, HoldoutAccess, Origin};
+use crate::plan::{Capability, HoldoutAccess, Origin, OriginPart};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::Role;
 use glovebox_pipeline::ir::holdouts::{Feedback, HoldoutSelection, covers};
@@ -45,26 +45,26 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     effective.holdouts = HoldoutAccess::ReadOnly;
     for folder in open {
         let given = Capability::ReadHoldouts(Region::from_entry(folder));
-        effective.record_origin(given, Origin::from_giver(giver(inputs, folder)));
+        effective.record_origin(given, Origin::from_part(giver(inputs, folder)));
     }
     if inputs.request.holdouts.feedback == Feedback::Full {
         // The attribute may be on the node or on the graph.
         effective
-            .record_origin(Capability::TellHoldouts, Origin::from_giver(Giver::Flag("scenario_feedback=\"full\"")));
+            .record_origin(Capability::TellHoldouts, Origin::from_part(OriginPart::Flag("scenario_feedback=\"full\"")));
     }
 }
 
 /// Returns what allows a node to see a hold-out folder.
-fn giver(inputs: GrantInputs<'_>, folder: &Entry) -> Giver {
+fn giver(inputs: GrantInputs<'_>, folder: &Entry) -> OriginPart {
     match (inputs.source.role(), inputs.request.reach_reason(folder)) {
         (Role::Builder, _) if inputs.request.holdouts.allow_read => {
-            Giver::Attribute("codex.allow_read_scenarios".into())
+            OriginPart::Attribute("codex.allow_read_scenarios".into())
         }
-        (Role::Builder, _) => Giver::NotBlocked("codex.block_read_paths"),
-        (Role::Verifier, Some(ReachReason::Contract)) => Giver::Contract,
-        (Role::Verifier, Some(ReachReason::Command(key))) => Giver::Attribute(key.to_string().into()),
-        (Role::Verifier, Some(ReachReason::ReadPaths)) => Giver::Attribute("read_paths".into()),
-        (Role::Verifier, _) => Giver::Attribute("holdouts".into()),
+        (Role::Builder, _) => OriginPart::NotBlocked("codex.block_read_paths"),
+        (Role::Verifier, Some(ReachReason::Contract)) => OriginPart::Contract,
+        (Role::Verifier, Some(ReachReason::Command(key))) => OriginPart::Attribute(key.to_string().into()),
+        (Role::Verifier, Some(ReachReason::ReadPaths)) => OriginPart::Attribute("read_paths".into()),
+        (Role::Verifier, _) => OriginPart::Attribute("holdouts".into()),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::inputs::{Effective, GrantInputs};
 use crate::plan::capability::MachineFolder;
-use crate::plan::{Capability, Giver, Origin, PlannedProgram};
+use crate::plan::{Capability, Origin, OriginPart, PlannedProgram};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::key::{self, Key};
 use glovebox_record::Network;
@@ -25,7 +25,7 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     effective.record_origin(Capability::AnyCommand, origin);
     let program = PlannedProgram { program: backend.program, options, folders };
     for folder in &program.folders {
-        let origin = Origin::from_giver(Giver::ConfigTable("agents"));
+        let origin = Origin::from_part(OriginPart::ConfigTable("agents"));
         effective.record_origin(Capability::ReadMachine(folder.clone()), origin);
     }
     effective.program = Some(program);

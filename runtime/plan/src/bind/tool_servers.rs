@@ -6,7 +6,7 @@
 
 use super::inputs::{Effective, GrantInputs};
 use crate::config::CONFIG_FILE_NAME;
-use crate::plan::{BoundServer, Capability, Giver, HoldoutAccess, Origin, ServerGrant};
+use crate::plan::{BoundServer, Capability, HoldoutAccess, Origin, OriginPart, ServerGrant};
 use glovebox_host::tools::AllowedTools;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::key;
@@ -47,9 +47,9 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     for (name, tools) in asked.servers() {
         if let Some(server) = server(inputs, effective, name, tools) {
             for grant in server.grants() {
-                let origin = Origin::from_giver(Giver::Server(name.to_owned()));
+                let origin = Origin::from_part(OriginPart::Server(name.to_owned()));
                 let is_narrowed = matches!(grant, ServerGrant::Tool(_) | ServerGrant::AnyTool);
-                let origin = if is_narrowed { origin.and(Giver::Attribute("mcp".into())) } else { origin };
+                let origin = if is_narrowed { origin.and(OriginPart::Attribute("mcp".into())) } else { origin };
                 effective.record_origin(Capability::ToolServer(name.to_owned(), grant), origin);
             }
             effective.servers.push(server);

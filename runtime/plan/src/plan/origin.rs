@@ -12,7 +12,7 @@ use std::fmt;
 
 /// Something that allows a capability or narrows it, such as an attribute, a table or a flag.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Giver {
+pub enum OriginPart {
     /// A built-in component, by its handler type.
     BuiltIn(String),
     /// A plugin's author, and the operator's table for the plugin.
@@ -76,23 +76,23 @@ impl fmt::Display for GrantField {
 
 /// What allows a capability, then what narrowed it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Origin(Vec<Giver>);
+pub struct Origin(Vec<OriginPart>);
 
 impl Origin {
-    /// Creates the origin of a capability that `giver` allows and that nothing has narrowed.
-    pub fn from_giver(giver: Giver) -> Self {
-        Self(vec![giver])
+    /// Creates the origin of a capability that `part` allows and that nothing has narrowed.
+    pub fn from_part(part: OriginPart) -> Self {
+        Self(vec![part])
     }
 
     /// Creates the origin of a capability that an attribute of the node allows.
     pub fn attribute(name: impl Into<Cow<'static, str>>) -> Self {
-        Self::from_giver(Giver::Attribute(name.into()))
+        Self::from_part(OriginPart::Attribute(name.into()))
     }
 
-    /// Returns the origin of the capability after `giver` has narrowed it.
+    /// Returns the origin of the capability after `part` has narrowed it.
     #[must_use]
-    pub fn and(mut self, giver: Giver) -> Self {
-        self.0.push(giver);
+    pub fn and(mut self, part: OriginPart) -> Self {
+        self.0.push(part);
         self
     }
 }
@@ -124,30 +124,32 @@ impl Plan {
     /// Returns the origin of a capability of a node, or of the run as a whole.
     pub fn origin(&self, node: Option<&NodeId>, capability: &Capability) -> Cow<'_, Origin> {
         let Some(node) = node else { return Cow::Owned(of_run(capability)) };
-        let giver = match capability {
+        let part = match capability {
             Capability::ReadMachine(folder) if self.folders.stores.contains(folder) => {
-                Giver::Config("workspace", "dependencies")
+                OriginPart::Config("workspace", "dependencies")
             }
-            Capability::ReadMachine(folder) if self.is_of_program(node, folder) => Giver::ConfigTable("agents"),
-            Capability::ReadMachine(_) => Giver::Config("sandbox", "read"),
-            Capability::Toolchain(_) | Capability::Programs(_) | Capability::Variable(_) => Giver::ConfigTable("exec"),
-            Capability::SandboxTier(Tier::Unconfined) => Giver::Flag("--dangerously-no-sandbox"),
-            Capability::SandboxTier(_) => Giver::Config("sandbox", "require"),
-            Capability::Offer(..) => Giver::Edges,
-            Capability::Default(_) => Giver::Attribute("human.default_choice".into()),
+            Capability::ReadMachine(folder) if self.is_of_program(node, folder) => OriginPart::ConfigTable("agents"),
+            Capability::ReadMachine(_) => OriginPart::Config("sandbox", "read"),
+            Capability::Toolchain(_) | Capability::Programs(_) | Capability::Variable(_) => {
+                OriginPart::ConfigTable("exec")
+            }
+            Capability::SandboxTier(Tier::Unconfined) => OriginPart::Flag("--dangerously-no-sandbox"),
+            Capability::SandboxTier(_) => OriginPart::Config("sandbox", "require"),
+            Capability::Offer(..) => OriginPart::Edges,
+            Capability::Default(_) => OriginPart::Attribute("human.default_choice".into()),
             Capability::Plugin(_) => {
-                return Cow::Owned(Origin::attribute("type").and(Giver::ConfigTable("plugins")));
+                return Cow::Owned(Origin::attribute("type").and(OriginPart::ConfigTable("plugins")));
             }
             _ => {
                 let grants = self.binding(node).map_or(&[][..], |binding| &binding.grants);
                 let given = grants.iter().find(|grant| grant.gives(capability));
                 return given.map_or_else(
-                    || Cow::Owned(Origin::from_giver(Giver::Default)),
+                    || Cow::Owned(Origin::from_part(OriginPart::Default)),
                     |grant| Cow::Borrowed(&grant.origin),
                 );
             }
         };
-        Cow::Owned(Origin::from_giver(giver))
+        Cow::Owned(Origin::from_part(part))
     }
 }
 
@@ -160,41 +162,41 @@ impl Plan {
 
 /// Returns the origin of a capability that no single node has.
 fn of_run(capability: &Capability) -> Origin {
-    Origin::from_giver(match capability {
-        Capability::Spend(..) => Giver::RunBounds,
-        Capability::Include(_) => Giver::Config("workspace", "include"),
-        _ => Giver::Run,
+    Origin::from_part(match capability {
+        Capability::Spend(..) => OriginPart::RunBounds,
+        Capability::Include(_) => OriginPart::Config("workspace", "include"),
+        _ => OriginPart::Run,
     })
 }
 
-impl fmt::Display for Giver {
+impl fmt::Display for OriginPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Giver::BuiltIn(handler) => write!(f, "built-in `{handler}`"),
-            Giver::Plugin { handler, field, line } => {
+            OriginPart::BuiltIn(handler) => write!(f, "built-in `{handler}`"),
+            OriginPart::Plugin { handler, field, line } => {
                 write!(f, "wants of `{handler}` and `grants.{field}` of {CONFIG_FILE_NAME}:{line}")
             }
-            Giver::Contract => f.write_str("its verify contract"),
-            Giver::Config(table, field) => write!(f, "`{field}` under `[{table}]` of {CONFIG_FILE_NAME}"),
-            Giver::ConfigTable(table) => write!(f, "`[{table}]` of {CONFIG_FILE_NAME}"),
-            Giver::Server(name) => write!(f, "`[mcp.{name}]` of {CONFIG_FILE_NAME}"),
-            Giver::Attribute(name) => write!(f, "`{name}` of the node"),
-            Giver::Unset(name) => write!(f, "`{name}` is not set"),
-            Giver::NotBlocked(name) => write!(f, "`{name}` of the node does not list it"),
-            Giver::Flag(name) => write!(f, "`{name}`"),
-            Giver::RunBounds => f.write_str("`max_steps` or `max_wall_time` of the pipeline, or their flags"),
-            Giver::Run => f.write_str("the run"),
-            Giver::Edges => f.write_str("the edges of the node"),
-            Giver::Default => f.write_str("a default"),
+            OriginPart::Contract => f.write_str("its verify contract"),
+            OriginPart::Config(table, field) => write!(f, "`{field}` under `[{table}]` of {CONFIG_FILE_NAME}"),
+            OriginPart::ConfigTable(table) => write!(f, "`[{table}]` of {CONFIG_FILE_NAME}"),
+            OriginPart::Server(name) => write!(f, "`[mcp.{name}]` of {CONFIG_FILE_NAME}"),
+            OriginPart::Attribute(name) => write!(f, "`{name}` of the node"),
+            OriginPart::Unset(name) => write!(f, "`{name}` is not set"),
+            OriginPart::NotBlocked(name) => write!(f, "`{name}` of the node does not list it"),
+            OriginPart::Flag(name) => write!(f, "`{name}`"),
+            OriginPart::RunBounds => f.write_str("`max_steps` or `max_wall_time` of the pipeline, or their flags"),
+            OriginPart::Run => f.write_str("the run"),
+            OriginPart::Edges => f.write_str("the edges of the node"),
+            OriginPart::Default => f.write_str("a default"),
         }
     }
 }
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, giver) in self.0.iter().enumerate() {
+        for (index, part) in self.0.iter().enumerate() {
             let separator = if index == 0 { "" } else { ", " };
-            write!(f, "{separator}{giver}")?;
+            write!(f, "{separator}{part}")?;
         }
         Ok(())
     }
