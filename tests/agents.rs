@@ -264,7 +264,7 @@ fn what_would_not_bind_a_program_is_refused() {
     check(", allowed_commands=\"cargo test\"", "would not bind its agent program");
     check(", tool_hooks.pre=\"true\"", "tool hooks do not see the calls");
     check(", codex.timeout_seconds=5", "only the agent program `codex` reads it");
-    check(", codex.profile=\"x\"", "the user's own configuration is not there");
+    check(", codex.profile=\"x\"", "the jail does not contain the user's configuration of Codex");
     let of_codex = |more: &str, expected: &str| {
         let bench = bench("", "", &[]);
         let text =

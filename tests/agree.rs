@@ -171,7 +171,10 @@ fn a_path_below_tmp_is_a_remark_unless_two_stages_name_it() {
         ),
     );
     for words in [["check", "pipeline.dot"], ["run", "pipeline.dot"]] {
-        bench.glovebox(&words).ends(3).says("`/tmp/b.log` of `m` is not the one of `n`: each stage has its own `/tmp`");
+        bench
+            .glovebox(&words)
+            .ends(3)
+            .says("`/tmp/b.log` of `m` is not the same file as in `n`: each stage has its own `/tmp`");
     }
 }
 

@@ -213,7 +213,7 @@ fn files_that_multiply_their_children_are_refused_before_they_fill_the_memory() 
         &format!("{FILES}.dot"),
         &graph("goal=x", &format!("{}start -> leaf -> done", tool("leaf", "true", ""))),
     );
-    let refused = "with its child pipelines it has more than 10000 stages";
+    let refused = "the pipeline and its child pipelines have more than 10000 stages";
     bench.glovebox(&["check", "0.dot"]).ends(3).says(refused);
     bench.glovebox(&["plan", "0.dot"]).ends(3).says("the child pipeline `1.dot` cannot run");
     // A tree of child pipelines within the limit is checked completely.
@@ -223,10 +223,20 @@ fn files_that_multiply_their_children_are_refused_before_they_fill_the_memory() 
 #[test]
 fn what_a_child_may_not_ask_for_is_refused_before_the_first_stage() {
     let of_child = [
-        (", allowed_write_paths=\"src/\"", "", "", "may write `out/`, and `build`, which runs it, may not"),
+        (
+            ", allowed_write_paths=\"src/\"",
+            "",
+            "",
+            "may write `out/`, and `build`, which runs this child pipeline, may not",
+        ),
         (", prompt=x", "", "", "`prompt` has no effect on `build`"),
-        (", timeout=\"5s\"", "max_wall_time=\"9s\"", "", "keep one of them"),
-        ("", "max_tokens=5", "", "`max_tokens` of the graph in `children/build.dot` cannot hold for a part of a run"),
+        (", timeout=\"5s\"", "max_wall_time=\"9s\"", "", "remove one of them"),
+        (
+            "",
+            "max_tokens=5",
+            "",
+            "`max_tokens` of the graph in `children/build.dot` holds for a whole run, but a child pipeline is only a part of a run",
+        ),
         ("", "", "a -> a [loop_restart=true, condition=\"outcome=retry\"]\n", "would restart the whole run"),
         ("", "", "b [prompt=x, type=nonsense]\n", "children/build.dot"),
     ];
@@ -306,9 +316,9 @@ fn canceling_the_run_ends_the_child() {
     Answer::from_child(running).ends(130);
     let words = format!("sleep\0{length}\0");
     let mut processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let is_left = processes
+    let is_undone = processes
         .any(|process| std::fs::read(process.path().join("cmdline")).is_ok_and(|line| line == words.as_bytes()));
-    assert!(!is_left);
+    assert!(!is_undone);
 }
 
 /// Creates a supervisor `boss` of a child with three slow stages. Two edges leave `boss`.

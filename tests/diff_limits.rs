@@ -115,9 +115,9 @@ fn a_stage_without_a_sound_bound_is_refused_before_the_run() {
     check("max_files=many", "`max_files` is `many`, expected a whole number from 0 to 20000");
     check("max_files=20001", "expected a whole number from 0 to 20000");
     check("max_lines=-1", "`max_lines` is `-1`");
-    check("max_files=1, paths=\"\"", "it counts no file");
+    check("max_files=1, paths=\"\"", "it lists nothing, so no file would be counted");
     check("max_files=1, ignore=\"*.{lock,sum}\"", "write an entry for each alternative");
-    check("max_files=1, ignore=\"../x\"", "a path contains no `..`");
-    check("max_files=1, since=\"n3\"", "`since` names `n3`, which is no stage of the pipeline");
-    check("max_files=1, since=\"n2\"", "`since` names `n2`, which changes no file");
+    check("max_files=1, ignore=\"../x\"", "a path must not contain `..`");
+    check("max_files=1, since=\"n3\"", "`since` names `n3`, which is not a stage of the pipeline");
+    check("max_files=1, since=\"n2\"", "`since` names `n2`, which never changes a file");
 }

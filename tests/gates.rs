@@ -302,11 +302,11 @@ fn of_two_answers_at_the_same_time_one_wins_and_the_other_is_told() {
         let start = |value: &str, by: &str| bench.start(&["answer", "r", &gate, value, "--as", by]);
         let (left, right) = (start("Left", "ann"), start("Right", "bob"));
         let (left, right) = (Answer::from_child(left), Answer::from_child(right));
-        let (winner, loser, is_left) = if left.code == 0 { (left, right, true) } else { (right, left, false) };
+        let (winner, loser, is_undone) = if left.code == 0 { (left, right, true) } else { (right, left, false) };
         winner.ends(0).says("answered");
-        let first = if is_left { "`Left` (by ann at 2" } else { "`Right` (by bob at 2" };
+        let first = if is_undone { "`Left` (by ann at 2" } else { "`Right` (by bob at 2" };
         loser.ends(6).says("was answered already with").says(first);
-        winners.push((gate, if is_left { "ann" } else { "bob" }));
+        winners.push((gate, if is_undone { "ann" } else { "bob" }));
     }
     bench.glovebox(&["resume", "r"]).ends(0);
     let recorded = events(&bench, "question.answered");
@@ -323,7 +323,7 @@ fn events_if_any(bench: &Workbench) -> Vec<Value> {
 #[test]
 fn check_finds_gates_that_nobody_can_answer() {
     let check = |gate: &str| bench(gate).glovebox(&["check", "pipeline.dot"]);
-    check("\"human.default_choice\"=later").ends(3).says("human_gate").says("names no choice");
+    check("\"human.default_choice\"=later").ends(3).says("human_gate").says("is not a choice of human gate");
     check("label=x").ends(0);
     let keys = Workbench::with_pipeline(
         "digraph g { start; exit; t [shape=parallelogram, tool_command=t, allowed_write_paths=\"\"]

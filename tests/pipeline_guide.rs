@@ -270,7 +270,7 @@ fn a_contract_that_names_a_scenario_gives_it_to_the_plans_stage() {
     bench.write("glovebox.toml", "[verify]\n");
     bench.write(".opentiger/verify.contract.json", &format!("{{\"commands\":[\"sh {SCENARIO}\"]}}"));
     bench.glovebox(&["plan", "pipeline.dot"]).says("verify reads scripts/scenarios/ (its verify contract)");
-    bench.glovebox(&["check", "pipeline.dot"]).says("because its verify contract gives it the hold-outs");
+    bench.glovebox(&["check", "pipeline.dot"]).says("because its verify contract lets it read the hold-outs");
     run(&bench).ends(0).says(&format!("verify: sh {SCENARIO} exit 0"));
 }
 
@@ -290,7 +290,9 @@ fn tool(attributes: &str) -> Workbench {
 fn a_scenario_behind_a_script_fails_by_absence_and_the_help_names_the_attribute() {
     let hidden = "tool_command=\"sh scripts/verify.sh\", allowed_write_paths=\"\"";
     let blind = tool(hidden);
-    blind.glovebox(&["check", "pipeline.dot"]).says("no stage has the hold-outs in `scripts/scenarios/` in reach");
+    blind
+        .glovebox(&["check", "pipeline.dot"])
+        .says("no stage can read the hold-outs in `scripts/scenarios/`, so they test nothing");
     run(&blind).ends(1).says("`judge` has no hold-outs, because it names none").says("add `holdouts=true` to it");
     blind.glovebox(&["show", "r", "judge"]).says("add `holdouts=true` to it");
     let shown = blind.glovebox(&["show", "r", "--json"]).json();

@@ -172,7 +172,7 @@ fn a_child_that_leads_back_or_too_deep_is_told() {
     bench
         .glovebox(&["check", "--for", "lint", "deep/0.dot"])
         .ends(3)
-        .says("`17.dot` is more than 16 files below the first")
+        .says("`17.dot` is nested more than 16 files deep")
         .says("deep/16.dot:1:");
     symlink("../a.dot", bench.project().join("deep/up.dot")).unwrap();
     bench.write("deep/0.dot", &parent("up.dot", ""));

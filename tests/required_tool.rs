@@ -132,5 +132,5 @@ fn check_refuses_what_could_not_be_held() {
     check(&pair("build", "tset"), "did you mean `test`?");
     check(&pair("test", "build"), "`required_tool_node` names `build`, a `codergen` node");
     check(&pair("test", "test"), "`test` itself");
-    check(&pair("exit", "test"), "a `exit` node does no work to hold back");
+    check(&pair("exit", "test"), "a `exit` node does no work that could wait for a tool");
 }

@@ -341,7 +341,7 @@ fn an_answer_that_is_no_graph_is_an_error_that_names_who_gave_it() {
         (broken("\u{1b}]0;owned\u{7}"), "returned an invalid graph"),
         (broken("{\"nodes\":[]}"), "missing field `name`"),
         (broken(&graph("", r#",{"id":"build","shape":"box"}"#, "")), "a node occurs twice"),
-        (broken(&graph(r#","handler":"tool""#, "", "")), "its type and shape give `codergen`"),
+        (broken(&graph(r#","handler":"tool""#, "", "")), "its `type` and `shape` select the handler `codergen`"),
         (broken(&graph("", r#",{"id":"a]; b","shape":"box"}"#, "")), "in the graph that `acme.house` returned"),
         (broken(&graph("", r#",{"id":"\u001b[2J","shape":"box"}"#, "")), "in the graph that `acme.house` returned"),
         (

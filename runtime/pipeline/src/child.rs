@@ -37,7 +37,7 @@ pub fn splice(
             Err(found) => faults.extend(found),
         }
         if graph.nodes.len() > STAGES_MAX {
-            let message = format!("with its child pipelines it has more than {STAGES_MAX} stages");
+            let message = format!("the pipeline and its child pipelines have more than {STAGES_MAX} stages");
             faults.push(fault(node, message, "run the larger part as a pipeline of its own"));
             break;
         }
@@ -45,8 +45,9 @@ pub fn splice(
     if !faults.is_empty() {
         return Err(faults);
     }
-    let unread =
-        |reason| vec![Diagnostic::error(RULE, format!("its child pipelines cannot be put in: {reason}"), parent.span)];
+    let unread = |reason| {
+        vec![Diagnostic::error(RULE, format!("cannot insert the stages of its child pipelines: {reason}"), parent.span)]
+    };
     let mut applied = transform::apply(parent, &graph).map_err(unread)?;
     // Warnings and remarks about a child are reported when the child's own file is checked.
     applied.lowered.diagnostics.retain(Diagnostic::is_error);
@@ -59,7 +60,7 @@ const RULE: &str = "child_pipeline";
 
 /// Reports a node that runs a child pipeline but does not name one.
 pub fn names_none(node: &Node) -> Diagnostic {
-    let message = format!("`{}` runs a child pipeline and names none", node.id);
+    let message = format!("`{}` runs a child pipeline, but does not name its file", node.id);
     fault(node, message, "add `stack.child_dotfile=\"children/build.dot\"`")
 }
 

@@ -55,21 +55,23 @@ impl Child {
 
     /// Reports a child pipeline that is nested deeper than `depth_max`.
     pub fn is_too_deep(&self, depth_max: usize) -> Diagnostic {
-        self.endless(format!("the child pipeline `{}` is more than {depth_max} files below the first", self.path))
+        self.endless(format!("the child pipeline `{}` is nested more than {depth_max} files deep", self.path))
     }
 
     /// Reports a child pipeline that is not checked, because the files before it already have `stages_max` stages.
     pub fn too_many_stages(&self, stages_max: usize) -> Diagnostic {
-        let message =
-            format!("the child pipeline `{}` is not checked: the files before it have {stages_max} stages", self.path);
-        Diagnostic::error("child_pipeline", message, self.span).with_help("check its file by itself")
+        let message = format!(
+            "the child pipeline `{}` is not checked: the files checked before it already have {stages_max} stages",
+            self.path
+        );
+        Diagnostic::error("child_pipeline", message, self.span).with_help("run `glovebox check` with this file alone")
     }
 
     /// Reports a child pipeline whose file has errors.
     pub fn has_fault(&self, first: Option<&Diagnostic>) -> Diagnostic {
         let first = first.map(|first| format!(": {}", first.message)).unwrap_or_default();
         let message = format!("the child pipeline `{}` cannot run{first}", self.path);
-        let help = format!("`glovebox check` names the places in `{}`", self.path);
+        let help = format!("run `glovebox check` on `{}` to see all its problems", self.path);
         Diagnostic::error("child_pipeline", message, self.span).with_help(help)
     }
 

@@ -79,7 +79,7 @@ pub fn may_have_contract(node: &Node) -> bool {
 /// Returns the message that the writes of a stage with a hold-out folder in reach are discarded.
 pub fn writes_dropped(id: &NodeId, folder: &Entry, reason: ReachReason<'_>, written: &[Entry]) -> String {
     format!(
-        "the writes of `{id}` in {} are dropped, because {reason} gives it the hold-outs in `{folder}`",
+        "the writes of `{id}` in {} are discarded, because {reason} lets it read the hold-outs in `{folder}`",
         listed(written)
     )
 }

@@ -105,19 +105,26 @@ impl<'a> Part<'a> {
         let unread = unread.map(|key| {
             let message =
                 format!("`{key}` has no effect on `{}`, which runs the child pipeline `{}`", self.owner.id, self.file);
-            fault(self.owner, message, format!("write it on stages of `{}`", self.file))
+            fault(self.owner, message, format!("set it on the stages of `{}` instead", self.file))
         });
         let autostart =
             self.owner.attributes.get(key::STACK_CHILD_AUTOSTART).filter(|value| value.value.trim() != "true");
         let autostart = autostart.map(|_| {
-            let message = format!("nothing but `{}` can begin its child pipeline", self.owner.id);
+            let message = format!(
+                "only `{}` can start its child pipeline, so `stack.child_autostart` must be `true`",
+                self.owner.id
+            );
             fault(self.owner, message, "remove `stack.child_autostart`")
         });
         let actions = self.owner.attributes.get(key::MANAGER_ACTIONS).filter(|list| !are_known(&list.value));
         let actions = actions.map(|list| {
             let message =
                 format!("`manager.actions` is `{}`, expected `observe,wait` or `observe,steer,wait`", list.value);
-            fault(self.owner, message, "a supervisor observes its child and waits; it can steer besides")
+            fault(
+                self.owner,
+                message,
+                "a supervisor always observes its child pipeline and waits; add `steer` if it should also steer",
+            )
         });
         unread.chain(autostart).chain(actions)
     }
@@ -144,15 +151,25 @@ impl<'a> Part<'a> {
         };
         let other = self.child.attributes.keys().filter(move |key| !is_taken(key) && !is_same(key));
         let other = other.map(|key| {
-            let message = format!("`{key}` of the graph in `{}` cannot hold for a part of a run", self.file);
-            fault(self.owner, message, format!("write it on the stages there, or give this graph the same `{key}`"))
+            let message = format!(
+                "`{key}` of the graph in `{}` holds for a whole run, but a child pipeline is only a part \
+                of a run",
+                self.file
+            );
+            fault(
+                self.owner,
+                message,
+                format!("set it on the stages of the child pipeline, or set the same `{key}` on this graph"),
+            )
         });
         let times = [(self.child.attributes.get(key::MAX_WALL_TIME), self.owner.attributes.get(key::TIMEOUT))];
         let twice = times.into_iter().filter(|(wall, timeout)| wall.is_some() && timeout.is_some());
         other.chain(twice.map(|_| {
-            let message =
-                format!("`{}` has a `timeout`, and the graph in `{}` a `max_wall_time`", self.owner.id, self.file);
-            fault(self.owner, message, "keep one of them")
+            let message = format!(
+                "`{}` has a `timeout`, and the graph in `{}` has a `max_wall_time`, expected only one of them",
+                self.owner.id, self.file
+            );
+            fault(self.owner, message, "remove one of them")
         }))
     }
 
@@ -168,17 +185,24 @@ impl<'a> Part<'a> {
         });
         wider.map(|(node, entry)| {
             let message = format!(
-                "`{}` in `{}` may write `{entry}`, and `{}`, which runs it, may not",
+                "`{}` in `{}` may write `{entry}`, but `{}`, which runs this child pipeline, may not",
                 node.id, self.file, self.owner.id
             );
-            fault(self.owner, message, format!("add `{entry}` to `allowed_write_paths` here, or take it away there"))
+            fault(
+                self.owner,
+                message,
+                format!(
+                    "add `{entry}` to `allowed_write_paths` of this node, or remove it from the \
+                stage of the child pipeline"
+                ),
+            )
         })
     }
 
     fn of_edges(&self) -> impl Iterator<Item = Diagnostic> + '_ {
         self.child.edges.iter().filter(|edge| edge.loop_restart).map(|edge| {
             let message = format!("`{} -> {}` in `{}` would restart the whole run", edge.from, edge.to, self.file);
-            fault(self.owner, message, "remove `loop_restart` there: the edge leads back all the same")
+            fault(self.owner, message, "remove `loop_restart` from this edge: the edge still leads back without it")
         })
     }
 
@@ -194,7 +218,8 @@ impl<'a> Part<'a> {
         let taken: BTreeSet<&str> = graph.nodes.iter().map(|node| node["id"].as_str()).collect();
         let twice = self.names.iter().map(|name| self.renamed(name)).find(|name| taken.contains(name.as_str()));
         if let Some(name) = twice {
-            let message = format!("a stage of `{}` would have the name `{name}`, which a node has", self.file);
+            let message =
+                format!("a stage of `{}` would get the id `{name}`, but another node already has this id", self.file);
             return Err(vec![fault(self.owner, message, "rename that node")]);
         }
         let Some(at) = graph.nodes.iter().position(|node| node["id"] == self.owner.id.as_str()) else {

@@ -54,7 +54,9 @@ fn lists(node: &Node) -> Vec<Fault<'_>> {
         };
         let none = listed(attribute).next().is_none() && key == key::PATHS;
         let entries = listed(attribute).filter_map(move |entry| Some((entry, refused(entry)?)));
-        none.then(|| fault("", "it counts no file")).into_iter().chain(entries.map(move |(e, why)| fault(e, why)))
+        none.then(|| fault("", "it lists nothing, so no file would be counted"))
+            .into_iter()
+            .chain(entries.map(move |(e, why)| fault(e, why)))
     });
     wrong.collect()
 }
@@ -63,8 +65,8 @@ fn lists(node: &Node) -> Vec<Fault<'_>> {
 fn refused(entry: &str) -> Option<&'static str> {
     let mut names = entry.split('/');
     match entry {
-        _ if entry.starts_with('/') => Some("a path begins at the workspace, not with `/`"),
-        _ if names.any(|name| name == "..") => Some("a path contains no `..`"),
+        _ if entry.starts_with('/') => Some("a path is relative to the workspace and must not begin with `/`"),
+        _ if names.any(|name| name == "..") => Some("a path must not contain `..`"),
         _ if entry.contains(['{', '}']) => Some("commas separate entries, so write an entry for each alternative"),
         _ => None,
     }
@@ -77,18 +79,24 @@ fn since<'a>(node: &'a Node, context: &LintContext<'_>) -> Vec<Fault<'a>> {
     let wrong = listed(attribute).filter_map(|name| {
         let (message, help) = match named(name) {
             None if name == SINCE_RUN => return None,
-            Some(_) if name == SINCE_RUN => {
-                (format!("`{SINCE_RUN}` in `since` is the whole run and a stage too"), "rename the stage".to_owned())
-            }
+            Some(_) if name == SINCE_RUN => (
+                format!("`{SINCE_RUN}` in `since` is ambiguous: it means the whole run, and a stage has this id"),
+                "rename the stage".to_owned(),
+            ),
             Some(stage) if works(stage) => return None,
-            Some(_) => (format!("`since` names `{name}`, which changes no file"), "name a stage that works".to_owned()),
+            Some(_) => (
+                format!("`since` names `{name}`, which never changes a file"),
+                "name a stage that can change files, \
+                such as an agent or a tool stage"
+                    .to_owned(),
+            ),
             None => {
                 let meant = nearest(name, nodes.iter().map(|node| node.id.as_str()));
                 let help = meant.map_or_else(
-                    || format!("name a stage, or `{SINCE_RUN}` for all of them"),
+                    || format!("name a stage, or `{SINCE_RUN}` for all stages"),
                     |meant| format!("did you mean `{meant}`?"),
                 );
-                (format!("`since` names `{name}`, which is no stage of the pipeline"), help)
+                (format!("`since` names `{name}`, which is not a stage of the pipeline"), help)
             }
         };
         Some((Some(attribute), message, help))

@@ -27,7 +27,10 @@ fn problems(rule: &Rule, context: &LintContext<'_>, node: &Node) -> Vec<Diagnost
     let at = |message: String, span| rule.found(message, span).with_node(node.id.as_str());
     let mut problems = Vec::new();
     if context.pipeline.outgoing(&node.id).next().is_none() {
-        return vec![at(format!("human gate `{}` has no edges, so nobody can answer it", node.id), node.span)];
+        return vec![at(
+            format!("human gate `{}` has no outgoing edges, so no answer is possible", node.id),
+            node.span,
+        )];
     }
     let count = gate.choices.len();
     let expected = match gate.kind {
@@ -42,7 +45,7 @@ fn problems(rule: &Rule, context: &LintContext<'_>, node: &Node) -> Vec<Diagnost
     }
     if let (Some(default), None) = (&node.gate.default, &gate.default) {
         let span = node.attributes.get(key::HUMAN_DEFAULT_CHOICE).map_or(node.span, |attribute| attribute.span);
-        let message = format!("`{default}` names no choice of human gate `{}`", node.id);
+        let message = format!("`{default}` is not a choice of human gate `{}`", node.id);
         problems.push(at(message, span));
     }
     problems
@@ -56,8 +59,8 @@ pub(super) fn gate_receipt(rule: &Rule, context: &LintContext<'_>) -> RuleFindin
         let attribute =
             node.attributes.get(key::GATE_REQUIRES).filter(|_| !node.checks.goal_gate || !is_proven(node))?;
         let problem = match node.checks.goal_gate {
-            true => "no verifier runs there: no receipt can satisfy the gate",
-            false => "it is no goal gate",
+            true => "the node runs no verifier, so no receipt can satisfy the gate",
+            false => "it is not a goal gate",
         };
         let message = format!("`{}` has `gate_requires=\"receipt\"`, but {problem}", node.id);
         Some(rule.found(message, attribute.key_span.to(attribute.span)).with_node(node.id.as_str()))
@@ -77,8 +80,10 @@ pub(super) fn human_gate_keys(rule: &Rule, context: &LintContext<'_>) -> RuleFin
             let Some((first, other)) = choices[..index].iter().find(|(_, other)| other.key == choice.key) else {
                 continue;
             };
-            let message =
-                format!("two choices of human gate `{}` have the key `{}`: it selects neither", node.id, choice.key);
+            let message = format!(
+                "two choices of human gate `{}` have the key `{}`, so the key selects neither of them",
+                node.id, choice.key
+            );
             let span = edge.attributes.get(key::LABEL).map_or(edge.span, |label| label.span);
             let finding = rule.found(message, span).with_edge(edge.from.as_str(), edge.to.as_str());
             found.push(finding.with_label(first.span, format!("the other is `{}`", other.shown().escape_debug())));

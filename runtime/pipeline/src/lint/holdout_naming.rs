@@ -62,7 +62,7 @@ pub(super) fn holdouts_unread(rule: &Rule, context: &LintContext<'_>) -> RuleFin
         return found;
     }
     if let Some(folder) = context.reach.folders().iter().find(is_unread).filter(|_| is_judged) {
-        let message = format!("no stage has the hold-outs in `{folder}` in reach");
+        let message = format!("no stage can read the hold-outs in `{folder}`, so they test nothing");
         found.push(rule.found(message, context.pipeline.span));
     }
     found

@@ -146,7 +146,7 @@ pub(super) fn project_beside_holdouts(rule: &Rule, context: &LintContext<'_>) ->
         let attribute =
             [key::READ_PATHS, key::ALLOWED_WRITE_PATHS].into_iter().find_map(|key| node.attributes.get(key));
         let span = attribute.map_or(node.span, |attribute| attribute.key_span.to(attribute.span));
-        let message = format!("`{}` sees files of the project beside the hold-outs", node.id);
+        let message = format!("`{}` sees files of the project in addition to the hold-outs", node.id);
         rule.found(message, span).with_help(narrow(&pipeline.scenario_folders())).with_node(node.id.as_str())
     };
     if !context.has_holdouts {
@@ -196,7 +196,7 @@ fn beside(Execution { what, is_over_holdouts, .. }: &Execution) -> String {
         true => {
             format!("`{what}` on the hold-outs with the project in view: files of the project can make it run code")
         }
-        false => format!("`{what}` beside the hold-outs: it can read them and forge the verdict"),
+        false => format!("`{what}` with the hold-outs in view: it can read them and forge the verdict"),
     }
 }
 

@@ -68,7 +68,8 @@ pub(super) fn edges(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let of_parallel = context.pipeline.edges.iter().filter_map(|edge| {
         let is_parallel = context.node(&edge.from).is_some_and(|node| node.handler == Handler::Parallel);
         let written = edge.attributes.get(key::CONDITION).filter(|_| is_parallel && edge.condition.is_some())?;
-        let message = format!("the edge `{} -> {}` begins a branch and has a condition", edge.from, edge.to);
+        let message =
+            format!("the edge `{} -> {}` begins a branch, so its condition has no effect", edge.from, edge.to);
         Some(rule.found(message, written.span).with_edge(edge.from.as_str(), edge.to.as_str()))
     });
     of_parallel.collect()
@@ -101,7 +102,9 @@ fn useless_bound(rule: &Rule, node: &Node, key: Key<'static>) -> Option<Diagnost
     let help = match node.handler {
         Handler::Parallel | Handler::Human if key == key::MAX_WALL_TIME => "set its `timeout`",
         Handler::FanIn(_) => "remove it, or add the `prompt` of a judge",
-        Handler::Parallel => "set it on the stages of the branches; its `retry_target` leads on when it failed",
+        Handler::Parallel => {
+            "set it on the stages of the branches; to handle a failure of the parallel node, set its `retry_target`"
+        }
         _ => "remove it, or set it on a stage",
     };
     Some(rule.found(why, attribute.span).with_help(help.to_owned()).with_node(node.id.as_str()))

@@ -58,9 +58,10 @@ impl<'a> ToolRequirement<'a> {
         let at_pair = |message: String| rule.found(message, attribute.key_span.to(attribute.span));
         if !works(self.node) {
             let handler = self.node.handler.name();
-            let problem =
-                at_pair(format!("`{key}` is set on `{id}`, but a `{handler}` node does no work to hold back"));
-            return Some(problem.with_help("move it to the stage that must not work before the tool has passed"));
+            let problem = at_pair(format!(
+                "`{key}` is set on `{id}`, but a `{handler}` node does no work that could wait for a tool"
+            ));
+            return Some(problem.with_help("move it to the stage that must wait until the tool has passed"));
         }
         let Some(named) = self.named else {
             return Some(at_pair(format!("`{id}` has `{key}`, but no `required_tool_node`")));
@@ -80,8 +81,11 @@ impl<'a> ToolRequirement<'a> {
         };
         let wrong = |what: String| Some(rule.found(format!("`required_tool_node` names {what}"), named.span));
         match is_tool(tool) {
-            _ if tool.id == *id => wrong(format!("`{name}` itself, which never works then")),
-            false => wrong(format!("`{name}`, a `{}` node, whose own command proves nothing", tool.handler.name())),
+            _ if tool.id == *id => wrong(format!("`{name}` itself, so the node would wait for itself and never work")),
+            false => wrong(format!(
+                "`{name}`, which is a `{}` node and has no command that proves anything",
+                tool.handler.name()
+            )),
             true => None,
         }
     }

@@ -42,7 +42,7 @@ pub(super) fn unused_retry_target(rule: &Rule, context: &LintContext<'_>) -> Rul
     let mut found = RuleFindings::none();
     for target in written {
         let (Some(reason), true) = (target.unused_because, reported.insert(target.span)) else { continue };
-        let mut finding = rule.found(format!("no run uses this `{}`: {reason}", target.key), target.span);
+        let mut finding = rule.found(format!("this `{}` has no effect: {reason}", target.key), target.span);
         finding.node = target.node.map(|node| node.id.to_string());
         found.push(finding);
     }
@@ -76,7 +76,7 @@ fn add_targets<'a>(
 fn graph_reason(context: &LintContext<'_>) -> Option<String> {
     let mut gates = context.pipeline.nodes.iter().filter(|node| node.checks.goal_gate).peekable();
     if gates.peek().is_none() {
-        return Some("targets on the graph serve unmet goal gates, and no node is a goal gate".to_owned());
+        return Some("targets on the graph are used only for unmet goal gates, and no node is a goal gate".to_owned());
     }
     let own = |node: &Node| node.routing.retry_target.is_some() || node.routing.fallback_retry_target.is_some();
     gates.all(own).then(|| "every goal gate has a target of its own".to_owned())

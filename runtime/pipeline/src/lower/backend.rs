@@ -129,7 +129,7 @@ fn command(from: &Attributes, backend: &Attribute, findings: &mut Findings<'_>) 
     let written = from.get(key::AGENT_COMMAND).filter(|attribute| !attribute.value.trim().is_empty());
     let Some(attribute) = written else {
         let message = format!("the agent program `exec` needs `{}`", key::AGENT_COMMAND);
-        let help = "set it to the words that start the program, such as `agent.command=\"my-agent --model {model}\"`";
+        let help = "set it to the command line of the program, such as `agent.command=\"my-agent --model {model}\"`";
         findings.push(fault(backend, message, help));
         return ProgramOptions::default();
     };

@@ -61,11 +61,13 @@ fn temporary_findings(all: &[Temporary<'_>]) -> Vec<Diagnostic> {
         }
         let is_shared = |other: &&Temporary<'_>| other.node.id != *id && meet(other.path, path);
         let error = before.iter().find(is_shared).map(|other| {
-            let message =
-                format!("`{path}` of `{id}` is not the one of `{}`: each stage has its own `/tmp`", other.node.id);
+            let message = format!(
+                "`{path}` of `{id}` is not the same file as in `{}`: each stage has its own `/tmp`",
+                other.node.id
+            );
             let error =
                 Diagnostic::error("tool_command_guard", message, one.span).with_label(other.span, "also named here");
-            error.with_help("hand the file on through a path of the workspace, which is kept between stages")
+            error.with_help("pass the file on in the workspace, which is kept between stages")
         });
         let is_used_later = all[number..].iter().any(|other| is_shared(&other));
         let remark = || {

@@ -40,7 +40,7 @@ fn schema(raw: &RawNode, scope: &GraphScope<'_, '_>) -> Result<Option<Schema>, F
     let text = |key| raw.attributes.get(key).filter(|attribute| !attribute.value.trim().is_empty());
     if text(key::JSON_FILE).is_none() {
         let message = format!("`{}` has no `{}`", raw.id, key::JSON_FILE);
-        return Err((message, format!("add `{}=\"config.json\"`, the file to check", key::JSON_FILE)));
+        return Err((message, format!("name the file to check: `{}=\"config.json\"`", key::JSON_FILE)));
     }
     match (text(key::JSON_SCHEMA), text(key::JSON_SCHEMA_HOLDOUT)) {
         (Some(_), Some(_)) => {
@@ -53,7 +53,7 @@ fn schema(raw: &RawNode, scope: &GraphScope<'_, '_>) -> Result<Option<Schema>, F
         }
         (Some(attribute), None) => {
             let text = files::text(attribute, scope.inputs, scope.sealed).map_err(|(path, reason)| {
-                let help = format!("a schema of the hold-outs is named by `{}`", key::JSON_SCHEMA_HOLDOUT);
+                let help = format!("a schema among the hold-outs must be named by `{}`", key::JSON_SCHEMA_HOLDOUT);
                 (format!("cannot read the schema file `{path}`: {reason}"), help)
             })?;
             Schema::parse_any(text).map(Some).map_err(|error| {

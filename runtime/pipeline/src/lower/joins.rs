@@ -47,10 +47,12 @@ fn join(pipeline: &Pipeline, parallel: &Node) -> Option<(Pipeline, Diagnostic)> 
     }
     let label = Text::new(join.as_str());
     let message = format!(
-        "the branches of the parallel node `{}` meet at `{}`: Glovebox joins them before it, at `{join}`",
+        "the branches of the parallel node `{}` meet at `{}`, which is not a fan-in: Glovebox adds the fan-in `{join}` \
+        before it",
         parallel.id, meeting.id
     );
-    let help = format!("write it: `{join} [shape=tripleoctagon, merge=all]` and `{join} -> {}`", meeting.id);
+    let help =
+        format!("write the fan-in yourself: `{join} [shape=tripleoctagon, merge=all]` and `{join} -> {}`", meeting.id);
     let found =
         Diagnostic::info("parallel_join_added", message, parallel.span).with_node(parallel.id.as_str()).with_help(help);
     let (from_span, to_span, span) = (parallel.span, meeting.span, parallel.span);

@@ -248,7 +248,7 @@ fn refuse_reserved(raw: &RawNode, findings: &mut Findings<'_>) {
     let attributes = RESERVED.iter().filter_map(|key| raw.attributes.get(*key));
     let end = raw.attributes.get(key::TYPE).filter(|name| name.value.trim() == CHILD_EXIT);
     for attribute in attributes.chain(end) {
-        let message = "only Glovebox writes this, where it puts the stages of a child pipeline in";
+        let message = "only Glovebox sets this attribute, on the stages that it inserts for a child pipeline";
         let found = Diagnostic::error("child_pipeline", message, attribute.key_span).with_node(raw.id.as_str());
         findings.push(found.with_help("remove it"));
     }

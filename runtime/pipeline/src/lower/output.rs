@@ -33,7 +33,7 @@ pub(super) fn lower(
     }
     if let Some(backend) = from.get(key::AGENT_BACKEND).filter(|backend| !backend.value.trim().is_empty()) {
         let message = format!(
-            "`{}` is set beside `{}`: the answer of an agent program is not checked",
+            "`{}` has no effect together with `{}`: the answer of an agent program is not checked",
             key::OUTPUT_SCHEMA,
             key::AGENT_BACKEND
         );

@@ -211,7 +211,7 @@ impl<'a> Findings<'a> {
             self.invalid(attribute, format!("`{key}` contains an empty entry"));
         }
         if commands.len() > 1 && commands.iter().any(|command| command == "*") {
-            self.invalid(attribute, format!("`{key}` contains `*` beside other entries; `*` must be the only entry"));
+            self.invalid(attribute, format!("`{key}` contains `*` and other entries; `*` must be the only entry"));
         }
         if key == key::VERIFICATION_ALLOWED_COMMANDS && commands.iter().any(|command| command == "*") {
             self.invalid(

@@ -227,8 +227,8 @@ fn refuse_without_effect(given: &Attr<'_>, findings: &mut Findings<'_>) {
     let Some(known) = known(key).filter(|_| !OF_SUBGRAPHS.contains(&key)) else { return };
     let message = format!("`{key}` has no effect on a subgraph");
     let help = match known.on.contains(&Carrier::Node) {
-        true => format!("write `node [\"{key}\"=…]` before the nodes that it is for"),
-        false => format!("write `graph [\"{key}\"=…]` outside of the subgraph: it holds for the whole run"),
+        true => format!("write `node [\"{key}\"=…]` before the nodes that it should apply to"),
+        false => format!("write `graph [\"{key}\"=…]` outside of the subgraph: it applies to the whole run"),
     };
     findings.push(Diagnostic::error("subgraph_attribute", message, given.key_span).with_help(help));
 }

@@ -105,7 +105,8 @@ impl<'a> Verifier<'a> {
             (None, Some(plugin)) => Some(Self::Plugin(plugin)),
             (None, None) => {
                 let timeout = written(node, key::VERIFY_TIMEOUT)?;
-                let message = format!("`{}` has `verify_timeout`, but nothing that verifies it", node.id);
+                let message =
+                    format!("`{}` has `verify_timeout`, but neither `verify_command` nor `verify_plugin`", node.id);
                 findings.push(found(node, timeout, message).with_help("add `verify_command`, or remove it"));
                 None
             }
@@ -151,9 +152,9 @@ pub(super) fn misplaced(handler: &Handler) -> Option<&'static str> {
     match handler {
         Handler::Exit | Handler::ChildExit | Handler::Conditional | Handler::FanIn(_) => None,
         Handler::Component(_) if matches!(handler.kind(), HandlerKind::Codergen | HandlerKind::Plugin) => None,
-        Handler::Component(_) => {
-            Some("its own command is the check; add a stage for a second one: `shape=octagon, command=\"cargo test\"`")
-        }
+        Handler::Component(_) => Some(
+            "its own command is the check; for a second check add a stage: `shape=octagon, command=\"cargo test\"`",
+        ),
         _ => Some(
             "set it on an agent, a plugin, a diamond, a fan-in or an exit, or add a stage: `shape=octagon, command=\"cargo test\"`",
         ),

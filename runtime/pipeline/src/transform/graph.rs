@@ -158,11 +158,11 @@ fn unseen<'a>(
 pub(super) fn agree(answer: &SettledGraph, read: &Pipeline) -> Result<(), String> {
     let ids = read.nodes.iter().map(|node| node.id.as_str());
     if answer.name != read.name || !ids.eq(answer.nodes.iter().map(|node| node["id"].as_str())) {
-        return Err("DOT cannot express its name or its nodes, or a node occurs twice".to_owned());
+        return Err("DOT cannot express the graph's name or its nodes, or a node occurs twice".to_owned());
     }
     let ends = read.edges.iter().map(|edge| (edge.from.as_str(), edge.to.as_str()));
     if !ends.eq(answer.edges.iter().map(|edge| (edge["from"].as_str(), edge["to"].as_str()))) {
-        return Err("DOT cannot express its edges".to_owned());
+        return Err("DOT cannot express the graph's edges".to_owned());
     }
     same(&answer.attributes, &read.attributes, &[])
         .map_err(|key| format!("DOT cannot express `{key}` of the graph"))?;
@@ -174,7 +174,8 @@ pub(super) fn agree(answer: &SettledGraph, read: &Pipeline) -> Result<(), String
         if let Some(handler) = handler {
             let is = node.handler.name();
             return Err(format!(
-                "node `{id}` has the handler `{handler}`, but its type and shape give `{is}`: set `type` or `shape`"
+                "node `{id}` has the handler `{handler}`, but its `type` and `shape` select the handler `{is}`: change \
+                `type` or `shape`"
             ));
         }
     }

@@ -140,7 +140,7 @@ fn an_invalid_graph_is_refused() {
     refused(|graph| drop(graph.attributes.remove("scenarios")), "`scenarios` has changed");
     refused(
         |graph| drop(graph.nodes[3].insert("handler".to_owned(), "tool".to_owned())),
-        "its type and shape give `codergen`",
+        "its `type` and `shape` select the handler `codergen`",
     );
     refused(|graph| graph.nodes.push(graph.nodes[3].clone()), "a node occurs twice");
     refused(|graph| drop(graph.nodes[3].insert("id".to_owned(), "x\"]; evil [a=\"b".to_owned())), "");

@@ -124,15 +124,15 @@ fn a_write_scope_beside_hold_outs_is_named_with_what_gives_them() {
     let test = "tool_command=\"pytest tests/\", allowed_write_paths=\"src/\"";
     let judge = "allowed_write_paths=\"out/,log\"";
     let check = |said: &str| named(test, &format!("{judge}, {said}"));
-    assert_snapshot!(check("command=\"sh scripts/scenarios/all.sh\""), @"warning holdout_writes_dropped: the writes of `j` in `out/`, `log` are dropped, because `command` gives it the hold-outs in `scripts/scenarios/`");
-    assert_snapshot!(check("command=make, holdouts=true"), @"warning holdout_writes_dropped: the writes of `j` in `out/`, `log` are dropped, because `holdouts` gives it the hold-outs in `scripts/scenarios/`");
-    assert_snapshot!(check("command=make, read_paths=\"scripts/scenarios/\""), @"warning holdout_writes_dropped: the writes of `j` in `out/`, `log` are dropped, because `read_paths` gives it the hold-outs in `scripts/scenarios/`");
+    assert_snapshot!(check("command=\"sh scripts/scenarios/all.sh\""), @"warning holdout_writes_dropped: the writes of `j` in `out/`, `log` are discarded, because `command` lets it read the hold-outs in `scripts/scenarios/`");
+    assert_snapshot!(check("command=make, holdouts=true"), @"warning holdout_writes_dropped: the writes of `j` in `out/`, `log` are discarded, because `holdouts` lets it read the hold-outs in `scripts/scenarios/`");
+    assert_snapshot!(check("command=make, read_paths=\"scripts/scenarios/\""), @"warning holdout_writes_dropped: the writes of `j` in `out/`, `log` are discarded, because `read_paths` lets it read the hold-outs in `scripts/scenarios/`");
     for said in ["scenario_writes=commit", "allowed_write_paths=\"\"", "holdouts=false"] {
         let judge = format!("command=\"sh scripts/scenarios/all.sh\", {judge}, {said}");
         assert!(!named(test, &judge).contains("holdout_writes_dropped"), "{said}");
     }
     let plan = "type=verification, verification.allowed_commands=\"sh scripts/scenarios/all.sh,test -f\"";
-    assert_snapshot!(named(test, &format!("shape=parallelogram, {plan}, {judge}")), @"warning holdout_writes_dropped: the writes of `j` in `out/`, `log` are dropped, because `verification.allowed_commands` gives it the hold-outs in `scripts/scenarios/`");
+    assert_snapshot!(named(test, &format!("shape=parallelogram, {plan}, {judge}")), @"warning holdout_writes_dropped: the writes of `j` in `out/`, `log` are discarded, because `verification.allowed_commands` lets it read the hold-outs in `scripts/scenarios/`");
 }
 
 #[test]
@@ -145,8 +145,8 @@ fn what_a_stage_names_must_be_there_for_it() {
     assert_snapshot!(check("label=t", &format!("{judge}, read_paths=\"src/\"")), @"
     warning holdouts_unread: `command` of `j` names the hold-outs in `scripts/scenarios/`, but its read scope hides them
     ");
-    assert_snapshot!(check("holdouts=\"\"", "command=make, holdouts=\"\""), @"warning holdouts_unread: no stage has the hold-outs in `scripts/scenarios/` in reach");
-    assert_snapshot!(check("label=t", "command=make"), @"warning holdouts_unread: no stage has the hold-outs in `scripts/scenarios/` in reach");
+    assert_snapshot!(check("holdouts=\"\"", "command=make, holdouts=\"\""), @"warning holdouts_unread: no stage can read the hold-outs in `scripts/scenarios/`, so they test nothing");
+    assert_snapshot!(check("label=t", "command=make"), @"warning holdouts_unread: no stage can read the hold-outs in `scripts/scenarios/`, so they test nothing");
     for said in ["holdouts=true", "read_paths=\"scripts/scenarios/\"", "env_DIR=\"scripts/scenarios\""] {
         assert_eq!(check("label=t", &format!("command=make, {said}")), "", "{said}");
     }
@@ -213,10 +213,10 @@ fn beside(rule: &str, command: &str, attributes: &str) -> String {
 #[test]
 fn project_code_beside_hold_outs_is_a_warning() {
     let check = |command: &str, attributes: &str| beside("subject_not_isolated", command, attributes);
-    assert_snapshot!(check("cargo test --offline", ""), @r#"`t` runs `cargo test` beside the hold-outs: it can read them and forge the verdict | start it in its own sandbox: `tool_command="subject cargo test --offline"`"#);
-    assert_snapshot!(check("x=\"$(sh src/prog.sh)\"; make", "allowed_write_paths=\"Cargo.lock\""), @r#"`t` runs `sh src/prog.sh` beside the hold-outs: it can read them and forge the verdict | start it in its own sandbox: `tool_command="x=\"$(subject sh src/prog.sh)\"; make"`"#);
+    assert_snapshot!(check("cargo test --offline", ""), @r#"`t` runs `cargo test` with the hold-outs in view: it can read them and forge the verdict | start it in its own sandbox: `tool_command="subject cargo test --offline"`"#);
+    assert_snapshot!(check("x=\"$(sh src/prog.sh)\"; make", "allowed_write_paths=\"Cargo.lock\""), @r#"`t` runs `sh src/prog.sh` with the hold-outs in view: it can read them and forge the verdict | start it in its own sandbox: `tool_command="x=\"$(subject sh src/prog.sh)\"; make"`"#);
     assert_snapshot!(check("pytest scripts/scenarios", ""), @r#"`t` runs `pytest` on the hold-outs with the project in view: files of the project can make it run code | show the stage's own commands only the hold-outs: `read_paths="scripts/scenarios/"`"#);
-    assert_snapshot!(check("sh check.sh", "working_dir=src"), @r#"`t` runs `sh check.sh` beside the hold-outs: it can read them and forge the verdict | start it in its own sandbox: `tool_command="subject sh check.sh"`"#);
+    assert_snapshot!(check("sh check.sh", "working_dir=src"), @r#"`t` runs `sh check.sh` with the hold-outs in view: it can read them and forge the verdict | start it in its own sandbox: `tool_command="subject sh check.sh"`"#);
     assert_eq!(check("subject cargo test && sh scripts/scenarios/check.sh", ""), "");
     assert_eq!(check("sh check.sh", "working_dir=\"scripts/scenarios\""), "", "sealed");
     assert_eq!(check("cargo test", "codex.block_read_paths=\"scripts/\""), "", "no hold-outs in reach");
@@ -246,8 +246,8 @@ fn project_code_beside_hold_outs_is_a_warning() {
 #[test]
 fn a_verifier_that_sees_the_project_is_not_isolated() {
     let check = |command: &str, attributes: &str| beside("project_beside_holdouts", command, attributes);
-    assert_snapshot!(check("subject sh src/prog.sh", ""), @r#"`t` sees files of the project beside the hold-outs | show the stage's own commands only the hold-outs: `read_paths="scripts/scenarios/"`"#);
-    assert_snapshot!(check("true", "verify_subject=\"sh src/prog.sh\", holdouts=\"scripts/scenarios/\""), @r#"`t` sees files of the project beside the hold-outs | show the stage's own commands only the hold-outs: `read_paths="scripts/scenarios/"`"#);
+    assert_snapshot!(check("subject sh src/prog.sh", ""), @r#"`t` sees files of the project in addition to the hold-outs | show the stage's own commands only the hold-outs: `read_paths="scripts/scenarios/"`"#);
+    assert_snapshot!(check("true", "verify_subject=\"sh src/prog.sh\", holdouts=\"scripts/scenarios/\""), @r#"`t` sees files of the project in addition to the hold-outs | show the stage's own commands only the hold-outs: `read_paths="scripts/scenarios/"`"#);
     assert_ne!(check("subject x", "read_paths=\"scripts/scenarios/\", allowed_write_paths=\"out/\""), "");
     assert_eq!(check("subject x", "read_paths=\"scripts/scenarios/\""), "");
     assert_eq!(check("sh scripts/scenarios/a.sh", ""), "", "it may not use it");

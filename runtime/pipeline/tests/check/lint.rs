@@ -144,16 +144,16 @@ fn retry_targets_that_nothing_jumps_to() {
         unused(&format!("t [type=tool, tool_command=t, {attributes}] start -> p -> t {edges}"))
     };
     let both = "t -> exit [condition=\"outcome=success\"] t -> p [condition=\"outcome=fail\"]";
-    assert_snapshot!(tool("retry_target=p", both), @"unused_retry_target «p» no run uses this `retry_target`: a failure edge of `t` always takes precedence");
-    assert_snapshot!(tool("retry_target=p, fallback_retry_target=p", "t -> exit"), @"unused_retry_target «p» no run uses this `fallback_retry_target`: `retry_target` takes precedence and names `p`");
+    assert_snapshot!(tool("retry_target=p", both), @"unused_retry_target «p» this `retry_target` has no effect: a failure edge of `t` always takes precedence");
+    assert_snapshot!(tool("retry_target=p, fallback_retry_target=p", "t -> exit"), @"unused_retry_target «p» this `fallback_retry_target` has no effect: `retry_target` takes precedence and names `p`");
     assert_eq!(tool("fallback_retry_target=p, retry_target=gone", "t -> exit"), "", "the first names nothing");
     assert_eq!(tool("retry_target=p, goal_gate=true", both), "", "an unmet gate jumps");
     assert_eq!(tool("retry_target=p", "t -> exit t -> p [condition=\"outcome=fail && context.x=1\"]"), "");
     assert_eq!(tool("retry_target=p", "t -> exit t -> p [condition=\"context.x=1\"]"), "", "no fail edge");
-    assert_snapshot!(unused("g [shape=diamond, retry_target=p] start -> p -> g -> exit"), @"unused_retry_target «p» no run uses this `retry_target`: `g` only passes an outcome on and cannot fail itself");
-    assert_snapshot!(unused("retry_target=p start -> p -> exit"), @"unused_retry_target «p» no run uses this `retry_target`: targets on the graph serve unmet goal gates, and no node is a goal gate");
+    assert_snapshot!(unused("g [shape=diamond, retry_target=p] start -> p -> g -> exit"), @"unused_retry_target «p» this `retry_target` has no effect: `g` only passes an outcome on and cannot fail itself");
+    assert_snapshot!(unused("retry_target=p start -> p -> exit"), @"unused_retry_target «p» this `retry_target` has no effect: targets on the graph are used only for unmet goal gates, and no node is a goal gate");
     assert_eq!(unused("retry_target=p q [goal_gate=true] start -> p -> q -> exit"), "");
-    assert_snapshot!(unused("retry_target=p q [goal_gate=true, retry_target=q] start -> p -> q -> exit"), @"unused_retry_target «p» no run uses this `retry_target`: every goal gate has a target of its own");
+    assert_snapshot!(unused("retry_target=p q [goal_gate=true, retry_target=q] start -> p -> q -> exit"), @"unused_retry_target «p» this `retry_target` has no effect: every goal gate has a target of its own");
     assert_eq!(
         unused("node [retry_target=p] g [shape=diamond] q start -> p -> q -> g -> exit"),
         "",
@@ -384,7 +384,8 @@ fn a_parallel_node_without_a_fan_in_gets_one_where_its_branches_meet() {
                 more -> both b -> both both -> f both -> exit";
     let checked = run(&with(text));
     assert!(
-        rule("parallel_join_added", &with(text)).contains("meet at `both`: Glovebox joins them before it, at `join_f`")
+        rule("parallel_join_added", &with(text))
+            .contains("meet at `both`, which is not a fan-in: Glovebox adds the fan-in `join_f` before it")
     );
     let pipeline = checked.pipeline.expect("a pipeline");
     let join = pipeline.node(&"join_f".into()).expect("the fan-in");

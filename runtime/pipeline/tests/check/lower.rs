@@ -104,7 +104,7 @@ fn values_that_do_not_fit_are_errors_at_the_value() {
     assert_snapshot!(errors(&with_node("retry_policy=pateint")), @"attribute_value «pateint» `retry_policy` expects one of `none`, `standard`, `aggressive`, `linear`, `patient`, found `pateint` ~> «patient»");
     assert_snapshot!(errors(&with_node("limits.memory=1")), @"limit_known «limits.memory» unknown limit `memory`");
     assert_snapshot!(errors(&with_node("limits.memory_bytes=lots")), @"attribute_value «lots» `limits.memory_bytes` expects bytes or a size such as `64MiB`, found `lots`");
-    assert_snapshot!(errors(&with_node("allowed_commands=\"*,git\"")), @r#"attribute_value «"*,git"» `allowed_commands` contains `*` beside other entries; `*` must be the only entry"#);
+    assert_snapshot!(errors(&with_node("allowed_commands=\"*,git\"")), @r#"attribute_value «"*,git"» `allowed_commands` contains `*` and other entries; `*` must be the only entry"#);
     assert_snapshot!(errors(&with_graph("max_steps=0")), @"attribute_value «0» `max_steps` expects a whole number, 1 or more, found `0`");
     assert_snapshot!(errors(&with_graph("default_max_retries=x")), @"attribute_value «x» `default_max_retries` expects a whole number, 0 or more, found `x`");
     assert_snapshot!(errors(&with("start -> exit [weight=heavy, default=1]")), @"

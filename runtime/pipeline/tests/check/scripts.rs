@@ -111,18 +111,18 @@ fn a_script_that_runs_the_project_beside_hold_outs_is_found() {
     let check = |nodes: &str, path: &str, text: &str| of_stage(nodes, path, text);
     let path = "app/scripts/scenarios/a.sh";
     assert_snapshot!(check(OPEN, path, LOOP), @"
-    subject_not_isolated «sh» this script of `t` runs `sh src/prog.sh` beside the hold-outs: it can read them and forge the verdict
-    subject_not_isolated «cargo» this script of `t` runs `cargo test` beside the hold-outs: it can read them and forge the verdict
+    subject_not_isolated «sh» this script of `t` runs `sh src/prog.sh` with the hold-outs in view: it can read them and forge the verdict
+    subject_not_isolated «cargo» this script of `t` runs `cargo test` with the hold-outs in view: it can read them and forge the verdict
     ");
     assert_eq!(check(JUDGE, path, LOOP), "", "its commands see no file of the project");
     assert_eq!(check(OPEN, path, "subject sh src/prog.sh\nsh scripts/scenarios/b.sh\n"), "");
     let other = "u [type=verify, command=\"sh lib.sh\", holdouts=true] u -> exit start -> u";
     assert_eq!(check(&format!("{JUDGE} {other}"), path, LOOP), "", "the stage that names it sees hold-outs alone");
-    assert_snapshot!(check(&format!("{JUDGE} {other}"), "scripts/scenarios/lib.sh", "make\n"), @"subject_not_isolated «make» this script of `u` runs `make` beside the hold-outs: it can read them and forge the verdict");
+    assert_snapshot!(check(&format!("{JUDGE} {other}"), "scripts/scenarios/lib.sh", "make\n"), @"subject_not_isolated «make» this script of `u` runs `make` with the hold-outs in view: it can read them and forge the verdict");
     let python = "run([\"python3\", \"app.py\"])\nrun([\"subject\", \"python3\", \"app.py\"])\nrun([sys.executable, \"-m\", \"app\"])\n";
     assert_snapshot!(check(OPEN, "scripts/scenarios/test_app.py", python), @"
-    subject_not_isolated «python3» this script of `t` runs `python3 app.py` beside the hold-outs: it can read them and forge the verdict
-    subject_not_isolated «[sys.executable» this script of `t` runs `python -m app` beside the hold-outs: it can read them and forge the verdict
+    subject_not_isolated «python3» this script of `t` runs `python3 app.py` with the hold-outs in view: it can read them and forge the verdict
+    subject_not_isolated «[sys.executable» this script of `t` runs `python -m app` with the hold-outs in view: it can read them and forge the verdict
     ");
 }
 

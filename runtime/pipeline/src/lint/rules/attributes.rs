@@ -123,7 +123,7 @@ pub(super) const RULES: &[Rule] = &[
         severity: Info,
         check: Some(attributes::attribute_unread),
         summary: "every attribute should have a reader",
-        help: "remove it, unless a plugin or a tool of yours reads it; Glovebox does not",
+        help: "remove it, unless one of your plugins or tools reads it; Glovebox does not read it",
         why: "Glovebox keeps unknown attributes and hands them to plugins, so the name may be meant for a plugin. On a built-in \
               stage, on an edge or on the graph it has no effect, even if it had one in another engine. This rule does not \
               report attributes of a plugin's node, or graph attributes that a prompt uses as `$name`.",
@@ -135,7 +135,7 @@ pub(super) const RULES: &[Rule] = &[
         severity: Info,
         check: Some(attributes::auto_status_no_effect),
         summary: "a stage should not rely on `auto_status`",
-        help: "remove it: a handler always returns an outcome, and no answer is a failure",
+        help: "remove it: a handler always returns an outcome, and a missing answer is a failure",
         why: "`auto_status` turns a stage that wrote no status into a success (Attractor spec appendix C). In Glovebox every \
               component returns an outcome or fails, so `auto_status` has no case to apply to. It never overrides a non-zero \
               exit, a trap or a timeout.",

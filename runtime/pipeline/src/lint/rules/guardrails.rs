@@ -131,10 +131,10 @@ pub(super) const RULES: &[Rule] = &[
         check: None,
         summary: "`verify_command` must be on a node whose work a command can verify",
         help: "add a stage that runs it: `shape=octagon, command=\"cargo test\"`",
-        why: "`verify_command` runs after the work of an agent, a plugin, a diamond or a fan-in, or before a run ends at an exit. \
-              The node succeeds only if the command ends with 0. A tool, verify or verification stage is a check itself, and a \
-              start, a parallel node or a human gate does no work. Such a command would never run, and the file would look checked. In a \
-              defaults block it holds for the nodes that take it.",
+        why: "`verify_command` runs after the work of an agent, a plugin, a diamond or a fan-in, or before a run ends at an \
+            exit. The node succeeds only if the command ends with 0. A tool, verify or verification stage is a check itself, \
+            and a start, a parallel node or a human gate does no work. Such a command would never run, and the file would \
+            look checked. In a defaults block, the attribute applies to the nodes that can have it.",
         bad: include_str!("../../../rules/verify_command_place.bad.dot"),
         good: include_str!("../../../rules/verify_command_place.good.dot"),
     },
@@ -156,9 +156,9 @@ pub(super) const RULES: &[Rule] = &[
         check: Some(required_tool::required_tool_node),
         summary: "`required_tool_node` must name a tool, verify or verification stage, on a node that works",
         help: "set `requires_tool_success=true, required_tool_node=\"ID\"` with the id of a tool, verify or verification stage",
-        why: "With `requires_tool_success=true` a stage works only if the last command of another stage has passed, as the host's \
-              receipt says. That needs the name of a stage that runs a command, and work that can be held back. A setting \
-              without its other half would be ignored, and the file would look guarded.",
+        why: "With `requires_tool_success=true` a stage works only if the last command of another stage has passed, as the \
+            host's receipt says. This needs the name of a stage that runs a command, and a node whose work can wait for it. \
+            A setting without its other half would be ignored, and the file would look guarded.",
         bad: include_str!("../../../rules/required_tool_node.bad.dot"),
         good: include_str!("../../../rules/required_tool_node.good.dot"),
     },
@@ -180,8 +180,8 @@ pub(super) const RULES: &[Rule] = &[
         check: Some(guardrails::tool_hooks_without_tools),
         summary: "`tool_hooks.pre` and `tool_hooks.post` belong to a node with a model",
         help: "move the hook to an agent node or to the graph",
-        why: "A hook runs around the tool calls of a model (Attractor spec §9.7). A tool, a check or a gate makes none, so the hook \
-              would never run there, and what it should stop would pass.",
+        why: "A hook runs around the tool calls of a model (Attractor spec §9.7). A tool, a check or a gate makes no such \
+            calls. The hook would never run there, and would not stop what it should stop.",
         bad: include_str!("../../../rules/tool_hooks_without_tools.bad.dot"),
         good: include_str!("../../../rules/tool_hooks_without_tools.good.dot"),
     },

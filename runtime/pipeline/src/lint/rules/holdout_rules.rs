@@ -97,9 +97,10 @@ pub(super) const RULES: &[Rule] = &[
         summary: "`cache_from` needs `cache` on the same node",
         help: "name the folder, such as `cache=\"target/\"`, or remove `cache_from`",
         why: "A stage with hold-outs in reach begins each visit with empty caches. Any other verifier begins with what \
-              stages before left, and code of builders can have run in them. With `cache_from=\"base\"`, its command runs \
-              once over the files that the run began with. Each visit then begins with a copy of what that run left in the \
-              folders of `cache`. Without `cache` on the same node nothing is kept, and every visit builds everything again.",
+            earlier stages left in the caches, and code of builders can have run in those stages. With \
+            `cache_from=\"base\"`, its command runs once over the files that the run began with. Each visit then begins with \
+            a copy of what that run left in the folders of `cache`. Without `cache` on the same node nothing is kept, and \
+            every visit builds everything again.",
         bad: include_str!("../../../rules/cache_from.bad.dot"),
         good: include_str!("../../../rules/cache_from.good.dot"),
     },
@@ -122,9 +123,9 @@ pub(super) const RULES: &[Rule] = &[
         help: "keep its files with `scenario_writes=\"commit\"`, or let it write none with `allowed_write_paths=\"\"`; if it \
                runs no hold-outs, hide them with `holdouts=false`",
         why: "A stage has hold-outs in reach if its command, the commands that its plan may contain, its verify contract, \
-              `read_paths` or `holdouts` names them. What it writes could tell them to builders, so nothing of it is kept, \
-              also not in the paths that `allowed_write_paths` lists. The summary of the run names each file. With \
-              `scenario_writes=\"commit\"` the files are kept, whatever they contain.",
+            `read_paths` or `holdouts` names them. What the stage writes could show the hold-outs to builders, so none of it \
+            is kept, not even in the paths that `allowed_write_paths` lists. The summary of the run names each file. With \
+            `scenario_writes=\"commit\"` the files are kept, whatever they contain.",
         bad: include_str!("../../../rules/holdout_writes_dropped.bad.dot"),
         good: include_str!("../../../rules/holdout_writes_dropped.good.dot"),
     },

@@ -11,9 +11,9 @@ pub(super) const RULES: &[Rule] = &[
         check: Some(parallel::join),
         summary: "the branches of a parallel node must meet in one fan-in, and only there",
         help: "let every branch lead to one node with `shape=tripleoctagon`, and continue from there",
-        why: "A parallel node waits for its branches at a fan-in (Attractor spec §4.8 and §4.9). A branch that never gets there cannot \
-              be joined. A branch that reaches an exit would end the run for all of them, and one that leads back to its parallel node \
-              would begin itself again.",
+        why: "A parallel node waits for its branches at a fan-in (Attractor spec §4.8 and §4.9). A branch that never gets \
+            there cannot be joined. A branch that reaches an exit would end the run for all branches, and a branch that \
+            leads back to its parallel node would start itself again.",
         bad: include_str!("../../../rules/parallel_join.bad.dot"),
         good: include_str!("../../../rules/parallel_join.good.dot"),
     },
@@ -45,9 +45,10 @@ pub(super) const RULES: &[Rule] = &[
         check: Some(parallel::policy),
         summary: "the join policy of a parallel node must be one that its branches can satisfy",
         help: "set `k` to a number of branches that the parallel node has",
-        why: "A parallel node with `k` above its number of branches fails in every run. An attribute that belongs to another policy, or \
-              to another kind of node, has no effect. Nor has `max_retries` or `retry_policy` on a parallel node, or on a fan-in without a \
-              judge: only stages are repeated. `max_wall_time` on a node bounds attempts, which gates, parallel nodes and diamonds do not make.",
+        why: "A parallel node with `k` above its number of branches fails in every run. An attribute that belongs to another \
+            policy, or to another kind of node, has no effect. `max_retries` and `retry_policy` have no effect on a parallel \
+            node or on a fan-in without a judge either, because only stages are repeated. `max_wall_time` on a node bounds \
+            attempts, which gates, parallel nodes and diamonds do not make.",
         bad: include_str!("../../../rules/parallel_policy.bad.dot"),
         good: include_str!("../../../rules/parallel_policy.good.dot"),
     },

@@ -58,8 +58,8 @@ pub(super) const RULES: &[Rule] = &[
         check: None,
         summary: "an attribute of a subgraph must have an effect there",
         help: "write it in a `node [...]` block of the subgraph, or on the graph",
-        why: "Only `label` of a subgraph has an effect: it becomes a class of its nodes (Attractor spec §2.10). A bound or a hook \
-              beside it looks as if it held for these nodes, and holds for nothing.",
+        why: "Only `label` of a subgraph has an effect: it becomes a class of its nodes (Attractor spec §2.10). Any other \
+            attribute there, such as a limit or a hook, looks as if it applied to these nodes, but has no effect.",
         bad: include_str!("../../../rules/subgraph_attribute.bad.dot"),
         good: include_str!("../../../rules/subgraph_attribute.good.dot"),
     },
@@ -160,11 +160,11 @@ pub(super) const RULES: &[Rule] = &[
         check: None,
         summary: "`output_schema` must be a JSON Schema that Glovebox enforces, on an agent stage of its own",
         help: "write the JSON Schema of an object, or the path of its file, such as `@schemas/review.json`",
-        why: "The answer of an agent stage with `output_schema` is checked against this schema, whatever the model's provider \
-              checks. A keyword that is not enforced would promise more than is checked, so it is an error. The schema may be \
-              in a file of its own, with a path from the folder of the pipeline file. The path must not leave that folder or \
-              lead into the hold-outs. Agent programs (`agent.backend`) write what they like, so the attribute is an error \
-              beside one.",
+        why: "The answer of an agent stage with `output_schema` is checked against this schema, whatever the model's \
+            provider checks. A keyword that is not enforced would promise more than is checked, so it is an error. The \
+            schema may be in a file of its own, with a path from the folder of the pipeline file. The path must not leave \
+            that folder or lead into the hold-outs. Agent programs (`agent.backend`) write what they like, so the attribute \
+            is an error on a stage with an agent program.",
         bad: include_str!("../../../rules/output_schema.bad.dot"),
         good: include_str!("../../../rules/output_schema.good.dot"),
     },
@@ -186,9 +186,10 @@ pub(super) const RULES: &[Rule] = &[
         check: None,
         summary: "a child pipeline must be a readable file, and must not lead back to a pipeline above it",
         help: "write the path from the folder of this pipeline, such as `children/build.dot`",
-        why: "A node can run another pipeline, which may have children of its own. `glovebox check` checks each of \
-              these files. What a child asks for that cannot hold for a part of a run is an error at the node that runs it. A pipeline that leads back to itself would never end. A chain of more than 16 pipelines is an error \
-              too, because it is most likely a mistake.",
+        why: "A node can run another pipeline, which may have children of its own. `glovebox check` checks each of these \
+            files. A child is part of a run, so a setting in it that can apply only to a whole run is an error at the node \
+            that runs the child. A pipeline that leads back to itself would never end. A chain of more than 16 pipelines is \
+            an error too, because it is most likely a mistake.",
         bad: include_str!("../../../rules/child_pipeline.bad.dot"),
         good: include_str!("../../../rules/child_pipeline.good.dot"),
     },

@@ -108,9 +108,9 @@ pub(super) const RULES: &[Rule] = &[
         check: Some(gates::human_gate),
         summary: "a human gate must have choices, and its default must be one of them",
         help: "give each outgoing edge a label; `human.default_choice` names the target, key or label of one",
-        why: "The choices of a human gate are its outgoing edges. Without a choice there is no answer, and the run waits for \
-              ever. A default that names no choice would leave the gate unanswered after its timeout. A `yes_no` question \
-              needs two choices, a `confirmation` one or two.",
+        why: "The choices of a human gate are its outgoing edges. Without a choice no answer is possible, and the run waits \
+            forever. A default that names no choice would leave the gate unanswered after its timeout. A `yes_no` question \
+            needs two choices, a `confirmation` one or two.",
         bad: include_str!("../../../rules/human_gate.bad.dot"),
         good: include_str!("../../../rules/human_gate.good.dot"),
     },
@@ -120,8 +120,9 @@ pub(super) const RULES: &[Rule] = &[
         check: Some(gates::human_gate_keys),
         summary: "the choices of a human gate should have different keys",
         help: "write a key in front of the label: `label=\"[R] Reject\"`",
-        why: "The key of a choice is what stands in brackets in front of its label, or its first letter. If two choices have \
-              the same key, an answer with this key is refused, and only the whole label selects one of them.",
+        why: "The key of a choice is the text in brackets at the start of its label, or else the first letter of the label. \
+            If two choices have the same key, an answer with this key is refused, and only the whole label selects one of \
+            them.",
         bad: include_str!("../../../rules/human_gate_keys.bad.dot"),
         good: include_str!("../../../rules/human_gate_keys.good.dot"),
     },
@@ -135,8 +136,8 @@ pub(super) const RESTARTS: &[Rule] = &[
         check: Some(restarts::in_branch),
         summary: "a branch of a parallel node must not restart the run",
         help: "put `loop_restart` on an edge after the fan-in",
-        why: "A restart begins a new generation of the whole run (Attractor spec §2.6). The other branches of the parallel node are still \
-              under way, and none of them may end what the others do.",
+        why: "A restart begins a new generation of the whole run (Attractor spec §2.6). The other branches of the parallel \
+            node are still running, and no branch may end the work of the others.",
         bad: include_str!("../../../rules/loop_restart_in_branch.bad.dot"),
         good: include_str!("../../../rules/loop_restart_in_branch.good.dot"),
     },
@@ -144,7 +145,7 @@ pub(super) const RESTARTS: &[Rule] = &[
         id: "loop_restart_failure_class_guard",
         severity: Warning,
         check: Some(restarts::class_guard),
-        summary: "an edge that restarts the run after a failure should ask for a transient one",
+        summary: "an edge that restarts the run after a failure should require a transient failure",
         help: "add `context.failure_class=transient` to the condition, and another edge for the other failures",
         why: "Only a transient failure can go away by itself, so only such a failure may restart a run. Any other failure that \
               takes this edge ends the run with the stage's reason.",
