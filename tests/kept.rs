@@ -271,7 +271,9 @@ fn every_tier_keeps_by_products_and_caches_and_names_dependencies_that_it_cannot
             return workbench::not_run(&format!("tier {name}"), "no namespace can be made here");
         };
         answer.ends(0).says(&format!("({name})")).says("left out 1 file that git ignores (target/)");
-        answer.says(&format!("warning: `node_modules/` is not in this run: the sandbox `{name}` cannot show it"));
+        answer.says(&format!(
+            "warning: `node_modules/` is not available in this run: sandbox tier `{name}` cannot show it to commands"
+        ));
         answer.says("help: copy it with `include = [\"node_modules/\"]` under `[workspace]` in glovebox.toml");
         let (warned, began) = (answer.stderr.find("warning:"), answer.stderr.find("run started"));
         assert!(warned.unwrap() < began.unwrap(), "before the first stage");

@@ -123,7 +123,7 @@ fn a_key_goes_nowhere_before_its_owner_said_so() {
         let run = bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]);
         run.ends(6)
             .says(REFUSED)
-            .says("help: if all of it may leave: `glovebox trust give pipeline.dot --workdir ")
+            .says("help: to confirm all of it: `glovebox trust give pipeline.dot --workdir ")
             .never_says(KEY);
         let test = bench.glovebox(&["models", "test", "it"]);
         test.ends(8).says(REFUSED).says("`glovebox trust give --model it`").never_says(KEY);
@@ -337,7 +337,7 @@ fn a_key_reaches_no_open_loopback_unasked() {
         bench.asks_for(&format!("endpoint = \"{url}\"\n{key}\n[sandbox]\nnetwork = \"full\""));
         let run = bench.glovebox(&["run", "pipeline.dot", "--run-id", "r", "--no-input"]);
         run.ends(6).says(REFUSED).says(&format!("`{source}")).never_says(KEY);
-        run.says(&format!("goes to {url}, where a process with network `full` could listen"));
+        run.says(&format!("goes to {url}, a port on which a process with network `full` could listen"));
         witness.has_seen_nothing();
     }
     // A model on this machine needs no confirmation as long as no stage can listen at its address.

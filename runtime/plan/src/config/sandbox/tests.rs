@@ -68,7 +68,7 @@ fn words_are_checked_and_the_near_one_is_offered() {
         "network = { proxy = [] }",
         "sandbox.network.proxy",
         "names no domain",
-        Some("write `network = \"none\"` where nothing may be reached"),
+        Some("write `network = \"none\"` if commands may reach no host"),
     );
 }
 
@@ -95,11 +95,11 @@ fn domains_are_host_names() {
 #[test]
 fn read_folders_are_absolute_and_never_the_machine_itself() {
     let check = |folder: &str, part: &str| {
-        let help = part.starts_with("never").then_some("name the folders that are needed");
+        let help = part.starts_with("but commands can never").then_some("name only the folders that commands need");
         refused(&format!("read = [\"{folder}\"]"), "sandbox.read", part, help);
     };
     for folder in ["/", "//", "/proc", "/proc/self", "/sys/", "/dev", "/dev/shm", "/run", "/run/docker"] {
-        check(folder, "never shown");
+        check(folder, "but commands can never see");
     }
     for folder in ["opt/data", "", "/opt/../etc", "/opt/./x", "/opt//x", "~/data", "/a\\u0000b"] {
         check(folder, "an absolute folder");
