@@ -67,7 +67,7 @@ fn a_run_goes_back_with_state_context_and_files_and_keeps_what_it_spent() {
     bench
         .glovebox(&["resume", "r", "--from", "look@2"])
         .ends(1)
-        .says("resumed from look visit 2; what came after counts no more")
+        .says("resumed from look visit 2; later records no longer count")
         .never_says("workspace restored");
     let whole = bench.run_text("r", "progress.ndjson");
     assert!(whole.starts_with(&before), "no record is lost");

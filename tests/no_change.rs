@@ -64,10 +64,10 @@ fn work_that_changes_nothing_is_repeated_with_a_hint_and_then_fails() {
     assert_eq!(attempts(&bench), [(true, true), (true, true), (true, false)]);
     assert!(bench.run_text("r", "build/prompt.md").contains(HINT));
     assert!(!bench.run_folder("r").join("workspace/src/new.txt").exists());
-    bench.glovebox(&["why", "r"]).says(HINT).says("nothing, though `[verify.worker]` asks for a change");
+    bench.glovebox(&["why", "r"]).says(HINT).says("nothing, although `[verify.worker]` requires a change");
     bench
         .glovebox(&["show", "r", "build"])
-        .says("nothing, though `[verify.worker]` asks for a change")
+        .says("nothing, although `[verify.worker]` requires a change")
         .says("no_actionable_changes");
 }
 

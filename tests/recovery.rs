@@ -131,7 +131,9 @@ fn what_is_allowed_is_committed_and_stays_granted() {
 fn what_passed_before_an_allowed_write_is_named() {
     let bench = bench(&[("first", "echo 1 > src/a"), ("work", "echo 1 > Cargo.lock")]);
     run(&bench, &[]).ends(PAUSED);
-    answer(&bench, "allow").ends(0).says("`work` changed files after these passed: first. Check them again after it");
+    answer(&bench, "allow")
+        .ends(0)
+        .says("`work` changed files after these stages had passed: first. Run these checks again after `work`");
 }
 
 /// Creates a stage that is visited twice and writes the same file each time.
@@ -372,7 +374,7 @@ fn wrong_configuration_is_refused_at_its_line() {
     let bench = bench(&[("work", "true")]);
     let plan = bench.glovebox(&["plan", "pipeline.dot"]);
     plan.ends(0)
-        .says("write recovery: a person is asked")
+        .says("write recovery: Glovebox asks a person")
         .says("work might be allowed to write Cargo.lock: the command `cargo`");
     plan.says("discard  coverage/, *.log").says("deny     secret.log");
     assert!(

@@ -24,7 +24,7 @@ const STAGE: &str = "digraph g { start [shape=Mdiamond]; done [shape=Msquare]
   start -> build -> done }
 ";
 const CHILD: &str = "[type=subpipeline, \"stack.child_dotfile\"=\"child.dot\"]";
-const QUESTION: &str = "may all of it leave? [y/N]";
+const QUESTION: &str = "allow all of these transfers? [y/N]";
 const REFUSED: &str = "you have not confirmed for this project: ";
 
 /// A host of the project's author.
@@ -143,7 +143,7 @@ fn what_was_confirmed_holds_for_one_project_source_and_sink() {
     let Some(witness) = Witness::start() else { return no_address() };
     let elsewhere = format!("endpoint = \"{}/v1\"", witness.url);
     let bench = Bench::new(&elsewhere);
-    bench.glovebox(&["trust", "ls"]).ends(0).says("you have confirmed nothing");
+    bench.glovebox(&["trust", "ls"]).ends(0).says("you have confirmed no transfers");
     let words = format!("`env ANTHROPIC_API_KEY` goes to {}", witness.url);
     bench.glovebox(&["trust", "give", "--model", "it"]).ends(0).says(&words);
     bench.glovebox(&["trust", "ls"]).ends(0).says(&words);
