@@ -234,7 +234,7 @@ fn only_plain_files_that_the_plan_proposes_are_asked_about() {
         let bench = bench(&[("work", command)]);
         fails_as_without(&bench, paths);
         let notes = events(&bench, "stage.finished")[0]["outcome"]["notes"].as_str().unwrap().to_owned();
-        assert!(notes.contains("write recovery did not ask: "), "{command}: {notes}");
+        assert!(notes.contains("write recovery did not ask a person: "), "{command}: {notes}");
     }
 }
 
@@ -322,7 +322,7 @@ fn branches_of_a_fork_fail_as_before_and_say_why() {
     let finished = events(&bench, "stage.finished");
     let of_work = finished.iter().find(|event| event["node"] == "work").unwrap();
     assert!(
-        of_work["outcome"]["notes"].as_str().unwrap().contains("a branch of a parallel node cannot ask"),
+        of_work["outcome"]["notes"].as_str().unwrap().contains("a stage in a branch of a parallel node cannot ask"),
         "{of_work}"
     );
 }

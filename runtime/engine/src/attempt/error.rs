@@ -14,8 +14,8 @@ use std::io;
 /// Why an attempt could not be executed: an error of the runtime, never of the stage.
 #[derive(Debug, thiserror::Error)]
 pub enum AttemptError {
-    /// The plan has no binding for the node.
-    #[error("node `{0}` is bound to no component")]
+    /// The plan has nothing for the node.
+    #[error("node `{0}` is not bound to a component")]
     Unbound(NodeId),
     /// The stage's files could not be prepared or read.
     #[error(transparent)]
@@ -41,11 +41,11 @@ pub enum AttemptError {
     /// The blob store failed.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// The attempt's folder could not be created.
-    #[error("could not make the attempt's folder: {0}")]
+    /// The attempt's folder could not be made.
+    #[error("could not create the attempt's folder: {0}")]
     Folder(#[source] io::Error),
-    /// The plan names a model that was not prepared.
-    #[error("nothing says how the model `{0}` is reached")]
+    /// The plan names a model that was not made ready to be asked.
+    #[error("there is no endpoint for the model `{0}`")]
     Unreachable(String),
     /// Test answers that the binder accepted are no longer readable.
     #[error(transparent)]

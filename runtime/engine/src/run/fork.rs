@@ -49,8 +49,8 @@ pub enum NoVisit {
         /// Number of visits of the node.
         visits: u32,
     },
-    /// Only a branch of a parallel node visited the node.
-    #[error("`{node}` was visited in branch `{branch}` only, and a run cannot begin in the middle of a fork")]
+    /// Only a branch of a fork came there.
+    #[error("`{node}` was visited only in branch `{branch}`, and a run cannot begin inside a parallel node")]
     InBranch {
         /// The node's id.
         node: NodeId,
