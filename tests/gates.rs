@@ -302,11 +302,11 @@ fn of_two_answers_at_the_same_time_one_wins_and_the_other_is_told() {
         let start = |value: &str, by: &str| bench.start(&["answer", "r", &gate, value, "--as", by]);
         let (left, right) = (start("Left", "ann"), start("Right", "bob"));
         let (left, right) = (Answer::from_child(left), Answer::from_child(right));
-        let (winner, loser, is_undone) = if left.code == 0 { (left, right, true) } else { (right, left, false) };
+        let (winner, loser, is_left) = if left.code == 0 { (left, right, true) } else { (right, left, false) };
         winner.ends(0).says("answered");
-        let first = if is_undone { "`Left` (by ann at 2" } else { "`Right` (by bob at 2" };
+        let first = if is_left { "`Left` (by ann at 2" } else { "`Right` (by bob at 2" };
         loser.ends(6).says("already been answered with").says(first);
-        winners.push((gate, if is_undone { "ann" } else { "bob" }));
+        winners.push((gate, if is_left { "ann" } else { "bob" }));
     }
     bench.glovebox(&["resume", "r"]).ends(0);
     let recorded = events(&bench, "question.answered");

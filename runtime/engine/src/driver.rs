@@ -88,7 +88,7 @@ pub enum RunError {
     /// The run has used up a limit that the resume does not raise.
     #[error("{}", .0.reason)]
     LimitReached(Failure),
-    /// Nothing is ready and nothing is under way.
+    /// No attempt is ready and none is in progress, at this node.
     #[error("the run is at node `{0}`, but no attempt is ready, expected a ready attempt or the end of the run")]
     Stalled(NodeId),
     /// The journal has no `run.started` event.

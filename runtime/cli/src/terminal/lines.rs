@@ -30,9 +30,9 @@ const LOG_FIELDS_SHOWN_MAX: usize = 4;
 
 /// Maximum number of refusals of one attempt that get a line each. `glovebox show` prints all of them.
 pub const REFUSALS_SHOWN_MAX: usize = 10;
-/// The hint for a stage that failed without its hold-outs.
+/// The hint for a stage that failed and could not see hold-outs, because the node names none.
 pub const MISSES_HOLDOUTS: &str = "cannot read hold-outs, because it names none. If a script that it starts runs them, add `holdouts=true` to the node";
-/// The most quarantined paths that are shown for one stage.
+/// Maximum number of quarantined entries that are shown for one stage.
 pub const QUARANTINED_SHOWN_MAX: usize = 20;
 
 /// Maximum number of new configuration files that are named.

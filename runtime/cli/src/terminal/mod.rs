@@ -85,7 +85,7 @@ pub fn json(document: &impl serde::Serialize) -> Result<String, Stop> {
         .map_err(|error| Stop::new(crate::exit::Exit::Internal, format!("write JSON: {error}")))
 }
 
-/// The message for an attempt that had to make changes and made none.
+/// The message for an attempt that had to change files and changed none.
 pub const NO_CHANGE: &str = "nothing, although `[verify.worker]` requires a change";
 
 /// The note for a visit that was undone, because a resume went back to before it.

@@ -14,7 +14,7 @@ use std::io;
 /// Why an attempt could not be executed: an error of the runtime, never of the stage.
 #[derive(Debug, thiserror::Error)]
 pub enum AttemptError {
-    /// The plan has nothing for the node.
+    /// The plan has no binding for the node.
     #[error("node `{0}` is not bound to a component")]
     Unbound(NodeId),
     /// The stage's files could not be prepared or read.
@@ -41,10 +41,10 @@ pub enum AttemptError {
     /// The blob store failed.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// The attempt's folder could not be made.
+    /// The attempt's folder could not be created.
     #[error("could not create the attempt's folder: {0}")]
     Folder(#[source] io::Error),
-    /// The plan names a model that was not made ready to be asked.
+    /// The plan names a model that was not prepared.
     #[error("there is no endpoint for the model `{0}`")]
     Unreachable(String),
     /// Test answers that the binder accepted are no longer readable.

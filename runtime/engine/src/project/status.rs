@@ -69,7 +69,7 @@ pub enum StatusError {
     /// The field `outcome` is missing under both names.
     #[error("`status.json` has neither `outcome` nor `status`")]
     NoOutcome,
-    /// Two spellings of one field that say different things.
+    /// A field has different values under its two names.
     #[error("`status.json` has two spellings of one field with the different values {first} and {second}")]
     Contradiction {
         /// The value under the name in the specification.

@@ -49,7 +49,7 @@ pub enum NoVisit {
         /// Number of visits of the node.
         visits: u32,
     },
-    /// Only a branch of a fork came there.
+    /// Only a branch of a parallel node visited the node.
     #[error("`{node}` was visited only in branch `{branch}`, and a run cannot begin inside a parallel node")]
     InBranch {
         /// The node's id.

@@ -172,8 +172,8 @@ fn of_run(capability: &Capability) -> Origin {
 impl fmt::Display for OriginPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Giver::BuiltIn(handler) => write!(f, "built-in `{handler}`"),
-            Giver::Plugin { handler, field, line } => {
+            OriginPart::BuiltIn(handler) => write!(f, "built-in `{handler}`"),
+            OriginPart::Plugin { handler, field, line } => {
                 write!(f, "the wants of `{handler}` and `grants.{field}` in {CONFIG_FILE_NAME}:{line}")
             }
             OriginPart::Contract => f.write_str("its verify contract"),

@@ -53,7 +53,7 @@ pub enum Broken {
     /// The number of signatures is not 1.
     #[error("it has {0} signatures, not 1")]
     Signatures(usize),
-    /// The key's name.
+    /// The envelope names another key than the given one.
     #[error("it says that it is signed with the key {0}, but the given key is {1}")]
     OtherKey(String, String),
     /// The signature does not match the payload and the key.
