@@ -158,7 +158,11 @@ fn a_fork_and_its_fan_in_begin_again() {
         assert_eq!(file(&bench, "r", "list"), list, "{visit}: nothing was added twice");
         bench.glovebox(&["verify", "r"]).ends(0);
     }
-    bench.glovebox(&["resume", "r", "--from", "a@1"]).ends(2).says("was visited only in branch").says("name the parallel node");
+    bench
+        .glovebox(&["resume", "r", "--from", "a@1"])
+        .ends(2)
+        .says("was visited only in branch")
+        .says("name the parallel node");
     let verified = bench.glovebox(&["show", "r", "--json"]).ends(0).json();
     assert_eq!(verified["visited"].as_array().unwrap().iter().filter(|visit| visit["node"] == "a").count(), 1);
 }
