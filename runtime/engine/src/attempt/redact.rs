@@ -28,8 +28,13 @@ pub(super) fn hints(report: &Report, canary: &Canary) -> Vec<String> {
 
 /// Returns the output of a stage and its commands.
 pub(super) fn printed(report: &Report) -> impl Iterator<Item = &[u8]> {
-    let artifacts = report.artifacts.iter().filter(|kept| PRINTED.iter().any(|end| kept.name.ends_with(end)));
+    let artifacts = report.artifacts.iter().filter(|kept| is_printed(&kept.name));
     artifacts.map(|kept| &*kept.data).chain([&*report.stdout, &*report.stderr])
+}
+
+/// Returns true for an artifact that holds output of commands.
+fn is_printed(artifact: &str) -> bool {
+    PRINTED.iter().any(|end| artifact.ends_with(end))
 }
 
 /// Removes everything from a result that the program under test could have chosen, except verdict and hints.

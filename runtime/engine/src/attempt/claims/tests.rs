@@ -1,7 +1,9 @@
 //! Tests each kind of claim against what the host recorded.
 
 use super::*;
-use glovebox_journal::event::{Artifact, Attempt, AttemptId, BranchId, Digest, FileChange, Recoverable, Task, Work};
+use glovebox_journal::event::{
+    Artifact, Attempt, AttemptId, BranchId, CommandSource, Digest, FileChange, Recoverable, Task, Work,
+};
 use glovebox_record::scope::Entry;
 use glovebox_record::{CommandEnding, Hook, HookKind, Outcome, Receipt, Status};
 use glovebox_state::simulation::receipt;
@@ -12,8 +14,8 @@ fn fact() -> StageFinished {
     StageFinished::new(attempt, Outcome::new(Status::Success))
 }
 
-/// Returns true if a stage with these records succeeds with a claim.
-fn holds(change: impl FnOnce(&mut StageFinished), kind: &str, value: &str) -> bool {
+/// The record of a stage after its statement was checked.
+fn checked(change: impl FnOnce(&mut StageFinished), statement: Statement) -> StageFinished {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("workspace")).unwrap();
     std::fs::create_dir(folder.path().join("workspace/d")).unwrap();
@@ -27,13 +29,60 @@ fn holds(change: impl FnOnce(&mut StageFinished), kind: &str, value: &str) -> bo
     let (read, write) =
         (vec![entry("./")], vec![entry("there.txt"), entry("new.txt"), entry("missing.txt"), entry("d/")]);
     let scope = Some(Scope { read, write, ..Scope::default() });
+    statement.check(&mut fact, &FilesAtEnd { run: &run, workspace: "workspace", scope });
+    fact
+}
+
+/// The statement of a stage that kept one artifact.
+fn statement(kind: &str, value: &str) -> Statement {
     let artifacts = BTreeSet::from(["report.md".to_owned()]);
     let claims = vec![Claim { kind: kind.to_owned(), value: value.to_owned() }];
-    let statement = Statement { claims, artifacts, ..Statement::default() };
-    statement.check(&mut fact, &FilesAtEnd { run: &run, workspace: "workspace", scope });
+    Statement { claims, artifacts, ..Statement::default() }
+}
+
+/// Whether a stage with these records succeeds with a claim.
+fn holds(change: impl FnOnce(&mut StageFinished), kind: &str, value: &str) -> bool {
+    let fact = checked(change, statement(kind, value));
     let code = fact.outcome.failure.as_ref().map(|failure| failure.code.as_str());
     assert!(code.is_none_or(|code| code == FailureCode::CLAIM_UNPROVEN.as_str()), "{code:?}");
     code.is_none()
+}
+
+#[test]
+fn a_failure_says_what_is_claimed_and_what_the_records_say() {
+    let failed = |how: CommandEnding, code: Option<i32>| {
+        move |fact: &mut StageFinished| fact.commands.receipts = vec![receipt(code, how)]
+    };
+    let check = |change: &dyn Fn(&mut StageFinished), kind: &str, value: &str, expected: &str| {
+        let failure = checked(change, statement(kind, value)).outcome.failure.unwrap();
+        assert_eq!(failure.class, FailureClass::Contract);
+        assert_eq!(failure.reason, format!("the stage claims `{kind}` for `{value}`, but {expected}"));
+    };
+    check(&|_| {}, "command-passed", "r", "the stage has no receipt of this id");
+    let exited = failed(CommandEnding::Exited, Some(3));
+    check(&exited, "command-passed", "r", "the command exited with exit code 3");
+    let killed = failed(CommandEnding::TimedOut, None);
+    check(&killed, "command-passed", "r", "the command timed-out with no exit code");
+    check(&|_| {}, "artifact", "a.md", "no artifact of this name was kept");
+    check(&|_| {}, "file-written", "missing.txt", "its write scope has no file of this path at the end");
+    check(&|_| {}, "all-is-well", "x", "this kind of claim is unknown");
+}
+
+#[test]
+fn an_unproven_claim_records_the_command_that_failed_and_whether_hold_outs_were_missing() {
+    let failed_command = Some(FailedCommand { line: "make".to_owned(), source: CommandSource::Explicit });
+    for (value, expected) in [("none.md", (failed_command.clone(), true)), ("report.md", (None, false))] {
+        let claim = statement("artifact", value);
+        let statement = Statement { failed_command: failed_command.clone(), misses_holdouts: true, ..claim };
+        let commands = checked(|_| {}, statement).commands;
+        assert_eq!((commands.failed_command, commands.misses_holdouts), expected, "{value}");
+    }
+}
+
+#[test]
+fn a_call_that_did_not_return_is_not_failed_again() {
+    let trapped = |fact: &mut StageFinished| fact.ending = Ending::Trapped("unreachable".to_owned());
+    assert!(holds(trapped, "artifact", "none.md"));
 }
 
 #[test]
@@ -77,6 +126,17 @@ fn a_file_was_written_if_it_is_there_at_the_end() {
     ] {
         assert_eq!(holds(after(ops), "file-written", value), expected, "{ops:?} {value}");
     }
+}
+
+#[test]
+fn a_stage_without_files_has_written_none() {
+    let mut fact = fact();
+    fact.files.changes = vec![FileChange::bare(ScopePath::parse("new.txt").unwrap(), ChangeOp::Write)];
+    let folder = tempfile::tempdir().unwrap();
+    let run = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap();
+    let files = FilesAtEnd { run: &run, workspace: "workspace", scope: None };
+    statement("file-written", "new.txt").check(&mut fact, &files);
+    assert_eq!(fact.outcome.failure.map(|failure| failure.code), Some(FailureCode::CLAIM_UNPROVEN));
 }
 
 #[test]

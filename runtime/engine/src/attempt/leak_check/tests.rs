@@ -56,11 +56,14 @@ fn each_place_of_an_answer_is_searched() {
         for (text, is_leak) in [(SECRET, true), ("the answer is not known to this stage at all", false)] {
             let mut fact = fact();
             put(&mut fact, text);
+            let before = fact.clone();
             check(&mut fact, &canary, &blobs, true).unwrap();
             let code = fact.outcome.failure.as_ref().map(|failure| failure.code.as_str());
             assert_eq!(code, is_leak.then_some(FailureCode::HOLDOUT_LEAK.as_str()), "{place}");
             assert!(!serde_json::to_string(&fact).unwrap().contains(SECRET), "{place}: the text is dropped");
-            assert!(!is_leak || fact.files.artifacts.is_empty(), "{place}");
+            let kept = (fact.files.artifacts.len(), fact.files.stdout.is_some(), fact.files.stderr.is_some());
+            assert!(!is_leak || kept == (0, false, false), "{place}");
+            assert!(is_leak || fact == before, "{place}: an answer without a hold-out is left as it is");
         }
     }
     let mut fact = fact();

@@ -2,10 +2,11 @@
 
 use super::*;
 use glovebox_journal::event::{
-    Attempt, FollowUp, LimitUse, Recoverable, RefusedChange, StageCommands, StageFiles, StageModel, StageRefusals,
+    Attempt, CommandSource, FailedCommand, FollowUp, LimitUse, Recoverable, RefusedChange, StageCommands, StageFiles,
+    StageModel, StageRefusals,
 };
 use glovebox_pipeline::Source;
-use glovebox_record::CommandEnding;
+use glovebox_record::{CommandEnding, NoProof, Receipt};
 use glovebox_state::simulation::receipt;
 use serde_json::{Value, json};
 
@@ -125,6 +126,45 @@ fn the_verdict_is_pass_or_fail() {
 }
 
 #[test]
+fn a_pass_whose_commands_prove_nothing_is_a_failure_and_a_failure_keeps_its_code() {
+    let unproven = Receipt { no_proof: Some(NoProof::NoTests), ..receipt(Some(0), CommandEnding::Exited) };
+    let check = |outcome: Outcome, receipts: &[Receipt], expected: Option<&str>| {
+        let mut fact = fact("tool", "tool/exit-code", SECRET);
+        (fact.outcome, fact.commands.receipts) = (outcome, receipts.to_vec());
+        let failure = redacted(fact).outcome.failure;
+        assert_eq!(failure.as_ref().map(|failure| failure.code.as_str()), expected);
+        assert!(failure.is_none_or(|failure| failure.reason == WITHHELD));
+    };
+    let failed = || Outcome::failed(Failure::new(FailureClass::Deterministic, "tool/signal", SECRET));
+    check(Outcome::new(Status::Success), std::slice::from_ref(&unproven), Some("verify/no-tests"));
+    check(Outcome::new(Status::PartialSuccess), std::slice::from_ref(&unproven), Some("verify/no-tests"));
+    check(Outcome::new(Status::Success), &[unproven.clone(), receipt(Some(0), CommandEnding::Exited)], None);
+    check(Outcome::new(Status::Success), &[], None);
+    check(failed(), &[unproven], Some("tool/signal"));
+}
+
+#[test]
+fn the_failed_command_is_withheld() {
+    let mut fact = fact("verify", "verify/exit-code", SECRET);
+    fact.commands.failed_command = Some(FailedCommand { line: SECRET.to_owned(), source: CommandSource::Explicit });
+    assert_eq!(redacted(fact).commands.failed_command, None);
+}
+
+#[test]
+fn only_artifacts_with_output_are_searched_for_hints() {
+    for (name, expected) in [
+        ("tool.stdout.txt", true),
+        ("1.stderr.txt", true),
+        ("a.output", true),
+        ("n.verify_output", true),
+        ("notes.txt", false),
+        ("stdout.txt.md", false),
+    ] {
+        assert_eq!(is_printed(name), expected, "{name}");
+    }
+}
+
+#[test]
 fn a_key_counts_where_a_condition_names_it_and_as_far_as_conditions_tell_values_apart() {
     let edges =
         "n -> e [condition=\"context.work.kind=red && ready && count!=3\"]; n -> f [condition=\"work.kind=green\"]";
@@ -146,6 +186,10 @@ fn a_key_counts_where_a_condition_names_it_and_as_far_as_conditions_tell_values_
     for key in ["answer.expected.42.apples", "outcome", "work", "kind", "context", "tool.output"] {
         check(key, json!(true), None);
     }
+    let mut fact = fact("codergen", "agent/x", SECRET);
+    fact.outcome.context_updates = [("context.outcome".to_owned(), json!(true))].into();
+    let reserved = redacted_in(fact, "n -> e [condition=\"outcome=success\"]; n -> f");
+    assert!(reserved.outcome.context_updates.is_empty(), "an edge asks for it, but only the engine writes it");
 }
 
 #[test]
@@ -159,6 +203,7 @@ fn a_way_is_asked_for_only_where_the_edges_leave_it_open() {
         assert_eq!((outcome.preferred_label.as_deref(), outcome.suggested_next_ids), (expected.0, strings(expected.1)));
     };
     check("go on", &["f", "e"], PLAIN, (Some("go on"), &[]));
+    check("", &["f"], PLAIN, (None, &["f"]));
     check("Go on", &[SECRET, "f", "e", "f"], PLAIN, (None, &["f"]));
     check(SECRET, &[SECRET], PLAIN, (None, &[]));
     let asked = "n -> e [condition=\"outcome=success\"]; n -> f [label=\"go on\"]";
