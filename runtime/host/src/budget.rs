@@ -49,6 +49,11 @@ impl Budget {
     pub fn account(self: &Arc<Self>, node: &NodeId) -> Account {
         Account { budget: Arc::clone(self), node: node.clone(), price: self.price }
     }
+
+    #[cfg(test)]
+    pub(crate) fn spent_by_run(&self) -> Spend {
+        self.purses.lock().unwrap_or_else(PoisonError::into_inner).run.spent
+    }
 }
 
 impl Account {
@@ -184,5 +189,62 @@ mod tests {
         let over = other.reserve(usage(1)).unwrap_err();
         assert_eq!(over.code, FailureCode::RUN_TOKENS);
         assert!(over.reason.contains("(100): 100 are spent, and the next call may take 1"), "{}", over.reason);
+    }
+
+    #[test]
+    fn the_stated_cost_counts_before_the_price_of_the_tokens() {
+        let price = |dollars: u64| Some(Price { input: Money(dollars * 1_000_000), ..Price::default() });
+        let account = Arc::new(Budget::new(price(2), Purse::default(), BTreeMap::new())).account(&"n".into());
+        let stated = Usage { cost_usd: Some(Money(5)), ..usage(10) };
+        for (account, used, expected) in [
+            (account.clone(), usage(10), 20),
+            (account.clone(), stated, 5),
+            (account.clone().priced(price(3)), usage(10), 30),
+            (account.clone().priced(None), usage(10), 0),
+            (account.priced(None), stated, 5),
+        ] {
+            assert_eq!(account.cost(used), Money(expected));
+        }
+    }
+
+    #[test]
+    fn a_bound_may_be_reached_and_the_one_that_is_exceeded_is_named() {
+        let paid = |cost: u64| Usage { cost_usd: Some(Money(cost)), ..usage(1) };
+        let cost_max = |cost: u64| Purse {
+            most: SpendBounds { tokens_max: None, cost_max: Some(Money(cost)) },
+            spent: Spend { tokens: 0, cost: Money(100_000) },
+        };
+        let check = |run: Purse, node: Purse, wanted: Usage, expected: Option<(&str, &str)>| {
+            let budget = Arc::new(Budget::new(None, run, BTreeMap::from([("n".into(), node)])));
+            let refused = budget.account(&"n".into()).reserve(wanted).err();
+            let found = refused.as_ref().map(|failure| (failure.code.as_str(), failure.reason.as_str()));
+            assert_eq!(found, expected);
+            assert!(refused.is_none_or(|failure| failure.class == FailureClass::Budget));
+        };
+        let open = Purse::default;
+        check(open(), open(), paid(u64::MAX), None);
+        check(bounded(7), bounded(7), usage(7), None);
+        check(cost_max(500_000), cost_max(500_000), paid(400_000), None);
+        let run_tokens = "Pipeline exceeded maximum tokens (7): 0 are spent, and the next call may take 8. Use --max-tokens to increase.";
+        check(bounded(7), bounded(7), usage(8), Some(("limit/max_tokens", run_tokens)));
+        let node_tokens = "node `n` exceeded `max_tokens` (7): 0 are spent, and the next call may take 8";
+        check(open(), bounded(7), usage(8), Some(("limit/node_max_tokens", node_tokens)));
+        let said = "$0.1 is spent, and the next call may cost $0.400001";
+        let run_cost = format!("Pipeline exceeded maximum budget ($0.5): {said}. Use --max-budget-usd to increase.");
+        check(cost_max(500_000), cost_max(1), paid(400_001), Some(("limit/max_budget_usd", &run_cost)));
+        let node_cost = format!("node `n` exceeded `max_budget_usd` ($0.5): {said}");
+        check(open(), cost_max(500_000), paid(400_001), Some(("limit/node_max_budget_usd", &node_cost)));
+    }
+
+    #[test]
+    fn the_amount_spent_replaces_the_reservation_in_both_purses() {
+        let budget = Arc::new(Budget::new(None, Purse::default(), BTreeMap::from([("n".into(), Purse::default())])));
+        let account = budget.account(&"n".into());
+        let reserved = account.reserve(Usage { cost_usd: Some(Money(90)), ..usage(50) }).unwrap();
+        account.settle(reserved, Spend { tokens: 10, cost: Money(7) });
+        budget.account(&"m".into()).reserve(usage(3)).unwrap();
+        let purses = budget.purses.lock().unwrap();
+        assert_eq!(purses.nodes[&NodeId::from("n")].spent, Spend { tokens: 10, cost: Money(7) });
+        assert_eq!(purses.run.spent, Spend { tokens: 13, cost: Money(7) });
     }
 }

@@ -212,7 +212,9 @@ mod tests {
         {
             assert_eq!((text.parse(), Money(micro).to_string()), (Ok(Money(micro)), shown.to_owned()));
         }
-        for text in ["", ".", "-1", "1e3", "0.0000001", "1.", "five", "99999999999999999999"] {
+        for text in
+            ["", ".", "-1", "+1", "1.+5", "1.5x", "x1", "1e3", "0.0000001", "1.", "five", "99999999999999999999"]
+        {
             assert_eq!(text.parse::<Money>(), Err(MoneyError), "{text}");
         }
     }
@@ -226,5 +228,19 @@ mod tests {
         let cheap = Price { cache_read: Some(Money(MICRO)), cache_write: Some(Money(4 * MICRO)), ..price };
         let tokens = Tokens { input: 3_000_000, output: 0 };
         assert_eq!(cheap.cost_cached(tokens, CachedTokens { read: 1_000_000, write: 1_000_000 }), Money(8 * MICRO));
+    }
+
+    #[test]
+    fn sums_and_bounds_count_both_directions_and_take_the_smaller_value() {
+        let spent = Spend::new(Tokens { input: 5, output: 3 }, Money(7));
+        assert_eq!(spent, Spend { tokens: 8, cost: Money(7) });
+        let bounds = |tokens_max, cost_max: Option<u64>| SpendBounds { tokens_max, cost_max: cost_max.map(Money) };
+        let (one, other) = (bounds(Some(5), Some(70)), bounds(Some(6), Some(60)));
+        assert_eq!((one.least(other), other.least(one)), (bounds(Some(5), Some(60)), bounds(Some(5), Some(60))));
+        assert_eq!(one.least(SpendBounds::default()), one);
+        assert_eq!(bounds(None, Some(9)).or(one), bounds(Some(5), Some(9)));
+        assert!(
+            SpendBounds::default().is_open() && !bounds(None, Some(0)).is_open() && !bounds(Some(0), None).is_open()
+        );
     }
 }

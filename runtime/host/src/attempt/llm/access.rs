@@ -281,3 +281,141 @@ impl Side {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::{Budget, Purse};
+    use glovebox_models::chat::{call_part, text_part};
+    use glovebox_record::FailureClass;
+    use glovebox_record::session::MessagePart;
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    const FINAL: [ErrorKind; 5] = [
+        ErrorKind::InvalidToolCall,
+        ErrorKind::Loop,
+        ErrorKind::NoObjectGenerated,
+        ErrorKind::PinViolation,
+        ErrorKind::ScriptExhausted,
+    ];
+
+    fn error(kind: ErrorKind) -> ModelError {
+        ModelError::new(kind, kind)
+    }
+
+    fn answer(parts: Vec<MessagePart>) -> Answer {
+        Answer { parts, ..Answer::default() }
+    }
+
+    #[test]
+    fn a_final_failure_stays_and_any_other_ends_with_the_next_answer() {
+        for kind in FINAL {
+            let mut access = ModelAccess::default();
+            access.fail(error(ErrorKind::Server));
+            assert!(access.final_failure().is_none() && access.failure_of_model(false).is_none());
+            assert_eq!(access.failure_of_model(true).unwrap().code.as_str(), "provider/server");
+            access.succeed();
+            assert!(access.failure_of_model(true).is_none(), "the model has answered again");
+            access.fail(error(kind));
+            access.fail(error(ErrorKind::Server));
+            access.succeed();
+            assert_eq!(access.final_failure().map(|error| error.kind), Some(kind));
+            assert!(access.failure_of_model(false).is_some_and(|failure| failure.reason == kind.to_string()));
+        }
+    }
+
+    #[test]
+    fn codes_name_the_kind_and_what_is_recorded_elsewhere_has_none() {
+        for (kind, expected) in [
+            (ErrorKind::ScriptExhausted, Some(("script/exhausted", kind_class(ErrorKind::ScriptExhausted)))),
+            (ErrorKind::QuotaExceeded, Some(("provider/quota-exceeded", FailureClass::Budget))),
+            (ErrorKind::Loop, Some(("agent/loop", FailureClass::Deterministic))),
+            (ErrorKind::Network, Some(("provider/network", FailureClass::Transient))),
+            (ErrorKind::NoObjectGenerated, Some(("provider/no-object-generated", FailureClass::Contract))),
+            (ErrorKind::Canceled, None),
+            (ErrorKind::LimitExceeded, None),
+            (ErrorKind::BudgetExceeded, None),
+        ] {
+            let mut access = ModelAccess::default();
+            access.fail(error(kind));
+            let failure = access.failure_of_model(true);
+            assert_eq!(failure.as_ref().map(|failure| (failure.code.as_str(), failure.class)), expected, "{kind}");
+        }
+    }
+
+    fn kind_class(kind: ErrorKind) -> FailureClass {
+        kind.row().class
+    }
+
+    #[test]
+    fn what_was_paid_is_counted_and_settled() {
+        let budget = Arc::new(Budget::new(None, Purse::default(), BTreeMap::new()));
+        let account = budget.account(&"n".into());
+        let usage = |input: u64, cost: u64| Usage { input, output: 1, cost_usd: Some(Money(cost)), ..Usage::default() };
+        let mut access = ModelAccess::default();
+        for (most, paid) in [(usage(99, 99), usage(10, 7)), (usage(50, 50), usage(20, 5))] {
+            let reserved = account.reserve(most).unwrap();
+            access.book(paid, Some((account.clone(), reserved)));
+        }
+        assert_eq!((access.tokens, access.cost), (Tokens { input: 30, output: 2 }, Money(12)));
+        assert_eq!(budget.spent_by_run(), Spend { tokens: 32, cost: Money(12) });
+        access.book(usage(1, 1), None);
+        assert_eq!((access.tokens.input, access.cost), (31, Money(12)), "without an account only tokens are counted");
+    }
+
+    #[test]
+    fn three_unreadable_answers_in_a_row_are_too_many() {
+        let (bad, good) = (answer(vec![call_part("1", "glob", "{")]), answer(vec![call_part("1", "glob", "{}")]));
+        let mut access = ModelAccess::default();
+        for answer in [&bad, &bad, &good, &bad, &bad] {
+            access.note_answer(answer).unwrap();
+        }
+        assert_eq!(access.note_answer(&bad).unwrap_err().kind, ErrorKind::InvalidToolCall);
+        access.note_answer(&answer(vec![text_part("done")])).unwrap();
+        assert_eq!(access.tool_rounds, 6, "an answer without a tool call is no round");
+    }
+
+    #[test]
+    fn the_last_declared_outcome_counts() {
+        let declared = |text: &str| MessagePart { kind: OUTCOME.to_owned(), text: text.to_owned(), fields: Vec::new() };
+        let mut access = ModelAccess::default();
+        for (part, expected) in [
+            (text_part("OUTCOME: SUCCESS"), true),
+            (text_part("no word of it"), true),
+            (text_part("x\n OUTCOME:FAIL \ny"), false),
+            (text_part("OUTCOME:PASS"), true),
+            (declared(r#"{"status":"fail"}"#), false),
+            (declared(r#"{"status":"partial_success"}"#), true),
+            (declared(r#"{"status":"retry"}"#), false),
+            (declared(r#"{"status":"success"}"#), true),
+            (declared("torn"), true),
+        ] {
+            let said = format!("{part:?}");
+            access.note_answer(&answer(vec![part])).unwrap();
+            assert_eq!(access.declared_success, expected, "{said}");
+        }
+    }
+
+    #[test]
+    fn after_a_leak_nothing_is_sent_and_nothing_is_kept() {
+        let guard = TextGuard::new(|text| text.contains("secret").then(|| "a.txt:1".to_owned()));
+        for (side, action) in [
+            (Side::Prompt, "tell the model"),
+            (Side::Response, "tell the model"),
+            (Side::ToolCall, "tell the tool server"),
+            (Side::ToolAnswer, "tell the tool server"),
+        ] {
+            let (mut access, mut refused) = (ModelAccess::default(), Vec::new());
+            access.check_leak(None, side, || vec!["secret"], |_| unreachable!("without hold-outs")).unwrap();
+            access.check_leak(Some(&guard), side, || vec!["fine"], |_| unreachable!("no leak")).unwrap();
+            for (now, text) in [(side, "a secret"), (Side::Prompt, "fine"), (Side::Prompt, "a secret")] {
+                let error = access.check_leak(Some(&guard), now, || vec![text], |one| refused.push(one)).unwrap_err();
+                assert_eq!((error.kind, error.message.as_str()), (ErrorKind::HoldoutLeak, side.leak_reason()));
+            }
+            let listed: Vec<_> = refused.iter().map(|one| (one.operation.as_str(), one.path.as_str())).collect();
+            assert_eq!(listed, [(action, "a.txt:1")], "a leak is listed once");
+            assert!(side.leak_reason().starts_with("holdout_leak: "));
+        }
+    }
+}
