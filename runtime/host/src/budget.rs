@@ -22,11 +22,11 @@ pub struct SpendingLimit {
 #[derive(Debug, Default)]
 pub struct Budget {
     price: Option<Price>,
-    purses: Mutex<Purses>,
+    purses: Mutex<SpendingLimits>,
 }
 
 #[derive(Debug, Default)]
-struct Purses {
+struct SpendingLimits {
     run: SpendingLimit,
     nodes: BTreeMap<NodeId, SpendingLimit>,
 }
@@ -42,7 +42,7 @@ pub struct Account {
 impl Budget {
     /// Creates a budget from the purse of the run and the purses of nodes. A node without a purse is bounded only by the run's.
     pub fn new(price: Option<Price>, run: SpendingLimit, nodes: BTreeMap<NodeId, SpendingLimit>) -> Self {
-        Self { price, purses: Mutex::new(Purses { run, nodes }) }
+        Self { price, purses: Mutex::new(SpendingLimits { run, nodes }) }
     }
 
     /// Returns the account of a node.
@@ -84,7 +84,7 @@ impl Account {
     /// Replaces a reservation by the amount spent.
     pub(crate) fn settle(&self, reserved: Spend, spent: Spend) {
         let mut purses = self.budget.purses.lock().unwrap_or_else(PoisonError::into_inner);
-        let Purses { run, nodes } = &mut *purses;
+        let SpendingLimits { run, nodes } = &mut *purses;
         for purse in nodes.get_mut(&self.node).into_iter().chain([run]) {
             purse.spent = purse.spent.minus(reserved).plus(spent);
         }
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn the_stated_cost_counts_before_the_price_of_the_tokens() {
         let price = |dollars: u64| Some(Price { input: Money(dollars * 1_000_000), ..Price::default() });
-        let account = Arc::new(Budget::new(price(2), Purse::default(), BTreeMap::new())).account(&"n".into());
+        let account = Arc::new(Budget::new(price(2), SpendingLimit::default(), BTreeMap::new())).account(&"n".into());
         let stated = Usage { cost_usd: Some(Money(5)), ..usage(10) };
         for (account, used, expected) in [
             (account.clone(), usage(10), 20),
@@ -210,18 +210,18 @@ mod tests {
     #[test]
     fn a_bound_may_be_reached_and_the_one_that_is_exceeded_is_named() {
         let paid = |cost: u64| Usage { cost_usd: Some(Money(cost)), ..usage(1) };
-        let cost_max = |cost: u64| Purse {
+        let cost_max = |cost: u64| SpendingLimit {
             most: SpendBounds { tokens_max: None, cost_max: Some(Money(cost)) },
             spent: Spend { tokens: 0, cost: Money(100_000) },
         };
-        let check = |run: Purse, node: Purse, wanted: Usage, expected: Option<(&str, &str)>| {
+        let check = |run: SpendingLimit, node: SpendingLimit, wanted: Usage, expected: Option<(&str, &str)>| {
             let budget = Arc::new(Budget::new(None, run, BTreeMap::from([("n".into(), node)])));
             let refused = budget.account(&"n".into()).reserve(wanted).err();
             let found = refused.as_ref().map(|failure| (failure.code.as_str(), failure.reason.as_str()));
             assert_eq!(found, expected);
             assert!(refused.is_none_or(|failure| failure.class == FailureClass::Budget));
         };
-        let open = Purse::default;
+        let open = SpendingLimit::default;
         check(open(), open(), paid(u64::MAX), None);
         check(bounded(7), bounded(7), usage(7), None);
         check(cost_max(500_000), cost_max(500_000), paid(400_000), None);
@@ -238,7 +238,11 @@ mod tests {
 
     #[test]
     fn the_amount_spent_replaces_the_reservation_in_both_purses() {
-        let budget = Arc::new(Budget::new(None, Purse::default(), BTreeMap::from([("n".into(), Purse::default())])));
+        let budget = Arc::new(Budget::new(
+            None,
+            SpendingLimit::default(),
+            BTreeMap::from([("n".into(), SpendingLimit::default())]),
+        ));
         let account = budget.account(&"n".into());
         let reserved = account.reserve(Usage { cost_usd: Some(Money(90)), ..usage(50) }).unwrap();
         account.settle(reserved, Spend { tokens: 10, cost: Money(7) });

@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(one.least(SpendBounds::default()), one);
         assert_eq!(bounds(None, Some(9)).or(one), bounds(Some(5), Some(9)));
         assert!(
-            SpendBounds::default().is_open() && !bounds(None, Some(0)).is_open() && !bounds(Some(0), None).is_open()
+            SpendBounds::default().is_unlimited() && !bounds(None, Some(0)).is_unlimited() && !bounds(Some(0), None).is_unlimited()
         );
     }
 }

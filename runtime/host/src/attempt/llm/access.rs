@@ -285,7 +285,7 @@ impl Side {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::{Budget, Purse};
+    use crate::budget::{Budget, SpendingLimit};
     use glovebox_models::chat::{call_part, text_part};
     use glovebox_record::FailureClass;
     use glovebox_record::session::MessagePart;
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn what_was_paid_is_counted_and_settled() {
-        let budget = Arc::new(Budget::new(None, Purse::default(), BTreeMap::new()));
+        let budget = Arc::new(Budget::new(None, SpendingLimit::default(), BTreeMap::new()));
         let account = budget.account(&"n".into());
         let usage = |input: u64, cost: u64| Usage { input, output: 1, cost_usd: Some(Money(cost)), ..Usage::default() };
         let mut access = ModelAccess::default();
