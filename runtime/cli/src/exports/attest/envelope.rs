@@ -135,4 +135,34 @@ mod tests {
             assert!(matches!(Envelope::open(text.as_bytes(), &key.public()), Err(Broken::Signatures(_))), "{count}");
         }
     }
+
+    #[test]
+    fn each_part_is_checked_by_itself() {
+        let key = SigningKey::of_seed(&[7; 32]).unwrap();
+        let other = SigningKey::of_seed(&[8; 32]).unwrap();
+        let whole = Envelope::sign(b"{}", &key);
+        let check = |envelope: &Envelope, expected: &str| {
+            let refused = Envelope::open(envelope.line().unwrap().as_bytes(), &key.public()).unwrap_err();
+            assert_eq!(refused.to_string(), expected);
+        };
+        let (own_id, other_id) = (key.public().id(), other.public().id());
+        let named = format!("it says that it is signed with key {other_id}, not with yours, {own_id}");
+        check(&Envelope::sign(b"{}", &other), &named);
+        check(
+            &Envelope { payload_type: "text/plain".to_owned(), ..whole.clone() },
+            "its payload is `text/plain`, not `application/vnd.in-toto+json`",
+        );
+        check(&Envelope { payload: "?".to_owned(), ..whole.clone() }, "its payload is not base64");
+        let with_signature = |sig: String| {
+            let signature = Signature { keyid: own_id.clone(), sig };
+            Envelope { signatures: vec![signature], ..whole.clone() }
+        };
+        check(&with_signature("?".to_owned()), "its signature is not base64");
+        let changed = "it was changed after it was signed, or another key signed it";
+        check(&with_signature(STANDARD.encode(other.sign(&encoded(b"{}")))), changed);
+        check(&with_signature(STANDARD.encode(key.sign(b"{}"))), changed);
+        check(&with_signature(String::new()), changed);
+        check(&Envelope { payload: STANDARD.encode(b"{ }"), ..whole.clone() }, changed);
+        assert_eq!(whole.line().unwrap().lines().count(), 1);
+    }
 }

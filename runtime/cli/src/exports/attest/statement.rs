@@ -205,3 +205,35 @@ pub fn digests(mut bytes: impl Read) -> io::Result<(Digest, String)> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns its bytes in small parts, each after an interruption.
+    struct Interrupted<'a>(&'a [u8], bool);
+
+    impl Read for Interrupted<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.1 = !self.1;
+            if self.1 { Err(io::ErrorKind::Interrupted.into()) } else { self.0.read(&mut buffer[..2]) }
+        }
+    }
+
+    struct Failing;
+
+    impl Read for Failing {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::PermissionDenied.into())
+        }
+    }
+
+    #[test]
+    fn both_digests_are_of_all_bytes() {
+        let sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        for found in [digests(&b"abc"[..]), digests(Interrupted(b"abc", false))] {
+            assert_eq!(found.unwrap(), (Digest::hash(b"abc"), sha256.to_owned()));
+        }
+        assert_eq!(digests(Failing).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    }
+}
