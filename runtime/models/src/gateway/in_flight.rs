@@ -160,6 +160,48 @@ mod tests {
     }
 
     #[test]
+    fn who_gets_memory_or_needs_less_wakes_the_next() {
+        let pools = InFlight::default();
+        let mut first = pools.reserve(BODIES_BYTES_MAX).unwrap();
+        let (send, taken) = channel();
+        let end = std::sync::Barrier::new(3);
+        std::thread::scope(|scope| {
+            for index in 0..2 {
+                let (pools, send, end) = (&pools, send.clone(), &end);
+                scope.spawn(move || {
+                    let room = pools.reserve_until(10, Instant::now() + 100 * SHORT);
+                    send.send(room.is_some()).unwrap();
+                    end.wait();
+                });
+                while pools.used().waiting.len() <= index {
+                    std::thread::yield_now();
+                }
+            }
+            let begin = Instant::now();
+            first.shrink_to(BODIES_BYTES_MAX - 20);
+            assert_eq!([taken.recv().unwrap(), taken.recv().unwrap()], [true, true]);
+            assert!(begin.elapsed() < 99 * SHORT, "nobody waits until the end of the time");
+            end.wait();
+        });
+    }
+
+    #[test]
+    fn a_closed_gateway_has_no_memory() {
+        let pools = InFlight::default();
+        pools.close();
+        assert!(pools.reserve(1).is_none());
+        assert_eq!(pools.used().bytes, 0);
+    }
+
+    #[test]
+    fn all_portions_are_taken_and_a_refused_one_takes_nothing() {
+        let pools = InFlight::default();
+        let mut room = pools.reserve(1).unwrap();
+        let count = std::iter::from_fn(|| room.take_portion().then_some(())).count();
+        assert_eq!((count, pools.used().units), (UNITS_MAX / PORTION, UNITS_MAX / PORTION * PORTION));
+    }
+
+    #[test]
     fn portions_come_back_with_the_request() {
         let pools = InFlight::default();
         let mut room = pools.reserve(100).unwrap();
