@@ -240,7 +240,9 @@ mod tests {
         assert_eq!(one.least(SpendBounds::default()), one);
         assert_eq!(bounds(None, Some(9)).or(one), bounds(Some(5), Some(9)));
         assert!(
-            SpendBounds::default().is_unlimited() && !bounds(None, Some(0)).is_unlimited() && !bounds(Some(0), None).is_unlimited()
+            SpendBounds::default().is_unlimited()
+                && !bounds(None, Some(0)).is_unlimited()
+                && !bounds(Some(0), None).is_unlimited()
         );
     }
 }
