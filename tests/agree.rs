@@ -236,7 +236,7 @@ fn a_script_for_a_stage_without_a_model_is_an_error() {
     bench
         .glovebox(&["run", "pipeline.dot", "--script", "script.toml"])
         .ends(3)
-        .says("the script has turns for `n`, but a `verify` node does not ask a model");
+        .says("the script has turns for `n`, but a `verify` node asks no model");
     bench.write("pipeline.dot", &bench.read("pipeline.dot").replace("shape=octagon, command=true", "prompt=p"));
     bench.write("script.toml", "[[node.n]]\ntool = [{ name = \"x\" }]\n[[node.n]]\ntext = \"done\"\n");
     bench.glovebox(&["run", "pipeline.dot", "--script", "script.toml", "--run-id", "r"]);
@@ -272,10 +272,7 @@ fn the_configuration_of_the_repository_is_found_and_named() {
     inside(&["plan", "pipeline.dot"]).ends(3).never_says("configuration of the repository");
     std::fs::create_dir(bench.project().join(".git")).unwrap();
     for words in [["check", "pipeline.dot"], ["plan", "pipeline.dot"]] {
-        inside(&words)
-            .ends(0)
-            .says("note: using the configuration in the repository's root: ")
-            .says("/project/glovebox.toml");
+        inside(&words).ends(0).says("note: using the configuration of the repository: ").says("/project/glovebox.toml");
     }
     bench.write("app/glovebox.toml", "");
     inside(&["plan", "pipeline.dot"]).ends(3).never_says("configuration of the repository");
@@ -290,7 +287,7 @@ fn a_configuration_that_came_with_a_pipeline_is_named_where_the_user_has_another
     plan("vendor/x/pipeline.dot").ends(0).never_says("note: using");
     bench.write("glovebox.toml", "");
     let named = plan("vendor/x/pipeline.dot");
-    named.ends(0).says("note: using the configuration in the pipeline's folder: ");
+    named.ends(0).says("note: using the configuration of the pipeline's folder: ");
     named.says("/project/vendor/x/glovebox.toml, and not ").says("/project/glovebox.toml\n");
     plan("pipeline.dot").ends(3).never_says("note: using");
     std::fs::rename(bench.project().join("vendor/x/glovebox.toml"), bench.project().join("vendor/glovebox.toml"))

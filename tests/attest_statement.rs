@@ -161,7 +161,7 @@ fn modes_are_compared_and_second_names_are_told() {
     fs::set_permissions(&record, PermissionsExt::from_mode(0o777)).unwrap();
     attested.verify(&[]).ends(11).says(".executable`: attested false, found true");
     fs::set_permissions(&record, PermissionsExt::from_mode(0o666)).unwrap();
-    attested.verify(&[]).ends(0).says("1 file that every user of this machine can write to");
+    attested.verify(&[]).ends(0).says("1 file that every user of this machine may write");
     fs::set_permissions(&record, mode).unwrap();
     fs::hard_link(&record, attested.key("again")).unwrap();
     attested.verify(&[]).ends(0).says("1 file with a second name (a hard link)");
@@ -174,7 +174,7 @@ fn modes_are_compared_and_second_names_are_told() {
     for (mode, code, said) in [
         (0o4644, 11, "`out/text` in `.` is not as the run left it"),
         (0o755, 11, "`out/text` in `.` is not as the run left it"),
-        (0o646, 0, "1 file that every user of this machine can write to"),
+        (0o646, 0, "1 file that every user of this machine may write"),
     ] {
         fs::set_permissions(&text, PermissionsExt::from_mode(mode)).unwrap();
         attested.verify(&words).ends(code).says(said);

@@ -149,7 +149,7 @@ fn a_repository_that_a_stranger_named_is_refused_and_stays_as_it_is() {
     let names = |folder: &Path| fs::write(&at, format!("gitdir: {}\n", folder.display())).unwrap();
 
     names(&victim);
-    refused("a file that names it", "other/.git`, which does not refer back to this folder");
+    refused("a file that names it", "other/.git`, which does not name this folder");
     names(&victim.join("worktrees/linked"));
     refused("a file that names one of its work trees", "worktree repair");
     // A folder of the attacker that names the project and shares the branches of the other repository.
@@ -187,7 +187,7 @@ fn a_repository_that_a_stranger_named_is_refused_and_stays_as_it_is() {
     refused("the log of the branch", "`logs/refs/heads/gb/r` of the repository");
     fs::remove_file(at.join("logs/refs/heads/gb/r")).unwrap();
     git(&project, &["config", "core.worktree", other.to_str().unwrap()]);
-    refused("a work tree somewhere else", "git reports another folder for the repository in");
+    refused("a work tree somewhere else", "says that it is in");
     git(&project, &["config", "--unset", "core.worktree"]);
     branch(&project, &[]).ends(0);
     assert_eq!((tree(&other), bench.read("f")), (before, "1\n".to_owned()));

@@ -142,7 +142,7 @@ fn the_journal_of_another_run_proves_nothing() {
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "other", "--quiet"]).ends(0);
     fs::copy(bench.run_folder("other").join("journal.sqlite"), journal(&bench)).unwrap();
     for words in [&["verify", "x"][..], &["show", "x"], &["diff", "x"], &["apply", "x"], &["resume", "x"]] {
-        soon(&bench, words).ends(11).says("the journal in the folder of run `x` belongs to run `other`");
+        soon(&bench, words).ends(11).says("the journal in the folder of run `x` is that of run `other`");
     }
     soon(&bench, &["ls"]).ends(0).says("unreadable");
     soon(&bench, &["verify", "other"]).ends(0).says("with your key");

@@ -126,7 +126,7 @@ fn money_that_nobody_can_count_is_refused_before_the_run() {
         bench
             .glovebox(&run(flags))
             .ends(3)
-            .says("cannot be enforced: the price of the model `scripted` is unknown")
+            .says("cannot be held: nothing says what the model `scripted` costs")
             .says("[models.scripted]");
         assert!(!bench.has(".glovebox/runs/x"));
         let plan = [&["plan", "pipeline.dot", "--script", "script.toml"], flags].concat();

@@ -126,13 +126,13 @@ fn a_component_is_inspected_and_anything_else_is_refused() {
         ("text", &b"not a component"[..], "`text.wasm` cannot be used: not WebAssembly; build for `wasm32-wasip2`"),
         ("empty", b"", "`empty.wasm` cannot be used: the file is empty"),
         ("cut", &whole[..whole.len() / 2], "`cut.wasm` cannot be used: the file is cut off"),
-        ("core", &wat::parse_str("(module)").unwrap(), "a WebAssembly core module, expected a component"),
+        ("core", &wat::parse_str("(module)").unwrap(), "a core module, expected a component"),
         (
             "core",
             &wat::parse_str("(module)").unwrap(),
             "help: build for `wasm32-wasip2`, or make a component of it: `wasm-tools",
         ),
-        ("async", &async_built, "a feature that this host does not support: async functions of the component model"),
+        ("async", &async_built, "what this host does not run: async functions of the component model"),
         ("async", &async_built, "help: build it without async; componentize-qjs: `--sync`"),
     ] {
         let file = format!("{name}.wasm");

@@ -79,8 +79,8 @@ fn a_stage_without_a_conversation_says_what_it_is() {
     bench.glovebox(&["run", "pipeline.dot", "--simulate", "--run-id", "r"]).ends(0);
     let told = |words: &[&str]| bench.glovebox(&[&["transcript", "r"], words].concat());
     told(&["build"]).ends(0).says("simulated").says("[Simulated] Response for stage: build");
-    told(&["check"]).ends(0).says("`tool` does not ask a model");
-    told(&["start"]).ends(0).says("`start` does not ask a model");
+    told(&["check"]).ends(0).says("`tool` asks no model");
+    told(&["start"]).ends(0).says("`start` asks no model");
     told(&["nowhere"]).ends(2).says("has no visit of a node `nowhere`").says("help");
     told(&["build@2"]).ends(2).says("`build` has 1 visit");
     assert!(told(&["check", "--json"]).ends(0).stdout.is_empty());
@@ -192,7 +192,7 @@ fn no_transcript_has_a_holdout() {
         bench.run().ends(6);
         let shown = bench.glovebox(&["transcript", "r", "build", "--full"]);
         shown.ends(0);
-        shown.says("not stored: it contained text of a hold-out").never_says("wicker basket");
+        shown.says("not kept: there was text of a hold-out in it").never_says("wicker basket");
     }
     let script = format!("[[node.build]]\ntext = \"I think it says: {SECRET}\"\n");
     let bench = Workbench::with_pipeline(STAGE);
@@ -200,7 +200,7 @@ fn no_transcript_has_a_holdout() {
     scripted(&bench, &script, 6);
     let shown = bench.glovebox(&["transcript", "r", "build"]);
     shown.ends(0);
-    shown.says("not stored: it contained text of a hold-out").never_says("wicker");
+    shown.says("not kept: there was text of a hold-out in it").never_says("wicker");
     assert!(bench.glovebox(&["transcript", "r", "build", "--json"]).ends(0).stdout.is_empty());
 }
 

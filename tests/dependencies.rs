@@ -138,7 +138,7 @@ fn a_shared_store_of_packages_comes_along_and_nothing_of_the_user() {
     let link_to = format!("`node_modules/x/credentials` to `{}`", outside.join("uv/credentials").display());
     for words in [&["plan", "pipeline.dot"] as &[_], &["run", "pipeline.dot", "--run-id", "r"]] {
         let told = glovebox(words);
-        told.ends(0).never_says("SECRET").says("warning: links in dependency folders have no target in this run: ");
+        told.ends(0).never_says("SECRET").says("warning: links of dependencies lead to nothing in this run: ");
         told.says("help: only stores of package managers and interpreters are shown");
         told.says(&link_to).never_says("more\n");
     }
@@ -197,7 +197,7 @@ fn a_copy_of_a_hold_out_in_a_dependency_is_shown_to_no_stage() {
     let answer = run(&bench);
     answer
         .ends(0)
-        .says("commands cannot see `node_modules/`: `node_modules/own/deep/er/scen/check.sh` has the same bytes as");
+        .says("`node_modules/` is not shown to commands: `node_modules/own/deep/er/scen/check.sh` is byte for byte");
     let plan = bench.glovebox(&["plan", "pipeline.dot", "--json"]).ends(0).json();
     assert_eq!(plan["dependencies"].to_string(), "[\".tox/py/\",\"venv/\"]");
     // With other content the file is not a copy of a hold-out, so the command sees the folder and finds the text.

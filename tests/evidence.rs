@@ -80,7 +80,7 @@ fn people_read_it_and_no_output_drives_a_terminal() {
     told.ends(0)
         .says("verified")
         .says("behind       full: namespaces, own root")
-        .says("codergen reported `success`, but no receipt");
+        .says("codergen said `success`: no receipt");
     told.says("4 receipts, 2 verified; 1 unverified stage").says("a\\x1b[2J0");
     assert!(!told.stdout.contains('\u{1b}'));
     let one = bench.glovebox(&["evidence", "r", "write"]);

@@ -84,7 +84,7 @@ fn a_question_shows_what_an_answer_approves() {
         .says("verified, before the last changes test: ")
         // The stages on a path back through a retry target are listed too.
         .says("runs make, test, fix; then asks look\n")
-        .says("otherwise    if the gate fails or is not answered in time\n")
+        .says("otherwise    if the gate fails or nobody answers in time\n")
         .says("default      Fix first\n")
         .says("until        ");
     let diff = bench.glovebox(&["diff", "r", "--question", "gate"]).ends(0).stdout.clone();

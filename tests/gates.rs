@@ -65,7 +65,7 @@ fn a_run_waits_without_a_process_and_goes_on_with_the_answer() {
     bench
         .glovebox(&["answer", "r", "gate#1", "S", "--as", "bob"])
         .ends(6)
-        .says("already been answered with `f` (by ann at 2");
+        .says("answered already with `f` (by ann at 2");
     bench.glovebox(&["resume", "r"]).ends(0);
     assert_eq!(visited(&bench), ["gate", "fix"]);
     bench.glovebox(&["answer", "r", "gate", "S"]).ends(6).says("Fix first").says("ann");
@@ -214,7 +214,7 @@ fn an_answer_can_go_on_with_the_run_in_the_same_process() {
     bench
         .glovebox(&["answer", "r", "gate", "F", "--resume"])
         .ends(6)
-        .says("already been answered with `Ship it`")
+        .says("answered already with `Ship it`")
         .says(" at 2");
     let other = self::bench("label=\"Ship?\"");
     run(&other, &[]).ends(PAUSED);
@@ -239,7 +239,7 @@ fn an_answer_that_waits_for_the_resume_is_not_an_open_question() {
     let shown = bench.glovebox(&["show", "r"]);
     shown.ends(0).never_says("waits for").says("answered     gate#1 with `F` by ann\\x1b[2K; the resume records it");
     shown.says("next         glovebox resume r");
-    bench.glovebox(&["answer", "r", "gate", "S"]).ends(6).says("already been answered with `F` (by ann\\x1b[2K at 2");
+    bench.glovebox(&["answer", "r", "gate", "S"]).ends(6).says("answered already with `F` (by ann\\x1b[2K at 2");
     bench.glovebox(&["resume", "r"]).ends(0);
     assert_eq!(bench.glovebox(&["gates", "r", "--json"]).ends(0).json()["answered"], serde_json::json!([]));
 }
@@ -302,11 +302,11 @@ fn of_two_answers_at_the_same_time_one_wins_and_the_other_is_told() {
         let start = |value: &str, by: &str| bench.start(&["answer", "r", &gate, value, "--as", by]);
         let (left, right) = (start("Left", "ann"), start("Right", "bob"));
         let (left, right) = (Answer::from_child(left), Answer::from_child(right));
-        let (winner, loser, is_left) = if left.code == 0 { (left, right, true) } else { (right, left, false) };
+        let (winner, loser, is_undone) = if left.code == 0 { (left, right, true) } else { (right, left, false) };
         winner.ends(0).says("answered");
-        let first = if is_left { "`Left` (by ann at 2" } else { "`Right` (by bob at 2" };
-        loser.ends(6).says("already been answered with").says(first);
-        winners.push((gate, if is_left { "ann" } else { "bob" }));
+        let first = if is_undone { "`Left` (by ann at 2" } else { "`Right` (by bob at 2" };
+        loser.ends(6).says("was answered already with").says(first);
+        winners.push((gate, if is_undone { "ann" } else { "bob" }));
     }
     bench.glovebox(&["resume", "r"]).ends(0);
     let recorded = events(&bench, "question.answered");

@@ -67,7 +67,7 @@ fn a_run_goes_back_with_state_context_and_files_and_keeps_what_it_spent() {
     bench
         .glovebox(&["resume", "r", "--from", "look@2"])
         .ends(1)
-        .says("resumed from look visit 2; later records no longer count")
+        .says("resumed from look visit 2; what came after counts no more")
         .never_says("workspace restored");
     let whole = bench.run_text("r", "progress.ndjson");
     assert!(whole.starts_with(&before), "no record is lost");
@@ -158,11 +158,7 @@ fn a_fork_and_its_fan_in_begin_again() {
         assert_eq!(file(&bench, "r", "list"), list, "{visit}: nothing was added twice");
         bench.glovebox(&["verify", "r"]).ends(0);
     }
-    bench
-        .glovebox(&["resume", "r", "--from", "a@1"])
-        .ends(2)
-        .says("was visited only in branch")
-        .says("name the parallel node");
+    bench.glovebox(&["resume", "r", "--from", "a@1"]).ends(2).says("was visited in branch").says("name the fork");
     let verified = bench.glovebox(&["show", "r", "--json"]).ends(0).json();
     assert_eq!(verified["visited"].as_array().unwrap().iter().filter(|visit| visit["node"] == "a").count(), 1);
 }

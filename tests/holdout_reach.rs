@@ -128,8 +128,8 @@ fn bench_without_names() -> Workbench {
 fn a_stage_that_lists_missing_hold_outs_is_refused() {
     let bench = bench("tool_command=\"true\", holdouts=\"scripts/scenarios/\"", "command=\"true\"");
     std::fs::remove_dir_all(bench.project().join("scripts/scenarios")).unwrap();
-    run(&bench).ends(3).says("`holdouts` of node `test` lists `scripts/scenarios/`, but the project has none there");
+    run(&bench).ends(3).says("`holdouts` of node `test` lists `scripts/scenarios/`, which the project does not have");
     let text = bench.read("pipeline.dot").replace("holdouts=\"scripts/scenarios/\"", "holdouts=true");
     bench.write("pipeline.dot", &text);
-    run(&bench).ends(3).says("`holdouts` of node `test` asks for hold-outs, but the project has none there");
+    run(&bench).ends(3).says("`holdouts` of node `test` asks for hold-outs, which the project does not have");
 }

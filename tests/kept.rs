@@ -104,7 +104,7 @@ fn a_run_that_was_killed_goes_on_without_caches_and_with_its_own_workspace() {
     let workspace = bench.run_folder("r").join("workspace");
     std::fs::write(workspace.join("own.py"), "x = 2\n").unwrap();
     std::fs::write(workspace.join("extra.txt"), "planted").unwrap();
-    bench.glovebox(&["resume", "r"]).ends(0).says("workspace restored: 1 rewritten, 2 removed").says("caches removed");
+    bench.glovebox(&["resume", "r"]).ends(0).says("workspace restored: 1 made again, 2 removed").says("caches removed");
     let records = bench.run_text("r", "progress.ndjson");
     let resumed: Value = records.lines().find(|line| line.contains("\"run.resumed\"")).unwrap().parse().unwrap();
     assert_eq!(resumed["event"]["repaired"], serde_json::json!({ "made": 1, "removed": 2 }));
@@ -271,9 +271,7 @@ fn every_tier_keeps_by_products_and_caches_and_names_dependencies_that_it_cannot
             return workbench::not_run(&format!("tier {name}"), "no namespace can be made here");
         };
         answer.ends(0).says(&format!("({name})")).says("left out 1 file that git ignores (target/)");
-        answer.says(&format!(
-            "warning: `node_modules/` is not available in this run: sandbox tier `{name}` cannot show it to commands"
-        ));
+        answer.says(&format!("warning: `node_modules/` is not in this run: the sandbox `{name}` cannot show it"));
         answer.says("help: copy it with `include = [\"node_modules/\"]` under `[workspace]` in glovebox.toml");
         let (warned, began) = (answer.stderr.find("warning:"), answer.stderr.find("run started"));
         assert!(warned.unwrap() < began.unwrap(), "before the first stage");

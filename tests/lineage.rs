@@ -174,7 +174,7 @@ fn a_visit_in_a_branch_is_named_with_its_fork() {
     );
     bench.write("out/keep", "");
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "x", "-q"]).ends(0);
-    bench.glovebox(&["fork", "x", "a"]).ends(2).says("was visited only in branch `fork-a`");
+    bench.glovebox(&["fork", "x", "a"]).ends(2).says("was visited in branch `fork-a` only");
     for node in ["fork", "join", "after"] {
         bench.glovebox(&["fork", "x", node, "--run-id", node, "-q"]).ends(0);
         assert_eq!(bench.run_text(node, "workspace/out/list"), bench.run_text("x", "workspace/out/list"), "{node}");

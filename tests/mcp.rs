@@ -154,7 +154,7 @@ fn what_no_table_grants_is_an_error_before_anything_runs() {
     check("tools = [\"echo\"]\n", &NODE.replace("\"t\"", "\"t.rm\""), "`t.rm`, which the operator does not allow");
     check("", NODE, "none of its tools is allowed");
     check("tools = \"*\"\nwrite = [\"src/\"]\n", NODE, "cannot be granted");
-    check(TABLE, &NODE.replace("mcp=", "agent.backend=\"codex\", mcp="), "cannot call tools of tool servers");
+    check(TABLE, &NODE.replace("mcp=", "agent.backend=\"codex\", mcp="), "calls no tools of servers");
     let tool = r#"work [shape=parallelogram, tool_command="true", allowed_write_paths="", mcp="t"]"#;
     check(TABLE, tool, "calls none");
 }
@@ -324,7 +324,7 @@ fn a_killed_run_asks_no_server_twice() {
         .ends(0)
         .says("t.echo: 1 call")
         .says("t.other: 1 call, 1 failed")
-        .says("2 stored answers");
+        .says("2 kept answers");
     assert!(!bench.run_folder().join("exchanges").exists());
 }
 

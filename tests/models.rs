@@ -359,7 +359,7 @@ fn a_model_that_cannot_be_asked_ends_the_run_before_it_begins() {
     };
     check("llm_model=exact-modle", 3, "did you mean `exact-model`?");
     check("llm_model=gpt-5", 3, "names the model `gpt-5`, which `[models]` in glovebox.toml does not have");
-    check("llm_provider=openai", 3, "names the provider `openai`, but no model in glovebox.toml has this provider");
+    check("llm_provider=openai", 3, "names the provider `openai`, of which glovebox.toml has no model");
     check("llm_model=it, llm_provider=gemini", 3, "but the model `it` is of `anthropic`");
     check("reasoning_effort=extreme", 3, "expected `low`, `medium` or `high`");
     let bench = Bench::new(STAGE, "anthropic", &turns);

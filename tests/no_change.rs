@@ -64,10 +64,10 @@ fn work_that_changes_nothing_is_repeated_with_a_hint_and_then_fails() {
     assert_eq!(attempts(&bench), [(true, true), (true, true), (true, false)]);
     assert!(bench.run_text("r", "build/prompt.md").contains(HINT));
     assert!(!bench.run_folder("r").join("workspace/src/new.txt").exists());
-    bench.glovebox(&["why", "r"]).says(HINT).says("nothing, although `[verify.worker]` requires a change");
+    bench.glovebox(&["why", "r"]).says(HINT).says("nothing, though `[verify.worker]` asks for a change");
     bench
         .glovebox(&["show", "r", "build"])
-        .says("nothing, although `[verify.worker]` requires a change")
+        .says("nothing, though `[verify.worker]` asks for a change")
         .says("no_actionable_changes");
 }
 
@@ -111,7 +111,7 @@ fn values_that_are_none_are_refused() {
     let bench = project(SOURCES, "[verify.worker]\nno_change_recovery_attempts = 101\n", &[CLAIMS]);
     run(&bench).ends(3).says("`101` is not a number from 0 to 100");
     let bench = project(SOURCES, "[verify.worker]\nno_change_confirm_mode = \"maybe\"\n", &[CLAIMS]);
-    run(&bench).ends(3).says("`maybe` is not a mode, expected `verify` or `off`");
+    run(&bench).ends(3).says("`maybe` is no mode, expected `verify` or `off`");
     let bench = project(SOURCES, "", &[CLAIMS]);
     let variable = "WORKER_NO_CHANGE_CONFIRM_MODE";
     run_with(&bench, &[(variable, "maybe")]).ends(2).says(&format!("the variable `{variable}`: `maybe` is no mode"));

@@ -236,7 +236,7 @@ fn git_apply_reads_every_name() {
 fn what_a_patch_cannot_bring_is_named() {
     let bench = project("mkdir hollow; rm kept/a", &|bench| bench.write("kept/a", "1\n"));
     let diff = bench.glovebox(&["diff", "r"]);
-    diff.ends(0).says("a patch cannot contain an empty directory: `hollow/` differs").says("`kept/` differs");
+    diff.ends(0).says("a patch has no directory without a file: `hollow/` differs").says("`kept/` differs");
 }
 
 #[test]

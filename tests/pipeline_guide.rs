@@ -231,7 +231,7 @@ fn a_gate_over_scenarios_hides_its_own_answer_alone() {
     bench.glovebox(&["check", "pipeline.dot"]).ends(0).never_says("holdout_writes_dropped");
     let plan = bench.glovebox(&["plan", "pipeline.dot"]);
     plan.ends(0).says("lint reads scripts/scenarios/ (`tool_command` of the node); builders learn only its verdict");
-    plan.says("for all other stages the hold-outs do not exist");
+    plan.says("for every other stage they do not exist");
     run(&bench).ends(0);
     assert!(files(&bench.run_folder("r").join("workspace")).contains_key("app"), "the build keeps its file");
     assert!(!bench.run_folder("r").join("artifacts/build.1.1/withheld.json").exists());

@@ -105,11 +105,11 @@ fn plan_against_sees_changes_of_human_gates() {
     bench.write("old.dot", &text("label=Ship", "gate -> exit [label=\"[S] Ship\"]"));
     let against =
         |new: &str, old: &str, more: &[&str]| bench.glovebox(&[&["plan", new, "--against", old], more].concat());
-    let lines = "  + offer the choice [A] Again -> gate\n  + continue at exit if no person answers\n";
+    let lines = "  + offer the choice [A] Again -> gate\n  + go on to exit when no person answers\n";
     against("pipeline.dot", "old.dot", &[]).ends(0).says(lines);
     against("pipeline.dot", "old.dot", &["--deny", "widened"])
         .ends(6)
-        .says("continue at exit if no person answers")
+        .says("go on to exit when no person answers")
         .says("human.default_choice");
     bench.write("none.dot", "digraph g { start; exit; start -> exit }");
     against("none.dot", "old.dot", &[]).ends(0).says("gate (gone)").says("  - offer the choice [S] Ship -> exit\n");

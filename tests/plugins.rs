@@ -191,7 +191,7 @@ fn locking_says_what_is_asked_for_and_what_is_given() {
         "  refused  read docs/: wanted, but not granted",
         "  refused  ask the model of its node: wanted",
         "  unused   write out/: granted, but not wanted",
-        "  reach    nothing from the component; its commands have the network `none`",
+        "  reach    nothing by itself; its commands: network `none`",
     ] {
         lock.ends(0).says(line);
     }

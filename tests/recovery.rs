@@ -131,9 +131,7 @@ fn what_is_allowed_is_committed_and_stays_granted() {
 fn what_passed_before_an_allowed_write_is_named() {
     let bench = bench(&[("first", "echo 1 > src/a"), ("work", "echo 1 > Cargo.lock")]);
     run(&bench, &[]).ends(PAUSED);
-    answer(&bench, "allow")
-        .ends(0)
-        .says("`work` changed files after these stages had passed: first. Run these checks again after `work`");
+    answer(&bench, "allow").ends(0).says("`work` changed files after these passed: first. Check them again after it");
 }
 
 /// Creates a stage that is visited twice and writes the same file each time.
@@ -234,7 +232,7 @@ fn only_plain_files_that_the_plan_proposes_are_asked_about() {
         let bench = bench(&[("work", command)]);
         fails_as_without(&bench, paths);
         let notes = events(&bench, "stage.finished")[0]["outcome"]["notes"].as_str().unwrap().to_owned();
-        assert!(notes.contains("write recovery did not ask a person: "), "{command}: {notes}");
+        assert!(notes.contains("write recovery did not ask: "), "{command}: {notes}");
     }
 }
 
@@ -322,7 +320,7 @@ fn branches_of_a_fork_fail_as_before_and_say_why() {
     let finished = events(&bench, "stage.finished");
     let of_work = finished.iter().find(|event| event["node"] == "work").unwrap();
     assert!(
-        of_work["outcome"]["notes"].as_str().unwrap().contains("a stage in a branch of a parallel node cannot ask"),
+        of_work["outcome"]["notes"].as_str().unwrap().contains("a branch of a parallel node cannot ask"),
         "{of_work}"
     );
 }
@@ -356,7 +354,7 @@ fn every_prefix_of_a_run_with_a_decision_leads_to_the_same_end() {
 fn wrong_configuration_is_refused_at_its_line() {
     for (line, said) in [
         ("mode = \"auto\"", "`recovery.mode` must be `\"off\"` or `\"ask\"`"),
-        ("paths = [\"../x\"]", "contains `../x`"),
+        ("paths = [\"../x\"]", "holds `../x`"),
         ("paths = [\"src/\"]", "name each file"),
         ("paths = [\".git/config\"]", "no stage may ever write it"),
         ("paths = [\"glovebox.toml\"]", "no stage may ever write it"),
@@ -374,7 +372,7 @@ fn wrong_configuration_is_refused_at_its_line() {
     let bench = bench(&[("work", "true")]);
     let plan = bench.glovebox(&["plan", "pipeline.dot"]);
     plan.ends(0)
-        .says("write recovery: Glovebox asks a person")
+        .says("write recovery: a person is asked")
         .says("work might be allowed to write Cargo.lock: the command `cargo`");
     plan.says("discard  coverage/, *.log").says("deny     secret.log");
     assert!(

@@ -41,7 +41,7 @@ fn junit_has_a_case_for_each_stage_and_passes_only_with_a_receipt() {
         let (_, rest) = xml.split_once(&format!("<testcase name=\"{name}\"")).unwrap();
         rest.split("<testcase").next().unwrap().to_owned()
     };
-    assert!(case("build").contains("<skipped message=\"reported success, but no command verified it\"/>"), "{xml}");
+    assert!(case("build").contains("<skipped message=\"passed on its own word: no command verified it\"/>"), "{xml}");
     let passed = case("test");
     assert!(!passed.contains("<failure") && !passed.contains("<skipped"), "{passed}");
     assert!(passed.contains("verified: sh -c &apos;echo fine&apos; exit 0"), "{passed}");
@@ -101,9 +101,7 @@ fn a_verdict_with_a_reservation_keeps_it() {
     assert!(report(&bench, "r.xml").contains("verified (subject not isolated): sh -c"));
     assert!(report(&bench, "page.md").contains("verified &#40;subject not isolated&#41;, 1 command"));
     let told = bench.glovebox(&["evidence", "r"]);
-    told.ends(0)
-        .says("verified (subject not isolated) sh -c")
-        .says("1 receipt, 0 verified, 1 verified with restrictions");
+    told.ends(0).says("verified (subject not isolated) sh -c").says("1 receipt, 0 verified, 1 with a reservation");
 }
 
 #[test]
@@ -180,9 +178,9 @@ fn a_stage_that_passed_in_part_is_not_passed() {
     let reports = ["--junit", "../r.xml", "--sarif", "../r.sarif", "--job-summary", "../page.md"];
     bench.glovebox(&[&["run", "pipeline.dot"][..], &reports].concat()).ends(4);
     let xml = report(&bench, "r.xml");
-    assert!(xml.contains("<skipped message=\"passed in part; not verified: make lint\"/>"), "{xml}");
+    assert!(xml.contains("<skipped message=\"passed in part: not verified: make lint\"/>"), "{xml}");
     assert!(xml.contains("tests=\"2\" skipped=\"1\""), "{xml}");
-    assert!(report(&bench, "r.sarif").contains("`check` passed in part; not verified: make lint"));
+    assert!(report(&bench, "r.sarif").contains("`check` passed in part: not verified: make lint"));
     let page = report(&bench, "page.md");
     assert!(page.contains("not verified, dropped: make lint |"), "{page}");
 }

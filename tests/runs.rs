@@ -216,7 +216,7 @@ fn walls_that_a_run_has_stay_up() {
          work [shape=parallelogram, tool_command=\"true\", allowed_write_paths=\"\"]; start -> work -> done }",
     );
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "w", "--quiet"]).ends(0);
-    bench.glovebox(&["resume", "w", "--dangerously-no-sandbox"]).ends(6).says("a resume cannot lower");
+    bench.glovebox(&["resume", "w", "--dangerously-no-sandbox"]).ends(6).says("a resume never lowers");
     bench.glovebox(&["resume", "w"]).ends(0);
 }
 
@@ -345,7 +345,7 @@ fn other_users_of_the_machine_read_no_run() {
     // Folders that an older version or the user opened to other users are closed by the next command that writes to
     // them.
     [&bench.project().join(".glovebox"), &runs, &x].into_iter().for_each(|path| open(path));
-    bench.glovebox(&[&run[..], &["y"]].concat()).ends(0).says("other users had access to");
+    bench.glovebox(&[&run[..], &["y"]].concat()).ends(0).says("was open to other users");
     bench.glovebox(&["resume", "x", "--quiet"]).ends(0);
     assert_eq!((mode(&runs), mode(&x)), (0o700, 0o700));
     if !is_root() {

@@ -170,7 +170,7 @@ fn another_configuration_is_accepted_only_when_asked_for_and_shown() {
     raise_flag(&bench);
     bench.write("glovebox.toml", &configuration(&bench, "scratch = [\"tmp/\"]"));
     let before = bench.run_text("r", "progress.ndjson");
-    bench.glovebox(&["resume", "r"]).ends(11).says("has changed since it was started").says("--replan");
+    bench.glovebox(&["resume", "r"]).ends(11).says("has another plan").says("--replan");
     bench.glovebox(&["resume", "r", "--yes"]).ends(2);
     bench.glovebox(&["resume", "r", "--replan"]).ends(6).says("+ check: scratch tmp/").says("--replan --yes");
     assert_eq!(bench.run_text("r", "progress.ndjson"), before, "what is refused changes nothing");
@@ -465,7 +465,7 @@ fn a_resume_without_a_stage_that_has_visits_left_is_refused() {
     let before = bench.run_text("r", "progress.ndjson");
     let refused = bench.glovebox(&["resume", "r"]);
     refused.ends(5).says("node `fix` has used up `max_visits` (1), and no other failed stage has visits left");
-    refused.says("help: continue at another stage: `glovebox resume r --from NODE`");
+    refused.says("help: begin again at another stage: `glovebox resume r --from NODE`");
     assert_eq!(bench.run_text("r", "progress.ndjson"), before, "what is refused changes nothing");
     bench.glovebox(&["resume", "r", "--from", "first"]).ends(5).says("exceeded `max_visits` (1)");
 }

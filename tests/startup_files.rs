@@ -63,11 +63,7 @@ fn python_runs_modules_of_its_search_path_first() {
     let bench = turns_green(PYTHON, ("src/sitecustomize.py", exits), UNITTEST, "Python");
     // Every form of the result has the reservation.
     bench.glovebox(&["show", "r"]).ends(0).says(RESERVED);
-    bench
-        .glovebox(&["evidence", "r"])
-        .ends(0)
-        .says("with start-up files of builders")
-        .says("1 verified with restrictions");
+    bench.glovebox(&["evidence", "r"]).ends(0).says("with start-up files of builders").says("1 with a reservation");
     let shown = bench.glovebox(&["show", "r", "--json"]).ends(0).json();
     let file = &shown["receipts"][0]["startup"][0];
     assert_eq!((&file["path"], &file["by"]), (&"src/sitecustomize.py".into(), &"build".into()));

@@ -130,7 +130,7 @@ fn a_cache_can_begin_with_what_the_base_made() {
     let check = "subject sh -c 'test -e src/prog.sh || touch build/base; ls build; test ! -e src/prog.sh || sh src/prog.sh'; false";
     let bench = bench(&format!("cache=\"build/\", cache_from=base, {OPEN}"), check, "");
     script(&bench, &["touch build/poison", "touch build/poison"]);
-    run(&bench).ends(1).says("judge caches filled from the files that the run began with");
+    run(&bench).ends(1).says("judge caches filled from the files the run began with");
     bench.glovebox(&["show", "r", "judge"]).says("| base").never_says("| poison");
     assert!(bench.run_text("r", "progress.ndjson").contains("cache.filled"));
     assert!(!has_below(&bench.run_folder("r").join("cache"), "poison"));

@@ -121,7 +121,7 @@ fn logs_print_every_byte_into_a_pipe_and_escape_on_a_terminal() {
     bench.glovebox(&["logs", "r", "v", "--follow"]).ends(0).says("checked");
     bench.glovebox(&["logs", "r", "t", "--visit", "2"]).ends(2).says("`t` has 1 visit");
     bench.glovebox(&["logs", "r", "nothing"]).ends(2).says("no finished visit of a node `nothing`");
-    bench.glovebox(&["logs", "r", "start"]).ends(0).says("has no stored output");
+    bench.glovebox(&["logs", "r", "start"]).ends(0).says("kept no output");
     let all = bench.glovebox(&["logs", "r", "--json"]).ends(0).json_lines();
     let of =
         |line: &serde_json::Value| format!("{} {} {}", line["node"], line["stream"], line["bytes"]).replace('"', "");

@@ -24,7 +24,7 @@ const STAGE: &str = "digraph g { start [shape=Mdiamond]; done [shape=Msquare]
   start -> build -> done }
 ";
 const CHILD: &str = "[type=subpipeline, \"stack.child_dotfile\"=\"child.dot\"]";
-const QUESTION: &str = "allow all of these transfers? [y/N]";
+const QUESTION: &str = "may all of it leave? [y/N]";
 const REFUSED: &str = "you have not confirmed for this project: ";
 
 /// A host of the project's author.
@@ -123,7 +123,7 @@ fn a_key_goes_nowhere_before_its_owner_said_so() {
         let run = bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]);
         run.ends(6)
             .says(REFUSED)
-            .says("help: to confirm all of it: `glovebox trust give pipeline.dot --workdir ")
+            .says("help: if all of it may leave: `glovebox trust give pipeline.dot --workdir ")
             .never_says(KEY);
         let test = bench.glovebox(&["models", "test", "it"]);
         test.ends(8).says(REFUSED).says("`glovebox trust give --model it`").never_says(KEY);
@@ -143,7 +143,7 @@ fn what_was_confirmed_holds_for_one_project_source_and_sink() {
     let Some(witness) = Witness::start() else { return no_address() };
     let elsewhere = format!("endpoint = \"{}/v1\"", witness.url);
     let bench = Bench::new(&elsewhere);
-    bench.glovebox(&["trust", "ls"]).ends(0).says("you have confirmed no transfers");
+    bench.glovebox(&["trust", "ls"]).ends(0).says("you have confirmed nothing");
     let words = format!("`env ANTHROPIC_API_KEY` goes to {}", witness.url);
     bench.glovebox(&["trust", "give", "--model", "it"]).ends(0).says(&words);
     bench.glovebox(&["trust", "ls"]).ends(0).says(&words);
@@ -337,7 +337,7 @@ fn a_key_reaches_no_open_loopback_unasked() {
         bench.asks_for(&format!("endpoint = \"{url}\"\n{key}\n[sandbox]\nnetwork = \"full\""));
         let run = bench.glovebox(&["run", "pipeline.dot", "--run-id", "r", "--no-input"]);
         run.ends(6).says(REFUSED).says(&format!("`{source}")).never_says(KEY);
-        run.says(&format!("goes to {url}, a port on which a process with network `full` could listen"));
+        run.says(&format!("goes to {url}, where a process with network `full` could listen"));
         witness.has_seen_nothing();
     }
     // A model on this machine needs no confirmation as long as no stage can listen at its address.

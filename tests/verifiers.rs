@@ -189,7 +189,7 @@ fn a_schema_of_the_hold_outs_is_the_sealed_one_and_builders_learn_the_verdict() 
         let answer = run(&bench);
         answer.ends(code).never_says("`port`");
         if sealed.is_none() {
-            answer.says("names the schema `scripts/scenarios/s.json`, but the project has none there");
+            answer.says("names the schema `scripts/scenarios/s.json`, which the project does not have");
         }
     };
     check(Some(PORT), r#"{"port": 80}"#, 0);

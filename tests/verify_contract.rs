@@ -141,7 +141,7 @@ fn modes_and_variables_decide_what_is_added() {
     check(
         "[verify]\n",
         &[("WORKER_AUTO_VERIFY_MODE", "all")],
-        Err("`all` is not a mode, expected one of off, fallback, contract, llm, hybrid"),
+        Err("`all` is no mode, expected one of off, fallback, contract, llm, hybrid"),
     );
     check(
         "[verify]\n",
@@ -260,8 +260,8 @@ fn a_dropped_check_of_the_operator_is_no_success() {
     bench.write(".opentiger/verify.contract.json", r#"{"commands": ["make lint"]}"#);
     run(&bench)
         .ends(4)
-        .says("`check` skipped commands of the verify contract: `make lint`")
-        .says("dropped      check: make lint (required by the verify contract)")
+        .says("`check` dropped checks of the verify contract: `make lint`")
+        .says("dropped      check: make lint (the verify contract asks for it)")
         .says("(stood in for a dropped command)")
         .never_says("verified     check");
     assert_eq!(bench.run_json("r", "check/status.json")["outcome"], "partial_success");
@@ -281,10 +281,10 @@ fn a_dropped_check_of_the_operator_is_no_success() {
     bench.glovebox(&["show", "r", "--junit", "../r.xml", "--sarif", "../r.sarif"]).ends(0);
     let outside = |name: &str| std::fs::read_to_string(bench.outside().join(name)).unwrap();
     let xml = outside("r.xml");
-    assert!(xml.contains("<skipped message=\"passed in part; not verified: make lint\"/>"), "{xml}");
+    assert!(xml.contains("<skipped message=\"passed in part: not verified: make lint\"/>"), "{xml}");
     assert!(xml.contains("exit 4 (unverified)"), "{xml}");
-    assert!(outside("r.sarif").contains("passed in part; not verified: make lint"));
-    bench.glovebox(&["why", "r"]).ends(0).says("`check` skipped commands of the verify contract: `make lint`");
+    assert!(outside("r.sarif").contains("passed in part: not verified: make lint"));
+    bench.glovebox(&["why", "r"]).ends(0).says("`check` dropped checks of the verify contract: `make lint`");
 }
 
 /// Reproduces an attack: a builder removes the script of a contract's only check, so that `node --test`, which finds no
@@ -375,7 +375,7 @@ fn a_plan_cannot_push_a_command_of_the_contract_out_unseen() {
     assert_eq!(bench.run_json("r", "check/verification.results.json")["left_out"], json!(["sh tests/check.sh bad"]));
     bench.glovebox(&["show", "r", "--junit", "../r.xml"]).ends(0);
     let xml = std::fs::read_to_string(bench.outside().join("r.xml")).unwrap();
-    assert!(xml.contains("<skipped message=\"passed in part; not verified: sh tests/check.sh bad\"/>"), "{xml}");
+    assert!(xml.contains("<skipped message=\"passed in part: not verified: sh tests/check.sh bad\"/>"), "{xml}");
 }
 
 /// A failing test in a workspace of npm is not mistaken for a script that the root does not have.

@@ -70,7 +70,7 @@ fn each_edge_says_why_with_its_line_and_what_it_read() {
         .glovebox(&["why", "x", "nowhere"])
         .ends(2)
         .says("never left a node `nowhere`")
-        .says("it left these nodes: `build`, `check`");
+        .says("it was at `build`, `check`");
 }
 
 #[test]

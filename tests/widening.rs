@@ -57,11 +57,7 @@ fn whatever_a_transform_widens_is_refused_unless_it_is_accepted() {
         ),
         (r#""max_turns":"5""#, r#""codex.allow_read_scenarios":"true""#, "node `build`: hold-outs scripts/scenarios/"),
         ("sh scripts/scenarios/check.sh", "true", "node `judge`: run true"),
-        (
-            "sh scripts/scenarios/check.sh",
-            "true",
-            "node `judge`: no longer runs the check sh scripts/scenarios/check.sh",
-        ),
+        ("sh scripts/scenarios/check.sh", "true", "node `judge`: no longer checks with sh scripts/scenarios/check.sh"),
         (r#""goal_gate":"true""#, r#""goal_gate":"false""#, "node `judge`: no longer a goal gate"),
         (r#""timeout":"1m""#, r#""timeout":"9m""#, "node `judge`: limit wall_ms 540000"),
         (

@@ -74,7 +74,7 @@ pub(crate) mod agents {
         said.map(|(_, said)| Session(said)).ok_or_else(|| Failure {
             class: "scope".to_owned(),
             code: "agent/not-granted".to_owned(),
-            reason: "the node does not name this agent program".to_owned(),
+            reason: "the node names no such agent program".to_owned(),
         })
     }
 }

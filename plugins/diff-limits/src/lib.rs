@@ -81,7 +81,7 @@ mod tests {
         check(
             r#"{"total":20001,"files":[]}"#,
             &[("max_files", "20000")],
-            "20001 files changed, but at most 0 can be listed",
+            "20001 files changed, over the 0 that are listed",
         );
     }
 

@@ -70,7 +70,7 @@ impl<'a> Check<'a> {
         }
         let text = self.read()?;
         if before.is_ok_and(|before| before == text) {
-            let reason = format!("`{command}` did not write `{}`: the file has not changed", self.report);
+            let reason = format!("`{command}` did not write `{}`: it is what it was before", self.report);
             return Err(Outcome::fail("junit/old-report", reason));
         }
         let outcome = self.judge(&text)?;
@@ -174,7 +174,7 @@ mod tests {
         host.write("r.xml", PASSED);
         host.answer_command("true", Ok(exited(0, "")));
         let node = stage("n").attribute("report", "r.xml").attribute("command", "true");
-        assert_eq!(reason(&host, node), "junit/old-report: `true` did not write `r.xml`: the file has not changed");
+        assert_eq!(reason(&host, node), "junit/old-report: `true` did not write `r.xml`: it is what it was before");
         assert_eq!(host.commands(), ["true"]);
     }
 }

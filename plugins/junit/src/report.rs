@@ -108,7 +108,7 @@ fn begin(element: &BytesStart<'_>, has_root: &mut bool, depth: usize) -> Result<
         return Ok(());
     }
     if *has_root || !matches!(element.local_name().as_ref(), b"testsuites" | b"testsuite") {
-        return Err("is not a JUnit report, expected one element `testsuites` or `testsuite`".to_owned());
+        return Err("is no JUnit report, expected one element `testsuites` or `testsuite`".to_owned());
     }
     *has_root = true;
     Ok(())

@@ -94,7 +94,7 @@ impl Asker {
                 Reply::Given(value) => Some(value),
                 Reply::Withdrawn => None,
                 Reply::Left => {
-                    terminal::say(format_args!("\n{} stays unanswered\n", visible::line(asked.as_str())));
+                    terminal::say(format_args!("\n{} stays open\n", visible::line(asked.as_str())));
                     return self.notices.release();
                 }
             };
@@ -183,7 +183,7 @@ fn prompt(asked: &QuestionAsked, now: Timestamp) -> String {
         format!("; {} left", duration(left))
     });
     let (enter, left) = (enter.unwrap_or_default(), left.unwrap_or_default());
-    format!("answer {expected}{numbers}{enter}{left}; Ctrl-C leaves the question unanswered: ")
+    format!("answer {expected}{numbers}{enter}{left}; Ctrl-C leaves it open: ")
 }
 
 /// Returns the answer that a line contains: its text, the choice with this number, or the default for an empty line.

@@ -24,17 +24,16 @@ pub fn choose(named: Option<&Path>, workdir: &Path) -> Result<PathBuf, Stop> {
     match (found.pop(), found.is_empty()) {
         (Some(only), true) => Ok(in_folder(workdir, &only)),
         (None, _) => {
-            let stop = Stop::new(Exit::Usage, format!("no pipeline was named, and the project has no `{NAME}`"));
-            Err(stop.with_help("generate a pipeline for the project: `glovebox init`"))
+            let stop = Stop::new(Exit::Usage, format!("no pipeline is named, and there is no `{NAME}` in the project"));
+            Err(stop.with_help("write one that fits the project: `glovebox init`"))
         }
         (Some(last), false) => {
             found.push(last);
             let names: Vec<String> =
                 found.iter().take(LISTED_MAX).map(|name| format!("`{}`", visible::line(name))).collect();
             let more = if found.len() > LISTED_MAX { ", …" } else { "" };
-            let message = format!("no pipeline was named, and the project has several: {}{more}", names.join(", "));
-            Err(Stop::new(Exit::Usage, message)
-                .with_help(format!("name one of them, or rename the default one to `{NAME}`")))
+            let message = format!("no pipeline is named, and the project has several: {}{more}", names.join(", "));
+            Err(Stop::new(Exit::Usage, message).with_help(format!("name one, or call the usual one `{NAME}`")))
         }
     }
 }

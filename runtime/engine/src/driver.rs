@@ -78,7 +78,7 @@ pub enum RunError {
         verdict: Verdict,
     },
     /// A person canceled the run for good.
-    #[error("run `{run_id}` was canceled by {by}, so it cannot be resumed")]
+    #[error("run `{run_id}` was canceled for good by {by}")]
     Canceled {
         /// The run's id.
         run_id: RunId,
@@ -89,7 +89,7 @@ pub enum RunError {
     #[error("{}", .0.reason)]
     LimitReached(Failure),
     /// No attempt is ready and none is in progress, at this node.
-    #[error("the run is at node `{0}`, but no attempt is ready, expected a ready attempt or the end of the run")]
+    #[error("the run is at node `{0}` and nothing is ready, expected an attempt or an end")]
     Stalled(NodeId),
     /// The journal has no `run.started` event.
     #[error("the journal is empty, expected a run that was started")]
@@ -324,7 +324,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         });
         let Committed { records, is_stored } = committed.await?;
         if !is_stored {
-            tracing::warn!(%task, "another worker finished this attempt first, so this result is discarded");
+            tracing::warn!(%task, "another worker was faster, the result is dropped");
             return Ok((None, records));
         }
         self.journal.done(&delivery).await?;

@@ -27,7 +27,7 @@ pub enum HoldoutError {
     Reopen(SealError),
     /// The sealed hold-outs differ from those with which the run began.
     #[error(
-        "the sealed hold-outs differ from the journal in {0} places, expected none; `glovebox holdout verify` lists them"
+        "the sealed hold-outs differ from what the journal says in {0} places, expected none; `glovebox holdout verify` names them"
     )]
     Differs(usize),
     /// The workspace contains copies of hold-outs.
@@ -54,7 +54,7 @@ fn copied(copies: &[OpenCopy]) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("the workspace contains copies of hold-outs, where every stage can read them: {named}{more}")
+    format!("hold-outs lie in the workspace too, where every stage can read them: {named}{more}")
 }
 
 /// Returns the files of the initial workspace that are byte for byte equal to a sealed hold-out.

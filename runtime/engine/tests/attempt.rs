@@ -276,8 +276,8 @@ async fn a_claim_without_evidence_fails_the_stage() {
     check(&[("new-kind", "x")], Some("this kind of claim is unknown")).await;
     check(&[("command-passed", "A1/2")], Some("with exit code 1")).await;
     check(&[("command-passed", "B7/1")], Some("the stage has no receipt of this id")).await;
-    check(&[("file-written", "src/none.rs")], Some("contains no file at this path")).await;
-    check(&[("file-written", "../../journal.sqlite")], Some("contains no file at this path")).await;
+    check(&[("file-written", "src/none.rs")], Some("has no file of this path")).await;
+    check(&[("file-written", "../../journal.sqlite")], Some("has no file of this path")).await;
     check(&[("artifact", "proof.txt")], Some("no artifact of this name")).await;
 }
 

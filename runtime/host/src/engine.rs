@@ -67,7 +67,7 @@ pub(crate) fn prepare(
         engine.and_then(|engine| try_out(engine, true, open))
     };
     let pooled = pooled(MemoryReset::WrittenPages).or_else(|problem| {
-        tracing::debug!(%problem, "the kernel cannot list written pages, or there is not enough address space for a pool");
+        tracing::debug!(%problem, "the kernel does not list written pages, or has no room for a pool");
         pooled(MemoryReset::Beginning)
     });
     pooled.or_else(|problem| {

@@ -119,16 +119,16 @@ pub enum InspectError {
     #[error("WebAssembly of an unknown version, expected a component")]
     OtherEncoding,
     /// The component needs features that this host does not support.
-    #[error("the component uses a feature that this host does not support: {}", features_text(.0))]
+    #[error("the component uses what this host does not run: {}", features_text(.0))]
     Features(Vec<Feature>),
     /// The bytes are not valid.
     #[error("not a valid WebAssembly component: {0}")]
     Invalid(#[from] wasmparser::BinaryReaderError),
     /// The bytes are a core module.
-    #[error("a WebAssembly core module, expected a component")]
+    #[error("a core module, expected a component")]
     CoreModule,
     /// The component instantiates a component that it gets at run time, so its instances cannot be counted.
-    #[error("the component instantiates an imported component, expected only components that it contains itself")]
+    #[error("the component instantiates an imported component, expected only components that it contains")]
     HandedComponent,
     /// A function is too long. The compiler's time and memory grow faster than its length.
     #[error("the component has a function of {bytes} bytes, expected at most {limit}")]

@@ -18,7 +18,7 @@ pub enum LoadError {
     #[error(transparent)]
     Inspect(#[from] InspectError),
     /// It has imports that this host does not provide; all of them are listed.
-    #[error("the component imports functions that this host does not provide:{}", imports_text(.0))]
+    #[error("the component imports what this host does not provide:{}", imports_text(.0))]
     Imports(Vec<Import>),
     /// It exports no stage. The list contains its exports.
     #[error("the component exports no `glovebox:plugin/stage@0.1.0`, so it cannot be a handler; it exports {}", exports_text(.0))]

@@ -162,7 +162,7 @@ impl BlobStore for DirBlobs {
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(&mut file).map_err(unavailable)?;
         if Digest::from(hasher.finalize()) != *digest {
-            return Err(corrupt(digest, "its bytes do not have this digest"));
+            return Err(corrupt(digest, "its bytes have another digest"));
         }
         file.rewind().map_err(unavailable)?;
         Ok(Box::new(file))
@@ -176,7 +176,7 @@ where
 {
     match Digest::hash(bytes.as_ref()) == *digest {
         true => Ok(Box::new(Cursor::new(bytes))),
-        false => Err(corrupt(digest, "its bytes do not have this digest")),
+        false => Err(corrupt(digest, "its bytes have another digest")),
     }
 }
 

@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
     /// A head is not at the expected record, and nothing was stored. The caller must read the records after the expected head.
-    #[error("the last record of `{stream}` is {head}, expected {expected}")]
+    #[error("the head of `{stream}` is record {head}, expected {expected}")]
     Conflict {
         /// The stream whose head is not as expected.
         stream: StreamKey,

@@ -96,9 +96,7 @@ impl SqliteLog {
     /// one if a key is given.
     pub fn reopen(path: &Path, key: Option<UserKey>, verified: &VerifiedJournal) -> Result<(Self, bool), PortError> {
         let run = verified.run_id().cloned();
-        let run = run.ok_or_else(|| {
-            PortError::Unavailable(format!("`{}` has no run: the journal has no first record", path.display()))
-        })?;
+        let run = run.ok_or_else(|| PortError::Unavailable(format!("no run has begun in `{}`", path.display())))?;
         let connection = connection::writable(path)?;
         let tip = rows::tip_after(&connection, &verified.tip)?;
         // The signatures of the verified records were checked. If there are new records, all signatures are checked again.

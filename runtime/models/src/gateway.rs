@@ -231,10 +231,10 @@ fn pinned(target: &Target, asked: Option<&str>) -> Result<(), ModelError> {
         Some(model) if model == target.model.as_str() => Ok(()),
         Some(model) => {
             let shown: String = model.chars().take(80).collect();
-            let message = format!("the program asked the model `{shown}`, expected `{}`", target.model);
+            let message = format!("the program asked `{shown}`, expected `{}`", target.model);
             Err(ModelError::new(ErrorKind::PinViolation, message))
         }
-        None => Err(ModelError::new(ErrorKind::PinViolation, "the request of the program does not name a model")),
+        None => Err(ModelError::new(ErrorKind::PinViolation, "the request of the program names no model")),
     }
 }
 
@@ -246,7 +246,7 @@ fn features(family: Family, incoming: &IncomingRequest) -> Result<Vec<Header>, M
     let value = incoming.features.join(",");
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_,. ".contains(&byte);
     if value.len() > FEATURES_BYTES_MAX || !value.bytes().all(is_plain) {
-        return Err(denied(format_args!("a header `anthropic-beta` that is not a list of names")));
+        return Err(denied(format_args!("a header `anthropic-beta` that is no list of names")));
     }
     let names = || value.split(',').map(str::trim);
     if let Some(name) = names().find(|name| COSTLY_FEATURES.iter().any(|start| name.starts_with(start))) {

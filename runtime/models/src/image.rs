@@ -105,7 +105,7 @@ impl<'p> Image<'p> {
         match MediaType::from_bytes(&bytes) {
             Some(found) if found == self.media_type => Ok(bytes),
             found => {
-                let found = found.map_or("not an image of a supported type", MediaType::as_str);
+                let found = found.map_or("no image that is known", MediaType::as_str);
                 Err(format!("it is declared as {}, but its bytes are {found}", self.media_type.as_str()))
             }
         }
@@ -198,10 +198,10 @@ fn belongs(message: &Message, image: &MessagePart) -> Result<(), String> {
     let mut results = message.parts.iter().filter(|part| part.kind == TOOL_RESULT);
     match results.find(|result| FieldName::CallId.value_in(result) == id) {
         Some(result) if FieldName::IsError.value_in(result) == "true" => {
-            Err("it is in a tool result that is an error".to_owned())
+            Err("it stands in a result that is an error".to_owned())
         }
         Some(_) if message.role == "tool" => Ok(()),
-        _ => Err("it is not in a tool result".to_owned()),
+        _ => Err("it stands in no result of a tool".to_owned()),
     }
 }
 
@@ -249,7 +249,7 @@ mod tests {
         let wrong = problem(tool(vec![image("image/jpeg", &png)]));
         assert_eq!(wrong, "image 1 of the request: it is declared as image/jpeg, but its bytes are image/png");
         let wrong = problem(tool(vec![image("image/png", &STANDARD.encode("#!/bin/sh"))]));
-        assert!(wrong.ends_with("but its bytes are not an image of a supported type"), "{wrong}");
+        assert!(wrong.ends_with("but its bytes are no image that is known"), "{wrong}");
         assert!(problem(tool(vec![image("image/png", "iVBOR*")])).ends_with("its data is not base64"));
         let unpadded = png.trim_end_matches('=');
         assert_eq!(unpadded.len() < png.len(), checked_images(&[tool(vec![image("image/png", unpadded)])]).is_err());
@@ -262,12 +262,12 @@ mod tests {
         let png = STANDARD.encode(PNG);
         let mut elsewhere = tool(vec![image("image/png", &png)]);
         elsewhere.role = "user".to_owned();
-        assert!(problem(elsewhere).ends_with("it is not in a tool result"));
+        assert!(problem(elsewhere).ends_with("it stands in no result of a tool"));
         let other = part(IMAGE, &[("call-id", "2"), (MEDIA_TYPE, "image/png"), (DATA, &png)]);
-        assert!(problem(tool(vec![other])).ends_with("it is not in a tool result"));
+        assert!(problem(tool(vec![other])).ends_with("it stands in no result of a tool"));
         let mut failed = tool(vec![image("image/png", &png)]);
         failed.parts[0].fields.push(("is-error".to_owned(), "true".to_owned()));
-        assert!(problem(failed).ends_with("it is in a tool result that is an error"));
+        assert!(problem(failed).ends_with("it stands in a result that is an error"));
     }
 
     #[test]

@@ -196,13 +196,10 @@ fn unknown_in_script(pipeline: &Pipeline, script: &Script) -> Vec<Diagnostic> {
     };
     let unasked = pipeline.nodes.iter().filter(|node| script.mentions(&node.id) && !asks_model(node));
     let unasked = unasked.map(|node| {
-        let message = format!(
-            "the script has turns for `{}`, but a `{}` node does not ask a model",
-            node.id,
-            node.handler.name()
-        );
+        let message =
+            format!("the script has turns for `{}`, but a `{}` node asks no model", node.id, node.handler.name());
         let diagnostic = Diagnostic::error("script_node", message, node.span).with_node(node.id.as_str());
-        diagnostic.with_help("remove its turns from the script")
+        diagnostic.with_help("remove its turns from the script: such a node runs what the pipeline says")
     });
     unknown.map(found).chain(unasked).collect()
 }
@@ -380,7 +377,7 @@ impl<'a> Binder<'a> {
                 .catalog
                 .builtins
                 .get(handler)
-                .ok_or_else(|| source.problem("this program does not contain it".to_owned()))?
+                .ok_or_else(|| source.problem("it is not built in".to_owned()))?
                 .as_ref(),
             Some(entry) => {
                 let bytes = source.plugin_bytes(entry, self.catalog.plugins.get(handler))?;

@@ -234,7 +234,7 @@ impl Config {
         }
         for (name, entry) in config.rules.iter().filter(|(name, _)| config.plugins.contains_key(*name)) {
             let path = format!("rules.\"{name}\"");
-            let message = format!("`{path}` is already the name of a plugin; expected another name");
+            let message = format!("`{path}` has the name of a plugin: another name is expected");
             fields.value_problem(Place { path, span: entry.place.clone() }, message);
         }
         fields.finish(config)

@@ -50,7 +50,7 @@ pub enum CommitError {
         found: Digest,
     },
     /// A path exists that is not part of the changes.
-    #[error("`{path}` exists, but is not part of the changes, so it was not changed")]
+    #[error("`{path}` exists and is not part of the changes; it was not changed")]
     InTheWay {
         /// The path.
         path: String,

@@ -90,7 +90,7 @@ fn open_folder(path: &Path) -> io::Result<OwnedFd> {
         return Err(denied("another user owns its folder"));
     }
     if found.st_mode & 0o022 != 0 {
-        return Err(denied("other users can write to its folder, expected mode 0700"));
+        return Err(denied("others can write its folder, expected mode 0700"));
     }
     Ok(folder)
 }
@@ -109,10 +109,10 @@ fn read(folder: &OwnedFd) -> io::Result<Option<UserKey>> {
     }
     let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
     if !is_file || found.st_mode & 0o077 != 0 || found.st_nlink != 1 {
-        return Err(denied("other users can read it, expected a file of mode 0600 with one link"));
+        return Err(denied("others can read it, expected a file of mode 0600 with one link"));
     }
     let mut key = [0; KEY_BYTES];
-    File::from(file).read_exact(&mut key).map_err(|_| denied("it is too short, expected 32 bytes"))?;
+    File::from(file).read_exact(&mut key).map_err(|_| denied("it is cut short, expected 32 bytes"))?;
     Ok(Some(UserKey(key)))
 }
 
@@ -211,7 +211,7 @@ mod tests {
         check(&|_, key| set(key, 0o640), "others can read it");
         check(&|_, key| set(key, 0o604), "others can read it");
         check(&|folder, key| fs::hard_link(key, folder.join("second")).unwrap(), "one link");
-        check(&|folder, _| set(folder, 0o770), "other users can write to its folder");
+        check(&|folder, _| set(folder, 0o770), "others can write its folder");
         check(&|_, key| fs::write(key, b"short").unwrap(), "cut short");
         check(
             &|folder, key| {

@@ -83,19 +83,17 @@ fn first(run: &RunFolder, arguments: &AnswerArguments, asked: &QuestionAsked) ->
     let kept = answer_sources::kept(run).into_iter().find(|given| given.question == asked.question);
     if let Some(GivenAnswer { value, by, at, .. }) = kept {
         let (by, value, at) = (visible::line(&by), visible::line(&value), time_format::text(&at));
-        return Ok(format!(
-            "it has already been answered with `{value}` (by {by} at {at}); the run records this answer next"
-        ));
+        return Ok(format!("it was answered already with `{value}` (by {by} at {at}), which the run records next"));
     }
     let records = read(run, arguments)?;
     let recorded = answer_of(&rewind::in_force(&records), asked.question.as_str()).map(whose);
-    Ok(recorded.unwrap_or_else(|| "another answer was recorded first".to_owned()))
+    Ok(recorded.unwrap_or_else(|| "another answer came first".to_owned()))
 }
 
 fn read(run: &RunFolder, arguments: &AnswerArguments) -> Result<Vec<Record>, Stop> {
     let verified = journal::read(run)?;
     let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
-    journal::refuse_foreign(run, verified.provenance, format!("`glovebox show {named}` shows this run"))?;
+    journal::refuse_foreign(run, verified.provenance, format!("`glovebox show {named}` shows it"))?;
     Ok(verified.records)
 }
 
@@ -131,11 +129,11 @@ fn whose(answered: &QuestionAnswered) -> String {
     let by = if answered.by.is_empty() { String::new() } else { format!(" by {}", visible::line(&answered.by)) };
     let value = match &answered.answer {
         Some(Answer::Choice(choice)) => choice.shown(),
-        None => "no answer within the time limit",
+        None => "nobody answered in time",
         _ => &answered.value,
     };
     let at = time_format::text(&answered.answered_at);
-    format!("it has already been answered with `{}` ({}{by} at {at})", visible::line(value), answered.how.as_str())
+    format!("it was answered already with `{}` ({}{by} at {at})", visible::line(value), answered.how.as_str())
 }
 
 fn too_late(question: &QuestionId, why: &str) -> Stop {
@@ -144,8 +142,8 @@ fn too_late(question: &QuestionId, why: &str) -> Stop {
 
 fn refuse_late(asked: &QuestionAsked, at: Timestamp) -> Result<(), Stop> {
     match asked.due_at.filter(|due| *due < at) {
-        Some(due) => Err(too_late(&asked.question, &format!("the time limit for an answer ended at {due}"))
-            .with_help("`glovebox resume` continues with the default answer; without a default the gate fails")),
+        Some(due) => Err(too_late(&asked.question, &format!("it could be answered until {due}"))
+            .with_help("`glovebox resume` goes on with the default, or ends the gate as failed")),
         None => Ok(()),
     }
 }
@@ -175,10 +173,7 @@ fn recorded(run: &RunFolder, arguments: &AnswerArguments, given: &GivenAnswer) -
         }
         if began.elapsed() > RECORDED_WITHIN {
             let message = format!("the process that drives run `{}` has not recorded the answer yet", run.id);
-            return Err(Stop::new(Exit::Transient, message).with_help(
-                "the answer is stored and will be recorded; check with \
-                `glovebox gates`",
-            ));
+            return Err(Stop::new(Exit::Transient, message).with_help("the answer is kept; see `glovebox gates`"));
         }
         std::thread::sleep(LOOK_EVERY);
     }

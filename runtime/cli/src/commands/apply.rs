@@ -88,7 +88,7 @@ fn make_branch(arguments: &ApplyArguments, source: &Source<'_>, project: &Path, 
             report(&conflicts);
             let count = counted(conflicts.len(), "conflict");
             Stop::new(Exit::Policy, format!("{count} with HEAD of `{}`; nothing was written", project.display()))
-                .with_help("commit the files that the run started from, or apply without `--branch`")
+                .with_help("commit what the run began with, or apply without `--branch`")
         }
     })?;
     if arguments.json {

@@ -72,7 +72,7 @@ pub fn cancel(arguments: &ControlArguments) -> CommandResult {
             asked = Some(Instant::now());
         }
         if began.elapsed() > ENDED_WITHIN {
-            let message = format!("run `{}` was asked to cancel, but has not ended yet", run.id);
+            let message = format!("run `{}` was asked to end, and has not ended yet", run.id);
             let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
             return Err(
                 Stop::new(Exit::Transient, message).with_help(format!("wait for its end: `glovebox wait {named}`"))
@@ -121,7 +121,7 @@ pub fn pause(arguments: &ControlArguments) -> CommandResult {
     journal::beginning(&run, &records)?;
     if is_live {
         answer_sources::send(&run, &Message::Pause { by: answer_sources::name(arguments.name.as_ref()) })?;
-        return report(&run, arguments.json, "asked", None, "will pause after the stages that are running now");
+        return report(&run, arguments.json, "asked", None, "pauses after the stages under way");
     }
     let summary = RunSummary::from_records(&records);
     if summary.end.finished_at.is_some() {
@@ -129,8 +129,8 @@ pub fn pause(arguments: &ControlArguments) -> CommandResult {
         return Err(Stop::new(Exit::Usage, message));
     }
     let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
-    let message = format!("no process drives run `{}`, so there is nothing to pause", run.id);
-    Err(Stop::new(Exit::Usage, message).with_help(format!("continue it: `glovebox resume {named}`")))
+    let message = format!("no process drives run `{}`, so it stands still already", run.id);
+    Err(Stop::new(Exit::Usage, message).with_help(format!("go on with it: `glovebox resume {named}`")))
 }
 
 /// Waits until no process drives a run, and returns the exit code of the run.
@@ -143,8 +143,7 @@ pub fn wait(arguments: &WaitArguments) -> CommandResult {
         if left.is_some_and(|left| left.is_zero()) {
             report(&run, arguments.json, "running", None, "is running")?;
             let message = format!("run `{}` has not ended yet", run.id);
-            return Err(Stop::new(Exit::Transient, message)
-                .with_help("wait again with a longer `--timeout`, or without `--timeout`"));
+            return Err(Stop::new(Exit::Transient, message).with_help("wait again, with a longer `--timeout` or none"));
         }
         std::thread::sleep(left.unwrap_or(LOOK_EVERY).min(LOOK_EVERY));
     }
@@ -159,7 +158,7 @@ pub fn wait(arguments: &WaitArguments) -> CommandResult {
 pub fn read(run: &RunFolder, runs_dir: &Path) -> Result<Vec<Record>, Stop> {
     let verified = journal::read(run)?;
     let named = runs::spelled(&run.id, runs_dir);
-    journal::refuse_foreign(run, verified.provenance, format!("`glovebox show {named}` shows this run"))?;
+    journal::refuse_foreign(run, verified.provenance, format!("`glovebox show {named}` shows it"))?;
     Ok(verified.records)
 }
 
@@ -168,9 +167,9 @@ pub fn refuse_killed(run: &RunFolder, summary: &RunSummary, runs_dir: &Path) -> 
     if summary.status != RunStatus::Unfinished {
         return Ok(());
     }
-    let message = format!("run `{}` was killed: its journal has no end of the run, and no process drives it", run.id);
+    let message = format!("run `{}` was killed: it has no end, and no process drives it", run.id);
     let named = runs::spelled(&run.id, runs_dir);
-    Err(Stop::new(Exit::Transient, message).with_help(format!("continue it: `glovebox resume {named}`")))
+    Err(Stop::new(Exit::Transient, message).with_help(format!("go on with it: `glovebox resume {named}`")))
 }
 
 /// Returns the state of a run as a word.

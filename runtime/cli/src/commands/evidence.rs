@@ -132,7 +132,7 @@ fn render(commands: &[CommandWithOutput], unverified: &[Claim], head: JournalHea
         let (node, handler) = (visible::line(claim.stage.node.as_str()), visible::line(&claim.stage.handler));
         let status = claim.status;
         rows.line(format_args!("{node} visit {}", claim.visit));
-        rows.row("unverified", format_args!("{handler} reported `{status}`, but no receipt supports it"));
+        rows.row("unverified", format_args!("{handler} said `{status}`: no receipt supports it"));
     }
     rows.line("evidence");
     let proving = |proofs: &[Proof]| commands.iter().filter(|shown| proofs.contains(&shown.command.proof)).count();
@@ -140,7 +140,7 @@ fn render(commands: &[CommandWithOutput], unverified: &[Claim], head: JournalHea
     let reserved = [Proof::VerifiedNotIsolated, Proof::VerifiedWithStartupFiles, Proof::VerifiedWithCaches];
     let qualified = match proving(&reserved) {
         0 => String::new(),
-        count => format!(", {count} verified with restrictions"),
+        count => format!(", {count} with a reservation"),
     };
     rows.row("all", format_args!("{all}, {} verified{qualified}; {open}", proving(&[Proof::Verified])));
     rows.row("head", head.hash);

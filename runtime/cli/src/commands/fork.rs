@@ -34,7 +34,7 @@ pub fn fork(mut arguments: ForkArguments) -> CommandResult {
     let verified = journal::read(&other)?;
     reports::require_places(&arguments.reports)?;
     let named = runs::spelled(&other.id, &arguments.runs.runs_dir);
-    let help = format!("`glovebox show {named}` shows this run; start a new run with `glovebox run`");
+    let help = format!("`glovebox show {named}` shows it; start a new run with `glovebox run`");
     journal::refuse_foreign(&other, verified.provenance, help)?;
     journal::beginning(&other, &verified.records)?;
     let (node, visit) = arguments.at.clone();
@@ -70,7 +70,7 @@ fn refuse_large(context: &BTreeMap<String, String>, before: Vec<&Record>) -> Res
     let state: RunState = rewind::after(before);
     let updates: BTreeMap<String, Value> =
         context.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect();
-    let help = "set a key of your own, such as `--set round=2`; put a large value into a file that a stage reads";
+    let help = "set a key of your own, such as `--set round=2`; what is large belongs into a file that a stage reads";
     let refused = |key: &str, reason: &str| {
         let message = format!("`--set {}`: {reason}", visible::line(key));
         Err(Stop::new(Exit::Usage, message).with_help(help))

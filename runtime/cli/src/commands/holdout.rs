@@ -144,7 +144,7 @@ fn read(arguments: &HoldoutArguments) -> Result<(RunFolder, Vec<Record>), Stop> 
 
 fn sealed<'a>(run: &RunFolder, started: &'a RunStarted) -> Result<&'a HoldoutsSealed, Stop> {
     started.workspace.holdouts.as_ref().ok_or_else(|| {
-        Stop::new(Exit::Usage, format!("run `{}` has no hold-outs: none were sealed when it began", run.id))
+        Stop::new(Exit::Usage, format!("run `{}` has no hold-outs: nothing was sealed when it began", run.id))
             .with_help("hold-outs are the folders in the graph attribute `scenarios`, by default `scripts/scenarios/`")
     })
 }
@@ -169,7 +169,7 @@ fn leaks(records: &[Record]) -> Vec<Leak<'_>> {
 fn lines(found: &[Deviation]) -> String {
     let line = |deviation: &Deviation| {
         let what = match deviation.difference {
-            SealDifference::Root => "does not match the seal in the journal",
+            SealDifference::Root => "is not the seal in the journal",
             SealDifference::Missing => "is missing",
             SealDifference::Added => "was added",
             SealDifference::Content => "has other content",

@@ -27,7 +27,7 @@ pub fn init(arguments: &InitArguments) -> CommandResult {
     let survey = Survey::for_project(folder);
     let text = pipeline(arguments.template, &survey).map_err(|found| {
         let first = found.into_iter().next().map(|found| found.message).unwrap_or_default();
-        Stop::new(Exit::Internal, format!("internal error: the pipeline that `init` generated does not parse: {first}"))
+        Stop::new(Exit::Internal, format!("the pipeline of `init` does not parse: {first}"))
     })?;
     let mut files = vec![(pipeline_file::NAME, text), (CONFIG_FILE_NAME, settings(&survey))];
     files.extend(ignored(&survey, folder).map(|text| (IGNORE_FILE_NAME, text)));
@@ -52,7 +52,7 @@ fn refuse_existing(folder: &Path, files: &[(&str, String)]) -> Result<(), Stop> 
     }
     let (verb, pronoun) = if names.len() == 1 { ("exists", "it") } else { ("exist", "them") };
     let stop = Stop::new(Exit::Usage, format!("{} {verb} already: nothing was written", names.join(" and ")));
-    Err(stop.with_help(format!("move {pronoun} away, or print what `init` would write: `glovebox init --print`")))
+    Err(stop.with_help(format!("move {pronoun} away, or show what `init` would write: `glovebox init --print`")))
 }
 
 /// Writes all files or none. A link, or a file that was created after the check, is not replaced.

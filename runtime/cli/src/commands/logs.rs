@@ -176,7 +176,7 @@ impl Log<'_> {
         let run = &self.run.id;
         let Some(node) = &self.arguments.node else {
             if self.printed == 0 {
-                terminal::say(format_args!("run `{run}` has no stored output of commands; see: glovebox show {run}\n"));
+                terminal::say(format_args!("run `{run}` kept no output of commands: glovebox show {run}\n"));
             }
             return Ok(Exit::Ok);
         };
@@ -189,9 +189,7 @@ impl Log<'_> {
             _ => {
                 if self.printed == 0 {
                     let node = visible::line(node.as_str());
-                    terminal::say(format_args!(
-                        "`{node}` has no stored output of commands; see: glovebox show {run} {node}\n"
-                    ));
+                    terminal::say(format_args!("`{node}` kept no output of commands: glovebox show {run} {node}\n"));
                 }
                 Ok(Exit::Ok)
             }

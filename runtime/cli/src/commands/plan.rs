@@ -207,7 +207,7 @@ fn render_recovery(recovery: &PlanRecovery) -> String {
     let list = |texts: &[String]| texts.iter().map(|text| visible::line(text)).collect::<Vec<_>>().join(", ");
     let wait = recovery.timeout_ms.map(|wait| format!(", for at most {}", terminal::duration(wait)));
     let mut text = format!(
-        "write recovery: Glovebox asks a person about writes outside of a write scope{}\n",
+        "write recovery: a person is asked about writes outside of a write scope{}\n",
         wait.unwrap_or_default()
     );
     for (node, proposals) in &recovery.nodes {
@@ -232,12 +232,12 @@ fn render_holdouts(holdouts: &HoldoutPlan) -> String {
     };
     let mut text = format!("hold-outs {}\n", list(&holdouts.folders));
     if holdouts.readers.is_empty() {
-        let how = "none: no stage names a hold-out in its command, its plan's allow-list, its contract or `read_paths`, or \
-            with `holdouts=true`";
+        let how = "no stage names them: by a path in its command, its plan's allow-list, its contract or `read_paths`, or by \
+                   `holdouts=true`";
         text.push_str(&format!("  {:<8} {how}\n", "readers"));
     }
     if !holdouts.readers.is_empty() {
-        text.push_str(&format!("  {:<8} for all other stages the hold-outs do not exist\n", "absent"));
+        text.push_str(&format!("  {:<8} for every other stage they do not exist\n", "absent"));
     }
     for reader in &holdouts.readers {
         let (node, folders, from) = (visible::line(&reader.node), list(&reader.folders), visible::line(&reader.from));
@@ -294,10 +294,7 @@ fn sandbox_gaps(sandbox: &SandboxPlan) -> String {
         text.push_str(&format!("sandbox {}: {}\n", sandbox.tier_word(), visible::line(missing)));
     }
     if let Confinement::Unmet(problem) = &sandbox.confinement {
-        text.push_str(&format!(
-            "`glovebox run` refuses this pipeline on this machine: {}\n",
-            visible::line(&problem.to_string())
-        ));
+        text.push_str(&format!("`glovebox run` refuses this pipeline here: {}\n", visible::line(&problem.to_string())));
         for line in problem.help().lines() {
             text.push_str(&format!("  {:<8} {}\n", "help", visible::line(line)));
         }
@@ -370,7 +367,7 @@ fn child(child: &PlanChild) -> String {
     if let Some(PlanSupervision { interval_ms, cycles_max, stop_condition, steers }) = supervision {
         let until = stop_condition.as_ref().map(|until| format!(", until {}", visible::line(until)));
         text.push_str(&format!(
-            "  observes every {}, at most {cycles_max} times{}{}\n",
+            "  looks    every {}, at most {cycles_max} times{}{}\n",
             terminal::duration(*interval_ms),
             until.unwrap_or_default(),
             if *steers { ", and steers" } else { "" }

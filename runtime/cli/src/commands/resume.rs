@@ -52,9 +52,8 @@ fn take_up(arguments: &ResumeArguments, run: &RunFolder) -> CommandResult {
     let format = ProgressFormat::choose(arguments.output.json, arguments.output.quiet);
     let mut verified = journal::read_start_and_resumes(run)?;
     let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
-    let help = format!(
-        "`glovebox show {named}` shows this run; start a new run with `glovebox run`; see docs/run-directory.md"
-    );
+    let help =
+        format!("`glovebox show {named}` shows it; start a new run with `glovebox run`; see docs/run-directory.md");
     journal::refuse_foreign(run, verified.provenance, help)?;
     if runs::is_live(run) {
         refuse_running(run)?;
@@ -107,13 +106,9 @@ fn begins(
     let records = journal::read(run)?.records;
     let point = start_at::visit(run, &records, node, visit)?;
     if rewind::rewind_count(&records) >= rewind::BACKS_MAX {
-        let message = format!(
-            "run `{}` has been resumed from an earlier visit {} times, which is the maximum",
-            run.id,
-            rewind::BACKS_MAX
-        );
+        let message = format!("run `{}` went back {} times, and no run may more often", run.id, rewind::BACKS_MAX);
         let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
-        let help = format!("start a new run from that visit: `glovebox fork {named} {}@{}`", point.node, point.visit);
+        let help = format!("begin a new run there: `glovebox fork {named} {}@{}`", point.node, point.visit);
         return Err(Stop::new(Exit::Usage, message).with_help(help));
     }
     Ok((None, Some(point)))
@@ -194,8 +189,8 @@ fn refuse_other_confinement(run: &RunFolder, started: &RunStarted, arguments: &R
     match (tier == TIER_UNCONFINED, no_sandbox) {
         (true, false) => {
             let message = format!(
-                "run `{}` was started with `--dangerously-no-sandbox`, which must be repeated for each `glovebox` command: \
-                without a sandbox, the commands of the run can read, change and send everything that you can",
+                "run `{}` was started with `--dangerously-no-sandbox`, which holds for one command only: its commands could read, \
+                 change and send away all that you can",
                 run.id
             );
             let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
@@ -203,8 +198,7 @@ fn refuse_other_confinement(run: &RunFolder, started: &RunStarted, arguments: &R
             Err(Stop::new(Exit::Policy, message).with_help(help))
         }
         (false, true) if tier != TIER_NONE => {
-            let message =
-                format!("run `{}` was started in sandbox tier `{tier}`, and a resume cannot lower the tier", run.id);
+            let message = format!("run `{}` was started in sandbox tier `{tier}`, which a resume never lowers", run.id);
             Err(Stop::new(Exit::Policy, message)
                 .with_help("remove `--dangerously-no-sandbox`, or start a new run with it"))
         }
@@ -219,9 +213,7 @@ fn refuse_lower_tier(run: &RunFolder, started: &RunStarted, executor: &Executor)
     if now >= before {
         return Ok(());
     }
-    let message = format!(
-        "run `{}` was started in sandbox tier `{before}`, but this machine can now enforce only `{now}`",
-        run.id
-    );
+    let message =
+        format!("run `{}` was started in sandbox tier `{before}`, this machine can now enforce `{now}`", run.id);
     Err(Stop::new(Exit::Policy, message).with_help("see what is missing: `glovebox doctor`; or start a new run"))
 }

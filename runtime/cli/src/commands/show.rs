@@ -170,8 +170,8 @@ fn told(rows: &mut Rows, stage: &StageFinished, steered: &[StageSteered]) {
         }
         let heard = stage.model.steered.iter().find(|heard| heard.message == told.message).and_then(|heard| heard.turn);
         let heard = heard.map_or_else(
-            || "never delivered, because the model was not asked again".to_owned(),
-            |turn| format!("delivered with turn {turn}"),
+            || "never heard, since no question came after it".to_owned(),
+            |turn| format!("heard in turn {turn}"),
         );
         let (by, text) = (visible::line(&told.by), visible::summary(&told.text, OUTPUT_CHARACTERS_MAX));
         rows.row("told", format_args!("by {by}, {heard}: {text}"));
@@ -283,7 +283,7 @@ fn tool_calls(rows: &mut Rows, stage: &StageFinished) {
         rows.row("tool", format_args!("{server}.{tool}: {}{failed}, {time}", terminal::counted(calls, "call")));
     }
     if kept > 0 {
-        rows.row("tool", format_args!("{kept} stored answers, from before the attempt was interrupted"));
+        rows.row("tool", format_args!("{kept} kept answers, from before the attempt was cut off"));
     }
 }
 

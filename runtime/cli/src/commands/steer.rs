@@ -64,9 +64,7 @@ pub fn steer(arguments: &SteerArguments) -> CommandResult {
     }
     let node = visible::line(given.node.as_str());
     let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
-    terminal::print(format!(
-        "the message to {node} is recorded; its model gets it with the next turn: glovebox show {named} {node}\n"
-    ));
+    terminal::print(format!("told {node}; its model hears it with its next question: glovebox show {named} {node}\n"));
     Ok(Exit::Ok)
 }
 
@@ -81,7 +79,7 @@ fn refuse(
     let terms = journal::terms(run, records)?;
     let (summary, named) = (RunSummary::from_records(records), runs::spelled(&run.id, &arguments.runs.runs_dir));
     if !is_live && summary.end.finished_at.is_some() {
-        let message = format!("run `{}` has ended ({}), so no agent can get the message", run.id, how(&summary));
+        let message = format!("run `{}` has ended ({}), so there is no agent to tell", run.id, how(&summary));
         return Err(Stop::new(Exit::Usage, message));
     }
     let shown = visible::line(given.node.as_str());
@@ -95,12 +93,12 @@ fn refuse(
         return Err(Stop::new(Exit::Usage, format!("run `{}` has no node `{shown}`", run.id)).with_help(help));
     };
     if !asks_model(node) {
-        let message = format!("`{shown}` is a `{}` node, which does not ask a model", node.handler.name());
+        let message = format!("`{shown}` is a `{}` node, which asks no model", node.handler.name());
         return Err(Stop::new(Exit::Usage, message).with_help("name a node that runs an agent"));
     }
     if !is_live {
         let message = format!("no process drives run `{}`, so no agent is at work", run.id);
-        return Err(Stop::new(Exit::Usage, message).with_help(format!("continue it: `glovebox resume {named}`")));
+        return Err(Stop::new(Exit::Usage, message).with_help(format!("go on with it: `glovebox resume {named}`")));
     }
     let state = journal::state(records)?;
     match state.steerable(&given.node, &given.message).next() {
@@ -112,8 +110,8 @@ fn refuse(
 fn not_at_work(run: &RunFolder, given: &GivenSteering) -> Stop {
     let node = visible::line(given.node.as_str());
     let message =
-        format!("the message was not delivered: no running attempt of `{node}` in run `{}` accepts messages", run.id);
-    Stop::new(Exit::Usage, message).with_help("an attempt accepts at most 64 messages, and only while it runs")
+        format!("nothing was said: no attempt of `{node}` in run `{}` is under way that may be told more", run.id);
+    Stop::new(Exit::Usage, message).with_help("an attempt can be told 64 messages, from its start to its end")
 }
 
 /// Waits until the process that drives the run has recorded the message, or has discarded it because no attempt can get
@@ -134,10 +132,8 @@ fn recorded(arguments: &SteerArguments, run: &RunFolder, given: &GivenSteering) 
         if began.elapsed() > RECORDED_WITHIN {
             let message = format!("the process that drives run `{}` has not recorded the message yet", run.id);
             let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
-            let help = format!(
-                "`glovebox show {named} {}` shows whether the message was delivered",
-                visible::line(given.node.as_str())
-            );
+            let help =
+                format!("`glovebox show {named} {}` says whether it was told", visible::line(given.node.as_str()));
             return Err(Stop::new(Exit::Transient, message).with_help(help));
         }
         std::thread::sleep(LOOK_EVERY);

@@ -61,7 +61,7 @@ fn list(arguments: &TrustListArguments) -> CommandResult {
         return Ok(Exit::Ok);
     }
     if all.is_empty() {
-        terminal::say("you have confirmed no transfers: keys go only to their own providers and to this machine\n");
+        terminal::say("you have confirmed nothing: keys go to their own providers and to this machine alone\n");
     }
     for found in &all {
         terminal::print(format_args!("{} {}: {}\n", found.id(), visible::line(&found.project), found.words()));
@@ -75,9 +75,7 @@ fn give(arguments: &TrustGiveArguments) -> CommandResult {
         None => of_pipeline(arguments)?,
     };
     if wanted.is_empty() {
-        terminal::print(
-            "nothing to confirm: the only data that leaves this machine are keys, and each goes to its own provider\n",
-        );
+        terminal::print("nothing to confirm: nothing of yours leaves, but usual keys to their own providers\n");
     }
     for wanted in &wanted {
         wanted.transfer.trust()?;
@@ -129,7 +127,7 @@ fn remove(arguments: &TrustRemoveArguments) -> CommandResult {
 
 fn by_id<'a>(all: &'a [Transfer], id: &str) -> Result<&'a Transfer, Stop> {
     all.iter().find(|known| known.id() == id).ok_or_else(|| {
-        Stop::new(Exit::Usage, format!("no confirmation has the id `{id}`"))
+        Stop::new(Exit::Usage, format!("nothing that you have confirmed has the id `{id}`"))
             .with_help("list all with their ids: `glovebox trust ls`")
     })
 }

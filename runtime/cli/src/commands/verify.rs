@@ -44,8 +44,7 @@ pub fn verify(arguments: &VerifyArguments) -> CommandResult {
 fn not_there(head: &Digest) -> Stop {
     let message = format!("no record of the journal has the hash {head}");
     Stop::new(Exit::Mismatch, message).with_help(
-        "if the hash belongs to this run, the journal lost its last records or was replaced: do not trust it, and restore a \
-        copy",
+        "if the hash is of this run, the journal lost its last records or was replaced: do not trust it, and restore a copy",
     )
 }
 
@@ -53,6 +52,6 @@ fn completeness(found: Option<usize>, records: usize) -> String {
     match found {
         Some(at) if at == records => "yes: it ends with the record of `--head`".to_owned(),
         Some(at) => format!("yes up to `--head`, record {at}; {} since", counted(records - at, "record")),
-        None => "unknown: without `--head HASH`, missing records at the end cannot be detected".to_owned(),
+        None => "unknown: without `--head HASH` lost last records are not noticed".to_owned(),
     }
 }

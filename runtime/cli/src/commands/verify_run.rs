@@ -45,7 +45,7 @@ pub fn verify_run(arguments: &VerifyRunArguments) -> CommandResult {
         note(&mut rows, &exposure);
     }
     if arguments.signature_only {
-        rows.row("record", "not compared, because of `--signature-only`");
+        rows.row("record", "not compared: `--signature-only`");
     } else {
         record(&mut rows, &statement, &folder_of(arguments, &statement)?)?;
     }
@@ -68,7 +68,7 @@ impl Attestation {
         read.map_err(|error| Stop::io(format!("read the attestation `{}`", file.display()), &error))?;
         let broken = |problem: &dyn fmt::Display| {
             let problem = problem.to_string();
-            let message = format!("the attestation `{}` is not valid: {}", file.display(), visible::line(&problem));
+            let message = format!("the attestation `{}` does not hold: {}", file.display(), visible::line(&problem));
             Stop::new(Exit::Mismatch, message)
                 .with_help("get the attestation again from its author, and the author's public key")
         };
@@ -78,13 +78,10 @@ impl Attestation {
         let (kind, predicate) = (of("_type"), of("predicateType"));
         let version = statement["predicate"]["schema_version"].as_u64();
         if (kind, predicate) != (STATEMENT_TYPE, PREDICATE_TYPE) || version != Some(SCHEMA_VERSION.into()) {
-            return Err(broken(
-                &"it is signed, but it is not a statement about a run in a format that this version supports",
-            ));
+            return Err(broken(&"it is signed, but it is no statement about a run that this version knows"));
         }
         let signed = Signed::deserialize(&statement);
-        let lacks =
-            |error| format!("it is signed, but fields of a statement about a run are missing or malformed: {error}");
+        let lacks = |error| format!("it is signed, but it does not say what a statement about a run must say: {error}");
         let signed = signed.map_err(|error| broken(&lacks(error)))?;
         Ok(Self { signed, whole: statement })
     }
@@ -97,7 +94,7 @@ impl Attestation {
         match record_files::bytes(&run.path).map_err(failed)? {
             found if found <= attested.saturating_add(MORE_BYTES_MAX) => Ok(()),
             found => Err(folder::differs(format!(
-                "the record of run `{}` has {found} bytes, but {attested} bytes were attested",
+                "the record of run `{}` has {found} bytes, {attested} bytes were attested",
                 run.id
             ))),
         }
@@ -117,7 +114,7 @@ impl Attestation {
             let unreadable = |error: io::Error| differs(&format_args!("cannot be read: {error}"));
             match is_as_left(folder, change, exposure).map_err(unreadable)? {
                 true => {}
-                false if change.op.removes() => return Err(differs(&"exists, but the run removed it")),
+                false if change.op.removes() => return Err(differs(&"is there; the run removed it")),
                 false => return Err(differs(&"is not as the run left it")),
             }
             // A path below a link is in another place, so its absence does not prove that it was removed.
@@ -139,14 +136,11 @@ fn note(rows: &mut Rows, exposure: &Exposure) {
     if linked > 0 {
         rows.row(
             "note",
-            format_args!(
-                "{} with a second name (a hard link), through which other programs could change the content",
-                counted(linked, "file")
-            ),
+            format_args!("{} with a second name (a hard link), by which others may change it", counted(linked, "file")),
         );
     }
     if writable > 0 {
-        rows.row("note", format_args!("{} that every user of this machine can write to", counted(writable, "file")));
+        rows.row("note", format_args!("{} that every user of this machine may write", counted(writable, "file")));
     }
 }
 
@@ -160,7 +154,7 @@ fn folder_of(arguments: &VerifyRunArguments, statement: &Attestation) -> Result<
             Exit::Usage,
             format!("the signature holds, but run `{id}` is not in `{place}`, so nothing else was checked"),
         )
-        .with_help("name the folder of runs: `--runs-dir D`; or check only the signature: `--signature-only`")
+        .with_help("name the folder of runs: `--runs-dir D`; or be content with the signature: `--signature-only`")
     })
 }
 
@@ -172,7 +166,7 @@ fn record(rows: &mut Rows, attested: &Attestation, run: &RunFolder) -> Result<()
     let head = attested.signed.predicate.run.journal;
     let (records, found) = (head.records, verified.records_count());
     if found != records {
-        let what = if found < records { "lost its last records" } else { "continued after it was attested" };
+        let what = if found < records { "lost its last records" } else { "went on after it was attested" };
         return Err(folder::differs(format!(
             "run `{}` {what}: its journal has {found} records, {records} were attested",
             run.id
@@ -180,7 +174,7 @@ fn record(rows: &mut Rows, attested: &Attestation, run: &RunFolder) -> Result<()
     }
     if head.hash != verified.head() {
         return Err(folder::differs(format!(
-            "run `{}` has another journal than the attested one: its last record has the hash {}",
+            "the journal of run `{}` is another: it ends with {}",
             run.id,
             verified.head()
         )));
@@ -190,7 +184,7 @@ fn record(rows: &mut Rows, attested: &Attestation, run: &RunFolder) -> Result<()
     let now = serde_json::from_slice(&evidence.statement_bytes()?);
     let now = now.map_err(|error| Stop::new(Exit::Internal, error.to_string()))?;
     if let Some(difference) = compare::first(&attested.whole, &now) {
-        return Err(folder::differs(format!("run `{}` differs from the attestation: {difference}", run.id)));
+        return Err(folder::differs(format!("run `{}` is not as it was attested: {difference}", run.id)));
     }
     rows.row(
         "journal",

@@ -33,7 +33,7 @@ pub fn why(arguments: &WhyArguments) -> CommandResult {
             if found.steps.is_empty() {
                 let message = format!("run `{}` never left a node `{node}`", arguments.run);
                 let seen = seen.into_iter().collect::<Vec<_>>().join(", ");
-                return Err(Stop::new(Exit::Usage, message).with_help(format!("it left these nodes: {seen}")));
+                return Err(Stop::new(Exit::Usage, message).with_help(format!("it was at {seen}")));
             }
             found
         }
@@ -73,10 +73,7 @@ fn step(rows: &mut Rows, step: &Step) {
     match &step.what {
         What::Attempt(attempt) => self::attempt(rows, attempt),
         What::Passed(passed) => {
-            rows.row(
-                "passed",
-                format_args!("visit {}: a control node, which passes on the outcome `{}`", passed.visit, passed.status),
-            );
+            rows.row("passed", format_args!("visit {}: the engine passes `{}` on", passed.visit, passed.status));
         }
         What::GateUnmet(gate) => self::gate(rows, gate),
         What::BranchEnded(branch) => branch_ended(rows, branch),
@@ -86,7 +83,7 @@ fn step(rows: &mut Rows, step: &Step) {
         What::Restarted(restart) => {
             rows.row("restart", format_args!("generation {} begins at `{}`", restart.begins, restart.at));
             if !restart.kept.is_empty() {
-                rows.row("", format_args!("keeps the context keys {}", restart.kept.join(", ")));
+                rows.row("", format_args!("with {} of the context", restart.kept.join(", ")));
             }
         }
     }
@@ -96,7 +93,7 @@ fn attempt(rows: &mut Rows, attempt: &AttemptWhy) {
     let what = if attempt.is_verification { "verification" } else { "attempt" };
     rows.row(what, format_args!("{} of visit {}: {}", attempt.attempt, attempt.visit, attempt.status));
     if let Some(action) = attempt.decided {
-        rows.row("decided", format_args!("{action}: a person decided about the writes outside of the write scope"));
+        rows.row("decided", format_args!("{action}: a person decided about its writes outside of its scope"));
     }
     if let Some(failure) = &attempt.failure {
         rows.row("because", format_args!("{} ({}): {}", failure.class.as_str(), failure.code.as_str(), failure.reason));
@@ -125,8 +122,8 @@ fn joined(rows: &mut Rows, join: &JoinWhy) {
     rows.row(
         "join",
         format_args!(
-            "{status} (join_policy {join_policy}, error_policy {error_policy}): {succeeded} succeeded, {failed} failed, \
-            {canceled} canceled, {never_started} never started"
+            "{status} by {join_policy} and {error_policy}: {succeeded} succeeded, {failed} failed, {canceled} canceled, \
+             {never_started} never began"
         ),
     );
 }
@@ -143,7 +140,7 @@ fn gate(rows: &mut Rows, gate: &GateWhy) {
     let found = gate.status.map_or_else(|| "was never visited".to_owned(), |status| format!("ended with `{status}`"));
     if !gate.dropped_checks.is_empty() {
         let dropped = gate.dropped_checks.join("`, `");
-        return rows.row("gate", format_args!("`{}` skipped commands of the verify contract: `{dropped}`", gate.gate));
+        return rows.row("gate", format_args!("`{}` dropped checks of the verify contract: `{dropped}`", gate.gate));
     }
     let then = match &gate.target {
         Some(target) => format!("so the run goes to `{target}`"),

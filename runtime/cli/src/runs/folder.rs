@@ -44,7 +44,7 @@ pub fn prepare(runs_dir: &Path) -> Result<PathBuf, Stop> {
     }
     if keep_private(&folder, &found).map_err(|error| failed(&error))? && existed {
         let named = visible::line(&runs_dir.to_string_lossy()).into_owned();
-        terminal::say(format_args!("note: other users had access to `{named}`; its mode is 0700 now\n"));
+        terminal::say(format_args!("note: `{named}` was open to other users; its mode is 0700 now\n"));
     }
     write_new(&folder.join(IGNORE_FILE), IGNORE).map_err(|error| failed(&error))?;
     // Not every file system supports this. Without it, runs are only slower.

@@ -81,9 +81,9 @@ fn require_run(run: &RunFolder, records: &[Record]) -> Result<(), Stop> {
         return Ok(());
     }
     let other = visible::line(started.run_id.as_str()).into_owned();
-    let message = format!("the journal in the folder of run `{}` belongs to run `{other}`", visible::line(&run.id));
+    let message = format!("the journal in the folder of run `{}` is that of run `{other}`", visible::line(&run.id));
     Err(Stop::new(Exit::Mismatch, message).with_help(format!(
-        "if the folder was only renamed, rename it back to `{other}`; otherwise do not trust it, and start a new run"
+        "if the folder was only renamed, give it the name `{other}` again; else do not trust it, and start a new run"
     )))
 }
 
@@ -142,14 +142,9 @@ pub fn foreign_reason(provenance: Provenance) -> Option<String> {
 pub fn open(run: &RunFolder) -> Result<SqliteReader, Stop> {
     // A project may contain a link to a folder elsewhere.
     if std::fs::symlink_metadata(&run.path).is_ok_and(|found| found.is_symlink()) {
-        let message = format!(
-            "the folder of run `{}` is a symbolic link, which Glovebox does not follow",
-            visible::line(&run.id)
-        );
-        let help = format!(
-            "name the folder of runs that the link leads to: `--runs-dir D`, or remove `{}`",
-            run.path.display()
-        );
+        let message = format!("the folder of run `{}` is a link, so its record is not read", visible::line(&run.id));
+        let help =
+            format!("name the folder of runs that it leads to: `--runs-dir D`, or remove `{}`", run.path.display());
         return Err(Stop::new(Exit::Mismatch, message).with_help(help));
     }
     SqliteReader::open(&run.path.join(JOURNAL_FILE)).map_err(|error| unreadable(run, &error))

@@ -28,7 +28,7 @@ pub fn render(asked: &QuestionAsked, review: Result<&Review, &str>, run: &str, p
     let mut rows = Rows::below_a_title(TITLE_WIDTH).painted(paint);
     match review {
         Ok(review) => approved(&mut rows, review),
-        Err(problem) => rows.row("not shown", format!("cannot show what an answer approves: {problem}")),
+        Err(problem) => rows.row("not shown", format!("what an answer approves: {problem}")),
     }
     let review_of = |choice: &Choice| {
         let is_of = |one: &&ChoiceReview| one.key.as_ref() == Some(&choice.key);
@@ -43,7 +43,7 @@ pub fn render(asked: &QuestionAsked, review: Result<&Review, &str>, run: &str, p
     if let Some(other) = review.ok().and_then(|review| review.choices.iter().find(|one| one.key.is_none())) {
         match asked.choices.is_empty() {
             true => rows.block("answer", "any text"),
-            false => rows.block("otherwise", "if the gate fails or is not answered in time"),
+            false => rows.block("otherwise", "if the gate fails or nobody answers in time"),
         }
         next(&mut rows, other);
     }
@@ -138,7 +138,7 @@ fn spent(spent: &RunSpending) -> String {
 fn next(rows: &mut Rows, after: &ChoiceReview) {
     let ends = match (after.gates.as_slice(), after.may_end) {
         ([], true) => "then the run ends".to_owned(),
-        ([], false) => "the run then reaches no exit".to_owned(),
+        ([], false) => "then no exit follows".to_owned(),
         (gates, may_end) => {
             let end = if may_end { ", or the run ends" } else { "" };
             format!("then asks {}{end}", named(gates))

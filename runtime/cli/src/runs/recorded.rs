@@ -54,7 +54,7 @@ pub fn allowed(run: &RunFolder, terms: &RunStarted) -> Result<PlanCapabilities, 
     serde_json::from_str(&text).map_err(|error| {
         Stop::new(
             Exit::Mismatch,
-            format!("the record of the capabilities in the plan of run `{}` is not valid: {error}", run.id),
+            format!("the record of what the plan of run `{}` allowed is not valid: {error}", run.id),
         )
     })
 }

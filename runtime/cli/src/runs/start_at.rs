@@ -37,7 +37,7 @@ pub fn visit(run: &RunFolder, records: &[Record], node: NodeId, visit: Option<u3
         let stop = Stop::new(Exit::Usage, format!("run `{}`: {problem}", run.id));
         let known = visits(records);
         let of_node = match &problem {
-            NoVisit::InBranch { .. } => return stop.with_help("name the parallel node at which the branch begins"),
+            NoVisit::InBranch { .. } => return stop.with_help("name the fork that the branch begins at"),
             NoVisit::Fewer { node, .. } => Some(node),
             NoVisit::Never(_) => None,
         };

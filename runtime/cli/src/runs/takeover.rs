@@ -44,8 +44,7 @@ impl<'a> Watch<'a> {
             _ => {
                 self.stopped = Some((driver, Instant::now()));
                 terminal::say(format_args!(
-                    "note: process {driver}, which drives run `{}`, is suspended; unless it continues, it is killed in {} s \
-                    and this process takes over the run\n",
+                    "note: process {driver}, which drives run `{}`, is stopped; it is ended and the run taken over in {} s, unless it goes on\n",
                     self.run.id,
                     LEASE.as_secs()
                 ));

@@ -56,25 +56,16 @@ impl Agreement<'_> {
         all_or_nothing(rows, "wants", &wants);
         all_or_nothing(rows, "granted", &granted);
         for line in wants.iter().filter(|line| !granted.contains(line)) {
-            rows.row(
-                "refused",
-                format_args!("{line}: wanted, but not granted, or granted only in the part listed above"),
-            );
+            rows.row("refused", format_args!("{line}: wanted, but not granted, or only the part above"));
         }
         for line in offered.iter().filter(|line| !granted.contains(line) && !wants.contains(line)) {
-            rows.row(
-                "unused",
-                format_args!("{line}: granted, but not wanted, or wanted only in the part listed above"),
-            );
+            rows.row("unused", format_args!("{line}: granted, but not wanted, or only the part above"));
         }
         if self.granted.commands.is_empty() {
-            rows.row("reach", "nothing: components have no network, and this component runs no commands");
+            rows.row("reach", "nothing: components have no network, and this one runs no commands");
         } else {
             let network = self.network;
-            rows.row(
-                "reach",
-                format_args!("nothing from the component; its commands have the network `{network}` (`[sandbox]`)"),
-            );
+            rows.row("reach", format_args!("nothing by itself; its commands: network `{network}` (`[sandbox]`)"));
         }
     }
 }

@@ -88,8 +88,7 @@ impl Page {
         let answered = turns.iter().filter(|turn| turn.error.is_none()).count();
         let others = (stage.model.turns_used as usize).saturating_sub(answered);
         if others > 0 && !turns.is_empty() {
-            self.rows
-                .row("", format_args!("{others} later turns are missing: the transcript reached its maximum length"));
+            self.rows.row("", format_args!("{others} later turns were not kept: the transcript is too long"));
         }
         if !stage.model.tokens.is_zero() {
             self.rows.row("tokens", summary::spent(stage.model.tokens, stage.model.cost, stage.model.is_estimated));
@@ -102,7 +101,7 @@ impl Page {
             self.rows.row("because", format_args!("{class} ({code}): {}", failure.reason));
         }
         if head.finished.is_some_and(|stage| stage.files.artifacts.iter().any(|kept| kept.name == WITHHELD_FILE)) {
-            self.rows.row("note", "this stage could read hold-outs: do not show this text to builders");
+            self.rows.row("note", "this stage could read hold-outs: show this to no builder");
         }
         let Some(first) = turns.first() else { return self.rows.row("none", why_none(head)) };
         let Turn { provider, model, .. } = first;
@@ -118,7 +117,7 @@ impl Page {
     /// begins with all of that conversation.
     fn asked(&mut self, turn: &Turn, continues: Option<&Session>) {
         let Some(asked) = &turn.asked else {
-            return self.rows.row("asked", "the version that executed the run did not store it in this form");
+            return self.rows.row("asked", "not kept in this form by the version that made the run");
         };
         let earlier = match continues {
             Some(_) if self.length == Length::Cut => asked.len().saturating_sub(1),
@@ -241,13 +240,13 @@ fn title(head: Head<'_>, paint: Paint) -> String {
 
 /// Returns why an attempt has no conversation.
 fn why_none(head: Head<'_>) -> String {
-    let Some(stage) = head.finished else { return "no answer yet".to_owned() };
+    let Some(stage) = head.finished else { return "nothing was answered yet".to_owned() };
     if stage.outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::HOLDOUT_LEAK) {
-        return "not stored: it contained text of a hold-out".to_owned();
+        return "not kept: there was text of a hold-out in it".to_owned();
     }
     match &stage.model.session {
         Some(_) => "no model was asked".to_owned(),
-        None => format!("`{}` does not ask a model", stage.handler),
+        None => format!("`{}` asks no model", stage.handler),
     }
 }
 

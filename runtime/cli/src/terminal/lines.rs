@@ -31,7 +31,8 @@ const LOG_FIELDS_SHOWN_MAX: usize = 4;
 /// Maximum number of refusals of one attempt that get a line each. `glovebox show` prints all of them.
 pub const REFUSALS_SHOWN_MAX: usize = 10;
 /// The hint for a stage that failed and could not see hold-outs, because the node names none.
-pub const MISSES_HOLDOUTS: &str = "cannot read hold-outs, because it names none. If a script that it starts runs them, add `holdouts=true` to the node";
+pub const MISSES_HOLDOUTS: &str =
+    "has no hold-outs, because it names none. If a script that it starts runs them, add `holdouts=true` to it";
 /// Maximum number of quarantined entries that are shown for one stage.
 pub const QUARANTINED_SHOWN_MAX: usize = 20;
 
@@ -115,8 +116,8 @@ fn words(event: &Event) -> Vec<String> {
         )),
         Event::RunResumed(resumed) => one(self::resumed(resumed)),
         Event::CacheFilled(filled) => one(match filled.receipts.first().map(|receipt| receipt.duration_ms) {
-            Some(ms) => format!("caches filled from the files that the run began with, in {}", duration(ms)),
-            None => "caches filled from the files that the run began with".to_owned(),
+            Some(ms) => format!("caches filled from the files the run began with, in {}", duration(ms)),
+            None => "caches filled from the files the run began with".to_owned(),
         }),
         Event::StageReady(_) | Event::StagePassed(_) => Vec::new(),
         Event::StageStarted(stage) => one(started(&stage.attempt)),
@@ -137,10 +138,7 @@ fn words(event: &Event) -> Vec<String> {
             let status = gate.status.map_or("none, never visited", |status| status.as_str());
             if !gate.dropped_checks.is_empty() {
                 let dropped = visible::line(&gate.dropped_checks.join(", ")).into_owned();
-                return one(format!(
-                    "commands of the verify contract were skipped, found at {}: {dropped}",
-                    visible::line(gate.exit_node.as_str())
-                ));
+                return one(format!("checks dropped, seen at {}: {dropped}", visible::line(gate.exit_node.as_str())));
             }
             one(format!("goal gate unmet at {}: last status {status}", visible::line(gate.exit_node.as_str())))
         }
@@ -148,9 +146,7 @@ fn words(event: &Event) -> Vec<String> {
         Event::ParallelExpired(_) => one("time is over".to_owned()),
         Event::ChildObserved(observed) => one(observed_line(observed)),
         Event::BranchStarted(_) => one("branch started".to_owned()),
-        Event::BranchCanceled(branch) => {
-            one(format!("the branch was asked to stop: {}", visible::line(&branch.reason)))
-        }
+        Event::BranchCanceled(branch) => one(format!("branch is asked to stop: {}", visible::line(&branch.reason))),
         Event::BranchFinished(branch) => {
             one(format!("branch {}{}", branch.outcome.as_str(), because(branch.failure.as_ref())))
         }
@@ -190,7 +186,7 @@ fn started(attempt: &Attempt) -> String {
 fn resumed(resumed: &RunResumed) -> String {
     let mut text = match (&resumed.from, resumed.back) {
         (Some(node), Some(back)) => format!(
-            "resumed from {} visit {}{}; later records no longer count",
+            "resumed from {} visit {}{}; what came after counts no more",
             visible::line(node.as_str()),
             back.visit,
             of_generation(back.generation)
@@ -199,10 +195,10 @@ fn resumed(resumed: &RunResumed) -> String {
         (None, _) => "resumed".to_owned(),
     };
     if let Some(repaired) = resumed.repaired {
-        text += &format!("; workspace restored: {} rewritten, {} removed", repaired.made, repaired.removed);
+        text += &format!("; workspace restored: {} made again, {} removed", repaired.made, repaired.removed);
     }
     if resumed.caches_removed {
-        text += "; caches removed, because an attempt was killed";
+        text += "; caches removed, since an attempt was killed";
     }
     text
 }
@@ -238,11 +234,11 @@ fn parallel_line(fork: &ParallelStarted) -> String {
 fn observed_line(observed: &ChildObserved) -> String {
     let stage = observed.context.get("stack.child.stage").and_then(|stage| stage.as_str()).unwrap_or_default();
     let ends = match observed.ends {
-        Some(SupervisionEnd::StopCondition) => ", the stop condition is met",
-        Some(SupervisionEnd::MaxCycles) => ", the last cycle",
+        Some(SupervisionEnd::StopCondition) => ", its stop condition holds",
+        Some(SupervisionEnd::MaxCycles) => ", for the last time",
         None => "",
     };
-    format!("observes its child pipeline, cycle {}: at {}{ends}", observed.cycle, visible::line(stage))
+    format!("looks at its child, cycle {}: at {}{ends}", observed.cycle, visible::line(stage))
 }
 
 fn restarted_line(LoopRestarted { generation, to, failure, .. }: &LoopRestarted) -> String {
@@ -271,7 +267,7 @@ fn answered_line(answered: &QuestionAnswered) -> String {
         Some(Answer::Choice(choice)) => visible::summary(choice.shown(), TEXT_CHARACTERS_MAX),
         Some(Answer::No) => "no".to_owned(),
         Some(Answer::Text) => visible::summary(&answered.text, TEXT_CHARACTERS_MAX),
-        None => "no answer within the time limit".to_owned(),
+        None => "nobody answered in time".to_owned(),
     };
     let by = if answered.by.is_empty() { String::new() } else { format!(" by {}", visible::line(&answered.by)) };
     format!("answered {}: {value} ({}{by})", visible::line(answered.question.as_str()), answered.how.as_str())

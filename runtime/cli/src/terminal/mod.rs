@@ -86,7 +86,7 @@ pub fn json(document: &impl serde::Serialize) -> Result<String, Stop> {
 }
 
 /// The message for an attempt that had to change files and changed none.
-pub const NO_CHANGE: &str = "nothing, although `[verify.worker]` requires a change";
+pub const NO_CHANGE: &str = "nothing, though `[verify.worker]` asks for a change";
 
 /// The note for a visit that was undone, because a resume went back to before it.
 pub const LEFT: &str = ", left by `resume --from`";

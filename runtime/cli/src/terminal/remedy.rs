@@ -25,13 +25,11 @@ pub fn for_run(summary: &RunSummary) -> Option<String> {
         "limit/max_steps" | "limit/max_visits" if ended_with(summary, NO_SUCH_PROGRAM) => {
             format!("more steps do not help. {}", missing_program(summary))
         }
-        "limit/max_visits" => "raise `max_visits`, or fix the repeated failure".to_owned(),
-        "limit/parallel_timeout" => {
-            "raise the `timeout` of the parallel node, or shorten the work of its branches".to_owned()
-        }
+        "limit/max_visits" => "raise `max_visits`, or mend what fails again and again".to_owned(),
+        "limit/parallel_timeout" => "raise the `timeout` of the fork, or let its branches do less".to_owned(),
         "limit/child_max_steps" => "raise `max_steps` of the graph in the child's file, then run again".to_owned(),
         "limit/max_cycles" => "raise `manager.max_cycles` or `manager.poll_interval` of the supervisor".to_owned(),
-        "limit/max_restarts" => "raise `max_restarts` on the graph, or fix the cause of the restarts".to_owned(),
+        "limit/max_restarts" => "raise `max_restarts` on the graph, or mend what begins again and again".to_owned(),
         "loop/restart_blocked" => {
             "add an edge without `loop_restart` for failures that are not transient: `context.failure_class!=transient`"
                 .to_owned()
@@ -46,7 +44,7 @@ pub fn for_run(summary: &RunSummary) -> Option<String> {
         "limit/node_max_steps" if ended_with(summary, NO_SUCH_PROGRAM) => {
             format!("more steps do not help. {}", missing_program(summary))
         }
-        "limit/node_max_steps" => "raise `max_steps` of the node, or fix the repeated failure".to_owned(),
+        "limit/node_max_steps" => "raise `max_steps` of the node, or mend what fails again and again".to_owned(),
         "limit/node_max_wall_time" => "raise `max_wall_time` of the node".to_owned(),
         "limit/node_max_tokens" => format!("raise `max_tokens` of `{node}`"),
         "limit/node_max_budget_usd" => format!("raise `max_budget_usd` of `{node}`"),
@@ -92,7 +90,7 @@ fn missing_program(summary: &RunSummary) -> String {
         ),
         Some((_, _, Some(missing))) => format!("{what}; {missing}"),
         None => format!(
-            "{what}; under `[exec]` in glovebox.toml, add the program's folder to `path`, or its toolchain to `toolchains`"
+            "{what}; add its folder under `[exec]` in glovebox.toml, to `path`, or name its toolchain in `toolchains`"
         ),
     }
 }

@@ -72,20 +72,11 @@ pub fn render(summary: &RunSummary, new: &[NewConfiguration], named: &RunNames, 
     startup_files(summary).into_iter().for_each(|body| row("help", body));
     if let Some(open) = summary.proof.receipts.iter().find(|evidence| evidence.proof() == Proof::VerifiedWithCaches) {
         let node = visible::line(open.node.as_str());
-        row(
-            "help",
-            format!("`{node}` started with caches that code of builders had written: glovebox explain cache_from"),
-        );
+        row("help", format!("`{node}` began with what builders' code left in its caches: glovebox explain cache_from"));
     }
     if let Some((nodes, by)) = summary.outdated().filter(|_| summary.status == RunStatus::Success) {
         let by = visible::line(by.as_str());
-        row(
-            "help",
-            format!(
-                "`{by}` changed files after these stages had passed: {}. Run these checks again after `{by}`",
-                listed(&nodes)
-            ),
-        );
+        row("help", format!("`{by}` changed files after these passed: {}. Check them again after it", listed(&nodes)));
     }
     dropped(summary).into_iter().for_each(|body| row("dropped", body));
     if !summary.has_pipeline_command() {
@@ -140,8 +131,7 @@ fn failed_branches(summary: &RunSummary, next: &str) -> Vec<String> {
     let more = failed.len().saturating_sub(BRANCHES_SHOWN_MAX);
     if more > 0 {
         let names: Vec<_> = failed[BRANCHES_SHOWN_MAX..].iter().map(|one| visible::line(one.branch.as_str())).collect();
-        lines
-            .push(format!("{more} more branches (for the reasons: glovebox show {next} --json): {}", names.join(", ")));
+        lines.push(format!("{more} more branches, their reasons in glovebox show {next} --json: {}", names.join(", ")));
     }
     lines
 }
@@ -151,7 +141,7 @@ fn dropped(summary: &RunSummary) -> Vec<String> {
     let line = |dropped: &DroppedChecks| {
         let commands: Vec<_> = dropped.commands.iter().map(|line| visible::line(line)).collect();
         let node = visible::line(dropped.node.as_str());
-        format!("{node}: {} (required by the verify contract)", commands.join(", "))
+        format!("{node}: {} (the verify contract asks for it)", commands.join(", "))
     };
     summary.proof.dropped_checks.iter().map(line).collect()
 }
@@ -169,14 +159,11 @@ fn recovery_line(decision: &RecoveryDecision) -> String {
 fn beside_holdouts(summary: &RunSummary, node: &NodeId) -> String {
     let shown = |text: &str| visible::line(text).into_owned();
     let name = shown(node.as_str());
-    let seen = format!(
-        "`{name}` could see the project in addition to its hold-outs: glovebox explain project_beside_holdouts"
-    );
+    let seen = format!("`{name}` saw the project beside its hold-outs: glovebox explain project_beside_holdouts");
     let files = summary.proof.beside_holdouts.of(node).map(|(path, author, reader)| {
         let (path, author) = (shown(path.as_str()), shown(author.as_str()));
         format!(
-            "`{path}` was written by `{author}`, and {reader} reads it where hold-outs are in view, unless `read_paths` \
-            hides it"
+            "`{path}` was written by `{author}`, and {reader} reads it beside hold-outs unless `read_paths` hides it"
         )
     });
     let mut lines: Vec<String> = files.collect();
@@ -196,14 +183,14 @@ fn startup_files(summary: &RunSummary) -> Vec<String> {
         let node = shown(evidence.node.as_str());
         nodes.entry(&evidence.node).or_default().extend(evidence.startup.iter().map(|file| {
             let (path, by, reader) = (shown(file.path.as_str()), shown(file.by.as_str()), file.reader);
-            format!("`{path}` was written by `{by}`, and {reader} loads it automatically in `{node}`")
+            format!("`{path}` was written by `{by}`, and {reader} loads it in `{node}` without being asked")
         }));
     }
     let of_node = |files: BTreeSet<String>| {
         let more = files.len().saturating_sub(CONFIGURATION_SHOWN_MAX);
         let mut lines: Vec<String> = files.into_iter().take(CONFIGURATION_SHOWN_MAX).collect();
         lines.extend((more > 0).then(|| format!("and {more} more such files")));
-        lines.push("such a file can make a failing check pass: review it, or hide it with `read_paths`".to_owned());
+        lines.push("such a file can make a failing check pass: look at it, or hide it with `read_paths`".to_owned());
         lines.join("\n")
     };
     nodes.into_values().map(of_node).collect()
@@ -447,7 +434,7 @@ fn what_next(summary: &RunSummary, named: &RunNames) -> String {
             (Resumption::Continues, _) => format!("glovebox resume {exact}"),
             (Resumption::NeedsSteps, _) => format!("glovebox resume {exact} --max-steps N, with a higher N"),
             (Resumption::NeedsTokens, _) => format!("glovebox resume {exact} --max-tokens N, with a larger N"),
-            (Resumption::NeedsMoney, _) => format!("glovebox resume {exact} --max-budget-usd USD, with a larger USD"),
+            (Resumption::NeedsMoney, _) => format!("glovebox resume {exact} --max-budget-usd USD, with more of them"),
             (Resumption::NeedsTime, _) => format!("glovebox resume {exact} --max-wall-time T, with a longer T"),
             (Resumption::Shows, _) => format!("glovebox show {next}{node}, then run again"),
             (Resumption::Repeats, true) => {

@@ -84,7 +84,7 @@ impl Statement {
             "artifact" if self.artifacts.contains(value) => None,
             "artifact" => Some("no artifact of this name was kept".to_owned()),
             "file-written" if ScopePath::parse(value).is_ok_and(|path| files.has_written(&path, fact)) => None,
-            "file-written" => Some("its write scope contains no file at this path when the stage ends".to_owned()),
+            "file-written" => Some("its write scope has no file of this path at the end".to_owned()),
             _ => Some("this kind of claim is unknown".to_owned()),
         }
     }

@@ -15,7 +15,7 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 pub enum AttemptError {
     /// The plan has no binding for the node.
-    #[error("node `{0}` is not bound to a component")]
+    #[error("node `{0}` is bound to no component")]
     Unbound(NodeId),
     /// The stage's files could not be prepared or read.
     #[error(transparent)]
@@ -42,10 +42,10 @@ pub enum AttemptError {
     #[error(transparent)]
     Port(#[from] PortError),
     /// The attempt's folder could not be created.
-    #[error("could not create the attempt's folder: {0}")]
+    #[error("could not make the attempt's folder: {0}")]
     Folder(#[source] io::Error),
     /// The plan names a model that was not prepared.
-    #[error("there is no endpoint for the model `{0}`")]
+    #[error("nothing says how the model `{0}` is reached")]
     Unreachable(String),
     /// Test answers that the binder accepted are no longer readable.
     #[error(transparent)]

@@ -55,7 +55,7 @@ pub(super) fn fail(fact: &mut StageFinished, paths: &[String], judged: Option<Re
     replace(fact, Failure::new(FailureClass::Scope, FailureCode::SCOPE_WRITE, reason(paths)));
     match judged {
         Some(Ok(recoverable)) => fact.files.recoverable = Some(Box::new(Recoverable { outcome: own, ..recoverable })),
-        Some(Err(why)) => note(fact, format_args!("write recovery did not ask a person: {why}")),
+        Some(Err(why)) => note(fact, format_args!("write recovery did not ask: {why}")),
         None => {}
     }
 }

@@ -61,7 +61,7 @@ impl Recovery {
 
     fn proposed(&self, found: &[FoundChange]) -> Result<Vec<(FoundChange, &str)>, String> {
         if !self.is_main {
-            return Err("a stage in a branch of a parallel node cannot ask".to_owned());
+            return Err("a branch of a parallel node cannot ask".to_owned());
         }
         let (mut proposed, mut bytes) = (Vec::new(), 0_u64);
         let recovery =
@@ -78,7 +78,7 @@ impl Recovery {
                     proposed.push((change, why.as_str()));
                 }
                 _ if change.is_only_out_of_scope && recovery.discards(&path) => {}
-                (Some(_), None) => return Err(format!("`{path}` is not a regular file, so it cannot be committed")),
+                (Some(_), None) => return Err(format!("`{path}` is no plain file that could be committed")),
                 (None, _) => return Err(format!("`{path}` is neither proposed nor discardable")),
             }
         }

@@ -81,12 +81,12 @@ impl HostSession for Attempt {
     }
 
     fn steer(&mut self, _this: Resource<ProgramSession>, _text: String) -> Result<()> {
-        let why = "an agent program gets its whole task at its start and accepts no further messages";
+        let why = "a program that was started with its whole task takes no further messages";
         self.call.refuse(Refusal::new(
             "steer the agent program",
             "",
             why,
-            "remove `agent.backend`: the built-in agent `codergen` can be steered",
+            "name no `agent.backend`: `codergen` can be steered",
         ));
         Ok(())
     }
@@ -106,7 +106,7 @@ impl Attempt {
     fn start_program(&mut self, task: &Task) -> std::result::Result<ProgramSession, StartError> {
         let setting = self.agents.setting.as_ref().filter(|setting| setting.program.as_str() == task.backend).cloned();
         let (Some(setting), Some(commands)) = (setting, self.exec.setting.as_ref().map(Arc::clone)) else {
-            let why = "the node does not name this agent program";
+            let why = "the node names no such agent program";
             let help = "set `agent.backend` on the node";
             self.call.refuse(Refusal::new("start an agent program", &task.backend, why, help));
             return Err(failed(FailureClass::Scope, "agent/not-granted", format!("{why}; {help}")).into());

@@ -228,9 +228,7 @@ impl Attempt {
         let images = checked_images(&question.messages).map_err(invalid)?;
         if !images.is_empty() && !model.takes_images() {
             return Err(invalid(
-                "the model does not accept images; if it does, set `images = true` in its table under `[models]` in \
-                glovebox.toml"
-                    .to_owned(),
+                "the model takes no images; `images = true` in its table would say that it does".to_owned(),
             ));
         }
         let refusals = std::sync::Arc::clone(&self.call.refusals);

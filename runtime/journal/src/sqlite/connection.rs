@@ -59,7 +59,7 @@ pub(super) fn read_only(path: &Path) -> Result<Connection, PortError> {
     // A process may be killed after it created the file and before it created the tables. The file is then not damaged;
     // the journal never existed.
     if guard::check_content(&mut connection)? == 0 {
-        return Err(PortError::Unavailable(format!("nothing has been written to `{}`", path.display())));
+        return Err(PortError::Unavailable(format!("nothing was ever written to `{}`", path.display())));
     }
     check_marks(&connection)?;
     Ok(connection)

@@ -47,14 +47,12 @@ pub(super) fn check_content(connection: &mut Connection) -> Result<usize, PortEr
     let found = connection::check_version(connection).map(|()| made_by(connection));
     connection.progress_handler(0, None::<fn() -> bool>).map_err(port_error)?;
     let found = found?.map_err(|error| match error.sqlite_error_code() {
-        Some(ErrorCode::OperationInterrupted) => corrupt("it has far more tables than a journal".to_owned()),
+        Some(ErrorCode::OperationInterrupted) => corrupt("it has far more than the tables of a journal".to_owned()),
         _ => port_error(error),
     })?;
     let known = known();
     match found.iter().find(|sql| !known.contains(*sql)) {
-        Some(other) => {
-            Err(corrupt(format!("it contains something that does not belong to a journal: `{}`", shown(other))))
-        }
+        Some(other) => Err(corrupt(format!("it has something else than the tables of a journal: `{}`", shown(other)))),
         None => Ok(found.len()),
     }
 }

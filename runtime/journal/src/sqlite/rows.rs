@@ -188,7 +188,7 @@ fn check(stored: &Stored, tip: &Tip) -> Result<(), PortError> {
         return Err(corrupt(stored.seq, "it does not link to the record before"));
     }
     if chain(&stored.prev, stored.seq, stored.at, &stored.event) != stored.hash {
-        return Err(corrupt(stored.seq, "its hash does not match its content"));
+        return Err(corrupt(stored.seq, "its hash is not that of its content"));
     }
     Ok(())
 }
@@ -232,7 +232,7 @@ pub(super) fn digest(bytes: &[u8], seq: u64) -> Result<Digest, PortError> {
 
 /// Returns the error for a record that changed after it was verified.
 pub(super) fn changed(seq: u64) -> PortError {
-    corrupt(seq, "it has changed since the journal was verified")
+    corrupt(seq, "it is not what it was when the journal was verified")
 }
 
 fn corrupt(seq: u64, found: impl Into<String>) -> PortError {

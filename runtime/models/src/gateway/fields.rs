@@ -130,9 +130,7 @@ pub(super) fn check(target: &Target, json: &mut Value) -> Result<u64, ModelError
         Family::Gemini => GEMINI,
         Family::OpenaiCompatible | Family::Ollama => COMPATIBLE,
     };
-    let Some(fields) = json.as_object_mut() else {
-        return Err(denied(format_args!("a request that is not an object")));
-    };
+    let Some(fields) = json.as_object_mut() else { return Err(denied(format_args!("a request that is no object"))) };
     if let Some(name) = fields.keys().find(|name| !allowed.contains(&name.as_str())) {
         return Err(denied(format_args!("the field `{}`", shortened(name))));
     }
@@ -200,7 +198,7 @@ fn tools_of(family: Family, tools: &Value) -> Result<(), ModelError> {
     match tools {
         Value::Null => Ok(()),
         Value::Array(tools) => tools.iter().try_for_each(|tool| tool_of(family, tool)),
-        _ => Err(denied(format_args!("`tools` that are not a list"))),
+        _ => Err(denied(format_args!("`tools` that are no list"))),
     }
 }
 
@@ -219,7 +217,7 @@ fn tools_within(value: &Value) -> Result<(), ModelError> {
 
 fn tool_of(family: Family, tool: &Value) -> Result<(), ModelError> {
     if family == Family::Gemini {
-        let Some(tool) = tool.as_object() else { return Err(denied(format_args!("a tool that is not an object"))) };
+        let Some(tool) = tool.as_object() else { return Err(denied(format_args!("a tool that is no object"))) };
         let is_other = |name: &&String| !matches!(name.as_str(), "functionDeclarations" | "function_declarations");
         return tool.keys().find(is_other).map_or(Ok(()), |name| Err(at_provider(name)));
     }
@@ -227,7 +225,7 @@ fn tool_of(family: Family, tool: &Value) -> Result<(), ModelError> {
         Some(Value::String(kind)) => kind,
         // Only Anthropic's format has tools without a type. They run in the program.
         None | Some(Value::Null) if tool.is_object() && family == Family::Anthropic => "custom",
-        _ => return Err(denied(format_args!("a tool whose `type` is not text"))),
+        _ => return Err(denied(format_args!("a tool whose `type` is no text"))),
     };
     let is_own = match family {
         Family::Anthropic => ANTHROPIC_TOOLS.iter().any(|start| kind.starts_with(start)),
@@ -265,7 +263,7 @@ fn fetches_nothing(value: &Value) -> Result<(), ModelError> {
             let kind = match fields.get("type") {
                 None => "",
                 Some(Value::String(kind)) => kind,
-                Some(_) => return Err(denied(format_args!("a part of the conversation whose `type` is not text"))),
+                Some(_) => return Err(denied(format_args!("a part of the conversation whose `type` is no text"))),
             };
             if kind == "item_reference" {
                 return Err(denied(format_args!("a reference to what the provider has stored")));
@@ -312,7 +310,7 @@ fn bound(target: &Target, fields: &mut Map<String, Value>) -> Result<u64, ModelE
         Family::Gemini => {
             let tuning = fields.entry("generationConfig").or_insert_with(|| Value::Object(Map::new()));
             let Some(tuning) = tuning.as_object_mut() else {
-                return Err(denied(format_args!("a `generationConfig` that is not an object")));
+                return Err(denied(format_args!("a `generationConfig` that is no object")));
             };
             if tuning.get("candidateCount").is_some_and(|count| *count != 1) {
                 return Err(denied(format_args!("a request for more than one answer")));

@@ -217,7 +217,7 @@ fn parse(bytes: &[u8]) -> Result<Option<(usize, RequestHead)>, ReadError> {
 }
 
 fn bounded(length: &str) -> Result<usize, ReadError> {
-    let length = number(length, 10).ok_or(ReadError::Malformed("the length of the request is not a number"))?;
+    let length = number(length, 10).ok_or(ReadError::Malformed("the length of the request is no number"))?;
     if length > BODY_BYTES_MAX { Err(TOO_LONG) } else { Ok(length) }
 }
 

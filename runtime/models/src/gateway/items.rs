@@ -47,7 +47,7 @@ pub(super) fn input(input: &Value) -> Result<(), ModelError> {
 
 fn item(item: &Value) -> Result<(), ModelError> {
     let Some(fields) = item.as_object() else {
-        return Err(denied(format_args!("an item of `input` that is not an object")));
+        return Err(denied(format_args!("an item of `input` that is no object")));
     };
     let kind = match fields.get("type") {
         None if fields.get("role").is_some_and(Value::is_string) && fields.contains_key("content") => "message",
@@ -55,7 +55,7 @@ fn item(item: &Value) -> Result<(), ModelError> {
             return Err(denied(format_args!("an item without a type: a reference to what the provider has stored")));
         }
         Some(Value::String(kind)) => kind,
-        Some(_) => return Err(denied(format_args!("an item of `input` whose `type` is not text"))),
+        Some(_) => return Err(denied(format_args!("an item of `input` whose `type` is no text"))),
     };
     if kind == "item_reference" {
         return Err(denied(format_args!("a reference to what the provider has stored")));

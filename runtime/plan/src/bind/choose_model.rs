@@ -57,8 +57,7 @@ fn unsupported_format(node: &Node, model: &PlannedModel) -> Option<Diagnostic> {
     let place = Place::for_node(node);
     let listed = spoken.iter().map(|family| format!("`{family}`")).collect::<Vec<_>>().join(", ");
     let message = format!(
-        "node `{place}` starts the agent program `{}`, which can ask models of {listed}, but its model `{}` has the provider \
-        `{}`",
+        "node `{place}` starts `{}`, which asks models of {listed}, but its model `{}` is of `{}`",
         backend.program, model.name, model.access.family
     );
     let error = Diagnostic::error("agent_program", message, place.span_of(key::AGENT_BACKEND));
@@ -158,15 +157,12 @@ impl<'a> ModelRequest<'a> {
         let shown = escaped(provider);
         let message = match (self.model, named) {
             (Some(model), [table, ..]) => format!(
-                "node `{}` names the provider `{shown}`, but the model `{}` has the provider `{}` in glovebox.toml",
+                "node `{}` names the provider `{shown}`, but the model `{}` is of `{}` in glovebox.toml",
                 self.place,
                 escaped(model),
                 table.access.family
             ),
-            _ => format!(
-                "node `{}` names the provider `{shown}`, but no model in glovebox.toml has this provider",
-                self.place
-            ),
+            _ => format!("node `{}` names the provider `{shown}`, of which glovebox.toml has no model", self.place),
         };
         let help = "correct `llm_provider`, or add a table with this `provider` under `[models]` in glovebox.toml";
         self.error(key::LLM_PROVIDER, message).with_help(help)
@@ -178,7 +174,7 @@ impl<'a> ModelRequest<'a> {
             Some(model) => (
                 key::LLM_MODEL,
                 format!(
-                    "node `{}` names the model `{}`, but several tables contain this model: {names}",
+                    "node `{}` names the model `{}`, which several tables have: {names}",
                     self.place,
                     escaped(model)
                 ),

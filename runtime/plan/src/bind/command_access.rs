@@ -127,9 +127,9 @@ fn check_overlaps(inputs: GrantInputs<'_>, scratch: &[Entry], cache: &[Entry], e
     }
     let both = scratch.iter().flat_map(|one| cache.iter().map(move |other| (one, other)));
     for (one, other) in both.filter(|(one, other)| overlap(one, other)) {
-        let message = format!("`{one}` in `scratch` of node `{place}` overlaps `{other}` in `cache`");
+        let message = format!("node `{place}` has `{one}` as scratch and `{other}` as cache, and they overlap");
         let error = refused(place, key::SCRATCH, message)
-            .with_help("name the folder in only one of them: `scratch` is removed after the stage, `cache` is kept");
+            .with_help("name the folder once: `scratch` is removed after the stage, `cache` is kept");
         effective.diagnostics.push(error);
     }
 }

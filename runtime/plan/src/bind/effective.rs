@@ -157,7 +157,7 @@ fn paths(inputs: GrantInputs<'_>, effective: &mut Effective) {
 fn unused_write_grant(inputs: GrantInputs<'_>, may_write: &[Entry]) -> Diagnostic {
     let paths = may_write.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     let message = format!(
-        "node `{}` cannot write anything: `{}` is granted `{paths}`, but the node has no `allowed_write_paths`",
+        "node `{}` writes nothing: `{}` is granted `{paths}`, but the node has no `allowed_write_paths`",
         inputs.place, inputs.source.name
     );
     let warning = Diagnostic::warning("write_scope_missing", message, inputs.place.span())
@@ -247,7 +247,7 @@ fn lower_by_attribute(place: Place<'_>, name: LimitName, value: u64, limits: &mu
     let attribute = format!("limits.{name}");
     let bound = limits.get(name);
     if value > bound {
-        let message = format!("`{attribute}` of node `{place}` is {value}, which is above the limit of {bound}");
+        let message = format!("`{attribute}` of node `{place}` asks for {value}, but the limit is {bound}");
         let warning =
             Diagnostic::warning("limit_not_raised", message, place.span_of(Key::new(&attribute))).with_help(format!(
                 "a node can only lower a limit; set `{name} = {value}` under `[limits]` in glovebox.toml to raise it"

@@ -88,7 +88,7 @@ fn refuse_missing(inputs: GrantInputs<'_>, effective: &mut Effective) {
 
 fn refuse(inputs: GrantInputs<'_>, attribute: Key<'_>, what: fmt::Arguments<'_>, effective: &mut Effective) {
     let place = inputs.place;
-    let message = format!("`{attribute}` of node `{place}` {what}, but the project has none there");
+    let message = format!("`{attribute}` of node `{place}` {what}, which the project does not have");
     let error = Diagnostic::error("holdout_access", message, place.span_of(attribute))
         .with_help(format!("create the folder with its hold-outs, or remove `{attribute}`"));
     effective.diagnostics.push(place.named_in(error));

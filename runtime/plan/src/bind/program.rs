@@ -31,7 +31,7 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     effective.program = Some(program);
     hide_settings(effective);
     if !inputs.request.commands.is_empty() {
-        let message = format!("`allowed_commands` of node `{}` has no effect on its agent program", inputs.place);
+        let message = format!("`allowed_commands` of node `{}` would not bind its agent program", inputs.place);
         refuse(
             inputs,
             effective,
@@ -41,13 +41,13 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
         );
     }
     if inputs.request.hooks.pre.is_some() || inputs.request.hooks.post.is_some() {
-        let message = format!("tool hooks cannot check the tool calls of the agent program of node `{}`", inputs.place);
+        let message = format!("tool hooks do not see the calls of the agent program of node `{}`", inputs.place);
         let help = "set `tool_hooks.pre=\"\"` and `tool_hooks.post=\"\"` on the node, or remove `agent.backend`";
         refuse(inputs, effective, key::AGENT_BACKEND, message, help);
     }
     if effective.command_access.network == Network::Full {
-        let message = format!("the agent program of node `{}` would get unrestricted network access", inputs.place);
-        let help = "name the hosts that it needs: `network=\"proxy:registry.npmjs.org\"`; its model needs no entry";
+        let message = format!("the agent program of node `{}` would have the whole network", inputs.place);
+        let help = "name the hosts it needs: `network=\"proxy:registry.npmjs.org\"`; its model is reached without";
         refuse(inputs, effective, key::NETWORK, message, help);
     }
 }

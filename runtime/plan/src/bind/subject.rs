@@ -65,8 +65,7 @@ fn unused_base(inputs: GrantInputs<'_>, effective: &mut Effective) {
     }
     let place = inputs.place;
     let message = format!(
-        "node `{place}` runs no commands that judge work, so its cache is kept between visits and `cache_from` has no \
-        effect"
+        "node `{place}` judges no work by commands, so its cache is kept between visits and `cache_from` has no effect"
     );
     let warning = Diagnostic::warning("cache_from", message, place.span_of(key::CACHE_FROM));
     effective.diagnostics.push(place.named_in(warning));

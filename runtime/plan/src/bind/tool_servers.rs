@@ -20,17 +20,15 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let asked = inputs.request.tool_servers;
     if effective.program.is_some() {
         if asked.is_own {
-            let message = format!("the agent program of node `{}` cannot call tools of tool servers", inputs.place);
-            let help =
-                "remove `mcp` or `agent.backend`: only Glovebox's own agent calls tools of tool servers".to_owned();
+            let message = format!("the agent program of node `{}` calls no tools of servers", inputs.place);
+            let help = "remove `mcp` or `agent.backend`: Glovebox's own agent calls tools of servers".to_owned();
             refuse(inputs, effective, "mcp_without_tools", message, help);
         }
         return;
     }
     if effective.holdouts == HoldoutAccess::ReadOnly {
         if asked.is_own {
-            let message =
-                format!("node `{}` can read hold-outs, so it must not call tools of tool servers", inputs.place);
+            let message = format!("node `{}` reads hold-outs, so it can call no tools of servers", inputs.place);
             refuse(inputs, effective, "mcp_not_granted", message, "remove `mcp` from the node".to_owned());
         }
         return;
@@ -39,10 +37,8 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let is_able = effective.model && inputs.inspection.imports.iter().any(|import| imports(&import.name));
     if !is_able {
         if asked.is_own {
-            let message = format!(
-                "node `{}` asks for tools of tool servers, but `{}` cannot call them",
-                inputs.place, inputs.source.name
-            );
+            let message =
+                format!("node `{}` asks for tools of servers, but `{}` calls none", inputs.place, inputs.source.name);
             let help = "remove `mcp`: it belongs to an agent stage".to_owned();
             refuse(inputs, effective, "mcp_without_tools", message, help);
         }

@@ -120,8 +120,7 @@ fn toolchains(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<Toolchain> 
             None => {
                 let known = Toolchain::ALL.map(|toolchain| format!("`{}`", toolchain.as_str())).join(", ");
                 let message = format!("`{field}` names the unknown toolchain `{text}`: expected one of {known}");
-                let help = "for another toolchain, set the folders of its programs in `path`, its variables in `env` and the \
-                    folders that it reads in `[sandbox] read`";
+                let help = "name the folders of its programs with `path`, its variables with `env`, and what it reads with `[sandbox] read`";
                 fields.value_problem(place, Message::from(message).with_help(Some(help.to_owned())));
             }
         }
@@ -140,8 +139,7 @@ fn folders(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<(String, Range
         if is_plain {
             found.push((text, place.span));
         } else {
-            let message =
-                format!("`{field}` contains `{text}`: an absolute folder without `.`, `..` and `:` is expected");
+            let message = format!("`{field}` holds `{text}`: an absolute folder without `.`, `..` and `:` is expected");
             fields.value_problem(place, message);
         }
     }
@@ -155,15 +153,16 @@ fn variables(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> BTreeMap<String,
         let spelled = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         if !spelled {
-            let message = format!("`{field}` is not a variable name: letters, digits and `_` are expected");
+            let message = format!("`{field}` is no variable name: letters, digits and `_` are expected");
             fields.value_problem(field.at_key(), message);
         } else if !is_env_name_allowed(name) {
-            let message = format!("`{field}` is refused: this variable decides which files a command loads or reads");
+            let message =
+                format!("`{field}` is refused: it would let the environment choose what a command loads or reads");
             let help = (name == "PATH").then(|| "add folders with `exec.path = [\"/opt/x/bin\"]`".to_owned());
             fields.value_problem(field.at_key(), Message::from(message).with_help(help));
         } else if let Some(text) = fields.text(&field) {
             if text.contains('\0') {
-                fields.value_problem(field.at_value(), format!("`{field}` contains a NUL byte: text is expected"));
+                fields.value_problem(field.at_value(), format!("`{field}` holds a NUL byte: text is expected"));
             } else {
                 found.insert(name.to_owned(), text);
             }

@@ -52,10 +52,7 @@ pub(super) fn parse(fields: &mut Fields<'_>, tables: &Field<'_, '_>) -> BTreeMap
     for table in fields.table(tables) {
         let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if !(1..=NAME_BYTES_MAX).contains(&table.name.len()) || !table.name.bytes().all(is_plain) {
-            let message = format!(
-                "`{table}` does not have a valid name: 1 to {NAME_BYTES_MAX} characters `a-z`, `0-9` and \
-                `-` are expected"
-            );
+            let message = format!("`{table}`: 1 to {NAME_BYTES_MAX} of `a-z`, `0-9` and `-` are expected as a name");
             fields.value_problem(table.at_key(), message);
         }
         if let Some(entry) = entry(fields, &table) {
@@ -87,8 +84,7 @@ fn entry(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> Option<ServerEntry> 
             "tools" => entry.tools = tools(fields, &field),
             "write" => {
                 let message = format!("`{field}` cannot be granted: what a tool server writes is not committed");
-                let help =
-                    "remove `write`; the server can write to `/tmp`, which is removed after the attempt".to_owned();
+                let help = "remove `write`; the server can write to `/tmp`, which ends with the attempt".to_owned();
                 fields.value_problem(field.at_key(), Message::from(message).with_help(Some(help)));
             }
             _ => fields.unknown(&field, &FIELDS),
@@ -113,17 +109,12 @@ fn env(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> BTreeMap<String, Strin
         let source = field.value.as_table().filter(|table| table.len() == 1).and_then(|table| table.get("env"));
         let source = source.and_then(|source| source.get_ref().as_str()).filter(|name| is_name(name));
         let Some(source) = source else {
-            let message = format!(
-                "`{field}` must be `{{ env = \"NAME\" }}`, which names an environment variable; a value is \
-                never written here"
-            );
+            let message = format!("`{field}`: `{{ env = \"NAME\" }}` is expected, a value is never written here");
             fields.value_problem(field.at_value(), message);
             continue;
         };
         if !is_name(field.name) || !is_env_name_allowed(field.name) {
-            let message = format!(
-                "`{field}` is refused: it is not a variable name, or the variable decides what a program loads"
-            );
+            let message = format!("`{field}` is refused: it is no variable, or one that chooses what a program loads");
             fields.value_problem(field.at_key(), message);
             continue;
         }
@@ -142,9 +133,8 @@ fn tools(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<BTreeSet<Stri
         if (1..=64).contains(&name.len()) && name.bytes().all(is_plain) {
             return Some(name);
         }
-        let message =
-            format!("`{field}` contains an invalid tool name: 1 to 64 letters, digits, `_` and `-` are expected");
-        let help = (name == "*").then(|| format!("write `{} = \"*\"` to allow all tools", field.name));
+        let message = format!("`{field}`: a tool has a name of 1 to 64 letters, digits, `_` and `-`");
+        let help = (name == "*").then(|| format!("write `{} = \"*\"` for all of them", field.name));
         fields.value_problem(place, Message::from(message).with_help(help));
         None
     });

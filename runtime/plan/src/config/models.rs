@@ -172,7 +172,7 @@ impl ModelTable {
     fn take_key(&mut self, fields: &mut Fields<'_>, field: &Field<'_, '_>) {
         let Some(text) = fields.path(field) else { return };
         if self.key.is_some() {
-            fields.value_problem(field.at_key(), format!("`{field}`: expected only one of `key_env` and `key_file`"));
+            fields.value_problem(field.at_key(), format!("`{field}`: expected one of `key_env` and `key_file`"));
         }
         let is_name = |text: &String| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         self.key = match field.name {

@@ -56,12 +56,12 @@ impl DiscardPattern {
             let is_plain = ending.len() > 1 && ending.starts_with('.') && !ending.contains(['*', '/', '?', '[']);
             return match is_plain {
                 true => Ok(Self::Ending(ending.to_owned())),
-                false => Err("a pattern with `*` must be a file name ending such as `*.log`".to_owned()),
+                false => Err("a pattern with `*` is an ending such as `*.log`".to_owned()),
             };
         }
         let entry = Entry::parse(text).map_err(|error| error.to_string())?;
         match entry.path().is_root() {
-            true => Err("it covers the whole workspace; name a folder such as `coverage/`".to_owned()),
+            true => Err("it means the whole workspace: name a folder such as `coverage/`".to_owned()),
             false => Ok(Self::Path(entry)),
         }
     }
@@ -116,7 +116,7 @@ fn entries<T>(fields: &mut Fields<'_>, field: &Field<'_, '_>, read: fn(&str) -> 
     for (text, place) in fields.texts(field) {
         match read(&text) {
             Ok(entry) => found.push(entry),
-            Err(problem) => fields.value_problem(place, format!("`{field}` contains `{text}`: {problem}")),
+            Err(problem) => fields.value_problem(place, format!("`{field}` holds `{text}`: {problem}")),
         }
     }
     found
@@ -126,10 +126,10 @@ fn entries<T>(fields: &mut Fields<'_>, field: &Field<'_, '_>, read: fn(&str) -> 
 fn file(text: &str) -> Result<ScopePath, String> {
     let entry = Entry::parse(text).map_err(|error| error.to_string())?;
     if entry.is_subtree() {
-        return Err("it is a folder; name each file, such as `Cargo.lock`".to_owned());
+        return Err("it is a folder: name each file, such as `Cargo.lock`".to_owned());
     }
     match Protected::default().reason(entry.path().as_str()) {
-        Some(reason) => Err(format!("no stage may ever write it ({reason}); remove it")),
+        Some(reason) => Err(format!("no stage may ever write it, since {reason}: remove it")),
         None => Ok(entry.path().clone()),
     }
 }

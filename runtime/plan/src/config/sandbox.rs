@@ -112,7 +112,7 @@ fn proxy(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Network {
 fn host_rules(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> HostRules {
     let texts = fields.texts(field);
     if texts.is_empty() && field.value.as_array().is_some() {
-        let help = "write `network = \"none\"` if commands may reach no host".to_owned();
+        let help = "write `network = \"none\"` where nothing may be reached".to_owned();
         let message = Message::from(format!("`{field}` names no domain"));
         fields.value_problem(field.at_value(), message.with_help(Some(help)));
     }
@@ -146,11 +146,11 @@ pub(super) fn folders(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<Str
             .into_iter()
             .find(|root| folder == *root || (*root != "/" && Path::new(folder).starts_with(root)));
         if !is_plain {
-            let message = format!("`{field}` contains `{text}`: an absolute folder without `.` and `..` is expected");
+            let message = format!("`{field}` holds `{text}`: an absolute folder without `.` and `..` is expected");
             fields.value_problem(place, message);
         } else if let Some(root) = refused {
-            let message = format!("`{field}` contains `{text}`, but commands can never see `{root}`");
-            let help = "name only the folders that commands need".to_owned();
+            let message = format!("`{field}` holds `{text}`: commands are never shown `{root}`");
+            let help = "name the folders that are needed".to_owned();
             fields.value_problem(place, Message::from(message).with_help(Some(help)));
         } else if !found.iter().any(|known| known == folder) {
             found.push(folder.to_owned());
@@ -168,7 +168,7 @@ pub(super) fn subtrees(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<En
             Ok(entry) if found.contains(&entry) => {}
             Ok(entry) => found.push(entry),
             Err((fault, help)) => {
-                let message = Message::from(format!("`{field}` contains `{text}`: {fault}"));
+                let message = Message::from(format!("`{field}` holds `{text}`: {fault}"));
                 fields.value_problem(place, message.with_help(help));
             }
         }
@@ -179,7 +179,7 @@ pub(super) fn subtrees(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<En
 /// Checks a folder that is used as scratch or cache.
 pub fn cache_folder(entry: Entry) -> Result<Entry, (String, Option<String>)> {
     if entry == Entry::whole() {
-        return Err(("the whole workspace is not allowed here".to_owned(), None));
+        return Err(("the whole workspace is no such folder".to_owned(), None));
     }
     if !entry.is_subtree() {
         return Err(("a folder is expected".to_owned(), Some(format!("write `{entry}/`"))));

@@ -131,7 +131,7 @@ fn the_commands_environment_cannot_be_turned_against_them() {
         let text = format!("[exec.env]\n{name} = \"x\"");
         check(&text, "config_value", &format!("exec.env.{name}"), 2, "is refused");
     }
-    check("[exec.env]\n\"A-B\" = \"x\"", "config_value", "exec.env.A-B", 2, "not a variable name");
+    check("[exec.env]\n\"A-B\" = \"x\"", "config_value", "exec.env.A-B", 2, "no variable name");
     check("[exec]\npath = [\"bin\"]", "config_value", "exec.path", 2, "absolute");
     check("[exec]\npath = [\"/a/../b\"]", "config_value", "exec.path", 2, "absolute");
     check("[exec]\npath = [\"/a:/b\"]", "config_value", "exec.path", 2, "`:`");

@@ -269,7 +269,7 @@ impl fmt::Display for Capability {
             C::Spend(resource, most) => write!(f, "spend {most} {}", resource.as_str()),
             C::Limit(name, most) => write!(f, "limit {name} {most}"),
             C::Offer(label, to) => write!(f, "offer the choice {label} -> {to}"),
-            C::Default(to) => write!(f, "continue at {to} if no person answers"),
+            C::Default(to) => write!(f, "go on to {to} when no person answers"),
         }
     }
 }

@@ -174,7 +174,7 @@ impl fmt::Display for OriginPart {
         match self {
             OriginPart::BuiltIn(handler) => write!(f, "built-in `{handler}`"),
             OriginPart::Plugin { handler, field, line } => {
-                write!(f, "the wants of `{handler}` and `grants.{field}` in {CONFIG_FILE_NAME}:{line}")
+                write!(f, "wants of `{handler}` and `grants.{field}` of {CONFIG_FILE_NAME}:{line}")
             }
             OriginPart::Contract => f.write_str("its verify contract"),
             OriginPart::Config(table, field) => write!(f, "`{field}` under `[{table}]` of {CONFIG_FILE_NAME}"),

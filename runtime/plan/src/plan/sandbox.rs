@@ -186,7 +186,7 @@ impl HostCapability {
             .map(|tier| format!("set `require = \"{tier}\"` under `[sandbox]` in glovebox.toml to accept this tier"));
         ways.extend(lower.as_deref());
         ways.push("`glovebox doctor` shows what this machine can enforce");
-        ways.push("run with `--dangerously-no-sandbox`: commands and the programs that they build then have all your permissions");
+        ways.push("run with `--dangerously-no-sandbox`: commands and what they build may then do all that you may do");
         ways.join("\n")
     }
 }
@@ -209,13 +209,10 @@ impl fmt::Display for PolicyProblem {
                 write!(f, "the run has hold-outs, and without a sandbox the commands of {nodes} could read them")
             }
             PolicyKind::NoSubject(tier) => {
-                write!(f, "tier `{tier}` cannot isolate the program of `verify_subject` from the commands of {nodes}")
+                write!(f, "tier `{tier}` cannot separate the program of `verify_subject` from the commands of {nodes}")
             }
             PolicyKind::NoGateway(tier) => {
-                write!(
-                    f,
-                    "tier `{tier}` cannot restrict the agent programs of {nodes} to the gateway for model requests"
-                )
+                write!(f, "tier `{tier}` cannot give the agent programs of {nodes} a gateway and no other network")
             }
             PolicyKind::NoProxy(tier) => {
                 write!(f, "tier `{tier}` cannot restrict commands to a proxy, but {nodes} need one")

@@ -55,9 +55,9 @@ fn find(planned: &PlannedProgram, policy: &ExecPolicy) -> Option<Option<PathBuf>
 
 fn how_to_install(planned: &PlannedProgram) -> String {
     let program = planned.program;
-    let place = format!("set its path: `path = \"…\"` under `[agents.{program}]` in glovebox.toml");
+    let place = format!("name its file: `path = \"…\"` under `[agents.{program}]` in glovebox.toml");
     match tested_version(program) {
-        None => format!("install it in a system folder such as `/usr/bin`, or {place}"),
+        None => format!("install it in a folder of the system, or {place}"),
         Some(TestedVersion { package, version }) => {
             format!("install it: `npm install -g {package}@{version}`, or {place}")
         }
@@ -73,7 +73,7 @@ fn warning(planned: &PlannedProgram, file: &Path) -> Option<String> {
     let (program, found) = (planned.program, visible::line(&found).into_owned());
     (!is_fine).then(|| {
         format!(
-            "`{program}` has version {found}, but Glovebox was tested with {}: it may misread the output of this version",
+            "`{program}` is version {found}, and {} was tested: the output of this one may not be understood",
             tested.version
         )
     })

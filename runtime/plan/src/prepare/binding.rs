@@ -218,7 +218,7 @@ pub fn dependency_warnings(plan: &Plan, project: &Project) -> Vec<Warning> {
     let tier = plan.commands.sandbox.tier().filter(|tier| !tier.has_own_root());
     warnings.extend(tier.iter().flat_map(|_| &plan.folders.dependencies).map(|folder| Warning {
         problem: format!(
-            "`{folder}` is not available in this run: sandbox tier `{}` cannot show it to commands",
+            "`{folder}` is not in this run: the sandbox `{}` cannot show it",
             plan.commands.sandbox.tier_word()
         ),
         help: format!("copy it with `include = [\"{folder}\"]` under `[workspace]` in glovebox.toml"),
@@ -272,7 +272,7 @@ pub fn refuse_unpriced(plan: &Plan, flags: SpendBounds) -> Result<(), Refusal> {
         Unpriced::Run => "of the run".to_owned(),
         Unpriced::Node(node) => format!("of node `{node}`"),
     };
-    let message = format!("`max_budget_usd` {of} cannot be enforced: the price of the model `{model}` is unknown");
+    let message = format!("`max_budget_usd` {of} cannot be held: nothing says what the model `{model}` costs");
     Err(Refusal::new(Class::Invalid, message).with_help(format!(
         "add to glovebox.toml: `[models.{model}]` and below it `price = {{ input = 3, output = 15 }}` (US dollars for a million tokens)"
     )))

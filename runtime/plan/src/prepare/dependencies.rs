@@ -76,7 +76,7 @@ pub fn find(project: &Project, sealed: &[Entry]) -> Dependencies {
         }
         if sealed.iter().any(overlaps) {
             let help = "keep hold-outs and dependencies in separate folders".to_owned();
-            let problem = format!("commands cannot see `{folder}`: it overlaps hold-outs");
+            let problem = format!("`{folder}` is not shown to commands: it overlaps hold-outs");
             found.warnings.push(Warning { problem, help });
             continue;
         }
@@ -114,9 +114,9 @@ fn drop_copies(project: &Project, sealed: &[Entry], found: &mut Dependencies) {
         let Some((copy, holdout)) = holdouts.copy_in(&project.workdir.join(folder.path().as_str())) else {
             return true;
         };
-        let copied = format!("`{}` has the same bytes as the hold-out `{}`", shown(&copy), shown(holdout));
+        let copied = format!("`{}` is byte for byte the hold-out `{}`", shown(&copy), shown(holdout));
         let help = "remove the copy, or install the project without its hold-outs".to_owned();
-        warnings.push(Warning { problem: format!("commands cannot see `{folder}`: {copied}"), help });
+        warnings.push(Warning { problem: format!("`{folder}` is not shown to commands: {copied}"), help });
         false
     });
 }
@@ -210,9 +210,9 @@ fn hidden_links(project: &Path, hidden: &[(PathBuf, PathBuf)]) -> Option<Warning
         0 => String::new(),
         more => format!(", and {more} more"),
     };
-    let problem = format!("links in dependency folders have no target in this run: {}{more}", named.join(", "));
-    let help = "commands see only the stores of package managers and interpreters; if they need another folder, add `read = \
-        [\"/path\"]` under `[sandbox]` in glovebox.toml";
+    let problem = format!("links of dependencies lead to nothing in this run: {}{more}", named.join(", "));
+    let help = "only stores of package managers and interpreters are shown; if commands need such a folder, name it with \
+                `read = [\"/path\"]` under `[sandbox]` in glovebox.toml";
     (!named.is_empty()).then(|| Warning { problem, help: help.to_owned() })
 }
 
@@ -226,14 +226,14 @@ fn missing(project: &Project, shown: &[Entry], is_set: bool) -> Vec<Warning> {
     let mut tell = |name: &str, install: &str| {
         if !has(name.trim_end_matches('/')) {
             found.push(Warning {
-                problem: format!("`{name}` does not exist, so commands find no installed dependencies"),
+                problem: format!("`{name}` is not there: commands find no installed dependencies"),
                 help: format!("run `{install}` first"),
             });
         } else if is_set && !is_shown(name) && !includes(name) {
             let help = format!(
                 "add `dependencies = [\"{name}\"]` under `[workspace]` in glovebox.toml, or `include` to copy it"
             );
-            let problem = format!("`{name}` is not available in this run: `[workspace] dependencies` does not name it");
+            let problem = format!("`{name}` is not in this run: `[workspace] dependencies` does not name it");
             found.push(Warning { problem, help });
         }
     };

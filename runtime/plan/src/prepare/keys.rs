@@ -116,7 +116,7 @@ fn outside(project: &Project, name: &str, file: &Path) -> Result<PathBuf, Refusa
         return Ok(file);
     }
     let message = format!(
-        "stages could read the key of model `{name}`: its file `{}` is in the project or in a folder that commands can see",
+        "stages could read the key of model `{name}`: `{}` is in the project or in a folder that commands see",
         file.display()
     );
     Err(Refusal::new(Class::Policy, message).with_help("move the file, for example to `~/.config/glovebox/`"))

@@ -73,14 +73,13 @@ fn read_files(workdir: PathBuf, pipeline: Option<&Path>) -> Result<Project, Refu
     let file = config_dir.join(CONFIG_FILE_NAME);
     let other = found.find(|other| *other != config_dir).filter(|_| config_dir != workdir);
     let note = if !config_dir.starts_with(&workdir) && workdir.starts_with(&config_dir) {
-        Some(format!("using the configuration in the repository's root: {}", shown(&file)))
+        Some(format!("using the configuration of the repository: {}", shown(&file)))
     } else {
         // The pipeline's configuration may have come with the pipeline from another author; the configuration of the workdir
         // is the user's own.
         let other = other.map(|other| shown(&other.join(CONFIG_FILE_NAME)));
-        other.map(|other| {
-            format!("using the configuration in the pipeline's folder: {}, instead of {other}", shown(&file))
-        })
+        other
+            .map(|other| format!("using the configuration of the pipeline's folder: {}, and not {other}", shown(&file)))
     };
     let config = read_config(&file, &workdir)?;
     let lock = read_lock(&config_dir.join(LOCK_FILE_NAME))?;
@@ -161,12 +160,11 @@ fn writable_programs(config: &Config, workdir: &Path) -> Vec<Diagnostic> {
     };
     let inside = exec.path.iter().zip(&exec.path_places).filter(|(folder, _)| is_inside(Path::new(folder)));
     let problem = |(folder, place): (&String, &Range<usize>)| {
-        let message = format!(
-            "`exec.path` contains `{folder}`, which is in the project: stages could replace the programs there"
-        );
+        let message =
+            format!("`exec.path` holds `{folder}`, which is in the project: stages could replace the programs there");
         Diagnostic::error("config_value", message, Span { start: place.start, end: place.end }).with_help(
-            "name a folder outside of the project; a virtual environment in `.venv/` needs no entry, and `npx` starts \
-            programs of `node_modules/`",
+            "name a folder outside of the project; a virtual environment in `.venv/` is found by itself, and programs of \
+             `node_modules/` start with `npx`",
         )
     };
     inside.map(problem).collect()

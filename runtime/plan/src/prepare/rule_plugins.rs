@@ -63,11 +63,7 @@ pub fn check_unchanged(run: &str, project: &Project, recorded: &[RuleRecord]) ->
     if now.iter().map(|(name, digest)| (name, digest)).eq(recorded.iter().map(|rule| (&rule.name, &rule.digest))) {
         return refuse_withdrawn(run, project, recorded);
     }
-    let message = format!(
-        "run `{}` used other custom rules: a component under `[rules]` or the order of the components has \
-        changed since",
-        run
-    );
+    let message = format!("run `{}` used other rules: a component of `[rules]` or the order has changed", run);
     Err(Refusal::new(Class::Mismatch, message)
         .with_help("restore glovebox.toml and the components, or start a new run"))
 }
@@ -81,7 +77,7 @@ fn refuse_withdrawn(run: &str, project: &Project, recorded: &[RuleRecord]) -> Re
     let Some(rule) = recorded.iter().find(|rule| !allowed(rule)) else { return Ok(()) };
     let message =
         format!("`{1}` changed the graph of run `{0}` in a way that glovebox.toml no longer allows", run, rule.name);
-    Err(Refusal::new(Class::Mismatch, message).with_help("restore `transform` in glovebox.toml, or start a new run"))
+    Err(Refusal::new(Class::Mismatch, message).with_help("restore `transform`, or start a new run"))
 }
 
 /// Loads the rule set of a project.

@@ -58,7 +58,7 @@ fn not_a_file(file: &Path, kind: regular_file::NonFileKind) -> Refusal {
     let stop = Refusal::new(Class::Usage, format!("`{}` is {kind}, not a file", file.display()));
     match kind {
         regular_file::NonFileKind::Folder => stop.with_help("name its files, such as `pipelines/*.dot`"),
-        _ => stop.with_help("to check standard input: `… | glovebox check -`; write any other pipe to a file first"),
+        _ => stop.with_help("`-` reads standard input: `… | glovebox check -`; write other pipes to a file first"),
     }
 }
 

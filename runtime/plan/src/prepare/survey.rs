@@ -82,7 +82,7 @@ fn part(kind: &'static Kind, folder: &Folder) -> Option<Part> {
         _ => part.steps.push(Step::new(
             "test",
             "gradle --offline --no-daemon test",
-            "`--offline`: stages have no network. `gradle` is the version of the wrapper, if the wrapper has downloaded it.",
+            "`--offline`: stages have no network. `gradle` is the one of the wrapper, if it has been downloaded.",
         )),
     }
     (!part.steps.is_empty()).then_some(part)
@@ -92,7 +92,7 @@ fn rust(folder: &Folder, part: &mut Part) {
     let mut test = Step::new(
         "test",
         "cargo test --offline",
-        "`--offline`: stages have no network. Run `cargo fetch` before a run to download new crates.",
+        "`--offline`: stages have no network. `cargo fetch` brings new crates before a run.",
     );
     if !folder.has("Cargo.lock") {
         test.writes.push("Cargo.lock");
@@ -104,7 +104,7 @@ fn go(part: &mut Part) {
     part.steps.push(Step::new(
         "test",
         "go test ./...",
-        "Stages have no network. Run `go mod download` before a run to download new modules.",
+        "Stages have no network. `go mod download` brings new modules before a run.",
     ));
 }
 
@@ -113,6 +113,6 @@ fn maven(folder: &Folder, part: &mut Part) {
     part.steps.push(Step::new(
         "test",
         format!("{command} --offline --batch-mode test"),
-        "`--offline`: stages have no network. Run `mvn dependency:go-offline` before a run to download what is missing.",
+        "`--offline`: stages have no network. `mvn dependency:go-offline` brings what is missing before a run.",
     ));
 }

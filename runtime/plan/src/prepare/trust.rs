@@ -79,7 +79,7 @@ impl Wanted {
             EgressSink::Model(_, Some(file)) => {
                 (Some(Digest::hash(&keys::read(&keys::place(project, Path::new(file))).unwrap_or_default())), "")
             }
-            EgressSink::OpenLoopback(_) => (None, ", a port on which a process with network `full` could listen"),
+            EgressSink::OpenLoopback(_) => (None, ", where a process with network `full` could listen"),
             EgressSink::Model(_, None) | EgressSink::Proxy(_) | EgressSink::FullNetwork => (None, ""),
         };
         let folder = real(project.config_dir.clone());
@@ -123,7 +123,7 @@ impl Transfer {
     /// Stores that this user has confirmed the transfer.
     pub fn trust(&self) -> Result<(), Refusal> {
         let (Some(state), Signing::Key(key)) = (state_dir(), user_key::to_sign()?) else {
-            return Err(Refusal::new(Class::Policy, "cannot store the confirmation: Glovebox has no state folder")
+            return Err(Refusal::new(Class::Policy, "cannot keep the confirmation: Glovebox has no state folder")
                 .with_help("set GLOVEBOX_STATE_DIR to a folder of your own"));
         };
         let text = serde_json::to_string(self).map_err(|error| Refusal::new(Class::Internal, error.to_string()))?;
@@ -163,8 +163,7 @@ impl Transfer {
     }
 
     fn plain_words(&self) -> String {
-        let authorities =
-            self.authorities.map(|digest| format!(", checked with the certificates {digest}")).unwrap_or_default();
+        let authorities = self.authorities.map(|digest| format!(", by the certificates {digest}")).unwrap_or_default();
         format!("`{}` goes to {}{authorities}", self.source, self.sink)
     }
 
@@ -192,7 +191,7 @@ pub fn all() -> Result<Vec<Transfer>, Refusal> {
     let entries = match fs::read_dir(state.join(FOLDER)) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(Refusal::io("read the list of confirmations", &error)),
+        Err(error) => return Err(Refusal::io("read what was confirmed", &error)),
     };
     let files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     let mut found: Vec<Transfer> = files.iter().filter_map(|file| read(file, |text| key.mac(PURPOSE, text))).collect();
@@ -249,7 +248,7 @@ fn unconfirmed(wanted: Vec<Wanted>) -> Result<Vec<Wanted>, Refusal> {
 fn refused(open: &[Wanted], give: &str) -> Refusal {
     let lines: Vec<String> = open.iter().map(Wanted::words).collect();
     let message = format!("you have not confirmed for this project: {}", lines.join("\n  "));
-    Refusal::new(Class::Policy, message).with_help(format!("to confirm all of it: `{give}`"))
+    Refusal::new(Class::Policy, message).with_help(format!("if all of it may leave: `{give}`"))
 }
 
 /// Returns the path with links resolved. If that fails, returns the path unchanged.

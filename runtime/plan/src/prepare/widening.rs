@@ -49,7 +49,7 @@ pub fn refuse(project: &Project, rules: &[RuleRecord]) -> Result<(), Refusal> {
     let grant =
         |rule: &RuleRecord| project.config.rules.get(&rule.name).map_or(TransformGrant::None, |entry| entry.transform);
     let Some(rule) = rules.iter().find(|rule| !is_accepted(grant(rule), rule)) else { return Ok(()) };
-    let mut message = format!("rule plugin `{}` widens what the pipeline may do:", rule.name);
+    let mut message = format!("`{}` widens what the pipeline may do:", rule.name);
     for line in rule.widened.iter().take(LINES_MAX) {
         message.push_str(&format!("\n  {}", visible::line(line)));
     }

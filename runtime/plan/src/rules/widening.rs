@@ -77,7 +77,7 @@ impl fmt::Display for Wider {
             What::Gone(Check::Hook(node, kind, text)) => {
                 write!(f, "node `{node}`: its tool calls no longer have `tool_hooks.{kind}` {text}")
             }
-            What::Gone(Check::Command(node, text)) => write!(f, "node `{node}`: no longer runs the check {text}"),
+            What::Gone(Check::Command(node, text)) => write!(f, "node `{node}`: no longer checks with {text}"),
         }
     }
 }

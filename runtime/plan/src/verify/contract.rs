@@ -96,7 +96,7 @@ impl<'de> Visitor<'de> for EachRole {
         let mut roles = BTreeMap::new();
         while let Some((role, commands)) = entries.next_entry::<String, Vec<String>>()? {
             if roles.contains_key(&role) {
-                return Err(A::Error::custom(format!("`byRole` contains the role `{role}` twice")));
+                return Err(A::Error::custom(format!("`byRole` has the role `{role}` twice")));
             }
             roles.insert(role, commands);
         }
@@ -126,7 +126,7 @@ impl Contract {
             problem("", format!("{error}; {form}"))
         })?;
         if file.visual_probes.is_some() {
-            return Err(problem("visualProbes", "this version cannot take screenshots of web pages; remove the field"));
+            return Err(problem("visualProbes", "this version makes no pictures of pages; remove the field"));
         }
         let by_role = file.by_role.0.into_iter().map(|(role, list)| {
             let commands = ContractList::new(format!("byRole.{role}"), list)?.commands()?;
@@ -213,7 +213,7 @@ impl Pattern<'_> {
             ));
         }
         if let Some(folder) = text.strip_suffix('/').filter(|folder| !folder.is_empty()) {
-            return Err(format!("a pattern matches files, not folders; write `{folder}/**`"));
+            return Err(format!("a folder does not change, its files do: `{folder}/**`"));
         }
         let is_path = text.trim() == *text && !text.starts_with(['!', '~']) && !text.contains('\\');
         match is_path && text.split('/').all(|name| !matches!(name, "" | "." | "..")) {

@@ -183,12 +183,12 @@ fn nothing_that_verifies_is_dropped_in_silence() {
         }
     };
     check(r#"{"byRole": {"a": ["x"], "b": ["x"]}}"#, "");
-    check(r#"{"byRole": {"a": ["false"], "a": ["true"]}}"#, "`byRole` contains the role `a` twice");
+    check(r#"{"byRole": {"a": ["false"], "a": ["true"]}}"#, "`byRole` has the role `a` twice");
     let pattern = |pattern: &str| format!(r#"{{"rules": [{{"whenChangedAny": ["{pattern}"], "commands": ["x"]}}]}}"#);
     for fine in ["src/**", "*.md", "{src/**,docs/a.md}", "[!a]*/b"] {
         check(&pattern(fine), "");
     }
-    check(&pattern("src/"), "`rules[0].whenChangedAny[0]`: a pattern matches files, not folders; write `src/**`");
+    check(&pattern("src/"), "`rules[0].whenChangedAny[0]`: a folder does not change, its files do: `src/**`");
     for never in ["./src/**", "src//a", " src/**", "src/** ", "/src", "../src", "!src", "~/src", "src/./a", "", "/"] {
         check(&pattern(never), "expected a pattern of paths below the project");
     }

@@ -19,9 +19,7 @@ pub enum HostError {
     #[error("an IP address, not a host name")]
     Literal,
     /// The text is not a valid DNS name.
-    #[error(
-        "not a host name: ASCII letters, digits and `-` in two labels or more are expected, without a trailing dot"
-    )]
+    #[error("no host name: ASCII letters, digits and `-` in two labels or more are expected, without a trailing dot")]
     Syntax,
 }
 

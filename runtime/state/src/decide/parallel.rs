@@ -107,7 +107,7 @@ impl ParallelDecision<'_> {
     fn cancel(&self, id: &BranchId) -> Event {
         let reason = match &self.branch.canceled {
             Some(reason) => reason.to_string(),
-            None => format!("the parallel node `{}` no longer needs its result", self.parallel.node),
+            None => format!("the parallel node `{}` does not need it any more", self.parallel.node),
         };
         let (generation, parent) = self.place();
         Event::BranchCanceled(BranchCanceled { generation, branch: id.clone(), parent, reason })

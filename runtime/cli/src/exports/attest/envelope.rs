@@ -54,7 +54,7 @@ pub enum Broken {
     #[error("it has {0} signatures, not 1")]
     Signatures(usize),
     /// The envelope names another key than the given one.
-    #[error("it says that it is signed with the key {0}, but the given key is {1}")]
+    #[error("it says that it is signed with key {0}, not with yours, {1}")]
     OtherKey(String, String),
     /// The signature does not match the payload and the key.
     #[error("it was changed after it was signed, or another key signed it")]

@@ -129,13 +129,14 @@ fn refuse_exposed(file: &Path, project: &Path) -> Result<(), Stop> {
         return Err(Stop::new(Exit::Policy, message).with_help(format!("chmod 600 '{}'", shown(file))));
     }
     if found.nlink() > 1 {
-        let message = format!("the key `{}` has a second name (a hard link), which may be in a project", shown(file));
-        return Err(Stop::new(Exit::Policy, message).with_help("create a new key and use it"));
+        let message = format!("the key `{}` has a second name (a hard link), which may lie in a project", shown(file));
+        return Err(Stop::new(Exit::Policy, message).with_help("make a new key, and use that"));
     }
     let place = fs::canonicalize(file).map_err(failed)?;
     if fs::canonicalize(project).is_ok_and(|project| place.starts_with(project)) {
-        let message = format!("the key `{}` is in the project of the run, so stages could have read it", shown(file));
-        return Err(Stop::new(Exit::Policy, message).with_help("create a new key outside of the project and use it"));
+        let message =
+            format!("the key `{}` lies in the project of the run, so its stages could have read it", shown(file));
+        return Err(Stop::new(Exit::Policy, message).with_help("make a new key outside of the project, and use that"));
     }
     Ok(())
 }

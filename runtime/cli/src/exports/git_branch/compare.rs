@@ -95,9 +95,7 @@ fn differs(
 ) -> Result<Option<String>, Stop> {
     let (before, (mode, object)) = match (Version::before(base, path), found) {
         (None, None) => return Ok(None),
-        (None, Some(_)) => {
-            return Ok(Some("HEAD contains it, but the run's copy of the project did not contain it".to_owned()));
-        }
+        (None, Some(_)) => return Ok(Some("HEAD has it, but the run's copy of the project did not".to_owned())),
         (Some(_), None) => return Ok(Some("it was in the project, but it is not in HEAD: commit it first".to_owned())),
         (Some(before), Some(found)) => (before, found),
     };

@@ -65,9 +65,7 @@ impl Repository {
             let answer = git::path(git.run(&["rev-parse", question], b"")?);
             if fs::canonicalize(self.root.join(&answer)).ok().as_ref() != Some(expected) {
                 let (answer, root) = (shown(&answer), shown(&self.root));
-                return Err(refused(format_args!(
-                    "git reports another folder for the repository in `{root}`: `{answer}`"
-                )));
+                return Err(refused(format_args!("the repository in `{root}` says that it is in `{answer}`")));
             }
         }
         Ok(())
@@ -134,17 +132,15 @@ fn is_of(own: &Path, shared: &Path, root: &Path) -> Result<bool, Stop> {
 }
 
 fn not_accepted(folder: &Path) -> Stop {
-    let message = format!("git does not accept `{}` as part of a git repository", shown(folder));
-    Stop::new(Exit::Usage, message).with_help("apply without `--branch`, or run `git status` to see the reason")
+    let message = format!("`{}` is not in a git repository that git accepts", shown(folder));
+    Stop::new(Exit::Usage, message).with_help("apply without `--branch`; or see `git status`")
 }
 
 /// Returns the error for a repository that does not name the work tree.
 fn foreign(own: &Path, shared: &Path, root: &Path) -> Stop {
     let (at, place) = (root.join(".git"), shown(shared));
-    let stop = refused(format_args!(
-        "`{}` refers to the repository `{place}`, which does not refer back to this folder",
-        shown(&at)
-    ));
+    let stop =
+        refused(format_args!("`{}` leads to the repository `{place}`, which does not name this folder", shown(&at)));
     if own == at {
         return stop;
     }
@@ -154,7 +150,7 @@ fn foreign(own: &Path, shared: &Path, root: &Path) -> Stop {
         false => format!("git -C {} worktree repair {}", word(shared), word(root)),
     };
     stop.with_help(format!(
-        "if that repository belongs to this folder, record it there: `{remedy}`; otherwise apply without `--branch`"
+        "if that repository belongs to this folder, say so in it: `{remedy}`; else apply without `--branch`"
     ))
 }
 

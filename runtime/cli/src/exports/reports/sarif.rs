@@ -21,8 +21,8 @@ const RULES: [(&str, Severity, &str); 6] = [
         Severity::Warning,
         "A stage changed a file outside of its write scope; the change is in the quarantine.",
     ),
-    ("unverified", Severity::Info, "A stage reported success, but no command verified it."),
-    ("partial", Severity::Warning, "A stage ended with `partial_success`: some of its commands did not pass."),
+    ("unverified", Severity::Info, "A stage passed on its own word: no command verified it."),
+    ("partial", Severity::Warning, "A stage passed with `partial_success`: commands of its own did not pass."),
 ];
 
 /// Returns the report as JSON.
@@ -59,7 +59,7 @@ pub(super) fn render(report: &Report) -> Result<String, Stop> {
         }
     }
     for unverified in &summary.proof.unverified {
-        let message = format!("`{}` reported success, but no command verified it", unverified.node);
+        let message = format!("`{}` passed on its own word: no command verified it", unverified.node);
         found.push(at(report, 4, &unverified.node, message));
     }
     let findings = Findings {

@@ -256,17 +256,15 @@ fn overlay() -> Check {
     let text = regular_file::kernel_text("/proc/filesystems").unwrap_or_default();
     match text.lines().any(|line| line.trim_start_matches("nodev").trim() == "overlay") {
         true => Property::Overlay.good("available"),
-        false => Property::Overlay.poor(
-            "the kernel does not support it: Glovebox copies the workspace instead, which is slower",
-            "sudo modprobe overlay",
-        ),
+        false => Property::Overlay
+            .poor("not in the kernel: Glovebox copies the workspace instead, which is slower", "sudo modprobe overlay"),
     }
 }
 
 fn seccomp() -> Check {
     match first_line(Path::new("/proc/sys/kernel/seccomp/actions_avail")) {
         Some(actions) => Property::Seccomp.good(actions),
-        None => Property::Seccomp.poor("the kernel does not support it", "use a kernel with CONFIG_SECCOMP_FILTER"),
+        None => Property::Seccomp.poor("not in the kernel", "use a kernel with CONFIG_SECCOMP_FILTER"),
     }
 }
 
@@ -281,7 +279,7 @@ fn control_groups(has_exact_memory: bool) -> Check {
     if has_exact_memory {
         return Property::ControlGroups.good(version);
     }
-    let found = format!("{version}, but Glovebox cannot create a control group: it polls memory and processes instead");
+    let found = format!("{version}, but Glovebox cannot make a group: it polls memory and processes instead");
     let remedy = match (version, rustix::process::geteuid().is_root()) {
         ("version 2", false) => "systemd-run --user --scope -p Delegate=yes glovebox run FILE",
         ("version 2", true) => "systemd-run --scope glovebox run FILE",

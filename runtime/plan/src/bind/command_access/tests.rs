@@ -179,7 +179,7 @@ fn folders_stand_in_nobodys_place() {
     refused("cache=\"sub/.git/\"", "", "`.git` is protected");
     refused("scratch=\"hold/\"", "", "`hold/`, which overlaps `hold/outs/`");
     refused("cache=\"hold/outs/x/\"", "", "`hold/outs/x/`, which overlaps `hold/outs/`");
-    refused("scratch=\"a/b/\"", "cache = [\"a/\"]", "`a/b/` in `scratch` of node `n` overlaps `a/` in `cache`");
+    refused("scratch=\"a/b/\"", "cache = [\"a/\"]", "`a/b/` as scratch and `a/` as cache");
     let lost = of("prompt=x, allowed_write_paths=\"target/bin/app,src/\"", "cache = [\"target/\"]");
     assert_eq!(
         only(&lost),

@@ -250,8 +250,8 @@ fn every_grant_says_where_it_comes_from() {
     assert_eq!(
         lines,
         [
-            "read src/: the wants of `acme.review` and `grants.read` in glovebox.toml:4, `read_paths` is not set",
-            "write REVIEW.md: the wants of `acme.review` and `grants.write` in glovebox.toml:4, `allowed_write_paths` of the node",
+            "read src/: wants of `acme.review` and `grants.read` of glovebox.toml:4, `read_paths` is not set",
+            "write REVIEW.md: wants of `acme.review` and `grants.write` of glovebox.toml:4, `allowed_write_paths` of the node",
             "limit wall_ms 5000: `timeout` of the node",
         ]
     );

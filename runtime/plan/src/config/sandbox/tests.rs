@@ -68,7 +68,7 @@ fn words_are_checked_and_the_near_one_is_offered() {
         "network = { proxy = [] }",
         "sandbox.network.proxy",
         "names no domain",
-        Some("write `network = \"none\"` if commands may reach no host"),
+        Some("write `network = \"none\"` where nothing may be reached"),
     );
 }
 
@@ -86,7 +86,7 @@ fn domains_are_host_names() {
     check("*a.com", "only `*.` in front", None);
     for other in ["https://a.example.com", "*.com", "localhost", "a..b", "-a.b", "a_b.c", "a.b.", "ä.example", "", "*."]
     {
-        check(other, "is not a host name", None);
+        check(other, "is no host name", None);
     }
     let many = (0..300).map(|n| format!("\"h{n}.example.com\"")).collect::<Vec<_>>().join(", ");
     refused(&format!("network = {{ proxy = [{many}] }}"), "sandbox.network.proxy", "300 entries", None);
@@ -95,11 +95,11 @@ fn domains_are_host_names() {
 #[test]
 fn read_folders_are_absolute_and_never_the_machine_itself() {
     let check = |folder: &str, part: &str| {
-        let help = part.starts_with("but commands can never").then_some("name only the folders that commands need");
+        let help = part.starts_with("never").then_some("name the folders that are needed");
         refused(&format!("read = [\"{folder}\"]"), "sandbox.read", part, help);
     };
     for folder in ["/", "//", "/proc", "/proc/self", "/sys/", "/dev", "/dev/shm", "/run", "/run/docker"] {
-        check(folder, "but commands can never see");
+        check(folder, "never shown");
     }
     for folder in ["opt/data", "", "/opt/../etc", "/opt/./x", "/opt//x", "~/data", "/a\\u0000b"] {
         check(folder, "an absolute folder");
@@ -115,8 +115,8 @@ fn scratch_and_cache_are_subtrees_of_the_workspace() {
         };
         check("target", "a folder is expected", Some("write `target/`"));
         check("./", "the whole workspace", None);
-        check("../x/", "not a path of a scope", None);
-        check("/tmp/", "not a path of a scope", None);
+        check("../x/", "no path of a scope", None);
+        check("/tmp/", "no path of a scope", None);
         check(".git/", "is protected", None);
         check("sub/.GIT/hooks/", "is protected", None);
         check(".github/", "is protected", None);

@@ -38,21 +38,18 @@ pub(super) fn look(folder: &Folder, part: &mut Part) {
         part.steps.push(Step::new(
             "test",
             command,
-            "The script `test` of package.json. npm can run it whichever package manager installed the dependencies, and \
-            needs no network for it.",
+            "The script `test` of package.json. npm runs it whatever installed the dependencies, and needs no network for that.",
         ));
     }
     if part.steps.is_empty() {
         part.steps.push(Step::new(
             "test",
             "node --test",
-            "No script `test` was found in package.json, so node's own test runner is used: it finds `*.test.js` and \
-            `test/`.",
+            "No script `test` was found in package.json: node's own runner finds `*.test.js` and `test/`.",
         ));
         if !has_tests(folder) {
             part.notes.push(format!(
-                "no tests found in `./{}`, and `node --test` passes without tests: nothing is verified there until tests \
-                exist",
+                "no tests found in `./{}`, and `node --test` passes without any: nothing is verified there until it has tests",
                 folder.below()
             ));
         }

@@ -26,7 +26,7 @@ pub(super) fn look(folder: &Folder, part: &mut Part) {
     let python = environment.map_or_else(|| "python3".to_owned(), |name| format!("{name}/bin/python"));
     let declared = DECLARATIONS.iter().any(|name| folder.text(name).contains("pytest"));
     if declared || folder.has("pytest.ini") || folder.has("conftest.py") || folder.has("tests/conftest.py") {
-        part.steps.push(Step::new("test", format!("{python} -m pytest"), "A file of the project names pytest."));
+        part.steps.push(Step::new("test", format!("{python} -m pytest"), "The project names pytest."));
         let how = match installer {
             "uv" => "uv sync",
             "poetry" => "POETRY_VIRTUALENVS_IN_PROJECT=true poetry install",
@@ -43,13 +43,13 @@ pub(super) fn look(folder: &Folder, part: &mut Part) {
         part.steps.push(Step::new(
             "test",
             format!("{python} -m unittest discover{start}"),
-            "No file of the project names a test tool, so unittest is used, which is part of Python.",
+            "The project names no test tool: unittest is part of Python.",
         ));
     } else {
         part.steps.push(Step::new(
             "test",
             "PYTHONPYCACHEPREFIX=\"$TMPDIR\" python3 -m compileall -q -x '[.]venv|node_modules' .",
-            "The project has no tests yet: this command only finds syntax errors. Replace it with your test command.",
+            "The project has no tests yet: this only finds syntax errors. Replace it by your tests.",
         ));
         part.notes.push("no tests found: the stage `test` only looks for syntax errors".to_owned());
     }

@@ -78,7 +78,7 @@ fn installed(machine: &Machine, toolchain: Toolchain, is_home: impl Fn(&Path) ->
     let first = machine.folders_with(program).next().ok_or_else(|| Missing::program(toolchain))?;
     let file = first.join(program);
     prefix_of(&file).filter(|home| is_home(home)).ok_or_else(|| Missing {
-        why: format!("`{}` is a wrapper that starts a {program} installed in another folder", file.display()),
+        why: format!("`{}` starts a {program} that is installed elsewhere", file.display()),
         help: format!("put the folder with the real `{program}` first in PATH"),
     })
 }

@@ -92,10 +92,7 @@ impl Machine {
         match found.shown.iter().find(holds) {
             None => Ok(found),
             Some(folder) => Err(Missing {
-                why: format!(
-                    "it is installed in `{}`, which also contains other things than a toolchain",
-                    folder.display()
-                ),
+                why: format!("it is installed in `{}`, which holds more than a toolchain", folder.display()),
                 help: "install it in a folder of its own".to_owned(),
             }),
         }

@@ -12,7 +12,7 @@ pub(super) fn find(machine: &Machine) -> Result<ToolchainFiles, Missing> {
     let program = machine.folders_with("node").next().map(|folder| folder.join("node"));
     let program = program.ok_or_else(|| Missing::program(Toolchain::Node))?;
     let prefix = prefix_of(&program).filter(|prefix| is_prefix(prefix)).ok_or_else(|| Missing {
-        why: format!("`{}` is a wrapper that starts a node installed in another folder", program.display()),
+        why: format!("`{}` starts a node that is installed elsewhere", program.display()),
         help: "put the folder with the real `node` first in PATH".to_owned(),
     })?;
     let env = KEPT_OUT.map(|(name, value)| (name, value.to_owned())).to_vec();

@@ -47,7 +47,7 @@ pub(super) fn find(machine: &Machine) -> Result<ToolchainFiles, Missing> {
     Err(first.map_or_else(
         || Missing::program(Toolchain::Python),
         |program| Missing {
-            why: format!("`{}` is a wrapper that starts a python installed in another folder", program.display()),
+            why: format!("`{}` starts a python that is installed elsewhere", program.display()),
             help: "put the folder with the real `python3` first in PATH".to_owned(),
         },
     ))
