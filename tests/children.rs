@@ -227,7 +227,7 @@ fn what_a_child_may_not_ask_for_is_refused_before_the_first_stage() {
             ", allowed_write_paths=\"src/\"",
             "",
             "",
-            "may write `out/`, and `build`, which runs this child pipeline, may not",
+            "may write `out/`, but `build`, which runs this child pipeline, may not",
         ),
         (", prompt=x", "", "", "`prompt` has no effect on `build`"),
         (", timeout=\"5s\"", "max_wall_time=\"9s\"", "", "remove one of them"),
@@ -283,7 +283,7 @@ fn a_file_cannot_write_what_only_the_splice_writes() {
         "a [type=\"stack.child_exit\"]",
     ] {
         let bench = Workbench::with_pipeline(&graph("", &format!("{written}\nstart -> a -> done")));
-        check(&bench).ends(3).says("only Glovebox writes this");
+        check(&bench).ends(3).says("only Glovebox sets this attribute");
         run(&bench).ends(3);
     }
 }

@@ -329,13 +329,13 @@ fn each_write_that_is_dropped_is_named_with_what_would_keep_it() {
         (checked, answer, files(&bench.run_folder("r").join("workspace")).contains_key("out/a"))
     };
     let (checked, answer, is_kept) = of("label=l");
-    checked.says("the writes of `judge` in `out/` are dropped, because `tool_command` gives it the hold-outs");
+    checked.says("the writes of `judge` in `out/` are discarded, because `tool_command` lets it read the hold-outs");
     checked.says("scenario_writes=\"commit\"").says("allowed_write_paths=\"\"");
     answer.ends(0).says("out/a, out/b, out/c (dropped: the stage had hold-outs in reach");
     answer.says("to keep them, `scenario_writes=\"commit\"`; to write none, `allowed_write_paths=\"\"`");
     assert!(!is_kept);
     let (checked, answer, is_kept) = of("scenario_writes=commit");
-    checked.never_says("is dropped");
+    checked.never_says("are discarded");
     answer.ends(0).never_says("dropped:");
     assert!(is_kept);
 }

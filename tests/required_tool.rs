@@ -130,7 +130,7 @@ fn check_refuses_what_could_not_be_held() {
     check("build [required_tool_node=test]", "`build` has `required_tool_node`, but not `requires_tool_success=true`");
     let pair = |node: &str, tool: &str| format!("{node} [requires_tool_success=true, required_tool_node={tool}]");
     check(&pair("build", "tset"), "did you mean `test`?");
-    check(&pair("test", "build"), "`required_tool_node` names `build`, a `codergen` node");
+    check(&pair("test", "build"), "`required_tool_node` names `build`, which is a `codergen` node");
     check(&pair("test", "test"), "`test` itself");
     check(&pair("exit", "test"), "a `exit` node does no work that could wait for a tool");
 }

@@ -65,7 +65,7 @@ fn project_code_beside_hold_outs_is_found_in_the_folder_and_in_its_scripts() {
     bench.write("pipeline.dot", &judge("holdouts=true"));
     let found = bench.glovebox(&["check", "pipeline.dot", "--strict"]);
     found.ends(3).never_says("write_scope_missing");
-    found.says("`judge` runs `make` beside the hold-outs").says("command=\"subject make -s judge\"");
+    found.says("`judge` runs `make` with the hold-outs in view").says("command=\"subject make -s judge\"");
     found
         .says("scripts/scenarios/check.sh:1:9")
         .says("start it in its own sandbox: `test \"$(subject sh src/prog.sh)\" = x`");

@@ -1,8 +1,8 @@
 //! Determines the outcome of a stage from the model's answer: a declared outcome, an `OUTCOME:` line, or the specification's default.
 //!
 //! A declaration that cannot be read is an error and is never treated as success. If declarations disagree, `FAIL` takes
-//! precedence. `SUCCESS` is recognized only at the beginning of a line, and every other word at any position (decision
-//! fail-wins-over-success).
+//! precedence. `SUCCESS` is recognized only at the beginning of a line, and every other word at any position
+//! (decision fail-wins-over-success).
 
 use glovebox_plugin_sdk::llm::{Message, Part};
 use glovebox_plugin_sdk::{Outcome, Stage, Status, Value};
