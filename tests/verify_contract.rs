@@ -275,7 +275,7 @@ fn a_dropped_check_of_the_operator_is_no_success() {
     let stand_in = evidence["commands"].as_array().unwrap().last().unwrap();
     assert_eq!(
         (&stand_in["proof"], &stand_in["evidence"]["no_proof"]),
-        (&json!("not_verified"), &json!("stand_in")),
+        (&json!("not_verified"), &json!("replacement")),
         "{stand_in:#}"
     );
     bench.glovebox(&["show", "r", "--junit", "../r.xml", "--sarif", "../r.sarif"]).ends(0);
