@@ -227,7 +227,11 @@ fn what_could_not_be_enforced_is_refused() {
             "its own command is the check",
         ),
         ("t [shape=hexagon, verify_command=true]", "verify_command_place", "`wait.human` node"),
-        ("t [prompt=p, verify_timeout=\"5s\"]", "verify_command_place", "but neither `verify_command` nor `verify_plugin`"),
+        (
+            "t [prompt=p, verify_timeout=\"5s\"]",
+            "verify_command_place",
+            "but neither `verify_command` nor `verify_plugin`",
+        ),
         ("t [prompt=p, verify_command=true, verify_plugin=\"acme.check\"]", "verify_command_place", "expected one"),
         ("t [prompt=p, gate_requires=receipt]", "gate_receipt", "it is not a goal gate"),
         ("t [prompt=p, goal_gate=true, gate_requires=receipt]", "gate_receipt", "the node runs no verifier"),

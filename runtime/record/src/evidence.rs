@@ -129,7 +129,7 @@ impl NoProof {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoTests => "no_tests",
-            Self::Replacement => "stand_in",
+            Self::Replacement => "replacement",
             Self::DroppedFiles => "dropped_files",
         }
     }

@@ -29,7 +29,7 @@ fn each_word_is_that_of_the_journal() {
     check(&[Exited, Signaled, TimedOut, Canceled], |ending| ending.as_str(), &endings);
     assert_eq!([Exited, Signaled, TimedOut, Canceled].map(|ending| ending.to_string()), endings);
     let without_proof = [NoProof::NoTests, NoProof::Replacement, NoProof::DroppedFiles];
-    check(&without_proof, |why| why.as_str(), &["no_tests", "stand_in", "dropped_files"]);
+    check(&without_proof, |why| why.as_str(), &["no_tests", "replacement", "dropped_files"]);
     let why = ["ran no test", "stood in for a dropped command", "the stage dropped the files that it ran over"];
     assert_eq!(without_proof.map(|why| why.to_string()), why);
     let sources = [FailureSource::Verification, FailureSource::Execution];
