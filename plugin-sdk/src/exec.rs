@@ -96,7 +96,7 @@ impl Command {
 
     /// Marks the command as a substitute for another one, so that its receipt is not a proof.
     pub fn stand_in(mut self) -> Self {
-        self.raw.extra.push((NO_PROOF.to_owned(), "stand_in".to_owned()));
+        self.raw.extra.push((NO_PROOF.to_owned(), "replacement".to_owned()));
         self
     }
 
