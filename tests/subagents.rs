@@ -197,6 +197,7 @@ fn a_subagent_runs_commands_where_it_may_write_what_they_can() {
     bench.run().ends(0);
     bench.glovebox(&["apply", "r"]).ends(0);
     assert_eq!(bench.project_text("src/made.txt"), "made\n");
+    assert!(bench.requests()[0].contains("only these commands, without shell syntax: sh"), "the agent knows its grant");
     let refused = &bench.requests()[5];
     assert!(refused.contains("no tool `shell` was offered"), "{refused}");
 }

@@ -11,7 +11,7 @@ pub use llm::{Error, Request, Response};
 /// Asks the model and waits for the answer.
 ///
 /// The option `answer-within` sets a time limit for the answer in seconds, from 1 to 3600. Such a question is optional: its answer is
-/// not checked against the stage's schema, and the stage does not fail if there is no answer.
+/// not checked against the stage's schema, and the stage does not fail if the model does not answer.
 ///
 /// # Errors
 /// `request-timeout` after `answer-within`, or `limit-exceeded`, `script-exhausted`, `not-granted`, or an error of the provider in

@@ -25,7 +25,7 @@ impl Pattern {
         }
         let split = |text: &String| text.split('/').map(|name| name.chars().collect()).collect();
         let names_only = !text.contains('/');
-        // The first `{a,b}` of each text is expanded until there is none left. An unclosed brace is an ordinary character.
+        // The first `{a,b}` of each text is expanded until no text contains one. An unclosed brace is an ordinary character.
         let (mut unread, mut alternatives) = (vec![text.to_owned()], Vec::new());
         while let Some(text) = unread.pop() {
             let group = text.find('{').and_then(|open| Some((open, open + text[open..].find('}')?)));

@@ -42,7 +42,7 @@ use bindings::exports::glovebox::plugin::graph_rules::{Finding as RawFinding, Gu
 
 /// Lints graphs, and may change them. Each call gets a new instance: statics do not survive.
 pub trait Rules {
-    /// Returns findings about a graph, after all transforms and the built-in lint. By default there are none.
+    /// Returns findings about a graph, after all transforms and the built-in lint. The default implementation returns no findings.
     fn lint(graph: &Graph) -> Vec<Finding> {
         let _ = graph;
         Vec::new()

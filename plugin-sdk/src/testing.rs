@@ -92,7 +92,7 @@ impl Host {
         written.unwrap_or_else(|error| panic!("write `{}`: {error}", file.display()));
     }
 
-    /// Reads a file of the workspace as text. Returns `None` if there is no such file.
+    /// Reads a file of the workspace as text. Returns `None` if the file does not exist.
     pub fn read(&self, path: impl AsRef<Path>) -> Option<String> {
         std::fs::read_to_string(self.folder.join(path)).ok()
     }

@@ -118,6 +118,16 @@ impl fmt::Display for Feedback<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use glovebox_plugin_sdk::testing::stage;
+
+    #[test]
+    fn the_commands_that_are_granted_are_named() {
+        let told = |stage: &Stage| system(stage, None).contains("`shell`");
+        assert!(!told(&stage("n").attribute("allowed_commands", "*").build()), "an attribute is not a grant");
+        let granted = stage("n").command("cargo test").command("git status").build();
+        assert!(system(&granted, None).contains("without shell syntax: cargo test, git status"));
+        assert!(system(&stage("n").any_command().build(), None).contains("`shell` runs any command"));
+    }
 
     #[test]
     fn feedback_is_headed_and_bounded() {

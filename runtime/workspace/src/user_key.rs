@@ -37,7 +37,7 @@ impl UserKey {
         Self(bytes)
     }
 
-    /// Reads the key in `folder`. Returns `None` if there is no such file.
+    /// Reads the key in `folder`. Returns `None` if the file does not exist.
     ///
     /// # Errors
     /// `PermissionDenied` if the folder or the file belongs to another user, or if others can write the folder or read

@@ -25,11 +25,12 @@ pub async fn cancel(
     let files = unread.dir.dir.try_clone().map_err(|error| RunError::Project(Box::new(error)))?;
     let mut projector = Projector::new(files, Arc::clone(&unread.blobs), Arc::clone(&pipeline));
     let (mut session, _) = unread.read_whole(&mut projector)?;
-    if session.state().is_over() {
-        return Ok(false);
+    let goes_on = !session.state().is_over();
+    if goes_on {
+        sweep(&session.dir);
+        session.cancel(&pipeline, canceled, &mut projector).await?;
     }
-    sweep(&session.dir);
-    session.cancel(&pipeline, canceled, &mut projector).await?;
+    // Reading a long journal has begun to write the files, so they are completed in any case.
     projector.caught_up().map_err(project_error)?;
-    Ok(true)
+    Ok(goes_on)
 }

@@ -139,8 +139,8 @@ fn paths(inputs: GrantInputs<'_>, effective: &mut Effective) {
         effective.scope.write.clear();
     }
     let narrowed = |attribute: &'static str, is_set: bool, field: GrantField| {
-        let giver = if is_set { OriginPart::Attribute(attribute.into()) } else { OriginPart::Unset(attribute) };
-        source(inputs, field).and(giver)
+        let part = if is_set { OriginPart::Attribute(attribute.into()) } else { OriginPart::Unset(attribute) };
+        source(inputs, field).and(part)
     };
     let mut of_read = narrowed("read_paths", read.is_some(), GrantField::Read);
     if strict.is_some() {

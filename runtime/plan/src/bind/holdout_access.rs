@@ -45,7 +45,7 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     effective.holdouts = HoldoutAccess::ReadOnly;
     for folder in open {
         let given = Capability::ReadHoldouts(Region::from_entry(folder));
-        effective.record_origin(given, Origin::from_part(giver(inputs, folder)));
+        effective.record_origin(given, Origin::from_part(origin_part(inputs, folder)));
     }
     if inputs.request.holdouts.feedback == Feedback::Full {
         // The attribute may be on the node or on the graph.
@@ -55,7 +55,7 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
 }
 
 /// Returns what allows a node to see a hold-out folder.
-fn giver(inputs: GrantInputs<'_>, folder: &Entry) -> OriginPart {
+fn origin_part(inputs: GrantInputs<'_>, folder: &Entry) -> OriginPart {
     match (inputs.source.role(), inputs.request.reach_reason(folder)) {
         (Role::Builder, _) if inputs.request.holdouts.allow_read => {
             OriginPart::Attribute("codex.allow_read_scenarios".into())
