@@ -45,14 +45,14 @@ fn release() -> Step<String> {
     let file = Path::new("/etc/os-release");
     let text = at(file, fs::read_to_string(file))?;
     let name = text.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
-    name.map(|name| name.trim_matches('"').to_owned()).ok_or_else(|| "this is no Debian machine".to_owned())
+    name.map(|name| name.trim_matches('"').to_owned()).ok_or_else(|| "this machine does not run Debian".to_owned())
 }
 
 /// Checks that the program starts in a mount namespace with this folder mounted over the system's.
 fn tried(folder: &Path) -> Step<()> {
     let own = Path::new("/proc/self");
     if at(own, fs::metadata(own))?.uid() != 0 {
-        return Err("only root can put it over the system's".to_owned());
+        return Err("only root can mount its folder over `/usr/bin`".to_owned());
     }
     let mut version = Command::new(PROGRAM);
     version.arg("--version");

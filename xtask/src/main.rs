@@ -29,7 +29,7 @@ usage: cargo xtask COMMAND
 
   components [--std installed|rustup|source] [--check]
                 build the first-party components and the static programs into target/components, and the plugins of the examples;
-                --check builds one component aside, to prove the way to a std works
+                --check builds one component in a separate folder, to test the source of std
   jail          build only the static programs into target/components: the jail helper and what attacks it
   pytest        make pytest in target/pytest, for the test of examples/scenarios-pytest
   agents        install the agent programs of docs/agents.md and drive each against a fake provider
@@ -38,7 +38,7 @@ usage: cargo xtask COMMAND
   test [ARG…]   build components and pytest, then run all tests, with bubblewrap from the Debian mirror where
                 the machine has none; ARGs go to `cargo test`
   mutants CRATE [FILE…]
-                change the code of a crate, such as `state`, in small ways and tell which change its tests do not notice;
+                change the code of a crate, such as `state`, in small ways and print the changes that its tests do not detect;
                 takes seconds for each of hundreds of changes
   numbers [FOLDER]
                 count public items, parameters, clones and long functions, with their places in FOLDER

@@ -69,7 +69,7 @@ pub(crate) fn rustflags(forced: Option<StdSource>) -> Step<Vec<String>> {
         match rung.obtain() {
             Ok(flags) => return Ok(flags),
             Err(reason) => {
-                eprintln!("note: no std for {TARGET} by way of `{rung:?}`: {reason}");
+                eprintln!("note: no std for {TARGET} from `{rung:?}`: {reason}");
                 reasons.push(format!("  {rung:?}: {reason}"));
             }
         }
