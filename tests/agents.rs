@@ -134,7 +134,7 @@ fn no_answer_is_promised_to_a_program_that_was_killed() {
         .glovebox(&["show", "r"])
         .ends(0)
         .says("held         not counted yet: 1000 sent")
-        .never_says("does not pay for");
+        .never_says("without paying again");
     bench.resume().ends(0);
     assert_eq!(bench.requests().len(), 4, "both questions were asked again");
 }

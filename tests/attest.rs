@@ -26,8 +26,8 @@ fn with_flipped(file: &Path, at: usize, look: impl FnOnce()) {
 fn it_says_what_the_run_proved_and_holds_for_that_run() {
     let attested = Attested::new();
     let holds = attested.verify(&[]);
-    holds.ends(0).says("r: success, exit 0").says("as attested").says("every file is as the journal says");
-    holds.says("as they were sealed");
+    holds.ends(0).says("r: success, exit 0").says("as attested").says("every file matches the journal");
+    holds.says("every file matches the seal");
     let statement = attested.statement();
     assert_eq!(statement["_type"], "https://in-toto.io/Statement/v1");
     assert_eq!(statement["predicateType"], "glovebox:attestation/run/v1");
@@ -90,7 +90,7 @@ fn what_is_missing_added_or_moved_is_found_by_name() {
     fs::remove_file(attested.in_run("artifacts/long")).unwrap();
     fs::rename(attested.in_run("workspace"), attested.key("workspace")).unwrap();
     symlink(attested.key("workspace"), attested.in_run("workspace")).unwrap();
-    attested.verify(&[]).ends(11).says("is not a folder of its own");
+    attested.verify(&[]).ends(11).says("is a link or a file, not a folder");
     fs::remove_file(attested.in_run("workspace")).unwrap();
     fs::rename(attested.key("workspace"), attested.in_run("workspace")).unwrap();
     fs::rename(&final_file, attested.key("final.json")).unwrap();
@@ -102,9 +102,9 @@ fn what_is_missing_added_or_moved_is_found_by_name() {
     // Another run with the same id has another journal.
     fs::rename(attested.bench.run_folder("r"), attested.bench.outside().join("first")).unwrap();
     attested.bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0);
-    attested.verify(&[]).ends(11).says("is another: it ends with");
+    attested.verify(&[]).ends(11).says("is not the attested one");
     fs::remove_dir_all(attested.bench.run_folder("r")).unwrap();
-    attested.verify(&[]).ends(2).says("the signature holds, but").says("--signature-only");
+    attested.verify(&[]).ends(2).says("the signature is valid, but").says("--signature-only");
     attested.verify(&["--signature-only"]).ends(0).says("not compared");
 }
 
@@ -124,11 +124,11 @@ fn a_tree_is_compared_with_what_the_run_left() {
     let attested = Attested::new();
     let bench = &attested.bench;
     let words = ["--signature-only", "--tree", "."];
-    attested.verify(&words).ends(11).says("`old` in `.` is there; the run removed it");
+    attested.verify(&words).ends(11).says("`old` in `.` exists, but the run removed it");
     bench.glovebox(&["apply", "r"]).ends(0);
     attested.verify(&words).ends(0).says("4 paths, as the run left them");
     bench.write("old", "again");
-    attested.verify(&words).ends(11).says("`old` in `.` is there; the run removed it");
+    attested.verify(&words).ends(11).says("`old` in `.` exists, but the run removed it");
     fs::remove_file(bench.project().join("old")).unwrap();
     let text = bench.project().join("out/text");
     fs::set_permissions(&text, PermissionsExt::from_mode(0o755)).unwrap();
@@ -155,7 +155,7 @@ fn a_file_that_another_key_signed_or_nobody_does_not_hold() {
     let aside = attested.key("aside");
     fs::rename(&key, &aside).unwrap();
     fs::copy(&other, &key).unwrap();
-    attested.verify(&[]).ends(11).says("it says that it is signed with key sha256:");
+    attested.verify(&[]).ends(11).says("it names sha256:");
     fs::rename(&aside, &key).unwrap();
     let text = fs::read_to_string(attested.file()).unwrap();
     let broken = |from: &str, to: &str, message: &str| {

@@ -32,7 +32,7 @@ fn run((path, content): (&str, &str), line: &str, judge: &str) -> (Answer, Workb
 /// Checks that the summary names the file and its author if the judge is not isolated, and that an isolated judge does
 /// not have the file.
 fn check(file: (&str, &str), line: &str, reader: &str) {
-    let named = format!("`{}` was written by `build`, and {reader} reads it beside hold-outs", file.0);
+    let named = format!("`{}` was written by `build`, and {reader} reads it together with hold-outs", file.0);
     let (answer, bench) = run(file, line, OPEN);
     answer.ends(0).says("verified (subject not isolated) judge").says(&named);
     bench.glovebox(&["logs", "r", "judge"]).says(SECRET);

@@ -187,7 +187,7 @@ fn a_repository_that_a_stranger_named_is_refused_and_stays_as_it_is() {
     refused("the log of the branch", "`logs/refs/heads/gb/r` of the repository");
     fs::remove_file(at.join("logs/refs/heads/gb/r")).unwrap();
     git(&project, &["config", "core.worktree", other.to_str().unwrap()]);
-    refused("a work tree somewhere else", "says that it is in");
+    refused("a work tree somewhere else", "as the place of the repository in");
     git(&project, &["config", "--unset", "core.worktree"]);
     branch(&project, &[]).ends(0);
     assert_eq!((tree(&other), bench.read("f")), (before, "1\n".to_owned()));
@@ -240,7 +240,7 @@ fn a_symbolic_ref_at_the_name_of_the_branch_leads_nowhere() {
     }
     fs::remove_file(&left).unwrap();
     fs::write(&left, "").unwrap();
-    branch(&project, &[]).ends(FOREIGN).says("is a file in which git finds no branch");
+    branch(&project, &[]).ends(FOREIGN).says("is a file that git does not accept as a branch");
     // Git leaves an empty folder if a branch below this name was deleted.
     fs::remove_file(&left).unwrap();
     fs::create_dir(&left).unwrap();

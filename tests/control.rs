@@ -171,7 +171,7 @@ fn a_run_that_was_killed_is_canceled() {
     until("its command ends with it", || !sleeps(&length(4)));
     bench.glovebox(&["wait", "r"]).ends(9).says("run `r` was killed").says("glovebox resume r");
     bench.glovebox(&["attach", "r"]).ends(9).says("run `r` was killed");
-    bench.glovebox(&["pause", "r"]).ends(2).says("stands still already");
+    bench.glovebox(&["pause", "r"]).ends(2).says("there is nothing to pause");
     bench.glovebox(&["cancel", "r", "--as", "ann"]).ends(0);
     bench.glovebox(&["diff", "r"]).ends(0).says("src/one").never_says("src/two");
     is_canceled_for_good(&bench, "ann");
@@ -245,7 +245,7 @@ fn a_pause_ends_the_stages_under_way_and_begins_no_other() {
     assert_eq!(paused.last().unwrap()["by"], "bob");
     bench.glovebox(&["ls"]).ends(0).says("paused");
     assert_eq!(bench.glovebox(&["wait", "r", "--json"]).ends(10).json()["state"], "paused");
-    bench.glovebox(&["pause", "r"]).ends(2).says("stands still already").says("glovebox resume r");
+    bench.glovebox(&["pause", "r"]).ends(2).says("there is nothing to pause").says("glovebox resume r");
     bench.glovebox(&["resume", "r"]).ends(0);
     assert_eq!(count(&events(&bench, "r"), "stage.started", ""), 3, "no stage ran twice");
 }

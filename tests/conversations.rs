@@ -82,7 +82,7 @@ fn a_stage_without_a_conversation_says_what_it_is() {
     told(&["check"]).ends(0).says("`tool` asks no model");
     told(&["start"]).ends(0).says("`start` asks no model");
     told(&["nowhere"]).ends(2).says("has no visit of a node `nowhere`").says("help");
-    told(&["build@2"]).ends(2).says("`build` has 1 visit");
+    told(&["build@2"]).ends(2).says("`build` has only 1 visit");
     assert!(told(&["check", "--json"]).ends(0).stdout.is_empty());
 }
 
@@ -119,7 +119,7 @@ fn what_a_resume_went_back_from_is_marked() {
     assert_eq!(lines.iter().map(|line| &line["is_undone"]).collect::<Vec<_>>(), [&json!(true), &json!(false)]);
     for command in ["transcript", "show", "why"] {
         let told = bench.glovebox(&[command, "r", "build"]);
-        assert_eq!(told.ends(0).stdout.matches("left by `resume --from`").count(), 1, "{}", told.stdout);
+        assert_eq!(told.ends(0).stdout.matches("undone by `resume --from`").count(), 1, "{}", told.stdout);
     }
 }
 
@@ -192,7 +192,7 @@ fn no_transcript_has_a_holdout() {
         bench.run().ends(6);
         let shown = bench.glovebox(&["transcript", "r", "build", "--full"]);
         shown.ends(0);
-        shown.says("not kept: there was text of a hold-out in it").never_says("wicker basket");
+        shown.says("not stored, because it contained text of a hold-out").never_says("wicker basket");
     }
     let script = format!("[[node.build]]\ntext = \"I think it says: {SECRET}\"\n");
     let bench = Workbench::with_pipeline(STAGE);
@@ -200,7 +200,7 @@ fn no_transcript_has_a_holdout() {
     scripted(&bench, &script, 6);
     let shown = bench.glovebox(&["transcript", "r", "build"]);
     shown.ends(0);
-    shown.says("not kept: there was text of a hold-out in it").never_says("wicker");
+    shown.says("not stored, because it contained text of a hold-out").never_says("wicker");
     assert!(bench.glovebox(&["transcript", "r", "build", "--json"]).ends(0).stdout.is_empty());
 }
 
@@ -251,7 +251,7 @@ fn a_run_that_stands_still_tells_what_it_holds_for_its_resume() {
     let bench = Bench::new(STAGE, "openai", &[read.clone(), read.clone(), stall, Turn::text("OUTCOME: SUCCESS")]);
     bench.kill_run_after(3);
     let words =
-        "2 answers of models, which a resume does not pay for again; not counted yet: 2000 sent, 200 received, $0.009";
+        "2 model answers, which a resume reuses without paying again; not counted yet: 2000 sent, 200 received, $0.009";
     bench.glovebox(&["show", "r"]).ends(0).says(words);
     let listed = &bench.glovebox(&["ls", "--json"]).json()["runs"][0];
     assert_eq!((&listed["held"]["cost"], listed["cost"].is_null()), (&json!(9000), true));

@@ -100,7 +100,7 @@ fn what_a_resume_left_is_marked_and_a_repeated_tree_has_the_same_digest() {
     assert_eq!((&write[0]["is_undone"], &write[1]["is_undone"]), (&json!(true), &Value::Null));
     assert_eq!((&write[0]["tree"], &again[0]["tree"]), (&write[1]["tree"], &again[1]["tree"]));
     assert_ne!(write[1]["tree"], again[1]["tree"]);
-    bench.glovebox(&["evidence", "r", "write"]).ends(0).says("write visit 1, left by `resume --from`");
+    bench.glovebox(&["evidence", "r", "write"]).ends(0).says("write visit 1, undone by `resume --from`");
 }
 
 /// A command in a branch whose changes were not taken is not evidence of the result.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use workbench::Workbench;
 
 const PAUSED: i32 = 10;
-const PROMPT: &str = "Ctrl-C leaves it open: ";
+const PROMPT: &str = "Ctrl-C leaves the question open: ";
 
 /// Creates a pipeline with a stage and a human gate. `gate` are the attributes of the gate, `before` is the command of
 /// the stage.

@@ -67,7 +67,7 @@ fn a_run_goes_back_with_state_context_and_files_and_keeps_what_it_spent() {
     bench
         .glovebox(&["resume", "r", "--from", "look@2"])
         .ends(1)
-        .says("resumed from look visit 2; what came after counts no more")
+        .says("resumed from look visit 2; everything after it is undone")
         .never_says("workspace restored");
     let whole = bench.run_text("r", "progress.ndjson");
     assert!(whole.starts_with(&before), "no record is lost");
@@ -86,7 +86,7 @@ fn a_run_goes_back_with_state_context_and_files_and_keeps_what_it_spent() {
         bench.glovebox(words).ends(0);
     }
     let left =
-        |command: &str| bench.glovebox(&[command, "r", "look"]).stderr.matches("left by `resume --from`").count();
+        |command: &str| bench.glovebox(&[command, "r", "look"]).stderr.matches("undone by `resume --from`").count();
     assert_eq!(left("logs"), 4, "both outputs of the visits 2 and 3");
     let lines = bench.glovebox(&["logs", "r", "look", "--json"]).ends(0).json_lines();
     let marked = lines.iter().filter(|line| line["is_undone"] == true).map(|line| &line["visit"]);
@@ -158,7 +158,11 @@ fn a_fork_and_its_fan_in_begin_again() {
         assert_eq!(file(&bench, "r", "list"), list, "{visit}: nothing was added twice");
         bench.glovebox(&["verify", "r"]).ends(0);
     }
-    bench.glovebox(&["resume", "r", "--from", "a@1"]).ends(2).says("was visited in branch").says("name the fork");
+    bench
+        .glovebox(&["resume", "r", "--from", "a@1"])
+        .ends(2)
+        .says("was visited in branch")
+        .says("name the parallel node");
     let verified = bench.glovebox(&["show", "r", "--json"]).ends(0).json();
     assert_eq!(verified["visited"].as_array().unwrap().iter().filter(|visit| visit["node"] == "a").count(), 1);
 }
@@ -200,14 +204,14 @@ fn what_cannot_be_gone_back_to_is_refused_with_the_visits() {
         ("look@4", "`look` has no visit 4, expected one from 1 to 3", "look@1, look@2, look@3"),
         ("lok@1", "no node `lok`", "did you mean `--from look`?"),
         ("done@1", "is an exit", "name the stage before it"),
-        ("look@0", "expected a visit from 1", "look@0"),
-        ("look@", "expected a visit from 1", "look@"),
+        ("look@0", "expected the number of a visit", "look@0"),
+        ("look@", "expected the number of a visit", "look@"),
         ("@1", "expected NODE or NODE@VISIT", "@1"),
     ] {
         bench.glovebox(&["resume", "r", "--from", from]).ends(2).says(said).says(help);
     }
-    bench.glovebox(&["fork", "r", "look@9"]).ends(2).says("its visits: look@1, look@2, look@3");
-    bench.glovebox(&["fork", "r", "lok"]).ends(2).says("its visits: start@1, add@1, look@1, add@2");
+    bench.glovebox(&["fork", "r", "look@9"]).ends(2).says("name one of these visits: look@1, look@2, look@3");
+    bench.glovebox(&["fork", "r", "lok"]).ends(2).says("name one of these visits: start@1, add@1, look@1, add@2");
     bench.glovebox(&["resume", "r", "--from", "look@2", "--max-steps", "3"]).ends(5).says("maximum step count");
     assert_eq!(bench.run_text("r", "progress.ndjson"), before);
     // A run that succeeded cannot be resumed.

@@ -104,7 +104,7 @@ fn a_run_that_was_killed_goes_on_without_caches_and_with_its_own_workspace() {
     let workspace = bench.run_folder("r").join("workspace");
     std::fs::write(workspace.join("own.py"), "x = 2\n").unwrap();
     std::fs::write(workspace.join("extra.txt"), "planted").unwrap();
-    bench.glovebox(&["resume", "r"]).ends(0).says("workspace restored: 1 made again, 2 removed").says("caches removed");
+    bench.glovebox(&["resume", "r"]).ends(0).says("workspace restored: 1 recreated, 2 removed").says("caches removed");
     let records = bench.run_text("r", "progress.ndjson");
     let resumed: Value = records.lines().find(|line| line.contains("\"run.resumed\"")).unwrap().parse().unwrap();
     assert_eq!(resumed["event"]["repaired"], serde_json::json!({ "made": 1, "removed": 2 }));

@@ -106,7 +106,7 @@ fn what_cannot_be_forked_is_said_and_leaves_nothing() {
     for (words, code, said) in [
         (&["fork", "x", "look@4"][..], 2, "`look` has no visit 4, expected one from 1 to 3"),
         (&["fork", "x", "lok"], 2, "never visited `lok`"),
-        (&["fork", "x", "look@0"], 2, "expected a visit from 1"),
+        (&["fork", "x", "look@0"], 2, "expected the number of a visit"),
         (&["resume", "x", "--from", "look@2"], 2, "glovebox fork x NODE@VISIT"),
         (&["fork", "x", "look", "--set", "context.=x"], 2, "a key must not be empty"),
         (&["fork", "nobody", "look"], 2, "no run `nobody`"),

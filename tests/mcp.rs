@@ -324,7 +324,7 @@ fn a_killed_run_asks_no_server_twice() {
         .ends(0)
         .says("t.echo: 1 call")
         .says("t.other: 1 call, 1 failed")
-        .says("2 kept answers");
+        .says("2 recorded results reused");
     assert!(!bench.run_folder().join("exchanges").exists());
 }
 

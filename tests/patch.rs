@@ -236,7 +236,7 @@ fn git_apply_reads_every_name() {
 fn what_a_patch_cannot_bring_is_named() {
     let bench = project("mkdir hollow; rm kept/a", &|bench| bench.write("kept/a", "1\n"));
     let diff = bench.glovebox(&["diff", "r"]);
-    diff.ends(0).says("a patch has no directory without a file: `hollow/` differs").says("`kept/` differs");
+    diff.ends(0).says("a patch cannot contain an empty directory: `hollow/` differs").says("`kept/` differs");
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn an_old_version_that_is_nowhere_left_is_an_error_and_not_a_shorter_patch() {
     bench.write("g", "1\n");
     bench.glovebox(&["diff", "r", "--", "f"]).ends(0).says("+2");
     bench.write("f", "other\n");
-    bench.glovebox(&["diff", "r", "--", "f"]).ends(6).says("no copy of the old `f`");
+    bench.glovebox(&["diff", "r", "--", "f"]).ends(6).says("no copy of the old version of `f`");
 }
 
 #[test]

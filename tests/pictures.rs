@@ -105,7 +105,7 @@ fn what_is_neither_a_file_nor_a_run_is_refused() {
     bench
         .glovebox(&["graph", "latest", "--format", "svg", "--set", "a=b"])
         .ends(2)
-        .says("a run has its inputs already");
+        .says("the inputs of a run cannot be changed");
     bench.write("bad.dot", "digraph {");
     bench.glovebox(&["graph", "bad.dot", "--format", "svg"]).ends(3);
 }

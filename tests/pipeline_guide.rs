@@ -231,7 +231,7 @@ fn a_gate_over_scenarios_hides_its_own_answer_alone() {
     bench.glovebox(&["check", "pipeline.dot"]).ends(0).never_says("holdout_writes_dropped");
     let plan = bench.glovebox(&["plan", "pipeline.dot"]);
     plan.ends(0).says("lint reads scripts/scenarios/ (`tool_command` of the node); builders learn only its verdict");
-    plan.says("for every other stage they do not exist");
+    plan.says("for every other stage the hold-outs do not exist");
     run(&bench).ends(0);
     assert!(files(&bench.run_folder("r").join("workspace")).contains_key("app"), "the build keeps its file");
     assert!(!bench.run_folder("r").join("artifacts/build.1.1/withheld.json").exists());
@@ -255,10 +255,10 @@ fn a_plan_reaches_the_scenario_that_its_allow_list_names() {
     bench.glovebox(&["plan", "pipeline.dot"]).says("verify reads scripts/scenarios/ (`verification.allowed_commands`");
     run(&bench).ends(0).says(&format!("verify: sh {SCENARIO} exit 0"));
     let bench = planned("allowed_write_paths=\"\", verification.allowed_commands=\"sh\"");
-    bench.glovebox(&["plan", "pipeline.dot"]).says("no stage names them").says("`holdouts=true`");
+    bench.glovebox(&["plan", "pipeline.dot"]).says("no stage names the hold-outs").says("`holdouts=true`");
     let answer = run(&bench);
     assert_ne!(answer.code, 0, "a list without the scenario does not give it");
-    answer.says("`verify` has no hold-outs").says("add `holdouts=true` to it");
+    answer.says("`verify` has no hold-outs").says("add `holdouts=true` to the node");
 }
 
 #[test]
@@ -293,8 +293,8 @@ fn a_scenario_behind_a_script_fails_by_absence_and_the_help_names_the_attribute(
     blind
         .glovebox(&["check", "pipeline.dot"])
         .says("no stage can read the hold-outs in `scripts/scenarios/`, so they test nothing");
-    run(&blind).ends(1).says("`judge` has no hold-outs, because it names none").says("add `holdouts=true` to it");
-    blind.glovebox(&["show", "r", "judge"]).says("add `holdouts=true` to it");
+    run(&blind).ends(1).says("`judge` has no hold-outs, because it names none").says("add `holdouts=true` to the node");
+    blind.glovebox(&["show", "r", "judge"]).says("add `holdouts=true` to the node");
     let shown = blind.glovebox(&["show", "r", "--json"]).json();
     assert_eq!(shown["misses_holdouts"], serde_json::json!(["judge"]));
     let bench = tool(&format!("{hidden}, holdouts=true"));

@@ -98,7 +98,7 @@ fn what_is_allowed_is_committed_and_stays_granted() {
     assert_eq!(asked["recovery"]["grants"].as_array().unwrap().len(), 2);
     assert!(asked["text"].as_str().unwrap().contains("- coverage/c (1 file)"), "{asked}");
     let gates = bench.glovebox(&["gates", "r"]);
-    gates.ends(0).says("[discard]    discard\n").says("then the run ends").never_says("no exit follows");
+    gates.ends(0).says("[discard]    discard\n").says("then the run ends").never_says("no exit can be reached");
     // An answer that is not a choice is refused.
     answer(&bench, "Cargo.lock").ends(2);
     answer(&bench, "a").ends(2);
@@ -131,7 +131,9 @@ fn what_is_allowed_is_committed_and_stays_granted() {
 fn what_passed_before_an_allowed_write_is_named() {
     let bench = bench(&[("first", "echo 1 > src/a"), ("work", "echo 1 > Cargo.lock")]);
     run(&bench, &[]).ends(PAUSED);
-    answer(&bench, "allow").ends(0).says("`work` changed files after these passed: first. Check them again after it");
+    answer(&bench, "allow")
+        .ends(0)
+        .says("`work` changed files after these stages passed: first. Run them again after `work`");
 }
 
 /// Creates a stage that is visited twice and writes the same file each time.

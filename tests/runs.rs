@@ -474,7 +474,7 @@ fn a_journal_without_its_last_records_is_found_by_a_hash_from_outside() {
         shown["journal"]["hash"].as_str().unwrap().to_owned()
     };
     let whole = head(&bench);
-    bench.glovebox(&["verify", "r"]).ends(0).says(&whole).says("with your key").says("unknown: without `--head HASH`");
+    bench.glovebox(&["verify", "r"]).ends(0).says(&whole).says("with your key").says("unknown: only `--head HASH`");
     bench.glovebox(&["verify", "r", "--head", &whole]).ends(0).says("yes: it ends with the record of `--head`");
     bench.glovebox(&["verify", "r", "--head", "blake3:12"]).ends(2).says("is not a digest");
     let journal = Connection::open(bench.run_folder("r").join("journal.sqlite")).unwrap();

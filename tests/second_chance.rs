@@ -74,7 +74,7 @@ fn the_next_command_names_the_stage_whose_output_says_why() {
     let answer = bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]);
     answer.ends(1).says("because      fix: ").says("next         glovebox show latest test, then");
     bench.glovebox(&["show", "r", "test"]).ends(0).says("| wrong");
-    answer.never_says("begins again");
+    answer.never_says("(restarts at");
     bench.glovebox(&["resume", "r"]).ends(1).says("resumed from fix");
 }
 
@@ -306,10 +306,10 @@ fn a_resume_begins_again_at_the_stage_that_failed_and_not_at_the_one_that_report
     );
     let ended = bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]);
     ended.ends(1).says("because      abort: ");
-    ended.says("next         glovebox show latest fix, then glovebox resume r (begins again at fix) or run again");
+    ended.says("next         glovebox show latest fix, then glovebox resume r (restarts at fix) or run again");
     let shown = bench.glovebox(&["show", "r", "--json"]).json();
     assert_eq!((&shown["failed_node"], &shown["resumes_at"]), (&"abort".into(), &"fix".into()));
-    bench.glovebox(&["resume", "r"]).ends(1).says("resumed from fix").says("begins again at fix");
+    bench.glovebox(&["resume", "r"]).ends(1).says("resumed from fix").says("restarts at fix");
     raise(&bench, "fix");
     bench.glovebox(&["resume", "r"]).ends(0);
     assert_eq!(
@@ -330,7 +330,7 @@ fn a_resume_goes_back_over_all_that_only_passed_a_failure_on() {
          which -> say [condition=\"outcome=fail\"]; which -> done; say -> abort;",
     );
     raise(&bench, "first");
-    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1).says("(begins again at fix)");
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1).says("(restarts at fix)");
     raise(&bench, "fix");
     bench.glovebox(&["resume", "r"]).ends(0);
     let again = visits(&bench, "r").into_iter().filter(|(_, visit)| *visit == 2).collect::<Vec<_>>();
@@ -346,7 +346,7 @@ fn a_failure_that_a_later_stage_mended_is_none_to_go_back_to() {
          mend -> deploy -> done; mend -> abort [condition=\"outcome=fail\"];",
     );
     let ended = bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]);
-    ended.ends(1).says("because      deploy: ").never_says("begins again");
+    ended.ends(1).says("because      deploy: ").never_says("(restarts at");
     raise(&bench, "deploy");
     bench.glovebox(&["resume", "r"]).ends(0);
     assert_eq!(visits(&bench, "r"), named(&[("test", 1), ("mend", 1), ("deploy", 1), ("deploy", 2)]));
@@ -359,7 +359,7 @@ fn a_stage_without_visits_left_is_none_to_go_back_to() {
     let bench = reported(&["test", "fix"], edges);
     let limited = bench.read("pipeline.dot").replace("$FLAG.test\"", "$FLAG.test\", max_visits=1");
     bench.write("pipeline.dot", &limited);
-    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1).says("(begins again at fix)");
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1).says("(restarts at fix)");
     raise(&bench, "fix");
     bench.glovebox(&["resume", "r"]).ends(0);
     assert_eq!(visits(&bench, "r"), named(&[("test", 1), ("fix", 1), ("abort", 1), ("fix", 2)]));
@@ -385,7 +385,7 @@ fn a_reporter_that_passes_does_not_hide_what_failed() {
         "note [prompt=\"Say what failed\", allowed_write_paths=\"\"]
          start -> fix; fix -> done [condition=\"outcome=success\"]; fix -> note [condition=\"outcome=fail\"]; note -> abort;",
     );
-    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1).says("(begins again at fix)");
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1).says("(restarts at fix)");
     raise(&bench, "fix");
     bench.glovebox(&["resume", "r"]).ends(0);
     assert_eq!(visits(&bench, "r"), named(&[("fix", 1), ("note", 1), ("abort", 1), ("fix", 2)]));
@@ -410,7 +410,7 @@ fn a_failure_that_was_tolerated_is_none_to_go_back_to() {
             .glovebox(&["run", "pipeline.dot", "--run-id", "r"])
             .ends(1)
             .says("because      deploy: ")
-            .never_says("begins again");
+            .never_says("(restarts at");
         raise(&bench, "deploy");
         bench.glovebox(&["resume", "r"]).ends(0).says("resumed from deploy");
         let again = visits(&bench, "r").into_iter().filter(|(_, visit)| *visit == 2).collect::<Vec<_>>();
@@ -433,7 +433,7 @@ fn a_stage_that_has_passed_since_is_none_to_go_back_to() {
         .glovebox(&["run", "pipeline.dot", "--run-id", "r"])
         .ends(1)
         .says("because      deploy: ")
-        .never_says("begins again");
+        .never_says("(restarts at");
     raise(&bench, "deploy");
     bench.glovebox(&["resume", "r"]).ends(0);
     let expected = [("test", 1), ("mend", 1), ("test", 2), ("deploy", 1), ("deploy", 2)];
@@ -447,7 +447,7 @@ fn a_stage_that_can_mend_no_more_gives_way_to_the_one_that_it_was_to_mend() {
     let bench = reported(&["test", "fix"], edges);
     let limited = bench.read("pipeline.dot").replace("$FLAG.fix\"", "$FLAG.fix\", max_visits=1");
     bench.write("pipeline.dot", &limited);
-    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1).says("(begins again at test)");
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1).says("(restarts at test)");
     raise(&bench, "test");
     bench.glovebox(&["resume", "r"]).ends(0);
     assert_eq!(visits(&bench, "r"), named(&[("test", 1), ("fix", 1), ("abort", 1), ("test", 2)]));
@@ -465,7 +465,7 @@ fn a_resume_without_a_stage_that_has_visits_left_is_refused() {
     let before = bench.run_text("r", "progress.ndjson");
     let refused = bench.glovebox(&["resume", "r"]);
     refused.ends(5).says("node `fix` has used up `max_visits` (1), and no other failed stage has visits left");
-    refused.says("help: begin again at another stage: `glovebox resume r --from NODE`");
+    refused.says("help: restart at another stage: `glovebox resume r --from NODE`");
     assert_eq!(bench.run_text("r", "progress.ndjson"), before, "what is refused changes nothing");
     bench.glovebox(&["resume", "r", "--from", "first"]).ends(5).says("exceeded `max_visits` (1)");
 }

@@ -73,7 +73,10 @@ fn an_agent_hears_what_a_person_says_with_its_next_question() {
         );
         assert_eq!(said[1]["message"], told["message"]);
         let shown = bench.glovebox(&["show", "r", "build"]);
-        shown.ends(0).says("by ann, heard in turn 2: ZEBRA first").says("by bob, heard in turn 2: GIRAFFE then");
+        shown
+            .ends(0)
+            .says("by ann, delivered in turn 2: ZEBRA first")
+            .says("by bob, delivered in turn 2: GIRAFFE then");
         bench.glovebox(&["transcript", "r", "build"]).ends(0).says("ZEBRA first");
         bench.glovebox(&["verify", "r"]).ends(0);
     }
@@ -107,7 +110,7 @@ fn an_attempt_that_is_made_again_hears_the_same_at_the_same_place() {
         places(&asked[3], &["ZEBRA first"]);
         assert!(!asked[3].contains("too late"), "{how}");
         assert_eq!(steered(&bench).len(), 1, "{how}");
-        bench.glovebox(&["show", "r", "build"]).ends(0).says("heard in turn 2: ZEBRA first");
+        bench.glovebox(&["show", "r", "build"]).ends(0).says("delivered in turn 2: ZEBRA first");
     }
 }
 
@@ -118,7 +121,10 @@ fn what_no_question_came_after_is_shown_as_never_heard() {
     bench.glovebox(&["steer", "r", "build", "wait for me"]).ends(0);
     assert_eq!(ended(run), Some(0));
     assert_eq!(bench.requests().len(), 1);
-    bench.glovebox(&["show", "r", "build"]).ends(0).says("never heard, since no question came after it: wait for me");
+    bench
+        .glovebox(&["show", "r", "build"])
+        .ends(0)
+        .says("not delivered, because the model was not asked again: wait for me");
 }
 
 #[test]
@@ -132,7 +138,7 @@ fn what_no_agent_would_hear_is_refused() {
     steer("build", &"x".repeat(16385)).ends(2).says("16385 bytes");
     steer("build", &"x".repeat(16384)).ends(0);
     assert_eq!(ended(run), Some(0));
-    steer("build", "hi").ends(2).says("run `r` has ended (success), so there is no agent to tell");
+    steer("build", "hi").ends(2).says("run `r` has ended (success), so no agent can get the message");
     assert_eq!(steered(&bench).len(), 1);
 }
 

@@ -119,7 +119,7 @@ fn logs_print_every_byte_into_a_pipe_and_escape_on_a_terminal() {
     assert_eq!(bench.glovebox(&["logs", "r", "t", "--stderr", "--visit", "1"]).ends(0).stdout, "a\u{1b}[2Jb");
     assert_eq!(bench.glovebox(&["logs", "r", "t"]).ends(0).stdout.len(), numbers.len() + 6);
     bench.glovebox(&["logs", "r", "v", "--follow"]).ends(0).says("checked");
-    bench.glovebox(&["logs", "r", "t", "--visit", "2"]).ends(2).says("`t` has 1 visit");
+    bench.glovebox(&["logs", "r", "t", "--visit", "2"]).ends(2).says("`t` has only 1 visit");
     bench.glovebox(&["logs", "r", "nothing"]).ends(2).says("no finished visit of a node `nothing`");
     bench.glovebox(&["logs", "r", "start"]).ends(0).says("kept no output");
     let all = bench.glovebox(&["logs", "r", "--json"]).ends(0).json_lines();

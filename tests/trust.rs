@@ -24,7 +24,7 @@ const STAGE: &str = "digraph g { start [shape=Mdiamond]; done [shape=Msquare]
   start -> build -> done }
 ";
 const CHILD: &str = "[type=subpipeline, \"stack.child_dotfile\"=\"child.dot\"]";
-const QUESTION: &str = "may all of it leave? [y/N]";
+const QUESTION: &str = "may all of it be sent out? [y/N]";
 const REFUSED: &str = "you have not confirmed for this project: ";
 
 /// A host of the project's author.

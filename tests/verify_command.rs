@@ -67,7 +67,7 @@ fn what_passed_before_a_later_agent_changed_files_is_named() {
     let nothing = "[[node.polish]]\ntext = \"OUTCOME: SUCCESS\"\n".to_owned();
     for (polish, is_outdated) in [(polish("src/a"), true), (nothing, false), (polish("other/a"), false)] {
         let bench = bench(graph, &(writes("src/a", "good") + &polish));
-        let says = "`polish` changed files after these passed: build. Check them again after it";
+        let says = "`polish` changed files after these stages passed: build. Run them again after `polish`";
         let ran = run(&bench);
         assert_eq!(ran.stdout.contains(says), is_outdated, "{polish}: {}", ran.stdout);
     }

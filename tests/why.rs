@@ -69,8 +69,8 @@ fn each_edge_says_why_with_its_line_and_what_it_read() {
     bench
         .glovebox(&["why", "x", "nowhere"])
         .ends(2)
-        .says("never left a node `nowhere`")
-        .says("it was at `build`, `check`");
+        .says("no step at a node `nowhere`")
+        .says("the run has steps at `build`, `check`");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_run_that_failed_is_explained_from_the_command_to_the_exit_code() {
     assert_eq!(end["commands"], json!([{ "argv": ["sh", "-c", "exit 3"], "ended": "exit 3" }]));
     let text = bench.glovebox(&["why", "x"]);
     text.ends(0);
-    text.says("none, with `fail`").says("- done (line 6): a failed stage does not follow a plain edge");
+    text.says("none for the status `fail`").says("- done (line 6): a failed stage does not follow a plain edge");
     text.says(": exit 3\n").says(" at `t`: ").says("exit         1 (run-failed)");
 }
 

@@ -95,8 +95,8 @@ pub fn take_back(run: &RunFolder, message: &Message) {
 /// answer already.
 pub fn send(run: &RunFolder, message: &Message) -> Result<bool, Stop> {
     let Some(key) = user_key::to_verify()? else {
-        let message = "there is no key of this user, so no message to a run can be signed";
-        return Err(Stop::new(Exit::Policy, message).with_help("the key is made with the first `glovebox run`"));
+        let message = "this user has no signing key, so a message to a run cannot be signed";
+        return Err(Stop::new(Exit::Policy, message).with_help("the first `glovebox run` creates the key"));
     };
     let content = seal(message, &RunId::from(run.id.as_str()), &key)
         .map_err(|error| Stop::new(Exit::Internal, format!("write a message: {error}")))?;

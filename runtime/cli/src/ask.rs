@@ -116,7 +116,7 @@ impl Asker {
         let review = reviewer.and_then(|reviewer| reviewer.review(id));
         let review: Result<Option<Review>, String> = review.map_err(|stop| stop.message);
         let shown = match &review {
-            Ok(review) => review.as_ref().ok_or("the run never asked it"),
+            Ok(review) => review.as_ref().ok_or("the run never asked this question"),
             Err(problem) => Err(problem.as_str()),
         };
         let rows = question::render(asked, shown, "", Paint::stderr());
@@ -183,7 +183,7 @@ fn prompt(asked: &QuestionAsked, now: Timestamp) -> String {
         format!("; {} left", duration(left))
     });
     let (enter, left) = (enter.unwrap_or_default(), left.unwrap_or_default());
-    format!("answer {expected}{numbers}{enter}{left}; Ctrl-C leaves it open: ")
+    format!("answer {expected}{numbers}{enter}{left}; Ctrl-C leaves the question open: ")
 }
 
 /// Returns the answer that a line contains: its text, the choice with this number, or the default for an empty line.
@@ -191,7 +191,7 @@ fn value_of(asked: &QuestionAsked, line: &str) -> Result<String, String> {
     let line = line.trim();
     if let (true, Some(default)) = (line.is_empty(), &asked.default) {
         return name_of(asked, default)
-            .ok_or_else(|| "the default has no name of its own, expected a choice".to_owned());
+            .ok_or_else(|| "the default answer has no unambiguous name, expected a choice".to_owned());
     }
     let error = match asked.answers().read(line) {
         Ok(_) => return Ok(line.to_owned()),

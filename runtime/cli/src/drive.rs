@@ -141,14 +141,14 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
     let stop = Stop::new(exit, message);
     match error {
         RunError::Ended { .. } => stop.with_help(format!(
-            "begin a new run at a stage: `glovebox run FILE --from NODE`, or with what this one has done: `glovebox fork {} NODE@VISIT`",
+            "start a new run at a stage: `glovebox run FILE --from NODE`, or continue a copy of this run: `glovebox fork {} NODE@VISIT`",
             run.id
         )),
         RunError::Canceled { .. } => {
-            stop.with_help(format!("begin a new run with what it has done: `glovebox fork {} NODE`", run.id))
+            stop.with_help(format!("continue a copy of the run: `glovebox fork {} NODE`", run.id))
         }
         RunError::LimitReached(failure) if failure.code.as_str() == "limit/max_visits" => {
-            stop.with_help(format!("begin again at another stage: `glovebox resume {} --from NODE`, or run again", run.id))
+            stop.with_help(format!("restart at another stage: `glovebox resume {} --from NODE`, or start a new run", run.id))
         }
         RunError::LimitReached(failure) => {
             let flag = match &failure.code {

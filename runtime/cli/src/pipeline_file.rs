@@ -33,7 +33,8 @@ pub fn choose(named: Option<&Path>, workdir: &Path) -> Result<PathBuf, Stop> {
                 found.iter().take(LISTED_MAX).map(|name| format!("`{}`", visible::line(name))).collect();
             let more = if found.len() > LISTED_MAX { ", …" } else { "" };
             let message = format!("no pipeline is named, and the project has several: {}{more}", names.join(", "));
-            Err(Stop::new(Exit::Usage, message).with_help(format!("name one, or call the usual one `{NAME}`")))
+            Err(Stop::new(Exit::Usage, message)
+                .with_help(format!("name one, or rename the default pipeline to `{NAME}`")))
         }
     }
 }

@@ -110,7 +110,7 @@ fn of_run(
 pub fn render(diff: &PlanDiff) -> String {
     let target = visible::line(&diff.target);
     let whose = match diff.is_run {
-        true => format!("run {target} (its pipeline as it began, the configuration as it is now)"),
+        true => format!("run {target} (the pipeline of the run, the current configuration)"),
         false => target.into_owned(),
     };
     if diff.could.is_empty() && diff.nodes.is_empty() && diff.loosened.is_empty() {
@@ -122,7 +122,7 @@ pub fn render(diff: &PlanDiff) -> String {
         text.push_str(&format!("{}{presence}{}", visible::line(&node.id), changes(&node.change)));
     }
     if !diff.loosened.is_empty() {
-        text.push_str("held back less\n");
+        text.push_str("looser limits and checks\n");
         diff.loosened.iter().for_each(|line| text.push_str(&format!("  + {}\n", visible::line(line))));
     }
     text

@@ -142,9 +142,9 @@ pub fn ready(bound: Bound, project: &Project, pipeline: &Path, asks: bool) -> Re
 /// Asks whether everything in the list may be sent out, and stores the confirmation if the answer is yes.
 fn confirm(project: &Project, open: &[Wanted]) -> Result<bool, Refusal> {
     let place = project.config_dir.display().to_string();
-    terminal::say(format_args!("the project in {} lets leave what is yours:\n", visible::line(&place)));
+    terminal::say(format_args!("the project in {} would send out data of yours:\n", visible::line(&place)));
     open.iter().for_each(|wanted| terminal::say(format_args!("  {}\n", wanted.words())));
-    terminal::say("may all of it leave? [y/N] ");
+    terminal::say("may all of it be sent out? [y/N] ");
     let mut answer = String::new();
     io::stdin().read_line(&mut answer).map_err(|error| Refusal::io("read the answer", &error))?;
     let is_yes = matches!(answer.trim(), "y" | "Y" | "yes");

@@ -39,7 +39,7 @@ pub fn put(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Stop> {
 fn refused(path: &Path, what: &str) -> Stop {
     let path = path.to_string_lossy();
     let stop = Stop::new(Exit::Usage, format!("`{}` is {what}: nothing was written", visible::line(&path)));
-    stop.with_help("name a new file in a folder that no link leads to, or remove what is there")
+    stop.with_help("name a new file in a folder whose path has no link, or remove what is at this path")
 }
 
 /// Replaces the content of a file. Keeps its mode and, if possible, its owner. Follows a symbolic link and replaces the

@@ -28,7 +28,7 @@ pub fn accept(
     let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
     if !arguments.replan {
         let message = format!(
-            "run `{}` has another plan: a component, a grant, a limit, the model or a verify contract has changed since",
+            "run `{}` has another plan now: a component, a grant, a limit, the model or a verify contract has changed since it started",
             run.id
         );
         let script =
@@ -49,7 +49,7 @@ pub fn accept(
     if replan.change.more.is_empty() || arguments.yes || is_accepted()? {
         return Ok(Some(replan));
     }
-    let message = format!("the new plan of run `{}` allows more than its plan before: it must be accepted", run.id);
+    let message = format!("the new plan of run `{}` allows more than the old plan, so it must be accepted", run.id);
     Err(Stop::new(Exit::Policy, message).with_help(format!("accept it: `glovebox resume {named} --replan --yes`")))
 }
 
@@ -61,7 +61,7 @@ fn show(replan: &Replan) {
     let (more, less) = (lines('+', &replan.change.more), lines('-', &replan.change.less));
     match more.is_empty() && less.is_empty() {
         true => terminal::say(
-            "the plan has changed; it allows the same as before. What `[verify]` runs, and when, may have changed\n",
+            "the plan has changed, but it allows the same as before. The commands of `[verify]`, and when they run, may have changed\n",
         ),
         false => terminal::say(format_args!("the plan has changed:\n{more}{less}")),
     }

@@ -53,7 +53,8 @@ impl RunId {
         let starts_well = text.starts_with(|first: char| first.is_ascii_alphanumeric());
         if text == "latest" || !starts_well || text.len() > ID_CHARACTERS_MAX || !text.chars().all(safe) {
             let message = format!(
-                "`{text}` is not a valid run id: expected letters, digits, `-` and `_`, a letter or digit first, at most {ID_CHARACTERS_MAX}, not `latest`"
+                "`{text}` is not a valid run id: expected letters, digits, `-` and `_`, a letter or digit first, at most \
+                 {ID_CHARACTERS_MAX} characters, not `latest`"
             );
             return Err(Stop::new(Exit::Usage, message));
         }

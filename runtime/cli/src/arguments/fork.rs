@@ -62,7 +62,7 @@ pub(super) fn visit_name(text: &str) -> Result<(NodeId, Option<u32>), String> {
         None => (text, None),
         Some((node, visit)) => {
             let visit = visit.parse().ok().filter(|visit| *visit > 0);
-            (node, Some(visit.ok_or_else(|| "expected a visit from 1 behind `@`".to_owned())?))
+            (node, Some(visit.ok_or_else(|| "expected the number of a visit after `@`, from 1".to_owned())?))
         }
     };
     if node.is_empty() { Err("expected NODE or NODE@VISIT".to_owned()) } else { Ok((node.into(), visit)) }

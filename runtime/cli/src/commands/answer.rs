@@ -83,7 +83,9 @@ fn first(run: &RunFolder, arguments: &AnswerArguments, asked: &QuestionAsked) ->
     let kept = answer_sources::kept(run).into_iter().find(|given| given.question == asked.question);
     if let Some(GivenAnswer { value, by, at, .. }) = kept {
         let (by, value, at) = (visible::line(&by), visible::line(&value), time_format::text(&at));
-        return Ok(format!("it was answered already with `{value}` (by {by} at {at}), which the run records next"));
+        return Ok(format!(
+            "it was answered already with `{value}` (by {by} at {at}); the run has not recorded that answer yet"
+        ));
     }
     let records = read(run, arguments)?;
     let recorded = answer_of(&rewind::in_force(&records), asked.question.as_str()).map(whose);
@@ -112,9 +114,10 @@ fn question(run: &RunFolder, records: &[Record], arguments: &AnswerArguments) ->
     }
     let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
     let open: Vec<String> = all.iter().map(|asked| format!("`{}`", asked.question)).collect();
-    let open = if open.is_empty() { "none is open".to_owned() } else { format!("open: {}", open.join(", ")) };
+    let open =
+        if open.is_empty() { "no question is open".to_owned() } else { format!("open questions: {}", open.join(", ")) };
     let wanted = visible::line(wanted);
-    let found = if by_node.is_empty() { "has no open question" } else { "has several open questions" };
+    let found = if by_node.is_empty() { "has no open question" } else { "has several open questions of node" };
     Err(Stop::new(Exit::Usage, format!("run `{}` {found} `{wanted}`; {open}", run.id))
         .with_help(format!("list them: `glovebox gates {named}`")))
 }
@@ -127,13 +130,13 @@ fn answer_of<'a>(records: &[&'a Record], wanted: &str) -> Option<&'a QuestionAns
 
 fn whose(answered: &QuestionAnswered) -> String {
     let by = if answered.by.is_empty() { String::new() } else { format!(" by {}", visible::line(&answered.by)) };
-    let value = match &answered.answer {
-        Some(Answer::Choice(choice)) => choice.shown(),
-        None => "nobody answered in time",
-        _ => &answered.value,
+    let what = match &answered.answer {
+        Some(Answer::Choice(choice)) => format!("it was answered already with `{}`", visible::line(choice.shown())),
+        None => "nobody answered it in time".to_owned(),
+        _ => format!("it was answered already with `{}`", visible::line(&answered.value)),
     };
     let at = time_format::text(&answered.answered_at);
-    format!("it was answered already with `{}` ({}{by} at {at})", visible::line(value), answered.how.as_str())
+    format!("{what} ({}{by} at {at})", answered.how.as_str())
 }
 
 fn too_late(question: &QuestionId, why: &str) -> Stop {
@@ -143,7 +146,7 @@ fn too_late(question: &QuestionId, why: &str) -> Stop {
 fn refuse_late(asked: &QuestionAsked, at: Timestamp) -> Result<(), Stop> {
     match asked.due_at.filter(|due| *due < at) {
         Some(due) => Err(too_late(&asked.question, &format!("it could be answered until {due}"))
-            .with_help("`glovebox resume` goes on with the default, or ends the gate as failed")),
+            .with_help("`glovebox resume` continues with the default answer, or fails the gate if it has none")),
         None => Ok(()),
     }
 }

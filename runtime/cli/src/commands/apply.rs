@@ -88,7 +88,7 @@ fn make_branch(arguments: &ApplyArguments, source: &Source<'_>, project: &Path, 
             report(&conflicts);
             let count = counted(conflicts.len(), "conflict");
             Stop::new(Exit::Policy, format!("{count} with HEAD of `{}`; nothing was written", project.display()))
-                .with_help("commit what the run began with, or apply without `--branch`")
+                .with_help("commit the files with which the run began, or apply without `--branch`")
         }
     })?;
     if arguments.json {
@@ -171,7 +171,7 @@ fn report_rest(selected: &[FileChange], changes: &Changes) {
     let (some, all) = (files(selected), files(&changes.changes));
     if some < all {
         terminal::say(format_args!(
-            "applied {some} of {}; `glovebox apply` without paths brings the rest\n",
+            "applied {some} of {}; `glovebox apply` without paths applies the rest\n",
             counted(all, "changed file")
         ));
     }

@@ -121,7 +121,7 @@ pub fn pause(arguments: &ControlArguments) -> CommandResult {
     journal::beginning(&run, &records)?;
     if is_live {
         answer_sources::send(&run, &Message::Pause { by: answer_sources::name(arguments.name.as_ref()) })?;
-        return report(&run, arguments.json, "asked", None, "pauses after the stages under way");
+        return report(&run, arguments.json, "asked", None, "pauses when its current stages end");
     }
     let summary = RunSummary::from_records(&records);
     if summary.end.finished_at.is_some() {
@@ -129,8 +129,8 @@ pub fn pause(arguments: &ControlArguments) -> CommandResult {
         return Err(Stop::new(Exit::Usage, message));
     }
     let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
-    let message = format!("no process drives run `{}`, so it stands still already", run.id);
-    Err(Stop::new(Exit::Usage, message).with_help(format!("go on with it: `glovebox resume {named}`")))
+    let message = format!("no process drives run `{}`, so there is nothing to pause", run.id);
+    Err(Stop::new(Exit::Usage, message).with_help(format!("continue it: `glovebox resume {named}`")))
 }
 
 /// Waits until no process drives a run, and returns the exit code of the run.
@@ -167,9 +167,9 @@ pub fn refuse_killed(run: &RunFolder, summary: &RunSummary, runs_dir: &Path) -> 
     if summary.status != RunStatus::Unfinished {
         return Ok(());
     }
-    let message = format!("run `{}` was killed: it has no end, and no process drives it", run.id);
+    let message = format!("run `{}` was killed: it has not ended, and no process drives it", run.id);
     let named = runs::spelled(&run.id, runs_dir);
-    Err(Stop::new(Exit::Transient, message).with_help(format!("go on with it: `glovebox resume {named}`")))
+    Err(Stop::new(Exit::Transient, message).with_help(format!("continue it: `glovebox resume {named}`")))
 }
 
 /// Returns the state of a run as a word.

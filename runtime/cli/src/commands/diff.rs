@@ -103,7 +103,7 @@ pub fn diff(arguments: &DiffArguments) -> CommandResult {
     for directory in &directories {
         let path = visible::line(directory.as_str());
         terminal::say(format_args!(
-            "note: a patch has no directory without a file: `{path}/` differs; `apply` brings it\n"
+            "note: a patch cannot contain an empty directory: `{path}/` differs; `glovebox apply` applies this change\n"
         ));
     }
     terminal::say_new_configuration(&new);
@@ -163,6 +163,8 @@ fn refuse_incomplete(run: &RunFolder, lost: &[&ScopePath]) -> CommandResult {
     let Some(first) = lost.first() else { return Ok(Exit::Ok) };
     let more = if lost.len() > 1 { format!(" and {} more", lost.len() - 1) } else { String::new() };
     let path = visible::line(first.as_str());
-    let message = format!("run `{}` has no copy of the old `{path}`{more}, so the patch lacks it", run.id);
-    Err(Stop::new(Exit::Policy, message).with_help("the project changed since: see the new version with `--json`"))
+    let message =
+        format!("run `{}` has no copy of the old version of `{path}`{more}, so the patch is incomplete", run.id);
+    Err(Stop::new(Exit::Policy, message)
+        .with_help("the project changed after the run began; `glovebox diff --json` lists the new version"))
 }

@@ -16,18 +16,18 @@ const BINDING: &[(&str, &str)] = &[
     ),
     (
         "verifier_needed",
-        "Error: `verify_plugin` names a component that is no verifier. Name a plugin of glovebox.toml, and give its entry \
-         `role = \"verifier\"`. Only the operator makes a plugin a verifier.",
+        "Error: `verify_plugin` names a component that is not a verifier. Name a plugin of glovebox.toml, and give its entry \
+         `role = \"verifier\"`. Only the operator can make a plugin a verifier.",
     ),
     (
         "model_unknown",
-        "Error: the node fits no table under `[models]` in glovebox.toml, or more than one. Set `llm_model` to the name of a table, or \
-         `default = true` in one of them. No other model ever takes the place of the one that was named.",
+        "Error: the node matches no table under `[models]` in glovebox.toml, or more than one. Set `llm_model` to the name of a table, or \
+         `default = true` in one of them. Glovebox never replaces the named model with another one.",
     ),
     (
         "agent_program",
-        "Error: the agent program of the node (`agent.backend`) cannot be bound: its model has another wire format, or `allowed_commands`, \
-         tool hooks or the whole network stand on the node. docs/agents.md says what a program can be given.",
+        "Error: the agent program of the node (`agent.backend`) cannot be bound: its model has another wire format, or the node has \
+         `allowed_commands`, tool hooks or access to the whole network. docs/agents.md describes what an agent program can use.",
     ),
     (
         "mcp_unknown",
@@ -37,12 +37,12 @@ const BINDING: &[(&str, &str)] = &[
     (
         "mcp_not_granted",
         "Error: `mcp` names a tool that the operator does not allow. Add it to `tools` under `[mcp.NAME]` in glovebox.toml, or remove it \
-         from the node. A node that reads hold-outs can call no tools of servers. See docs/mcp.md.",
+         from the node. A node that reads hold-outs cannot call tools of servers. See docs/mcp.md.",
     ),
     (
         "mcp_without_tools",
-        "Error: the node has `mcp`, but nothing in it calls tools of servers: only Glovebox's own agent does, no command and no agent \
-         program. Remove `mcp` from the node. See docs/mcp.md.",
+        "Error: the node has `mcp`, but its handler calls no tools of servers. Glovebox's own agent can call them; commands and agent \
+         programs cannot. Remove `mcp` from the node. See docs/mcp.md.",
     ),
     (
         "network_not_granted",
@@ -65,8 +65,8 @@ const BINDING: &[(&str, &str)] = &[
     ),
     (
         "verification_partial_route",
-        "Warning: with `[verify]` a verification stage may drop or leave out commands, and then ends with `partial_success`. \
-         If none of its edges holds for that, the run fails. Add an edge for it, or write `outcome!=fail`.",
+        "Warning: with `[verify]` a verification stage may skip commands, and then ends with `partial_success`. \
+         If no edge of the stage matches this status, the run fails. Add an edge for it, or write `outcome!=fail`.",
     ),
     ("path_invalid", "Error: a path in the scope of the node is invalid. Use relative paths without `..`."),
     (
@@ -76,14 +76,14 @@ const BINDING: &[(&str, &str)] = &[
     ("limit_not_raised", "Warning: a node can only lower a limit. Raise it under `[limits]` in glovebox.toml."),
     (
         "write_not_committed",
-        "Warning: the node may write a path inside a `scratch` or `cache` folder. Such files are dropped after the stage.",
+        "Warning: the node may write a path inside a `scratch` or `cache` folder. Such files are never committed.",
     ),
     ("script_node", "Error: the script has turns for a node that the pipeline does not have."),
     ("test_attribute", "Error: a `test.*` attribute of the node has an invalid value."),
     ("config_syntax", "Error: glovebox.toml is not valid TOML."),
     (
         "config_unknown_field",
-        "Error: glovebox.toml has an unknown field. Glovebox ignores no field, because it would protect nothing.",
+        "Error: glovebox.toml has an unknown field. Glovebox does not ignore it, because a misspelled setting would protect nothing.",
     ),
     ("config_missing_field", "Error: an entry of glovebox.toml lacks a required field."),
     ("config_value", "Error: a field of glovebox.toml has an invalid value."),

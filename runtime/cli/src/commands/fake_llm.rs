@@ -24,8 +24,8 @@ pub fn fake_llm(arguments: &FakeArguments) -> CommandResult {
     };
     let listen = arguments.listen;
     if !listen.ip().is_loopback() {
-        let message = format!("`--listen {listen}` is not an address of this machine alone");
-        return Err(Stop::new(Exit::Usage, message).with_help("listen at `127.0.0.1:0`"));
+        let message = format!("`--listen {listen}` is not a loopback address");
+        return Err(Stop::new(Exit::Usage, message).with_help("use `--listen 127.0.0.1:0`"));
     }
     let fake = Fake::bind(listen, script, log).map_err(|error| Stop::io(format!("listen at `{listen}`"), &error))?;
     let address = fake.address().map_err(|error| Stop::io("listen", &error))?;

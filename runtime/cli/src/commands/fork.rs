@@ -70,7 +70,7 @@ fn refuse_large(context: &BTreeMap<String, String>, before: Vec<&Record>) -> Res
     let state: RunState = rewind::after(before);
     let updates: BTreeMap<String, Value> =
         context.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect();
-    let help = "set a key of your own, such as `--set round=2`; what is large belongs into a file that a stage reads";
+    let help = "set a key of your own, such as `--set round=2`; put a large value into a file that a stage reads";
     let refused = |key: &str, reason: &str| {
         let message = format!("`--set {}`: {reason}", visible::line(key));
         Err(Stop::new(Exit::Usage, message).with_help(help))

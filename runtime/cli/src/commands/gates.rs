@@ -134,7 +134,7 @@ fn of_run(run: &RunFolder, runs_dir: &Path) -> Result<GateList, Stop> {
 fn text(gate: &OpenGate, named: &str) -> String {
     let OpenGate { asked, review, review_problem, .. } = gate;
     let (id, run) = (visible::line(asked.question.as_str()), visible::line(&gate.run_id));
-    let review = review.as_ref().ok_or(review_problem.as_deref().unwrap_or("the run never asked it"));
+    let review = review.as_ref().ok_or(review_problem.as_deref().unwrap_or("the run never asked this question"));
     let rows = question::render(asked, review, named, Paint::stdout());
     format!("{id} of {run}: {}\n{rows}", question::text(asked))
 }

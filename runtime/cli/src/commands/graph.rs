@@ -53,7 +53,7 @@ fn read(arguments: &GraphArguments) -> Result<(Arc<Pipeline>, Option<Overlay>), 
         return Ok((read_file(Path::new(target), &source::inputs(&arguments.inputs))?, None));
     }
     if !arguments.inputs.is_empty() {
-        return Err(Stop::new(Exit::Usage, format!("`{target}` is a run; a run has its inputs already"))
+        return Err(Stop::new(Exit::Usage, format!("`{target}` is a run, and the inputs of a run cannot be changed"))
             .with_help("remove `--set`, or name a pipeline file"));
     }
     let run = runs::select(&arguments.runs.runs_dir, &target.clone().into())?;

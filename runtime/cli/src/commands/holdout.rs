@@ -69,7 +69,7 @@ pub struct Verified<'a> {
 
 /// The JSON form of a deviation.
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "it only describes how `Deviation` is written")]
+#[expect(dead_code, reason = "the type only describes the JSON form of `Deviation`")]
 struct DeviationShape {
     /// Path of the file.
     path: String,
@@ -169,7 +169,7 @@ fn leaks(records: &[Record]) -> Vec<Leak<'_>> {
 fn lines(found: &[Deviation]) -> String {
     let line = |deviation: &Deviation| {
         let what = match deviation.difference {
-            SealDifference::Root => "is not the seal in the journal",
+            SealDifference::Root => "does not match the seal in the journal",
             SealDifference::Missing => "is missing",
             SealDifference::Added => "was added",
             SealDifference::Content => "has other content",

@@ -176,20 +176,23 @@ impl Log<'_> {
         let run = &self.run.id;
         let Some(node) = &self.arguments.node else {
             if self.printed == 0 {
-                terminal::say(format_args!("run `{run}` kept no output of commands: glovebox show {run}\n"));
+                terminal::say(format_args!("run `{run}` kept no output of commands; see `glovebox show {run}`\n"));
             }
             return Ok(Exit::Ok);
         };
         match (self.visits, self.arguments.visit) {
             (0, _) => Err(Stop::new(Exit::Usage, format!("run `{run}` has no finished visit of a node `{node}`"))
                 .with_help(format!("glovebox show {run} lists the visited nodes"))),
-            (visits, Some(visit)) if visit > visits => {
-                Err(Stop::new(Exit::Usage, format!("`{node}` has {}", terminal::counted(visits as usize, "visit"))))
-            }
+            (visits, Some(visit)) if visit > visits => Err(Stop::new(
+                Exit::Usage,
+                format!("`{node}` has only {}", terminal::counted(visits as usize, "visit")),
+            )),
             _ => {
                 if self.printed == 0 {
                     let node = visible::line(node.as_str());
-                    terminal::say(format_args!("`{node}` kept no output of commands: glovebox show {run} {node}\n"));
+                    terminal::say(format_args!(
+                        "`{node}` kept no output of commands; see `glovebox show {run} {node}`\n"
+                    ));
                 }
                 Ok(Exit::Ok)
             }

@@ -235,6 +235,6 @@ fn test_text(model: &TestedModel) -> String {
     if let Some(help) = &model.help {
         let _ = writeln!(text, "  help: {}", visible::line(help));
     }
-    let _ = writeln!(text, "  again: glovebox models test {}", shell::word(&model.name));
+    let _ = writeln!(text, "  test again: glovebox models test {}", shell::word(&model.name));
     text
 }

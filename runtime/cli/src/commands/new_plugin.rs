@@ -55,7 +55,7 @@ pub fn new(arguments: &NewPluginArguments) -> CommandResult {
          \x20 cargo test\n\
          \x20 cargo build --release --target wasm32-wasip2\n\
          \x20 glovebox plugin inspect {component}\n\
-         for glovebox.toml of the project that uses it:\n\
+         add to glovebox.toml of the project that uses the plugin:\n\
          \x20 [plugins.\"{name}\"]\n\
          \x20 path = \"{place}/{component}\"\n\
          \x20 grants = {{ filesystem = \"workspace\", read = [\"src/\"] }}\n"

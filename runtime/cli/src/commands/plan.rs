@@ -180,7 +180,10 @@ fn render(file: &PlanFile<'_>) -> String {
     }
     if !file.dependency_stores.is_empty() {
         let folders: Vec<_> = file.dependency_stores.iter().map(|folder| visible::line(&folder.0)).collect();
-        text.push_str(&format!("stores that they link to, read-only for commands: {}\n", folders.join(", ")));
+        text.push_str(&format!(
+            "stores that the dependencies link to, read-only for commands: {}\n",
+            folders.join(", ")
+        ));
     }
     file.holdouts.iter().for_each(|holdouts| text.push_str(&render_holdouts(holdouts)));
     text
@@ -232,12 +235,12 @@ fn render_holdouts(holdouts: &HoldoutPlan) -> String {
     };
     let mut text = format!("hold-outs {}\n", list(&holdouts.folders));
     if holdouts.readers.is_empty() {
-        let how = "no stage names them: by a path in its command, its plan's allow-list, its contract or `read_paths`, or by \
-                   `holdouts=true`";
+        let how = "none: no stage names the hold-outs by a path in its command, its plan's allow-list, its verify contract or \
+                   `read_paths`, or has `holdouts=true`";
         text.push_str(&format!("  {:<8} {how}\n", "readers"));
     }
     if !holdouts.readers.is_empty() {
-        text.push_str(&format!("  {:<8} for every other stage they do not exist\n", "absent"));
+        text.push_str(&format!("  {:<8} for every other stage the hold-outs do not exist\n", "absent"));
     }
     for reader in &holdouts.readers {
         let (node, folders, from) = (visible::line(&reader.node), list(&reader.folders), visible::line(&reader.from));
@@ -357,7 +360,7 @@ fn parallel(node: &PlanNode<'_>) -> String {
 /// Returns the lines about the child pipeline that a node runs.
 fn child(child: &PlanChild) -> String {
     let PlanChild { file, nodes, context_in, context_out, steps_max, supervision } = child;
-    let steps = steps_max.map(|most| format!(", at most {most} of them visited")).unwrap_or_default();
+    let steps = steps_max.map(|most| format!(", at most {most} visits")).unwrap_or_default();
     let keys = |keys: &[String]| match keys {
         [] => "nothing".to_owned(),
         keys => visible::line(&keys.join(", ")).into_owned(),
@@ -367,10 +370,10 @@ fn child(child: &PlanChild) -> String {
     if let Some(PlanSupervision { interval_ms, cycles_max, stop_condition, steers }) = supervision {
         let until = stop_condition.as_ref().map(|until| format!(", until {}", visible::line(until)));
         text.push_str(&format!(
-            "  looks    every {}, at most {cycles_max} times{}{}\n",
+            "  polls    every {}, at most {cycles_max} times{}{}\n",
             terminal::duration(*interval_ms),
             until.unwrap_or_default(),
-            if *steers { ", and steers" } else { "" }
+            if *steers { ", and steers the child" } else { "" }
         ));
     }
     text

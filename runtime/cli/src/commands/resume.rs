@@ -106,7 +106,7 @@ fn begins(
     let records = journal::read(run)?.records;
     let point = start_at::visit(run, &records, node, visit)?;
     if rewind::rewind_count(&records) >= rewind::BACKS_MAX {
-        let message = format!("run `{}` went back {} times, and no run may more often", run.id, rewind::BACKS_MAX);
+        let message = format!("run `{}` went back {} times, which is the maximum", run.id, rewind::BACKS_MAX);
         let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
         let help = format!("begin a new run there: `glovebox fork {named} {}@{}`", point.node, point.visit);
         return Err(Stop::new(Exit::Usage, message).with_help(help));
@@ -189,8 +189,8 @@ fn refuse_other_confinement(run: &RunFolder, started: &RunStarted, arguments: &R
     match (tier == TIER_UNCONFINED, no_sandbox) {
         (true, false) => {
             let message = format!(
-                "run `{}` was started with `--dangerously-no-sandbox`, which holds for one command only: its commands could read, \
-                 change and send away all that you can",
+                "run `{}` was started with `--dangerously-no-sandbox`, which applies to one command only: the commands of the run could \
+                 read, change and send everything that you can",
                 run.id
             );
             let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
@@ -213,7 +213,9 @@ fn refuse_lower_tier(run: &RunFolder, started: &RunStarted, executor: &Executor)
     if now >= before {
         return Ok(());
     }
-    let message =
-        format!("run `{}` was started in sandbox tier `{before}`, this machine can now enforce `{now}`", run.id);
+    let message = format!(
+        "run `{}` was started in sandbox tier `{before}`, but this machine can now enforce only `{now}`",
+        run.id
+    );
     Err(Stop::new(Exit::Policy, message).with_help("see what is missing: `glovebox doctor`; or start a new run"))
 }

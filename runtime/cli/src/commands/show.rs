@@ -148,7 +148,7 @@ fn each_about(
     }
     let seen: Vec<String> = seen.iter().map(|name| format!("`{}`", visible::line(name.as_str()))).collect();
     Err(Stop::new(Exit::Usage, format!("run `{}` never visited a node `{node}`", arguments.run))
-        .with_help(format!("it visited {}", seen.join(", "))))
+        .with_help(format!("the run visited {}", seen.join(", "))))
 }
 
 /// Returns the nodes that an event is about. A route is about both of its ends, because the arrival at an exit has no
@@ -170,8 +170,8 @@ fn told(rows: &mut Rows, stage: &StageFinished, steered: &[StageSteered]) {
         }
         let heard = stage.model.steered.iter().find(|heard| heard.message == told.message).and_then(|heard| heard.turn);
         let heard = heard.map_or_else(
-            || "never heard, since no question came after it".to_owned(),
-            |turn| format!("heard in turn {turn}"),
+            || "not delivered, because the model was not asked again".to_owned(),
+            |turn| format!("delivered in turn {turn}"),
         );
         let (by, text) = (visible::line(&told.by), visible::summary(&told.text, OUTPUT_CHARACTERS_MAX));
         rows.row("told", format_args!("by {by}, {heard}: {text}"));
@@ -283,7 +283,7 @@ fn tool_calls(rows: &mut Rows, stage: &StageFinished) {
         rows.row("tool", format_args!("{server}.{tool}: {}{failed}, {time}", terminal::counted(calls, "call")));
     }
     if kept > 0 {
-        rows.row("tool", format_args!("{kept} kept answers, from before the attempt was cut off"));
+        rows.row("tool", format_args!("{kept} recorded results reused, from before the attempt was interrupted"));
     }
 }
 

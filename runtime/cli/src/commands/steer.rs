@@ -64,7 +64,9 @@ pub fn steer(arguments: &SteerArguments) -> CommandResult {
     }
     let node = visible::line(given.node.as_str());
     let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
-    terminal::print(format!("told {node}; its model hears it with its next question: glovebox show {named} {node}\n"));
+    terminal::print(format!(
+        "sent the message to {node}; its model gets it with the next turn; see `glovebox show {named} {node}`\n"
+    ));
     Ok(Exit::Ok)
 }
 
@@ -79,7 +81,7 @@ fn refuse(
     let terms = journal::terms(run, records)?;
     let (summary, named) = (RunSummary::from_records(records), runs::spelled(&run.id, &arguments.runs.runs_dir));
     if !is_live && summary.end.finished_at.is_some() {
-        let message = format!("run `{}` has ended ({}), so there is no agent to tell", run.id, how(&summary));
+        let message = format!("run `{}` has ended ({}), so no agent can get the message", run.id, how(&summary));
         return Err(Stop::new(Exit::Usage, message));
     }
     let shown = visible::line(given.node.as_str());
@@ -98,7 +100,7 @@ fn refuse(
     }
     if !is_live {
         let message = format!("no process drives run `{}`, so no agent is at work", run.id);
-        return Err(Stop::new(Exit::Usage, message).with_help(format!("go on with it: `glovebox resume {named}`")));
+        return Err(Stop::new(Exit::Usage, message).with_help(format!("continue it: `glovebox resume {named}`")));
     }
     let state = journal::state(records)?;
     match state.steerable(&given.node, &given.message).next() {
@@ -110,8 +112,8 @@ fn refuse(
 fn not_at_work(run: &RunFolder, given: &GivenSteering) -> Stop {
     let node = visible::line(given.node.as_str());
     let message =
-        format!("nothing was said: no attempt of `{node}` in run `{}` is under way that may be told more", run.id);
-    Stop::new(Exit::Usage, message).with_help("an attempt can be told 64 messages, from its start to its end")
+        format!("the message was not sent: no running attempt of `{node}` in run `{}` can get another message", run.id);
+    Stop::new(Exit::Usage, message).with_help("an attempt can get at most 64 messages, and only while it is running")
 }
 
 /// Waits until the process that drives the run has recorded the message, or has discarded it because no attempt can get
@@ -132,8 +134,10 @@ fn recorded(arguments: &SteerArguments, run: &RunFolder, given: &GivenSteering) 
         if began.elapsed() > RECORDED_WITHIN {
             let message = format!("the process that drives run `{}` has not recorded the message yet", run.id);
             let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
-            let help =
-                format!("`glovebox show {named} {}` says whether it was told", visible::line(given.node.as_str()));
+            let help = format!(
+                "`glovebox show {named} {}` shows whether the agent got it",
+                visible::line(given.node.as_str())
+            );
             return Err(Stop::new(Exit::Transient, message).with_help(help));
         }
         std::thread::sleep(LOOK_EVERY);

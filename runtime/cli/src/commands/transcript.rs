@@ -152,7 +152,7 @@ fn kept(run: &RunFolder, stage: &StageFinished, blobs: &DirBlobs) -> Result<Vec<
 fn under_way(run: &RunFolder, attempt: &Attempt) -> Result<Vec<Turn>, Stop> {
     let said = Dir::open_ambient_dir(&run.path, ambient_authority())
         .and_then(|folder| exchanges::transcript(&folder, attempt))
-        .map_err(|error| Stop::io(format!("read what was said in run `{}`", run.id), &error))?;
+        .map_err(|error| Stop::io(format!("read the conversations of run `{}`", run.id), &error))?;
     turns(run, said.as_bytes())
 }
 
@@ -172,7 +172,7 @@ fn without_attempt(arguments: &TranscriptArguments, run: &RunFolder, records: &[
     for record in records.iter().filter(|record| record.event.node() == Some(node)) {
         let event = &record.event;
         if event.stage_passed().is_some() || event.question_asked().is_some() {
-            terminal::say(format_args!("`{shown}` asks no model: glovebox show {run_id} {shown}\n"));
+            terminal::say(format_args!("`{shown}` asks no model; see `glovebox show {run_id} {shown}`\n"));
             return Ok(Exit::Ok);
         }
         let started = event.stage_started().map(|started| &started.attempt);
@@ -180,7 +180,7 @@ fn without_attempt(arguments: &TranscriptArguments, run: &RunFolder, records: &[
         visits = attempt.map_or(visits, |attempt| visits.max(attempt.task.visit));
     }
     let message = match visit {
-        Some(_) if visits > 0 => format!("`{shown}` has {}", terminal::counted(visits as usize, "visit")),
+        Some(_) if visits > 0 => format!("`{shown}` has only {}", terminal::counted(visits as usize, "visit")),
         _ => format!("run `{run_id}` has no visit of a node `{shown}`"),
     };
     Err(Stop::new(Exit::Usage, message).with_help(format!("glovebox show {run_id} lists the visited nodes")))

@@ -61,7 +61,7 @@ fn list(arguments: &TrustListArguments) -> CommandResult {
         return Ok(Exit::Ok);
     }
     if all.is_empty() {
-        terminal::say("you have confirmed nothing: keys go to their own providers and to this machine alone\n");
+        terminal::say("you have confirmed nothing: keys are sent only to their own providers and to this machine\n");
     }
     for found in &all {
         terminal::print(format_args!("{} {}: {}\n", found.id(), visible::line(&found.project), found.words()));
@@ -75,7 +75,7 @@ fn give(arguments: &TrustGiveArguments) -> CommandResult {
         None => of_pipeline(arguments)?,
     };
     if wanted.is_empty() {
-        terminal::print("nothing to confirm: nothing of yours leaves, but usual keys to their own providers\n");
+        terminal::print("nothing to confirm: nothing is sent out except keys to their own providers\n");
     }
     for wanted in &wanted {
         wanted.transfer.trust()?;
@@ -127,7 +127,7 @@ fn remove(arguments: &TrustRemoveArguments) -> CommandResult {
 
 fn by_id<'a>(all: &'a [Transfer], id: &str) -> Result<&'a Transfer, Stop> {
     all.iter().find(|known| known.id() == id).ok_or_else(|| {
-        Stop::new(Exit::Usage, format!("nothing that you have confirmed has the id `{id}`"))
+        Stop::new(Exit::Usage, format!("no confirmation has the id `{id}`"))
             .with_help("list all with their ids: `glovebox trust ls`")
     })
 }

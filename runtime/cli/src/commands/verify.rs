@@ -33,7 +33,7 @@ pub fn verify(arguments: &VerifyArguments) -> CommandResult {
     rows.row("run", format_args!("{} of {}: {status}", run.id, summary.pipeline));
     rows.row("journal", format_args!("{}, none was changed", counted(records, "record")));
     let whose = journal::foreign_reason(verified.provenance);
-    rows.block("signed", visible::line(&whose.unwrap_or_else(|| "with your key, every record".to_owned())));
+    rows.block("signed", visible::line(&whose.unwrap_or_else(|| "every record, with your key".to_owned())));
     rows.row("head", verified.head());
     rows.block("complete", completeness(found.map(|seq| usize::try_from(seq).unwrap_or(usize::MAX)), records));
     terminal::print(rows.finish());
@@ -51,7 +51,7 @@ fn not_there(head: &Digest) -> Stop {
 fn completeness(found: Option<usize>, records: usize) -> String {
     match found {
         Some(at) if at == records => "yes: it ends with the record of `--head`".to_owned(),
-        Some(at) => format!("yes up to `--head`, record {at}; {} since", counted(records - at, "record")),
-        None => "unknown: without `--head HASH` lost last records are not noticed".to_owned(),
+        Some(at) => format!("yes up to `--head`, record {at}; {} added since", counted(records - at, "record")),
+        None => "unknown: only `--head HASH` can show that the last records are missing".to_owned(),
     }
 }

@@ -68,7 +68,7 @@ impl Attestation {
         read.map_err(|error| Stop::io(format!("read the attestation `{}`", file.display()), &error))?;
         let broken = |problem: &dyn fmt::Display| {
             let problem = problem.to_string();
-            let message = format!("the attestation `{}` does not hold: {}", file.display(), visible::line(&problem));
+            let message = format!("the attestation `{}` is not valid: {}", file.display(), visible::line(&problem));
             Stop::new(Exit::Mismatch, message)
                 .with_help("get the attestation again from its author, and the author's public key")
         };
@@ -78,10 +78,12 @@ impl Attestation {
         let (kind, predicate) = (of("_type"), of("predicateType"));
         let version = statement["predicate"]["schema_version"].as_u64();
         if (kind, predicate) != (STATEMENT_TYPE, PREDICATE_TYPE) || version != Some(SCHEMA_VERSION.into()) {
-            return Err(broken(&"it is signed, but it is no statement about a run that this version knows"));
+            return Err(broken(
+                &"it is signed, but it is not a statement about a run of a version that this program supports",
+            ));
         }
         let signed = Signed::deserialize(&statement);
-        let lacks = |error| format!("it is signed, but it does not say what a statement about a run must say: {error}");
+        let lacks = |error| format!("it is signed, but a field of the statement is missing or invalid: {error}");
         let signed = signed.map_err(|error| broken(&lacks(error)))?;
         Ok(Self { signed, whole: statement })
     }
@@ -114,7 +116,7 @@ impl Attestation {
             let unreadable = |error: io::Error| differs(&format_args!("cannot be read: {error}"));
             match is_as_left(folder, change, exposure).map_err(unreadable)? {
                 true => {}
-                false if change.op.removes() => return Err(differs(&"is there; the run removed it")),
+                false if change.op.removes() => return Err(differs(&"exists, but the run removed it")),
                 false => return Err(differs(&"is not as the run left it")),
             }
             // A path below a link is in another place, so its absence does not prove that it was removed.
@@ -136,7 +138,10 @@ fn note(rows: &mut Rows, exposure: &Exposure) {
     if linked > 0 {
         rows.row(
             "note",
-            format_args!("{} with a second name (a hard link), by which others may change it", counted(linked, "file")),
+            format_args!(
+                "{} with a second name (a hard link), through which others may change the content",
+                counted(linked, "file")
+            ),
         );
     }
     if writable > 0 {
@@ -152,9 +157,9 @@ fn folder_of(arguments: &VerifyRunArguments, statement: &Attestation) -> Result<
         let (id, place) = (visible::line(run_id), arguments.runs.runs_dir.display());
         Stop::new(
             Exit::Usage,
-            format!("the signature holds, but run `{id}` is not in `{place}`, so nothing else was checked"),
+            format!("the signature is valid, but run `{id}` is not in `{place}`, so nothing else was checked"),
         )
-        .with_help("name the folder of runs: `--runs-dir D`; or be content with the signature: `--signature-only`")
+        .with_help("name the folder of runs: `--runs-dir D`; or check only the signature: `--signature-only`")
     })
 }
 
@@ -166,7 +171,7 @@ fn record(rows: &mut Rows, attested: &Attestation, run: &RunFolder) -> Result<()
     let head = attested.signed.predicate.run.journal;
     let (records, found) = (head.records, verified.records_count());
     if found != records {
-        let what = if found < records { "lost its last records" } else { "went on after it was attested" };
+        let what = if found < records { "lost its last records" } else { "continued after it was attested" };
         return Err(folder::differs(format!(
             "run `{}` {what}: its journal has {found} records, {records} were attested",
             run.id
@@ -174,7 +179,7 @@ fn record(rows: &mut Rows, attested: &Attestation, run: &RunFolder) -> Result<()
     }
     if head.hash != verified.head() {
         return Err(folder::differs(format!(
-            "the journal of run `{}` is another: it ends with {}",
+            "the journal of run `{}` is not the attested one: its last record has the hash {}",
             run.id,
             verified.head()
         )));

@@ -31,9 +31,9 @@ pub fn why(arguments: &WhyArguments) -> CommandResult {
                 whole.steps.iter().map(|step| format!("`{}`", visible::line(step.node.as_str()))).collect();
             let found = whole.at(node);
             if found.steps.is_empty() {
-                let message = format!("run `{}` never left a node `{node}`", arguments.run);
+                let message = format!("run `{}` has no step at a node `{node}`", arguments.run);
                 let seen = seen.into_iter().collect::<Vec<_>>().join(", ");
-                return Err(Stop::new(Exit::Usage, message).with_help(format!("it was at {seen}")));
+                return Err(Stop::new(Exit::Usage, message).with_help(format!("the run has steps at {seen}")));
             }
             found
         }
@@ -73,7 +73,10 @@ fn step(rows: &mut Rows, step: &Step) {
     match &step.what {
         What::Attempt(attempt) => self::attempt(rows, attempt),
         What::Passed(passed) => {
-            rows.row("passed", format_args!("visit {}: the engine passes `{}` on", passed.visit, passed.status));
+            rows.row(
+                "passed",
+                format_args!("visit {}: the engine passes on the status `{}`", passed.visit, passed.status),
+            );
         }
         What::GateUnmet(gate) => self::gate(rows, gate),
         What::BranchEnded(branch) => branch_ended(rows, branch),
@@ -83,7 +86,7 @@ fn step(rows: &mut Rows, step: &Step) {
         What::Restarted(restart) => {
             rows.row("restart", format_args!("generation {} begins at `{}`", restart.begins, restart.at));
             if !restart.kept.is_empty() {
-                rows.row("", format_args!("with {} of the context", restart.kept.join(", ")));
+                rows.row("", format_args!("context keys kept: {}", restart.kept.join(", ")));
             }
         }
     }
@@ -93,7 +96,7 @@ fn attempt(rows: &mut Rows, attempt: &AttemptWhy) {
     let what = if attempt.is_verification { "verification" } else { "attempt" };
     rows.row(what, format_args!("{} of visit {}: {}", attempt.attempt, attempt.visit, attempt.status));
     if let Some(action) = attempt.decided {
-        rows.row("decided", format_args!("{action}: a person decided about its writes outside of its scope"));
+        rows.row("decided", format_args!("{action}: a person decided about the stage's writes outside of its scope"));
     }
     if let Some(failure) = &attempt.failure {
         rows.row("because", format_args!("{} ({}): {}", failure.class.as_str(), failure.code.as_str(), failure.reason));
@@ -152,7 +155,7 @@ fn gate(rows: &mut Rows, gate: &GateWhy) {
 fn route(rows: &mut Rows, route: &RouteWhy) {
     match &route.to {
         Some(to) => rows.row("route", format_args!("-> {to} ({}), with `{}`", route.how, route.status)),
-        None => rows.row("route", format_args!("none, with `{}`", route.status)),
+        None => rows.row("route", format_args!("none for the status `{}`", route.status)),
     }
     routes::edges(rows, &route.edges);
 }

@@ -65,7 +65,7 @@ pub fn require_places(arguments: &ReportArguments) -> Result<(), Stop> {
             _ => continue,
         };
         let message = format!("the report `{}` cannot be written: {problem}", file.display());
-        return Err(Stop::new(Exit::Usage, message).with_help("name a file in a folder that is there"));
+        return Err(Stop::new(Exit::Usage, message).with_help("name a file in a folder that exists"));
     }
     Ok(())
 }
@@ -178,12 +178,12 @@ impl Verdict {
             Self::Skipped => "it was skipped".to_owned(),
             Self::Simulated => "simulated: no model was asked".to_owned(),
             Self::Dropped => {
-                format!("passed in part: not verified: {}", visible::line(&stage.dropped_checks.join(", ")))
+                format!("passed in part: commands were skipped: {}", visible::line(&stage.dropped_checks.join(", ")))
             }
             Self::Unproven(why) => format!("not verified: its command {why}"),
             Self::Partial(0) => "passed in part: commands were left out".to_owned(),
             Self::Partial(open) => format!("passed in part: {} did not pass", counted(open, "command")),
-            Self::NotTaken => "not taken: it judged files of a branch that were not taken".to_owned(),
+            Self::NotTaken => "not taken: it judged files of a branch, and the run did not take these files".to_owned(),
             Self::NoReceipt => "passed on its own word: no command verified it".to_owned(),
         })
     }

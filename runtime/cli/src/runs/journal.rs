@@ -143,8 +143,10 @@ pub fn open(run: &RunFolder) -> Result<SqliteReader, Stop> {
     // A project may contain a link to a folder elsewhere.
     if std::fs::symlink_metadata(&run.path).is_ok_and(|found| found.is_symlink()) {
         let message = format!("the folder of run `{}` is a link, so its record is not read", visible::line(&run.id));
-        let help =
-            format!("name the folder of runs that it leads to: `--runs-dir D`, or remove `{}`", run.path.display());
+        let help = format!(
+            "name the folder of runs to which the link leads: `--runs-dir D`, or remove `{}`",
+            run.path.display()
+        );
         return Err(Stop::new(Exit::Mismatch, message).with_help(help));
     }
     SqliteReader::open(&run.path.join(JOURNAL_FILE)).map_err(|error| unreadable(run, &error))
@@ -172,7 +174,7 @@ pub fn unreadable(run: &RunFolder, error: &PortError) -> Stop {
     match error {
         PortError::Unavailable(_) if !run.path.join(glovebox_engine::project::MANIFEST_FILE).exists() => stop
             .with_help(format!(
-                "a run that was killed before it began: remove `{}` and start a new run",
+                "the run was killed before it began: remove `{}` and start a new run",
                 run.path.display()
             )),
         PortError::Corrupt { .. } => {

@@ -138,7 +138,7 @@ fn spent(spent: &RunSpending) -> String {
 fn next(rows: &mut Rows, after: &ChoiceReview) {
     let ends = match (after.gates.as_slice(), after.may_end) {
         ([], true) => "then the run ends".to_owned(),
-        ([], false) => "then no exit follows".to_owned(),
+        ([], false) => "then no exit can be reached".to_owned(),
         (gates, may_end) => {
             let end = if may_end { ", or the run ends" } else { "" };
             format!("then asks {}{end}", named(gates))

@@ -28,9 +28,10 @@ pub fn select(changes: &[FileChange], names: &[String]) -> Result<Vec<FileChange
             let stop = Stop::new(Exit::Usage, message);
             return Err(match known.is_empty() {
                 true => stop,
-                false => {
-                    stop.with_help(format!("paths are relative to the project; it changed {}{more}", known.join(", ")))
-                }
+                false => stop.with_help(format!(
+                    "paths are relative to the project; the run changed {}{more}",
+                    known.join(", ")
+                )),
             });
         }
     }

@@ -37,14 +37,14 @@ pub fn visit(run: &RunFolder, records: &[Record], node: NodeId, visit: Option<u3
         let stop = Stop::new(Exit::Usage, format!("run `{}`: {problem}", run.id));
         let known = visits(records);
         let of_node = match &problem {
-            NoVisit::InBranch { .. } => return stop.with_help("name the fork that the branch begins at"),
+            NoVisit::InBranch { .. } => return stop.with_help("name the parallel node at which the branch begins"),
             NoVisit::Fewer { node, .. } => Some(node),
             NoVisit::Never(_) => None,
         };
         let of_node = |visited: &&(&NodeId, u32)| of_node.is_none_or(|node| node == visited.0);
         let named: Vec<String> = known.iter().filter(of_node).map(|(node, visit)| format!("{node}@{visit}")).collect();
         let others = named.len().saturating_sub(VISITS_SHOWN_MAX);
-        let more = if others > 0 { format!("{others} others, ") } else { String::new() };
-        stop.with_help(format!("its visits: {more}{}", visible::line(&named[others..].join(", "))))
+        let more = if others > 0 { format!("{others} earlier ones, ") } else { String::new() };
+        stop.with_help(format!("name one of these visits: {more}{}", visible::line(&named[others..].join(", "))))
     })
 }

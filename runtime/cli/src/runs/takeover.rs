@@ -44,7 +44,8 @@ impl<'a> Watch<'a> {
             _ => {
                 self.stopped = Some((driver, Instant::now()));
                 terminal::say(format_args!(
-                    "note: process {driver}, which drives run `{}`, is stopped; it is ended and the run taken over in {} s, unless it goes on\n",
+                    "note: process {driver}, which drives run `{}`, is stopped; unless it continues, it is killed and the \
+                     run is taken over in {} s\n",
                     self.run.id,
                     LEASE.as_secs()
                 ));

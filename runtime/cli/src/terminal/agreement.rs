@@ -56,10 +56,10 @@ impl Agreement<'_> {
         all_or_nothing(rows, "wants", &wants);
         all_or_nothing(rows, "granted", &granted);
         for line in wants.iter().filter(|line| !granted.contains(line)) {
-            rows.row("refused", format_args!("{line}: wanted, but not granted, or only the part above"));
+            rows.row("refused", format_args!("{line}: wanted, but not granted, or only in part (see above)"));
         }
         for line in offered.iter().filter(|line| !granted.contains(line) && !wants.contains(line)) {
-            rows.row("unused", format_args!("{line}: granted, but not wanted, or only the part above"));
+            rows.row("unused", format_args!("{line}: granted, but not wanted, or only in part (see above)"));
         }
         if self.granted.commands.is_empty() {
             rows.row("reach", "nothing: components have no network, and this one runs no commands");

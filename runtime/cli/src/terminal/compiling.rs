@@ -43,7 +43,7 @@ fn count(component: &Compilation<'_>, is_done: &Receiver<()>) {
 
 fn tell(component: &Compilation<'_>, is_done: &Receiver<()>) {
     if is_done.recv_timeout(TOLD_AFTER) == Err(RecvTimeoutError::Timeout) {
-        say(format_args!("{}: once for these bytes, this may take a while\n", title(component)));
+        say(format_args!("{}: this happens once for this component and may take a while\n", title(component)));
     }
 }
 

@@ -101,7 +101,7 @@ impl Page {
             self.rows.row("because", format_args!("{class} ({code}): {}", failure.reason));
         }
         if head.finished.is_some_and(|stage| stage.files.artifacts.iter().any(|kept| kept.name == WITHHELD_FILE)) {
-            self.rows.row("note", "this stage could read hold-outs: show this to no builder");
+            self.rows.row("note", "this stage could read hold-outs: do not show this conversation to builders");
         }
         let Some(first) = turns.first() else { return self.rows.row("none", why_none(head)) };
         let Turn { provider, model, .. } = first;
@@ -117,7 +117,7 @@ impl Page {
     /// begins with all of that conversation.
     fn asked(&mut self, turn: &Turn, continues: Option<&Session>) {
         let Some(asked) = &turn.asked else {
-            return self.rows.row("asked", "not kept in this form by the version that made the run");
+            return self.rows.row("asked", "not stored by the version of Glovebox that made the run");
         };
         let earlier = match continues {
             Some(_) if self.length == Length::Cut => asked.len().saturating_sub(1),
@@ -240,9 +240,9 @@ fn title(head: Head<'_>, paint: Paint) -> String {
 
 /// Returns why an attempt has no conversation.
 fn why_none(head: Head<'_>) -> String {
-    let Some(stage) = head.finished else { return "nothing was answered yet".to_owned() };
+    let Some(stage) = head.finished else { return "the model has not answered yet".to_owned() };
     if stage.outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::HOLDOUT_LEAK) {
-        return "not kept: there was text of a hold-out in it".to_owned();
+        return "not stored, because it contained text of a hold-out".to_owned();
     }
     match &stage.model.session {
         Some(_) => "no model was asked".to_owned(),

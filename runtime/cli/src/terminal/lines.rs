@@ -31,8 +31,8 @@ const LOG_FIELDS_SHOWN_MAX: usize = 4;
 /// Maximum number of refusals of one attempt that get a line each. `glovebox show` prints all of them.
 pub const REFUSALS_SHOWN_MAX: usize = 10;
 /// The hint for a stage that failed and could not see hold-outs, because the node names none.
-pub const MISSES_HOLDOUTS: &str =
-    "has no hold-outs, because it names none. If a script that it starts runs them, add `holdouts=true` to it";
+pub const MISSES_HOLDOUTS: &str = "has no hold-outs, because it names none. If a script of its command runs hold-outs, \
+    add `holdouts=true` to the node";
 /// Maximum number of quarantined entries that are shown for one stage.
 pub const QUARANTINED_SHOWN_MAX: usize = 20;
 
@@ -122,7 +122,7 @@ fn words(event: &Event) -> Vec<String> {
         Event::StageReady(_) | Event::StagePassed(_) => Vec::new(),
         Event::StageStarted(stage) => one(started(&stage.attempt)),
         Event::StageSteered(steered) => one(format!(
-            "told by {}: {}",
+            "message from {}: {}",
             visible::line(&steered.by),
             visible::summary(&steered.text, TEXT_CHARACTERS_MAX)
         )),
@@ -138,12 +138,15 @@ fn words(event: &Event) -> Vec<String> {
             let status = gate.status.map_or("none, never visited", |status| status.as_str());
             if !gate.dropped_checks.is_empty() {
                 let dropped = visible::line(&gate.dropped_checks.join(", ")).into_owned();
-                return one(format!("checks dropped, seen at {}: {dropped}", visible::line(gate.exit_node.as_str())));
+                return one(format!(
+                    "commands of the verify contract were skipped, seen at {}: {dropped}",
+                    visible::line(gate.exit_node.as_str())
+                ));
             }
             one(format!("goal gate unmet at {}: last status {status}", visible::line(gate.exit_node.as_str())))
         }
         Event::ParallelStarted(fork) => one(parallel_line(fork)),
-        Event::ParallelExpired(_) => one("time is over".to_owned()),
+        Event::ParallelExpired(_) => one("the timeout of the parallel node has passed".to_owned()),
         Event::ChildObserved(observed) => one(observed_line(observed)),
         Event::BranchStarted(_) => one("branch started".to_owned()),
         Event::BranchCanceled(branch) => one(format!("branch is asked to stop: {}", visible::line(&branch.reason))),
@@ -186,7 +189,7 @@ fn started(attempt: &Attempt) -> String {
 fn resumed(resumed: &RunResumed) -> String {
     let mut text = match (&resumed.from, resumed.back) {
         (Some(node), Some(back)) => format!(
-            "resumed from {} visit {}{}; what came after counts no more",
+            "resumed from {} visit {}{}; everything after it is undone",
             visible::line(node.as_str()),
             back.visit,
             of_generation(back.generation)
@@ -195,7 +198,7 @@ fn resumed(resumed: &RunResumed) -> String {
         (None, _) => "resumed".to_owned(),
     };
     if let Some(repaired) = resumed.repaired {
-        text += &format!("; workspace restored: {} made again, {} removed", repaired.made, repaired.removed);
+        text += &format!("; workspace restored: {} recreated, {} removed", repaired.made, repaired.removed);
     }
     if resumed.caches_removed {
         text += "; caches removed, since an attempt was killed";
@@ -234,11 +237,11 @@ fn parallel_line(fork: &ParallelStarted) -> String {
 fn observed_line(observed: &ChildObserved) -> String {
     let stage = observed.context.get("stack.child.stage").and_then(|stage| stage.as_str()).unwrap_or_default();
     let ends = match observed.ends {
-        Some(SupervisionEnd::StopCondition) => ", its stop condition holds",
-        Some(SupervisionEnd::MaxCycles) => ", for the last time",
+        Some(SupervisionEnd::StopCondition) => ", its stop condition is true",
+        Some(SupervisionEnd::MaxCycles) => ", the last cycle",
         None => "",
     };
-    format!("looks at its child, cycle {}: at {}{ends}", observed.cycle, visible::line(stage))
+    format!("polls its child, cycle {}: at {}{ends}", observed.cycle, visible::line(stage))
 }
 
 fn restarted_line(LoopRestarted { generation, to, failure, .. }: &LoopRestarted) -> String {

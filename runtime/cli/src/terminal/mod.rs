@@ -89,7 +89,7 @@ pub fn json(document: &impl serde::Serialize) -> Result<String, Stop> {
 pub const NO_CHANGE: &str = "nothing, though `[verify.worker]` asks for a change";
 
 /// The note for a visit that was undone, because a resume went back to before it.
-pub const LEFT: &str = ", left by `resume --from`";
+pub const LEFT: &str = ", undone by `resume --from`";
 
 /// Writes a JSON document to stdout.
 pub fn print_json(document: &impl serde::Serialize) -> Result<(), Stop> {

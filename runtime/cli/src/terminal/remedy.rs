@@ -25,11 +25,13 @@ pub fn for_run(summary: &RunSummary) -> Option<String> {
         "limit/max_steps" | "limit/max_visits" if ended_with(summary, NO_SUCH_PROGRAM) => {
             format!("more steps do not help. {}", missing_program(summary))
         }
-        "limit/max_visits" => "raise `max_visits`, or mend what fails again and again".to_owned(),
-        "limit/parallel_timeout" => "raise the `timeout` of the fork, or let its branches do less".to_owned(),
+        "limit/max_visits" => "raise `max_visits`, or fix the failure that repeats".to_owned(),
+        "limit/parallel_timeout" => {
+            "raise the `timeout` of the parallel node, or give its branches less work".to_owned()
+        }
         "limit/child_max_steps" => "raise `max_steps` of the graph in the child's file, then run again".to_owned(),
         "limit/max_cycles" => "raise `manager.max_cycles` or `manager.poll_interval` of the supervisor".to_owned(),
-        "limit/max_restarts" => "raise `max_restarts` on the graph, or mend what begins again and again".to_owned(),
+        "limit/max_restarts" => "raise `max_restarts` on the graph, or fix what restarts the loop".to_owned(),
         "loop/restart_blocked" => {
             "add an edge without `loop_restart` for failures that are not transient: `context.failure_class!=transient`"
                 .to_owned()
@@ -44,7 +46,7 @@ pub fn for_run(summary: &RunSummary) -> Option<String> {
         "limit/node_max_steps" if ended_with(summary, NO_SUCH_PROGRAM) => {
             format!("more steps do not help. {}", missing_program(summary))
         }
-        "limit/node_max_steps" => "raise `max_steps` of the node, or mend what fails again and again".to_owned(),
+        "limit/node_max_steps" => "raise `max_steps` of the node, or fix the failure that repeats".to_owned(),
         "limit/node_max_wall_time" => "raise `max_wall_time` of the node".to_owned(),
         "limit/node_max_tokens" => format!("raise `max_tokens` of `{node}`"),
         "limit/node_max_budget_usd" => format!("raise `max_budget_usd` of `{node}`"),
@@ -54,7 +56,7 @@ pub fn for_run(summary: &RunSummary) -> Option<String> {
         "limit/wall_ms" => format!("raise `timeout` of `{node}`, or `wall_ms` in glovebox.toml"),
         "limit/turns" => format!("raise `max_turns` of `{node}`"),
         code if code.starts_with("provider/") => model_error(code)?,
-        "GoalGateUnsatisfied" => "fix what keeps the gate from passing, or give it a `retry_target`".to_owned(),
+        "GoalGateUnsatisfied" => "fix what keeps the gate from passing, or give the gate a `retry_target`".to_owned(),
         "route/none" => "add an edge whose condition holds, or one without a condition".to_owned(),
         _ => {
             let name = failure.code.limit_name()?;
@@ -90,7 +92,7 @@ fn missing_program(summary: &RunSummary) -> String {
         ),
         Some((_, _, Some(missing))) => format!("{what}; {missing}"),
         None => format!(
-            "{what}; add its folder under `[exec]` in glovebox.toml, to `path`, or name its toolchain in `toolchains`"
+            "{what}; add its folder to `path` under `[exec]` in glovebox.toml, or name its toolchain in `toolchains`"
         ),
     }
 }

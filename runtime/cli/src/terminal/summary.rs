@@ -72,11 +72,17 @@ pub fn render(summary: &RunSummary, new: &[NewConfiguration], named: &RunNames, 
     startup_files(summary).into_iter().for_each(|body| row("help", body));
     if let Some(open) = summary.proof.receipts.iter().find(|evidence| evidence.proof() == Proof::VerifiedWithCaches) {
         let node = visible::line(open.node.as_str());
-        row("help", format!("`{node}` began with what builders' code left in its caches: glovebox explain cache_from"));
+        row(
+            "help",
+            format!("`{node}` started with caches that builders' code had written: glovebox explain cache_from"),
+        );
     }
     if let Some((nodes, by)) = summary.outdated().filter(|_| summary.status == RunStatus::Success) {
         let by = visible::line(by.as_str());
-        row("help", format!("`{by}` changed files after these passed: {}. Check them again after it", listed(&nodes)));
+        row(
+            "help",
+            format!("`{by}` changed files after these stages passed: {}. Run them again after `{by}`", listed(&nodes)),
+        );
     }
     dropped(summary).into_iter().for_each(|body| row("dropped", body));
     if !summary.has_pipeline_command() {
@@ -131,7 +137,10 @@ fn failed_branches(summary: &RunSummary, next: &str) -> Vec<String> {
     let more = failed.len().saturating_sub(BRANCHES_SHOWN_MAX);
     if more > 0 {
         let names: Vec<_> = failed[BRANCHES_SHOWN_MAX..].iter().map(|one| visible::line(one.branch.as_str())).collect();
-        lines.push(format!("{more} more branches, their reasons in glovebox show {next} --json: {}", names.join(", ")));
+        lines.push(format!(
+            "{more} more branches (for their reasons: glovebox show {next} --json): {}",
+            names.join(", ")
+        ));
     }
     lines
 }
@@ -159,11 +168,12 @@ fn recovery_line(decision: &RecoveryDecision) -> String {
 fn beside_holdouts(summary: &RunSummary, node: &NodeId) -> String {
     let shown = |text: &str| visible::line(text).into_owned();
     let name = shown(node.as_str());
-    let seen = format!("`{name}` saw the project beside its hold-outs: glovebox explain project_beside_holdouts");
+    let seen =
+        format!("`{name}` saw the project together with its hold-outs: glovebox explain project_beside_holdouts");
     let files = summary.proof.beside_holdouts.of(node).map(|(path, author, reader)| {
         let (path, author) = (shown(path.as_str()), shown(author.as_str()));
         format!(
-            "`{path}` was written by `{author}`, and {reader} reads it beside hold-outs unless `read_paths` hides it"
+            "`{path}` was written by `{author}`, and {reader} reads it together with hold-outs unless `read_paths` hides it"
         )
     });
     let mut lines: Vec<String> = files.collect();
@@ -183,7 +193,7 @@ fn startup_files(summary: &RunSummary) -> Vec<String> {
         let node = shown(evidence.node.as_str());
         nodes.entry(&evidence.node).or_default().extend(evidence.startup.iter().map(|file| {
             let (path, by, reader) = (shown(file.path.as_str()), shown(file.by.as_str()), file.reader);
-            format!("`{path}` was written by `{by}`, and {reader} loads it in `{node}` without being asked")
+            format!("`{path}` was written by `{by}`, and {reader} loads it in `{node}` at start-up")
         }));
     }
     let of_node = |files: BTreeSet<String>| {
@@ -335,8 +345,8 @@ pub fn held(held: HeldCost) -> String {
     let HeldCost { answers, uncounted: SpendTotals { tokens, cost, is_estimated } } = held;
     let uncounted = (!tokens.is_zero()).then(|| format!("not counted yet: {}", spent(tokens, cost, is_estimated)));
     let answers = (answers > 0).then(|| {
-        let answers = counted(usize::try_from(answers).unwrap_or(usize::MAX), "answer");
-        format!("{answers} of models, which a resume does not pay for again")
+        let answers = counted(usize::try_from(answers).unwrap_or(usize::MAX), "model answer");
+        format!("{answers}, which a resume reuses without paying again")
     });
     answers.into_iter().chain(uncounted).collect::<Vec<_>>().join("; ")
 }
@@ -409,7 +419,7 @@ fn begins_at(summary: &RunSummary) -> String {
         return " --from NODE".to_owned();
     }
     let first = summary.end.resumes_at.as_ref().filter(|first| summary.end.failed_node.as_ref() != Some(first));
-    first.map(|first| format!(" (begins again at {})", visible::line(first.as_str()))).unwrap_or_default()
+    first.map(|first| format!(" (restarts at {})", visible::line(first.as_str()))).unwrap_or_default()
 }
 
 fn what_next(summary: &RunSummary, named: &RunNames) -> String {
@@ -434,7 +444,9 @@ fn what_next(summary: &RunSummary, named: &RunNames) -> String {
             (Resumption::Continues, _) => format!("glovebox resume {exact}"),
             (Resumption::NeedsSteps, _) => format!("glovebox resume {exact} --max-steps N, with a higher N"),
             (Resumption::NeedsTokens, _) => format!("glovebox resume {exact} --max-tokens N, with a larger N"),
-            (Resumption::NeedsMoney, _) => format!("glovebox resume {exact} --max-budget-usd USD, with more of them"),
+            (Resumption::NeedsMoney, _) => {
+                format!("glovebox resume {exact} --max-budget-usd USD, with a larger amount")
+            }
             (Resumption::NeedsTime, _) => format!("glovebox resume {exact} --max-wall-time T, with a longer T"),
             (Resumption::Shows, _) => format!("glovebox show {next}{node}, then run again"),
             (Resumption::Repeats, true) => {

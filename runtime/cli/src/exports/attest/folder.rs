@@ -22,9 +22,9 @@ pub fn differs(message: impl fmt::Display) -> Stop {
 pub fn workspace(run: &RunFolder, evidence: &RunEvidence) -> Result<&'static str, Stop> {
     let place = run.path.join(WORKSPACE_DIR);
     match place.symlink_metadata() {
-        Err(_) => return Ok("not there any more"),
+        Err(_) => return Ok("no longer exists"),
         Ok(found) if !found.is_dir() => {
-            return Err(differs(format!("the workspace of run `{}` is not a folder of its own", run.id)));
+            return Err(differs(format!("the workspace of run `{}` is a link or a file, not a folder", run.id)));
         }
         Ok(_) => {}
     }
@@ -32,8 +32,8 @@ pub fn workspace(run: &RunFolder, evidence: &RunEvidence) -> Result<&'static str
     let differing = restore::differing(&place, &changes.base, changes.changes.iter());
     let differing = differing.map_err(|error| differs(format!("read the workspace of run `{}`: {error}", run.id)))?;
     match differing.first() {
-        None => no_repository(&place, &changes.changes).map(|()| "every file is as the journal says"),
-        Some(path) => Err(differs(format!("`{path}` in the workspace of run `{}` is not as the journal says", run.id))),
+        None => no_repository(&place, &changes.changes).map(|()| "every file matches the journal"),
+        Some(path) => Err(differs(format!("`{path}` in the workspace of run `{}` does not match the journal", run.id))),
     }
 }
 
@@ -55,13 +55,13 @@ pub fn no_repository(folder: &Path, changed: &[FileChange]) -> Result<(), Stop> 
 pub fn holdouts(run: &RunFolder, root: &Digest) -> Result<&'static str, Stop> {
     let place = run.path.join(HOLDOUTS_DIR);
     if !place.exists() {
-        return Ok("not there; their root is attested");
+        return Ok("no longer exist; their root is attested");
     }
     let verified = Seal::open(&place).and_then(|seal| seal.verify(root, &seal.files()));
     match verified.as_deref() {
-        Ok([]) => Ok("as they were sealed"),
+        Ok([]) => Ok("every file matches the seal"),
         Ok([first, ..]) => Err(differs(format!(
-            "hold-out `{}` of run `{}` is not as it was sealed",
+            "hold-out `{}` of run `{}` does not match the seal",
             visible::line(&first.path),
             run.id
         ))),

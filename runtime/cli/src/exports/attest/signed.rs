@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 /// The required fields of a statement.
 #[derive(Debug, Deserialize)]
-#[expect(dead_code, reason = "a field is read so that it must be there")]
+#[expect(dead_code, reason = "the fields are read only to require that they are present")]
 pub struct Signed {
     #[serde(rename = "_type")]
     statement_type: String,
@@ -26,21 +26,21 @@ pub struct Signed {
 }
 
 #[derive(Debug, Deserialize)]
-#[expect(dead_code, reason = "a field is read so that it must be there")]
+#[expect(dead_code, reason = "the fields are read only to require that they are present")]
 struct Subject {
     name: String,
     digest: SubjectDigest,
 }
 
 #[derive(Debug, Deserialize)]
-#[expect(dead_code, reason = "a field is read so that it must be there")]
+#[expect(dead_code, reason = "the fields are read only to require that they are present")]
 struct SubjectDigest {
     blake3: String,
 }
 
 /// The attested facts of a run.
 #[derive(Debug, Deserialize)]
-#[expect(dead_code, reason = "a field is read so that it must be there")]
+#[expect(dead_code, reason = "the fields are read only to require that they are present")]
 pub struct Predicate {
     schema_version: u32,
     /// The result of the run.
@@ -53,7 +53,7 @@ pub struct Predicate {
 
 /// A file of the record.
 #[derive(Debug, Deserialize)]
-#[expect(dead_code, reason = "a field is read so that it must be there")]
+#[expect(dead_code, reason = "the fields are read only to require that they are present")]
 pub struct File {
     /// Path and digest of the file.
     #[serde(flatten)]
@@ -63,7 +63,7 @@ pub struct File {
 
 /// The result of a run that has ended.
 #[derive(Debug, Deserialize)]
-#[expect(dead_code, reason = "a field is read so that it must be there")]
+#[expect(dead_code, reason = "the fields are read only to require that they are present")]
 pub struct Run {
     document: String,
     schema_version: u32,
@@ -110,7 +110,7 @@ pub struct Run {
 
 /// The exit of a run.
 #[derive(Debug, Deserialize)]
-#[expect(dead_code, reason = "a field is read so that it must be there")]
+#[expect(dead_code, reason = "the fields are read only to require that they are present")]
 pub struct RunExit {
     /// The exit code.
     pub code: u8,
@@ -118,7 +118,7 @@ pub struct RunExit {
 }
 
 #[derive(Debug, Deserialize)]
-#[expect(dead_code, reason = "a field is read so that it must be there")]
+#[expect(dead_code, reason = "the fields are read only to require that they are present")]
 struct Visit {
     node: NodeId,
     visit: u32,
@@ -127,7 +127,7 @@ struct Visit {
 }
 
 #[derive(Debug, Deserialize)]
-#[expect(dead_code, reason = "a field is read so that it must be there")]
+#[expect(dead_code, reason = "the fields are read only to require that they are present")]
 struct Command {
     node: NodeId,
     handler: String,
@@ -139,14 +139,14 @@ struct Command {
 }
 
 #[derive(Debug, Deserialize)]
-#[expect(dead_code, reason = "a field is read so that it must be there")]
+#[expect(dead_code, reason = "the fields are read only to require that they are present")]
 struct Unverified {
     node: NodeId,
     handler: String,
 }
 
 #[derive(Debug, Deserialize)]
-#[expect(dead_code, reason = "a field is read so that it must be there")]
+#[expect(dead_code, reason = "the fields are read only to require that they are present")]
 struct Refused {
     node: NodeId,
     times: usize,
@@ -155,7 +155,7 @@ struct Refused {
 }
 
 #[derive(Debug, Deserialize)]
-#[expect(dead_code, reason = "a field is read so that it must be there")]
+#[expect(dead_code, reason = "the fields are read only to require that they are present")]
 struct Quarantined {
     node: NodeId,
     path: String,

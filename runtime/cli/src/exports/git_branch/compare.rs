@@ -95,7 +95,9 @@ fn differs(
 ) -> Result<Option<String>, Stop> {
     let (before, (mode, object)) = match (Version::before(base, path), found) {
         (None, None) => return Ok(None),
-        (None, Some(_)) => return Ok(Some("HEAD has it, but the run's copy of the project did not".to_owned())),
+        (None, Some(_)) => {
+            return Ok(Some("it is in HEAD, but it was not in the run's copy of the project".to_owned()));
+        }
         (Some(_), None) => return Ok(Some("it was in the project, but it is not in HEAD: commit it first".to_owned())),
         (Some(before), Some(found)) => (before, found),
     };

@@ -130,7 +130,7 @@ pub fn make(source: &Source<'_>, project: &Path, name: &str) -> Result<Branch, B
 fn head(git: &Git<'_>) -> Result<String, Stop> {
     match git.succeeds(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])? {
         true => Ok(line(&git.run(&["rev-parse", "--verify", "HEAD^{commit}"], b"")?)),
-        false => Err(Stop::new(Exit::Usage, "the repository has no commit that a branch could begin with")),
+        false => Err(Stop::new(Exit::Usage, "the repository has no commit at which a branch could start")),
     }
 }
 

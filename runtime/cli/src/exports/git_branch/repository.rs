@@ -65,7 +65,7 @@ impl Repository {
             let answer = git::path(git.run(&["rev-parse", question], b"")?);
             if fs::canonicalize(self.root.join(&answer)).ok().as_ref() != Some(expected) {
                 let (answer, root) = (shown(&answer), shown(&self.root));
-                return Err(refused(format_args!("the repository in `{root}` says that it is in `{answer}`")));
+                return Err(refused(format_args!("git reports `{answer}` as the place of the repository in `{root}`")));
             }
         }
         Ok(())
@@ -88,7 +88,7 @@ impl Repository {
             let text = regular_file::read(&file, Links::Within(&self.shared), REF_BYTES_MAX);
             let what = match text.is_ok_and(|text| text.starts_with(b"ref:")) {
                 true => "is a symbolic ref",
-                false => "is a file in which git finds no branch",
+                false => "is a file that git does not accept as a branch",
             };
             let (reference, shared) = (visible::line(reference), shown(&self.shared));
             return Err(refused(format_args!("`{reference}` of the repository `{shared}` {what}")));
@@ -139,8 +139,10 @@ fn not_accepted(folder: &Path) -> Stop {
 /// Returns the error for a repository that does not name the work tree.
 fn foreign(own: &Path, shared: &Path, root: &Path) -> Stop {
     let (at, place) = (root.join(".git"), shown(shared));
-    let stop =
-        refused(format_args!("`{}` leads to the repository `{place}`, which does not name this folder", shown(&at)));
+    let stop = refused(format_args!(
+        "`{}` leads to the repository `{place}`, which does not name this folder as its work tree",
+        shown(&at)
+    ));
     if own == at {
         return stop;
     }
@@ -150,7 +152,7 @@ fn foreign(own: &Path, shared: &Path, root: &Path) -> Stop {
         false => format!("git -C {} worktree repair {}", word(shared), word(root)),
     };
     stop.with_help(format!(
-        "if that repository belongs to this folder, say so in it: `{remedy}`; else apply without `--branch`"
+        "if that repository belongs to this folder, run `{remedy}`; otherwise apply without `--branch`"
     ))
 }
 

@@ -83,7 +83,7 @@ fn evidence(report: &Report, stage: &StageReport) -> String {
         Verdict::NotTaken => "not taken".to_owned(),
         Verdict::NoReceipt => "its own word".to_owned(),
         Verdict::Unproven(why) => format!("not verified, {why}"),
-        Verdict::Dropped => format!("not verified, dropped: {}", text(&stage.dropped_checks.join(", "))),
+        Verdict::Dropped => format!("not verified, skipped: {}", text(&stage.dropped_checks.join(", "))),
         Verdict::Verified => proved.unwrap_or_default(),
         Verdict::Partial(open) => {
             let proved = proved.map(|proved| proved + "; ").unwrap_or_default();

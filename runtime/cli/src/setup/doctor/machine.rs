@@ -126,7 +126,7 @@ impl MachineReport {
         }
         if !self.is_met {
             text.push_str(
-                "\nthis machine refuses runs with commands; a lower tier that a run may use: set `require` under \
+                "\nGlovebox refuses runs with commands on this machine; to allow a lower tier, set `require` under \
                            `[sandbox]` in glovebox.toml\n",
             );
         }

@@ -24,7 +24,7 @@ pub fn settings(survey: &Survey) -> String {
         text.push_str(&format!("toolchains = {}\n", list(&toolchains)));
     }
     if is_node {
-        text.push_str("# Test runners that watch files run once instead.\nenv = { CI = \"true\" }\n");
+        text.push_str("# Makes test runners run once instead of watching files.\nenv = { CI = \"true\" }\n");
     }
     if survey.parts.iter().any(|part| matches!(part.kind, "Node" | "Python")) {
         text.push_str("# Installed dependencies, `node_modules/` and `.venv/`, are shown to commands read-only without a line here.\n");
@@ -39,7 +39,7 @@ pub fn settings(survey: &Survey) -> String {
         text.push_str(&format!("cache = {}\n", list(&caches)));
     }
     if !scratch.is_empty() {
-        text.push_str("# By-products of tools, dropped after each stage.\n");
+        text.push_str("# By-products of tools, deleted after each stage.\n");
         text.push_str(&format!("scratch = {}\n", list(&scratch)));
     }
     text + MODEL

@@ -34,7 +34,9 @@ impl Template {
         match self {
             Self::Default => "test the project; a model repairs it if a test fails",
             Self::Implement => "a model builds what the goal says, until the tests pass",
-            Self::Review => "the same, and a second model reviews the result",
+            Self::Review => {
+                "a model builds what the goal says, until the tests pass, and a second model reviews the result"
+            }
             Self::Check => "build and test only, without a model",
         }
     }
