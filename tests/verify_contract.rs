@@ -262,7 +262,7 @@ fn a_dropped_check_of_the_operator_is_no_success() {
         .ends(4)
         .says("`check` dropped checks of the verify contract: `make lint`")
         .says("dropped      check: make lint (the verify contract asks for it)")
-        .says("(stood in for a dropped command)")
+        .says("(replaced a skipped command)")
         .never_says("verified     check");
     assert_eq!(bench.run_json("r", "check/status.json")["outcome"], "partial_success");
     assert_eq!(bench.run_json("r", "check/verification.results.json")["dropped_checks"], json!(["make lint"]));

@@ -187,7 +187,7 @@ mod tests {
         check("network = true", "the host cannot enforce `network`");
         check("env = ['PATH']", "the host cannot enforce `env`");
         check("filesystem = 'all'", "unknown variant `all`");
-        check("filesystem = 'posix'\nread = ['../x']", "`../x` is no path of a scope");
+        check("filesystem = 'posix'\nread = ['../x']", "`../x` is not a path of a scope");
         check("filesystem = 'posix'\nwrite = ['/etc/']", "the path is absolute");
         check("read = ['src/']", "`read` without `filesystem`");
         check("commands = [' ']", "an empty text in `commands`");

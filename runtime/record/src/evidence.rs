@@ -139,8 +139,8 @@ impl fmt::Display for NoProof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoTests => "ran no test",
-            Self::Replacement => "stood in for a dropped command",
-            Self::DroppedFiles => "the stage dropped the files that it ran over",
+            Self::Replacement => "replaced a skipped command",
+            Self::DroppedFiles => "the stage discarded the files on which the command ran",
         })
     }
 }

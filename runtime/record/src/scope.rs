@@ -11,7 +11,7 @@ use std::fmt;
 /// Why a text is not an entry of a scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is no path of a scope: {problem}; expected `dir/` for a subtree, `dir/file` for one path or `./` for the whole workspace"
+    "`{text}` is not a path of a scope: {problem}; expected `dir/` for a subtree, `dir/file` for one path or `./` for the whole workspace"
 )]
 pub struct EntryProblem {
     /// The text of the entry.

@@ -19,7 +19,7 @@ pub enum HostError {
     #[error("an IP address, not a host name")]
     Literal,
     /// The text is not a valid DNS name.
-    #[error("no host name: ASCII letters, digits and `-` in two labels or more are expected, without a trailing dot")]
+    #[error("not a host name of two or more labels with ASCII letters, digits and `-`, without a trailing dot")]
     Syntax,
 }
 

@@ -86,7 +86,7 @@ fn domains_are_host_names() {
     check("*a.com", "only `*.` in front", None);
     for other in ["https://a.example.com", "*.com", "localhost", "a..b", "-a.b", "a_b.c", "a.b.", "ä.example", "", "*."]
     {
-        check(other, "is no host name", None);
+        check(other, "is not a host name", None);
     }
     let many = (0..300).map(|n| format!("\"h{n}.example.com\"")).collect::<Vec<_>>().join(", ");
     refused(&format!("network = {{ proxy = [{many}] }}"), "sandbox.network.proxy", "300 entries", None);
@@ -115,8 +115,8 @@ fn scratch_and_cache_are_subtrees_of_the_workspace() {
         };
         check("target", "a folder is expected", Some("write `target/`"));
         check("./", "the whole workspace", None);
-        check("../x/", "no path of a scope", None);
-        check("/tmp/", "no path of a scope", None);
+        check("../x/", "not a path of a scope", None);
+        check("/tmp/", "not a path of a scope", None);
         check(".git/", "is protected", None);
         check("sub/.GIT/hooks/", "is protected", None);
         check(".github/", "is protected", None);
