@@ -59,7 +59,7 @@ impl Outbox {
     pub(super) fn offer(&self, digest: &Digest, bytes: &[u8]) -> Result<bool, PortError> {
         let mut held = self.lock();
         if held.is_closed {
-            return Err(PortError::Unavailable("no journal is open that would store a blob".into()));
+            return Err(PortError::Unavailable("no journal is open to store the blob".into()));
         }
         if held.waiting.contains_key(digest) || held.recent.contains_key(digest) {
             return Ok(true);

@@ -109,7 +109,7 @@ impl Unplaced {
         while let Some(row) = rows.next()? {
             let id = row.get(0)?;
             if self.ids.len() == UNPLACED_MAX || id <= self.seen {
-                return Err(damaged("it has too many blobs without a place"));
+                return Err(damaged("too many of its blobs have no row in `blob_place`"));
             }
             let digest = <[u8; 32]>::try_from(row.get::<_, Vec<u8>>(1)?);
             let digest = digest.map_err(|_| damaged("the digest of a blob is not 32 bytes long"))?;

@@ -47,12 +47,12 @@ pub(super) fn check_content(connection: &mut Connection) -> Result<usize, PortEr
     let found = connection::check_version(connection).map(|()| made_by(connection));
     connection.progress_handler(0, None::<fn() -> bool>).map_err(port_error)?;
     let found = found?.map_err(|error| match error.sqlite_error_code() {
-        Some(ErrorCode::OperationInterrupted) => corrupt("it has far more than the tables of a journal".to_owned()),
+        Some(ErrorCode::OperationInterrupted) => corrupt("its schema is far larger than that of a journal".to_owned()),
         _ => port_error(error),
     })?;
     let known = known();
     match found.iter().find(|sql| !known.contains(*sql)) {
-        Some(other) => Err(corrupt(format!("it has something else than the tables of a journal: `{}`", shown(other)))),
+        Some(other) => Err(corrupt(format!("its schema has an entry that no journal has: `{}`", shown(other)))),
         None => Ok(found.len()),
     }
 }

@@ -185,7 +185,7 @@ fn check(stored: &Stored, tip: &Tip) -> Result<(), PortError> {
         return Err(corrupt(tip.seq + 1, format!("it is missing, record {} follows", stored.seq)));
     }
     if stored.prev != tip.hash {
-        return Err(corrupt(stored.seq, "it does not link to the record before"));
+        return Err(corrupt(stored.seq, "its previous hash is not the hash of the record before it"));
     }
     if chain(&stored.prev, stored.seq, stored.at, &stored.event) != stored.hash {
         return Err(corrupt(stored.seq, "its hash is not that of its content"));
@@ -217,7 +217,10 @@ fn parse(stored: Stored) -> Result<Record, PortError> {
     let event: Event = serde_json::from_str(&stored.event).map_err(|error| corrupt(stored.seq, error.to_string()))?;
     // The stream column is outside of the hash. It is only an index of what the hash covers.
     if event.stream().to_string() != stored.stream {
-        return Err(corrupt(stored.seq, format!("it is filed under `{}`", stored.stream)));
+        return Err(corrupt(
+            stored.seq,
+            format!("its column `stream` has `{}`, which does not match its event", stored.stream),
+        ));
     }
     let Stored { seq, at, prev, hash, event: text, .. } = stored;
     // The events of a forged journal may contain line breaks between tokens.
@@ -226,13 +229,13 @@ fn parse(stored: Stored) -> Result<Record, PortError> {
 }
 
 pub(super) fn digest(bytes: &[u8], seq: u64) -> Result<Digest, PortError> {
-    let bytes: [u8; 32] = bytes.try_into().map_err(|_| corrupt(seq, "a hash of it is not 32 bytes long"))?;
+    let bytes: [u8; 32] = bytes.try_into().map_err(|_| corrupt(seq, "one of its hashes is not 32 bytes long"))?;
     Ok(Digest::from(bytes))
 }
 
 /// Returns the error for a record that changed after it was verified.
 pub(super) fn changed(seq: u64) -> PortError {
-    corrupt(seq, "it is not what it was when the journal was verified")
+    corrupt(seq, "it has changed since the journal was verified")
 }
 
 fn corrupt(seq: u64, found: impl Into<String>) -> PortError {

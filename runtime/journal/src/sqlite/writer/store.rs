@@ -99,7 +99,9 @@ impl Store {
     /// Lengthens the write-ahead log for the next appends, now and before later ones.
     pub(super) fn lengthen(&mut self, run: &Dir) -> Result<(), PortError> {
         let begun = LogFile::begin(run);
-        self.log = Some(begun.map_err(|error| PortError::Unavailable(format!("the journal's log: {error}")))?);
+        self.log = Some(begun.map_err(|error| {
+            PortError::Unavailable(format!("could not extend the journal's write-ahead log: {error}"))
+        })?);
         Ok(())
     }
 
@@ -107,7 +109,7 @@ impl Store {
     /// there may still be space for the records.
     fn keep_log_long(&mut self) {
         if let Some(Err(error)) = self.log.as_mut().map(LogFile::before_append) {
-            tracing::debug!(%error, "the journal's log does not get longer before it must");
+            tracing::debug!(%error, "could not extend the journal's write-ahead log in advance");
             self.log = None;
         }
     }
@@ -144,8 +146,8 @@ impl Store {
         });
         match emptied {
             Ok(0) => {}
-            Ok(_) => tracing::debug!("another process reads the journal: its log is not emptied"),
-            Err(error) => tracing::debug!(%error, "the journal's log is not emptied"),
+            Ok(_) => tracing::debug!("another process reads the journal, so its write-ahead log was not emptied"),
+            Err(error) => tracing::debug!(%error, "the journal's write-ahead log was not emptied"),
         }
     }
 
