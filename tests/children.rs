@@ -358,7 +358,7 @@ fn a_supervisor_looks_at_its_child_until_it_ends() {
 #[test]
 fn a_supervisor_ends_its_child_at_its_bound_or_when_its_condition_holds() {
     let bench = supervised(", \"manager.max_cycles\"=2");
-    run(&bench).ends(0).says("Max cycles exceeded: `boss` looked 2 times");
+    run(&bench).ends(0).says("Max cycles exceeded: `boss` polled its child pipeline 2 times");
     assert_eq!(context(&bench)["stack.child.status"], "failed");
     assert!(!bench.run_folder("r").join("workspace/out").exists(), "nothing of a child that failed is taken");
     let bench = supervised(", \"manager.stop_condition\"=\"context.stack.child.stage=boss__b\"");

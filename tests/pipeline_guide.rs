@@ -332,7 +332,9 @@ fn each_write_that_is_dropped_is_named_with_what_would_keep_it() {
     checked.says("the writes of `judge` in `out/` are discarded, because `tool_command` lets it read the hold-outs");
     checked.says("scenario_writes=\"commit\"").says("allowed_write_paths=\"\"");
     answer.ends(0).says("out/a, out/b, out/c (dropped: the stage had hold-outs in reach");
-    answer.says("to keep them, `scenario_writes=\"commit\"`; to write none, `allowed_write_paths=\"\"`");
+    answer.says(
+        "to keep them, set `scenario_writes=\"commit\"`; to let the stage write none, set `allowed_write_paths=\"\"`",
+    );
     assert!(!is_kept);
     let (checked, answer, is_kept) = of("scenario_writes=commit");
     checked.never_says("are discarded");

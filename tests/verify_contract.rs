@@ -260,7 +260,7 @@ fn a_dropped_check_of_the_operator_is_no_success() {
     bench.write(".opentiger/verify.contract.json", r#"{"commands": ["make lint"]}"#);
     run(&bench)
         .ends(4)
-        .says("`check` dropped checks of the verify contract: `make lint`")
+        .says("`check` skipped commands of the verify contract: `make lint`")
         .says("dropped      check: make lint (the verify contract asks for it)")
         .says("(replaced a skipped command)")
         .never_says("verified     check");

@@ -290,7 +290,7 @@ impl BranchDecision<'_> {
         let Some(target) = &unmet.target else {
             if !unmet.dropped_checks.is_empty() {
                 let dropped = unmet.dropped_checks.join("`, `");
-                let reason = format!("`{}` dropped checks of the verify contract: `{dropped}`", unmet.gate);
+                let reason = format!("`{}` skipped commands of the verify contract: `{dropped}`", unmet.gate);
                 return self.fail(Failure::new(FailureClass::Deterministic, FailureCode::CHECK_DROPPED, reason));
             }
             let found = match unmet.status {

@@ -13,8 +13,8 @@ const SCRATCH: &str = "scratch: ";
 const DROPPED: &str = "dropped: ";
 
 /// The remedy for dropped writes.
-const KEEP_DROPPED: &str = "to keep them, `scenario_writes=\"commit\"`; to write none, `allowed_write_paths=\"\"`; if the stage runs no \
-                            hold-outs, `holdouts=false`";
+const KEEP_DROPPED: &str = "to keep them, set `scenario_writes=\"commit\"`; to let the stage write none, set `allowed_write_paths=\"\"`; \
+                            if the stage runs no hold-outs, set `holdouts=false`";
 
 /// A group of files in the same folder with the same reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,8 +77,8 @@ impl<'a> Folded<'a> {
         }
         (self.is_outside() && self.files > 1).then(|| {
             format!(
-                "to drop what is built there, add `scratch = [\"{at}\"]` under `[sandbox]` in glovebox.toml; to keep it, \
-                 `allowed_write_paths=\"{at}\"`"
+                "to discard these files after the stage, add `scratch = [\"{at}\"]` under `[sandbox]` in glovebox.toml; to keep \
+                 them, add `{at}` to `allowed_write_paths` of the node"
             )
         })
     }

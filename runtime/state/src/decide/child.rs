@@ -101,7 +101,10 @@ pub(super) fn end_of_supervision(pipeline: &Pipeline, parallel: &OpenParallel) -
         _ => {
             let supervision = child(pipeline, &parallel.node).and_then(|child| child.supervision.as_ref());
             let most = supervision.map_or(parallel.cycle, |supervision| supervision.cycles_max);
-            let reason = format!("Max cycles exceeded: `{}` looked {most} times (`manager.max_cycles`)", parallel.node);
+            let reason = format!(
+                "Max cycles exceeded: `{}` polled its child pipeline {most} times (`manager.max_cycles`)",
+                parallel.node
+            );
             (Status::Fail, Some(Failure::new(FailureClass::Budget, "limit/max_cycles", reason)))
         }
     }

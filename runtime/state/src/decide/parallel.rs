@@ -107,7 +107,7 @@ impl ParallelDecision<'_> {
     fn cancel(&self, id: &BranchId) -> Event {
         let reason = match &self.branch.canceled {
             Some(reason) => reason.to_string(),
-            None => format!("the parallel node `{}` does not need it any more", self.parallel.node),
+            None => format!("the parallel node `{}` no longer needs this branch", self.parallel.node),
         };
         let (generation, parent) = self.place();
         Event::BranchCanceled(BranchCanceled { generation, branch: id.clone(), parent, reason })
@@ -243,7 +243,7 @@ impl BranchDecision<'_> {
             return Some(vec![end_of(self.state, self.id, self.branch, None)]);
         }
         let reason =
-            || format!("branch `{}` reached the exit `{}` without the fan-in `{}`", self.id, node.id, origin.join);
+            || format!("branch `{}` reached the exit `{}` before the fan-in `{}`", self.id, node.id, origin.join);
         let failure = || Failure::new(FailureClass::Contract, "parallel/exit", reason());
         (node.handler == Handler::Exit).then(|| self.fail(failure()))
     }

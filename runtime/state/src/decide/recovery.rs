@@ -104,12 +104,12 @@ fn text(finished: &StageFinished, recoverable: &Recoverable) -> String {
         }
     }
     let own = recoverable.outcome.status.as_str();
-    text += &format!("\ndiscard leaves everything in quarantine, and the stage's own outcome counts: {own}");
+    text += &format!("\ndiscard leaves everything in quarantine, and the stage ends with its own outcome: {own}");
     let is_proposed = |path: &str| recoverable.proposed.iter().any(|write| write.change.path.as_str() == path);
     let others = finished.files.quarantined.iter().filter(|file| !is_proposed(&file.path));
     let groups = Folded::group(others.map(|file| (file.path.as_str(), file.reason.as_str())));
     if !groups.is_empty() && !recoverable.proposed.is_empty() {
-        text += "\nnever committed, also not by allow:";
+        text += "\nnever committed, not even by allow:";
     }
     for group in groups.iter().take(GROUPS_SHOWN_MAX) {
         let at: String = group.at.chars().take(PATH_CHARACTERS_MAX).collect();

@@ -51,7 +51,7 @@ fn no_op(verified: Outcome) -> Outcome {
 
 fn overridden(own: Outcome) -> Outcome {
     let unproven = || {
-        let reason = "the verification says that it passed, but no receipt of the host says so";
+        let reason = "the verification says that it passed, but no receipt of the host proves it";
         Failure::new(FailureClass::Contract, FailureCode::CLAIM_UNPROVEN, reason)
     };
     let failure = own.failure.unwrap_or_else(unproven);

@@ -152,7 +152,7 @@ fn a_supervisor_looks_at_its_interval_and_fails_with_its_last_look() {
     assert_eq!((last.cycle, last.ends, last.observe_at), (2, Some(SupervisionEnd::MaxCycles), None));
     assert_eq!(last.steering, None, "it speaks once");
     end_child(&mut run);
-    let reason = "Max cycles exceeded: `m` looked 2 times (`manager.max_cycles`)";
+    let reason = "Max cycles exceeded: `m` polled its child pipeline 2 times (`manager.max_cycles`)";
     assert_eq!(run.verdict(), format!("fail limit/max_cycles: {reason}"));
     let told = [("stack.child.outcome", "fail"), ("stack.child.status", "failed")];
     assert_eq!(pairs(&fan_in(&run).context), told);

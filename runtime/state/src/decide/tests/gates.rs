@@ -54,7 +54,7 @@ fn dropping(pipeline: &Pipeline, visits: [bool; 2]) -> String {
 fn no_run_succeeds_whose_last_visit_dropped_a_check_of_the_operator() {
     let pipeline =
         pipeline(&format!("digraph g {{ {FRAME} start -> a; a -> b [label=again]; a -> exit [weight=2]; b -> a }}"));
-    let dropped = "fail verification/dropped-check: `a` dropped checks of the verify contract: `cargo test`";
+    let dropped = "fail verification/dropped-check: `a` skipped commands of the verify contract: `cargo test`";
     assert_eq!(dropping(&pipeline, [false, true]), dropped);
     assert_eq!(dropping(&pipeline, [true, true]), dropped);
     assert_eq!(dropping(&pipeline, [true, false]), "success exit");

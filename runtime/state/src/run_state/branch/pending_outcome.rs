@@ -87,7 +87,7 @@ impl Branch {
                 unmet.status.map_or("was never visited".into(), |status| format!("ended with `{}`", status.as_str()));
             let reason = match unmet.dropped_checks.is_empty() {
                 true => format!("goal gate `{}` {found}", unmet.gate),
-                false => format!("`{}` dropped checks of the operator", unmet.gate),
+                false => format!("`{}` skipped commands of the verify contract", unmet.gate),
             };
             Failure::new(FailureClass::Deterministic, "gate/unmet", reason)
         }));
