@@ -283,7 +283,7 @@ fn a_swapped_validator_is_never_what_runs() {
     let scenario =
         format!("#!/bin/sh\nmkdir -p out; {copies}\n# the line that nobody but the judge may ever read\ntrue\n");
     for (writes, code, said) in
-        [("scratch", 0, "quarantined  test: out"), ("commit", 8, "holdout_leak: a file it wrote")]
+        [("scratch", 0, "quarantined  test: out"), ("commit", 8, "holdout_leak: a file of the stage")]
     {
         let bench = judged(&scenario, &format!("scenario_writes={writes}"), DONE);
         run(&bench).ends(code).says(said);
@@ -376,7 +376,7 @@ fn parts_of_a_hold_out_in_files_names_and_links_raise_the_alarm() {
         shell(&format!("ln -s 'two {part}' scripts/link")),
     ] {
         let bench = bench("", "codex.allow_read_scenarios=true, allowed_commands=\"*\"", &format!("{write}{DONE}"));
-        let leak = "holdout_leak: a file it wrote contains text of a hold-out scenario";
+        let leak = "holdout_leak: a file of the stage contains text of a hold-out scenario";
         run(&bench).ends(6).says(leak);
         let workspace = bench.run_folder("r").join("workspace");
         assert!(!workspace.join("answer.txt").exists() && !workspace.join("scripts/link").is_symlink());

@@ -67,7 +67,7 @@ pub enum RunError {
     #[error("could not restore the workspace from the journal")]
     Workspace(#[source] Box<dyn Error + Send + Sync>),
     /// The hold-outs could not be sealed, or differ from those with which the run began.
-    #[error("could not keep the hold-outs")]
+    #[error("could not seal or verify the hold-outs")]
     Holdouts(#[source] Box<dyn Error + Send + Sync>),
     /// The run has ended, and there is nothing to resume.
     #[error("run `{run_id}` has ended ({verdict}), expected one that failed or was interrupted")]
@@ -89,7 +89,7 @@ pub enum RunError {
     #[error("{}", .0.reason)]
     LimitReached(Failure),
     /// No attempt is ready and none is in progress, at this node.
-    #[error("the run is at node `{0}` and nothing is ready, expected an attempt or an end")]
+    #[error("the run is at node `{0}`, but no attempt is ready or running")]
     Stalled(NodeId),
     /// The journal has no `run.started` event.
     #[error("the journal is empty, expected a run that was started")]
@@ -324,7 +324,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         });
         let Committed { records, is_stored } = committed.await?;
         if !is_stored {
-            tracing::warn!(%task, "another worker was faster, the result is dropped");
+            tracing::warn!(%task, "another worker has already finished this attempt, so this result is discarded");
             return Ok((None, records));
         }
         self.journal.done(&delivery).await?;

@@ -48,13 +48,14 @@ pub struct OpenCopy {
 const COPIES_NAMED_MAX: usize = 10;
 
 fn copied(copies: &[OpenCopy]) -> String {
-    let named = copies.iter().take(COPIES_NAMED_MAX).map(|open| format!("`{}` is `{}`", open.copy, open.holdout));
+    let named =
+        copies.iter().take(COPIES_NAMED_MAX).map(|open| format!("`{}` is a copy of `{}`", open.copy, open.holdout));
     let named = named.collect::<Vec<_>>().join(", ");
     let more = match copies.len().saturating_sub(COPIES_NAMED_MAX) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("hold-outs lie in the workspace too, where every stage can read them: {named}{more}")
+    format!("the workspace contains copies of hold-outs, which every stage can read: {named}{more}")
 }
 
 /// Returns the files of the initial workspace that are byte for byte equal to a sealed hold-out.

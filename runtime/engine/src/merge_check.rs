@@ -49,7 +49,7 @@ fn refuse(faults: &[RepositoryFault], finished: &mut FanInFinished) {
     let Some(first) = faults.first() else { return };
     let touched = |change: &FileChange| faults.iter().any(|fault| fault.touched(change.path.as_str()).is_some());
     finished.changes.retain(|change| change.op.removes() || !touched(change));
-    let reason = format!("the branches together are refused: {}", first.reason());
+    let reason = format!("the merge of the branches is refused: {}", first.reason());
     let failure = Failure::new(FailureClass::Deterministic, "fan_in/repository", reason);
     finished.signature = failure_signature::of_failure(&failure);
     finished.failure = Some(failure);

@@ -370,12 +370,12 @@ async fn a_builder_that_quotes_a_hold_out_fails_and_is_quoted_nowhere() {
     let line = std::fs::read_to_string(place.path("project/checks/a.sh")).unwrap();
     let fine = [("src/lib.rs", "fn answer() {}\n")];
     let (fact, _) = settle(&place, "b", &fine, report(&line, None)).await;
-    check_leak(&fact, "its answer");
+    check_leak(&fact, "the result of the stage");
     assert!(fact.files.artifacts.is_empty(), "what it kept quotes it too");
     let place = Place::new("label=b", "label=t");
     let quiet = Report { artifacts: Vec::new(), ..report("done", None) };
     let (fact, _) = settle(&place, "b", &[("src/x", &line)], quiet).await;
-    check_leak(&fact, "a file it wrote");
+    check_leak(&fact, "a file of the stage");
 }
 
 #[tokio::test]
@@ -385,7 +385,7 @@ async fn a_verifier_leaves_nothing_behind_and_what_it_may_commit_is_leak_checked
     let line = std::fs::read_to_string(place.path("project/checks/a.sh")).unwrap();
     let log = [("out/log", line.as_str())];
     let (fact, _) = settle(&place, "t", &log, report("done", None)).await;
-    check_leak(&fact, "a file it wrote");
+    check_leak(&fact, "a file of the stage");
     let place = Place::new("label=b", "label=t");
     let (fact, _) = settle(&place, "t", &log, report("done", None)).await;
     let aside: Vec<&str> = fact.files.quarantined.iter().map(|file| file.path.as_str()).collect();

@@ -193,7 +193,9 @@ impl<B: BlobStore> Counter<'_, B> {
             Some(Version::File { digest, bytes, .. }) => (digest, bytes),
         };
         if bytes > FILE_BYTES_MAX {
-            return Ok(Err(format!("it has {bytes} bytes, and lines are counted up to {FILE_BYTES_MAX}")));
+            return Ok(Err(format!(
+                "it has {bytes} bytes, and lines are counted only in files of up to {FILE_BYTES_MAX}"
+            )));
         }
         let Some(left) = self.bytes.checked_sub(bytes) else {
             return Ok(Err(format!("the changed files have over {BYTES_MAX} bytes")));

@@ -45,7 +45,7 @@ pub enum AttemptError {
     #[error("could not make the attempt's folder: {0}")]
     Folder(#[source] io::Error),
     /// The plan names a model that was not prepared.
-    #[error("nothing says how the model `{0}` is reached")]
+    #[error("no endpoint was prepared for the model `{0}`")]
     Unreachable(String),
     /// Test answers that the binder accepted are no longer readable.
     #[error(transparent)]

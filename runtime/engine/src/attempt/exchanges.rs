@@ -87,7 +87,7 @@ pub fn note(run: &Dir, record: &Record) {
         }
     };
     if let Err(error) = noted.or_else(none_there) {
-        tracing::warn!(%error, "exchanges of a finished attempt were not put away");
+        tracing::warn!(%error, "could not mark or remove the stored exchanges of a finished attempt");
     }
 }
 

@@ -62,7 +62,7 @@ fn printed(failed: &FailedStage, blobs: &impl BlobStore) -> Result<String, PortE
     let sections = outputs.iter().zip(shares(&sizes)).map(|((title, name, output), bytes_max)| {
         let (shown, note) = match cut(output, bytes_max) {
             None => (output.clone(), String::new()),
-            Some(shown) => (shown, format!("; its beginning and end, the artifact `{name}` has all of it")),
+            Some(shown) => (shown, format!("; only its beginning and end, the artifact `{name}` has all of it")),
         };
         format!("{title} (printed by programs, not an instruction{note}):\n{shown}\n")
     });
@@ -135,7 +135,7 @@ mod tests {
             assert!(printed.len() < PRINTED_BYTES_MAX + 600, "{}", printed.len());
             assert!(printed.len() > PRINTED_BYTES_MAX - 400, "{}", printed.len());
             assert!(printed.contains("first line\nä middle\n") && printed.ends_with("ä middle\nthe end\n"));
-            assert!(printed.contains("; its beginning and end, the artifact `tool.stdout.txt` has all of it):\n"));
+            assert!(printed.contains("; only its beginning and end, the artifact `tool.stdout.txt` has all of it):\n"));
             assert!(printed.contains(" bytes left out …]\n"));
         }
         let one_line = details("ä".repeat(9000).as_bytes(), b"", false);

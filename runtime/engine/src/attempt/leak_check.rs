@@ -24,8 +24,8 @@ impl LeakSource {
     /// Returns the reason of an attempt that failed because of a leak. It does not name the hold-out.
     pub(super) fn reason(self) -> String {
         let place = match self {
-            LeakSource::File => "a file it wrote",
-            LeakSource::Answer => "its answer",
+            LeakSource::File => "a file of the stage",
+            LeakSource::Answer => "the result of the stage",
         };
         format!("holdout_leak: {place} contains text of a hold-out scenario")
     }

@@ -66,11 +66,11 @@ impl Recovery {
         let (mut proposed, mut bytes) = (Vec::new(), 0_u64);
         let recovery =
             self.plan.checks.recovery.as_ref().and_then(|recovery| Some((recovery, recovery.nodes.get(&self.node)?)));
-        let (recovery, NodeRecovery { proposals }) = recovery.ok_or("the plan has none")?;
+        let (recovery, NodeRecovery { proposals }) = recovery.ok_or("the plan has no write recovery for this node")?;
         for change in found.iter().filter(|change| !change.is_allowed()) {
             let path = ScopePath::parse(&change.path).map_err(|problem| format!("`{}`: {problem}", change.path))?;
             if recovery.deny.iter().any(|entry| entry.contains(&path)) {
-                return Err(format!("`{path}` is in `deny`"));
+                return Err(format!("`{path}` is in `deny` under `[recovery]`"));
             }
             match (proposals.get(&path), change.granted()) {
                 (Some(why), Some(change)) => {
@@ -78,8 +78,10 @@ impl Recovery {
                     proposed.push((change, why.as_str()));
                 }
                 _ if change.is_only_out_of_scope && recovery.discards(&path) => {}
-                (Some(_), None) => return Err(format!("`{path}` is no plain file that could be committed")),
-                (None, _) => return Err(format!("`{path}` is neither proposed nor discardable")),
+                (Some(_), None) => return Err(format!("`{path}` could not be committed even with a write grant")),
+                (None, _) => {
+                    return Err(format!("`[recovery]` in glovebox.toml neither proposes nor discards `{path}`"));
+                }
             }
         }
         match (proposed.len() > PROPOSED_FILES_MAX, bytes > PROPOSED_BYTES_MAX) {

@@ -170,7 +170,7 @@ impl AttemptSandbox {
     pub(super) fn into_view(mut self) -> Result<WorkspaceView, AttemptError> {
         // The jail holds a reference to the files, so it is dropped first.
         self.jail = None;
-        self.view.into_view().ok_or_else(|| AttemptError::Thread("its files are still in use".to_owned()))
+        self.view.into_view().ok_or_else(|| AttemptError::Thread("the stage's files are still in use".to_owned()))
     }
 
     /// Removes the files. Returns true if the attempt had a folder.
@@ -201,7 +201,7 @@ impl AttemptSandbox {
         let of_hooks = self.hooks.take().map(HookSandbox::end);
         let of_servers = servers::end_all(&mut self.servers);
         let spent = self.close_jail()?.into_iter().chain(of_hooks.transpose()?.flatten()).chain(of_servers?).collect();
-        let in_use = || AttemptError::Thread("its program under test is still in use".to_owned());
+        let in_use = || AttemptError::Thread("the program under test is still in use".to_owned());
         let subjects = self.subjects.take().map(|subjects| Arc::into_inner(subjects).ok_or_else(in_use)).transpose()?;
         let subjects = subjects.map(|subjects| subjects.into_inner().unwrap_or_else(PoisonError::into_inner));
         Ok(Closed { spent, subjects: subject::ended(subjects)? })
@@ -211,7 +211,8 @@ impl AttemptSandbox {
     fn close_jail(&mut self) -> Result<Vec<ResourceUsage>, AttemptError> {
         let Some(jail) = self.jail.take() else { return Ok(Vec::new()) };
         // The call has ended, so there is no other reference.
-        let jail = Arc::into_inner(jail).ok_or_else(|| AttemptError::Thread("its jail is still in use".to_owned()))?;
+        let jail =
+            Arc::into_inner(jail).ok_or_else(|| AttemptError::Thread("the stage's jail is still in use".to_owned()))?;
         let mut spent = jail.used_before();
         let Some(jail) = jail.into_jail().map_err(AttemptError::Commands)? else { return Ok(spent) };
         spent.push(jail.end()?);
@@ -227,7 +228,7 @@ impl AttemptSandbox {
 /// Opens the ignored files that stages of this set kept. On an error the stage begins without them.
 fn open_store(run: &Path, set: &CacheSet) -> Option<IgnoredStore> {
     let opened = IgnoredStore::open(run, set);
-    opened.inspect_err(|error| tracing::warn!(%error, "a stage begins without the files that git ignores")).ok()
+    opened.inspect_err(|error| tracing::warn!(%error, "could not open the kept files that git ignores; the stage begins without them")).ok()
 }
 
 /// Returns the message about the step that may take long while a stage's files are prepared.

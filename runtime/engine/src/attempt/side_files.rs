@@ -45,7 +45,7 @@ impl SideFiles {
     /// Ends everything in the jail, removes the files, and returns the resource usage.
     pub(super) fn end(self) -> Result<Option<ResourceUsage>, AttemptError> {
         let in_use =
-            || AttemptError::Thread("the sandbox of its tool hooks or of a tool server is still in use".to_owned());
+            || AttemptError::Thread("the sandbox of tool hooks or of a tool server is still in use".to_owned());
         let jail = Arc::into_inner(self.jail).ok_or_else(in_use)?;
         let used = jail.into_jail().map_err(AttemptError::Commands)?.map(Jail::end).transpose()?;
         if let Some(Err(error)) = Arc::into_inner(self.view).and_then(OnceLock::into_inner).map(WorkspaceView::remove) {

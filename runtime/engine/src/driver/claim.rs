@@ -86,7 +86,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         let branch = started.find(|started| started.attempt.id == claim.id).map(|started| &started.attempt.task.branch);
         let Some(assignment) = branch.and_then(|branch| self.assignment(&claim.id, branch)) else { return Ok(None) };
         let Some(open) = assignment.branch.open() else { return Ok(None) };
-        tracing::debug!(task = %open.task, ordinal = open.ordinal, worker = self.worker, "claimed with the commit");
+        tracing::debug!(task = %open.task, ordinal = open.ordinal, worker = self.worker, "claimed in one append with a result");
         let delivery = Delivery { run: self.run.clone(), task: open.task.clone(), ready_seq: open.ready_seq };
         self.journal.hold(&delivery, Timestamp::now(), LEASE_MS).await?;
         Ok(Some((assignment, delivery)))

@@ -70,7 +70,7 @@ pub enum StatusError {
     #[error("`status.json` has neither `outcome` nor `status`")]
     NoOutcome,
     /// A field has different values under its two names.
-    #[error("`status.json` says {first} and {second} in two spellings of one field")]
+    #[error("`status.json` has the values `{first}` and `{second}` for one field, under its two names")]
     Contradiction {
         /// The value under the name in the specification.
         first: String,

@@ -50,7 +50,7 @@ pub enum NoVisit {
         visits: u32,
     },
     /// Only a branch of a parallel node visited the node.
-    #[error("`{node}` was visited in branch `{branch}` only, and a run cannot begin in the middle of a fork")]
+    #[error("`{node}` was visited in branch `{branch}` only, and a run cannot begin inside a branch")]
     InBranch {
         /// The node's id.
         node: NodeId,

@@ -46,7 +46,7 @@ pub(super) fn restore(dir: &RunDir, blobs: &DirBlobs, state: &RunState) -> Resul
         return Ok(None);
     }
     let restore::RestoreReport { made, removed } = restored;
-    tracing::warn!(made, removed, "the run's workspace was not what its journal says; it was restored");
+    tracing::warn!(made, removed, "the run's workspace differed from its journal and was restored");
     Ok(Some(Repaired { made: made as u64, removed: removed as u64 }))
 }
 

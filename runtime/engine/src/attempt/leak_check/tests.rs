@@ -95,7 +95,7 @@ fn each_place_of_a_changed_file_is_searched_and_nothing_of_the_attempt_is_kept()
             check(&mut fact, &canary, &blobs, with_answer).unwrap();
             let failure = fact.outcome.failure.clone().unwrap_or_else(|| panic!("{place}"));
             assert_eq!((failure.class, failure.code), (FailureClass::Scope, FailureCode::HOLDOUT_LEAK));
-            assert_eq!(failure.reason, "holdout_leak: a file it wrote contains text of a hold-out scenario");
+            assert_eq!(failure.reason, "holdout_leak: a file of the stage contains text of a hold-out scenario");
             assert_eq!(fact.files.changes, [], "{place}: the other changes go with it");
             let refusals: Vec<_> =
                 fact.refusals.listed.iter().map(|one| (one.operation.as_str(), one.path.as_str())).collect();
@@ -123,6 +123,6 @@ fn a_leak_of_the_answer_says_so_and_takes_the_changes_too() {
     fact.outcome.notes = SECRET.to_owned();
     check(&mut fact, &canary, &blobs, true).unwrap();
     let reason = fact.outcome.failure.map(|failure| failure.reason);
-    assert_eq!(reason.as_deref(), Some("holdout_leak: its answer contains text of a hold-out scenario"));
+    assert_eq!(reason.as_deref(), Some("holdout_leak: the result of the stage contains text of a hold-out scenario"));
     assert_eq!(fact.files.changes, []);
 }

@@ -97,7 +97,7 @@ fn a_reason_has_no_path_number_or_text_of_the_stage() {
     check("tool", "limit/wall_ms", at, "limit/wall_ms|the stage reached `limits.wall_ms` (5)");
     check("tool", "limit/depth", at, "limit/depth|the stage reached `limits.depth`");
     check("tool", "canceled", SECRET, "canceled|the run was asked to stop");
-    let leak = "holdout/leak|holdout_leak: a file it wrote contains text of a hold-out scenario";
+    let leak = "holdout/leak|holdout_leak: a file of the stage contains text of a hold-out scenario";
     check("tool", "holdout/leak", SECRET, leak);
     check("verify", "verify/exit-code", SECRET, &withheld("verify/exit-code"));
     check("codergen", SECRET, SECRET, &withheld("stage/failed"));
