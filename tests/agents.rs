@@ -261,7 +261,7 @@ fn what_would_not_bind_a_program_is_refused() {
         let bench = bench(more, "", &[]);
         bench.run().ends(3).says(expected);
     };
-    check(", allowed_commands=\"cargo test\"", "would not bind its agent program");
+    check(", allowed_commands=\"cargo test\"", "would not restrict its agent program");
     check(", tool_hooks.pre=\"true\"", "tool hooks do not see the calls");
     check(", codex.timeout_seconds=5", "only the agent program `codex` reads it");
     check(", codex.profile=\"x\"", "the jail does not contain the user's configuration of Codex");
@@ -272,7 +272,7 @@ fn what_would_not_bind_a_program_is_refused() {
         bench.write("pipeline.dot", &text);
         bench.run().ends(3).says(expected);
     };
-    of_codex("", "asks models of `openai`, but its model `it` is of `anthropic`");
+    of_codex("", "asks models of `openai`, but the provider of its model `it` is `anthropic`");
     of_codex(", codex.sandbox=\"read_only\"", "write `read-only`");
     of_codex(", codex.approval=\"on-request\"", "expected `never`");
     of_codex(", codex.config_overrides=\"a=1;;b\"", "expects `key=value`");

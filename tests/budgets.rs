@@ -126,11 +126,11 @@ fn money_that_nobody_can_count_is_refused_before_the_run() {
         bench
             .glovebox(&run(flags))
             .ends(3)
-            .says("cannot be held: nothing says what the model `scripted` costs")
+            .says("cannot be enforced: the price of the model `scripted` is not known")
             .says("[models.scripted]");
         assert!(!bench.has(".glovebox/runs/x"));
         let plan = [&["plan", "pipeline.dot", "--script", "script.toml"], flags].concat();
-        bench.glovebox(&plan).ends(3).says("cannot be held");
+        bench.glovebox(&plan).ends(3).says("cannot be enforced");
     }
     let simulated = bench(1, ", max_budget_usd=5", "");
     simulated.glovebox(&["run", "pipeline.dot", "--simulate", "-q"]).ends(0);

@@ -138,8 +138,8 @@ fn a_shared_store_of_packages_comes_along_and_nothing_of_the_user() {
     let link_to = format!("`node_modules/x/credentials` to `{}`", outside.join("uv/credentials").display());
     for words in [&["plan", "pipeline.dot"] as &[_], &["run", "pipeline.dot", "--run-id", "r"]] {
         let told = glovebox(words);
-        told.ends(0).never_says("SECRET").says("warning: links of dependencies lead to nothing in this run: ");
-        told.says("help: only stores of package managers and interpreters are shown");
+        told.ends(0).never_says("SECRET").says("warning: symbolic links of dependencies are broken in this run: ");
+        told.says("help: outside of the project, commands see only stores of package managers and interpreters");
         told.says(&link_to).never_says("more\n");
     }
     // A link to another folder changes the plan.
@@ -226,7 +226,7 @@ fn what_is_missing_is_told_before_the_first_stage() {
     let bench = bench("true", "", false);
     bench.write("package.json", NODE);
     bench.write("package-lock.json", "{}");
-    run(&bench).ends(0).says("`node_modules/` is not there").says("npm ci");
+    run(&bench).ends(0).says("`node_modules/` does not exist").says("npm ci");
     bench.write("node_modules/a/index.js", "a");
     bench.write("glovebox.toml", "[workspace]\ndependencies = []\n");
     let off = bench.glovebox(&["run", "pipeline.dot", "--run-id", "s"]);

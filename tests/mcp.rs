@@ -154,7 +154,7 @@ fn what_no_table_grants_is_an_error_before_anything_runs() {
     check("tools = [\"echo\"]\n", &NODE.replace("\"t\"", "\"t.rm\""), "`t.rm`, which the operator does not allow");
     check("", NODE, "none of its tools is allowed");
     check("tools = \"*\"\nwrite = [\"src/\"]\n", NODE, "cannot be granted");
-    check(TABLE, &NODE.replace("mcp=", "agent.backend=\"codex\", mcp="), "calls no tools of servers");
+    check(TABLE, &NODE.replace("mcp=", "agent.backend=\"codex\", mcp="), "cannot call tools of tool servers");
     let tool = r#"work [shape=parallelogram, tool_command="true", allowed_write_paths="", mcp="t"]"#;
     check(TABLE, tool, "calls none");
 }

@@ -389,7 +389,7 @@ fn a_budget_is_held_before_a_provider_is_asked() {
     bench.run().ends(5).says("node_max_budget_usd");
     assert_eq!(bench.requests().len(), 1, "one of these fits into the bound with what it may cost at most");
     let bench = Bench::unpriced(&money, "openai", &write_and_end());
-    bench.run().ends(3).says("nothing says what the model `it` costs");
+    bench.run().ends(3).says("the price of the model `it` is not known");
 }
 
 /// No request contains hold-outs, however their text got into it. Here a command decodes it.

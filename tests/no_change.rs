@@ -111,10 +111,10 @@ fn values_that_are_none_are_refused() {
     let bench = project(SOURCES, "[verify.worker]\nno_change_recovery_attempts = 101\n", &[CLAIMS]);
     run(&bench).ends(3).says("`101` is not a number from 0 to 100");
     let bench = project(SOURCES, "[verify.worker]\nno_change_confirm_mode = \"maybe\"\n", &[CLAIMS]);
-    run(&bench).ends(3).says("`maybe` is no mode, expected `verify` or `off`");
+    run(&bench).ends(3).says("`maybe` is not a mode, expected `verify` or `off`");
     let bench = project(SOURCES, "", &[CLAIMS]);
     let variable = "WORKER_NO_CHANGE_CONFIRM_MODE";
-    run_with(&bench, &[(variable, "maybe")]).ends(2).says(&format!("the variable `{variable}`: `maybe` is no mode"));
+    run_with(&bench, &[(variable, "maybe")]).ends(2).says(&format!("the variable `{variable}`: `maybe` is not a mode"));
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn a_plan_that_holds_back_less_is_widened() {
             "`loop_restart_signature_limit` is raised to 8",
         ),
         ("\"tool_hooks.pre\"=\"exit 1\"", "max_steps=200", "its tool calls no longer have `tool_hooks.pre` exit 1"),
-        (", max_visits=2", "", "node `a`: `max_visits` is gone"),
+        (", max_visits=2", "", "node `a`: `max_visits` is no longer set"),
         ("max_tokens=50", "max_tokens=51", "node `a`: `max_tokens` is raised to 51"),
         ("max_wall_time=\"1m\"", "max_wall_time=\"2m\"", "node `a`: `max_wall_time` is raised to 120000"),
         (", goal_gate=true, retry_target=a", "", "node `a`: no longer a goal gate"),

@@ -25,7 +25,7 @@ const STAGE: &str = "digraph g { start [shape=Mdiamond]; done [shape=Msquare]
 ";
 const CHILD: &str = "[type=subpipeline, \"stack.child_dotfile\"=\"child.dot\"]";
 const QUESTION: &str = "may all of it be sent out? [y/N]";
-const REFUSED: &str = "you have not confirmed for this project: ";
+const REFUSED: &str = "you have not confirmed these transfers for this project: ";
 
 /// A host of the project's author.
 struct Witness {
@@ -123,7 +123,7 @@ fn a_key_goes_nowhere_before_its_owner_said_so() {
         let run = bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]);
         run.ends(6)
             .says(REFUSED)
-            .says("help: if all of it may leave: `glovebox trust give pipeline.dot --workdir ")
+            .says("help: to confirm all of them, run `glovebox trust give pipeline.dot --workdir ")
             .never_says(KEY);
         let test = bench.glovebox(&["models", "test", "it"]);
         test.ends(8).says(REFUSED).says("`glovebox trust give --model it`").never_says(KEY);

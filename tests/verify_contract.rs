@@ -141,7 +141,7 @@ fn modes_and_variables_decide_what_is_added() {
     check(
         "[verify]\n",
         &[("WORKER_AUTO_VERIFY_MODE", "all")],
-        Err("`all` is no mode, expected one of off, fallback, contract, llm, hybrid"),
+        Err("`all` is not a mode, expected one of off, fallback, contract, llm, hybrid"),
     );
     check(
         "[verify]\n",

@@ -377,7 +377,7 @@ impl<'a> Binder<'a> {
                 .catalog
                 .builtins
                 .get(handler)
-                .ok_or_else(|| source.problem("it is not built in".to_owned()))?
+                .ok_or_else(|| source.problem(format!("the handler `{handler}` is not built in")))?
                 .as_ref(),
             Some(entry) => {
                 let bytes = source.plugin_bytes(entry, self.catalog.plugins.get(handler))?;

@@ -97,7 +97,7 @@ pub enum LockMismatch {
         grant: String,
     },
     /// A limit in the lock file is no longer set.
-    #[error("plugin `{name}` has no longer the `{limit}` of the lock")]
+    #[error("plugin `{name}` no longer has the `{limit}` of the lock")]
     Limit {
         /// The name of the plugin.
         name: String,

@@ -57,11 +57,13 @@ fn unsupported_format(node: &Node, model: &PlannedModel) -> Option<Diagnostic> {
     let place = Place::for_node(node);
     let listed = spoken.iter().map(|family| format!("`{family}`")).collect::<Vec<_>>().join(", ");
     let message = format!(
-        "node `{place}` starts `{}`, which asks models of {listed}, but its model `{}` is of `{}`",
+        "node `{place}` starts `{}`, which asks models of {listed}, but the provider of its model `{}` is `{}`",
         backend.program, model.name, model.access.family
     );
     let error = Diagnostic::error("agent_program", message, place.span_of(key::AGENT_BACKEND));
-    Some(place.named_in(error.with_help("set `llm_model` to a table of `[models]` with such a `provider`")))
+    Some(place.named_in(
+        error.with_help("set `llm_model` to a table of `[models]` with a `provider` that the program supports"),
+    ))
 }
 
 fn has_test_answers(node: &Node) -> bool {
@@ -147,7 +149,7 @@ impl<'a> ModelRequest<'a> {
         let found = self.error(key::LLM_MODEL, message);
         let found = match nearest(model, names()) {
             Some(nearest) => found.with_note(format!("did you mean `{nearest}`?")),
-            None => found.with_note(format!("it has {}", listed(tables.iter()))),
+            None => found.with_note(format!("`[models]` has {}", listed(tables.iter()))),
         };
         let provider = self.provider.unwrap_or("anthropic");
         found.with_help(format!("add it to glovebox.toml:\n[models.{shown:?}]\nprovider = {:?}", escaped(provider)))

@@ -31,7 +31,7 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     effective.program = Some(program);
     hide_settings(effective);
     if !inputs.request.commands.is_empty() {
-        let message = format!("`allowed_commands` of node `{}` would not bind its agent program", inputs.place);
+        let message = format!("`allowed_commands` of node `{}` would not restrict its agent program", inputs.place);
         refuse(
             inputs,
             effective,
@@ -47,7 +47,7 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     }
     if effective.command_access.network == Network::Full {
         let message = format!("the agent program of node `{}` would have the whole network", inputs.place);
-        let help = "name the hosts it needs: `network=\"proxy:registry.npmjs.org\"`; its model is reached without";
+        let help = "name the hosts it needs: `network=\"proxy:registry.npmjs.org\"`; the program reaches its model without this attribute";
         refuse(inputs, effective, key::NETWORK, message, help);
     }
 }

@@ -46,7 +46,7 @@ pub fn no_verifier(node: &Node, verified: &str, source: HandlerSource<'_>) -> Di
             format!("name a plugin of glovebox.toml that has `role = \"verifier\"` under `[plugins.\"{handler}\"]`")
         }
     };
-    let message = format!("`{handler}` is to verify `{verified}`, but it is no verifier");
+    let message = format!("`{handler}` must verify `{verified}`, but it is not a verifier");
     let span = Place::for_node(node).span_of(key::VERIFY_PLUGIN);
     Diagnostic::error("verifier_needed", message, span).with_node(verified).with_help(help)
 }

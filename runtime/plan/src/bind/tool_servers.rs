@@ -20,15 +20,16 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let asked = inputs.request.tool_servers;
     if effective.program.is_some() {
         if asked.is_own {
-            let message = format!("the agent program of node `{}` calls no tools of servers", inputs.place);
-            let help = "remove `mcp` or `agent.backend`: Glovebox's own agent calls tools of servers".to_owned();
+            let message = format!("the agent program of node `{}` cannot call tools of tool servers", inputs.place);
+            let help =
+                "remove `mcp` or `agent.backend`: only Glovebox's own agent calls tools of tool servers".to_owned();
             refuse(inputs, effective, "mcp_without_tools", message, help);
         }
         return;
     }
     if effective.holdouts == HoldoutAccess::ReadOnly {
         if asked.is_own {
-            let message = format!("node `{}` reads hold-outs, so it can call no tools of servers", inputs.place);
+            let message = format!("node `{}` reads hold-outs, so it cannot call tools of tool servers", inputs.place);
             refuse(inputs, effective, "mcp_not_granted", message, "remove `mcp` from the node".to_owned());
         }
         return;
@@ -37,9 +38,11 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let is_able = effective.model && inputs.inspection.imports.iter().any(|import| imports(&import.name));
     if !is_able {
         if asked.is_own {
-            let message =
-                format!("node `{}` asks for tools of servers, but `{}` calls none", inputs.place, inputs.source.name);
-            let help = "remove `mcp`: it belongs to an agent stage".to_owned();
+            let message = format!(
+                "node `{}` asks for tools of tool servers, but `{}` calls none",
+                inputs.place, inputs.source.name
+            );
+            let help = "remove `mcp`: only agent stages can use it".to_owned();
             refuse(inputs, effective, "mcp_without_tools", message, help);
         }
         return;

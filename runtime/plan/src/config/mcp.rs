@@ -114,7 +114,9 @@ fn env(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> BTreeMap<String, Strin
             continue;
         };
         if !is_name(field.name) || !is_env_name_allowed(field.name) {
-            let message = format!("`{field}` is refused: it is no variable, or one that chooses what a program loads");
+            let message = format!(
+                "`{field}` is refused: it is not a variable name, or the variable controls which code a program loads"
+            );
             fields.value_problem(field.at_key(), message);
             continue;
         }

@@ -56,7 +56,7 @@ impl DiscardPattern {
             let is_plain = ending.len() > 1 && ending.starts_with('.') && !ending.contains(['*', '/', '?', '[']);
             return match is_plain {
                 true => Ok(Self::Ending(ending.to_owned())),
-                false => Err("a pattern with `*` is an ending such as `*.log`".to_owned()),
+                false => Err("a pattern with `*` must be an ending such as `*.log`".to_owned()),
             };
         }
         let entry = Entry::parse(text).map_err(|error| error.to_string())?;

@@ -112,7 +112,7 @@ fn proxy(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Network {
 fn host_rules(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> HostRules {
     let texts = fields.texts(field);
     if texts.is_empty() && field.value.as_array().is_some() {
-        let help = "write `network = \"none\"` where nothing may be reached".to_owned();
+        let help = "to allow no host, write `network = \"none\"`".to_owned();
         let message = Message::from(format!("`{field}` names no domain"));
         fields.value_problem(field.at_value(), message.with_help(Some(help)));
     }
@@ -179,7 +179,7 @@ pub(super) fn subtrees(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<En
 /// Checks a folder that is used as scratch or cache.
 pub fn cache_folder(entry: Entry) -> Result<Entry, (String, Option<String>)> {
     if entry == Entry::whole() {
-        return Err(("the whole workspace is no such folder".to_owned(), None));
+        return Err(("the whole workspace is not allowed here".to_owned(), None));
     }
     if !entry.is_subtree() {
         return Err(("a folder is expected".to_owned(), Some(format!("write `{entry}/`"))));

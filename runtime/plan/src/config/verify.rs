@@ -48,7 +48,8 @@ fn part(fields: &mut Fields<'_>, table: &Field<'_, '_>, part: Part, verify: &mut
             DeValue::Boolean(false) => "false",
             other => {
                 let found = other.type_str();
-                let message = format!("`{field}` is of type {found}: a string, a number or a truth value is expected");
+                let message =
+                    format!("`{field}` is of type {found}: a string, a number, `true` or `false` is expected");
                 fields.value_problem(field.at_value(), message);
                 continue;
             }

@@ -212,7 +212,10 @@ impl fmt::Display for PolicyProblem {
                 write!(f, "tier `{tier}` cannot separate the program of `verify_subject` from the commands of {nodes}")
             }
             PolicyKind::NoGateway(tier) => {
-                write!(f, "tier `{tier}` cannot give the agent programs of {nodes} a gateway and no other network")
+                write!(
+                    f,
+                    "tier `{tier}` cannot give the agent programs of {nodes} a gateway to their models without any other network"
+                )
             }
             PolicyKind::NoProxy(tier) => {
                 write!(f, "tier `{tier}` cannot restrict commands to a proxy, but {nodes} need one")

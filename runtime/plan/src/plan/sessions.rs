@@ -47,7 +47,7 @@ impl fmt::Display for PlanSession {
         write!(f, "{}", self.fidelity)?;
         match &self.thread {
             Some(thread) => write!(f, ", thread `{thread}`")?,
-            None if self.fidelity == Fidelity::Full => f.write_str(", of the agent stage before it")?,
+            None if self.fidelity == Fidelity::Full => f.write_str(", from the agent stage before it")?,
             None => {}
         }
         if self.from.is_empty() { Ok(()) } else { write!(f, ", after {}", self.from.join(", ")) }

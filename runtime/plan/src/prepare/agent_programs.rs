@@ -73,7 +73,7 @@ fn warning(planned: &PlannedProgram, file: &Path) -> Option<String> {
     let (program, found) = (planned.program, visible::line(&found).into_owned());
     (!is_fine).then(|| {
         format!(
-            "`{program}` is version {found}, and {} was tested: the output of this one may not be understood",
+            "`{program}` is version {found}, and {} was tested: Glovebox may not understand the output of this version",
             tested.version
         )
     })

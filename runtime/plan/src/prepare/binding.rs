@@ -272,7 +272,7 @@ pub fn refuse_unpriced(plan: &Plan, flags: SpendBounds) -> Result<(), Refusal> {
         Unpriced::Run => "of the run".to_owned(),
         Unpriced::Node(node) => format!("of node `{node}`"),
     };
-    let message = format!("`max_budget_usd` {of} cannot be held: nothing says what the model `{model}` costs");
+    let message = format!("`max_budget_usd` {of} cannot be enforced: the price of the model `{model}` is not known");
     Err(Refusal::new(Class::Invalid, message).with_help(format!(
         "add to glovebox.toml: `[models.{model}]` and below it `price = {{ input = 3, output = 15 }}` (US dollars for a million tokens)"
     )))

@@ -64,7 +64,7 @@ fn without_partial_route(pipeline: &Pipeline) -> Vec<Diagnostic> {
     let is_lost = |node: &&Node| !pipeline.may_route(&node.id, Status::PartialSuccess);
     let warning = |node: &Node| {
         let message = format!(
-            "with `[verify]`, `{}` may end with `partial_success`, for which none of its edges holds: the run would fail",
+            "with `[verify]`, `{}` may end with `partial_success`, and none of its edges matches that: the run would fail",
             node.id
         );
         Diagnostic::warning("verification_partial_route", message, node.span)

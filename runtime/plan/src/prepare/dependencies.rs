@@ -210,9 +210,9 @@ fn hidden_links(project: &Path, hidden: &[(PathBuf, PathBuf)]) -> Option<Warning
         0 => String::new(),
         more => format!(", and {more} more"),
     };
-    let problem = format!("links of dependencies lead to nothing in this run: {}{more}", named.join(", "));
-    let help = "only stores of package managers and interpreters are shown; if commands need such a folder, name it with \
-                `read = [\"/path\"]` under `[sandbox]` in glovebox.toml";
+    let problem = format!("symbolic links of dependencies are broken in this run: {}{more}", named.join(", "));
+    let help = "outside of the project, commands see only stores of package managers and interpreters; if they need the target \
+                of a link, name its folder with `read = [\"/path\"]` under `[sandbox]` in glovebox.toml";
     (!named.is_empty()).then(|| Warning { problem, help: help.to_owned() })
 }
 
@@ -226,7 +226,7 @@ fn missing(project: &Project, shown: &[Entry], is_set: bool) -> Vec<Warning> {
     let mut tell = |name: &str, install: &str| {
         if !has(name.trim_end_matches('/')) {
             found.push(Warning {
-                problem: format!("`{name}` is not there: commands find no installed dependencies"),
+                problem: format!("`{name}` does not exist, so commands find no installed dependencies"),
                 help: format!("run `{install}` first"),
             });
         } else if is_set && !is_shown(name) && !includes(name) {

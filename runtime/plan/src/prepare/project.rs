@@ -163,7 +163,7 @@ fn writable_programs(config: &Config, workdir: &Path) -> Vec<Diagnostic> {
         let message =
             format!("`exec.path` holds `{folder}`, which is in the project: stages could replace the programs there");
         Diagnostic::error("config_value", message, Span { start: place.start, end: place.end }).with_help(
-            "name a folder outside of the project; a virtual environment in `.venv/` is found by itself, and programs of \
+            "name a folder outside of the project; a virtual environment in `.venv/` is found automatically, and programs of \
              `node_modules/` start with `npx`",
         )
     };

@@ -82,7 +82,7 @@ fn part(kind: &'static Kind, folder: &Folder) -> Option<Part> {
         _ => part.steps.push(Step::new(
             "test",
             "gradle --offline --no-daemon test",
-            "`--offline`: stages have no network. `gradle` is the one of the wrapper, if it has been downloaded.",
+            "`--offline`: stages have no network. `gradle` is the version of the wrapper, if that version has been downloaded.",
         )),
     }
     (!part.steps.is_empty()).then_some(part)

@@ -123,7 +123,7 @@ impl Transfer {
     /// Stores that this user has confirmed the transfer.
     pub fn trust(&self) -> Result<(), Refusal> {
         let (Some(state), Signing::Key(key)) = (state_dir(), user_key::to_sign()?) else {
-            return Err(Refusal::new(Class::Policy, "cannot keep the confirmation: Glovebox has no state folder")
+            return Err(Refusal::new(Class::Policy, "cannot store the confirmation: Glovebox has no state folder")
                 .with_help("set GLOVEBOX_STATE_DIR to a folder of your own"));
         };
         let text = serde_json::to_string(self).map_err(|error| Refusal::new(Class::Internal, error.to_string()))?;
@@ -163,7 +163,8 @@ impl Transfer {
     }
 
     fn plain_words(&self) -> String {
-        let authorities = self.authorities.map(|digest| format!(", by the certificates {digest}")).unwrap_or_default();
+        let authorities =
+            self.authorities.map(|digest| format!(", trusted by the certificates {digest}")).unwrap_or_default();
         format!("`{}` goes to {}{authorities}", self.source, self.sink)
     }
 
@@ -247,8 +248,8 @@ fn unconfirmed(wanted: Vec<Wanted>) -> Result<Vec<Wanted>, Refusal> {
 
 fn refused(open: &[Wanted], give: &str) -> Refusal {
     let lines: Vec<String> = open.iter().map(Wanted::words).collect();
-    let message = format!("you have not confirmed for this project: {}", lines.join("\n  "));
-    Refusal::new(Class::Policy, message).with_help(format!("if all of it may leave: `{give}`"))
+    let message = format!("you have not confirmed these transfers for this project: {}", lines.join("\n  "));
+    Refusal::new(Class::Policy, message).with_help(format!("to confirm all of them, run `{give}`"))
 }
 
 /// Returns the path with links resolved. If that fails, returns the path unchanged.

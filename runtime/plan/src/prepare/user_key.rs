@@ -52,7 +52,8 @@ fn refused(folder: &Path, error: &io::Error) -> Refusal {
     let file = folder.join(KEY_FILE);
     let message = format!("the key of your runs, `{}`, cannot be used: {error}", file.display());
     Refusal::new(Class::Policy, message).with_help(format!(
-        "if no other user could read it: `chmod 700 {0} && chmod 600 {1}`; else remove it, and its runs count as foreign",
+        "if no other user could read it, run `chmod 700 {0} && chmod 600 {1}`; otherwise remove it: \
+         its runs then count as runs of another user",
         folder.display(),
         file.display()
     ))

@@ -48,7 +48,7 @@ fn contract(phase: &Phase, workdir: &Path) -> Result<Option<Contract>, Refusal> 
     }
     let shown = visible::line(path).into_owned();
     let wrong = |what: String| {
-        let help = "docs/verification.md has the form of a contract";
+        let help = "docs/verification.md describes the form of a contract";
         Refusal::new(Class::Invalid, format!("the verify contract `{shown}`: {what}")).with_help(help)
     };
     let text = read_text(&file)?;

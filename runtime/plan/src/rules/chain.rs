@@ -157,7 +157,7 @@ impl<'p> TransformChain<'p> {
                 let changed = |changes: &[GraphChange]| changes.iter().any(|change| is_about(found, &change.place));
                 let maker = self.changes.iter().find(|(_, changes)| changed(changes));
                 if let Some((plugin, _)) = maker.filter(|_| !known.iter().any(|known| is_same_finding(known, found))) {
-                    add_note(found, &format_args!("`{}` changed it", plugin.name));
+                    add_note(found, &format_args!("the rule plugin `{}` changed this place", plugin.name));
                 }
             }
             trail.push(TransformStep { plugin: None, pipeline });

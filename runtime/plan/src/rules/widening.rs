@@ -71,7 +71,7 @@ impl fmt::Display for Wider {
             What::Capability(Addition { node: None, capability }) => write!(f, "the run: {capability}"),
             What::OptOut(text) => write!(f, "hold-outs: {text}"),
             What::Raised(bound, Some(most)) => write!(f, "{bound} is raised to {most}"),
-            What::Raised(bound, None) => write!(f, "{bound} is gone"),
+            What::Raised(bound, None) => write!(f, "{bound} is no longer set"),
             What::Gone(Check::Gate(node)) => write!(f, "node `{node}`: no longer a goal gate"),
             What::Gone(Check::Question(node)) => write!(f, "node `{node}`: no longer asks a person"),
             What::Gone(Check::Hook(node, kind, text)) => {

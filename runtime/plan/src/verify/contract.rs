@@ -208,12 +208,10 @@ impl Pattern<'_> {
             Some(*depth)
         });
         if text.len() > PATTERN_BYTES_MAX || depth.max() > Some(BRACES_MAX) {
-            return Err(format!(
-                "expected at most {PATTERN_BYTES_MAX} bytes, and {BRACES_MAX} braces within each other"
-            ));
+            return Err(format!("expected at most {PATTERN_BYTES_MAX} bytes, and at most {BRACES_MAX} nested braces"));
         }
         if let Some(folder) = text.strip_suffix('/').filter(|folder| !folder.is_empty()) {
-            return Err(format!("a folder does not change, its files do: `{folder}/**`"));
+            return Err(format!("a pattern matches files, not folders: write `{folder}/**`"));
         }
         let is_path = text.trim() == *text && !text.starts_with(['!', '~']) && !text.contains('\\');
         match is_path && text.split('/').all(|name| !matches!(name, "" | "." | "..")) {

@@ -153,7 +153,8 @@ impl Setting {
         };
         match self.effect {
             Effect::Mode => {
-                let mode = value.parse().map_err(|unknown| SettingError(format!("`{value}` is no mode, {unknown}")))?;
+                let mode =
+                    value.parse().map_err(|unknown| SettingError(format!("`{value}` is not a mode, {unknown}")))?;
                 self.phase(verify).mode = mode;
             }
             Effect::Contract => self.phase(verify).contract_path = Some(contract_path(value)?),
@@ -170,7 +171,7 @@ impl Setting {
                     number(0, RECOVERY_ATTEMPTS_MAX)?;
             }
             Effect::NoChangeConfirm => {
-                let wrong = |unknown| SettingError(format!("`{value}` is no mode, {unknown}"));
+                let wrong = |unknown| SettingError(format!("`{value}` is not a mode, {unknown}"));
                 verify.no_change.get_or_insert_with(NoChange::default).confirm = value.parse().map_err(wrong)?;
             }
             Effect::RetriesMax => verify.retry.max_retries = u32::try_from(whole(-1, RETRIES_MAX)?).ok(),

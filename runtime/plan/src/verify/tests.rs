@@ -188,7 +188,7 @@ fn nothing_that_verifies_is_dropped_in_silence() {
     for fine in ["src/**", "*.md", "{src/**,docs/a.md}", "[!a]*/b"] {
         check(&pattern(fine), "");
     }
-    check(&pattern("src/"), "`rules[0].whenChangedAny[0]`: a folder does not change, its files do: `src/**`");
+    check(&pattern("src/"), "`rules[0].whenChangedAny[0]`: a pattern matches files, not folders: write `src/**`");
     for never in ["./src/**", "src//a", " src/**", "src/** ", "/src", "../src", "!src", "~/src", "src/./a", "", "/"] {
         check(&pattern(never), "expected a pattern of paths below the project");
     }
@@ -202,6 +202,6 @@ fn a_pattern_that_nobody_could_read_is_refused() {
         let pattern = format!("{}a{}", "{".repeat(depth), "}".repeat(depth));
         let text = format!(r#"{{"rules": [{{"whenChangedAny": ["{pattern}"], "commands": ["x"]}}]}}"#);
         let found = Contract::parse(&text).unwrap_err().to_string();
-        assert!(found.contains("8 braces within each other"), "{found}");
+        assert!(found.contains("8 nested braces"), "{found}");
     }
 }

@@ -68,7 +68,7 @@ fn words_are_checked_and_the_near_one_is_offered() {
         "network = { proxy = [] }",
         "sandbox.network.proxy",
         "names no domain",
-        Some("write `network = \"none\"` where nothing may be reached"),
+        Some("to allow no host, write `network = \"none\"`"),
     );
 }
 

@@ -38,7 +38,7 @@ pub(super) fn look(folder: &Folder, part: &mut Part) {
         part.steps.push(Step::new(
             "test",
             command,
-            "The script `test` of package.json. npm runs it whatever installed the dependencies, and needs no network for that.",
+            "The script `test` of package.json. npm can run it without a network, whichever tool installed the dependencies.",
         ));
     }
     if part.steps.is_empty() {

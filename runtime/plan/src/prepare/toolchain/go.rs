@@ -11,7 +11,7 @@ pub(super) fn find(machine: &Machine) -> Result<ToolchainFiles, Missing> {
     let named = machine.text(Variable::GoRoot).map(PathBuf::from).filter(|root| root.is_absolute());
     let root = named.or_else(|| prefix_of(&program)).filter(|root| is_root(root)).ok_or_else(|| Missing {
         why: format!("`{}` does not lie in Go's root, the folder with `bin/go` and `src/runtime`", program.display()),
-        help: "name that folder by GOROOT".to_owned(),
+        help: "set GOROOT to that folder".to_owned(),
     })?;
     let mut found = ToolchainFiles::below(&root);
     // With these values, go fetches no other version of itself and reads no settings file of the user.
