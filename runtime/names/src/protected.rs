@@ -10,17 +10,17 @@ use super::visible::is_deceptive;
 /// Names that are protected in every folder, with everything below them, grouped by the reason.
 #[rustfmt::skip]
 const NAMES: &[(&str, &[&str])] = &[
-    ("the repository", &[
+    ("it belongs to a repository", &[
         ".git", ".hg", ".svn", ".jj", "git~1", ".bzr", ".sl", ".hgrc", "_svn", "_darcs", ".pijul", "_mtn", "_fossil_", ".fslckout",
         ".fos", ".fossil-settings", "{arch}", ".bk",
     ]),
     ("it can name programs that git runs", &[
         ".gitattributes", ".gitmodules", ".gitconfig",
     ]),
-    ("the runs of glovebox", &[
+    ("it contains the runs of Glovebox", &[
         ".glovebox",
     ]),
-    ("the grants of this project", &[
+    ("it contains the grants of this project", &[
         "glovebox.toml", "glovebox.lock",
     ]),
     ("a CI workflow", &[
@@ -73,8 +73,8 @@ const NAMES: &[(&str, &[&str])] = &[
 
 /// A folder, a name directly in it, and the reason why this pair is protected in every folder, with everything below it.
 const PAIRS: &[(&str, &str, &str)] = &[
-    ("cvs", "root", "the repository"),
-    ("bitkeeper", "triggers", "the repository"),
+    ("cvs", "root", "it belongs to a repository"),
+    ("bitkeeper", "triggers", "it belongs to a repository"),
     (".github", "workflows", "a CI workflow"),
     (".github", "actions", "a CI workflow"),
     (".gitea", "workflows", "a CI workflow"),
