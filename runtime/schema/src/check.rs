@@ -191,7 +191,10 @@ impl<'a> Check<'a> {
             let first = first.iter().map(Violation::to_string).collect::<Vec<_>>().join("; ");
             self.say(
                 place,
-                format!("it matches none of the {} schemas of `anyOf`; with the first one: {first}", choices.len()),
+                format!(
+                    "it matches none of the {} schemas of `anyOf`; the problem with the first one is: {first}",
+                    choices.len()
+                ),
             );
         }
     }
@@ -290,7 +293,7 @@ mod tests {
         check(open, json!({"a": null}), json!({"a/b": 1}), "at `/v/a~1b`: expected null, found number");
         check(json!({"$ref": "#/$defs/small", "minimum": 1}), json!(2), json!(4), "at `/v`: expected at most 3");
         let either = json!({"anyOf": [{"type": "null"}, {"$ref": "#/$defs/small"}]});
-        let none = "at `/v`: it matches none of the 2 schemas of `anyOf`; with the first one: at `/v`: expected null, found number";
+        let none = "at `/v`: it matches none of the 2 schemas of `anyOf`; the problem with the first one is: at `/v`: expected null, found number";
         check(either, json!(2), json!(4), none);
     }
 

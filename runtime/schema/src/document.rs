@@ -29,10 +29,10 @@ pub const PORTION: usize = 4_096;
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     /// The document has more than [`UNITS_MAX`] units.
-    #[error("the JSON has too many values, expected at most {UNITS_MAX}; an object counts as {OBJECT}")]
+    #[error("the JSON has too many values, expected at most {UNITS_MAX}; an object counts as {OBJECT} values")]
     TooManyValues,
     /// The bound that documents share is used up.
-    #[error("too many values are read at the same time")]
+    #[error("too many JSON values are read at the same time; try again later")]
     NoRoom,
     /// The text is not JSON.
     #[error(transparent)]

@@ -95,10 +95,10 @@ impl Kind {
             Self::Schema => (value.is_object(), "a schema"),
             Self::Open => (value.is_object() || value.is_boolean(), "`true`, `false` or a schema"),
             Self::Names => (all(Value::is_string), "a list of names"),
-            Self::Count => (value.is_u64(), "a whole number from 0"),
+            Self::Count => (value.is_u64(), "a whole number, 0 or more"),
             Self::Number => (value.is_number(), "a number"),
             Self::Reference => {
-                (value.as_str().is_some_and(|text| text.starts_with(DEFINITIONS)), "`#/$defs/` and a name")
+                (value.as_str().is_some_and(|text| text.starts_with(DEFINITIONS)), "`#/$defs/` followed by a name")
             }
         };
         (!is_right).then_some(expected)

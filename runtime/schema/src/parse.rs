@@ -21,7 +21,7 @@ pub enum SchemaError {
     #[error("it has {0} bytes, expected at most {SCHEMA_BYTES_MAX}")]
     TooLong(usize),
     /// The schema contains too many schemas, or nests them too deep.
-    #[error("it has more than {SCHEMAS_MAX} schemas, or more than {LEVELS_MAX} levels of them")]
+    #[error("it has more than {SCHEMAS_MAX} schemas, or nests them in more than {LEVELS_MAX} levels")]
     TooLarge,
     /// The schema is not the schema of an object.
     #[error("it is not the schema of an object: expected `\"type\": \"object\"` at its root")]
@@ -51,7 +51,7 @@ pub enum SchemaError {
         expected: &'static str,
     },
     /// A reference has no definition, or leads back to itself with no property or item in between.
-    #[error("at `{at}`: `{reference}` leads nowhere")]
+    #[error("at `{at}`: `{reference}` has no definition, or refers only to itself")]
     Reference {
         /// The place in the schema.
         at: String,
@@ -66,7 +66,7 @@ impl SchemaError {
         match self {
             Self::Keyword { .. } => {
                 let enforced: Vec<String> = enforced().map(|keyword| format!("`{keyword}`")).collect();
-                Some(format!("remove it; enforced are {}", enforced.join(", ")))
+                Some(format!("remove it; the enforced keywords are {}", enforced.join(", ")))
             }
             _ => None,
         }
@@ -211,10 +211,10 @@ mod tests {
     #[test]
     fn references_lead_somewhere() {
         let with = |defs: &str| format!(r##"{{"type":"object","items":{{"$ref":"#/$defs/a"}},"$defs":{defs}}}"##);
-        let nowhere = "at `#/items`: `#/$defs/a` leads nowhere";
+        let nowhere = "at `#/items`: `#/$defs/a` has no definition, or refers only to itself";
         assert_eq!(refused(&with("{}")), nowhere);
-        assert!(refused(&with(r##"{"a":{"$ref":"#/$defs/a"}}"##)).ends_with("leads nowhere"));
-        assert!(refused(&with(r##"{"a":{"anyOf":[{"$ref":"#/$defs/a"}]}}"##)).ends_with("leads nowhere"));
+        assert!(refused(&with(r##"{"a":{"$ref":"#/$defs/a"}}"##)).ends_with("refers only to itself"));
+        assert!(refused(&with(r##"{"a":{"anyOf":[{"$ref":"#/$defs/a"}]}}"##)).ends_with("refers only to itself"));
         assert!(Schema::parse(&with(r##"{"a":{"items":{"$ref":"#/$defs/a"}}}"##)).is_ok());
         let both = r##"{"a":{"anyOf":[{"$ref":"#/$defs/b"},{"$ref":"#/$defs/b"}]},"b":{}}"##;
         assert!(Schema::parse(&with(both)).is_ok());
