@@ -62,19 +62,19 @@ errors! {
     /// The provider does not accept the key: 401.
     Authentication = "authentication", Never, Deterministic, "set the right key and run `glovebox models test`";
     /// The key has no permission for the request: 403.
-    AccessDenied = "access-denied", Never, Deterministic, "let the key use this model, and run `glovebox models test`";
+    AccessDenied = "access-denied", Never, Deterministic, "allow this model for the key, and run `glovebox models test`";
     /// The provider has no such model or path: 404.
     NotFound = "not-found", Never, Deterministic, "correct `model` or `endpoint` under `[models]` in glovebox.toml";
     /// The provider does not accept the request: 400, 422.
-    InvalidRequest = "invalid-request", Never, Deterministic, "see what the provider says; the model may not support this request";
+    InvalidRequest = "invalid-request", Never, Deterministic, "read the provider's message; the model may not support this request";
     /// Too many requests: 429.
     RateLimit = "rate-limit", Later, Transient, "wait, or lower `parallel_max` under `[run]` in glovebox.toml";
     /// The provider failed: 5xx.
     Server = "server", Later, Transient, "try again later with `glovebox resume`";
     /// The provider's filter withheld the answer.
-    ContentFilter = "content-filter", Never, Deterministic, "change the prompt";
+    ContentFilter = "content-filter", Never, Deterministic, "change the prompt so that the provider's content filter accepts it";
     /// The conversation is longer than the model accepts: 413, or 400 with a code.
-    ContextLength = "context-length", Never, Budget, "make the prompt shorter, or name a model with a larger context";
+    ContextLength = "context-length", Never, Budget, "make the prompt shorter, or set `llm_model` to a model with a larger context";
     /// The account has no credit left: 402, or 429 with a code.
     QuotaExceeded = "quota-exceeded", Never, Budget, "add credit at the provider, then `glovebox resume`";
     /// No answer in time: 408, or no bytes received for the model's `timeout`.
@@ -86,29 +86,29 @@ errors! {
     /// The answer was truncated or could not be read.
     Stream = "stream", BeforeFirstByte, Transient, "try again later with `glovebox resume`";
     /// The model called a tool with arguments that its schema does not allow.
-    InvalidToolCall = "invalid-tool-call", Never, Deterministic, "name a model that can call tools";
+    InvalidToolCall = "invalid-tool-call", Never, Deterministic, "set `llm_model` to a model that can call tools";
     /// The model repeated the same tool calls.
-    Loop = "loop", Never, Deterministic, "read the conversation with `glovebox transcript RUN NODE`; make the prompt clearer, or name another model";
+    Loop = "loop", Never, Deterministic, "read the conversation with `glovebox transcript RUN NODE`; make the prompt clearer, or set `llm_model` to another model";
     /// The provider does not support the requested choice of tools.
-    UnsupportedToolChoice = "unsupported-tool-choice", Never, Deterministic, "name a model that can call tools";
+    UnsupportedToolChoice = "unsupported-tool-choice", Never, Deterministic, "set `llm_model` to a model that can call tools";
     /// The model did not answer with an object that matches the schema.
-    NoObjectGenerated = "no-object-generated", Never, Deterministic, "name a model with structured output";
+    NoObjectGenerated = "no-object-generated", Never, Deterministic, "set `llm_model` to a model with structured output";
     /// The provider, its endpoint or its key is not configured.
     Configuration = "configuration", Never, Deterministic, "correct `[models]` in glovebox.toml";
     /// Another model answered than the requested one.
-    PinViolation = "pin-violation", Never, Scope, "name the exact model, or allow the name with `answers_as` under `[models]`";
+    PinViolation = "pin-violation", Never, Scope, "set `model` to the exact name, or allow the other name with `answers_as`, in glovebox.toml";
     /// The answer exceeds the maximum length.
     AnswerTooLarge = "answer-too-large", Never, Contract, "lower `output_tokens_max` under `[models]` in glovebox.toml";
     /// The call could cost more than the remaining budget.
     BudgetExceeded = "budget-exceeded", Never, Budget, "raise `max_tokens` or `max_budget_usd`";
     /// The stage has no turns, tool rounds or time left.
-    LimitExceeded = "limit-exceeded", Never, Budget, "raise the limit";
+    LimitExceeded = "limit-exceeded", Never, Budget, "raise the limit on the node or under `[limits]` in glovebox.toml";
     /// The stage has no permission for the request.
-    NotGranted = "not-granted", Never, Scope, "grant it in glovebox.toml";
+    NotGranted = "not-granted", Never, Scope, "a plugin needs `grants = { model = true }`; no grant allows what the gateway refuses";
     /// The conversation contains text of a hold-out.
-    HoldoutLeak = "holdout-leak", Never, Scope, "keep hold-outs out of prompts";
+    HoldoutLeak = "holdout-leak", Never, Scope, "remove the text of hold-outs from prompts and from files that the stage reads";
     /// The script that replaces the model has no further turn.
-    ScriptExhausted = "script-exhausted", Never, Deterministic, "add the turn to the script";
+    ScriptExhausted = "script-exhausted", Never, Deterministic, "add the missing turn to the script";
 }
 
 impl ErrorKind {

@@ -161,7 +161,9 @@ pub fn check(
         Family::Anthropic => ("/messages".to_owned(), None),
         Family::OpenaiCompatible => ("/chat/completions".to_owned(), None),
         Family::Gemini => return gemini(target, room, incoming, path),
-        Family::Ollama => return Err(denied(format_args!("programs cannot ask models of `{}`", target.family))),
+        Family::Ollama => {
+            return Err(denied(format_args!("requests to `{}`, expected a model of another provider", target.family)));
+        }
     };
     if incoming.method != "POST" || path != own {
         return Err(denied(format_args!("`{} {}`, expected `POST {own}`", incoming.method, incoming.path)));
@@ -187,7 +189,12 @@ fn gemini(
     let (model, is_streamed) = match (incoming.method.as_str(), call) {
         ("POST", Some((model, "streamGenerateContent"))) => (model, true),
         ("POST", Some((model, "generateContent"))) => (model, false),
-        _ => return Err(denied(format_args!("`{} {}`, expected `:generateContent`", incoming.method, incoming.path))),
+        _ => {
+            return Err(denied(format_args!(
+                "`{} {}`, expected `POST /models/MODEL:generateContent`",
+                incoming.method, incoming.path
+            )));
+        }
     };
     pinned(target, Some(model))?;
     let mut json = object(incoming, room)?;
@@ -231,7 +238,7 @@ fn pinned(target: &Target, asked: Option<&str>) -> Result<(), ModelError> {
         Some(model) if model == target.model.as_str() => Ok(()),
         Some(model) => {
             let shown: String = model.chars().take(80).collect();
-            let message = format!("the program asked `{shown}`, expected `{}`", target.model);
+            let message = format!("the program asked for model `{shown}`, expected `{}`", target.model);
             Err(ModelError::new(ErrorKind::PinViolation, message))
         }
         None => Err(ModelError::new(ErrorKind::PinViolation, "the request of the program names no model")),
@@ -246,11 +253,14 @@ fn features(family: Family, incoming: &IncomingRequest) -> Result<Vec<Header>, M
     let value = incoming.features.join(",");
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_,. ".contains(&byte);
     if value.len() > FEATURES_BYTES_MAX || !value.bytes().all(is_plain) {
-        return Err(denied(format_args!("a header `anthropic-beta` that is no list of names")));
+        return Err(denied(format_args!("a header `anthropic-beta` that is not a list of names")));
     }
     let names = || value.split(',').map(str::trim);
     if let Some(name) = names().find(|name| COSTLY_FEATURES.iter().any(|start| name.starts_with(start))) {
-        return Err(denied(format_args!("the feature `{}`, which has another price", fields::shortened(name))));
+        return Err(denied(format_args!(
+            "the feature `{}`, whose price differs from the reserved price",
+            fields::shortened(name)
+        )));
     }
     let known = names().filter(|name| FEATURES.iter().any(|start| name.starts_with(start)));
     let value = known.collect::<Vec<_>>().join(",");

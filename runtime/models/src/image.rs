@@ -105,7 +105,7 @@ impl<'p> Image<'p> {
         match MediaType::from_bytes(&bytes) {
             Some(found) if found == self.media_type => Ok(bytes),
             found => {
-                let found = found.map_or("no image that is known", MediaType::as_str);
+                let found = found.map_or("of an unknown type", MediaType::as_str);
                 Err(format!("it is declared as {}, but its bytes are {found}", self.media_type.as_str()))
             }
         }
@@ -113,7 +113,7 @@ impl<'p> Image<'p> {
 }
 
 fn too_large(bytes: usize) -> String {
-    format!("it has {bytes} bytes, more than the {IMAGE_BYTES_MAX} that an image may have")
+    format!("it has {bytes} bytes, expected at most {IMAGE_BYTES_MAX}")
 }
 
 /// Returns a part for a record: an image is replaced by its size and digest.
@@ -198,10 +198,10 @@ fn belongs(message: &Message, image: &MessagePart) -> Result<(), String> {
     let mut results = message.parts.iter().filter(|part| part.kind == TOOL_RESULT);
     match results.find(|result| FieldName::CallId.value_in(result) == id) {
         Some(result) if FieldName::IsError.value_in(result) == "true" => {
-            Err("it stands in a result that is an error".to_owned())
+            Err("it belongs to a tool result that is an error".to_owned())
         }
         Some(_) if message.role == "tool" => Ok(()),
-        _ => Err("it stands in no result of a tool".to_owned()),
+        _ => Err("it does not belong to a tool result in the same message".to_owned()),
     }
 }
 
@@ -249,7 +249,7 @@ mod tests {
         let wrong = problem(tool(vec![image("image/jpeg", &png)]));
         assert_eq!(wrong, "image 1 of the request: it is declared as image/jpeg, but its bytes are image/png");
         let wrong = problem(tool(vec![image("image/png", &STANDARD.encode("#!/bin/sh"))]));
-        assert!(wrong.ends_with("but its bytes are no image that is known"), "{wrong}");
+        assert!(wrong.ends_with("but its bytes are of an unknown type"), "{wrong}");
         assert!(problem(tool(vec![image("image/png", "iVBOR*")])).ends_with("its data is not base64"));
         let unpadded = png.trim_end_matches('=');
         assert_eq!(unpadded.len() < png.len(), checked_images(&[tool(vec![image("image/png", unpadded)])]).is_err());
@@ -262,12 +262,12 @@ mod tests {
         let png = STANDARD.encode(PNG);
         let mut elsewhere = tool(vec![image("image/png", &png)]);
         elsewhere.role = "user".to_owned();
-        assert!(problem(elsewhere).ends_with("it stands in no result of a tool"));
+        assert!(problem(elsewhere).ends_with("it does not belong to a tool result in the same message"));
         let other = part(IMAGE, &[("call-id", "2"), (MEDIA_TYPE, "image/png"), (DATA, &png)]);
-        assert!(problem(tool(vec![other])).ends_with("it stands in no result of a tool"));
+        assert!(problem(tool(vec![other])).ends_with("it does not belong to a tool result in the same message"));
         let mut failed = tool(vec![image("image/png", &png)]);
         failed.parts[0].fields.push(("is-error".to_owned(), "true".to_owned()));
-        assert!(problem(failed).ends_with("it stands in a result that is an error"));
+        assert!(problem(failed).ends_with("it belongs to a tool result that is an error"));
     }
 
     #[test]
@@ -304,7 +304,7 @@ mod tests {
         assert!(checked_images(&[tool(vec![of_size(IMAGE_BYTES_MAX)])]).is_ok());
         for size in [IMAGE_BYTES_MAX + 1, IMAGE_BYTES_MAX + 3, 8 << 20] {
             let wrong = problem(tool(vec![of_size(size)]));
-            assert!(wrong.contains("more than the 3932160 that an image may have"), "{wrong}");
+            assert!(wrong.contains("expected at most 3932160"), "{wrong}");
         }
         let many = |count: usize, size: usize| tool(vec![of_size(size); count]);
         assert!(checked_images(&[many(IMAGES_MAX, 100)]).is_ok());

@@ -18,7 +18,7 @@ pub enum KeyError {
     #[error("it is empty")]
     Empty,
     /// The text contains a character that a header cannot contain.
-    #[error("it has more than one line, or a character that no key has")]
+    #[error("it contains a space, a line break or another character that is not printable ASCII")]
     Unprintable,
 }
 

@@ -130,7 +130,9 @@ pub(super) fn check(target: &Target, json: &mut Value) -> Result<u64, ModelError
         Family::Gemini => GEMINI,
         Family::OpenaiCompatible | Family::Ollama => COMPATIBLE,
     };
-    let Some(fields) = json.as_object_mut() else { return Err(denied(format_args!("a request that is no object"))) };
+    let Some(fields) = json.as_object_mut() else {
+        return Err(denied(format_args!("a request that is not an object")));
+    };
     if let Some(name) = fields.keys().find(|name| !allowed.contains(&name.as_str())) {
         return Err(denied(format_args!("the field `{}`", shortened(name))));
     }
@@ -149,8 +151,10 @@ pub(super) fn check(target: &Target, json: &mut Value) -> Result<u64, ModelError
     }
     if let Some(tier) = fields.get("service_tier").filter(|tier| !tier.is_null()) {
         let is_usual = tier.as_str().is_some_and(|name| TIERS.contains(&name));
-        let shown = shortened(tier.as_str().unwrap_or("of another type"));
-        is_usual.then_some(()).ok_or_else(|| denied(format_args!("`service_tier` `{shown}`")))?;
+        let shown = shortened(tier.as_str().unwrap_or("not a string"));
+        is_usual.then_some(()).ok_or_else(|| {
+            denied(format_args!("the `service_tier` `{shown}`, which may cost more than the default"))
+        })?;
     }
     if fields.get("n").is_some_and(|count| *count != 1) {
         return Err(denied(format_args!("a request for more than one answer")));
@@ -174,7 +178,7 @@ fn expected_types(fields: &Map<String, Value>) -> Result<(), ModelError> {
             _ => true,
         };
         if !fits {
-            return Err(denied(format_args!("`{name}` of another type than the format has")));
+            return Err(denied(format_args!("the field `{name}`, whose type differs from the format of the API")));
         }
     }
     Ok(())
@@ -185,7 +189,7 @@ fn gemini_choice(config: &Value) -> Result<(), ModelError> {
     let is_known = |name: &String| matches!(name.as_str(), "functionCallingConfig" | "function_calling_config");
     match config.as_object() {
         Some(fields) if fields.keys().all(is_known) => Ok(()),
-        _ => Err(denied(format_args!("a tool choice of something else than functions"))),
+        _ => Err(denied(format_args!("a tool choice with other settings than those for functions"))),
     }
 }
 
@@ -198,7 +202,7 @@ fn tools_of(family: Family, tools: &Value) -> Result<(), ModelError> {
     match tools {
         Value::Null => Ok(()),
         Value::Array(tools) => tools.iter().try_for_each(|tool| tool_of(family, tool)),
-        _ => Err(denied(format_args!("`tools` that are no list"))),
+        _ => Err(denied(format_args!("`tools` that are not a list"))),
     }
 }
 
@@ -217,7 +221,7 @@ fn tools_within(value: &Value) -> Result<(), ModelError> {
 
 fn tool_of(family: Family, tool: &Value) -> Result<(), ModelError> {
     if family == Family::Gemini {
-        let Some(tool) = tool.as_object() else { return Err(denied(format_args!("a tool that is no object"))) };
+        let Some(tool) = tool.as_object() else { return Err(denied(format_args!("a tool that is not an object"))) };
         let is_other = |name: &&String| !matches!(name.as_str(), "functionDeclarations" | "function_declarations");
         return tool.keys().find(is_other).map_or(Ok(()), |name| Err(at_provider(name)));
     }
@@ -225,7 +229,7 @@ fn tool_of(family: Family, tool: &Value) -> Result<(), ModelError> {
         Some(Value::String(kind)) => kind,
         // Only Anthropic's format has tools without a type. They run in the program.
         None | Some(Value::Null) if tool.is_object() && family == Family::Anthropic => "custom",
-        _ => return Err(denied(format_args!("a tool whose `type` is no text"))),
+        _ => return Err(denied(format_args!("a tool whose `type` is not a string"))),
     };
     let is_own = match family {
         Family::Anthropic => ANTHROPIC_TOOLS.iter().any(|start| kind.starts_with(start)),
@@ -263,10 +267,10 @@ fn fetches_nothing(value: &Value) -> Result<(), ModelError> {
             let kind = match fields.get("type") {
                 None => "",
                 Some(Value::String(kind)) => kind,
-                Some(_) => return Err(denied(format_args!("a part of the conversation whose `type` is no text"))),
+                Some(_) => return Err(denied(format_args!("a part of the conversation whose `type` is not a string"))),
             };
             if kind == "item_reference" {
-                return Err(denied(format_args!("a reference to what the provider has stored")));
+                return Err(denied(format_args!("a reference to content that the provider has stored")));
             }
             for (name, inner) in fields {
                 let is_safe = match inner {
@@ -277,7 +281,7 @@ fn fetches_nothing(value: &Value) -> Result<(), ModelError> {
                     _ => false,
                 };
                 if FETCHED.contains(&name.as_str()) && !is_safe {
-                    return Err(denied(format_args!("`{name}`, which the provider would fetch")));
+                    return Err(denied(format_args!("`{name}`, whose content the provider would fetch")));
                 }
                 // Tools are checked separately. Property names in their schemas do not matter.
                 let is_of_tool = match name.as_str() {
@@ -310,7 +314,7 @@ fn bound(target: &Target, fields: &mut Map<String, Value>) -> Result<u64, ModelE
         Family::Gemini => {
             let tuning = fields.entry("generationConfig").or_insert_with(|| Value::Object(Map::new()));
             let Some(tuning) = tuning.as_object_mut() else {
-                return Err(denied(format_args!("a `generationConfig` that is no object")));
+                return Err(denied(format_args!("a `generationConfig` that is not an object")));
             };
             if tuning.get("candidateCount").is_some_and(|count| *count != 1) {
                 return Err(denied(format_args!("a request for more than one answer")));

@@ -52,8 +52,8 @@ pub fn forward(
         }
         read_whole(target, &mut reply, &mut exchange.received)?;
         let json = document::read(&exchange.received);
-        let json =
-            json.map_err(|error| ModelError::new(ErrorKind::Stream, format_args!("the answer is not read: {error}")))?;
+        let json = json
+            .map_err(|error| ModelError::new(ErrorKind::Stream, format_args!("the answer cannot be read: {error}")))?;
         receiving.read_events(whole::events(target.family, json))
     });
     let answered = answered.and_then(|answer| target.check_answered(answer.model.as_ref()).map(|()| answer));

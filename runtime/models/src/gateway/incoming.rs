@@ -82,7 +82,9 @@ impl IncomingRequest {
         // The length of a chunked body is not known in advance, so the maximum is reserved at once. If bodies reserved more while they
         // hold a reservation, two of them could wait for each other.
         let most = if let BodyLength::Bytes(length) = length { length } else { BODY_BYTES_MAX };
-        let mut room = in_flight.reserve(most).ok_or(ReadError::Busy("too many long requests at the same time"))?;
+        let mut room = in_flight
+            .reserve(most)
+            .ok_or(ReadError::Busy("too many long requests at the same time; try again later"))?;
         if expects_continue {
             connection.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
         }
@@ -133,7 +135,7 @@ struct TimedConnection<'c, C> {
 impl<C: Read> TimedConnection<'_, C> {
     fn more(&mut self, bytes: &mut Vec<u8>, most: usize) -> Result<(), ReadError> {
         if Instant::now() >= self.until {
-            return Err(ReadError::Busy("the body of the request took too long"));
+            return Err(ReadError::Busy("the body of the request did not arrive in time"));
         }
         more(self.connection, bytes, most)
     }
@@ -217,7 +219,8 @@ fn parse(bytes: &[u8]) -> Result<Option<(usize, RequestHead)>, ReadError> {
 }
 
 fn bounded(length: &str) -> Result<usize, ReadError> {
-    let length = number(length, 10).ok_or(ReadError::Malformed("the length of the request is no number"))?;
+    let length =
+        number(length, 10).ok_or(ReadError::Malformed("the `content-length` of the request is not a number"))?;
     if length > BODY_BYTES_MAX { Err(TOO_LONG) } else { Ok(length) }
 }
 

@@ -47,35 +47,37 @@ pub(super) fn input(input: &Value) -> Result<(), ModelError> {
 
 fn item(item: &Value) -> Result<(), ModelError> {
     let Some(fields) = item.as_object() else {
-        return Err(denied(format_args!("an item of `input` that is no object")));
+        return Err(denied(format_args!("an item of `input` that is not an object")));
     };
     let kind = match fields.get("type") {
         None if fields.get("role").is_some_and(Value::is_string) && fields.contains_key("content") => "message",
         None => {
-            return Err(denied(format_args!("an item without a type: a reference to what the provider has stored")));
+            return Err(denied(format_args!(
+                "an item without a `type`, which refers to content that the provider has stored"
+            )));
         }
         Some(Value::String(kind)) => kind,
-        Some(_) => return Err(denied(format_args!("an item of `input` whose `type` is no text"))),
+        Some(_) => return Err(denied(format_args!("an item of `input` whose `type` is not a string"))),
     };
     if kind == "item_reference" {
-        return Err(denied(format_args!("a reference to what the provider has stored")));
+        return Err(denied(format_args!("a reference to content that the provider has stored")));
     }
     if !ITEMS.contains(&kind) {
-        return Err(denied(format_args!("an item `{}` of `input`", shortened(kind))));
+        return Err(denied(format_args!("an item of type `{}` in `input`", shortened(kind))));
     }
     if fields.contains_key("container_id") {
-        return Err(denied(format_args!("`container_id`, which runs at the provider")));
+        return Err(denied(format_args!("`container_id`, which names a container of the provider")));
     }
     if !SUBSTANCE.iter().any(|name| fields.get(*name).is_some_and(|value| !value.is_null())) {
         return Err(denied(format_args!(
-            "an item `{kind}` with nothing in it: a reference to what the provider has stored"
+            "an item of type `{kind}` without content, which refers to content that the provider has stored"
         )));
     }
     if let Some(environment) = fields.get("environment").filter(|value| !value.is_null()) {
         return if says_own("shell", item) {
             Ok(())
         } else {
-            Err(denied(format_args!("`environment` {}", short(environment))))
+            Err(denied(format_args!("the `environment` {}, expected one of type `local`", short(environment))))
         };
     }
     Ok(())

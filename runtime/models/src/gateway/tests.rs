@@ -156,8 +156,8 @@ fn tools_in_the_conversation_are_checked() {
         let found = json!({ "input": [{ "type": "tool_search_output", "call_id": "c", "tools": [hosted] }] });
         refused(F::Openai, found, "runs at the provider");
     }
-    refused(F::Openai, json!({ "tools": { "type": "web_search" } }), "no list");
-    refused(F::Openai, json!({ "input": [{ "type": "additional_tools", "tools": "web_search" }] }), "no list");
+    refused(F::Openai, json!({ "tools": { "type": "web_search" } }), "not a list");
+    refused(F::Openai, json!({ "input": [{ "type": "additional_tools", "tools": "web_search" }] }), "not a list");
     for own in [
         json!({ "type": "custom", "name": "exec", "format": { "type": "grammar" } }),
         json!({ "type": "tool_search", "execution": "client", "parameters": {} }),
@@ -196,12 +196,12 @@ fn items_of_a_conversation_come_from_a_list() {
     for (item, expected) in [
         (json!({ "id": "msg_68" }), "stored"),
         (json!({ "id": "msg_68", "role": "user" }), "stored"),
-        (json!({ "type": null, "id": "msg_68" }), "`type` is no text"),
-        (json!({ "type": ["item_reference"], "id": "msg_68" }), "`type` is no text"),
+        (json!({ "type": null, "id": "msg_68" }), "`type` is not a string"),
+        (json!({ "type": ["item_reference"], "id": "msg_68" }), "`type` is not a string"),
         (json!({ "type": "message", "id": "msg_68" }), "stored"),
         (json!({ "type": "message", "id": "msg_68", "content": null }), "stored"),
         (json!({ "type": "reasoning", "id": "rs_1" }), "stored"),
-        (json!("msg_68"), "no object"),
+        (json!("msg_68"), "not an object"),
         (json!({ "type": "compaction", "encrypted_content": "x" }), "`compaction`"),
         (
             json!({ "type": "mcp_approval_response", "approval_request_id": "a", "approve": true }),
@@ -223,7 +223,7 @@ fn items_of_a_conversation_come_from_a_list() {
         ),
         (
             json!({ "type": "message", "role": "user", "content": [{ "type": ["input_text"], "text": "x" }] }),
-            "`type` is no text",
+            "`type` is not a string",
         ),
     ] {
         refused(Family::Openai, with(item), expected);
@@ -273,11 +273,11 @@ fn what_is_checked_has_the_type_that_the_check_reads() {
     assert!(asked(F::Anthropic, json!({ "service_tier": "standard_only" })).is_ok());
     for kind in [json!(["web_search_20250305"]), json!(1), json!({})] {
         for family in [F::Openai, F::Anthropic, F::OpenaiCompatible] {
-            refused(family, json!({ "tools": [{ "type": kind.clone(), "name": "f" }] }), "`type` is no text");
+            refused(family, json!({ "tools": [{ "type": kind.clone(), "name": "f" }] }), "`type` is not a string");
         }
     }
-    refused(F::Openai, json!({ "tools": [{ "name": "f" }] }), "`type` is no text");
-    refused(F::Gemini, json!({ "tools": ["googleSearch"] }), "no object");
+    refused(F::Openai, json!({ "tools": [{ "name": "f" }] }), "`type` is not a string");
+    refused(F::Gemini, json!({ "tools": ["googleSearch"] }), "not an object");
     for more in [json!({ "file_ids": ["f"] }), json!({ "skills": [{ "id": "s" }] })] {
         let mut shell = json!({ "type": "shell", "environment": more });
         shell["environment"]["type"] = "local".into();
@@ -292,7 +292,7 @@ fn what_is_checked_has_the_type_that_the_check_reads() {
         (F::OpenaiCompatible, json!({ "max_completion_tokens": [900] })),
         (F::Gemini, json!({ "generationConfig": [] })),
     ] {
-        refused(family, field, "another type");
+        refused(family, field, "whose type differs");
     }
 }
 
@@ -338,7 +338,7 @@ fn features_are_passed_on_only_as_names() {
     assert_eq!(passed(usual), ["claude-code-20250219,interleaved-thinking-2025-05-14"]);
     assert_eq!(passed("files-api-2025-04-14"), Vec::<String>::new());
     for costly in ["context-1m-2025-08-07", "claude-code-20250219, context-1m-2026-01-01", "fast-mode-2026-02-01"] {
-        assert!(with(costly).unwrap_err().message.contains("another price"), "{costly}");
+        assert!(with(costly).unwrap_err().message.contains("price differs"), "{costly}");
     }
     assert!(with("a\u{7f}b").is_err() && with(&"a".repeat(5000)).is_err());
 }

@@ -102,7 +102,7 @@ fn dial(endpoint: &Endpoint, deadline: CallDeadline<'_>) -> Result<TcpStream, Mo
     }
     match last {
         Some(error) => Err(unreachable(endpoint, error)),
-        None => Err(unreachable(endpoint, "its name has no address")),
+        None => Err(unreachable(endpoint, "its host name has no address")),
     }
 }
 
@@ -118,7 +118,9 @@ fn look_up(endpoint: &Endpoint, deadline: CallDeadline<'_>, began: Instant) -> R
         match answer.recv_timeout(TICK) {
             Ok(addresses) => return addresses.map_err(|error| unreachable(endpoint, error)),
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Err(unreachable(endpoint, "its name was not looked up")),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(unreachable(endpoint, "its host name could not be resolved"));
+            }
         }
     }
 }

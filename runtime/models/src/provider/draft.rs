@@ -91,7 +91,7 @@ impl Draft {
     /// Returns the answer. If the provider has given no reason to finish, that is an error.
     pub(crate) fn finished(self) -> Result<Answer, ModelError> {
         let Some(finish) = self.finish else {
-            return Err(ModelError::new(ErrorKind::Stream, "the answer ended without a reason to finish"));
+            return Err(ModelError::new(ErrorKind::Stream, "the answer ended without a finish reason"));
         };
         let is_estimated = self.usage.is_none();
         let usage = self.usage.unwrap_or_default();
