@@ -58,7 +58,7 @@ fn the_projects_own_path_is_the_workspace_and_every_other_absolute_path_is_refus
         answer.says(&said);
     }
     let record = bench.glovebox(&["show", "r", "--json"]).json().to_string();
-    assert!(record.contains("write paths relative to the workspace, or below"), "{record}");
+    assert!(record.contains("use paths relative to the workspace, or below"), "{record}");
     bench.glovebox(&["apply", "r"]).ends(0);
     assert_eq!(bench.read("src/a.txt"), "changed\n");
     let first = project.components().nth(1).unwrap().as_os_str().to_str().unwrap().to_owned();

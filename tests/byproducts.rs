@@ -335,6 +335,6 @@ fn a_file_with_rules_is_neither_waited_for_nor_read_without_end() {
         std::fs::remove_file(&file).unwrap();
         bench.write(place, &"many/*.rules\n".repeat(20_001));
         let long = bench.glovebox(&["run", "pipeline.dot", "--run-id", "long"]);
-        long.says("the rules of what git ignores have more than 20000 lines or 256 KiB").says(place).ends(2);
+        long.says("the ignore rules of git have more than 20000 lines or 256 KiB").says(place).ends(2);
     }
 }

@@ -224,7 +224,7 @@ fn git_knows_one_commit_of_what_the_stage_sees() {
         git stash list; git fsck --strict --full 2>&1; touch .git/planted || echo read-only; git commit -qam x || echo no commit";
     for (exit, _) in fixture.stages(&scope, &reach, command) {
         let said = said(&exit);
-        assert!(said.starts_with("the workspace as this run has it\n\nanswer.txt\n answer.txt | 2 +-"), "{said}");
+        assert!(said.starts_with("the workspace of this run\n\nanswer.txt\n answer.txt | 2 +-"), "{said}");
         assert!(said.contains("read-only") && said.contains("no commit"), "{said}");
         assert!(!said.contains("scenario") && !said.contains("build.sh") && !said.contains("secret"), "{said}");
     }

@@ -26,7 +26,7 @@ pub enum CommitError {
     #[error(transparent)]
     Stage(#[from] StageError),
     /// The path of a change is not a valid path of the workspace.
-    #[error("`{path}` is not a path inside the workspace: {problem}")]
+    #[error("`{path}` cannot be committed: {problem}")]
     Path {
         /// The given path.
         path: String,

@@ -81,7 +81,7 @@ pub enum SealError {
     #[error("`seal.json` is malformed: {0}")]
     Malformed(String),
     /// The operating system refused.
-    #[error("could not read or keep hold-out `{path}`: {source}")]
+    #[error("could not read or store hold-out `{path}`: {source}")]
     Io {
         /// Path on which it failed.
         path: String,

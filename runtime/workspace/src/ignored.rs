@@ -107,7 +107,7 @@ fn prepared(file: RuleFile) -> Option<(RuleFile, Gitignore)> {
     let mut builder = GitignoreBuilder::new("");
     for line in file.text.lines() {
         if let Err(error) = builder.add_line(None, line) {
-            tracing::debug!(%error, "a line of a .gitignore is not understood");
+            tracing::debug!(%error, "a line of a .gitignore file cannot be parsed");
         }
     }
     let rules = builder.build().ok()?;

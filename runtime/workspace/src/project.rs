@@ -459,7 +459,7 @@ impl ProjectCopy<'_, '_> {
         match link::destination(path, Path::new(&target)) {
             Err(reason) => self.skip(at, reason),
             Ok(leads_to) if leads_to.names().any(|name| NEVER.contains(&name)) => {
-                self.skip(at, "its target is not copied")
+                self.skip(at, "its target is in a folder that is never copied")
             }
             // A dangling link would reveal the name of the omitted file.
             Ok(leads_to) if self.is_left_out(Path::new(leads_to.as_str())) => {}

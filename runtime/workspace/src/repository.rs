@@ -32,7 +32,7 @@ const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n
     autocrlf = false\n\tcheckStat = minimal\n\ttrustctime = false\n[gc]\n\tauto = 0\n";
 const HEAD: &str = "ref: refs/heads/main\n";
 const AUTHOR: &str = "glovebox <glovebox@localhost>";
-const MESSAGE: &str = "the workspace as this run has it";
+const MESSAGE: &str = "the workspace of this run";
 
 /// Why a repository could not be created.
 #[derive(Debug, thiserror::Error)]

@@ -165,7 +165,7 @@ impl RepositoryFault {
     /// Returns a description of the problem and the fix, for people.
     pub fn reason(&self) -> String {
         let remedy = match self.was_there {
-            true => "change `HEAD`, settings and hooks of a repository yourself",
+            true => "change `HEAD`, settings and hooks of a repository yourself, outside of the run",
             false => "write these files under other names, or pack the folder in an archive",
         };
         format!("{}; {remedy}", self.what())

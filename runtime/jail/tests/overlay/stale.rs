@@ -49,7 +49,7 @@ fn check(overlaid: bool, expected: &[&str]) {
         Verdict::Disallowed(reason) if change.path != "src/d" => Some(reason.as_str()),
         _ => None,
     });
-    reasons.for_each(|reason| assert_eq!(reason, "the workspace changed here since the stage began"));
+    reasons.for_each(|reason| assert_eq!(reason, "the workspace changed at this path after the stage began"));
     let mut before = snapshot(&made.workspace());
     commit(&made, &view);
     before.insert("src/b".to_owned(), "false mine".to_owned());

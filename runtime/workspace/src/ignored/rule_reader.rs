@@ -18,7 +18,7 @@ const RULES_MAX: usize = 20_000;
 /// The ignore rules exceed a limit.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the rules of what git ignores have more than {RULES_MAX} lines or {} KiB, at `{file}`: shorten the files, or run in a folder \
+    "the ignore rules of git have more than {RULES_MAX} lines or {} KiB, at `{file}`: shorten the files, or run in a folder \
      without them",
     RULE_BYTES_MAX >> 10
 )]

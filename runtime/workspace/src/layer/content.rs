@@ -197,7 +197,7 @@ impl Content {
     }
 
     /// Opens the content for reading from the beginning, with a file position of its own.
-    #[expect(clippy::disallowed_methods, reason = "opens a file again that this module made")]
+    #[expect(clippy::disallowed_methods, reason = "reopens a file that this module created")]
     pub(crate) fn reader(&self) -> io::Result<File> {
         let held = self.held();
         match &held.fd {
@@ -238,7 +238,7 @@ impl Content {
     }
 
     /// Copies the content and the times to another file.
-    #[expect(clippy::disallowed_methods, reason = "opens a file again that this module made")]
+    #[expect(clippy::disallowed_methods, reason = "reopens a file that this module created")]
     fn copy_to(&self, held: &ContentState, to: &OwnedFd) -> Result<(), Errno> {
         let fd = held.fd.as_ref().ok_or(Errno::BADF)?;
         let stat = rustix::fs::fstat(fd)?;

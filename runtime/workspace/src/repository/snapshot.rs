@@ -107,7 +107,7 @@ pub(super) fn index(files: &Files) -> Vec<u8> {
 }
 
 /// Returns the times, device, inode, mode, owners and length, each truncated to 32 bits as git does.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "git cuts them too")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "git truncates them too")]
 fn numbers(file: &TrackedFile) -> [u32; 10] {
     let stat = &file.stat;
     [

@@ -291,7 +291,7 @@ impl<'s> Decider<'s> {
 
     fn check_stale(&self, raw: &Path, op: &Op) -> Result<(), Stop> {
         if self.before.is_stale(raw, op)? {
-            refused("the workspace changed here since the stage began")
+            refused("the workspace changed at this path after the stage began")
         } else {
             Ok(())
         }

@@ -169,10 +169,10 @@ impl View {
             (ScopePathProblem::Absolute, Some(name)) => {
                 let name = crate::refusal::escaped(name);
                 format!(
-                    "no grant allows it: write paths relative to the workspace, or below `{name}`, which is the workspace"
+                    "no grant allows it: use paths relative to the workspace, or below `{name}`, which is the workspace"
                 )
             }
-            _ => "no grant allows it: write paths relative to the workspace, without leaving it".to_owned(),
+            _ => "no grant allows it: use a path relative to the workspace that stays inside it".to_owned(),
         };
         self.refusals.record(Refusal::new(operation.as_str(), text, problem.to_string(), help));
         match problem {

@@ -168,7 +168,7 @@ fn an_absolute_path_outside_says_how_the_workspace_is_named() {
     assert_eq!((told.operation.as_str(), told.path.as_str()), ("write", "/tmp/x"));
     assert_eq!(
         told.help,
-        "no grant allows it: write paths relative to the workspace, or below `/home/me/proj`, which is the workspace"
+        "no grant allows it: use paths relative to the workspace, or below `/home/me/proj`, which is the workspace"
     );
 }
 
