@@ -132,7 +132,7 @@ fn a_component_is_inspected_and_anything_else_is_refused() {
             &wat::parse_str("(module)").unwrap(),
             "help: build for `wasm32-wasip2`, or make a component of it: `wasm-tools",
         ),
-        ("async", &async_built, "what this host does not run: async functions of the component model"),
+        ("async", &async_built, "features that this host does not support: async functions of the component model"),
         ("async", &async_built, "help: build it without async; componentize-qjs: `--sync`"),
     ] {
         let file = format!("{name}.wasm");

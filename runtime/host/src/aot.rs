@@ -123,7 +123,7 @@ impl AotStore {
             .and_then(|()| self.replace(&name.mac_path(), mac.to_hex().as_bytes()))
             .and_then(|()| trim::trim(&self.dir, self.bytes_max, &name));
         if let Err(problem) = &written {
-            tracing::warn!(%digest, %problem, "compiled component not kept");
+            tracing::warn!(%digest, %problem, "compiled component could not be stored");
         }
         written.is_ok()
     }
@@ -202,7 +202,7 @@ impl<'a> TrustedCode<'a> {
     }
 }
 
-#[expect(unsafe_code, reason = "wasmtime cannot check machine code; where it comes from is checked here")]
+#[expect(unsafe_code, reason = "wasmtime cannot verify machine code; `TrustedCode` proves its origin")]
 pub(crate) fn revive(engine: &Engine, code: &TrustedCode<'_>) -> io::Result<Component> {
     // SAFETY: the bytes are the output of `Engine::precompile_component`. `TrustedCode` is created in two places only: from the output
     // of a compiler that this process started, and after a MAC matched these bytes under a key that only this user can read. The bytes

@@ -159,7 +159,7 @@ fn compiled(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, String> {
 /// Returns the message of a panic in the compiler as one line.
 fn panicked(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref().copied());
-    format!("the compiler has a bug: {}", text.unwrap_or("it panicked without a text"))
+    format!("the compiler has a bug: {}", text.unwrap_or("it panicked without a message"))
 }
 
 #[cfg(test)]

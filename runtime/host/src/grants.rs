@@ -67,10 +67,10 @@ pub enum GrantError {
     )]
     Unenforceable(String),
     /// An empty text in the list of commands.
-    #[error("an empty text in `commands`, expected leading words such as `cargo test`, or `*`")]
+    #[error("an empty text in `commands`, expected the first words of a command, such as `cargo test`, or `*`")]
     EmptyCommand,
     /// Paths without access to files.
-    #[error("`{0}` without `filesystem`, expected `filesystem = \"workspace\"` or `filesystem = \"posix\"` beside it")]
+    #[error("`{0}` without `filesystem`: add `filesystem = \"workspace\"` or `filesystem = \"posix\"`")]
     NoFiles(&'static str),
 }
 

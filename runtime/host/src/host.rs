@@ -195,7 +195,7 @@ impl Host {
         }
         let (engine, digest) = (&self.prepared.engine, inspection.digest);
         let name = inspection.manifest.as_ref().map(|manifest| manifest.name.as_str());
-        let mut compiled = Err(LoadError::Compiler("it was not started".to_owned()));
+        let mut compiled = Err(LoadError::Compiler("the compiler was not started".to_owned()));
         let mut work = || compiled = self.compiler.compile(engine, bytes);
         (self.while_compiling)(&Compilation { name, bytes: inspection.bytes }, &mut work);
         let compiled = compiled?;

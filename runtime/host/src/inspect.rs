@@ -59,7 +59,7 @@ impl TryFrom<ManifestText> for Manifest {
         let ManifestText { name, version, description, wants } = written;
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         if !(1..=128).contains(&name.len()) || !name.chars().all(allowed) {
-            return Err(format!("`name` is `{}`, expected 1 to 128 of letters, digits, `.`, `_`, `-`", escaped(&name)));
+            return Err(format!("`name` is `{}`, expected 1 to 128 letters, digits, `.`, `_` or `-`", escaped(&name)));
         }
         // `plugin inspect` prints these texts for components that are not trusted yet.
         for (field, text) in [("version", &version), ("description", &description)] {
@@ -119,7 +119,7 @@ pub enum InspectError {
     #[error("WebAssembly of an unknown version, expected a component")]
     OtherEncoding,
     /// The component needs features that this host does not support.
-    #[error("the component uses what this host does not run: {}", features_text(.0))]
+    #[error("the component uses features that this host does not support: {}", features_text(.0))]
     Features(Vec<Feature>),
     /// The bytes are not valid.
     #[error("not a valid WebAssembly component: {0}")]
@@ -140,8 +140,8 @@ pub enum InspectError {
     },
     /// A function has too many locals, values, branches and calls. The compiler's effort grows with their product.
     #[error(
-        "the component's function {function} is more complex than {limit}, the bound on branches × (locals + values on the stack) + \
-         calls × the widest signature; build it with optimisation, or divide the function"
+        "the component's function {function} is more complex than {limit}, where complexity is branches × (locals + values on the \
+         stack) + calls × the widest signature; build it with optimisation, or split the function"
     )]
     FunctionTooComplex {
         /// Index of the function in its core module.
@@ -164,7 +164,7 @@ impl InspectError {
     /// Returns help for building a readable component, unless the message already contains it.
     pub fn help(&self) -> Option<String> {
         match self {
-            Self::Empty | Self::CutOff => Some("build or copy it again".to_owned()),
+            Self::Empty | Self::CutOff => Some("build the component or copy the file again".to_owned()),
             Self::OtherEncoding => Some("build for `wasm32-wasip2` with released tools".to_owned()),
             Self::CoreModule => Some(
                 "build for `wasm32-wasip2`, or make a component of it: \

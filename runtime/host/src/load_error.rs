@@ -18,7 +18,7 @@ pub enum LoadError {
     #[error(transparent)]
     Inspect(#[from] InspectError),
     /// It has imports that this host does not provide; all of them are listed.
-    #[error("the component imports what this host does not provide:{}", imports_text(.0))]
+    #[error("the component imports interfaces that this host does not provide:{}", imports_text(.0))]
     Imports(Vec<Import>),
     /// It exports no stage. The list contains its exports.
     #[error("the component exports no `glovebox:plugin/stage@0.1.0`, so it cannot be a handler; it exports {}", exports_text(.0))]
@@ -30,7 +30,7 @@ pub enum LoadError {
     #[error("the component imports {}: rules must not import anything", exports_text(.0))]
     RulesImport(Vec<String>),
     /// It creates too many instances.
-    #[error("the component makes {count} core instances, expected at most {limit} (limit `instances`)")]
+    #[error("the component creates {count} core instances, expected at most {limit} (limit `instances`)")]
     TooManyInstances {
         /// Number of instances.
         count: u64,
@@ -103,7 +103,7 @@ fn imports_text(imports: &[Import]) -> String {
             ImportState::Provided => "provided".to_owned(),
             ImportState::OtherVersion { provided } => format!("this host has version {provided}"),
             ImportState::Denied { reason } => (*reason).to_owned(),
-            ImportState::Unknown => "unknown here".to_owned(),
+            ImportState::Unknown => "unknown to this host".to_owned(),
         };
         format!("\n  `{}`: {reason}", import.name)
     };

@@ -135,7 +135,7 @@ fn all_that_is_wrong_with_imports_is_told_at_once() {
         "`glovebox:plugin/control@0.2.0`: this host has version 0.1.0",
         "`glovebox:plugin/human@0.1.0`: questions to a person are not provided in this version",
         "`wasi:http/outgoing-handler@0.2.6`: components have no network",
-        "`acme:secret/store@1.0.0`: unknown here",
+        "`acme:secret/store@1.0.0`: unknown to this host",
     ] {
         assert!(text.contains(line), "{text}");
     }

@@ -81,12 +81,12 @@ impl HostSession for Attempt {
     }
 
     fn steer(&mut self, _this: Resource<ProgramSession>, _text: String) -> Result<()> {
-        let why = "a program that was started with its whole task takes no further messages";
+        let why = "an agent program gets its whole task at the start and accepts no messages after it";
         self.call.refuse(Refusal::new(
             "steer the agent program",
             "",
             why,
-            "name no `agent.backend`: `codergen` can be steered",
+            "remove `agent.backend` from the node: without an agent program, `codergen` can be steered",
         ));
         Ok(())
     }
@@ -112,13 +112,18 @@ impl Attempt {
             return Err(failed(FailureClass::Scope, "agent/not-granted", format!("{why}; {help}")).into());
         };
         if self.agents.running.is_some() {
-            let why = "the stage's agent program is still at work";
+            let why = "the stage's agent program is still running";
             return Err(failed(FailureClass::Contract, "agent/not-started", why.to_owned()).into());
         }
         self.check_may_start().map_err(|error| failed(FailureClass::Budget, "agent/not-started", error.message))?;
         let jail = self.call.opened(&commands.jail).map_err(StartError::End)?;
-        let gateway = Gateway::open(self, &jail)
-            .map_err(|error| failed(FailureClass::Internal, "agent/gateway", format!("no gateway: {error}")))?;
+        let gateway = Gateway::open(self, &jail).map_err(|error| {
+            failed(
+                FailureClass::Internal,
+                "agent/gateway",
+                format!("the gateway for the program could not be opened: {error}"),
+            )
+        })?;
         let launch = match launch(&setting, &gateway, self.call.limits.turns, &task.prompt) {
             Ok(launch) => launch.for_workspace(jail.inside()),
             Err(failure) => {
@@ -156,7 +161,11 @@ fn launch(
     );
     match launch.write_files(&setting.home) {
         Ok(()) => Ok(launch),
-        Err(error) => Err(failed(FailureClass::Internal, "agent/home", format!("no private home: {error}"))),
+        Err(error) => Err(failed(
+            FailureClass::Internal,
+            "agent/home",
+            format!("the private home folder of the program could not be written: {error}"),
+        )),
     }
 }
 

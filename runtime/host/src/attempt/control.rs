@@ -88,8 +88,8 @@ impl Host for Attempt {
     ) -> wasmtime::Result<Result<(), String>> {
         self.call.meter.record_bytes(data.len());
         if let Err(problem) = check_name(&name) {
-            let help = "artifact names are 1 to 64 of letters, digits, `.`, `_`, `-`";
-            self.call.refuse(Refusal::new("keep artifact", &name, &problem, help));
+            let help = "an artifact name has 1 to 64 letters, digits, `.`, `_` or `-`";
+            self.call.refuse(Refusal::new("store artifact", &name, &problem, help));
             return Ok(Err(problem));
         }
         let cost = |bytes: usize| (bytes as u64).max(ARTIFACT_BYTES_MIN);
@@ -98,8 +98,8 @@ impl Host for Attempt {
         let total = self.control.artifact_bytes - freed + cost(data.len());
         if total > self.call.limits.artifact_bytes {
             let problem = format!("limit `artifact_bytes` ({}) reached", self.call.limits.artifact_bytes);
-            let help = "limits = { artifact_bytes = … } in `glovebox.toml` sets it";
-            self.call.refuse(Refusal::new("keep artifact", &name, &problem, help));
+            let help = "raise `artifact_bytes` under `[limits]` in glovebox.toml";
+            self.call.refuse(Refusal::new("store artifact", &name, &problem, help));
             return Ok(Err(problem));
         }
         self.control.artifact_bytes = total;
@@ -136,7 +136,7 @@ impl Attempt {
 fn check_name(name: &str) -> Result<(), String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if !(1..=64).contains(&name.len()) || !name.chars().all(allowed) {
-        return Err("not an artifact name, expected 1 to 64 of letters, digits, `.`, `_` and `-`".to_owned());
+        return Err("not an artifact name, expected 1 to 64 letters, digits, `.`, `_` or `-`".to_owned());
     }
     if name.starts_with('.') {
         return Err(format!("`{name}` begins with a dot, expected a letter, a digit, `_` or `-`"));
@@ -144,7 +144,7 @@ fn check_name(name: &str) -> Result<(), String> {
     let lower = name.to_ascii_lowercase();
     let is_value = lower.starts_with("context-") && lower.ends_with(".json");
     if is_value || RESERVED.contains(&lower.as_str()) {
-        return Err(format!("`{name}` is written by the runtime, expected another name"));
+        return Err(format!("`{name}` is a file that Glovebox writes, expected another name"));
     }
     Ok(())
 }

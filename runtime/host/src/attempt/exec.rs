@@ -170,7 +170,7 @@ impl Attempt {
             Err(reason) => {
                 let help = remedy(&program);
                 self.call.refuse(Refusal::new("run", &text_of(&program), &reason, &help));
-                Err(error(ErrorCode::NotGranted, format!("{reason}; `{help}` would allow it")))
+                Err(error(ErrorCode::NotGranted, format!("{reason}; to allow it: {help}")))
             }
         }
     }
@@ -275,7 +275,8 @@ fn check_size(command: &Command) -> Result<(), Error> {
     let variables = command.env.iter().map(|(name, value)| name.len() + value.len() + 2).sum::<usize>();
     let bytes = words.saturating_add(variables).saturating_add(command.cwd.len());
     if bytes > WORDS_BYTES_MAX {
-        let text = format!("the command's words and variables have {bytes} bytes, expected at most {WORDS_BYTES_MAX}");
+        let text =
+            format!("the command's arguments and variables have {bytes} bytes, expected at most {WORDS_BYTES_MAX}");
         return Err(error(ErrorCode::Invalid, text));
     }
     Ok(())
@@ -317,7 +318,7 @@ fn remedy(program: &Program) -> String {
         Program::Argv(argv) => match started(argv) {
             [] => "allowed_commands=\"*\"".to_owned(),
             // A grant of a program that starts other programs would allow all of them.
-            own if own.len() < argv.len() => format!("{} without `{}`", grant(own), argv[0]),
+            own if own.len() < argv.len() => format!("{} if the command starts without `{}`", grant(own), argv[0]),
             own => grant(own),
         },
     }
@@ -453,10 +454,13 @@ mod tests {
     fn a_refusal_names_what_would_allow_it() {
         let remedy_of = |text: &str| remedy(&Program::Argv(words(text)));
         assert_eq!(remedy_of("cargo test --lib"), "allowed_commands=\"cargo test\"");
-        assert_eq!(remedy_of("env PATH=agent:/bin bash x"), "allowed_commands=\"bash x\" without `env`");
+        assert_eq!(
+            remedy_of("env PATH=agent:/bin bash x"),
+            "allowed_commands=\"bash x\" if the command starts without `env`"
+        );
         assert_eq!(
             remedy_of("/usr/bin/env -i nice -n 5 cargo test"),
-            "allowed_commands=\"cargo test\" without `/usr/bin/env`"
+            "allowed_commands=\"cargo test\" if the command starts without `/usr/bin/env`"
         );
         assert_eq!(remedy_of("env A=b"), "allowed_commands=\"*\"");
         assert_eq!(remedy_of("cargo test a|b"), "allowed_commands=\"*\"");

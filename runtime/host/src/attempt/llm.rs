@@ -149,7 +149,7 @@ impl Attempt {
             RepeatAction::New => {}
             RepeatAction::Warn => convert::add_problem(&mut answer, REPEATED),
             RepeatAction::Stop => {
-                let message = "the model asked for the same tool calls again and again, also after it was told";
+                let message = "the model asked for the same tool calls again and again, even after a warning";
                 return Err(ModelError::new(ErrorKind::Loop, message));
             }
         }
@@ -228,7 +228,7 @@ impl Attempt {
         let images = checked_images(&question.messages).map_err(invalid)?;
         if !images.is_empty() && !model.takes_images() {
             return Err(invalid(
-                "the model takes no images; `images = true` in its table would say that it does".to_owned(),
+                "the model takes no images; if it does, set `images = true` in its table under `[models]` in glovebox.toml".to_owned(),
             ));
         }
         let refusals = std::sync::Arc::clone(&self.call.refusals);
@@ -310,5 +310,5 @@ impl HostCompletion for Attempt {
 }
 
 /// The result of a repeated tool call that was not executed, for the model.
-const REPEATED: &str = "this call was not made: the last calls repeat themselves. The answer would be the same as before. Try another way, or \
-    end the stage and say what is in the way";
+const REPEATED: &str = "this call was not made: the last calls repeat themselves. The answer would be the same as before. Try another \
+    approach, or end the stage and say what prevents progress";

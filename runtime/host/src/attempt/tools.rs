@@ -182,7 +182,7 @@ impl Host for Attempt {
         let answer = match kept {
             Some(answer) => self.replay(&place, sent, answer),
             None if !self.note_asked(asked) => {
-                return Ok(Err(error(ErrorCode::Io, "the call could not be noted on disk")));
+                return Ok(Err(error(ErrorCode::Io, "the call could not be written to the log of tool calls")));
             }
             None => self.ask_server(&place, sent, read)?,
         };
@@ -233,7 +233,10 @@ impl Attempt {
             return Err(error(ErrorCode::Invalid, text));
         }
         if self.tools.called >= CALLS_MAX {
-            return Err(error(ErrorCode::Limit, format!("the stage has called tools of servers {CALLS_MAX} times")));
+            return Err(error(
+                ErrorCode::Limit,
+                format!("the stage has called tools of servers {CALLS_MAX} times, which is the maximum"),
+            ));
         }
         self.tools.called += 1;
         Ok(place)
@@ -251,9 +254,10 @@ impl Attempt {
         let (setting, state) = &self.tools.servers[place.server];
         let server = &setting.name;
         match state {
-            ServerState::Over(reason) => {
-                Some(error(ErrorCode::Io, format!("the tool server `{server}` is not asked again: {reason}")))
-            }
+            ServerState::Over(reason) => Some(error(
+                ErrorCode::Io,
+                format!("the tool server `{server}` failed and is not asked again: {reason}"),
+            )),
             ServerState::Running(session) if !session.tools.iter().any(|tool| tool.name == place.tool) => {
                 let tool = message::short(&place.tool);
                 Some(error(ErrorCode::Invalid, format!("the tool server `{server}` has no tool `{tool}`")))
@@ -263,7 +267,7 @@ impl Attempt {
     }
 
     fn refuse_tool(&self, name: ModelName<'_>) {
-        let of_prefix = || "tools of a server are called `mcp__SERVER__TOOL`".to_owned();
+        let of_prefix = || "the name of a server's tool has the form `mcp__SERVER__TOOL`".to_owned();
         let help = name.words().map_or_else(of_prefix, |(server, tool)| {
             let (server, tool) = (message::short(server), message::short(tool));
             format!("`mcp=\"{server}.{tool}\"` on the node, and `tools = [\"{tool}\"]` under `[mcp.{server}]` in glovebox.toml")
@@ -356,7 +360,7 @@ impl Attempt {
             answer.is_error(),
         ));
         if let CallAnswer::Failed(reason) = &answer {
-            self.note(setting.log_line(format!("it failed: {reason}")));
+            self.note(setting.log_line(format!("the tool server failed: {reason}")));
         }
         Ok(answer)
     }
@@ -380,14 +384,14 @@ impl Attempt {
     /// Logs that a server is about to be asked. Returns false if that failed: a call that is not in the log could be made twice.
     fn note_asked(&mut self, asked: Digest) -> bool {
         let noted = self.tools.answers.as_mut().map_or(Ok(()), |answers| answers.ask(asked));
-        noted.inspect_err(|error| tracing::warn!(%error, "a call of a tool server was not noted")).is_ok()
+        noted.inspect_err(|error| tracing::warn!(%error, "a tool call could not be logged, so it is not made")).is_ok()
     }
 
     /// Stores an answer, for the case that the attempt is interrupted.
     fn keep(&mut self, answer: &CallAnswer) {
         let kept = self.tools.answers.as_mut().map_or(Ok(()), |answers| answers.keep(answer));
         if let Err(error) = kept {
-            tracing::warn!(%error, "an answer of a tool server was not kept");
+            tracing::warn!(%error, "an answer of a tool server could not be stored");
         }
     }
 

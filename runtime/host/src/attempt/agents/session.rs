@@ -104,7 +104,7 @@ impl ProgramSession {
             Ok(thread) => thread,
             Err(error) => {
                 gateway.close(attempt);
-                let reason = format!("no thread for the program: {error}");
+                let reason = format!("the thread for the program could not be started: {error}");
                 return Err(failed(FailureClass::Internal, "agent/not-started", reason).into());
             }
         };
@@ -201,7 +201,7 @@ impl Attempt {
         let is_due = session.heartbeat.is_some_and(|heartbeat| session.last.elapsed() >= heartbeat);
         if is_due {
             session.last = Instant::now();
-            let message = "the agent program is still at work".to_owned();
+            let message = "the agent program is still running".to_owned();
             self.call.report(Progress::Log(LogLine { level: "info".to_owned(), message, fields: Vec::new() }));
         }
         Ok(())
@@ -313,7 +313,7 @@ fn answer(end: ReceiptEnd, reading: ProgramOutput, tails: [String; 2]) -> Event 
     let only_git_failed = code == Some(GIT_FAILED) && problem.is_none() && is_refused_commit(&error);
     if only_git_failed {
         message
-            .push_str("\nIts last command was refused by git, whose repository is read-only here; its changes stay.\n");
+            .push_str("\nThe last command was refused by git, because stages cannot write the repository. The changed files are kept.\n");
     }
     if has_succeeded || only_git_failed {
         let data = json!({ "receipt": receipt, "lines_unknown": lines_unknown });

@@ -266,8 +266,8 @@ impl Side {
     /// Returns the action that is refused after a leak.
     pub(crate) fn act(self) -> &'static str {
         match self {
-            Self::Prompt | Self::Response => "tell the model",
-            Self::ToolCall | Self::ToolAnswer => "tell the tool server",
+            Self::Prompt | Self::Response => "exchange with the model",
+            Self::ToolCall | Self::ToolAnswer => "exchange with the tool server",
         }
     }
 
@@ -401,10 +401,10 @@ mod tests {
     fn after_a_leak_nothing_is_sent_and_nothing_is_kept() {
         let guard = TextGuard::new(|text| text.contains("secret").then(|| "a.txt:1".to_owned()));
         for (side, action) in [
-            (Side::Prompt, "tell the model"),
-            (Side::Response, "tell the model"),
-            (Side::ToolCall, "tell the tool server"),
-            (Side::ToolAnswer, "tell the tool server"),
+            (Side::Prompt, "exchange with the model"),
+            (Side::Response, "exchange with the model"),
+            (Side::ToolCall, "exchange with the tool server"),
+            (Side::ToolAnswer, "exchange with the tool server"),
         ] {
             let (mut access, mut refused) = (ModelAccess::default(), Vec::new());
             access.check_leak(None, side, || vec!["secret"], |_| unreachable!("without hold-outs")).unwrap();

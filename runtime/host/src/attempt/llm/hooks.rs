@@ -214,7 +214,7 @@ fn longest(command_ms: u64) -> String {
     }
 }
 
-const PRE_HELP: &str = "`tool_hooks.pre` of the pipeline decides which calls pass; no grant replaces it";
+const PRE_HELP: &str = "`tool_hooks.pre` of the pipeline decides which calls are made; no grant overrides it";
 
 impl HookContext {
     fn environment(&self, kind: HookKind, call: &OpenCall) -> Vec<(String, String)> {

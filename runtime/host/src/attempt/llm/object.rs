@@ -80,7 +80,8 @@ fn read(schema: &Schema, text: &str, bytes_max: u64) -> Result<Value, String> {
     }
     let block = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     let text = block.and_then(|block| block.split_once('\n')).map_or(text, |(_, inner)| inner);
-    let value = document::read(text.as_bytes()).map_err(|error| format!("the answer is not JSON alone: {error}"))?;
+    let value = document::read(text.as_bytes())
+        .map_err(|error| format!("the answer is not exactly one JSON value: {error}"))?;
     if levels(&value) > LEVELS_MAX {
         return Err(format!("the answer has more than {LEVELS_MAX} levels"));
     }
@@ -159,10 +160,10 @@ mod tests {
         };
         check(r#" {"verdict":"good"} "#, r#"{"verdict":"good"}"#);
         check("```json\n{\"verdict\":\"bad\"}\n```", r#"{"verdict":"bad"}"#);
-        check(r#"Here it is: {"verdict":"good"}"#, "the answer is not JSON alone: ");
-        check(r#"{"verdict":"good"} {"verdict":"bad"}"#, "the answer is not JSON alone: ");
+        check(r#"Here it is: {"verdict":"good"}"#, "the answer is not exactly one JSON value: ");
+        check(r#"{"verdict":"good"} {"verdict":"bad"}"#, "the answer is not exactly one JSON value: ");
         check(r#"{"verdict":"fine"}"#, "at `/verdict`: expected one of");
-        check("", "the answer is not JSON alone: ");
+        check("", "the answer is not exactly one JSON value: ");
         let deep = format!(r#"{{"verdict":"good","x":{}{}}}"#, "[".repeat(70), "]".repeat(70));
         check(&deep, "the answer has more than 64 levels");
         check(&format!(r#"{{"verdict":"good","x":"{}"}}"#, "x".repeat(1000)), "the answer has 10");

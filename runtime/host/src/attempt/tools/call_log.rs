@@ -15,7 +15,7 @@ use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 const FILE_BYTES_MAX: u64 = 512 << 20;
 /// The result that the model gets for a call that may have taken effect.
 const UNKNOWN: &str =
-    "the run was cut off while this call was under way: it may or may not have taken effect, and was not made again";
+    "the run was interrupted during this call. The call may or may not have taken effect, and was not made again";
 
 /// The logged calls of an attempt and their answers.
 #[derive(Debug)]

@@ -63,7 +63,7 @@ pub(crate) enum ServerMessage {
 /// Reads a line that arrived while the request `id` was pending.
 pub(crate) fn read(line: &[u8], id: u64) -> Result<ServerMessage, String> {
     let mut message = document::read(line)
-        .map_err(|_| "it wrote something on its standard output that is not a message".to_owned())?;
+        .map_err(|_| "it wrote a line on its standard output that is not a message of the protocol".to_owned())?;
     if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return Err("it wrote a message that is not JSON-RPC 2.0".to_owned());
     }
@@ -72,16 +72,16 @@ pub(crate) fn read(line: &[u8], id: u64) -> Result<ServerMessage, String> {
         return Ok(own.map_or(ServerMessage::Notification, |own| ServerMessage::Request(reply(own, method))));
     }
     if own.and_then(Value::as_u64) != Some(id) {
-        return Err("it answered another request than the one that was asked".to_owned());
+        return Err("it answered another request than the pending one".to_owned());
     }
     let result = message.get_mut("result").map(Value::take);
     match (result, message.get("error")) {
         (Some(result), None) => Ok(ServerMessage::Answer(Ok(result))),
         (None, Some(error)) => {
-            let text = error.get("message").and_then(Value::as_str).unwrap_or("it gives no reason");
+            let text = error.get("message").and_then(Value::as_str).unwrap_or("its error has no message");
             Ok(ServerMessage::Answer(Err(short(text))))
         }
-        _ => Err("it wrote an answer with neither one result nor one error".to_owned()),
+        _ => Err("it wrote an answer that does not have exactly one of `result` and `error`".to_owned()),
     }
 }
 
@@ -123,7 +123,7 @@ pub(crate) struct ToolPage {
 /// Reads a page of at most `tools_max` tools.
 pub(crate) fn page(answer: &Value, tools_max: usize) -> Result<ToolPage, String> {
     let Some(list) = answer.get("tools").and_then(Value::as_array) else {
-        return Err("its list of tools is not a list".to_owned());
+        return Err("the `tools` in its answer are not a list".to_owned());
     };
     if list.len() > tools_max {
         return Err(format!("it lists more than {} tools", super::TOOLS_MAX));
@@ -139,15 +139,17 @@ fn tool(described: &Value) -> Result<Tool, String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(is_plain) {
         return Err(format!(
-            "the name of the tool `{shown}` is not 1 to {NAME_BYTES_MAX} of letters, digits, `_` and `-`"
+            "the name of the tool `{shown}` must have 1 to {NAME_BYTES_MAX} letters, digits, `_` or `-`"
         ));
     }
     let mut parameters = described.get("inputSchema").cloned().unwrap_or_else(|| json!({ "type": "object" }));
     if parameters.get("type").and_then(Value::as_str) != Some("object") {
-        return Err(format!("the arguments of the tool `{shown}` are not an object"));
+        return Err(format!("the schema of the tool `{shown}` is not an object schema"));
     }
     if !made_visible(&mut parameters) {
-        return Err(format!("the schema of the tool `{shown}` has a name or a value with a character that hides"));
+        return Err(format!(
+            "the schema of the tool `{shown}` has a name or a value with an invisible or deceptive character"
+        ));
     }
     let parameters = parameters.to_string();
     if parameters.len() > SCHEMA_BYTES_MAX {
@@ -246,14 +248,17 @@ mod tests {
             Ok(ServerMessage::Answer(Err("no\\x1b[2J".to_owned())))
         });
         check(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#, Ok(ServerMessage::Notification));
-        let other = "it answered another request than the one that was asked";
+        let other = "it answered another request than the pending one";
         check(r#"{"jsonrpc":"2.0","id":8,"result":{}}"#, Err(other));
         check(r#"{"jsonrpc":"2.0","id":"7","result":{}}"#, Err(other));
         check(r#"{"jsonrpc":"2.0","result":{}}"#, Err(other));
         check(r#"{"id":7,"result":{}}"#, Err("it wrote a message that is not JSON-RPC 2.0"));
-        check("listening on port 80", Err("it wrote something on its standard output that is not a message"));
+        check(
+            "listening on port 80",
+            Err("it wrote a line on its standard output that is not a message of the protocol"),
+        );
         let both = r#"{"jsonrpc":"2.0","id":7,"result":{},"error":{}}"#;
-        check(both, Err("it wrote an answer with neither one result nor one error"));
+        check(both, Err("it wrote an answer that does not have exactly one of `result` and `error`"));
         let Ok(ServerMessage::Request(reply)) =
             read(br#"{"jsonrpc":"2.0","id":"a","method":"sampling/createMessage"}"#, 7)
         else {
@@ -278,15 +283,15 @@ mod tests {
         check(json!({ "name": "a.b" }), Err("letters"));
         check(json!({ "name": "" }), Err("letters"));
         check(json!({ "name": "x".repeat(65) }), Err("letters"));
-        check(json!({ "name": "a", "inputSchema": [] }), Err("not an object"));
+        check(json!({ "name": "a", "inputSchema": [] }), Err("not an object schema"));
         check(json!({ "name": "a", "inputSchema": { "type": "object", "x": "y".repeat(SCHEMA_BYTES_MAX) } }), {
             Err("more than 32768 bytes")
         });
         let of_schema =
             |fields: Value| json!({ "name": "a", "inputSchema": { "type": "object", "properties": fields } });
         check(of_schema(json!({ "a": { "title": "b\u{202e}", "enum": ["\n"] } })), Ok(()));
-        check(of_schema(json!({ "a\u{200b}": {} })), Err("a character that hides"));
-        check(of_schema(json!({ "a": { "enum": ["b\u{e0041}"] } })), Err("a character that hides"));
+        check(of_schema(json!({ "a\u{200b}": {} })), Err("an invisible or deceptive character"));
+        check(of_schema(json!({ "a": { "enum": ["b\u{e0041}"] } })), Err("an invisible or deceptive character"));
         let long = json!({ "tools": [{ "name": "a", "description": "d\u{202e}".repeat(9000) }] });
         let tool = page(&long, 1).unwrap().tools.remove(0).unwrap();
         assert!(tool.description.len() < DESCRIPTION_BYTES_MAX + 4 && !tool.description.contains('\u{202e}'));

@@ -92,6 +92,6 @@ impl<'a> GatewayResponse<'a> {
 /// Logs a send that failed. A client that disconnects before its answer is not an error of the gateway.
 fn gone(sent: io::Result<()>) {
     if let Err(error) = sent {
-        tracing::debug!(%error, "a program did not take its answer");
+        tracing::debug!(%error, "a program closed its connection before it got the answer");
     }
 }

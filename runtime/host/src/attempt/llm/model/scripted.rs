@@ -75,7 +75,7 @@ impl TryFrom<TurnEntry> for ScriptTurn {
             tool.iter().find(|tool| !(1..=64).contains(&tool.name.len()) || !tool.name.chars().all(allowed))
         {
             return Err(format!(
-                "`{}` is not a tool name, expected 1 to 64 of letters, digits, `_`, `-`, `.`",
+                "`{}` is not a tool name, expected 1 to 64 letters, digits, `_`, `-` or `.`",
                 wrong.name
             ));
         }
