@@ -345,7 +345,7 @@ impl Jail {
     /// Returns the reason why a helper ended before it was ready.
     fn silent(&self) -> JailError {
         self.namespaces.explain_silence().unwrap_or_else(|| {
-            let source = io::Error::new(io::ErrorKind::UnexpectedEof, "it ended and did not reply");
+            let source = io::Error::new(io::ErrorKind::UnexpectedEof, "the helper ended and did not reply");
             JailError::Io { act: "read a reply of the jail helper", source }
         })
     }

@@ -1,6 +1,6 @@
 //! A jail that is opened when its stage first runs a command, so that a stage without commands costs nothing.
 //!
-//! The jail is opened once, and again each time the stage starts over. If opening fails, it is not tried again, and the
+//! The jail is opened once, and again each time the stage is restarted. If opening fails, it is not tried again, and the
 //! error is returned when the stage ends.
 
 use crate::jail::{Jail, ResourceUsage};
@@ -8,7 +8,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of times that a stage may start over. Descriptors of each jail stay open until the stage ends.
+/// Maximum number of restarts of a stage. Descriptors of each jail stay open until the stage ends.
 pub const START_OVERS_MAX: usize = 32;
 
 /// Why a jail could not be opened.
@@ -25,7 +25,7 @@ pub struct LazyJail(Mutex<LazyState>);
 
 struct LazyState {
     state: JailState,
-    /// `None` for a stage that cannot start over.
+    /// `None` for a stage that cannot be restarted.
     again: Option<ReopenJail>,
     /// Resource usage of the earlier jails.
     used: Vec<ResourceUsage>,
@@ -56,24 +56,24 @@ pub enum NoJail {
     /// The first jail could not be opened.
     #[error("the sandbox of the stage's commands could not be opened")]
     NotOpened,
-    /// A step of starting the stage over failed.
+    /// A step of the restart of the stage failed.
     #[error(
-        "the stage could not start over: ending its sandbox, restoring its files or opening another sandbox failed"
+        "the stage could not be restarted: ending its sandbox, restoring its files or opening another sandbox failed"
     )]
     NotStartedOver,
 }
 
-/// Why a stage did not start over.
+/// Why a stage was not restarted.
 #[derive(Debug, thiserror::Error)]
 pub enum StartOverError {
-    /// The stage has already started over [`START_OVERS_MAX`] times.
-    #[error("a stage starts over at most {START_OVERS_MAX} times")]
+    /// The stage was already restarted [`START_OVERS_MAX`] times.
+    #[error("a stage can be restarted at most {START_OVERS_MAX} times")]
     TooOften,
     /// The files of the stage cannot be restored.
-    #[error("this stage cannot start over")]
+    #[error("this stage cannot be restarted")]
     Impossible,
     /// The jail is still in use. It stays open.
-    #[error("the stage cannot start over while something uses its sandbox")]
+    #[error("the stage cannot be restarted while something uses its sandbox")]
     InUse,
     /// There is no jail left.
     #[error(transparent)]
@@ -95,7 +95,7 @@ impl LazyJail {
         Self(Mutex::new(LazyState { state, again: None, used: Vec::new() }))
     }
 
-    /// Makes the stage able to start over: `again` restores the files from the start of the stage, and opens another
+    /// Makes it possible to restart the stage: `again` restores the files from the start of the stage, and opens another
     /// jail.
     #[must_use]
     pub fn starting_over(self, again: impl FnMut() -> Result<Jail, OpenError> + Send + 'static) -> Self {
@@ -164,7 +164,7 @@ impl LazyJail {
         }
     }
 
-    /// Returns the resource usage of the jails that ended because the stage started over.
+    /// Returns the resource usage of the jails that ended because the stage was restarted.
     pub fn used_before(&self) -> Vec<ResourceUsage> {
         std::mem::take(&mut self.held().used)
     }
@@ -218,8 +218,7 @@ mod tests {
     #[test]
     fn a_stage_that_could_not_start_over_is_told_from_one_whose_jail_could_not_be_opened() {
         let opened = "the sandbox of the stage's commands could not be opened";
-        let over =
-            "the stage could not start over: ending its sandbox, restoring its files or opening another sandbox failed";
+        let over = "the stage could not be restarted: ending its sandbox, restoring its files or opening another sandbox failed";
         let lazy = || LazyJail::new(|| Err("no namespaces".into())).starting_over(|| Err("no space".into()));
         let jail = lazy();
         assert_eq!(jail.get().unwrap_err().to_string(), opened);
@@ -231,6 +230,6 @@ mod tests {
         assert_eq!(jail.reset().unwrap_err().to_string(), over);
         assert_eq!(jail.into_jail().unwrap_err().to_string(), "no space");
         let jail = LazyJail::new(|| Err("no namespaces".into()));
-        assert_eq!(jail.reset().unwrap_err().to_string(), "this stage cannot start over");
+        assert_eq!(jail.reset().unwrap_err().to_string(), "this stage cannot be restarted");
     }
 }

@@ -195,14 +195,14 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Some(Err(error)) = self.end() {
-            tracing::debug!(%error, "a tool server did not run");
+            tracing::debug!(%error, "the program of a tool server failed");
         }
     }
 }
 
 fn how(exit: &Exit) -> String {
     match (exit.how, exit.code, exit.over) {
-        (_, _, Some(over)) => format!("it passed the limit `{over}`"),
+        (_, _, Some(over)) => format!("it exceeded the limit `{over}`"),
         (CommandEnding::Exited, Some(code), _) => format!("exit code {code}"),
         (CommandEnding::Signaled, Some(signal), _) => format!("signal {signal}"),
         // The program closed its output but did not exit.

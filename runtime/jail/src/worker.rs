@@ -89,8 +89,8 @@ impl Worker {
     /// Runs the worker. Blocks until the child has ended or was killed. No thread of the child is alive afterwards.
     pub fn work(&self, input: &[u8], bounds: &WorkerBounds) -> Result<WorkerReply, WorkerError> {
         let input = sealed(input).map_err(io_error("hand over the input"))?;
-        let mut answer = memory_file(c"glovebox-answer").map_err(io_error("make room for the answer"))?;
-        let output = answer.try_clone().map_err(io_error("make room for the answer"))?;
+        let mut answer = memory_file(c"glovebox-answer").map_err(io_error("create the memory file for the answer"))?;
+        let output = answer.try_clone().map_err(io_error("create the memory file for the answer"))?;
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).arg(confine::argument(bounds)).env_clear().current_dir("/").process_group(0);
         command.env("RAYON_NUM_THREADS", threads().to_string());

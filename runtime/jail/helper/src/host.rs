@@ -26,7 +26,7 @@ pub(crate) fn release_stdin() -> Result<(), Failure> {
 pub(crate) fn die_with_host() -> Result<(), Failure> {
     let host = getppid();
     set_parent_process_death_signal(Some(Signal::KILL)).at("set the parent death signal")?;
-    if getppid() == host { Ok(()) } else { Err(refused("set the parent death signal", "the host is gone")) }
+    if getppid() == host { Ok(()) } else { Err(refused("set the parent death signal", "the host process has ended")) }
 }
 
 /// Makes this process die with the process outside, even if that process has already ended.
@@ -34,7 +34,11 @@ pub(crate) fn die_with(outside: &OwnedFd) -> Result<(), Failure> {
     set_parent_process_death_signal(Some(Signal::KILL)).at("set the parent death signal")?;
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     let gone = poll(&mut [PollFd::new(outside, PollFlags::IN)], Some(&now)).at("poll")?;
-    if gone > 0 { Err(refused("set the parent death signal", "the process outside is gone")) } else { Ok(()) }
+    if gone > 0 {
+        Err(refused("set the parent death signal", "the process outside the jail has ended"))
+    } else {
+        Ok(())
+    }
 }
 
 /// Reports that the jail is ready, with descriptors for the host.

@@ -68,7 +68,7 @@ impl PathRules {
                 RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced,
                 LandlockStatus::Available { effective_abi, .. },
             ) => Ok((effective_abi as u32).min(TARGET as u32)),
-            _ => Err(refused("apply Landlock", "not enforced")),
+            _ => Err(refused("apply Landlock", "the kernel does not enforce the ruleset")),
         }
     }
 

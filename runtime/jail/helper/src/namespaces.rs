@@ -77,7 +77,11 @@ fn jail_namespaces(network: Network) -> UnshareFlags {
 }
 
 fn check_ids(uid: u32, gid: u32) -> Result<(), Failure> {
-    if uid == 0 || gid == 0 { Err(refused("map ids", "the ids inside must not be 0")) } else { Ok(()) }
+    if uid == 0 || gid == 0 {
+        Err(refused("map ids", "the user id and the group id in the jail must not be 0"))
+    } else {
+        Ok(())
+    }
 }
 
 /// Maps one user and one group. Each pair is the user id and the group id.

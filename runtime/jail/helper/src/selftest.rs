@@ -2,7 +2,7 @@
 //!
 //! The self-test runs like a command, after it has dropped all rights. It reports the result of each action. The host
 //! compares the results with its own witnesses, because a broken sandbox could deceive this process.
-#![expect(clippy::disallowed_methods, reason = "each of these reads must fail, or is of a device that ends")]
+#![expect(clippy::disallowed_methods, reason = "each of these reads must fail, or reads a device whose content ends")]
 #![forbid(unsafe_code)]
 
 use crate::raw::{self, ForbiddenCall};

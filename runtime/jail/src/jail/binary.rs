@@ -39,7 +39,7 @@ pub(super) fn digest() -> String {
 
 fn sealed() -> io::Result<OwnedFd> {
     if BYTES.is_empty() {
-        return Err(io::Error::new(io::ErrorKind::Unsupported, "this system has no jail helper"));
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "Glovebox has no jail helper for this system"));
     }
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let held = match rustix::fs::memfd_create("glovebox-jail", flags | MemfdFlags::EXEC) {
@@ -50,7 +50,7 @@ fn sealed() -> io::Result<OwnedFd> {
     let held = held.map_err(|error| match error {
         Errno::ACCESS => io::Error::new(
             io::ErrorKind::PermissionDenied,
-            "memory files may not be executed here, expected `vm.memfd_noexec` to be 0 or 1",
+            "the kernel does not execute memory files; set the sysctl `vm.memfd_noexec` to 0 or 1",
         ),
         other => other.into(),
     })?;

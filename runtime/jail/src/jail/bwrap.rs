@@ -64,10 +64,11 @@ fn read(errors: Option<&OwnedFd>) -> String {
 fn explained(errors: &str, is_setuid: bool) -> String {
     let line = errors.lines().map(str::trim).find(|line| !line.is_empty());
     let answer = line.map_or("it ended and printed no message".to_owned(), |line| format!("`{}`", visible::line(line)));
-    let mut text = format!("{answer}, expected version 0.7 or later that may make user namespaces");
+    let mut text = format!("{answer}, expected version 0.7 or later with the permission to create user namespaces");
     if is_setuid {
         text.push_str(
-            "; the file is set-user-id, and Glovebox starts it without those rights, because with them it cannot bound `/tmp`",
+            "; the file is set-user-id, and Glovebox starts it without these rights, \
+             because a set-user-id `bwrap` cannot limit the size of `/tmp`",
         );
     }
     text

@@ -227,7 +227,7 @@ impl OwnGroups<'_> {
 fn make_second(own: &OwnGroups<'_>, limits: &Limits) -> Result<Cgroup, String> {
     let (folder, mounted) = own.folder(None).ok_or("not mounted")?;
     let within = folder.ancestors().take(ANCESTORS_MAX).take_while(|ancestor| ancestor.starts_with(&mounted));
-    let mut refused = "no ancestor hands memory and pids to its children".to_owned();
+    let mut refused = "no parent group enables the controllers memory and pids for its children".to_owned();
     for parent in within {
         let handed = regular_file::kernel_text(parent.join("cgroup.subtree_control")).unwrap_or_default();
         if !["memory", "pids"].iter().all(|name| handed.split_whitespace().any(|found| found == *name)) {
@@ -244,7 +244,7 @@ fn make_second(own: &OwnGroups<'_>, limits: &Limits) -> Result<Cgroup, String> {
 
 fn make_first(own: &OwnGroups<'_>, limits: &Limits) -> Result<Cgroup, String> {
     if !rustix::process::geteuid().is_root() {
-        return Err("only root may".to_owned());
+        return Err("only root can create groups".to_owned());
     }
     let folder = |name: &str| own.folder(Some(name)).map(|(folder, _)| folder).ok_or(format!("no {name} controller"));
     in_first(&folder("memory")?, &folder("pids")?, limits)
@@ -374,7 +374,7 @@ fn field(path: &Path, name: &str) -> u64 {
 }
 
 /// Returns the content of a file of a group, which one read call returns completely.
-#[expect(clippy::disallowed_methods, reason = "a file of the kernel, of which a page is read")]
+#[expect(clippy::disallowed_methods, reason = "a kernel file, of which at most one page is read")]
 fn read(path: &Path) -> Option<String> {
     let mut bytes = [0; FILE_BYTES_MAX];
     let length = File::open(path).and_then(|mut file| file.read(&mut bytes)).ok()?;

@@ -155,7 +155,7 @@ pub(super) fn build(
         if variable.is_dangerous() && policy.env.get(name) != Some(value) {
             let remedy = format!("only `[exec] env` in glovebox.toml may set `{name}`");
             return Err(ExecError::Invalid(format!(
-                "the command may not set `{name}`, which makes programs run something else; {remedy}"
+                "the command may not set `{name}`, which can make programs run other code; {remedy}"
             )));
         }
         if !policy.env.contains_key(name) || !variable.is_dangerous() {

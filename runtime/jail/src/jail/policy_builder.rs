@@ -230,7 +230,7 @@ fn hidden(setting: &JailSetting, source: &Source) -> Result<Vec<PathBuf>, JailEr
     let seen = hidden.iter().find(|folder| is_in_any(folder, &SYSTEMS));
     if let (Tier::Landlock, Some(seen)) = (setting.tier, seen) {
         return Err(JailError::Setting(format!(
-            "`{}` is in a folder of the system, which every command can read in tier `landlock`; expected the project and its runs elsewhere",
+            "`{}` is in a system folder, which every command can read in tier `landlock`; move the project and its runs to another folder",
             seen.display()
         )));
     }
@@ -306,7 +306,7 @@ fn checked_configuration(file: &Path) -> Result<Bind, JailError> {
     let path = normal(file)?;
     let below = path.strip_prefix("/etc").map(|below| below.components().count()).unwrap_or_default();
     if below < 2 || canonical(&path)? != path {
-        return Err(refused(&bind, &"expected a file in a folder of `/etc`, without links on the way"));
+        return Err(refused(&bind, &"expected a file below a folder of `/etc`, with no symbolic link in its path"));
     }
     let status = fs::symlink_metadata(&path).map_err(|error| refused(&bind, &error))?;
     if !status.is_file() || status.permissions().mode() & FOR_OTHERS == 0 {
@@ -349,7 +349,7 @@ fn checked_inner(bind: &Bind, setting: &JailSetting, workspace: &Path) -> Result
     let source = canonical(&bind.source)?;
     let shows_record = canonical(&setting.folder)?.starts_with(&source);
     if shows_record || is_in_any(&source, &KERNELS) {
-        return Err(refused(bind, &"it would show what is hidden from all stages"));
+        return Err(refused(bind, &"it would show files that are hidden from all stages"));
     }
     Ok(Bind { source: utf8(source)?, at: utf8(below)?, writable: bind.writable, optional: bind.optional })
 }
@@ -360,7 +360,7 @@ fn checked_kept(bind: &Bind, setting: &JailSetting) -> Result<Bind, JailError> {
     let (at, source) = (normal(&bind.at)?, canonical(&bind.source)?);
     let is_in_place = if setting.tier.has_own_root() { at.starts_with(HOME_INSIDE) } else { at == source };
     if !is_in_place || canonical(&setting.folder)?.starts_with(&source) {
-        return Err(refused(bind, &"it would show what is hidden from all stages"));
+        return Err(refused(bind, &"it would show files that are hidden from all stages"));
     }
     Ok(Bind { source: utf8(source)?, at: utf8(at)?, ..bind.clone() })
 }

@@ -157,7 +157,8 @@ fn self_test(jail: &Jail, witness: &Witness) -> Result<Vec<SelfTestCheck>, Strin
     let exit = run_request(jail, invocation).map_err(|error| error.to_string())?;
     if exit.code != Some(0) || exit.stdout.truncated {
         let text = String::from_utf8_lossy(&exit.stderr.head).trim().to_owned();
-        return Err(format!("the self-test ended with `{}` {:?} {text}", exit.how.as_str(), exit.code));
+        let code = exit.code.map_or_else(|| "none".to_owned(), |code| code.to_string());
+        return Err(format!("the self-test ended: {}, exit code {code}: {text}", exit.how.as_str()));
     }
     let said = [exit.stdout.head, exit.stdout.tail].concat();
     let checks: Vec<SelfTestCheck> =
@@ -173,7 +174,8 @@ fn evaluate(checks: &[SelfTestCheck]) -> Result<(), String> {
         return Err(format!("self-test: `{}` {came_out}: {}", check.name, check.answer));
     }
     if [true, false].iter().any(|kind| !checks.iter().any(|check| check.must_work == *kind)) {
-        return Err("the self-test did not run both kinds of checks".to_owned());
+        return Err("the self-test must run checks that must work and checks that must fail, but one kind is missing"
+            .to_owned());
     }
     Ok(())
 }

@@ -54,7 +54,7 @@ impl Drop for PendingStart {
 }
 
 fn gone() -> io::Error {
-    io::Error::other("the thread that starts helpers is gone")
+    io::Error::other("the thread that starts jail helpers has ended")
 }
 
 fn spawner() -> io::Result<SyncSender<StartRequest>> {

@@ -106,11 +106,11 @@ impl Templates {
         for template in self.live.iter().filter(|template| template.preparation == *preparation) {
             let own = template.reason();
             let own = own.as_ref().map_or("", String::as_str);
-            tracing::warn!(%why, own, "the template of a jail failed; a helper of its own builds the jail");
+            tracing::warn!(%why, own, "the template of a jail failed; a new helper builds the jail instead");
         }
         self.retire(|template| template.preparation == *preparation);
         if self.failures == FAILURES_MAX {
-            tracing::warn!("templates failed {FAILURES_MAX} times; every jail gets a helper of its own from now on");
+            tracing::warn!("templates failed {FAILURES_MAX} times; from now on, a new helper builds each jail");
         }
     }
 }

@@ -74,7 +74,7 @@ impl RefusedRequest {
                 let line = format!("to allow it: `[sandbox] network = {{ proxy = {list} }}` in glovebox.toml");
                 (
                     "the stage may not reach this host".to_owned(),
-                    format!("{line}, and in `network` of a node that has it"),
+                    format!("{line}, and the host in `network` of the node, if the node has this attribute"),
                 )
             }
             Self::Unresolved(_) | Self::Unreachable(_) => {

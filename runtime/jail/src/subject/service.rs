@@ -129,7 +129,7 @@ pub struct Subjects {
     offer: PathBuf,
     accepting: Option<Acceptor>,
     server: Option<Server>,
-    /// Resource usage of the sandboxes that ended because the stage started over.
+    /// Resource usage of the sandboxes that ended because the stage was restarted.
     used: Vec<ResourceUsage>,
 }
 

@@ -23,7 +23,7 @@ pub enum ConfineError {
     #[error("`{0}` is not a list of bounds")]
     Argument(String),
     /// The parent has ended.
-    #[error("the parent is gone")]
+    #[error("the parent process has ended")]
     Orphaned,
     /// The operating system refused.
     #[error("failed to {step}: {reason}")]

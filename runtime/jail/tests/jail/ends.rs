@@ -291,7 +291,7 @@ fn a_stage_starts_over_so_often_and_not_while_its_jail_is_in_use() {
         drop(jail);
         (0..START_OVERS_MAX).for_each(|_| lazy.reset().unwrap());
         let refused = lazy.reset().unwrap_err();
-        assert_eq!(refused.to_string(), "a stage starts over at most 32 times");
+        assert_eq!(refused.to_string(), "a stage can be restarted at most 32 times");
         // The last jail works like the first.
         assert_eq!(lazy.get().unwrap().run(&argv(&["true"]), &never()).unwrap().code, Some(0));
         assert_eq!(lazy.used_before().len(), START_OVERS_MAX);

@@ -159,7 +159,8 @@ fn everything_else_is_refused_and_reaches_nobody() {
     let told: Vec<_> = traffic.refusals.iter().map(|refusal| (refusal.path.as_str(), refusal.help.as_str())).collect();
     let list = "[\"api.example.com\", \"inside.example\", \"evil.example\"]";
     let line = format!(
-        "to allow it: `[sandbox] network = {{ proxy = {list} }}` in glovebox.toml, and in `network` of a node that has it"
+        "to allow it: `[sandbox] network = {{ proxy = {list} }}` in glovebox.toml, \
+         and the host in `network` of the node, if the node has this attribute"
     );
     assert_eq!(told[0], ("evil.example:443", line.as_str()));
     assert_eq!(told[1].0, "a request without a host name");

@@ -90,7 +90,7 @@ fn copy_or_bind(root: &Root, path: &Path) -> Result<(), Failure> {
 
 /// Creates the same symbolic link as on the host. The target is visible or does not exist. `resolv.conf` is often a
 /// link into `/run`, so its content is copied instead.
-#[expect(clippy::disallowed_methods, reason = "a file of the system, which no project brings")]
+#[expect(clippy::disallowed_methods, reason = "a system file, never a file of a project")]
 fn link(root: &Root, path: &Path) -> Result<(), Failure> {
     if path.ends_with("resolv.conf") {
         return match std::fs::read(path) {
