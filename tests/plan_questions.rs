@@ -83,7 +83,7 @@ fn what_cannot_be_read_is_named() {
     check("```json\n{\"verification_plan\": [1]}\n```", "is not a JSON object, expected");
     check(
         "```json\n{\"verification_plan\": {\"commands\": \"test\"}}\n```",
-        "`commands` of the verification plan is no list",
+        "`commands` of the verification plan is not a list",
     );
 }
 

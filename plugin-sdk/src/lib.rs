@@ -29,7 +29,7 @@
 
 #[cfg(all(feature = "stage", feature = "rules", target_family = "wasm"))]
 compile_error!(
-    "a component has stages or rules, not both: for rules set `default-features = false` on glovebox-plugin-sdk"
+    "a component has stages or rules, not both: for rules, set `default-features = false` for glovebox-plugin-sdk in Cargo.toml"
 );
 
 #[cfg(any(feature = "rules", test))]

@@ -75,7 +75,7 @@ impl Plan {
         let texts = |name: &str| match object.get(name) {
             None | Some(Value::Null) => Ok(Vec::new()),
             Some(value) => texts(value).ok_or_else(|| {
-                Problem::of_plan(format!("`{name}` of the verification plan is no list of texts, {FORM}"))
+                Problem::of_plan(format!("`{name}` of the verification plan is not a list of strings, {FORM}"))
             }),
         };
         let plan = Self { files: texts("files")?, commands: texts("commands")? };
@@ -104,7 +104,7 @@ impl Plan {
 }
 
 fn serde_json_of(text: &str) -> Result<Value, Problem> {
-    let wrong = || Problem::of_plan(format!("the verification plan is no JSON, {FORM}"));
+    let wrong = || Problem::of_plan(format!("the verification plan is not valid JSON, {FORM}"));
     text.parse::<Value>().map_err(|_| wrong())
 }
 

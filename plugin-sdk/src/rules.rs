@@ -190,7 +190,7 @@ impl Graph {
 fn list(value: Value) -> Result<Vec<Value>, String> {
     match value {
         Value::Array(items) => Ok(items),
-        _ => Err("the graph has no list of nodes or of edges".to_owned()),
+        _ => Err("the graph has no list of nodes or no list of edges".to_owned()),
     }
 }
 
@@ -198,7 +198,7 @@ fn texts(value: Value) -> Result<BTreeMap<String, String>, String> {
     let Value::Object(entries) = value else { return Err("the attributes are not an object".to_owned()) };
     let entries = entries.into_iter().map(|(key, value)| match value {
         Value::String(text) => Ok((key, text)),
-        _ => Err(format!("the attribute `{key}` is not a text")),
+        _ => Err(format!("the attribute `{key}` is not a string")),
     });
     entries.collect()
 }
@@ -314,7 +314,7 @@ pub type Findings = Vec<Finding>;
 /// [`export_rules!`](crate::export_rules). The contract has only texts, so the bytes need no alignment and never move.
 #[doc(hidden)]
 pub fn argument(bytes_before: usize, align: usize, bytes: usize) -> *mut u8 {
-    assert!(bytes_before == 0 && align == 1, "the contract hands over texts only");
+    assert!(bytes_before == 0 && align == 1, "the host must pass only strings");
     Box::leak(vec![0_u8; bytes].into_boxed_slice()).as_mut_ptr()
 }
 
@@ -361,7 +361,7 @@ mod tests {
         assert_eq!(again.node("a").unwrap().handler(), "", "what executes a node is not ours to say");
         assert_eq!((again.edges, again.attributes, again.name), (graph.edges, graph.attributes, graph.name));
         for (text, said) in
-            [("[]", "no `name`"), ("{\"name\":\"g\",\"attributes\":{\"a\":1}}", "`a` is not a text"), ("{", "EOF")]
+            [("[]", "no `name`"), ("{\"name\":\"g\",\"attributes\":{\"a\":1}}", "`a` is not a string"), ("{", "EOF")]
         {
             let reason = Graph::parse(text).unwrap_err();
             assert!(reason.contains(said), "{reason}");

@@ -168,7 +168,10 @@ pub(crate) mod files {
     /// Resolves a path of the workspace. Refuses the same paths as a run.
     fn place(path: &str) -> Result<PathBuf, Error> {
         let Some(folder) = with(|answers| answers.folder.clone()) else {
-            return Err(Error { code: "io".to_owned(), message: "no test host: see `testing::Host`".to_owned() });
+            return Err(Error {
+                code: "io".to_owned(),
+                message: "the test has no host; create a `testing::Host` first".to_owned(),
+            });
         };
         let is_relative = path.is_empty() || path.split('/').all(|name| !matches!(name, "" | "." | ".."));
         if is_relative { Ok(folder.join(path)) } else { Err(error("invalid", path)) }
@@ -210,7 +213,8 @@ pub(crate) mod exec {
             match answers.commands.iter().position(|(known, _)| *known == text) {
                 Some(index) => answers.commands.remove(index).1,
                 None => {
-                    let message = format!("the test has no answer for `{text}`: `host.answer_command({text:?}, …)`");
+                    let message =
+                        format!("the test has no answer for `{text}`; add `host.answer_command({text:?}, …)`");
                     Err(Error { code: "not-granted".to_owned(), message })
                 }
             }
@@ -232,7 +236,7 @@ pub(crate) mod llm {
             answers.requests.push(request.clone());
             answers.responses.pop_front().ok_or_else(|| Error {
                 kind: "script-exhausted".to_owned(),
-                message: "the test has no more answers: `host.answer_model(…)`".to_owned(),
+                message: "the test has no more answers of the model; add `host.answer_model(…)`".to_owned(),
                 retryable: false,
             })
         })
