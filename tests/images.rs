@@ -70,7 +70,10 @@ fn a_model_that_takes_no_images_is_told_so() {
         bench.write_bytes("shot.png", &picture(0));
         bench.run().ends(0);
         let body = &bench.requests()[1];
-        assert!(body.contains("32 x 16; this model takes no pictures") && !body.contains(&data(&picture(0))), "{body}");
+        assert!(
+            body.contains("32 x 16; this model does not accept pictures") && !body.contains(&data(&picture(0))),
+            "{body}"
+        );
     }
 }
 
@@ -127,8 +130,11 @@ fn an_image_that_a_provider_would_refuse_is_a_sentence() {
     bench.write_bytes("wide.png", &wide);
     bench.run().ends(0);
     let last = bench.requests().pop().unwrap();
-    assert!(last.contains("begins like a picture (image/png) of which a part is missing"), "{last}");
-    assert!(last.contains("4294967295 x 16, and only sides of 1 to 8000") && !last.contains("\"image\""), "{last}");
+    assert!(last.contains("begins like a picture (image/png), but a part of it is missing"), "{last}");
+    assert!(
+        last.contains("4294967295 x 16, but each side must have 1 to 8000") && !last.contains("\"image\""),
+        "{last}"
+    );
 }
 
 /// The sentence about the limit on images comes before any limit of the component is reached, so the stage continues.

@@ -175,7 +175,7 @@ fn an_agent_may_give_up_but_does_no_more_work() {
     let calls = Turn::tool("write_file", serde_json::json!({ "path": "src/a", "content": "x" }));
     let worked = bench("[verify]\n", &[done(), calls, good()]);
     worked.run().ends(0);
-    assert!(worked.requests()[2].contains("not done: only the verification plan is asked for"));
+    assert!(worked.requests()[2].contains("not executed: answer with the verification plan, without tool calls"));
     assert!(!worked.run_folder().join("workspace/src/a").exists());
     let gives_up = bench("[verify]\n", &[done(), Turn::text("OUTCOME: FAIL - there is nothing to test"), good()]);
     gives_up.run().ends(1).says("there is nothing to test");

@@ -65,7 +65,10 @@ fn a_subagent_has_a_conversation_of_its_own_and_its_answer_is_a_result() {
             assert!(has(stage, "Words of the stage") && has(stage, "subagent 1, 2 turns: answered"), "{family}");
             assert!(!has(stage, "content of a file"), "{family}: {}", asked[stage]);
         }
-        assert!(has(8, "subagent 1 is closed") && has(8, "there is no subagent; spawn_agent begins one"), "{family}");
+        assert!(
+            has(8, "subagent 1 is closed") && has(8, "there is no subagent; call spawn_agent to start one"),
+            "{family}"
+        );
         assert_eq!(asked[8].matches("Still four.").count(), 2, "{family}");
         // Each line of the transcript has only the messages that were new in its conversation.
         let kept = bench.read_in_run("work/transcript.ndjson");
@@ -106,7 +109,7 @@ fn a_subagent_writes_only_what_it_is_given() {
     assert_eq!(bench.project_text("src/two/old.txt"), "old\n");
     let asked = bench.requests();
     assert!(asked[6].contains("this subagent may write only here: src/one/"), "{}", asked[6]);
-    assert!(asked[6].contains("leads through a link"), "{}", asked[6]);
+    assert!(asked[6].contains("contains a symbolic link"), "{}", asked[6]);
     assert!(asked[9].contains("this subagent may write nothing"), "{}", asked[9]);
 }
 
@@ -139,7 +142,11 @@ fn a_stage_is_told_the_scope_that_the_grants_narrowed_and_not_the_one_of_its_att
     let asked = bench.requests();
     assert!(asked[0].contains("You may write only here: src/") && !asked[0].contains("docs/"), "{}", asked[0]);
     assert!(asked[1].contains("this stage may write only here: src/"), "{}", asked[1]);
-    assert!(asked[2].contains("`docs/` is not within what this stage may write: only here: src/"), "{}", asked[2]);
+    assert!(
+        asked[2].contains("`docs/` is outside of the write scope; this stage may write only here: src/"),
+        "{}",
+        asked[2]
+    );
     assert_eq!(asked.len(), 6, "the subagent was begun");
     bench.glovebox(&["apply", "r"]).ends(0);
     assert_eq!(bench.project_text("src/a.txt"), "new\n");
@@ -167,17 +174,29 @@ fn no_subagent_gets_more_than_its_stage_has() {
         assert!(asked[1].contains(says), "{says}: {}", asked[1]);
     };
     let writes = "allowed_write_paths=\"src/\", allowed_commands=\"sh\"";
-    check(writes, json!({ "write_paths": ["./"] }), "`./` is not within what this stage may write: only here: src/");
-    check(writes, json!({ "write_paths": ["src/../"] }), "is not within what this stage may write");
-    check(writes, json!({ "write_paths": "src/" }), "`write_paths` is not a list of texts");
+    check(
+        writes,
+        json!({ "write_paths": ["./"] }),
+        "`./` is outside of the write scope; this stage may write only here: src/",
+    );
+    check(
+        writes,
+        json!({ "write_paths": ["src/../"] }),
+        "is outside of the write scope; this stage may write only here: src/",
+    );
+    check(writes, json!({ "write_paths": "src/" }), "`write_paths` is not a list of strings");
     check(
         writes,
         json!({ "commands": true, "write_paths": ["src/a/"] }),
-        "a command can write whatever this stage may",
+        "a command can write everything that this stage may write",
     );
-    check(writes, json!({ "commands": true }), "a command can write whatever this stage may");
-    check(READS, json!({ "write_paths": ["a.txt"] }), "is not within what this stage may write: nothing");
-    check(READS, json!({ "commands": true }), "this stage runs no commands, so no subagent does");
+    check(writes, json!({ "commands": true }), "a command can write everything that this stage may write");
+    check(READS, json!({ "write_paths": ["a.txt"] }), "is outside of the write scope; this stage may write nothing");
+    check(
+        READS,
+        json!({ "commands": true }),
+        "this stage runs no commands, so its subagents cannot run commands either",
+    );
 }
 
 #[test]
@@ -225,7 +244,7 @@ fn a_subagent_can_have_turns_of_its_own() {
     let bench = bench("openai", READS, &turns);
     bench.run().ends(0);
     let asked = bench.requests();
-    assert!(asked[3].contains("subagent 1, 2 turns: no answer: it has no answer yet"), "{}", asked[3]);
+    assert!(asked[3].contains("subagent 1, 2 turns: no answer: it reached `max_turns`"), "{}", asked[3]);
     assert!(asked[5].contains("subagent 1, 1 turn: answered"), "{}", asked[5]);
 }
 

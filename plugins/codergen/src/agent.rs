@@ -89,7 +89,9 @@ impl<'a> AgentLoop<'a> {
                 Err(reason) if calls.is_empty() || ending::is_explicit(&response.message) => {
                     return Outcome::fail("agent/outcome-syntax", reason).class("contract");
                 }
-                Err(reason) => log::warn("outcome of an answer with tool calls not read", &[("reason", &reason)]),
+                Err(reason) => {
+                    log::warn("the outcome in an answer with tool calls could not be read", &[("reason", &reason)])
+                }
                 Ok(()) => {}
             }
             match verdict {
@@ -173,7 +175,7 @@ impl<'a> AgentLoop<'a> {
                 Outcome::fail("llm/content-filter", "the provider's filter withheld the model's answer")
             }
             _ if self.is_silent(&response) => {
-                Outcome::fail("agent/empty-answer", "the model answered twice without a word").class("transient")
+                Outcome::fail("agent/empty-answer", "the model returned two empty answers").class("transient")
             }
             _ => {
                 let found = self.found();
@@ -203,9 +205,14 @@ impl<'a> AgentLoop<'a> {
             };
             match self.ask_for_plan(question) {
                 Ok(better) => before = std::mem::replace(&mut found, better).into_plan().or(before),
-                Err(error) if error.kind == LATE => log::warn("no plan in time", &[("reason", &error.message)]),
+                Err(error) if error.kind == LATE => {
+                    log::warn("the model wrote no verification plan in time", &[("reason", &error.message)])
+                }
                 Err(error) => {
-                    log::warn("no answer to a question for a plan", &[("reason", &error.message)]);
+                    log::warn(
+                        "the model did not answer the question about the verification plan",
+                        &[("reason", &error.message)],
+                    );
                     break;
                 }
             }
@@ -215,7 +222,7 @@ impl<'a> AgentLoop<'a> {
 
     /// Asks one question about the plan. The answer does not end the stage, unless the model gives up.
     fn ask_for_plan(&mut self, question: Question) -> Result<PlanInAnswer, Error> {
-        log::info("the model is asked for a plan", &[("question", &question.text)]);
+        log::info("the model is asked for a verification plan", &[("question", &question.text)]);
         let request = &mut self.conversation.request;
         request.messages.push(Message::text("user", question.text));
         request.options = vec![(ANSWER_WITHIN.to_owned(), question.seconds.to_string())];
@@ -302,7 +309,7 @@ const LATE: &str = "request-timeout";
 /// Returns refusals of the tool calls in an answer that must not have any.
 fn refused_calls(message: &Message) -> Option<Message> {
     let refused = |call: &Part| {
-        let result = Part::new("tool-result", "not done: only the verification plan is asked for");
+        let result = Part::new("tool-result", "not executed: answer with the verification plan, without tool calls");
         result.with("call-id", call.field("id").unwrap_or_default()).with("is-error", "true")
     };
     let parts: Vec<Part> = calls(message).map(refused).collect();

@@ -97,13 +97,13 @@ impl Arguments {
         match self.0.get(name.as_str()) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(format!("the argument `{name}` is not a text")),
+            Some(_) => Err(format!("the argument `{name}` is not a string")),
         }
     }
 
     /// Returns a list of texts, which is empty by default.
     pub(crate) fn texts(&self, name: Argument) -> Result<Vec<String>, String> {
-        let problem = || format!("the argument `{name}` is not a list of texts");
+        let problem = || format!("the argument `{name}` is not a list of strings");
         match self.0.get(name.as_str()) {
             None | Some(Value::Null) => Ok(Vec::new()),
             Some(Value::Array(items)) => {
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(arguments.count(Argument::Limit), Ok(Some(3)));
         assert_eq!((arguments.flag(Argument::ReplaceAll), arguments.flag(Argument::Content)), (Ok(true), Ok(false)));
         assert_eq!(arguments.text(Argument::Content).unwrap_err(), "the argument `content` is missing");
-        assert_eq!(arguments.text(Argument::Limit).unwrap_err(), "the argument `limit` is not a text");
+        assert_eq!(arguments.text(Argument::Limit).unwrap_err(), "the argument `limit` is not a string");
         assert_eq!(arguments.count(Argument::Path).unwrap_err(), "the argument `path` is not a whole number");
         assert_eq!(arguments.flag(Argument::Path).unwrap_err(), "the argument `path` is neither true nor false");
         assert_eq!(Arguments::parse("[]").unwrap_err(), "the arguments are not a JSON object");

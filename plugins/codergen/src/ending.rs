@@ -136,7 +136,11 @@ fn explicit(part: &Part) -> Result<Declaration, String> {
         "fail" => Status::Fail,
         "retry" => Status::Retry,
         "skipped" => Status::Skipped,
-        _ => return Err(format!("the declared outcome has the status `{word}`")),
+        _ => {
+            return Err(format!(
+                "the declared outcome has the status `{word}`, expected `success`, `partial_success`, `retry`, `fail` or `skipped`"
+            ));
+        }
     };
     let mut declaration = Declaration::new(status);
     declaration.label = text("preferred_label");

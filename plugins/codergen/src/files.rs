@@ -160,7 +160,7 @@ impl Workspace {
             }
         }?;
         self.put(path, Content(&changed))?;
-        Ok(format!("replaced {count} in `{path}`"))
+        Ok(format!("replacements in `{path}`: {count}"))
     }
 
     /// Reads a whole file.
@@ -202,7 +202,9 @@ impl Workspace {
         for name in path.names() {
             place.push(name);
             if fs::symlink_metadata(&place).is_ok_and(|found| found.is_symlink()) {
-                return Err(format!("cannot write `{path}`: it leads through a link, which no subagent follows"));
+                return Err(format!(
+                    "cannot write `{path}`: the path contains a symbolic link, which a subagent must not follow"
+                ));
             }
         }
         Ok(())
@@ -301,7 +303,7 @@ mod tests {
         workspace.write(NamedPath("a"), Content("x y x")).unwrap();
         assert_eq!(
             workspace.edit(NamedPath("a"), Edit { old: "y", new: "$0", replace_all: false }).unwrap(),
-            "replaced 1 in `a`"
+            "replacements in `a`: 1"
         );
         assert_eq!(
             workspace.edit(NamedPath("a"), Edit { old: "x", new: "z", replace_all: false }).unwrap_err(),
@@ -309,7 +311,7 @@ mod tests {
         );
         assert_eq!(
             workspace.edit(NamedPath("a"), Edit { old: "x", new: "z", replace_all: true }).unwrap(),
-            "replaced 2 in `a`"
+            "replacements in `a`: 2"
         );
         assert_eq!(workspace.text(WorkspacePath("a")).unwrap(), "z $0 z");
         assert_eq!(
@@ -340,7 +342,7 @@ mod tests {
         assert_eq!(read(&mut workspace, NamedPath("/workspace//src/a"), 1, 9).unwrap(), "  1 | x");
         assert_eq!(
             workspace.edit(NamedPath("/home/me/proj/src/a"), Edit { old: "x", new: "y", replace_all: false }).unwrap(),
-            "replaced 1 in `src/a`"
+            "replacements in `src/a`: 1"
         );
         let said = workspace.write(NamedPath("/home/me/proj/src/b"), Content("  1 | x")).unwrap();
         assert_eq!(said, "wrote 1 bytes to `src/b`; the line numbers were removed");

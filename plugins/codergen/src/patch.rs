@@ -105,7 +105,7 @@ impl<'a> Change<'a> {
             Self::Add { path, text } => {
                 let path = place(*path, text)?;
                 match workspace.text(path).is_ok() {
-                    true => Err(format!("`{path}` exists already; update it")),
+                    true => Err(format!("`{path}` exists already; change it with `{UPDATE}{path}`")),
                     false => Ok(FileEdit { write: Some((path, text.to_owned())), remove: None, verb: "added" }),
                 }
             }
@@ -174,7 +174,7 @@ impl<'a> Hunk<'a> {
         }
         hunk.at_end = lines.next_if(|line| line.trim_end() == END_OF_FILE).is_some();
         match hunk.old.is_empty() && hunk.new.is_empty() {
-            true => Err("a change has no lines".to_owned()),
+            true => Err("a change has no lines after `@@`".to_owned()),
             false => Ok(Some(hunk)),
         }
     }

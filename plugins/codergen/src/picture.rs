@@ -54,12 +54,12 @@ impl Picture {
         }
         if !self.is_whole() {
             return Err(format!(
-                "`{path}` begins like a picture ({media_type}) of which a part is missing; it cannot be shown"
+                "`{path}` begins like a picture ({media_type}), but a part of it is missing; it cannot be shown"
             ));
         }
         if let Some((width, height)) = self.size.filter(|(width, height)| ![*width, *height].iter().all(is_side)) {
             return Err(format!(
-                "`{path}` is a picture ({media_type}) of {width} x {height}, and only sides of 1 to {SIDE_MAX} can be shown; make a \
+                "`{path}` is a picture ({media_type}) of {width} x {height}, but each side must have 1 to {SIDE_MAX} pixels; make a \
                  smaller copy of it and read that"
             ));
         }
@@ -92,8 +92,8 @@ impl Picture {
             return Ok(());
         }
         Err(format!(
-            "this conversation has {} pictures, and shows at most {PICTURES_MAX} and {ALL_BYTES_MAX} bytes of them; go on with what \
-             you saw, or make a smaller copy",
+            "this conversation has {} pictures; it can have at most {PICTURES_MAX} pictures and {ALL_BYTES_MAX} bytes of pictures; \
+             continue with the pictures that you saw, or make a smaller copy",
             lengths.len()
         ))
     }
@@ -193,7 +193,7 @@ mod tests {
     /// A provider would refuse the whole conversation because of one incomplete picture.
     #[test]
     fn a_picture_that_is_not_whole_is_a_sentence() {
-        let cut = |bytes: &[u8]| picture(bytes).line("a").unwrap_err().contains("of which a part is missing");
+        let cut = |bytes: &[u8]| picture(bytes).line("a").unwrap_err().contains("but a part of it is missing");
         for length in [8, 12, 20, 33, PNG.len() - 8] {
             assert!(cut(&PNG[..length]), "{length}");
         }

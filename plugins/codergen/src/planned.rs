@@ -15,7 +15,8 @@ pub(crate) fn request(allowed: &str) -> String {
     let list: String = allowed.lines().map(|prefix| format!("- {prefix}\n")).collect();
     format!(
         "Verification plan command allowlist (hard requirement):\n{list}\
-         A later stage runs your plan without a shell: one program on each line, no pipes, no `&&`, no assignments. End your last answer with it:\n\
+         A later stage runs your plan without a shell: one program on each line, no pipes, no `&&`, no assignments. \
+         End your last answer with the plan:\n\
          ```json\n{{\"verification_plan\": {{\"files\": [\"path/that/must/exist\"], \"commands\": [\"a command\"]}}}}\n```\n\
          Use only these command families in verification_plan.commands."
     )

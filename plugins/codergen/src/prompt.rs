@@ -27,8 +27,9 @@ const RULES: &str = "\
 ";
 
 /// The rule about git, for an agent that runs commands.
-pub(crate) const GIT: &str = "`git` can show and compare here, but not commit, stage, stash or switch branches: its repository is read-only, and has the \
-     workspace as one commit. Do not try to commit, even if you are asked to. Leave your work in the files: they are the result of the stage.";
+pub(crate) const GIT: &str = "`git` can show and compare here, but not commit, stage, stash or switch branches: \
+     its repository is read-only, and contains the workspace as one commit. Do not try to commit, even if you are asked to. \
+     Leave your work in the files: they are the result of the stage.";
 
 const ENDING: &str = "\
 - The first answer without a tool call ends the stage. End it with a line `OUTCOME: SUCCESS`, or `OUTCOME: FAIL` and the
@@ -37,7 +38,7 @@ const ENDING: &str = "\
 /// The rules about the end of a stage whose answer must match a schema.
 const OBJECT: &str = "\
 - The first answer without a tool call ends the stage. It must be one JSON object that matches the JSON Schema below, without any text
-  before or behind it. Only if the task cannot be done, answer with a line `OUTCOME: FAIL` and the reason. Say only what you have
+  before or after it. Only if the task cannot be done, answer with a line `OUTCOME: FAIL` and the reason. Say only what you have
   seen; claims are checked afterwards.";
 
 /// Message after an empty answer.
@@ -78,7 +79,7 @@ pub(crate) fn subagent(bounds: &WriteScope) -> String {
 
 /// Returns the message that asks again for an answer that matches the schema.
 pub(crate) fn correction(problem: &str) -> String {
-    format!("Your answer does not match the JSON Schema: {problem}\nAnswer with the whole JSON object alone.")
+    format!("Your answer does not match the JSON Schema: {problem}\nAnswer only with the whole JSON object.")
 }
 
 /// Returns the user prompt: the preamble, the node's prompt or its label, and the failure that led to this stage.

@@ -70,7 +70,7 @@ impl Questions {
     fn form(&self) -> String {
         let list: String = self.allowed.split(',').map(|prefix| format!("\n- {prefix}")).collect();
         format!(
-            "Answer with the whole plan alone, as one JSON object and without calling tools:\n\
+            "Answer only with the whole plan, as one JSON object and without calling tools:\n\
              {{\"verification_plan\": {{\"files\": [\"path/that/must/exist\"], \"commands\": [\"a command\"]}}}}\n\
              Each command must begin with one of these, and runs without a shell:{list}"
         )

@@ -57,7 +57,7 @@ fn walk(root: &Path, below: WorkspacePath<'_>) -> Result<BTreeSet<String>, Strin
         for entry in entries.flatten() {
             seen += 1;
             if seen > ENTRIES_MAX {
-                return Err(format!("over {ENTRIES_MAX} files; search in a smaller folder"));
+                return Err(format!("there are more than {ENTRIES_MAX} files; search in a smaller folder"));
             }
             let name = entry.file_name().to_string_lossy().into_owned();
             match entry.file_type() {

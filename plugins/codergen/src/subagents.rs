@@ -26,12 +26,12 @@ const CLOSE: &str = "close_agent";
 const TOOLS: [(&str, &str, &str); 4] = [
     (
         SPAWN,
-        "Has a subagent do a part of the task, and returns its answer and its id. It knows only what `task` says. It reads what you can read, and writes only `write_paths`, which must lie within what you may write. With `commands` it also runs commands; then `write_paths` must be all that you may write. It works while you wait.",
-        r#"{"type":"object","properties":{"task":{"type":"string"},"write_paths":{"type":"array","items":{"type":"string"},"description":"folders such as `src/`, or files; none when left out"},"commands":{"type":"boolean"},"max_turns":{"type":"integer","minimum":1}},"required":["task"]}"#,
+        "Starts a subagent for a part of the task, waits until it has finished, and returns its answer and its id. The subagent knows only the text of `task`. It can read what you can read, and can write only `write_paths`, which must be within your own write scope. With `commands` it can also run commands; then `write_paths` must be your whole write scope.",
+        r#"{"type":"object","properties":{"task":{"type":"string"},"write_paths":{"type":"array","items":{"type":"string"},"description":"folders such as `src/`, or files; none by default"},"commands":{"type":"boolean"},"max_turns":{"type":"integer","minimum":1}},"required":["task"]}"#,
     ),
     (
         SEND,
-        "Tells a subagent more, and returns its next answer. It still knows what was said before.",
+        "Sends a message to a subagent, and returns its next answer. The subagent remembers the earlier messages.",
         r#"{"type":"object","properties":{"agent_id":{"type":"string"},"message":{"type":"string"}},"required":["agent_id","message"]}"#,
     ),
     (
@@ -98,20 +98,23 @@ impl Subagents {
 
     fn spawn(&mut self, arguments: &Arguments, toolbox: &Toolbox) -> Result<ToolResult, String> {
         if self.count == AGENTS_MAX {
-            return Err(format!("a stage has at most {AGENTS_MAX} subagents; send_input tells one of them more"));
+            return Err(format!(
+                "a stage has at most {AGENTS_MAX} subagents; give one of them more work with send_input"
+            ));
         }
         let task = arguments.text(Argument::Task)?;
         let bounds = self.stage.narrow(arguments.texts(Argument::WritePaths)?);
-        let bounds =
-            bounds.map_err(|path| format!("`{path}` is not within what this stage may write: {}", self.stage))?;
+        let bounds = bounds
+            .map_err(|path| format!("`{path}` is outside of the write scope; this stage may write {}", self.stage))?;
         let has_commands = arguments.flag(Argument::Commands)?;
         if has_commands && !toolbox.has_commands() {
-            return Err("this stage runs no commands, so no subagent does".to_owned());
+            return Err("this stage runs no commands, so its subagents cannot run commands either".to_owned());
         }
         if has_commands && !bounds.covers_all(&self.stage) {
             let stage = &self.stage;
             return Err(format!(
-                "a command can write whatever this stage may: with `commands`, `write_paths` must be that, {stage}"
+                "a command can write everything that this stage may write, so with `commands`, `write_paths` must name all of it: \
+                 this stage may write {stage}"
             ));
         }
         let turns_max = arguments.size(Argument::MaxTurns)?.unwrap_or(usize::MAX);
@@ -140,7 +143,7 @@ impl Subagents {
         let id = arguments.text(Argument::AgentId)?;
         let ids: Vec<String> = self.open.iter().map(|agent| agent.last.id.to_string()).collect();
         ids.iter().position(|known| known == id.trim()).ok_or_else(|| match ids.is_empty() {
-            true => "there is no subagent; spawn_agent begins one".to_owned(),
+            true => "there is no subagent; call spawn_agent to start one".to_owned(),
             false => format!("there is no subagent `{id}`; there are {}", ids.join(", ")),
         })
     }
@@ -171,7 +174,7 @@ impl Subagent {
                 break Err("the run was canceled".to_owned());
             }
             if turns >= self.turns_max {
-                break Err("it has no answer yet; send_input lets it go on".to_owned());
+                break Err("it reached `max_turns`; call send_input to let it continue".to_owned());
             }
             match self.turn() {
                 Ok(Some(text)) => break Ok(text),

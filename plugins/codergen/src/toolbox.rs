@@ -31,7 +31,7 @@ struct Tool {
 const TOOLS: [Tool; 8] = [
     Tool {
         name: READ_FILE,
-        description: "Reads a text file; every line comes as `  1 | text`. Use offset and limit for a part of a long file. A PNG, JPEG, GIF or WebP file is shown as a picture.",
+        description: "Reads a text file; each line is shown as `  1 | text`. Use offset and limit for a part of a long file. A PNG, JPEG, GIF or WebP file is shown as a picture.",
         parameters: r#"{"type":"object","properties":{"path":{"type":"string"},"offset":{"type":"integer","minimum":1,"description":"first line, from 1"},"limit":{"type":"integer","minimum":1,"description":"number of lines"}},"required":["path"]}"#,
         run: |toolbox, arguments| {
             let count = |name| arguments.size(name);
@@ -39,7 +39,9 @@ const TOOLS: [Tool; 8] = [
                 (count(Argument::Offset)?.unwrap_or(1), count(Argument::Limit)?.unwrap_or(READ_LINES_DEFAULT));
             let read = toolbox.workspace.read(arguments.path(Argument::Path)?, first, limit)?;
             match read.picture {
-                Some(_) if !toolbox.sees_pictures => Ok(format!("{}; this model takes no pictures", read.text).into()),
+                Some(_) if !toolbox.sees_pictures => {
+                    Ok(format!("{}; this model does not accept pictures", read.text).into())
+                }
                 picture => Ok(ToolResult { picture, ..read.text.into() }),
             }
         },
@@ -111,9 +113,9 @@ const TOOLS: [Tool; 8] = [
         description: "Runs a command in the workspace and returns its exit code and output.",
         parameters: r#"{"type":"object","properties":{"command":{"type":"string"},"timeout_ms":{"type":"integer","minimum":1}},"required":["command"]}"#,
         run: |toolbox, arguments| {
-            let grant = toolbox
-                .shell
-                .ok_or("this stage runs no commands; the attribute `allowed_commands` would allow some")?;
+            let grant = toolbox.shell.ok_or(
+                "this stage runs no commands; the attribute `allowed_commands` of the node can allow commands",
+            )?;
             let exit =
                 grant.run(CommandLine(arguments.text(Argument::Command)?), arguments.count(Argument::TimeoutMs)?)?;
             let whole = shell::report(&exit);
@@ -359,7 +361,11 @@ mod tests {
         };
         check("write_file", r#"{"path":"src/a.rs","content":"fn a() {}\n"}"#, Ok("wrote 10 bytes to `src/a.rs`"));
         check("read_file", r#"{"path":"src/a.rs"}"#, Ok("  1 | fn a() {}"));
-        check("edit_file", r#"{"path":"src/a.rs","old_string":"a","new_string":"b"}"#, Ok("replaced 1 in `src/a.rs`"));
+        check(
+            "edit_file",
+            r#"{"path":"src/a.rs","old_string":"a","new_string":"b"}"#,
+            Ok("replacements in `src/a.rs`: 1"),
+        );
         check("grep", r#"{"pattern":"FN B","ignore_case":true}"#, Ok("src/a.rs:1: fn b() {}"));
         check("glob", r#"{"pattern":"*.rs"}"#, Ok("src/a.rs"));
         check("glob", r#"{"pattern":"*.py"}"#, Ok("nothing found"));

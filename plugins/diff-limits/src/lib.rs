@@ -81,7 +81,7 @@ mod tests {
         check(
             r#"{"total":20001,"files":[]}"#,
             &[("max_files", "20000")],
-            "20001 files changed, over the 0 that are listed",
+            "20001 files changed, but the list of changes names only 0",
         );
     }
 
@@ -112,10 +112,10 @@ mod tests {
 
     #[test]
     fn an_unclear_node_fails() {
-        check(LIST, &[], "no bound");
+        check(LIST, &[], "no limit is set");
         check(LIST, &[("max_files", "-1")], "`max_files` is `-1`");
         check(LIST, &[("max_files", "9"), ("ignore", "../x")], "`ignore` is `../x`");
-        check(LIST, &[("max_files", "9"), ("paths", " , ")], "`paths` counts no file");
+        check(LIST, &[("max_files", "9"), ("paths", " , ")], "`paths` is empty");
         check("{", &[("max_files", "9")], "the host sent no list");
         let unnamed = stage("n").attribute("max_files", "9");
         let outcome = Host::new().execute::<DiffLimits>(unnamed);

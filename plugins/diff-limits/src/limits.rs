@@ -61,7 +61,7 @@ impl Limits {
         };
         let (files, lines, binaries) = (bound("max_files")?, bound("max_lines")?, bound("max_binaries")?);
         if (files, lines, binaries) == (None, None, None) {
-            return Err("no bound, expected `max_files`, `max_lines` or `max_binaries` on the node".to_owned());
+            return Err("no limit is set, expected `max_files`, `max_lines` or `max_binaries` on the node".to_owned());
         }
         let places = |name| {
             let entries = stage.attribute(name).unwrap_or_default().split(',').map(str::trim);
@@ -72,7 +72,7 @@ impl Limits {
         };
         let paths = if stage.attribute("paths").is_some() { Some(places("paths")?) } else { None };
         if paths.as_ref().is_some_and(Vec::is_empty) {
-            return Err("`paths` counts no file, expected files, folders or patterns".to_owned());
+            return Err("`paths` is empty, expected files, folders or patterns".to_owned());
         }
         // A binary file is counted with 0 lines, so a limit on lines alone would not limit the content of binary files.
         let binaries = binaries.or(lines.map(|_| 0));
@@ -82,7 +82,11 @@ impl Limits {
     /// Compares a list with the limits.
     pub(crate) fn check(&self, list: &ChangeList) -> Result<Totals, Vec<String>> {
         if list.total != list.files.len() as u64 {
-            return Err(vec![format!("{} files changed, over the {} that are listed", list.total, list.files.len())]);
+            return Err(vec![format!(
+                "{} files changed, but the list of changes names only {}",
+                list.total,
+                list.files.len()
+            )]);
         }
         let files: Vec<&ChangedFile> = list.files.iter().filter(|file| self.counts(file)).collect();
         let mut counted = Totals { files: files.len() as u64, ..Totals::default() };

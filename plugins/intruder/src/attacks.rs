@@ -70,7 +70,7 @@ impl Attack<'_> {
             "stat" => AttackResult::from_result(fs::metadata(path)),
             "rename" => AttackResult::from_result(fs::rename(path, other)),
             "link" => AttackResult::from_result(fs::hard_link(path, other)),
-            #[expect(deprecated, reason = "the only way to make a link that is not bound to one system")]
+            #[expect(deprecated, reason = "the only portable function that creates a symbolic link")]
             "symlink" => AttackResult::from_result(fs::soft_link(path, other)),
             "readlink" => AttackResult::from_result(fs::read_link(path)),
             "unlink" => AttackResult::from_result(fs::remove_file(path)),

@@ -70,7 +70,7 @@ impl<'a> Check<'a> {
         }
         let text = self.read()?;
         if before.is_ok_and(|before| before == text) {
-            let reason = format!("`{command}` did not write `{}`: it is what it was before", self.report);
+            let reason = format!("`{command}` did not write `{}`: its content is the same as before", self.report);
             return Err(Outcome::fail("junit/old-report", reason));
         }
         let outcome = self.judge(&text)?;
@@ -149,7 +149,7 @@ mod tests {
             "",
             "junit/failed: 1 of 1 tests failed in `r.xml`: a",
         );
-        check("<html/>", "", "junit/report: `r.xml` is no JUnit report");
+        check("<html/>", "", "junit/report: `r.xml` is not a JUnit report");
     }
 
     #[test]
@@ -174,7 +174,10 @@ mod tests {
         host.write("r.xml", PASSED);
         host.answer_command("true", Ok(exited(0, "")));
         let node = stage("n").attribute("report", "r.xml").attribute("command", "true");
-        assert_eq!(reason(&host, node), "junit/old-report: `true` did not write `r.xml`: it is what it was before");
+        assert_eq!(
+            reason(&host, node),
+            "junit/old-report: `true` did not write `r.xml`: its content is the same as before"
+        );
         assert_eq!(host.commands(), ["true"]);
     }
 }

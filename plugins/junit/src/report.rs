@@ -108,7 +108,7 @@ fn begin(element: &BytesStart<'_>, has_root: &mut bool, depth: usize) -> Result<
         return Ok(());
     }
     if *has_root || !matches!(element.local_name().as_ref(), b"testsuites" | b"testsuite") {
-        return Err("is no JUnit report, expected one element `testsuites` or `testsuite`".to_owned());
+        return Err("is not a JUnit report, expected one element `testsuites` or `testsuite`".to_owned());
     }
     *has_root = true;
     Ok(())
@@ -183,8 +183,8 @@ mod tests {
         check(&"<testsuite>".repeat(100_000), "deeper than 64");
         check("", "no element");
         check("nothing", "no element");
-        check("<html/>", "no JUnit report");
-        check("<testsuite/><testsuite/>", "no JUnit report");
+        check("<html/>", "not a JUnit report");
+        check("<testsuite/><testsuite/>", "not a JUnit report");
         check("<testsuite><testcase name='a'>", "ends inside");
         check("<testsuite><testcase></testsuite>", "not well-formed");
         check("<testsuite><testcase><testcase/></testcase></testsuite>", "inside a `testcase`");

@@ -103,7 +103,7 @@ impl Place {
         let mut ranges = classes.flat_map(|class| class.as_bytes().windows(3)).filter(|range| range[1] == b'-');
         let is_open = count('{') != count('}') || count('[') != count(']');
         if is_open || ranges.any(|range| range[0] > range[2]) {
-            return Err(format!("`{text}`: a brace, a bracket or a range is not closed"));
+            return Err(format!("`{text}`: a brace or a bracket is not closed, or a range is reversed"));
         }
         match text.contains(['*', '?', '[', '{']) {
             true => Ok(Self::Pattern(text.to_owned(), Pattern::parse(text)?)),
@@ -144,7 +144,9 @@ fn walk() -> Result<Vec<String>, String> {
             paths.push(path);
         }
         if paths.len() > ENTRIES_MAX {
-            return Err(format!("the tree has over {ENTRIES_MAX} files; set `read_paths` on the node"));
+            return Err(format!(
+                "the tree has more than {ENTRIES_MAX} files; set `read_paths` on the node to read fewer folders"
+            ));
         }
     }
     Ok(paths)

@@ -100,7 +100,10 @@ mod tests {
         check(&[], "no assertion");
         check(&[("exists", " , ")], "no assertion");
         for pattern in ["{a,*.rs", "a}.rs", "[z-a].rs", "[a.rs"] {
-            check(&[("absent", pattern)], &format!("`{pattern}`: a brace, a bracket or a range is not closed"));
+            check(
+                &[("absent", pattern)],
+                &format!("`{pattern}`: a brace or a bracket is not closed, or a range is reversed"),
+            );
         }
         check(&[("matches", "src/lib.rs")], "`matches` is `src/lib.rs`, expected `path: regular expression`");
         check(&[("matches", "src/lib.rs: (")], "`matches` is `src/lib.rs: (`:");
