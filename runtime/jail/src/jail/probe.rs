@@ -158,7 +158,7 @@ fn self_test(jail: &Jail, witness: &Witness) -> Result<Vec<SelfTestCheck>, Strin
     if exit.code != Some(0) || exit.stdout.truncated {
         let text = String::from_utf8_lossy(&exit.stderr.head).trim().to_owned();
         let code = exit.code.map_or_else(|| "none".to_owned(), |code| code.to_string());
-        return Err(format!("the self-test ended: {}, exit code {code}: {text}", exit.how.as_str()));
+        return Err(format!("the self-test ended: {}, code {code}: {text}", exit.how.as_str()));
     }
     let said = [exit.stdout.head, exit.stdout.tail].concat();
     let checks: Vec<SelfTestCheck> =
