@@ -198,7 +198,7 @@ fn a_program_that_fails_or_hangs_says_why() {
     failing.run().ends(1).says("agent program failed: exit code 3: oh");
     let hanging = bench(", timeout=\"2s\"", "import time\ntime.sleep(600)\n", &[]);
     hanging.run().ends(5).says("limit `wall_ms`");
-    // Requests before the timeout are paid for, and the record shows that the program was started.
+    // The tokens of requests before the timeout are counted, and the output names the program that was started.
     let slow = bench(", timeout=\"3s\"", "ask('x')\nimport time\ntime.sleep(600)\n", &[Turn::text("a").usage(100, 10)]);
     slow.run().ends(5).says("limit `wall_ms`").says("python3 tools/agent.py");
     assert_eq!(slow.show()["tokens"], json!({ "input": 100, "output": 10 }));

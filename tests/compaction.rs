@@ -1,8 +1,8 @@
 //! Conversations that become too long: old turns are replaced by a list of their calls, before the limit is reached and
 //! after a provider has rejected a request as too long.
 //!
-//! The witness is the log of the fake provider: which turns each request still contains, and that each result in it has
-//! its call.
+//! The witness is the log of the fake provider. It shows which turns each request still contains, and that no request has the
+//! result of a tool call without the call.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
 

@@ -1,7 +1,7 @@
-//! If the order of a list of commands was wrong, the list is executed again in another order, with the files from
-//! before the first order.
+//! If the order of a list of commands was wrong, the list is executed again in another order, and begins with the files as
+//! they were before the first execution.
 //!
-//! The witness is a file that the first order leaves in the workspace or outside of it. The second order must not see
+//! The witness is a file that the first execution leaves in the workspace or outside of it. The second execution must not see
 //! this file.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
@@ -53,7 +53,7 @@ fn what_the_first_order_left_makes_no_second_order_fail() {
             assert_eq!(ran(&bench), [build, clean, test, build, test, clean], "{place}");
             assert_eq!(results(&bench)["adjustments"][0]["recoveryRule"], "reorder_clean_and_artifact_check");
             assert_eq!(bench.run_json("r", "check/status.json")["notes"], "verification passed: 3 of 3 commands");
-            // The files of the second order are committed.
+            // The files of the second execution are committed.
             bench.glovebox(&["apply", "r"]).ends(0);
             assert_eq!((bench.read("count").as_str(), bench.has("dist/app")), ("x\n", false), "{place}");
         }
@@ -74,7 +74,8 @@ fn what_the_first_order_left_makes_no_second_order_pass() {
     }
 }
 
-/// The check now runs first. It finds the file of the project that the cleanup removed in the first order.
+/// In the second execution, the check runs before the cleanup. It finds the file of the project that the cleanup removed in the
+/// first execution.
 #[test]
 fn what_the_first_order_removed_is_there_again() {
     for flags in IN_EVERY_SANDBOX {
@@ -86,8 +87,8 @@ fn what_the_first_order_removed_is_there_again() {
     }
 }
 
-/// Each order begins with the original files, however often the order changes. Skipping a command does not change the
-/// order, and the results of the commands before it are kept.
+/// Each execution in a new order begins with the original files, however often the order changes. Skipping a command does not
+/// change the order, and the results of the commands before it are kept.
 #[test]
 fn every_order_begins_anew() {
     let commands = ["sh build.sh", "rm -rf dist", "test -f dist/app", "test -s dist/app"];

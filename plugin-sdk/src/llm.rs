@@ -10,7 +10,7 @@ pub use llm::{Error, Request, Response};
 
 /// Asks the model and waits for the answer.
 ///
-/// The option `answer-within` sets a time limit for the answer in seconds, from 1 to 3600. Such a question is optional: its answer is
+/// The option `answer-within` sets a time limit for the answer in seconds, from 1 to 3600. Such a request is optional: its answer is
 /// not checked against the stage's schema, and the stage does not fail if the model does not answer.
 ///
 /// # Errors

@@ -55,7 +55,7 @@ impl Default for Host {
 }
 
 impl Host {
-    /// Creates a host with an empty folder and without answers to commands and questions.
+    /// Creates a host with an empty folder and without answers to commands and to requests to the model.
     ///
     /// # Panics
     /// If no folder for temporary files can be created.
@@ -102,7 +102,7 @@ impl Host {
         self.answers.borrow_mut().commands.push((command.into(), answer));
     }
 
-    /// Sets a text as the answer to the next question to the model.
+    /// Sets a text as the answer to the next request to the model.
     pub fn answer_model(&self, text: impl Into<String>) {
         let usage = Usage { input: 0, output: 0, extra: Vec::new() };
         let message = Message::text("assistant", text);
@@ -110,7 +110,7 @@ impl Host {
         self.answer_model_with(Response { message, finish, usage, model, extra: Vec::new() });
     }
 
-    /// Sets a response as the answer to the next question to the model, such as one with tool calls.
+    /// Sets a response as the answer to the next request to the model, such as one with tool calls.
     pub fn answer_model_with(&self, response: Response) {
         self.answers.borrow_mut().responses.push_back(response);
     }
@@ -152,7 +152,7 @@ impl Host {
         answers.started_over.iter().map(|at| answers.ran[*at].to_owned()).collect()
     }
 
-    /// Returns the questions that the handler asked the model.
+    /// Returns the requests that the handler sent to the model.
     pub fn requests(&self) -> Vec<Request> {
         self.answers.borrow().requests.clone()
     }

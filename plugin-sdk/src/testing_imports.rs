@@ -222,7 +222,7 @@ pub(crate) mod exec {
     }
 }
 
-/// `glovebox:plugin/llm`: a question is answered without a model.
+/// `glovebox:plugin/llm`: a request is answered without a model.
 pub(crate) mod llm {
     use super::with;
     use crate::bindings::glovebox::plugin::llm::{Error, Request, Response};

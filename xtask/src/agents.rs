@@ -20,7 +20,7 @@ const PRINTED: &str = "printed-42";
 /// Exit code of a run that a policy stopped.
 const POLICY: i32 = 6;
 
-/// A program at a version, and the tool calls of its model.
+/// An agent program at a pinned version, and the calls of its own tools that the scripted answers contain.
 struct Program {
     name: &'static str,
     package: &'static str,

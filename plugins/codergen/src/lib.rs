@@ -1,7 +1,7 @@
 //! The `codergen` handler (spec §4.5): an agent loop that asks the node's model and executes its tool calls, until an answer contains
 //! only text.
 //!
-//! Reading order: `prompt` writes the question, `agent` is the loop, `conversation` keeps the messages within the context window,
+//! Reading order: `prompt` writes the prompts, `agent` is the loop, `conversation` keeps the messages within the context window,
 //! `subagents` are further loops, `program` runs an agent program instead, `ending` converts the answer to an outcome, `questions`
 //! asks again for a plan, `toolbox` has the tools, and `tool_calls` executes calls. Nothing here is a security boundary: the host
 //! enforces scope, turns, commands and secrets, even if this code is wrong.

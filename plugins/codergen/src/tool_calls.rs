@@ -1,4 +1,4 @@
-//! Executes the tool calls of an answer one after the other, and returns the results for the next question.
+//! Executes the tool calls of an answer one after the other, and returns the results for the next request to the model.
 
 use crate::artifact::Artifact;
 use crate::tool_result::ToolResult;

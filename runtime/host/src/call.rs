@@ -78,7 +78,7 @@ pub struct Report {
     pub tokens: Tokens,
     /// Cost of these turns.
     pub cost: Money,
-    /// The last question to the model and its answer, if they are [kept](ConversationSetting::keeps_messages). If a component sends
+    /// The last request to the model and its answer, if they are [kept](ConversationSetting::keeps_messages). If a component sends
     /// the whole conversation with each request, this is the whole conversation. Empty if a hold-out was found in it.
     pub conversation: Vec<glovebox_record::session::Message>,
     /// The transcript of the conversation, one line of JSON for each turn; empty without a model.

@@ -243,7 +243,7 @@ pub fn estimated_tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(TOKEN_BYTES)
 }
 
-/// Returns the estimated tokens of a question: an upper estimate for its texts, and [`IMAGE_TOKENS`] for each image.
+/// Returns the estimated tokens of a request: an upper estimate for its texts, and [`IMAGE_TOKENS`] for each image.
 pub fn estimated_input(request: &Request) -> u64 {
     estimated_tokens(request.bytes()).saturating_add(request.images().saturating_mul(IMAGE_TOKENS))
 }

@@ -100,7 +100,7 @@ pub struct Settings {
     pub effort: Option<Effort>,
 }
 
-/// One question. Provider and model are not part of it: they belong to the target.
+/// One request to a model. Provider and model are not part of it: they belong to the target.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Request {
     /// The conversation, oldest first.
@@ -184,7 +184,7 @@ impl Finish {
     }
 }
 
-/// Tokens of a question and its answer.
+/// Tokens of a request and its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Usage {

@@ -13,7 +13,7 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 /// Whether the host retries a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
-    /// Never, because the same question would fail in the same way.
+    /// Never, because the same request would fail in the same way.
     Never,
     /// After a wait, a limited number of times.
     Later,

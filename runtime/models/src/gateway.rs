@@ -63,13 +63,13 @@ const COSTLY_FEATURES: &[&str] = &["context-1m", "fast-mode"];
 /// A request of a program that was checked.
 #[derive(Debug)]
 pub enum CheckedRequest {
-    /// A question to the model.
+    /// A request for an answer of the model.
     Answer(Box<Question>),
     /// A request for the list of models. The gateway answers it with the one model.
     Models,
 }
 
-/// A question that may be forwarded.
+/// A request to the model that may be forwarded.
 #[derive(Debug)]
 pub struct Question {
     /// Path relative to the path of the endpoint.

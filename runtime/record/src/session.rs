@@ -1,7 +1,7 @@
 //! The part of earlier conversations that the model of a stage gets, and the conversation that the stage continues (spec §5.4).
 //!
 //! Each attempt that may ask a model has a session in its record. The conversation itself is an artifact of the attempt:
-//! questions and answers, as the host saw them.
+//! the messages to and from the model, as the host saw them.
 
 use crate::identity::AttemptId;
 use schemars::JsonSchema;
@@ -83,7 +83,7 @@ pub struct Session {
     pub degraded: Option<String>,
 }
 
-/// Questions and answers of one attempt, and of the earlier stages of its thread. System messages are not included.
+/// The messages between the model and one attempt, and those of the earlier stages of its thread. System messages are not included.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "conversation.json")]
 pub struct Conversation {

@@ -23,7 +23,7 @@ pub struct SteeringMessage {
 pub struct SteeringDelivery {
     /// Id of the message.
     pub message: MessageId,
-    /// The first turn of the attempt, counted from 1, whose question contained the message and was answered; absent if
+    /// The first turn of the attempt, counted from 1, whose request contained the message and was answered; absent if
     /// there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<u32>,

@@ -1,6 +1,6 @@
 //! The conversation of one attempt, turn by turn: the lines of `transcript.ndjson`.
 //!
-//! A line contains only the new messages of a question; messages that were also in earlier questions are only counted. The line
+//! A line contains only the new messages of a request; messages of earlier turns are only counted. The line
 //! also contains the raw request to the provider and its answer, as `sent` and `received`; this module does not read them.
 
 use crate::session::{Message, MessagePart};
@@ -32,7 +32,7 @@ pub struct Turn {
     /// The subagent that asked; absent if the stage itself asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Number of messages at the beginning of the question that were also in earlier questions.
+    /// Number of messages at the beginning of the request that earlier turns already contain.
     #[serde(default)]
     pub repeated: u64,
     /// The messages after the repeated ones; absent in files of versions that did not keep them.
@@ -41,10 +41,10 @@ pub struct Turn {
     /// The answer; empty if there is none.
     #[serde(default)]
     pub answer: Vec<MessagePart>,
-    /// Tokens of the question and its answer.
+    /// Tokens of the request and its answer.
     #[serde(default)]
     pub usage: TurnTokens,
-    /// Cost of the question and its answer, in millionths of a dollar.
+    /// Cost of the request and its answer, in millionths of a dollar.
     #[serde(default, skip_serializing_if = "Money::is_zero")]
     pub cost: Money,
     /// True if some of the tokens and their cost are estimated.

@@ -65,7 +65,8 @@ fn copy(
     copied.map_err(|error| drive::stop(run, &error))
 }
 
-/// Refuses values that a stage could not set. Every checkpoint has the whole context, so its size is limited.
+/// Refuses keys that a stage may not set, and values that are too large. Every checkpoint contains the whole context, so the size of
+/// the context is limited.
 fn refuse_large(context: &BTreeMap<String, String>, before: Vec<&Record>) -> Result<(), Stop> {
     let state: RunState = rewind::after(before);
     let updates: BTreeMap<String, Value> =

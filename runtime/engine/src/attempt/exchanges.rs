@@ -65,8 +65,8 @@ pub fn held(run: &Dir) -> io::Result<HeldCost> {
     Ok(held)
 }
 
-/// Handles a record that was appended. Exchanges of an attempt that may be executed again are marked as paid for; all others
-/// are removed.
+/// Handles a record that was appended. If an attempt has ended and may be executed again, its exchanges are kept, and marked so that
+/// their cost is not counted twice. Otherwise they are removed. When the run succeeds, the exchanges of all attempts are removed.
 pub fn note(run: &Dir, record: &Record) {
     if record.event.run_finished().is_some_and(|ended| ended.status == Verdict::Success) {
         // If this fails, a later success of the same run removes the folder.

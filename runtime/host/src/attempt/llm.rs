@@ -185,7 +185,7 @@ impl Attempt {
         access.book(paid, account.zip(reserved));
         match answered {
             Ok(answer) => Ok((answer, exchange)),
-            // An error that a repeated attempt must get again without a request is stored, such as a question that was too long.
+            // If a repeated attempt must get the same error without a request, the error is stored: for example, the request was too long.
             Err(error) => {
                 exchange.into_iter().for_each(|exchange| access.conversation.store(exchange));
                 Err(error)

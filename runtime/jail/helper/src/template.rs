@@ -79,7 +79,7 @@ fn prepare(preparation: Preparation) -> Result<Template, Failure> {
     Ok(Template { preparation, is_root_outside, prepared: PreparedParts { root, filters }, own })
 }
 
-/// Builds a jail around this process, a copy of the template in fresh namespaces.
+/// Builds a jail around this process. The process was forked from the template, and is in fresh namespaces.
 fn first_process(control: &OwnedFd, template: &Template) -> Result<FullJail, Failure> {
     host::die_with(&template.own)?;
     raw::heed_children();

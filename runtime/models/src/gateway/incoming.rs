@@ -156,7 +156,7 @@ fn read_to(
     Ok(())
 }
 
-/// Reserves capacity for `count` more bytes. The capacity doubles with the received bytes, but never exceeds the bound that was reserved.
+/// Reserves capacity for `count` more bytes. The capacity doubles with the received bytes, but never exceeds `body_max`.
 fn grow(body: &mut Vec<u8>, count: usize, body_max: usize) {
     if body.capacity() - body.len() < count {
         let doubled = body.len().max(HEAD_BYTES_MAX).min(body_max - body.len());

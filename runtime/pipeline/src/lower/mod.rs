@@ -187,7 +187,7 @@ fn start(nodes: &[Node]) -> NodeId {
     first.map_or_else(|| NodeId::new(""), |node| node.id.clone())
 }
 
-/// Returns the default number of retries. A number takes precedence over the attempts of a preset.
+/// Returns the default number of retries. An explicit number takes precedence over the number of attempts of the retry preset.
 fn default_max_retries(graph: &Attributes, policy: Option<Backoff>, findings: &mut Findings<'_>) -> u32 {
     let by_older_name = findings.count(graph, key::DEFAULT_MAX_RETRY, 0);
     let by_policy = policy.and_then(|policy| policy.attempts).map(|attempts| attempts.saturating_sub(1));

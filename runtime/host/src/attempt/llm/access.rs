@@ -67,7 +67,7 @@ impl ModelAccess {
         self.conversation.deliveries(self.turns)
     }
 
-    /// Returns the last question and its answer, if they are kept and contain no hold-out.
+    /// Returns the last request and its answer, if they are kept and contain no hold-out.
     pub(crate) fn take_messages(&mut self) -> Vec<session::Message> {
         let messages = self.conversation.take_messages();
         if self.leaked.is_some() { Vec::new() } else { messages }
@@ -132,7 +132,7 @@ impl ModelAccess {
         self.book(paid, account.zip(Some(Spend::default())));
     }
 
-    /// Adds steering messages to a question of the component.
+    /// Adds steering messages to a request of the component.
     pub(super) fn steer(&mut self, request: &mut Request) {
         if self.model.is_some() {
             self.conversation.steer(request, self.turns + 1);
@@ -252,7 +252,7 @@ const LEAK_HELP: &str =
 /// A direction of a conversation with a model or a tool server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Side {
-    /// A question of the guest.
+    /// A request of the guest to the model.
     Prompt,
     /// An answer of the model.
     Response,

@@ -1,6 +1,6 @@
 //! The conversation of an attempt with its model, in memory and on disk.
 //!
-//! This module does not know bounds, money or hold-outs. The caller checks a question before it is passed to this module, and an
+//! This module does not know bounds, money or hold-outs. The caller checks a request before it is passed to this module, and an
 //! answer before it is stored.
 
 mod exchange_log;
@@ -35,7 +35,7 @@ const TRANSCRIPT_BYTES_MAX: usize = 16 << 20;
 /// How a conversation is stored. By default only the transcript outlives the attempt.
 #[derive(Debug, Default)]
 pub struct ConversationSetting {
-    /// True if the report contains the last question and its answer.
+    /// True if the report contains the last request to the model and its answer.
     pub keeps_messages: bool,
     /// The log from which a repeated attempt gets its answers. It is used only if a provider answers.
     pub exchanges: Option<ExchangeLog>,
@@ -48,7 +48,7 @@ pub struct ConversationSetting {
 pub(crate) struct Conversation {
     /// The messages so far, by subagent. The key of the stage's own conversation is `None`.
     threads: BTreeMap<Option<AgentId>, Thread>,
-    /// The last question of the stage and its answer, if messages are kept.
+    /// The last request of the stage and its answer, if messages are kept.
     messages: Vec<session::Message>,
     keeps_messages: bool,
     /// The transcript: one line of JSON for each turn.
@@ -83,7 +83,7 @@ impl Conversation {
         Self { keeps_messages, exchanges, steering, ..Self::default() }
     }
 
-    /// Asks the model, unless the log has the answer of an earlier attempt to the same question.
+    /// Asks the model, unless the log has the answer of an earlier attempt to the same request.
     pub(super) fn turn(&mut self, model: &mut Model, request: &chat::Request, options: AskOptions<'_>) -> Turn {
         let repeated = self.threads.entry(request.agent.clone()).or_default().ask(&request.messages);
         let stored = self.stored(model, request);
@@ -99,7 +99,7 @@ impl Conversation {
         turn
     }
 
-    /// Returns the stored exchange of an earlier attempt for this question.
+    /// Returns the stored exchange of an earlier attempt for this request.
     fn stored(&mut self, model: &Model, request: &chat::Request) -> Option<StoredExchange> {
         let (exchanges, target) = (self.exchanges.as_mut()?, model.target()?);
         exchanges.next(&ask::body(target, request))
@@ -164,7 +164,7 @@ impl Conversation {
         }
     }
 
-    /// Adds steering messages to a question of the stage. `turn` is the turn that begins with the question.
+    /// Adds steering messages to a request of the stage. `turn` is the turn that begins with the request.
     pub(super) fn steer(&mut self, request: &mut Request, turn: u32) {
         let all = self.steering.all();
         let before = self.exchanges.as_ref().and_then(ExchangeLog::steered);

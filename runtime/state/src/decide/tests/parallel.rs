@@ -76,7 +76,7 @@ fn told(run: &Simulation<'_>) -> String {
     format!("{told}, {}", run.verdict())
 }
 
-/// The ends of the branches of each run, and the expected result.
+/// Three runs: for each, how its branches end (one letter per branch, as in `check`), and the expected result.
 type Runs = [(&'static str, String); 3];
 
 /// Tests every pair of join and error policy over runs whose branches end in this order.

@@ -1,4 +1,4 @@
-//! Properties of every small pipeline with any outcomes of its stages.
+//! Properties that hold for every small pipeline, whatever the outcomes of its stages.
 
 use super::super::*;
 use crate::run_state::OpenTask;

@@ -1,8 +1,8 @@
 //! Write-ahead log of an attempt's exchanges with its model: each answer is on disk before the component gets it.
 //!
-//! A repeated attempt asks the same questions. As long as the questions are equal, it gets the answers from the log, and no answer
-//! is paid for twice. At the first question that differs, the rest of the log is dropped, but its cost is still charged. Times and
-//! durations are ignored when questions are compared, because the output of commands contains times that differ in each run.
+//! A repeated attempt sends the same requests. As long as the requests are equal, it gets the answers from the log, and no answer
+//! is paid for twice. At the first request that differs, the rest of the log is dropped, but its cost is still charged. Times and
+//! durations are ignored when requests are compared, because the output of commands contains times that differ in each run.
 
 use cap_std::fs::File;
 use glovebox_models::chat::{Answer, Usage};
@@ -25,26 +25,26 @@ pub struct ExchangeLog {
     stored: VecDeque<StoredExchange>,
     /// Cost of dropped exchanges that is not in a record yet.
     dropped: Usage,
-    /// Number of steering messages in the next question.
+    /// Number of steering messages in the next request.
     steered: usize,
 }
 
-/// An answered exchange, or one that ended with a final error: the question was too long, or its own time limit was reached.
+/// An answered exchange, or one that ended with a final error: the request was too long, or its own time limit was reached.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StoredExchange {
     /// Hash of the request without times.
     request: Digest,
     pub(crate) answer: Answer,
-    /// The provider's message if the question was too long. There is then no answer.
+    /// The provider's message if the request was too long. `answer` is then empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) too_long: Option<String>,
-    /// The error if an optional question timed out. There is then no answer.
+    /// The error if the request had its own time limit (`answer-within`) and timed out. `answer` is then empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) late: Option<String>,
     /// Cost of failed tries.
     pub(crate) lost: Usage,
     pub(crate) transcript: String,
-    /// Number of steering messages in the question.
+    /// Number of steering messages in the request.
     #[serde(default)]
     steered: usize,
     /// True if an agent program asked. A repeated attempt starts the program from the beginning, so it never uses the answer.
@@ -162,12 +162,12 @@ impl ExchangeLog {
         None
     }
 
-    /// Returns the number of steering messages in the question of the next exchange, or `None` if there is no further exchange.
+    /// Returns the number of steering messages in the request of the next exchange, or `None` if there is no further exchange.
     pub(crate) fn steered(&self) -> Option<usize> {
         self.stored.front().map(|kept| kept.steered)
     }
 
-    /// Sets the number of steering messages in the next question.
+    /// Sets the number of steering messages in the next request.
     pub(crate) fn is_steered_by(&mut self, count: usize) {
         self.steered = count;
     }
@@ -237,13 +237,13 @@ impl StoredExchange {
         }
     }
 
-    /// Creates the exchange of a question that was too long for its model. A repeated attempt gets the same error.
+    /// Creates the exchange of a request that was too long for its model. A repeated attempt gets the same error.
     fn too_long(sent: &[u8], reason: String, lost: Usage, transcript: &[u8]) -> Box<Self> {
         let kept = Self::new(sent, &Answer::default(), lost, transcript);
         Box::new(Self { too_long: Some(reason), ..*kept })
     }
 
-    /// Creates the exchange of an optional question that timed out. A repeated attempt does not wait for the answer again.
+    /// Creates the exchange of a request whose own time limit was reached. A repeated attempt does not wait for the answer again.
     fn late(sent: &[u8], reason: String, lost: Usage, transcript: &[u8]) -> Box<Self> {
         let kept = Self::new(sent, &Answer::default(), lost, transcript);
         Box::new(Self { late: Some(reason), ..*kept })
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(again(&mut second, "a").as_deref(), Some("to a"));
         assert_eq!(again(&mut second, "b").as_deref(), Some("to b"));
         assert_eq!(second.take_dropped(), Usage::default());
-        // The question differs: the stored exchange of this turn is dropped, but its cost is still charged.
+        // The request differs: the stored exchange of this turn is dropped, but its cost is still charged.
         keep(&mut second, "x");
         assert_eq!((second.take_dropped().input, second.close().input), (10, 0));
         drop(second);

@@ -2,7 +2,7 @@
 //!
 //! The component does not see these messages, so it can neither hide nor repeat them. The host inserts each one after the component's
 //! messages that were there when it arrived. If the component has changed those messages since, the steering message moves to the end
-//! of the current question and stays there.
+//! of the current request and stays there.
 
 use crate::bindings::chat::{Message, Part};
 use crate::bindings::llm::Request;
@@ -20,13 +20,13 @@ struct PlacedMessage {
     message: Arc<SteeringMessage>,
     /// Number of the component's messages before this one, and the hash of those messages.
     place: (usize, Digest),
-    /// First turn whose question contained the message.
+    /// First turn whose request contained the message.
     turn: u32,
 }
 
 impl SteeringPlaces {
-    /// Inserts earlier and new messages into a question. `most` is the number of messages that the logged question of this turn
-    /// contained, if the attempt is repeated. Returns the number of messages in the question.
+    /// Inserts earlier and new steering messages into a request. `most` is the number of them that the logged request of this turn
+    /// contained, if the attempt is repeated. Returns the number of steering messages in the request.
     pub(super) fn insert(
         &mut self,
         all: &[Arc<SteeringMessage>],

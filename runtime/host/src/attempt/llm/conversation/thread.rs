@@ -1,4 +1,4 @@
-//! Finds the new messages of a question, since a component sends the whole conversation with each request.
+//! Finds the messages of a request that are new, because a component sends the whole conversation with each request.
 
 use glovebox_models::chat::Answer;
 use glovebox_record::Digest;
@@ -9,7 +9,7 @@ use glovebox_record::session::{Message, MessagePart};
 pub(super) struct Thread(Vec<Digest>);
 
 impl Thread {
-    /// Adds a question. Returns how many of its messages were already in the thread.
+    /// Adds a request. Returns how many of its messages were already in the thread.
     pub(super) fn ask(&mut self, messages: &[Message]) -> usize {
         let hashes: Vec<Digest> = messages.iter().map(|message| meaning(&message.role, &message.parts)).collect();
         let repeated = self.0.iter().zip(&hashes).take_while(|(before, now)| before == now).count();
@@ -17,7 +17,7 @@ impl Thread {
         repeated
     }
 
-    /// Adds an answer, which the next question repeats.
+    /// Adds an answer, which the next request repeats.
     pub(super) fn add_answer(&mut self, answer: &Answer) {
         self.0.push(meaning(ASSISTANT, &answer.parts));
     }

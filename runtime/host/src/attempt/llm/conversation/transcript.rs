@@ -1,4 +1,4 @@
-//! A line of the transcript: the source of the answer, the new messages of the question, the answer, and the cost.
+//! A line of the transcript: the source of the answer, the new messages of the request, the answer, and the cost.
 //!
 //! Every kind of model, including a simulated one, produces the same lines. For a provider, the line ends with the bytes of the exchange.
 
@@ -12,7 +12,7 @@ use glovebox_record::session::Message;
 use glovebox_record::transcript::{Turn, TurnTokens};
 use serde_json::Value;
 
-/// The new messages of a question.
+/// The new messages of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NewMessages<'a> {
     /// Number of messages that were already in the thread.

@@ -19,14 +19,14 @@ pub struct Live {
     pub effort: Option<Effort>,
 }
 
-/// Schema mode in which the provider gets the schema with every question.
+/// Schema mode in which the provider gets the schema with every request.
 const WITH_TOOLS: &str = "with-tools";
-/// Schema mode in which the provider gets the schema with questions that offer no tools.
+/// Schema mode in which the provider gets the schema with requests that offer no tools.
 const WITHOUT_TOOLS: &str = "without-tools";
 /// Schema mode in which the provider never gets the schema.
 pub(super) const OFF: &str = "off";
 
-/// The deadline of a question, and the callback for waits.
+/// The deadline of a request, and the callback for waits.
 pub(in super::super) struct AskOptions<'a> {
     pub(in super::super) deadline: CallDeadline<'a>,
     /// Called with the error and the wait before each retry.
@@ -34,7 +34,7 @@ pub(in super::super) struct AskOptions<'a> {
 }
 
 impl Live {
-    /// Returns the maximum usage of a turn: an upper estimate of the question's tokens, and the longest answer.
+    /// Returns the maximum usage of a turn: an upper estimate of the request's tokens, and the longest answer.
     pub(super) fn most(&self, request: &Request) -> Usage {
         let input = estimated_input(request);
         Usage { input, output: self.target.output_tokens(&request.settings), ..Usage::default() }
@@ -63,7 +63,7 @@ impl Live {
             .map(Arc::clone);
     }
 
-    /// Returns the schema mode of the questions: `with-tools`, `without-tools` or `off`.
+    /// Returns the schema mode of the requests: `with-tools`, `without-tools` or `off`.
     pub(super) fn schema_mode(&self, schema: &Schema) -> &'static str {
         match self.target.family {
             family if !self.target.schema_mode || !family.takes(schema) => OFF,
