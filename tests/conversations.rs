@@ -259,7 +259,7 @@ fn a_run_that_stands_still_tells_what_it_holds_for_its_resume() {
     assert_eq!(bench.glovebox(&["ls", "--json"]).json()["runs"][0]["cost"], bench.show()["cost"]);
     let paused = Bench::new(STAGE, "openai", &[read, Turn::error("quota-exceeded"), Turn::text("OUTCOME: SUCCESS")]);
     paused.run().ends(10);
-    paused.glovebox(&["show", "r"]).ends(0).says("1 answer of models").says("not counted yet: 1000 sent");
+    paused.glovebox(&["show", "r"]).ends(0).says("1 model answer").says("not counted yet: 1000 sent");
     paused.resume().ends(0);
     assert_eq!(paused.show()["tokens"]["input"], 1000);
 }

@@ -27,9 +27,9 @@ const RULES: &str = "\
 ";
 
 /// The rule about git, for an agent that runs commands.
-pub(crate) const GIT: &str = "`git` can show and compare here, but not commit, stage, stash or switch branches: \
-     its repository is read-only, and contains the workspace as one commit. Do not try to commit, even if you are asked to. \
-     Leave your work in the files: they are the result of the stage.";
+pub(crate) const GIT: &str = "`git` works on a repository of this stage, whose only commit is the workspace. \
+     Commits, stashes and branches are dropped when the stage ends, also if you are asked to make them. \
+     The files of the workspace are the result of the stage: leave all your work in them.";
 
 const ENDING: &str = "\
 - The first answer without a tool call ends the stage. End it with a line `OUTCOME: SUCCESS`, or `OUTCOME: FAIL` and the

@@ -175,7 +175,7 @@ impl Toolbox {
         }
     }
 
-    /// Returns the tools of a subagent. They work in the same workspace within bounds, and do not include tools of servers.
+    /// Returns the tools of a subagent. They work in the same workspace within bounds, and do not include tools of tool servers.
     pub(crate) fn narrowed(&self, bounds: WriteScope, has_commands: bool) -> Self {
         let Workspace { root, write_scope, known_as, .. } = &self.workspace;
         let workspace = Workspace {

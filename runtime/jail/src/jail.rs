@@ -232,6 +232,7 @@ impl Jail {
         let cgroup = Cgroup::make(&setting.limits).inspect_err(|why| tracing::debug!(why, "no control group")).ok();
         let procs = cgroup.as_ref().map(Cgroup::procs).unwrap_or_default();
         policy.cgroup_procs = procs.into_iter().map(policy_builder::utf8).collect::<Result<_, _>>()?;
+        policy.bounds.is_memory_counted = cgroup.is_some() || processes::can_look_at_any();
         let disk = watched(&policy.workspace.source, setting);
         let origin = started().map_err(io_error("start the jail helper"))?;
         let (home, tmp) = setting.home_and_tmp();

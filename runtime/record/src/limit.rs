@@ -124,9 +124,9 @@ limits! {
     /// Processes and threads of a command at the same time.
     Processes processes: Count = 512;
     /// Open descriptors of one process of a command.
-    Descriptors descriptors: Count = 1_024;
-    /// Size of one file a command writes.
-    FileBytes file_bytes: Bytes = 1 << 30;
+    Descriptors descriptors: Count = 16_384;
+    /// Length of one file a command writes, holes included.
+    FileBytes file_bytes: Bytes = 1 << 40;
     /// Size of a command's `/tmp`, and of its `/dev/shm`.
     TmpBytes tmp_bytes: Bytes = 512 << 20;
     /// Bytes that a stage's commands may keep in the workspace.

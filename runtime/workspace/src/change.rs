@@ -88,6 +88,20 @@ pub enum Verdict {
     Allowed,
     /// The change may not be committed. The text is the reason, with the grant that would allow it if there is one.
     Disallowed(String),
+    /// The change cannot be committed, but is no violation: a socket, a pipe, a link out of the workspace, or a name that
+    /// no record can contain. The text is the reason.
+    #[serde(rename = "set-aside")]
+    SetAside(String),
+}
+
+impl Verdict {
+    /// Returns the reason why the change is not committed.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Allowed => None,
+            Self::Disallowed(reason) | Self::SetAside(reason) => Some(reason),
+        }
+    }
 }
 
 /// One change that a stage made.
@@ -113,6 +127,11 @@ impl FoundChange {
     /// Returns true if the change may be committed.
     pub fn is_allowed(&self) -> bool {
         self.verdict == Verdict::Allowed
+    }
+
+    /// Returns true if the change is a violation of the stage's rules.
+    pub fn is_violation(&self) -> bool {
+        matches!(self.verdict, Verdict::Disallowed(_))
     }
 
     /// Refuses the change permanently: no wider write scope would allow it.

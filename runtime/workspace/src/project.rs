@@ -220,8 +220,8 @@ impl From<WalkError> for ProjectError {
 
 /// Copies the project at `from` to the new folder `to`.
 ///
-/// `.gitignore` files apply, even without a repository. Hidden files are copied. Links are copied if they are relative
-/// and stay inside. Everything else except regular files and directories is listed in [`Base::skipped`].
+/// `.gitignore` files apply, even without a repository. Hidden files are copied. Links are copied as links, whatever
+/// they lead to: a target outside of the copy does not exist in a sandbox. Everything else except regular files and directories is listed in [`Base::skipped`].
 ///
 /// # Errors
 /// [`ProjectError`] if `to` exists, a limit is exceeded, an entry of `include` does not exist or the system refuses.
@@ -456,20 +456,19 @@ impl ProjectCopy<'_, '_> {
         let at = Path::new(path.as_str());
         let (parent, name) = self.source.parent(at)?;
         let target = tree::read_link(&parent, name)?;
-        match link::destination(path, Path::new(&target)) {
-            Err(reason) => self.skip(at, reason),
-            Ok(leads_to) if leads_to.names().any(|name| NEVER.contains(&name)) => {
-                self.skip(at, "its target is in a folder that is never copied")
-            }
-            // A dangling link would reveal the name of the omitted file.
-            Ok(leads_to) if self.is_left_out(Path::new(leads_to.as_str())) => {}
-            Ok(_) => {
-                let (parent, name) = self.target.parent(at)?;
-                rustix::fs::symlinkat(&target, parent, name)?;
-                let target = target.to_string_lossy().into_owned();
-                self.base.symlinks.insert(path.as_str().to_owned(), target);
-            }
+        let Some(text) = target.to_str().filter(|text| !text.chars().any(is_deceptive)) else {
+            self.skip(at, "its target is not valid UTF-8 or has characters that could deceive a reader");
+            return Ok(());
+        };
+        // A dangling link would reveal the name of the omitted file. An absolute target can name it too.
+        let inside = link::destination(path, Path::new(text)).ok().map(|inside| PathBuf::from(inside.as_str()));
+        let inside = inside.or_else(|| Path::new(text).strip_prefix(self.from).ok().map(Path::to_owned));
+        if inside.is_some_and(|inside| self.is_left_out(&inside)) {
+            return Ok(());
         }
+        let (parent, name) = self.target.parent(at)?;
+        rustix::fs::symlinkat(text, parent, name)?;
+        self.base.symlinks.insert(path.as_str().to_owned(), text.to_owned());
         Ok(())
     }
 

@@ -1,9 +1,9 @@
-//! Stores files that a stage was not allowed to write, in a form in which they are harmless.
+//! Stores files that a stage was not allowed to write or that cannot be committed, in a form in which they are harmless.
 //!
 //! Files are numbered in one flat folder, with mode 0600. They never keep their original names, so that no `.git` or
 //! `.envrc` takes effect when a person opens the folder. `report.json` lists the original paths.
 
-use crate::change::{ChangedFiles, FoundChange, Op, Verdict};
+use crate::change::{ChangedFiles, FoundChange, Op};
 use crate::commit::CommitError;
 use crate::tree::{self, Tree};
 use rustix::fs::Mode;
@@ -30,14 +30,14 @@ impl Default for QuarantineLimits {
     }
 }
 
-/// One disallowed change.
+/// One change that was not committed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuarantinedChange {
     /// The path in the workspace, with unprintable characters escaped.
     pub path: String,
     /// The kind of change, as in [`crate::stage::Op`].
     pub op: String,
-    /// Why it was not allowed.
+    /// Why it was not committed.
     pub reason: String,
     /// Length in bytes.
     pub bytes: u64,
@@ -48,11 +48,11 @@ pub struct QuarantinedChange {
 /// The content of `report.json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuarantineReport {
-    /// Disallowed changes by path.
+    /// Changes that were not committed, by path.
     pub kept: Vec<QuarantinedChange>,
 }
 
-/// Copies the disallowed regular files of `found` to the new folder `into` and writes `report.json` there. If all
+/// Copies the regular files of `found` that are not allowed to the new folder `into` and writes `report.json` there. If all
 /// changes are allowed, the folder is not created.
 ///
 /// # Errors
@@ -72,11 +72,11 @@ pub fn quarantine(
     let folder = tree.directory(Path::new("")).map_err(failed)?;
     let (mut files_left, mut bytes_left) = (caps.files_max, caps.bytes_max);
     for change in found {
-        let Verdict::Disallowed(reason) = &change.verdict else { continue };
+        let Some(reason) = change.verdict.reason() else { continue };
         let mut kept = QuarantinedChange {
             path: change.path.clone(),
             op: change.op.as_str().to_owned(),
-            reason: reason.clone(),
+            reason: reason.to_owned(),
             bytes: 0,
             stored_as: None,
         };

@@ -1,12 +1,17 @@
 //! A git repository with one commit of the files that a stage sees, so that `git` works in the sandbox.
 //!
-//! The project's own repository is never read, because its objects, reflogs, stashes and index contain hidden content.
-//! The repository is created without running a program. Its objects are in one packfile, so a large project costs
-//! little more than reading it once. The repository must be mounted read-only at `.git`.
+//! Of the project's own repository, only the branch, the tags of the commit and the remotes are read: its objects,
+//! reflogs, stashes and index contain hidden content. The repository is created without running a program. Its objects
+//! are in one packfile, so a large project costs little more than reading it once. Stages share it, so it must be
+//! mounted read-only. [`make_own`] creates the repository that an attempt may write: it borrows the objects, and ends
+//! with the attempt.
 
 mod digest;
+mod facts;
 mod pack;
 mod snapshot;
+
+pub use facts::RepositoryFacts;
 
 use crate::lower::is_seen;
 use crate::tree::{self, Tree, WalkEntry, WalkError};
@@ -22,15 +27,22 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Name of the repository in a workspace and in the folder where it is stored.
+/// Name of the repository in a workspace.
 pub const REPOSITORY_DIR: &str = ".git";
+/// Name of the repository in the folder where it is stored. With the name `.git`, git would take that folder for a work
+/// tree, and `git clean` would leave it behind in the project.
+const STORED_DIR: &str = "stored";
 /// Maximum size in bytes of a file in the commit. Larger files are listed in `info/exclude`, so that git ignores them.
 const FILE_BYTES_MAX: u64 = 32 << 20;
 /// The configuration lets git compare only lengths and times of files, because other fields of their status differ
 /// between views of the workspace.
 const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = false\n\t\
-    autocrlf = false\n\tcheckStat = minimal\n\ttrustctime = false\n[gc]\n\tauto = 0\n";
-const HEAD: &str = "ref: refs/heads/main\n";
+    autocrlf = false\n\tcheckStat = minimal\n\ttrustctime = false\n[gc]\n\tauto = 0\n\
+    [user]\n\tname = glovebox\n\temail = glovebox@localhost\n[advice]\n\tdetachedHead = false\n";
+/// Folders of a repository. Git refuses a repository without the first ones.
+const FOLDERS: [&str; 7] = ["objects", "objects/pack", "objects/info", "refs", "refs/heads", "refs/tags", "info"];
+/// Files that [`make_own`] copies.
+const COPIED: [&str; 5] = ["HEAD", "config", "index", "packed-refs", "info/exclude"];
 const AUTHOR: &str = "glovebox <glovebox@localhost>";
 const MESSAGE: &str = "the workspace of this run";
 
@@ -67,15 +79,20 @@ pub fn has_any(all: &Path) -> bool {
     all.symlink_metadata().is_ok()
 }
 
-/// Returns the repository below `all` for the files that a scope shows. The first call for these files creates it. So
-/// the commit contains the workspace as the first stage with this view saw it.
+/// Returns the repository below `all` for the files that a scope shows. The first call for these files creates it, with
+/// these facts of the project's repository. So the commit contains the workspace as the first stage with this view saw it.
 ///
 /// # Errors
 /// As [`make`].
-pub fn open_or_make(workspace: &Path, scope: &Scope, all: &Path) -> Result<PathBuf, RepositoryError> {
+pub fn open_or_make(
+    workspace: &Path,
+    scope: &Scope,
+    all: &Path,
+    facts: impl FnOnce() -> RepositoryFacts,
+) -> Result<PathBuf, RepositoryError> {
     let key = blake3::hash(format!("{:?}", shown(scope)).as_bytes()).to_hex();
     let into = all.join(&key.as_str()[..32]);
-    let repository = into.join(REPOSITORY_DIR);
+    let repository = into.join(STORED_DIR);
     if repository.symlink_metadata().is_ok() {
         return Ok(repository);
     }
@@ -84,7 +101,7 @@ pub fn open_or_make(workspace: &Path, scope: &Scope, all: &Path) -> Result<PathB
     }
     // A crash can leave an unfinished repository.
     tree::remove_all(&into)?;
-    make(workspace, scope, &into)?;
+    make(workspace, scope, &into, &facts())?;
     Ok(repository)
 }
 
@@ -99,27 +116,50 @@ fn shown(scope: &Scope) -> [Vec<&Entry>; 2] {
     })
 }
 
-/// Creates a repository of the files of `workspace` that `scope` shows, as `<into>/.git`. The folder `into` must not
+/// Creates a repository of the files of `workspace` that `scope` shows, as `<into>/stored`. The folder `into` must not
 /// exist, and is created with mode 0700.
 ///
 /// # Errors
 /// [`RepositoryError`]. The folder `into` is removed again.
-pub fn make(workspace: &Path, scope: &Scope, into: &Path) -> Result<(), RepositoryError> {
+pub fn make(workspace: &Path, scope: &Scope, into: &Path, facts: &RepositoryFacts) -> Result<(), RepositoryError> {
     drop(Tree::create(into)?);
     // The repository gets its final name last, so a repository with that name is complete.
-    let (unfinished, finished) = (into.join("unfinished"), into.join(REPOSITORY_DIR));
-    let made = fill(workspace, scope, &unfinished).and_then(|()| Ok(std::fs::rename(&unfinished, &finished)?));
+    let (unfinished, finished) = (into.join("unfinished"), into.join(STORED_DIR));
+    let made = fill(workspace, scope, &unfinished, facts).and_then(|()| Ok(std::fs::rename(&unfinished, &finished)?));
     if made.is_err() {
         tree::remove_all(into)?;
     }
     made
 }
 
-fn fill(workspace: &Path, scope: &Scope, at: &Path) -> Result<(), RepositoryError> {
+/// Creates the repository of one attempt at `at`, which must not exist. Its objects are those of `shared`, which the
+/// attempt finds at `objects`, and new ones. References, index and settings are copies, so that git can add, commit and
+/// switch, and nothing of that reaches another attempt.
+///
+/// # Errors
+/// [`RepositoryError::Write`] if the system refuses.
+pub fn make_own(shared: &Path, at: &Path, objects: &Path) -> Result<(), RepositoryError> {
+    let own = make_folders(at)?;
+    let shared = Tree::open(shared)?;
+    for name in COPIED {
+        let (parent, file) = own.parent(Path::new(name))?;
+        let mut target = tree::create_file(parent, file, tree::file_mode(false))?;
+        io::copy(&mut shared.file(Path::new(name))?, &mut target)?;
+    }
+    let objects = [objects.as_os_str().as_bytes(), b"\n"].concat();
+    Ok(write(&own, "objects/info/alternates", &objects)?)
+}
+
+fn make_folders(at: &Path) -> Result<Tree, RepositoryError> {
     let repository = Tree::create(at)?;
-    for folder in ["objects", "objects/pack", "objects/info", "refs", "refs/heads", "refs/tags", "info"] {
+    for folder in FOLDERS {
         drop(Tree::create(&at.join(folder))?);
     }
+    Ok(repository)
+}
+
+fn fill(workspace: &Path, scope: &Scope, at: &Path, facts: &RepositoryFacts) -> Result<(), RepositoryError> {
+    let repository = make_folders(at)?;
     let packs = repository.directory(Path::new("objects/pack"))?;
     let mut pack = Pack::begin(pack::file(&packs, "new")?)?;
     let VisibleFiles { files, left_out } = add_files(workspace, scope, &mut pack)?;
@@ -130,9 +170,9 @@ fn fill(workspace: &Path, scope: &Scope, at: &Path) -> Result<(), RepositoryErro
     write(&repository, &format!("objects/pack/pack-{name}.idx"), &index)?;
     write(&repository, "index", &snapshot::index(&files))?;
     write(&repository, "info/exclude", &left_out)?;
-    write(&repository, "config", CONFIG.as_bytes())?;
-    write(&repository, "refs/heads/main", format!("{commit}\n").as_bytes())?;
-    Ok(write(&repository, "HEAD", HEAD.as_bytes())?)
+    write(&repository, "config", [CONFIG, &facts.remote_settings()].concat().as_bytes())?;
+    write(&repository, "packed-refs", facts.packed_refs(commit).as_bytes())?;
+    Ok(write(&repository, "HEAD", facts.head(commit).as_bytes())?)
 }
 
 /// The files that the scope shows.

@@ -37,11 +37,11 @@ const BINDING: &[(&str, &str)] = &[
     (
         "mcp_not_granted",
         "Error: `mcp` names a tool that the operator does not allow. Add it to `tools` under `[mcp.NAME]` in glovebox.toml, or remove it \
-         from the node. A node that reads hold-outs cannot call tools of servers. See docs/mcp.md.",
+         from the node. A node that reads hold-outs cannot call tools of tool servers. See docs/mcp.md.",
     ),
     (
         "mcp_without_tools",
-        "Error: the node has `mcp`, but its handler calls no tools of servers. Glovebox's own agent can call them; commands and agent \
+        "Error: the node has `mcp`, but its handler calls no tools of tool servers. Glovebox's own agent can call them; commands and agent \
          programs cannot. Remove `mcp` from the node. See docs/mcp.md.",
     ),
     (

@@ -143,7 +143,7 @@ fn gate(rows: &mut Rows, gate: &GateWhy) {
     let found = gate.status.map_or_else(|| "was never visited".to_owned(), |status| format!("ended with `{status}`"));
     if !gate.dropped_checks.is_empty() {
         let dropped = gate.dropped_checks.join("`, `");
-        return rows.row("gate", format_args!("`{}` dropped checks of the verify contract: `{dropped}`", gate.gate));
+        return rows.row("gate", format_args!("`{}` skipped commands of the verify contract: `{dropped}`", gate.gate));
     }
     let then = match &gate.target {
         Some(target) => format!("so the run goes to `{target}`"),

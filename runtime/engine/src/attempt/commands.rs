@@ -8,12 +8,19 @@ use super::paths::AttemptPaths;
 use super::shared_view::{SharedSubjects, SharedView};
 use super::subject;
 use crate::run_dir::REPOSITORIES_DIR;
-use glovebox_jail::jail::{Bind, Jail, JailChannels, JailSetting, Source};
+use glovebox_jail::jail::{Bind, HOME_INSIDE, Jail, JailChannels, JailSetting, Source};
 use glovebox_jail::lazy_jail::{LazyJail, OpenError};
 use glovebox_plan::plan::Binding;
 use glovebox_plan::prepare::executor::SandboxEnv;
-use glovebox_workspace::repository::{self, REPOSITORY_DIR};
+use glovebox_workspace::repository::{self, REPOSITORY_DIR, RepositoryError, RepositoryFacts};
+use glovebox_workspace::tree;
+use std::path::Path;
 use std::sync::{Arc, PoisonError};
+
+/// The folder of the attempt's repository in the attempt's folder.
+const GIT_DIR: &str = "git";
+/// The folder of the borrowed objects in the home folder of commands.
+const OBJECTS: &str = ".cache/git-objects";
 
 /// Everything that is needed to open the jail of a stage's commands.
 pub(super) struct Commands {
@@ -64,7 +71,7 @@ impl Commands {
     fn open_on(&self, source: Source) -> Result<Jail, AttemptError> {
         let mut setting = self.setting.clone();
         if self.has_repository {
-            setting.inner.extend(repository(&self.env, &self.binding, &self.paths));
+            add_repository(&mut setting, &self.env, &self.binding, &self.paths);
         }
         let Some(subjects) = &self.subjects else {
             let channels = JailChannels { sockets: self.binding.program.is_some(), ..JailChannels::default() };
@@ -78,9 +85,27 @@ impl Commands {
     }
 }
 
-/// Returns the synthetic repository, if it can be made. Without it `git` finds no repository, and the stage continues.
-fn repository(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Option<Bind> {
-    let kept = repository::open_or_make(&paths.workspace, &binding.scope, &paths.kept.join(REPOSITORIES_DIR));
-    let kept = kept.inspect_err(|error| tracing::warn!(%error, "the stage has no repository")).ok()?;
-    Some(Bind::read_only(kept, env.inside().join(REPOSITORY_DIR)))
+/// Adds the repository of the attempt at `.git`, and the objects that it borrows, if they can be made. Without them,
+/// `git` finds no repository, and the stage continues.
+fn add_repository(setting: &mut JailSetting, env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) {
+    let made = || {
+        let facts = || RepositoryFacts::read(&env.project);
+        let all = paths.kept.join(REPOSITORIES_DIR);
+        let shared = repository::open_or_make(&paths.workspace, &binding.scope, &all, facts)?;
+        let (own, objects) = (paths.folder.join(GIT_DIR), Path::new(HOME_INSIDE).join(OBJECTS));
+        // A jail that is opened again gets a new one.
+        tree::remove_all(&own).map_err(RepositoryError::Write)?;
+        repository::make_own(&shared, &own, &objects)?;
+        Ok::<_, RepositoryError>([
+            Bind { source: own, at: env.inside().join(REPOSITORY_DIR), writable: true, optional: false },
+            Bind::read_only(shared.join("objects"), objects),
+        ])
+    };
+    match made() {
+        Ok([own, objects]) => {
+            setting.inner.push(own);
+            setting.kept.push(objects);
+        }
+        Err(error) => tracing::warn!(%error, "the stage has no repository"),
+    }
 }

@@ -67,7 +67,7 @@ impl Recovery {
         let recovery =
             self.plan.checks.recovery.as_ref().and_then(|recovery| Some((recovery, recovery.nodes.get(&self.node)?)));
         let (recovery, NodeRecovery { proposals }) = recovery.ok_or("the plan has no write recovery for this node")?;
-        for change in found.iter().filter(|change| !change.is_allowed()) {
+        for change in found.iter().filter(|change| change.is_violation()) {
             let path = ScopePath::parse(&change.path).map_err(|problem| format!("`{}`: {problem}", change.path))?;
             if recovery.deny.iter().any(|entry| entry.contains(&path)) {
                 return Err(format!("`{path}` is in `deny` under `[recovery]`"));

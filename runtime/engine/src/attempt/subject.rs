@@ -171,7 +171,7 @@ impl WriteRule {
     pub(super) fn settle(self, found: &mut [FoundChange]) -> Vec<String> {
         let mut violations = Vec::new();
         for change in found {
-            let is_refused = matches!(change.verdict, Verdict::Disallowed(_));
+            let is_refused = change.is_violation();
             if is_refused && !matches!(self, Self::Nothing { is_scope_named: false }) {
                 violations.push(change.path.clone());
             }

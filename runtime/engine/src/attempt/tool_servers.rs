@@ -1,4 +1,4 @@
-//! The tools of servers that an attempt may call.
+//! The tools of tool servers that an attempt may call.
 
 use super::sandbox::AttemptSandbox;
 use super::servers::ServerSandbox;
@@ -8,7 +8,7 @@ use glovebox_host::tools::ToolSetting;
 use glovebox_journal::ports::BlobStore;
 
 impl<B: BlobStore + 'static> Workbench<B> {
-    /// Returns the tools of servers that an attempt may call, with stored answers to an earlier execution of the attempt that
+    /// Returns the tools of tool servers that an attempt may call, with stored answers to an earlier execution of the attempt that
     /// was interrupted.
     pub(super) fn tools(
         &self,

@@ -45,7 +45,7 @@ pub const TOOLS_MAX: usize = 128;
 pub const CALLS_MAX: usize = 1000;
 /// Minimum length of a secret that is searched for in the texts of a server, in bytes. A shorter one would be found by chance.
 const SECRET_BYTES_MIN: usize = 6;
-/// Prefix of the names of all tools of servers.
+/// Prefix of the names of all tools of tool servers.
 const PREFIX: &str = "mcp__";
 
 /// The tools of a server that may be called. The default is none.
@@ -92,7 +92,7 @@ pub struct ServerSetting {
     pub workdir: ScopePath,
 }
 
-/// The tools of servers that an attempt may call. The default is none.
+/// The tools of tool servers that an attempt may call. The default is none.
 #[derive(Debug, Default)]
 pub struct ToolSetting {
     /// The servers.
@@ -235,7 +235,7 @@ impl Attempt {
         if self.tools.called >= CALLS_MAX {
             return Err(error(
                 ErrorCode::Limit,
-                format!("the stage has called tools of servers {CALLS_MAX} times, which is the maximum"),
+                format!("the stage has called tools of tool servers {CALLS_MAX} times, which is the maximum"),
             ));
         }
         self.tools.called += 1;

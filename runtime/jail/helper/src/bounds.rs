@@ -17,10 +17,19 @@ const PID_MAX_FLOOR: u64 = 301;
 /// applies to the whole machine.
 const PID_MAX_SINCE: (u32, u32) = (6, 14);
 
+/// Number of process ids from which the first one of a jail is taken, if nothing bounds the ids.
+const PID_STARTS: u64 = 20_000;
+/// Number of process ids that remain after the first one of a jail whose ids are bounded. The ids then wrap.
+const PIDS_AFTER_START: u64 = 32;
+
 /// Processor time that a process gets beyond its limit before the kernel kills it, seconds. The host samples ten times
 /// a second and ends the whole command with the name of the limit. A kill by the kernel ends only one process, and its
 /// parent may hide that. Twenty processors use this much time between two samples.
 const CPU_SECONDS_BEYOND: u64 = 2;
+/// Soft limit of descriptors, which a process may raise to the hard limit. Programs that use `select` cannot use more.
+const SOFT_DESCRIPTORS: u64 = 1024;
+/// Maximum size of all POSIX message queues of a jail, bytes: the kernel's default.
+const QUEUE_BYTES: u64 = 800 << 10;
 /// Divisor of a user's inotify limits. The quotient is the limit of one jail.
 const INOTIFY_PARTS: u64 = 4;
 
@@ -40,15 +49,20 @@ pub(crate) fn limit(bounds: &Bounds, confinement: Confinement) -> Result<(), Fai
         (Resource::Core, 1, 1),
         // A process can handle the signal of the soft limit, but not the kill by the hard limit one second later.
         (Resource::Cpu, cpu_seconds, cpu_seconds.saturating_add(1)),
-        (Resource::Data, bounds.command_memory_bytes, bounds.command_memory_bytes),
         (Resource::Fsize, bounds.file_bytes, bounds.file_bytes),
         (Resource::Memlock, 1 << 20, 1 << 20),
-        (Resource::Msgqueue, 0, 0),
         (Resource::Nice, 0, 0),
-        (Resource::Nofile, bounds.descriptors, bounds.descriptors),
+        (Resource::Nofile, bounds.descriptors.min(SOFT_DESCRIPTORS), bounds.descriptors),
         (Resource::Rtprio, 0, 0),
         (Resource::Sigpending, 1024, 1024),
     ];
+    if !bounds.is_memory_counted {
+        // This limit counts reserved pages too, so sanitizers and databases cannot start with it. It is the last resort.
+        limits.push((Resource::Data, bounds.command_memory_bytes, bounds.command_memory_bytes));
+    }
+    // Without a separate IPC namespace, the queues would be those of the machine.
+    let queue_bytes = if confinement.has_namespaces() { QUEUE_BYTES } else { 0 };
+    limits.push((Resource::Msgqueue, queue_bytes, queue_bytes));
     if confinement.has_namespaces() {
         // Counted per user namespace. Without a separate user namespace, processes of the same user outside of the jail
         // would be counted too.
@@ -60,6 +74,15 @@ pub(crate) fn limit(bounds: &Bounds, confinement: Confinement) -> Result<(), Fai
         let wanted = Rlimit { current: Some(soft.min(hard)), maximum: Some(hard) };
         setrlimit(resource, wanted).at(format!("set the resource limit {resource:?}"))
     })
+}
+
+/// Starts the process ids of the jail's PID namespace at a random one, so that the ids of a jail are rarely those of the
+/// jail before: a process id in a file that a killed server left must not name another process.
+pub(crate) fn randomize_process_ids(proc: impl AsFd, is_bounded: bool, bounds: &Bounds) {
+    let span = if is_bounded { bounds.processes.saturating_sub(PIDS_AFTER_START) } else { PID_STARTS };
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let offset = u64::try_from(now.tv_nsec).unwrap_or(0) % span.max(1);
+    set(proc, Path::new("sys/kernel/ns_last_pid"), PID_MAX_FLOOR - 1 + offset);
 }
 
 /// Bounds the process ids of the jail's PID namespace through its `/proc`, if the kernel supports that. Returns true if
@@ -95,6 +118,11 @@ pub(crate) fn limit_shared(proc: impl AsFd, bounds: &Bounds) {
 fn read(proc: impl AsFd, path: &Path) -> Option<String> {
     let file = openat(proc, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     std::io::read_to_string(std::fs::File::from(file)).ok()
+}
+
+/// Lets commands listen at every port of the jail's own network.
+pub(crate) fn allow_all_ports(proc: impl AsFd) {
+    set(proc, Path::new("sys/net/ipv4/ip_unprivileged_port_start"), 0);
 }
 
 fn set(proc: impl AsFd, path: &Path, value: u64) -> bool {

@@ -12,7 +12,7 @@ use crate::seccomp::Filters;
 use crate::serve::{self, Jail};
 use crate::stores::Stores;
 use crate::{bounds, credentials, namespaces, network, raw};
-use glovebox_jail_helper::policy::{Confinement, Network, Policy};
+use glovebox_jail_helper::policy::{Confinement, HOST_NAME, Network, Policy};
 use glovebox_jail_helper::wire::{Enforcement, Failure};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -48,7 +48,14 @@ pub(crate) fn full(control: &OwnedFd, policy: Policy, base: &Base<'_>) -> Result
     let mut enforcement = Enforcement::default();
     let built =
         mounts::build(&policy, base.prepared.map(|prepared| &prepared.root), base.is_root_outside, &mut enforcement)?;
-    let is_bounded = bounds::limit_process_ids(&built.proc, &policy.bounds);
+    // Root outside is not bound by the limit of a user, and without a control group only the ids bound its processes.
+    let needs_ids = policy.cgroup_procs.is_empty() && base.is_root_outside;
+    let is_bounded = needs_ids && bounds::limit_process_ids(&built.proc, &policy.bounds);
+    bounds::randomize_process_ids(&built.proc, is_bounded, &policy.bounds);
+    if policy.network != Network::Full {
+        bounds::allow_all_ports(&built.proc);
+    }
+    rustix::system::sethostname(HOST_NAME.as_bytes()).at("set the host name")?;
     namespaces::forbid_more(&built.proc);
     bounds::limit_shared(&built.proc, &policy.bounds);
     let stores = Stores::open(&built.proc, &policy)?;
@@ -57,8 +64,7 @@ pub(crate) fn full(control: &OwnedFd, policy: Policy, base: &Base<'_>) -> Result
         network::raise_loopback()?;
     }
     let listener = if policy.network == Network::Proxy { Some(network::listen()?) } else { None };
-    // The limit of a user does not apply to root on the host.
-    if !is_bounded && policy.cgroup_procs.is_empty() && base.is_root_outside {
+    if needs_ids && !is_bounded {
         enforcement.degradations.push("processes=soft".to_owned());
     }
     let confinement = confine(&policy, base.prepared, &mut enforcement)?;

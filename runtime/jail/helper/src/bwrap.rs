@@ -14,7 +14,7 @@ use crate::raw::{self, ExecStrings};
 use crate::reaper::{self, KillScope};
 use crate::stores::Stores;
 use glovebox_jail_helper::control::send_frame;
-use glovebox_jail_helper::policy::{Bind, Network, Policy, Source};
+use glovebox_jail_helper::policy::{Bind, HOST_NAME, Network, Policy, Source};
 use glovebox_jail_helper::wire::{Failure, Reply};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, SeekFrom, memfd_create, open, readlinkat, seek, stat};
@@ -124,7 +124,7 @@ fn arguments(
         "--unshare-ipc",
         "--unshare-uts",
     ]);
-    words.add(&["--unshare-cgroup-try", "--cap-drop", "ALL", "--clearenv"]);
+    words.add(&["--hostname", HOST_NAME, "--unshare-cgroup-try", "--cap-drop", "ALL", "--clearenv"]);
     if policy.network != Network::Full {
         words.add(&["--unshare-net"]);
     }

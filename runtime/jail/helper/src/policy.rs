@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 /// `HOME` of commands in a jail with its own root: initially empty, private, and removed with the jail.
 pub const HOME_INSIDE: &str = "/home/glovebox";
 
+/// Host name inside a jail of tier `full`. `/etc/hosts` maps it to a loopback address.
+pub const HOST_NAME: &str = "glovebox";
+
 /// Confinement of commands, from weak to strong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -180,12 +183,14 @@ pub enum Network {
 pub struct Bounds {
     /// Maximum processor time of one process, milliseconds. The kernel counts whole seconds.
     pub cpu_ms: u64,
-    /// Maximum memory of all processes together, bytes. The host enforces it, and the helper limits the data segment of
-    /// each process.
+    /// Maximum memory of all processes together, bytes.
     pub command_memory_bytes: u64,
+    /// True if a control group or the host counts the memory that processes use. Otherwise the helper limits the data
+    /// segment of each process.
+    pub is_memory_counted: bool,
     /// Maximum number of processes and threads at the same time.
     pub processes: u64,
-    /// Maximum number of open descriptors of one process.
+    /// Maximum number of open descriptors of one process. The soft limit is lower; a process may raise it to this value.
     pub descriptors: u64,
     /// Maximum size of one file, bytes.
     pub file_bytes: u64,

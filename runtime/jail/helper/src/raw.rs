@@ -248,7 +248,7 @@ fn last_error() -> Errno {
 /// Calls that no command may make. Each call is harmless with the arguments that the self-test uses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ForbiddenCall {
-    /// `ptrace(PTRACE_TRACEME)`.
+    /// `ptrace(PTRACE_SEIZE)` of process 1, which is the first process of a jail with a PID namespace.
     Trace,
     /// `io_uring_setup` without parameters.
     IoUring,
@@ -313,11 +313,13 @@ fn foreign(call: ForbiddenCall) -> Result<(), Errno> {
     let first = match call {
         ForbiddenCall::Bpf => -1,
         ForbiddenCall::UserFault => 1,
+        ForbiddenCall::Trace => i64::from(libc::PTRACE_SEIZE),
         _ => 0,
     };
-    // SAFETY: with these numbers and null pointers, each of these calls returns an error or creates a descriptor, and
+    let second = i64::from(matches!(call, ForbiddenCall::Trace));
+    // SAFETY: with these numbers and without pointers, each of these calls returns an error or creates a descriptor, and
     // none writes to memory.
-    checked(unsafe { libc::syscall(number, first, 0_usize, 0_usize, 0_usize, 0_usize) }).map(drop)
+    checked(unsafe { libc::syscall(number, first, second, 0_usize, 0_usize, 0_usize) }).map(drop)
 }
 
 #[cfg(target_arch = "x86_64")]

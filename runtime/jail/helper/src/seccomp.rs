@@ -62,8 +62,10 @@ fn refused_calls(confinement: Confinement, network: Network) -> Result<SyscallRu
     for bit in calls::NAMESPACE_BITS {
         add(&mut rules, libc::SYS_clone, vec![masked(0, bit, bit)?])?;
     }
-    // Refuses any personality except the usual one. The query is allowed.
-    add(&mut rules, libc::SYS_personality, vec![other_than(0, 0)?, other_than(0, 0xffff_ffff)?])?;
+    // Refuses any personality except the usual one, with or without random addresses. The query is allowed.
+    let personalities = [0, 0xffff_ffff, calls::NO_RANDOM_ADDRESSES];
+    let others = personalities.iter().map(|personality| other_than(0, *personality)).collect::<Result<_, _>>()?;
+    add(&mut rules, libc::SYS_personality, others)?;
     for (number, terminal) in [(libc::SYS_ioctl, libc::TIOCSTI), (libc::SYS_ioctl, libc::TIOCLINUX)] {
         // The kernel uses only the lower half of the argument, so the upper half must not matter here.
         add(&mut rules, number, vec![equal(1, terminal)?])?;
@@ -80,6 +82,9 @@ fn refused_calls(confinement: Confinement, network: Network) -> Result<SyscallRu
         _ => refuse_sockets(&mut rules, &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK])?,
     }
     refuse_others(&mut rules, confinement)?;
+    if confinement != Confinement::Full {
+        rules.extend(calls::DEBUGGING.map(|number| (number, Vec::new())));
+    }
     if confinement == Confinement::Landlock {
         // Resources that all processes of the machine share, because no namespace separates them.
         rules.extend(calls::SHARED.map(|number| (number, Vec::new())));

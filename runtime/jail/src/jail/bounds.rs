@@ -11,6 +11,7 @@ pub(super) fn enforced_inside(limits: &Limits) -> policy::Bounds {
     policy::Bounds {
         cpu_ms: limits.cpu_ms,
         command_memory_bytes: limits.command_memory_bytes,
+        is_memory_counted: true,
         processes: limits.processes,
         descriptors: limits.descriptors,
         file_bytes: limits.file_bytes,

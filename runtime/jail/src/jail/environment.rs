@@ -15,11 +15,17 @@ use std::path::Path;
 pub(super) struct OwnFolders<'p> {
     pub(super) home: &'p Path,
     pub(super) tmp: &'p Path,
+    /// The name of the user, if it is the jail's own.
+    pub(super) user: Option<&'p str>,
     /// Value of `{scratch}` in a variable.
     pub(super) scratch: &'p Path,
     /// Value of `{kept}` in a variable.
     pub(super) kept: &'p Path,
 }
+
+/// Variables of every command. With `CI` and `NO_COLOR`, tools ask no questions and print no control sequences.
+const FIXED: [(&str, &str); 6] =
+    [("CI", "true"), ("LANG", "C.UTF-8"), ("NO_COLOR", "1"), ("SHELL", "/bin/sh"), ("TERM", "dumb"), ("TZ", "UTC")];
 
 /// Beginnings of names of variables that make programs load or run other code, or read other settings.
 const DANGEROUS_STARTS: &[&str] = &[
@@ -130,8 +136,9 @@ pub(super) fn build(
     has_proxy: bool,
 ) -> Result<BTreeMap<String, OsString>, ExecError> {
     let mut all: BTreeMap<String, OsString> = BTreeMap::new();
-    for (name, value) in [("LANG", "C.UTF-8"), ("TZ", "UTC"), ("TERM", "dumb")] {
-        all.insert(name.to_owned(), value.into());
+    all.extend(FIXED.map(|(name, value)| (name.to_owned(), value.into())));
+    if let Some(user) = folders.user {
+        all.extend(["USER", "LOGNAME"].map(|name| (name.to_owned(), user.into())));
     }
     all.insert("HOME".to_owned(), folders.home.into());
     all.insert("TMPDIR".to_owned(), folders.tmp.into());
@@ -186,6 +193,7 @@ mod tests {
         };
         let places = OwnFolders {
             home: Path::new("/h"),
+            user: Some("glovebox"),
             tmp: Path::new("/t"),
             scratch: Path::new("/scratch"),
             kept: Path::new("/k"),

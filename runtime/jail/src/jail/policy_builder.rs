@@ -5,7 +5,7 @@
 
 use super::bounds::enforced_inside;
 use super::{ExecPolicy, JailError};
-use glovebox_jail_helper::policy::{self, Bind, Confinement, HOME_INSIDE, Policy, Source, Workspace};
+use glovebox_jail_helper::policy::{self, Bind, Confinement, HOME_INSIDE, HOST_NAME, Policy, Source, Workspace};
 use glovebox_jail_helper::subject;
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Limits, Network, Tier};
@@ -15,7 +15,7 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 /// The name of the user inside the jail.
-const USER: &str = "glovebox";
+pub(super) const USER: &str = "glovebox";
 /// `TMPDIR` of commands in a tier with a private root.
 const TMP_INSIDE: &str = "/tmp";
 /// The user id and group id inside the jail if Glovebox runs as root. No command runs as root.
@@ -43,8 +43,8 @@ pub struct JailSetting {
     pub inside: PathBuf,
     /// Mounts inside the workspace, with absolute paths below `inside`. Their mount points exist in the layers.
     pub inner: Vec<Bind>,
-    /// Writable folders of the run outside the workspace, in which toolchains keep caches. `{kept}` in a variable is
-    /// replaced by the first one.
+    /// Folders of the run outside the workspace: writable ones, in which toolchains keep caches, and shared ones. `{kept}`
+    /// in a variable is replaced by the first writable one.
     pub kept: Vec<Bind>,
     /// Folders of the host that no other bind may show, contain or be inside of: the run's folder and the user's
     /// project.
@@ -74,7 +74,8 @@ impl JailSetting {
     /// Returns the value of `{kept}` in a variable. If the run has no such folder, it is a folder that is removed with
     /// the jail.
     pub(super) fn kept_at(&self) -> PathBuf {
-        self.kept.first().map_or_else(|| self.home_and_tmp().0.join(".cache/kept"), |bind| bind.at.to_owned())
+        let kept = self.kept.iter().find(|bind| bind.writable);
+        kept.map_or_else(|| self.home_and_tmp().0.join(".cache/kept"), |bind| bind.at.to_owned())
     }
 
     /// Removes `HOME` and `TMPDIR` of a jail that has ended, so that the next jail with these settings starts with
@@ -385,7 +386,7 @@ fn files(uid: u32, gid: u32) -> Vec<(PathBuf, String)> {
     vec![
         ("/etc/passwd".into(), format!("{USER}:x:{uid}:{gid}::{HOME_INSIDE}:/bin/sh\n")),
         ("/etc/group".into(), format!("{USER}:x:{gid}:\n")),
-        ("/etc/hosts".into(), "127.0.0.1 localhost\n::1 localhost\n".to_owned()),
+        ("/etc/hosts".into(), format!("127.0.0.1 localhost\n::1 localhost\n127.0.1.1 {HOST_NAME}\n")),
     ]
 }
 

@@ -11,6 +11,7 @@ use super::origin::{self, Origin};
 use super::stores::Stores;
 use glovebox_jail_helper::process::{self, ProcessStat};
 use glovebox_workspace::regular_file;
+use rustix::process::{PidfdFlags, getpid, pidfd_open};
 use std::collections::HashSet;
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -144,6 +145,16 @@ impl JailProcesses {
         }
         found
     }
+}
+
+/// Returns true if this program sees processes under their own ids in `/proc`, so that it can measure those of a jail.
+pub(super) fn can_look_at_any() -> bool {
+    static CAN: OnceLock<bool> = OnceLock::new();
+    *CAN.get_or_init(|| {
+        let own = pidfd_open(getpid(), PidfdFlags::empty()).ok();
+        let shown = own.as_ref().and_then(origin::pid_of);
+        shown == Some(getpid().as_raw_pid()) && shown.and_then(identity).is_some()
+    })
 }
 
 /// Returns the id and the start time of a process, which together identify it.

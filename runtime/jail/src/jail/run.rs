@@ -8,6 +8,7 @@ use super::cgroup::GroupUsage;
 use super::control::Control;
 use super::disk::LOOK_MIN;
 use super::environment::{self, OwnFolders};
+use super::policy_builder;
 use super::poll_interval::PERIOD;
 use super::program;
 use super::stores::Stores;
@@ -149,7 +150,13 @@ pub(super) fn run_request(jail: &Jail, invocation: Invocation<'_>) -> Result<Exi
 
 fn request(jail: &Jail, command: &Command) -> Result<Request, ExecError> {
     let (program, arguments) = program::resolve(&jail.policy, &command.program, &|path| jail.writable.holds(path))?;
-    let folders = OwnFolders { home: &jail.home, tmp: &jail.tmp, scratch: &jail.tmp, kept: &jail.kept };
+    let folders = OwnFolders {
+        home: &jail.home,
+        tmp: &jail.tmp,
+        user: jail.status.tier.has_own_root().then_some(policy_builder::USER),
+        scratch: &jail.tmp,
+        kept: &jail.kept,
+    };
     let has_proxy = jail.proxy.is_some();
     let environment = environment::build(&jail.policy, command, folders, has_proxy)?;
     working_directory(&jail.root(), &command.cwd)?;

@@ -5,6 +5,7 @@
 //! committed, and no run below the highest tier. This module does not test what the machine can enforce.
 
 use super::field::{Field, Fields, Message};
+use glovebox_jail::jail::HOME_INSIDE;
 use glovebox_pipeline::nearest::nearest;
 use glovebox_record::network::{HostRule, HostRules};
 use glovebox_record::scope::Entry;
@@ -34,8 +35,11 @@ impl Default for SandboxSetting {
     }
 }
 
-/// Folders of the machine that no command may see: everything, the kernel's own files, devices, sockets of services.
-const READ_REFUSED: [&str; 5] = ["/", "/proc", "/sys", "/dev", "/run"];
+/// Folders of the machine that no command may see, with their contents: the kernel's own files, devices, sockets of
+/// services. Of `/etc`, a jail has a list of public files.
+const READ_REFUSED: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/etc"];
+/// Folders that a jail has itself or that contain such a folder. Folders in them can be shown.
+const READ_REFUSED_ALONE: [&str; 4] = ["/", "/tmp", "/home", HOME_INSIDE];
 
 pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> SandboxSetting {
     let mut setting = SandboxSetting::default();
@@ -142,9 +146,8 @@ pub(super) fn folders(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<Str
         let is_plain = !text.contains('\0')
             && folder.starts_with('/')
             && (folder == "/" || named.split('/').all(|segment| !matches!(segment, "" | "." | "..")));
-        let refused = READ_REFUSED
-            .into_iter()
-            .find(|root| folder == *root || (*root != "/" && Path::new(folder).starts_with(root)));
+        let refused = READ_REFUSED.into_iter().find(|root| Path::new(folder).starts_with(root));
+        let refused = refused.or_else(|| READ_REFUSED_ALONE.into_iter().find(|root| folder == *root));
         if !is_plain {
             let message = format!("`{field}` holds `{text}`: an absolute folder without `.` and `..` is expected");
             fields.value_problem(place, message);

@@ -17,6 +17,7 @@ use glovebox_jail::jail::Bind;
 use glovebox_jail::jail::ExecPolicy;
 use glovebox_record::Tier;
 use machine::Machine;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folder of toolchain caches that are kept between the stages of one trust domain, below the HOME of commands.
@@ -74,7 +75,8 @@ fn program_of(toolchain: Toolchain) -> &'static str {
     }
 }
 
-/// Returns the policy of all commands of a run in this sandbox. Fails if this machine lacks a toolchain that `glovebox.toml` names.
+/// Returns the policy of all commands of a run in this sandbox. Fails if this machine lacks a toolchain or a folder that
+/// `glovebox.toml` names.
 pub fn exec_policy(setting: &ExecSetting, tier: Option<Tier>, read: &[String]) -> Result<ExecPolicy, Refusal> {
     let machine = Machine::here();
     let tier = tier.unwrap_or(Tier::Unconfined);
@@ -95,6 +97,12 @@ pub fn exec_policy(setting: &ExecSetting, tier: Option<Tier>, read: &[String]) -
     policy.path.splice(0..0, first);
     policy.path.extend(setting.path.iter().map(PathBuf::from));
     policy.env.extend(setting.env.clone());
+    if let Some((folder, error)) = read.iter().find_map(|folder| Some((folder, fs::canonicalize(folder).err()?))) {
+        let message = format!("`[sandbox] read` names `{folder}`, which commands cannot read: {error}");
+        return Err(
+            Refusal::new(Class::Invalid, message).with_help("create the folder, or remove it from glovebox.toml")
+        );
+    }
     let optional = setting.path.iter().map(|folder| (folder, true));
     let shown = optional.chain(read.iter().map(|folder| (folder, false)));
     let bind = |(folder, optional): (&String, bool)| Bind { optional, ..Bind::read_only(folder.into(), folder.into()) };

@@ -251,11 +251,11 @@ impl<'c> CopyBuilder<'c> {
     fn add_link(&mut self, entry: &WalkEntry<'_>) -> io::Result<Option<CopiedEntry>> {
         let target = entry.target()?;
         let path = ScopePath::parse_bytes(entry.path.as_os_str().as_encoded_bytes()).unwrap_or_default();
-        match link::destination(&path, Path::new(&target)) {
-            Ok(leads_to) if !self.scope.is_hidden(&leads_to) => {}
-            // A link from below the workspace was made by a stage, which may make any link in its copy.
-            _ if self.origin == CopySource::Below => {}
-            _ => return Ok(None),
+        // A link to a hidden path would reveal its name. A link from below the workspace was made by a stage, which may
+        // make any link in its copy.
+        let leads_to = link::destination(&path, Path::new(&target));
+        if leads_to.is_ok_and(|leads_to| self.scope.is_hidden(&leads_to)) && self.origin != CopySource::Below {
+            return Ok(None);
         }
         rustix::fs::symlinkat(&target, self.into(entry)?, entry.name)?;
         let origin = self.is_workspace().then(|| Stamp::from_stat(&entry.stat));

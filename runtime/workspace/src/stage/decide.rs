@@ -5,6 +5,7 @@
 //! before all of them, but never apply to protected paths. This module does not know copies and overlays.
 
 use super::ChangeRules;
+use super::findings::{FIFO, SOCKET};
 use crate::change::Op;
 use crate::ignored::{self, IgnoreMatcher, IgnoredChange};
 use crate::link;
@@ -49,6 +50,8 @@ pub(crate) enum Decision {
     /// Git ignores the path. The change is not committed and is not a violation.
     Ignored(IgnoredChange),
     Disallowed(String),
+    /// The change cannot be committed, and is not a violation.
+    SetAside(String),
     /// Only the write scope forbids the change.
     OutOfScope(String),
 }
@@ -57,6 +60,7 @@ pub(crate) enum Decision {
 enum Stop {
     Scratch,
     Reason(String),
+    SetAside(String),
     /// The path is not in the write scope.
     OutOfScope(String),
     Io(io::Error),
@@ -80,6 +84,10 @@ impl Stop {
 
 fn refused<T>(reason: impl Into<String>) -> Result<T, Stop> {
     Err(Stop::Reason(reason.into()))
+}
+
+fn set_aside<T>(reason: impl std::fmt::Display) -> Result<T, Stop> {
+    Err(Stop::SetAside(format!("set aside: {reason}")))
 }
 
 /// A reason, at a directory or above it, that forbids changes below the directory.
@@ -117,6 +125,7 @@ impl<'s> Decider<'s> {
             Ok(()) => Ok(Decision::Allowed),
             Err(Stop::Scratch) => Ok(Decision::Dropped),
             Err(Stop::Reason(reason)) => Ok(Decision::Disallowed(reason)),
+            Err(Stop::SetAside(reason)) => Ok(Decision::SetAside(reason)),
             Err(Stop::OutOfScope(reason)) => Ok(Decision::OutOfScope(reason)),
             Err(Stop::Io(error)) => Err(error),
         }
@@ -175,13 +184,8 @@ impl<'s> Decider<'s> {
     }
 
     fn check(&self, raw: &Path, op: &Op) -> Result<(), Stop> {
-        let Some(text) = raw.to_str() else { return refused("its name is not valid UTF-8") };
-        if let Some(character) = text.chars().find(|character| is_deceptive(*character)) {
-            let shown = visible::line(character.encode_utf8(&mut [0; 4])).into_owned();
-            return refused(format!("its name has the character `{shown}`, which could deceive a reader"));
-        }
-        let path = ScopePath::parse(text).map_err(|problem| Stop::Reason(problem.to_string()))?;
-        if let Some(reason) = self.protected.reason(text) {
+        let path = self.check_name(raw)?;
+        if let Some(reason) = self.protected.reason(path.as_str()) {
             return refused(reason);
         }
         let scope = self.before.scope();
@@ -190,6 +194,9 @@ impl<'s> Decider<'s> {
         }
         if scope.is_scratch(&path) {
             return Err(Stop::Scratch);
+        }
+        if let Op::Special { kind: kind @ (FIFO | SOCKET) } = op {
+            return set_aside(format_args!("it is a {kind}"));
         }
         self.check_neighbours(raw, op).map_err(Stop::for_good)?;
         let of_scope = self.check_grant(raw, &path, op);
@@ -208,6 +215,29 @@ impl<'s> Decider<'s> {
             Err(other) => Err(other),
             Ok(()) => of_rest(),
         }
+    }
+
+    /// Returns the path of a change. A name that no record can contain is set aside if the stage may write the folder
+    /// that contains it.
+    fn check_name(&self, raw: &Path) -> Result<ScopePath, Stop> {
+        let problem = match raw.to_str() {
+            None => "its name is not valid UTF-8".to_owned(),
+            Some(text) => match text.chars().find(|character| is_deceptive(*character)) {
+                Some(character) => {
+                    let shown = visible::line(character.encode_utf8(&mut [0; 4])).into_owned();
+                    format!("its name has the character `{shown}`, which could deceive a reader")
+                }
+                None => match ScopePath::parse(text) {
+                    Ok(path) => return Ok(path),
+                    Err(problem) => problem.to_string(),
+                },
+            },
+        };
+        let above = plain(raw).map_or_else(ScopePath::root, |(path, _)| path);
+        let scope = self.before.scope();
+        let is_writable = above.join("name").is_ok_and(|path| scope.commits(&path) && !scope.is_hidden(&path));
+        let is_protected = !above.is_root() && self.protected.reason(above.as_str()).is_some();
+        if is_writable && !is_protected { set_aside(problem) } else { refused(problem) }
     }
 
     fn check_grant(&self, raw: &Path, path: &ScopePath, op: &Op) -> Result<(), Stop> {
@@ -279,7 +309,10 @@ impl<'s> Decider<'s> {
     }
 
     fn check_target(&self, path: &ScopePath, target: &Path) -> Result<(), Stop> {
-        let leads_to = link::destination(path, target).map_err(|reason| Stop::Reason(reason.to_owned()))?;
+        let leads_to = match link::destination(path, target) {
+            Ok(leads_to) => leads_to,
+            Err(reason) => return set_aside(reason),
+        };
         if let Some(reason) = self.protected.reason(leads_to.as_str()) {
             return refused(format!("it links to a protected path: {reason}"));
         }

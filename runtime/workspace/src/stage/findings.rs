@@ -106,6 +106,7 @@ impl<'s> Findings<'s> {
                 Ok(())
             }
             Decision::Disallowed(reason) => self.push(path, op, Verdict::Disallowed(reason), false),
+            Decision::SetAside(reason) => self.push(path, op, Verdict::SetAside(reason), false),
             Decision::OutOfScope(reason) => self.push(path, op, Verdict::Disallowed(reason), true),
         }
     }
@@ -221,11 +222,15 @@ pub(crate) fn link(target: &std::ffi::OsStr) -> Op {
     Op::Link { target: tree::shown(Path::new(target)) }
 }
 
+/// Kinds of special files that programs leave behind. They have no content.
+pub(super) const FIFO: &str = "fifo";
+pub(super) const SOCKET: &str = "socket";
+
 /// Returns the change for a special file, which is never committed.
 pub(crate) fn special(kind: FileType) -> Op {
     let kind = match kind {
-        FileType::Fifo => "fifo",
-        FileType::Socket => "socket",
+        FileType::Fifo => FIFO,
+        FileType::Socket => SOCKET,
         FileType::BlockDevice => "block device",
         FileType::CharacterDevice => "character device",
         _ => "file of an unknown kind",

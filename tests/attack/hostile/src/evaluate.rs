@@ -162,7 +162,10 @@ fn committed(changes: &Result<Vec<Change>, String>, path: &Path, counts: impl Fn
 }
 
 /// Variables that every command has.
-const VARIABLES: &[&str] = &["PATH", "HOME", "TMPDIR", "LANG", "TZ", "TERM", "PWD", "OLDPWD", "SHLVL", "_"];
+const VARIABLES: &[&str] = &[
+    "PATH", "HOME", "TMPDIR", "LANG", "TZ", "TERM", "USER", "LOGNAME", "SHELL", "CI", "NO_COLOR", "PWD", "OLDPWD",
+    "SHLVL", "_",
+];
 
 fn strange_variable(finding: &Finding) -> Option<String> {
     let text = finding.command.text();

@@ -29,8 +29,6 @@ const STEPS_MAX: usize = 256;
 const LOOK: Duration = Duration::from_millis(50);
 /// Maximum length of the text of one event, in bytes.
 const TEXT_BYTES_MAX: usize = 64 << 10;
-/// Git's exit code for a fatal error.
-const GIT_FAILED: i32 = 128;
 
 /// An agent program of this attempt, as the component sees it.
 pub struct ProgramSession {
@@ -304,18 +302,13 @@ fn answer(end: ReceiptEnd, reading: ProgramOutput, tails: [String; 2]) -> Event 
     let program = reading.program();
     let lines_unknown = reading.unknown();
     let blocked = reading.blocked().map(str::to_owned);
-    let (mut message, problem) = reading.end();
+    let (message, problem) = reading.end();
     let has_succeeded = (how, code) == (CommandEnding::Exited, Some(0)) && problem.is_none();
     if let Some(why) = blocked.filter(|_| has_succeeded) {
         let reason = format!("{program} could run none of its tools: {}", cut(why));
         return failure(failed(FailureClass::Contract, "agent/blocked", reason));
     }
-    let only_git_failed = code == Some(GIT_FAILED) && problem.is_none() && is_refused_commit(&error);
-    if only_git_failed {
-        message
-            .push_str("\nThe last command was refused by git, because stages cannot write the repository. The changed files are kept.\n");
-    }
-    if has_succeeded || only_git_failed {
+    if has_succeeded {
         let data = json!({ "receipt": receipt, "lines_unknown": lines_unknown });
         return Event { kind: "done".to_owned(), text: cut(message), data: Some(data.to_string()), failure: None };
     }
@@ -327,12 +320,6 @@ fn answer(end: ReceiptEnd, reading: ProgramOutput, tails: [String; 2]) -> Event 
         other => format!("{other} exec"),
     };
     failure(failed(FailureClass::Deterministic, "agent/failed", format!("{title} failed: {how}: {}", cut(tail))))
-}
-
-/// Returns true if the last line of a program says that git could not write its repository, which no stage can write.
-fn is_refused_commit(tail: &str) -> bool {
-    let last = tail.lines().last().unwrap_or_default();
-    last.starts_with("fatal: ") && last.contains("/.git/") && last.ends_with("Read-only file system")
 }
 
 fn failure(failure: Failure) -> Event {

@@ -24,6 +24,7 @@ fn policy() -> Policy {
         bounds: Bounds {
             cpu_ms: 1,
             command_memory_bytes: 1,
+            is_memory_counted: true,
             processes: 1,
             descriptors: 1,
             file_bytes: 1,

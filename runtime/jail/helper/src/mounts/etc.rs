@@ -17,6 +17,8 @@ pub(crate) const ETC: &[&str] = &[
     "alternatives",
     "bash.bashrc",
     "ca-certificates",
+    "chromium",
+    "chromium.d",
     "crypto-policies",
     "debian_version",
     "fonts",

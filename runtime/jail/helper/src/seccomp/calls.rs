@@ -4,9 +4,6 @@
 /// Calls that are refused with any arguments.
 pub(super) const REFUSED: &[i64] = &[
     // Memory and descriptors of other processes.
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
     libc::SYS_process_madvise,
     libc::SYS_kcmp,
     libc::SYS_pidfd_getfd,
@@ -76,6 +73,14 @@ pub(super) const REFUSED: &[i64] = &[
     libc::SYS_lookup_dcookie,
     libc::SYS_nfsservctl,
 ];
+
+/// Calls of debuggers, tracers and the leak sanitizer, which read and write the memory of other processes. In tier
+/// `full`, a command can reach only its own processes: those of the machine do not exist in its PID namespace, and the
+/// first process is not dumpable. In the other tiers, these calls are refused.
+pub(super) const DEBUGGING: [i64; 3] = [libc::SYS_ptrace, libc::SYS_process_vm_readv, libc::SYS_process_vm_writev];
+
+/// The personality of a process whose addresses are not randomized. Debuggers and the thread sanitizer set it.
+pub(super) const NO_RANDOM_ADDRESSES: u64 = libc::ADDR_NO_RANDOMIZE as u64;
 
 /// Calls that are reported as unknown, so that callers fall back to another call. `clone3` has its flags in memory,
 /// which filters cannot read. `mincore` and `cachestat` reveal the page cache, which all stages of a machine share. The

@@ -87,6 +87,14 @@ fn every_listed_call_is_refused_and_the_usual_ones_pass() {
 }
 
 #[test]
+fn processes_are_traced_only_in_a_separate_process_namespace() {
+    for number in calls::DEBUGGING {
+        assert_eq!((full(number, &[]), lesser(number, &[])), (ALLOW, REFUSED), "{number}");
+        assert_eq!(answer(Confinement::Bwrap, Network::None, OWN, number, &[]), REFUSED, "{number}");
+    }
+}
+
+#[test]
 fn namespaces_by_clone_are_refused_and_threads_are_not() {
     for bit in calls::NAMESPACE_BITS {
         assert_eq!(full(libc::SYS_clone, &[bit | libc::SIGCHLD as u64]), REFUSED, "{bit:#x}");
@@ -128,7 +136,9 @@ fn arguments_count_on_their_low_half_only() {
     for (number, arguments, expected) in [
         (libc::SYS_personality, [0, 0, 0, 0], ALLOW),
         (libc::SYS_personality, [0xffff_ffff, 0, 0, 0], ALLOW),
-        (libc::SYS_personality, [0x0004_0000, 0, 0, 0], REFUSED),
+        (libc::SYS_personality, [0x0004_0000, 0, 0, 0], ALLOW),
+        (libc::SYS_personality, [0x0044_0000, 0, 0, 0], REFUSED),
+        (libc::SYS_personality, [0x0040_0000, 0, 0, 0], REFUSED),
         (libc::SYS_personality, [8, 0, 0, 0], REFUSED),
         (libc::SYS_ioctl, [0, libc::TIOCSTI, 0, 0], REFUSED),
         (libc::SYS_ioctl, [0, HIGH | libc::TIOCSTI, 0, 0], REFUSED),

@@ -82,6 +82,7 @@ pub(crate) fn bounds() -> Bounds {
     Bounds {
         cpu_ms: 60_000,
         command_memory_bytes: 4 << 30,
+        is_memory_counted: true,
         processes: 400,
         descriptors: 256,
         file_bytes: 64 << 20,

@@ -98,13 +98,27 @@ fn read_folders_are_absolute_and_never_the_machine_itself() {
         let help = part.starts_with("never").then_some("name the folders that are needed");
         refused(&format!("read = [\"{folder}\"]"), "sandbox.read", part, help);
     };
-    for folder in ["/", "//", "/proc", "/proc/self", "/sys/", "/dev", "/dev/shm", "/run", "/run/docker"] {
+    for folder in [
+        "/",
+        "//",
+        "/etc/chromium.d",
+        "/tmp",
+        "/home",
+        "/home/glovebox",
+        "/proc",
+        "/proc/self",
+        "/sys/",
+        "/dev",
+        "/dev/shm",
+        "/run",
+        "/run/docker",
+    ] {
         check(folder, "never shown");
     }
     for folder in ["opt/data", "", "/opt/../etc", "/opt/./x", "/opt//x", "~/data", "/a\\u0000b"] {
         check(folder, "an absolute folder");
     }
-    assert_eq!(read("read = [\"/process\", \"/devel\"]").read, ["/process", "/devel"]);
+    assert_eq!(read("read = [\"/process\", \"/devel\", \"/tmp/x\"]").read, ["/process", "/devel", "/tmp/x"]);
 }
 
 #[test]

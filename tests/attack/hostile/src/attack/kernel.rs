@@ -189,9 +189,9 @@ pub(crate) fn keyring(_: &[String]) -> AttackResult {
     AttackResult::stopped(Errno::PERM)
 }
 
-/// Disables address space randomisation for the programs that this process starts.
+/// Makes all readable memory executable, for this process and the programs that it starts.
 pub(crate) fn personality(_: &[String]) -> AttackResult {
-    AttackResult::from_result(raw(libc::SYS_personality, &[0x0004_0000]))
+    AttackResult::from_result(raw(libc::SYS_personality, &[0x0040_0000]))
 }
 
 /// Raises the limit on user namespaces, then creates one.

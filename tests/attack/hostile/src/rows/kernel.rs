@@ -22,7 +22,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new("userfaultfd", Source::Sandbox(38), "pause the kernel with userfaultfd", "seccomp", Payload::Program(&["call", "userfaultfd"])),
     Row::new("keyring", Source::Sandbox(38), "use keys of the session keyring", "seccomp", Payload::Program(&["keyring"])),
     Row::new("fanotify", Source::Sandbox(38), "watch every file", "seccomp", Payload::Program(&["call", "fanotify_init"])),
-    Row::new("personality", Source::Sandbox(38), "turn address randomisation off", "seccomp", Payload::Program(&["personality"])),
+    Row::new("personality", Source::Sandbox(38), "make all readable memory executable by the personality", "seccomp", Payload::Program(&["personality"])),
     Row::new("memfd-secret", Source::Sandbox(38), "hide memory with memfd_secret", "seccomp", Payload::Program(&["call", "memfd_secret"])),
     Row::new("syslog", Source::Sandbox(38), "read the kernel's log by `syslog`", "seccomp", Payload::Program(&["call", "syslog"])),
     Row::new("modules", Source::Sandbox(38), "load or remove a module", "seccomp", Payload::Program(&["call", "init_module", "finit_module", "delete_module"])),

@@ -4,12 +4,12 @@ use crate::row::{Payload, Proof, Row, Source};
 
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
-    Row::new("ptrace", Source::Sandbox(30), "attach to the victim", "seccomp", Payload::Program(&["ptrace", "{victim}"])),
-    Row::new("vm-read", Source::Sandbox(30), "read the victim's memory", "seccomp", Payload::Program(&["vm-read", "{victim}", "{victim_address}", "{victim_bytes}"])),
-    Row::new("vm-write", Source::Sandbox(30), "write the victim's memory", "seccomp", Payload::Program(&["vm-write", "{victim}", "{victim_address}"])),
+    Row::new("ptrace", Source::Sandbox(30), "attach to the victim", "process namespace", Payload::Program(&["ptrace", "{victim}"])),
+    Row::new("vm-read", Source::Sandbox(30), "read the victim's memory", "process namespace", Payload::Program(&["vm-read", "{victim}", "{victim_address}", "{victim_bytes}"])),
+    Row::new("vm-write", Source::Sandbox(30), "write the victim's memory", "process namespace", Payload::Program(&["vm-write", "{victim}", "{victim_address}"])),
     Row::new("pidfd-getfd", Source::Sandbox(30), "take a descriptor from the victim", "seccomp", Payload::Program(&["pidfd-getfd", "{victim}", "{victim_descriptor}"])),
     Row::new("kcmp", Source::Sandbox(30), "compare kernel objects with the victim by `kcmp`", "seccomp", Payload::Program(&["kcmp", "{victim}"])),
-    Row::new("ptrace-host", Source::Sandbox(30), "attach to glovebox", "seccomp", Payload::Program(&["ptrace", "{host}"])),
+    Row::new("ptrace-host", Source::Sandbox(30), "attach to glovebox", "process namespace", Payload::Program(&["ptrace", "{host}"])),
     Row::new("kill", Source::Sandbox(31), "end the victim", "process namespace", Payload::Program(&["kill", "{victim}", "9"])),
     Row::new("stop", Source::Sandbox(31), "stop the victim", "process namespace", Payload::Program(&["kill", "{victim}", "19"])),
     Row::new("kill-group", Source::Sandbox(31), "end the victim's group", "process namespace", Payload::Program(&["kill", "-{victim}", "9"])),
@@ -21,7 +21,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new("kill-all", Source::Sandbox(31), "signal every process", "process namespace", Payload::Program(&["kill", "-1", "23"])).proof(Proof::Untouched),
     Row::new("kill-init", Source::Sandbox(32), "end the jail's first process", "process namespace", Payload::Program(&["kill", "1", "9"])).proof(Proof::Untouched),
     Row::new("stop-init", Source::Sandbox(32), "stop the jail's first process", "process namespace", Payload::Program(&["kill", "1", "19"])).proof(Proof::Untouched),
-    Row::new("ptrace-init", Source::Sandbox(32), "attach to the jail's first process", "seccomp", Payload::Program(&["ptrace", "1"])),
+    Row::new("ptrace-init", Source::Sandbox(32), "attach to the jail's first process", "not dumpable", Payload::Program(&["ptrace", "1"])),
     Row::new("renice-victim", Source::Sandbox(53), "lower the victim's priority", "process namespace", Payload::Program(&["renice", "{victim}"])),
     Row::new("tie-victim", Source::Sandbox(53), "pin the victim to one processor", "process namespace", Payload::Program(&["affinity", "{victim}"])),
     Row::new("limit-victim", Source::Sandbox(53), "lower the victim's limit on open files", "process namespace", Payload::Program(&["prlimit", "{victim}"])),

@@ -37,7 +37,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new("subject-socket", Source::Review(1), "use the verifier's socket to the host", "second jail", Payload::Program(&["unix", "/run/glovebox/socket"])).limits(TESTED),
     Row::new("subject-of-subject", Source::Review(1), "start another program under test", "second jail", Payload::Shell("subject true && echo NESTED; /run/glovebox/subject true && echo NESTED")).limits(TESTED).proof(Proof::Never("NESTED")),
     Row::new("subject-kill", Source::Review(1), "kill every visible process", "process namespace", Payload::Shell("kill -9 -1; kill -STOP 1 2 3 4 5 6 7 8 9")).limits(TESTED).proof(Proof::Never("VICTIM-GONE")),
-    Row::new("subject-ptrace", Source::Review(1), "attach to the jail's first process", "seccomp", Payload::Program(&["ptrace", "1"])).limits(TESTED),
+    Row::new("subject-ptrace", Source::Review(1), "attach to the jail's first process", "not dumpable", Payload::Program(&["ptrace", "1"])).limits(TESTED),
     Row::new("subject-loopback", Source::Review(1), "connect to a server of the verifier", "network namespace", Payload::Program(&["tcp", "127.0.0.1:9"])).limits(TESTED),
     Row::new("subject-outside", Source::Review(1), "connect to a server of the host", "network namespace", Payload::Program(&["tcp", "{tcp}"])).limits(TESTED),
     Row::new("subject-abstract", Source::Review(1), "connect to an abstract socket", "network namespace, Landlock", Payload::Program(&["abstract", "{abstract}"])).limits(TESTED),

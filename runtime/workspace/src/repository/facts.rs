@@ -1,0 +1,303 @@
+//! What a stage's repository has in common with that of the user's project: the branch, the tags of the commit, and the
+//! remotes.
+//!
+//! Only references and settings are read, and no object except the objects of tags, because other objects contain
+//! hidden content. A project brings its `.git`, so each file is bounded and each name is checked. An unreadable or odd
+//! entry is left out: programs that need it then behave as in a repository that does not have it.
+
+use super::digest::ObjectId;
+use crate::regular_file::{self, Links};
+use crate::work_tree;
+use glovebox_names::visible::is_deceptive;
+use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Maximum size of a file of references or settings, bytes.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+/// Maximum size of the object of an annotated tag, bytes.
+const TAG_BYTES_MAX: usize = 1 << 20;
+/// Maximum number of tags, and of remotes.
+const NAMES_MAX: usize = 100;
+/// Maximum length of a name or a URL, bytes.
+const TEXT_BYTES_MAX: usize = 1_000;
+/// Maximum depth of folders in which tags are looked for.
+const DEPTH_MAX: usize = 8;
+
+/// References and settings of a project's repository.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RepositoryFacts {
+    /// The current branch; `None` if HEAD is detached.
+    pub branch: Option<String>,
+    /// Tags of the current commit, without `refs/tags/`.
+    pub tags: BTreeSet<String>,
+    /// URLs of remotes by name, without credentials.
+    pub remotes: BTreeMap<String, String>,
+}
+
+impl RepositoryFacts {
+    /// Reads the repository of a project. What cannot be read is absent.
+    pub fn read(project: &Path) -> Self {
+        let folders = || {
+            let own = work_tree::own_folder(project)?;
+            let shared = work_tree::shared_folder(&own);
+            Some(Folders { own, shared })
+        };
+        let Some(folders) = folders() else { return Self::default() };
+        let head = folders.text(&folders.own, "HEAD").unwrap_or_default();
+        let reference = head.trim().strip_prefix("ref: ");
+        let packed = folders.packed();
+        let branch = reference.and_then(|name| name.strip_prefix("refs/heads/")).filter(|name| is_plain(name));
+        let commit = match reference {
+            None => Some(head.trim().to_owned()),
+            Some(name) if is_plain(name) => folders.text(&folders.shared, name).map(|text| text.trim().to_owned()),
+            Some(_) => None,
+        };
+        let commit = commit.or_else(|| reference.and_then(|name| packed.get(name)).map(|packed| packed.id.clone()));
+        let tags = commit.filter(|commit| is_id(commit)).map(|commit| folders.tags(&packed, &commit));
+        Self { branch: branch.map(str::to_owned), tags: tags.unwrap_or_default(), remotes: folders.remotes() }
+    }
+
+    /// Returns the content of `HEAD`.
+    pub(super) fn head(&self, commit: ObjectId) -> String {
+        self.branch.as_ref().map_or_else(|| format!("{commit}\n"), |branch| format!("ref: refs/heads/{branch}\n"))
+    }
+
+    /// Returns the content of `packed-refs`: the branch and the tags, all at the only commit.
+    pub(super) fn packed_refs(&self, commit: ObjectId) -> String {
+        let branch = self.branch.iter().map(|branch| format!("refs/heads/{branch}"));
+        let tags = self.tags.iter().map(|tag| format!("refs/tags/{tag}"));
+        let names: BTreeSet<String> = branch.chain(tags).collect();
+        let lines = names.iter().map(|name| format!("{commit} {name}\n"));
+        ["# pack-refs with: peeled fully-peeled sorted \n".to_owned()].into_iter().chain(lines).collect()
+    }
+
+    /// Returns the lines of the configuration for the remotes.
+    pub(super) fn remote_settings(&self) -> String {
+        let section = |(name, url): (&String, &String)| {
+            format!("[remote \"{name}\"]\n\turl = {url}\n\tfetch = +refs/heads/*:refs/remotes/{name}/*\n")
+        };
+        self.remotes.iter().map(section).collect()
+    }
+}
+
+/// The folders of a work tree's repository.
+struct Folders {
+    /// The folder with HEAD.
+    own: PathBuf,
+    /// The folder with references, objects and settings.
+    shared: PathBuf,
+}
+
+/// A line of `packed-refs`.
+struct PackedRef {
+    id: String,
+    /// The commit of an annotated tag.
+    peeled: Option<String>,
+}
+
+impl Folders {
+    fn text(&self, folder: &Path, name: &str) -> Option<String> {
+        regular_file::read_text(&folder.join(name), Links::Within(folder), FILE_BYTES_MAX).ok()
+    }
+
+    fn packed(&self) -> BTreeMap<String, PackedRef> {
+        let text = self.text(&self.shared, "packed-refs").unwrap_or_default();
+        let mut found: BTreeMap<String, PackedRef> = BTreeMap::new();
+        let mut last = None;
+        for line in text.lines() {
+            if let Some(peeled) = line.strip_prefix('^') {
+                if let Some(packed) = last.as_ref().and_then(|name: &String| found.get_mut(name)) {
+                    packed.peeled = Some(peeled.trim().to_owned());
+                }
+                continue;
+            }
+            let Some((id, name)) = line.split_once(' ').filter(|(id, name)| is_id(id) && is_plain(name)) else {
+                continue;
+            };
+            found.insert(name.to_owned(), PackedRef { id: id.to_owned(), peeled: None });
+            last = Some(name.to_owned());
+        }
+        found
+    }
+
+    /// Returns the tags of a commit. A file of a tag takes precedence over a line of `packed-refs`.
+    fn tags(&self, packed: &BTreeMap<String, PackedRef>, commit: &str) -> BTreeSet<String> {
+        let of_tag = |(name, packed): (&String, &PackedRef)| {
+            let is_here = packed.peeled.as_ref().unwrap_or(&packed.id) == commit;
+            Some((name.strip_prefix("refs/tags/")?.to_owned(), is_here))
+        };
+        let mut all: BTreeMap<String, bool> = packed.iter().filter_map(of_tag).collect();
+        let mut pending = vec![(String::new(), 0)];
+        while let Some((folder, depth)) = pending.pop() {
+            let at = self.shared.join("refs/tags").join(&folder);
+            for entry in std::fs::read_dir(at).into_iter().flatten().flatten().take(FILE_BYTES_MAX as usize >> 8) {
+                let Some(name) = entry.file_name().to_str().map(|name| format!("{folder}{name}")) else { continue };
+                let Ok(kind) = entry.file_type() else { continue };
+                if kind.is_dir() && depth < DEPTH_MAX {
+                    pending.push((format!("{name}/"), depth + 1));
+                } else if kind.is_file() && is_plain(&name) {
+                    let text = self.text(&self.shared, &format!("refs/tags/{name}")).unwrap_or_default();
+                    let is_here = self.peel(text.trim()).as_deref() == Some(commit);
+                    all.insert(name, is_here);
+                }
+            }
+        }
+        all.into_iter().filter(|(_, is_here)| *is_here).map(|(name, _)| name).take(NAMES_MAX).collect()
+    }
+
+    /// Returns the object that an annotated tag names, or the id itself if it is not a loose object of a tag.
+    fn peel(&self, id: &str) -> Option<String> {
+        if !is_id(id) {
+            return None;
+        }
+        let (folder, name) = id.split_at(2);
+        let at = self.shared.join("objects").join(folder).join(name);
+        let object = regular_file::read(&at, Links::Within(&self.shared), TAG_BYTES_MAX as u64).ok();
+        let object = object.and_then(|object| decompress_to_vec_zlib_with_limit(&object, TAG_BYTES_MAX).ok());
+        let target = object.and_then(|object| {
+            let text = String::from_utf8_lossy(&object).into_owned();
+            let (kind, content) = text.split_once('\0')?;
+            let target = content.lines().next()?.strip_prefix("object ")?.to_owned();
+            kind.starts_with("tag ").then_some(target)
+        });
+        Some(target.unwrap_or_else(|| id.to_owned()))
+    }
+
+    /// Returns the remotes of the repository's own settings. Settings that it includes from elsewhere are not read.
+    fn remotes(&self) -> BTreeMap<String, String> {
+        let text = self.text(&self.shared, "config").unwrap_or_default();
+        let (mut found, mut current) = (BTreeMap::new(), None);
+        for line in text.lines().map(str::trim) {
+            if line.starts_with('[') {
+                let name = line.strip_prefix("[remote \"").and_then(|rest| rest.strip_suffix("\"]"));
+                current = name.filter(|name| is_plain(name) && !name.contains('/'));
+            } else if let (Some(name), Some((key, url))) = (current, line.split_once('=')) {
+                let url = without_credentials(url.trim()).filter(|_| key.trim().eq_ignore_ascii_case("url"));
+                if let Some(url) = url.filter(|_| found.len() < NAMES_MAX) {
+                    found.entry(name.to_owned()).or_insert(url);
+                }
+            }
+        }
+        found
+    }
+}
+
+fn is_id(text: &str) -> bool {
+    matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Returns true for the name of a reference that is safe in a file of references and in a setting. Git's own rules are
+/// wider.
+fn is_plain(name: &str) -> bool {
+    let is_part = |part: &str| {
+        !part.is_empty() && !part.starts_with(['.', '-']) && !part.ends_with('.') && !part.ends_with(".lock")
+    };
+    let is_allowed =
+        |c: char| !c.is_whitespace() && !c.is_control() && !is_deceptive(c) && !"\"\\~^:?*[{#;".contains(c);
+    name.len() <= TEXT_BYTES_MAX && name.chars().all(is_allowed) && !name.contains("..") && name.split('/').all(is_part)
+}
+
+/// Returns a URL or path of a remote without a user name or password for HTTP, or `None` for a text that a setting
+/// cannot safely contain.
+fn without_credentials(url: &str) -> Option<String> {
+    let is_allowed = |c: char| c.is_ascii_graphic() && !"\"\\#;".contains(c);
+    if url.is_empty() || url.len() > TEXT_BYTES_MAX || !url.chars().all(is_allowed) {
+        return None;
+    }
+    let Some((scheme, rest)) = url.split_once("://") else { return Some(url.to_owned()) };
+    let (host, path) = rest.split_once('/').map_or((rest, ""), |(host, path)| (host, path));
+    let (user, host) = host.rsplit_once('@').map_or((None, host), |(user, host)| (Some(user), host));
+    // For SSH, the user name is part of the address. A password is never kept.
+    let user = user.filter(|_| scheme.contains("ssh")).map(|user| user.split(':').next().unwrap_or(user));
+    let path = path.split(['?']).next().unwrap_or(path);
+    let user = user.map(|user| format!("{user}@")).unwrap_or_default();
+    Some(format!("{scheme}://{user}{host}{}{path}", if rest.contains('/') { "/" } else { "" }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::process::Command;
+
+    fn git(at: &Path, words: &[&str]) {
+        let settings = ["-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "init.defaultBranch=work"];
+        let output = Command::new("git").args(settings).args(words).current_dir(at).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    #[test]
+    fn branch_tags_and_remotes_are_those_of_the_project() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        git(at, &["init", "-q"]);
+        git(at, &["commit", "-q", "--allow-empty", "-m", "a"]);
+        git(at, &["tag", "old"]);
+        git(at, &["commit", "-q", "--allow-empty", "-m", "b"]);
+        git(at, &["tag", "light"]);
+        git(at, &["tag", "-a", "-m", "x", "release/v1"]);
+        git(at, &["remote", "add", "origin", "https://me:token@example.com/a/b.git?key=1"]);
+        git(at, &["remote", "add", "backup", "ssh://git@example.com/a"]);
+        let check = |branch: Option<&str>| {
+            let facts = RepositoryFacts::read(at);
+            assert_eq!(facts.branch.as_deref(), branch);
+            assert_eq!(facts.tags.iter().map(String::as_str).collect::<Vec<_>>(), ["light", "release/v1"]);
+            let remotes: Vec<_> = facts.remotes.iter().map(|(name, url)| (name.as_str(), url.as_str())).collect();
+            assert_eq!(remotes, [("backup", "ssh://git@example.com/a"), ("origin", "https://example.com/a/b.git")]);
+        };
+        check(Some("work"));
+        git(at, &["pack-refs", "--all"]);
+        check(Some("work"));
+        git(at, &["gc", "-q"]);
+        check(Some("work"));
+        git(at, &["checkout", "-q", "--detach"]);
+        check(None);
+    }
+
+    #[test]
+    fn a_linked_work_tree_has_its_own_branch() {
+        let folder = tempfile::tempdir().unwrap();
+        let main = folder.path().join("main");
+        fs::create_dir(&main).unwrap();
+        git(&main, &["init", "-q"]);
+        git(&main, &["commit", "-q", "--allow-empty", "-m", "a"]);
+        git(&main, &["tag", "v1"]);
+        git(&main, &["worktree", "add", "-q", "../other", "-b", "feature/x"]);
+        let facts = RepositoryFacts::read(&folder.path().join("other"));
+        assert_eq!((facts.branch.as_deref(), facts.tags.len()), (Some("feature/x"), 1));
+    }
+
+    #[test]
+    fn names_that_would_change_the_meaning_of_a_file_are_left_out() {
+        for name in
+            ["a b", "a\nb", "../x", "a..b", "/a", "a//b", "-x", ".x", "x.lock", "a\u{202e}b", "a\"]", "a\\", "", "a/"]
+        {
+            assert!(!is_plain(name), "{name:?}");
+        }
+        for name in ["main", "feature/x-1", "v1.2.3", "\u{fc}ml", "a@b"] {
+            assert!(is_plain(name), "{name:?}");
+        }
+        for (url, expected) in [
+            ("https://u:p@h/x", Some("https://h/x")),
+            ("https://h", Some("https://h")),
+            ("git@h:a/b.git", Some("git@h:a/b.git")),
+            ("ssh://u:p@h:22/x", Some("ssh://u@h:22/x")),
+            ("ext::sh -c x", None),
+            ("a\"\n[core]", None),
+        ] {
+            assert_eq!(without_credentials(url).as_deref(), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_hostile_repository_yields_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = folder.path().join(".git");
+        fs::create_dir_all(git.join("refs/tags")).unwrap();
+        fs::write(git.join("HEAD"), "ref: refs/heads/../../../x\n").unwrap();
+        fs::write(git.join("config"), "[remote \"a\\\"]\"]\n\turl = x\n[remote \"ok\"]\n\turl = \"quoted\"\n").unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", git.join("packed-refs")).unwrap();
+        assert_eq!(RepositoryFacts::read(folder.path()), RepositoryFacts::default());
+    }
+}

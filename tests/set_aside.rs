@@ -1,0 +1,80 @@
+//! Entries that cannot be committed and that no rule forbids: they fail no stage, are named, and reach nothing.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod workbench;
+
+use workbench::Workbench;
+
+fn bench(command: &str, writes: &str) -> Workbench {
+    let bench = Workbench::with_pipeline(&format!(
+        "digraph g {{ start [shape=Mdiamond]; done [shape=Msquare]\n  work [shape=parallelogram, tool_command=\"{command}\", \
+         allowed_write_paths=\"{writes}\"]\n  start -> work -> done }}\n"
+    ));
+    bench.write("src/a.txt", "one\n");
+    bench
+}
+
+fn run(bench: &Workbench) -> workbench::Answer {
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"])
+}
+
+const SOCKET: &str = "python3 -c \\\"import socket; socket.socket(socket.AF_UNIX).bind('app.sock')\\\"";
+
+#[test]
+fn what_servers_and_tools_leave_behind_fails_no_stage() {
+    let check = |command: &str, why: &str| {
+        let bench = bench(&format!("{command} && echo two > src/a.txt"), "./");
+        run(&bench).ends(0).says("quarantined").says(why);
+        bench.glovebox(&["apply", "r"]).ends(0);
+        assert_eq!(bench.read("src/a.txt"), "two\n", "the other changes are kept: {command}");
+        let names: Vec<_> =
+            std::fs::read_dir(bench.project()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        for left in ["app.sock", "pipe", "tool", "up"] {
+            assert!(!names.iter().any(|name| name == left), "{command} {names:?}");
+        }
+    };
+    check(SOCKET, "set aside: it is a socket");
+    check("mkfifo pipe", "set aside: it is a fifo");
+    check("ln -s /usr/bin/env tool", "set aside: its target is absolute");
+    check("ln -s ../other up", "set aside: its target is outside the workspace");
+    check("touch \\\"$(printf 'a\\\\377b')\\\"", "set aside: its name is not valid UTF-8");
+    check("touch \\\"$(printf 'a\\\\nb')\\\"", "which could deceive a reader");
+}
+
+/// A link in place of a file would otherwise be the way to make a later reader follow it.
+#[test]
+fn a_file_that_is_replaced_by_a_link_out_of_the_workspace_stays() {
+    let bench = bench("ln -sf /etc/passwd src/a.txt", "./");
+    run(&bench).ends(0).says("set aside: its target is absolute");
+    assert_eq!(bench.run_text("r", "workspace/src/a.txt"), "one\n");
+    bench.glovebox(&["apply", "r"]).ends(0);
+    assert_eq!(bench.read("src/a.txt"), "one\n");
+}
+
+#[test]
+fn the_write_scope_and_protected_paths_bind_such_entries_too() {
+    for (command, writes) in [
+        ("ln -s /usr/bin/env tool", "src/"),
+        ("mkdir .vscode && ln -s /x .vscode/tasks.json", "./"),
+        ("touch \\\"$(printf 'a\\\\377b')\\\"", "src/"),
+        ("mkdir .vscode && touch \\\".vscode/$(printf 'a\\\\377b')\\\"", "./"),
+        ("mkdir .vscode && mkfifo .vscode/x", "./"),
+    ] {
+        run(&bench(command, writes)).ends(6);
+    }
+}
+
+#[test]
+fn links_of_the_project_are_links_in_the_stage() {
+    let bench = bench("readlink tool up > out.txt; test ! -e up/secret", "out.txt");
+    let at = bench.project();
+    std::os::unix::fs::symlink("/usr/bin/env", at.join("tool")).unwrap();
+    std::os::unix::fs::symlink("../elsewhere", at.join("up")).unwrap();
+    std::fs::create_dir(at.join("../elsewhere")).unwrap();
+    std::fs::write(at.join("../elsewhere/secret"), "s").unwrap();
+    run(&bench).ends(0).never_says("left out of the run");
+    assert_eq!(bench.run_text("r", "workspace/out.txt"), "/usr/bin/env\n../elsewhere\n");
+    bench.glovebox(&["apply", "r"]).ends(0);
+    assert_eq!(std::fs::read_link(at.join("tool")).unwrap(), std::path::Path::new("/usr/bin/env"));
+}
