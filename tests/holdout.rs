@@ -145,7 +145,10 @@ fn a_run_with_a_copy_of_a_hold_out_in_the_workspace_does_not_begin() {
     first.write("docs/copy.sh", &copied);
     let again =
         |bench: &Workbench| bench.glovebox(&["run", "pipeline.dot", "--script", "../script.toml", "--run-id", "again"]);
-    again(&first).ends(6).says("`docs/copy.sh` is a copy of `scripts/scenarios/answer.sh`").says("scenario_copies=\"allow\"");
+    again(&first)
+        .ends(6)
+        .says("`docs/copy.sh` is a copy of `scripts/scenarios/answer.sh`")
+        .says("scenario_copies=\"allow\"");
     assert!(!first.run_folder("again").exists(), "a run that is refused does not exist");
     first.write(".gitignore", "/docs/\n");
     again(&first).ends(0);

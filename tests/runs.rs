@@ -326,7 +326,7 @@ fn runs_of_any_folder_are_in_no_later_run() {
     std::fs::remove_file(bench.project().join("glovebox.toml")).unwrap();
     std::fs::rename(bench.project().join("kept/elsewhere/holdouts"), bench.project().join("kept/holdouts")).unwrap();
     let copied = bench.glovebox(&["run", "pipeline.dot", "--run-id", "four"]);
-    copied.ends(6).says("`kept/holdouts/files/scripts/scenarios/answer.sh` is `scripts/scenarios/answer.sh`");
+    copied.ends(6).says("`kept/holdouts/files/scripts/scenarios/answer.sh` is a copy of `scripts/scenarios/answer.sh`");
 }
 
 #[test]

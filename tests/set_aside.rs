@@ -8,9 +8,10 @@ use workbench::Workbench;
 
 fn bench(command: &str, writes: &str) -> Workbench {
     let bench = Workbench::with_pipeline(&format!(
-        "digraph g {{ start [shape=Mdiamond]; done [shape=Msquare]\n  work [shape=parallelogram, tool_command=\"{command}\", \
+        "digraph g {{ start [shape=Mdiamond]; done [shape=Msquare]\n  work [shape=parallelogram, tool_command=\"sh work.sh\", \
          allowed_write_paths=\"{writes}\"]\n  start -> work -> done }}\n"
     ));
+    bench.write("work.sh", &format!("set -e\n{command}\n"));
     bench.write("src/a.txt", "one\n");
     bench
 }
@@ -19,7 +20,7 @@ fn run(bench: &Workbench) -> workbench::Answer {
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"])
 }
 
-const SOCKET: &str = "python3 -c \\\"import socket; socket.socket(socket.AF_UNIX).bind('app.sock')\\\"";
+const SOCKET: &str = "python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('app.sock')\"";
 
 #[test]
 fn what_servers_and_tools_leave_behind_fails_no_stage() {
@@ -38,8 +39,8 @@ fn what_servers_and_tools_leave_behind_fails_no_stage() {
     check("mkfifo pipe", "set aside: it is a fifo");
     check("ln -s /usr/bin/env tool", "set aside: its target is absolute");
     check("ln -s ../other up", "set aside: its target is outside the workspace");
-    check("touch \\\"$(printf 'a\\\\377b')\\\"", "set aside: its name is not valid UTF-8");
-    check("touch \\\"$(printf 'a\\\\nb')\\\"", "which could deceive a reader");
+    check("touch \"$(printf 'a\\377b')\"", "set aside: its name is not valid UTF-8");
+    check("touch \"$(printf 'a\\nb')\"", "which could deceive a reader");
 }
 
 /// A link in place of a file would otherwise be the way to make a later reader follow it.
@@ -57,8 +58,8 @@ fn the_write_scope_and_protected_paths_bind_such_entries_too() {
     for (command, writes) in [
         ("ln -s /usr/bin/env tool", "src/"),
         ("mkdir .vscode && ln -s /x .vscode/tasks.json", "./"),
-        ("touch \\\"$(printf 'a\\\\377b')\\\"", "src/"),
-        ("mkdir .vscode && touch \\\".vscode/$(printf 'a\\\\377b')\\\"", "./"),
+        ("touch \"$(printf 'a\\377b')\"", "src/"),
+        ("mkdir .vscode && touch \".vscode/$(printf 'a\\377b')\"", "./"),
         ("mkdir .vscode && mkfifo .vscode/x", "./"),
     ] {
         run(&bench(command, writes)).ends(6);

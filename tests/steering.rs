@@ -52,7 +52,10 @@ fn an_agent_hears_what_a_person_says_with_its_next_question() {
     for family in ["anthropic", "openai", "gemini", "openai-compatible", "ollama"] {
         let bench = Bench::new(STAGE, family, &[write("one").after(4000), write("two"), end()]);
         let run = bench.start_run(1);
-        bench.glovebox(&["steer", "r", "build", "ZEBRA first", "--as", "ann"]).ends(0).says("told build");
+        bench
+            .glovebox(&["steer", "r", "build", "ZEBRA first", "--as", "ann"])
+            .ends(0)
+            .says("sent the message to build");
         let told = bench.glovebox(&["steer", "r", "build", "GIRAFFE then", "--as", "bob", "--json"]).ends(0).json();
         assert_eq!(
             (&told["run_id"], &told["node"], &told["state"]),

@@ -12,7 +12,7 @@ use glovebox_journal::event::{
     RunResumed, RunStarted, StageFinished, Task, Verdict, Work,
 };
 use glovebox_journal::event::{
-    ChildObserved, ParallelStarted, QuestionAnswered, QuestionAsked, RecoveryDecided, SupervisionEnd,
+    ChildObserved, GateUnmet, ParallelStarted, QuestionAnswered, QuestionAsked, RecoveryDecided, SupervisionEnd,
 };
 use glovebox_record::question::Answer;
 use glovebox_record::{Failure, Status};
@@ -134,17 +134,7 @@ fn words(event: &Event) -> Vec<String> {
             one(format!("-> {} ({})", visible::line(route.to.as_str()), visible::line(&route.how.replace('_', " "))))
         }
         Event::LoopRestarted(restarted) => one(restarted_line(restarted)),
-        Event::GateUnmet(gate) => {
-            let status = gate.status.map_or("none, never visited", |status| status.as_str());
-            if !gate.dropped_checks.is_empty() {
-                let dropped = visible::line(&gate.dropped_checks.join(", ")).into_owned();
-                return one(format!(
-                    "commands of the verify contract were skipped, seen at {}: {dropped}",
-                    visible::line(gate.exit_node.as_str())
-                ));
-            }
-            one(format!("goal gate unmet at {}: last status {status}", visible::line(gate.exit_node.as_str())))
-        }
+        Event::GateUnmet(gate) => one(unmet_line(gate)),
         Event::ParallelStarted(fork) => one(parallel_line(fork)),
         Event::ParallelExpired(_) => one("the timeout of the parallel node has passed".to_owned()),
         Event::ChildObserved(observed) => one(observed_line(observed)),
@@ -175,6 +165,16 @@ fn words(event: &Event) -> Vec<String> {
             }
         }),
     }
+}
+
+fn unmet_line(gate: &GateUnmet) -> String {
+    let exit = visible::line(gate.exit_node.as_str());
+    if gate.dropped_checks.is_empty() {
+        let status = gate.status.map_or("none, never visited", |status| status.as_str());
+        return format!("goal gate unmet at {exit}: last status {status}");
+    }
+    let skipped = visible::line(&gate.dropped_checks.join(", ")).into_owned();
+    format!("commands of the verify contract were skipped, seen at {exit}: {skipped}")
 }
 
 fn started(attempt: &Attempt) -> String {

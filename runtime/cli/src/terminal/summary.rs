@@ -7,7 +7,7 @@ use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::{counted, duration, lines, remedy, visible};
 use glovebox_engine::attempt::exchanges::HeldCost;
-use glovebox_journal::event::{ChangeOp, FileChange};
+use glovebox_journal::event::{ChangeOp, FileChange, ForkedFrom};
 use glovebox_names::shell;
 use glovebox_pipeline::ir::{HandlerKind, NodeId};
 use glovebox_record::spend::{Money, SpendTotals};
@@ -95,9 +95,7 @@ pub fn render(summary: &RunSummary, new: &[NewConfiguration], named: &RunNames, 
         row("simulated", format!("{}: no model was asked", listed(&summary.model.simulated)));
     }
     if let Some(from) = &summary.forked_from {
-        let again = if from.generation == 0 { String::new() } else { format!(" generation {}", from.generation) };
-        let (run, node) = (visible::line(from.run_id.as_str()), visible::line(from.node.as_str()));
-        row("forked", format!("from {run} before {node} visit {}{again}", from.visit));
+        row("forked", origin(from));
     }
     if !summary.model.tokens.is_zero() {
         row("tokens", spent(summary.model.tokens, summary.model.cost, summary.model.is_estimated));
@@ -115,6 +113,13 @@ pub fn render(summary: &RunSummary, new: &[NewConfiguration], named: &RunNames, 
     summary.files.ignored.iter().for_each(|files| row("ignored", lines::ignored(files)));
     row("next", what_next(summary, named));
     rows.finish()
+}
+
+/// Describes the run, and the visit in it, at which a forked run began.
+fn origin(from: &ForkedFrom) -> String {
+    let again = if from.generation == 0 { String::new() } else { format!(" generation {}", from.generation) };
+    let (run, node) = (visible::line(from.run_id.as_str()), visible::line(from.node.as_str()));
+    format!("from {run} before {node} visit {}{again}", from.visit)
 }
 
 /// Returns why the run failed, and at which stage.
