@@ -145,8 +145,8 @@ impl Host {
         self.answers.borrow().ran.clone()
     }
 
-    /// Returns the commands that requested [the files of the attempt's beginning](crate::exec::Command::start_over). The folder does
-    /// not change.
+    /// Returns the commands that requested [a reset of the files](crate::exec::Command::start_over). This host only records the request:
+    /// its folder stays as it is.
     pub fn started_over(&self) -> Vec<String> {
         let answers = self.answers.borrow();
         answers.started_over.iter().map(|at| answers.ran[*at].to_owned()).collect()

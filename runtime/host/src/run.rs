@@ -1,7 +1,7 @@
 //! Executes one call from its start to its report: a new store, the guest, and the checks that stop it.
 //!
-//! A guest ends in one of three ways: it returns or traps; at a tick, the deadline has passed or the run was canceled; or `watch`
-//! detects a passed deadline or a cancellation while the guest waits inside the host. Afterwards only the record of the guest
+//! A guest ends in one of three ways: it returns or traps; at a tick of the epoch, the deadline has passed or the run was canceled; or
+//! `watch` detects a passed deadline or a cancellation while the guest waits inside the host. Afterwards only the record of the guest
 //! remains.
 
 use crate::answer;
@@ -31,7 +31,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wasmtime::{Error, Result, Store, UpdateDeadline};
 
-/// Interval at which a call checks for cancellation while its guest waits inside the host. While the guest runs, ticks check for it.
+/// Interval at which a call checks for cancellation while its guest waits inside the host. While the guest runs code,
+/// every tick of the epoch checks for cancellation.
 const WATCH: Duration = Duration::from_millis(50);
 
 /// Executes a call in the task that polls it. Only work of the host for the guest blocks the task.

@@ -1,7 +1,7 @@
 //! A jail: one helper process and the whole sandbox of a stage's commands, from start to end.
 //!
 //! The host sends a policy, then one command at a time. The helper builds the jail and runs the commands. A jail keeps
-//! no state after its end, knows neither stages nor grants, and always dies with this program.
+//! no state after its end, knows neither stages nor grants, and always dies with Glovebox.
 
 mod binary;
 mod bounds;
@@ -159,7 +159,7 @@ impl Jail {
         Self::open_with_channels(setting, source, &JailChannels::default())
     }
 
-    /// As [`Jail::open`], but with channels between the jail and this program.
+    /// As [`Jail::open`], but with channels between the jail and Glovebox.
     ///
     /// # Errors
     /// Returns the errors of [`Jail::open`], and [`JailError::Build`] if the tier does not support such a channel.

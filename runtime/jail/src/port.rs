@@ -1,5 +1,4 @@
-//! A port of a jail's loopback that this program serves. Data that a command sends to the port reaches only this
-//! program.
+//! A port of a jail's loopback that Glovebox serves. Data that a command sends to the port reaches only Glovebox.
 //!
 //! The jail's network has no other route out. This module moves bytes and does not interpret them.
 

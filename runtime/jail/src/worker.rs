@@ -1,4 +1,4 @@
-//! A child process of this program that processes untrusted bytes within limits.
+//! A child process of Glovebox that processes untrusted bytes within limits.
 //!
 //! The parent passes the bytes in memory, waits at most for the wall time, and reads a reply of limited length after
 //! the child has ended. The child confines itself before it reads a byte ([`confine()`]): address space, processor time

@@ -329,7 +329,7 @@ impl<'a> Reader<'a> {
         if let Some(found) = self.rest().chars().next().filter(|c| !c.is_whitespace() && !matches!(c, '&' | '|')) {
             let end = start + self.text[start..].find([' ', '&', '|']).unwrap_or(self.text.len() - start);
             let value = &self.text[start..end];
-            let message = format!("`{found}` needs a quoted value");
+            let message = format!("a value that contains `{found}` must be quoted");
             let help = match found {
                 ',' => "compare with one value, and add a second edge to the same node for the other value".to_owned(),
                 _ => format!("write `{key}=\\\"{value}\\\"`; the quotes need escapes inside the attribute"),

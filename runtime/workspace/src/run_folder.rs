@@ -1,4 +1,4 @@
-//! Detects folders of runs of this program, at any path and under any name, and places them in separate block groups on disk.
+//! Detects the folders of Glovebox runs, at any path and under any name, and places them in separate block groups on disk.
 //!
 //! A run's folder contains sealed hold-outs, so it is never copied with a project. It is identified by its journal: an
 //! SQLite database with Glovebox's application id. During a run, the id may be only in the write-ahead log, so a

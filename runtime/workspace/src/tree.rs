@@ -35,7 +35,7 @@ impl AsFd for Tree {
 /// The owner of the files in a folder. It decides how files that cannot be read are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// This program. Commands may have removed permissions, so they are restored.
+    /// Glovebox. Commands may have removed permissions, so they are restored.
     ThisProgram,
     /// The user or another program. Permissions are not changed.
     Other,
@@ -155,7 +155,7 @@ pub(crate) fn open_regular(directory: impl AsFd, name: &OsStr, owner: Owner) -> 
     Ok(File::from(file))
 }
 
-/// Opens a directory by its name. A link is an error. If this program owns the directory, its permissions are restored.
+/// Opens a directory by its name. A link is an error. If Glovebox owns the directory, its permissions are restored.
 pub(crate) fn open_directory(directory: impl AsFd, name: &OsStr, owner: Owner) -> io::Result<OwnedFd> {
     let directory = directory.as_fd();
     let open = || rustix::fs::openat(directory, name, DIRECTORY | CAREFUL, Mode::empty());
@@ -175,7 +175,7 @@ pub(crate) fn open_directory(directory: impl AsFd, name: &OsStr, owner: Owner) -
     Ok(opened)
 }
 
-/// Adds permissions to a file or directory of this program. They are changed through a descriptor, so that the target
+/// Adds permissions to a file or directory of Glovebox. They are changed through a descriptor, so that the target
 /// of a link is never changed.
 fn make_readable(directory: impl AsFd, name: &OsStr, add: Mode) -> io::Result<()> {
     let held = rustix::fs::openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;

@@ -1,4 +1,4 @@
-//! The key of one user on one machine. It authenticates files that this program writes and later trusts.
+//! The key of one user on one machine. It authenticates files that Glovebox writes and later trusts.
 //!
 //! A hash does not prove who wrote a folder, because an attacker can compute hashes too. The key is created at first
 //! use, outside of every project: 32 random bytes in a file of mode 0600 with one hard link, in a folder of mode 0700.

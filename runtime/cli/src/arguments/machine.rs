@@ -1,4 +1,4 @@
-//! The arguments of commands about this program and this machine.
+//! The arguments of commands about Glovebox and this machine.
 
 use clap::Args;
 use glovebox_record::Tier;

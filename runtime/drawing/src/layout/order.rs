@@ -1,8 +1,8 @@
 //! Crossing reduction: orders the vertices of layers by barycentre sweeps, then by swaps of neighbours.
 //!
-//! A *unit* moves as a whole: a node with its turns, a dummy vertex, or a label. A *lane* is a group of dummy vertices
-//! of links that share an end. Lanes of back links are tried on both sides of the picture. The number of sweeps is
-//! fixed and decreases with the size of the graph, and the best order is kept. File order breaks ties.
+//! A *unit* moves as a whole: a node with its turns (see [`super::layers`]), a dummy vertex, or a label. A *lane* is a
+//! group of dummy vertices of links that share an end. Lanes of back links are tried on both sides of the picture. The
+//! number of sweeps is fixed and decreases with the size of the graph, and the best order is kept. File order breaks ties.
 
 use super::layers::{LayerGraph, Route, Side, VertexKind};
 use super::sorter::{Sorter, VertexOrder};

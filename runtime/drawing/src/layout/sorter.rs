@@ -1,7 +1,7 @@
 //! The state of the crossing reduction: counts crossings, and applies the moves that change the order.
 //!
-//! Invariant: `places` contains the position of each vertex in its layer, including turns. Turns are next to their
-//! node, nested by the positions of their other ends.
+//! Invariant: `places` contains the position of each vertex in its layer, including turns (see
+//! [`super::layers`]). Turns are next to their node, nested by the positions of their other ends.
 
 use super::clusters::ClusterOrder;
 use super::layers::{LayerGraph, Side, VertexKind};

@@ -84,7 +84,7 @@ pub enum TraceFact<'a> {
         node_shape: &'a str,
         /// The attributes of the node.
         node_attrs: BTreeMap<&'a str, &'a str>,
-        /// The context changes since the previous line with `context_delta` or a whole context.
+        /// Changes of the context since the previous line with `context_delta` or a whole context.
         context_delta: ContextDelta<'a>,
         /// The run's copy of the project, relative to the run directory.
         workspace: &'static str,
@@ -101,7 +101,7 @@ pub enum TraceFact<'a> {
         failure_reason: &'a str,
         /// The context updates of the node.
         context_updates: &'a BTreeMap<String, Value>,
-        /// The context changes since the previous line with `context_delta` or a whole context.
+        /// Changes of the context since the previous line with `context_delta` or a whole context.
         context_delta: ContextDelta<'a>,
         /// The path of the node's status, relative to the run directory.
         status_path: String,
@@ -125,7 +125,7 @@ pub enum TraceFact<'a> {
         node_id: &'a NodeId,
         /// Number of branches.
         branch_count: usize,
-        /// The context changes since the previous line with `context_delta` or a whole context.
+        /// Changes of the context since the previous line with `context_delta` or a whole context.
         context_delta: ContextDelta<'a>,
     },
     /// A branch of a parallel node began, with the context of its parent branch.
@@ -156,7 +156,7 @@ pub enum TraceFact<'a> {
         canceled_count: u32,
         /// The raw failure reason. Empty unless the parallel node failed.
         failure_reason: &'a str,
-        /// The context changes since the previous line with `context_delta` or a whole context.
+        /// Changes of the context since the previous line with `context_delta` or a whole context.
         context_delta: ContextDelta<'a>,
     },
     /// A fan-in chose a branch and merged changes.
@@ -174,7 +174,7 @@ pub enum TraceFact<'a> {
         conflicts: Vec<&'a str>,
         /// The raw failure reason. Empty unless the fan-in failed.
         failure_reason: &'a str,
-        /// The context changes since the previous line with `context_delta` or a whole context.
+        /// Changes of the context since the previous line with `context_delta` or a whole context.
         context_delta: ContextDelta<'a>,
     },
     /// A new generation of the run began.

@@ -1,8 +1,8 @@
 //! A control group for each jail, if the system allows one. It is the only exact limit of memory and processes.
 //!
-//! Version 2: the group is created below this program's own group, or below the nearest ancestor that delegates memory
-//! and pids to its children and that this program may write (delegated by systemd, or as root). Version 1: the groups
-//! are created below this program's own groups, as root. Existing groups are never changed. A lack of memory must not
+//! Version 2: the group is created below Glovebox's own group, or below the nearest ancestor that delegates memory
+//! and pids to its children and that Glovebox may write (delegated by systemd, or as root). Version 1: the groups
+//! are created below Glovebox's own groups, as root. Existing groups are never changed. A lack of memory must not
 //! kill the whole group, because the jail's first process must survive to prove that no process is left. The host sees
 //! the event and kills the command.
 
@@ -29,7 +29,7 @@ const ANCESTORS_MAX: usize = 8;
 const PREFIX: &str = "glovebox-";
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
-/// Folders in which this program has already searched for abandoned groups.
+/// Folders in which Glovebox has already searched for abandoned groups.
 static TIDIED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// The groups of one jail. Dropping it removes them.
@@ -86,7 +86,7 @@ impl Cgroup {
         Some(ParentGroups { memory: above(&self.memory)?, pids: self.pids.as_ref().and_then(above) })
     }
 
-    /// Searches for a parent in which this program may create groups, and creates one.
+    /// Searches for a parent in which Glovebox may create groups, and creates one.
     fn find(limits: &Limits) -> Result<Self, String> {
         let groups = regular_file::kernel_text("/proc/self/cgroup").map_err(|error| error.to_string())?;
         let mounts = mounts().map_err(|error| error.to_string())?;
@@ -190,14 +190,14 @@ impl Drop for Cgroup {
     }
 }
 
-/// The groups of this program, from `/proc`.
+/// The groups of Glovebox, from `/proc`.
 struct OwnGroups<'t> {
     groups: &'t str,
     mounts: &'t str,
 }
 
 impl OwnGroups<'_> {
-    /// Finds this program's own folder of a hierarchy, and the folder that the hierarchy is mounted at.
+    /// Finds Glovebox's own folder of a hierarchy, and the folder that the hierarchy is mounted at.
     fn folder(&self, controller: Option<&str>) -> Option<(PathBuf, PathBuf)> {
         let own = self.groups.lines().find_map(|line| {
             let mut fields = line.splitn(3, ':');
@@ -331,7 +331,7 @@ fn mounts() -> io::Result<&'static str> {
     Ok(MOUNTS.get_or_init(|| mounts))
 }
 
-/// Returns the number of the PID namespace of this program, which never changes.
+/// Returns the number of the PID namespace of Glovebox, which never changes.
 fn own_space() -> io::Result<&'static str> {
     static SPACE: OnceLock<String> = OnceLock::new();
     if let Some(space) = SPACE.get() {

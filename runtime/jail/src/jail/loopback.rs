@@ -1,4 +1,4 @@
-//! Sockets of this program in a jail's network.
+//! Sockets that Glovebox creates in a jail's network.
 
 use super::Jail;
 use rustix::net::sockopt::set_socket_reuseaddr;
@@ -7,7 +7,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 
-/// Maximum number of clients that wait at a port until this program accepts them.
+/// Maximum number of clients that wait at a port until Glovebox accepts them.
 const WAITING_MAX: i32 = 128;
 
 impl Jail {

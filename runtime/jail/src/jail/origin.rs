@@ -15,9 +15,9 @@ const REAP_MAX: Duration = Duration::from_secs(5);
 /// The resources to release after all processes of a jail are dead.
 #[derive(Debug)]
 pub(super) enum Origin {
-    /// A helper, which is a child of this program. This program must reap it.
+    /// A helper, which is a child of Glovebox. Glovebox must reap it.
     Program(Child),
-    /// The first process, which the template reaps, with its mount namespace once it is known. While this program holds
+    /// The first process, which the template reaps, with its mount namespace once it is known. While Glovebox holds
     /// the namespace, the death of the first process does not wait until the kernel has removed the mounts.
     Fork(Option<OwnedFd>),
 }
@@ -44,7 +44,7 @@ impl Origin {
     }
 }
 
-/// Returns the id of the process that a pidfd refers to, as this program sees it. Returns `None` if the process has
+/// Returns the id of the process that a pidfd refers to, as Glovebox sees it. Returns `None` if the process has
 /// ended.
 pub(super) fn pid_of(pidfd: &OwnedFd) -> Option<i32> {
     let shown = regular_file::kernel_text(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;

@@ -53,12 +53,12 @@ pub struct JailSetting {
     pub folder: PathBuf,
 }
 
-/// The channels between a jail and this program, in addition to the control socket. By default there are none.
+/// The channels between a jail and Glovebox, in addition to the control socket. By default there are none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JailChannels {
-    /// A folder of this program that is visible read-only at [`glovebox_jail_helper::subject::FOLDER`].
+    /// A folder of Glovebox that is visible read-only at [`glovebox_jail_helper::subject::FOLDER`].
     pub client_folder: Option<PathBuf>,
-    /// True if this program may create sockets in the jail's network. Only for [`Tier::Full`].
+    /// True if Glovebox may create sockets in the jail's network. Only for [`Tier::Full`].
     pub sockets: bool,
 }
 

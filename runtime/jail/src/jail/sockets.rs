@@ -1,6 +1,6 @@
 //! Sockets in a jail's network, opened one at a time.
 //!
-//! A socket belongs to the network namespace in which it was created. With such a socket, this program can connect to a
+//! A socket belongs to the network namespace in which it was created. With such a socket, Glovebox can connect to a
 //! port inside the jail, or listen on one, without entering the jail's namespaces and without a helper that moves
 //! bytes.
 

@@ -2,7 +2,7 @@
 //!
 //! The kernel's parent-death signal is bound to the thread that started a process, not to the program: a helper started
 //! from a worker thread would die with that thread. Helpers are started with `posix_spawn` (no Rust code between fork
-//! and exec, no change of user), so the cost of a start does not depend on the memory of this program.
+//! and exec, no change of user), so the cost of a start does not depend on the memory of Glovebox.
 
 use super::binary;
 use rustix::fd::AsRawFd;

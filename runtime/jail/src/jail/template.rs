@@ -1,4 +1,4 @@
-//! The templates of this program: helpers from which the first processes of jails are forked.
+//! The templates of Glovebox: helpers from which the first processes of jails are forked.
 //!
 //! Jails with the same [`Preparation`] share a template. A template shows the host's programs and configuration as they
 //! were when it was started, so it is replaced after [`AGE_MAX`]. A template that does not answer is replaced too, and
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 const AGE_MAX: Duration = Duration::from_secs(60);
 /// Maximum number of templates at the same time.
 const TEMPLATES_MAX: usize = 4;
-/// Number of consecutive failures after which this program starts no more templates.
+/// Number of consecutive failures after which Glovebox starts no more templates.
 const FAILURES_MAX: u32 = 3;
 
 static TEMPLATES: Mutex<Templates> = Mutex::new(Templates { live: Vec::new(), retired: Vec::new(), failures: 0 });

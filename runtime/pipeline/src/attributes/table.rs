@@ -469,7 +469,14 @@ const GENERAL: &[KnownAttribute] = &[
     known(key::WEIGHT, E, Integer, "0", "priority among eligible edges, higher first", SPEC),
     known(key::DEFAULT, E, Boolean, "`false`", "wins over the weights of other edges without a condition", Glovebox),
     known(key::LOOP_RESTART, E, Boolean, "`false`", "begins a new generation of the run at the target", SPEC),
-    known(key::GATE_REQUIRES, N, Text, "`success`", "`receipt`: a verifier's command must pass there", Glovebox),
+    known(
+        key::GATE_REQUIRES,
+        N,
+        Text,
+        "`success`",
+        "`receipt`: a verifier's command must have passed in the last visit of the node",
+        Glovebox,
+    ),
     known(key::STATUS_FILE, N, Path, "none", "a file with the outcome of a stage", OtherEngines)
         .refused("remove it: the handler returns the outcome of a stage, never a file"),
     known(key::VERIFY_TIMEOUT, N, Duration, "`60s`", "maximum run time of the verification", OtherEngines),

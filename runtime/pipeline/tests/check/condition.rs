@@ -82,7 +82,7 @@ fn mistakes_are_shown_inside_the_value() {
     assert_snapshot!(fault("outcome="), @"condition_syntax «» expected a value to compare `outcome` with");
     assert_snapshot!(fault("outcome='fail'"), @"condition_syntax «'» a value must be bare or in double quotes");
     assert_snapshot!(fault("preferred_label=Try again"), @"condition_syntax «again» expected `&&` or the end of the condition, found `again`");
-    assert_snapshot!(fault("x=a/b"), @"condition_syntax «/» `/` needs a quoted value");
+    assert_snapshot!(fault("x=a/b"), @"condition_syntax «/» a value that contains `/` must be quoted");
     assert_snapshot!(fault("context.version=1.5 && x=y"), @r#"condition_syntax «1.5» `1.5` needs quotes: a bare value must be a whole number, or begin with a letter or `_` ~> «\"1.5\"»"#);
     assert_snapshot!(fault("context.x=900s"), @r#"condition_syntax «900s» `900s` needs quotes: a bare value must be a whole number, or begin with a letter or `_` ~> «\"900s\"»"#);
     assert_snapshot!(fault("context.x=-"), @r#"condition_syntax «-» `-` needs quotes: a bare value must be a whole number, or begin with a letter or `_` ~> «\"-\"»"#);

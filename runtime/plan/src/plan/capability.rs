@@ -124,7 +124,7 @@ impl Capability {
         }
     }
 
-    /// Returns true for a choice of a human gate, or for its default without an answer.
+    /// Returns true for a choice of a human gate, and for the node at which the gate continues if no person answers.
     pub(super) fn is_of_gate(&self) -> bool {
         matches!(self, Capability::Offer(..) | Capability::Default(_))
     }

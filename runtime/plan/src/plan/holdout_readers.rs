@@ -30,7 +30,7 @@ pub struct HoldoutPlan {
     pub folders: Vec<String>,
     /// The nodes that can read hold-outs.
     pub reach: Vec<String>,
-    /// The folders that each of these nodes can read, and why, by node.
+    /// For each node in `reach`: the hold-out folders that it can read, and the grant for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub readers: Vec<HoldoutReader>,
     /// Nodes that can read hold-outs and whose commands also see the project, so that builders' code could run next to the

@@ -1,6 +1,6 @@
 //! The ids of objects in a git repository.
 //!
-//! Git uses SHA-1. The security of this program does not depend on it: the repository is created from the workspace,
+//! Git uses SHA-1. The security of Glovebox does not depend on it: the repository is created from the workspace,
 //! and only commands read it.
 
 use sha1_smol::Sha1;

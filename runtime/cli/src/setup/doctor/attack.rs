@@ -1,6 +1,6 @@
 //! `glovebox doctor --attack`: starts `glovebox-attack` for one tier and reads its results.
 //!
-//! The attacks are in a separate program in the same folder as this program, so that the program that runs pipelines
+//! The attacks are in a separate program in the same folder as `glovebox`, so that the program that runs pipelines
 //! contains no attacks. They work in a temporary folder, which is removed afterwards.
 
 use super::report::AttackReport;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Name of the program with the attacks, in the folder of this program.
+/// Name of the program with the attacks, in the folder of `glovebox`.
 const PROGRAM: &str = "glovebox-attack";
 
 /// Runs every attack against a tier.

@@ -22,7 +22,7 @@ pub(super) fn remedy_for(tier: Tier, failure: &ProbeFailure) -> String {
 struct MachineFacts {
     /// The root folder that contains `/proc`, `/sys` and programs.
     root: PathBuf,
-    /// Path of this program.
+    /// Path of the `glovebox` binary.
     program: String,
 }
 
@@ -71,7 +71,7 @@ impl MachineFacts {
         lines
     }
 
-    /// Returns an AppArmor profile that allows this program and its children everything that an ordinary program may
+    /// Returns an AppArmor profile that allows Glovebox and its children everything that an ordinary program may
     /// do, including user namespaces. Because the profile is `unconfined`, children inherit it: the helper in memory,
     /// and a `bwrap` without its own profile.
     fn apparmor(&self) -> String {

@@ -154,11 +154,11 @@ pub(super) const RULES: &[Rule] = &[
         id: "required_tool_node",
         severity: Error,
         check: Some(required_tool::required_tool_node),
-        summary: "`required_tool_node` must name a tool, verify or verification stage, on a node that works",
+        summary: "`required_tool_node` must name a tool, verify or verification stage, and only a node that does work can have it",
         help: "set `requires_tool_success=true, required_tool_node=\"ID\"` with the id of a tool, verify or verification stage",
-        why: "With `requires_tool_success=true` a stage works only if the last command of another stage has passed, as the \
-            host's receipt says. This needs the name of a stage that runs a command, and a node whose work can wait for it. \
-            A setting without its other half would be ignored, and the file would look guarded.",
+        why: "With `requires_tool_success=true` a stage begins its work only if the last command of another stage has passed, as \
+            the host's receipt says. `required_tool_node` names that other stage. If only one of the two attributes were set, \
+            or if the node had no work that could wait, nothing would be enforced, and the file would look guarded.",
         bad: include_str!("../../../rules/required_tool_node.bad.dot"),
         good: include_str!("../../../rules/required_tool_node.good.dot"),
     },
@@ -190,7 +190,7 @@ pub(super) const RULES: &[Rule] = &[
         severity: Warning,
         check: Some(fixability_rule::unfixable_failure_source),
         summary: "a stage after a failed tool should be able to write the scripts that the tool runs",
-        help: "add the scripts to `allowed_write_paths`, or keep them in `scenarios`; without either, a failure ends the run there",
+        help: "add the scripts to `allowed_write_paths`, or keep them in `scenarios`; without either, a failure of the tool ends the run",
         why: "If the script itself is wrong, no round of the loop can succeed: the stage that follows the failure may not change \
               the script. Glovebox stops the run with this reason, and does not repeat the loop until its limit. Scripts among \
               the hold-outs are exempt, because their purpose is to fail on wrong code.",

@@ -120,8 +120,8 @@ pub(super) const RULES: &[Rule] = &[
         severity: Warning,
         check: Some(holdout_naming::holdout_writes_dropped),
         summary: "a stage with hold-outs in reach should not write files",
-        help: "keep its files with `scenario_writes=\"commit\"`, or let it write none with `allowed_write_paths=\"\"`; if it \
-               runs no hold-outs, hide them with `holdouts=false`",
+        help: "keep the files of the stage with `scenario_writes=\"commit\"`, or forbid writes with `allowed_write_paths=\"\"`; if \
+               the stage runs no hold-outs, hide them with `holdouts=false`",
         why: "A stage has hold-outs in reach if its command, the commands that its plan may contain, its verify contract, \
             `read_paths` or `holdouts` names them. What the stage writes could show the hold-outs to builders, so none of it \
             is kept, not even in the paths that `allowed_write_paths` lists. The summary of the run names each file. With \
