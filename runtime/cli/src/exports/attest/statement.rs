@@ -209,6 +209,26 @@ pub fn digests(mut bytes: impl Read) -> io::Result<(Digest, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exports::attest::signed::Signed;
+    use cap_std::ambient_authority;
+    use cap_std::fs::Dir;
+    use glovebox_journal::blobs::DirBlobs;
+    use glovebox_journal::event::{
+        AnsweredBy, Attempt, AttemptId, BranchId, Event, QuestionId, RunFinished, StageFinished, StreamKey, Verdict,
+    };
+    use glovebox_journal::ports::{BlobStore, RunLog};
+    use glovebox_journal::sqlite::{SqliteLog, SqliteReader};
+    use glovebox_record::path::ScopePath;
+    use glovebox_record::{Outcome, Status};
+    use glovebox_state::simulation;
+    use glovebox_workspace::project::Base;
+    use glovebox_workspace::run_folder::JOURNAL_FILE;
+    use jiff::Timestamp;
+    use serde::Deserialize;
+    use serde_json::{Value, json};
+    use std::time::SystemTime;
+
+    const SHA256_OF_ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
     /// Returns its bytes in small parts, each after an interruption.
     struct Interrupted<'a>(&'a [u8], bool);
@@ -230,10 +250,157 @@ mod tests {
 
     #[test]
     fn both_digests_are_of_all_bytes() {
-        let sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         for found in [digests(&b"abc"[..]), digests(Interrupted(b"abc", false))] {
-            assert_eq!(found.unwrap(), (Digest::hash(b"abc"), sha256.to_owned()));
+            assert_eq!(found.unwrap(), (Digest::hash(b"abc"), SHA256_OF_ABC.to_owned()));
         }
         assert_eq!(digests(Failing).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    }
+
+    /// The folder of a run that wrote `out/text` and `.envrc` and removed `old`.
+    struct Recorded {
+        _place: tempfile::TempDir,
+        run: RunFolder,
+    }
+
+    impl Recorded {
+        async fn new(verdict: Option<Verdict>) -> Self {
+            let place = tempfile::tempdir().unwrap();
+            let run =
+                RunFolder { id: "run".to_owned(), path: place.path().to_path_buf(), created: SystemTime::UNIX_EPOCH };
+            let log = SqliteLog::open(&run.path.join(JOURNAL_FILE), "run".into()).unwrap();
+            let blobs = log.blobs(&Dir::open_ambient_dir(&run.path, ambient_authority()).unwrap()).unwrap();
+            let finished =
+                verdict.map(|status| RunFinished { status, exit_node: None, failure: None, resumes_at: None });
+            let events = [started(&blobs), answered(), changed(&blobs)].into_iter();
+            let events: Vec<Event> = events.chain(finished.map(Event::RunFinished)).collect();
+            log.append(&"run".into(), &[(StreamKey::Run, 0)], Timestamp::UNIX_EPOCH, &events).await.unwrap();
+            Self { _place: place, run }
+        }
+
+        fn read(&self) -> Result<RunEvidence, Stop> {
+            let reader = SqliteReader::open(&self.run.path.join(JOURNAL_FILE)).unwrap();
+            let journal = OpenJournal { verified: reader.read_start_and_resumes(None).unwrap(), reader };
+            RunEvidence::read(&self.run, &journal)
+        }
+
+        fn statement(&self) -> Value {
+            serde_json::from_slice(&self.read().unwrap().statement_bytes().unwrap()).unwrap()
+        }
+    }
+
+    fn started(blobs: &DirBlobs) -> Event {
+        let graph = simulation::pipeline("digraph g { start [shape=Mdiamond]; exit [shape=Msquare]; start -> exit }");
+        let mut started = simulation::started(&graph, 9, None);
+        started.workspace.base_digest = blobs.put_bytes(&Base::default().to_json()).unwrap();
+        let allowed = serde_json::to_vec(&PlanCapabilities::default()).unwrap();
+        started.plan.capabilities_digest = blobs.put_bytes(&allowed).unwrap();
+        Event::RunStarted(Box::new(started))
+    }
+
+    fn answered() -> Event {
+        Event::QuestionAnswered(Box::new(QuestionAnswered {
+            generation: 0,
+            branch: BranchId::main(),
+            node: "ask".into(),
+            visit: 1,
+            question: QuestionId::new("q"),
+            how: AnsweredBy::Command,
+            by: "ada".to_owned(),
+            answered_at: Timestamp::UNIX_EPOCH,
+            value: "yes".to_owned(),
+            answer: None,
+            text: String::new(),
+            sheet: None,
+            recovery: false,
+        }))
+    }
+
+    fn changed(blobs: &DirBlobs) -> Event {
+        let path = |path| ScopePath::parse(path).unwrap();
+        let written = |name, bytes: &[u8]| FileChange {
+            digest: Some(blobs.put_bytes(bytes).unwrap()),
+            bytes: bytes.len() as u64,
+            ..FileChange::bare(path(name), ChangeOp::Write)
+        };
+        let attempt = Attempt { task: simulation::task("make"), ordinal: 1, id: AttemptId::new("a") };
+        let mut finished = StageFinished::new(attempt, Outcome::new(Status::Success));
+        finished.files.changes =
+            vec![written("out/text", b"abc"), written(".envrc", b"x"), FileChange::bare(path("old"), ChangeOp::Delete)];
+        Event::StageFinished(Box::new(finished))
+    }
+
+    #[tokio::test]
+    async fn a_statement_names_the_written_files_the_answers_and_new_configuration() {
+        let recorded = Recorded::new(Some(Verdict::Success)).await;
+        let statement = recorded.statement();
+        let subjects = statement["subject"].as_array().unwrap();
+        let names: Vec<_> = subjects.iter().map(|subject| subject["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["run:run", ".envrc", "out/text"]);
+        let digest = json!({ "blake3": Digest::hash(b"abc").hex(), "sha256": SHA256_OF_ABC });
+        assert_eq!(subjects[2]["digest"], digest);
+        let predicate = &statement["predicate"];
+        assert_eq!(predicate["answers"][0]["value"], "yes");
+        assert_eq!(predicate["run"]["new_configuration"][0]["path"], ".envrc");
+        assert_eq!(predicate["files"][0]["path"], JOURNAL_FILE);
+        assert_eq!(recorded.read().unwrap().files_count(), predicate["files"].as_array().unwrap().len());
+        std::fs::write(recorded.run.path.join("final.json"), "{}").unwrap();
+        assert_eq!(recorded.read().unwrap().files_count(), 2);
+    }
+
+    #[tokio::test]
+    async fn only_a_run_that_has_ended_has_evidence() {
+        for verdict in [Verdict::Success, Verdict::Fail] {
+            assert!(Recorded::new(Some(verdict)).await.read().is_ok());
+        }
+        let stop = Recorded::new(None).await.read().err().unwrap();
+        assert_eq!(stop.exit, Exit::Usage);
+        assert!(stop.message.contains("has not ended"), "{}", stop.message);
+    }
+
+    #[tokio::test]
+    async fn a_file_whose_stored_bytes_were_changed_has_no_evidence() {
+        let recorded = Recorded::new(Some(Verdict::Success)).await;
+        let database = rusqlite::Connection::open(recorded.run.path.join(JOURNAL_FILE)).unwrap();
+        let sql = "UPDATE blob SET bytes = CAST('abd' AS BLOB) WHERE bytes = CAST('abc' AS BLOB)";
+        assert_eq!(database.execute(sql, []).unwrap(), 1);
+        drop(database);
+        let stop = recorded.read().err().unwrap();
+        assert_eq!(stop.exit, Exit::Mismatch);
+        assert!(stop.message.contains("`out/text`: it has the digest"), "{}", stop.message);
+    }
+
+    /// The members of an object that a reader of a statement may rely on.
+    fn members(statement: &Value, place: &str) -> Vec<String> {
+        let optional = ["new_configuration", "sha256", "reader"];
+        let object = statement.pointer(place).unwrap().as_object().unwrap();
+        object.keys().filter(|key| !optional.contains(&key.as_str())).cloned().collect()
+    }
+
+    #[tokio::test]
+    async fn a_statement_that_lacks_a_member_is_refused_by_name() {
+        let whole = Recorded::new(Some(Verdict::Fail)).await.statement();
+        assert_eq!(Signed::deserialize(&whole).unwrap().predicate.run.status, "fail");
+        let run = "/predicate/run";
+        let mut checked = 0;
+        for place in
+            ["", "/subject/0", "/subject/0/digest", "/predicate", "/predicate/files/0", run, "/predicate/run/exit"]
+        {
+            for name in members(&whole, place) {
+                let mut less = whole.clone();
+                less.pointer_mut(place).unwrap().as_object_mut().unwrap().remove(&name);
+                let error = Signed::deserialize(&less).err().map(|error| error.to_string());
+                assert_eq!(error, Some(format!("missing field `{name}`")), "{place}");
+                checked += 1;
+            }
+        }
+        assert!(checked > 40, "{checked}");
+        // A member that may be null must not have another kind.
+        for (name, value) in whole.pointer(run).unwrap().as_object().unwrap() {
+            if value.is_null() {
+                let mut other = whole.clone();
+                other.pointer_mut(run).unwrap()[name] = json!([true]);
+                assert!(Signed::deserialize(&other).is_err(), "{name}");
+            }
+        }
     }
 }
