@@ -242,6 +242,61 @@ mod tests {
     fn reading_more_than_the_bound_is_an_error() {
         let (_dir, blobs) = store();
         let digest = blobs.put_bytes(b"hello").unwrap();
-        assert!(blobs.read_all(&digest, 4).is_err());
+        let error = blobs.read_all(&digest, 4).unwrap_err().to_string();
+        assert!(error.contains("it has more than 4 bytes"), "refused before it is read: {error}");
+    }
+
+    #[test]
+    fn a_blob_is_verified_by_its_length_and_its_bytes() {
+        let (dir, blobs) = store();
+        let digest = blobs.put_bytes(b"hello").unwrap();
+        blobs.verify(&digest, 5).unwrap();
+        let says = |digest: &Digest, bytes| blobs.verify(digest, bytes).unwrap_err().to_string();
+        assert_eq!(says(&digest, 4), format!("blob {digest} is corrupt: its length is not 4 bytes"));
+        let missing = Digest::hash(b"never stored");
+        assert_eq!(says(&missing, 4), format!("blob {missing} is corrupt: it is missing"));
+        std::fs::write(dir.path().join("blobs").join(file_name(&digest)), "hallo").unwrap();
+        assert_eq!(says(&digest, 5), format!("blob {digest} is corrupt: its bytes have another digest"));
+    }
+
+    #[test]
+    fn a_file_is_kept_whole_unless_it_is_stored() {
+        let (dir, blobs) = store();
+        // The digest of no bytes is stored, and must not be taken for that of the file.
+        blobs.put_bytes(b"").unwrap();
+        let large = vec![7; SMALL_BYTES_MAX + 1];
+        for (bytes, written) in
+            [(&b"hello"[..], 4096), (b"hello", 4096), (&large, 4096 + 69_632), (&large, 4096 + 69_632)]
+        {
+            let path = dir.path().join("file");
+            std::fs::write(&path, bytes).unwrap();
+            blobs.keep(&mut std::fs::File::open(&path).unwrap()).unwrap();
+            assert_eq!(blobs.read_all(&Digest::hash(bytes), bytes.len() as u64).unwrap(), bytes);
+            assert_eq!(blobs.written_bytes(), written);
+        }
+    }
+
+    #[test]
+    fn a_sweep_leaves_the_blobs() {
+        let (dir, blobs) = store();
+        let digest = blobs.put_bytes(b"hello").unwrap();
+        let left = dir.path().join("blobs/.new-1");
+        std::fs::write(&left, "he").unwrap();
+        blobs.sweep().unwrap();
+        assert!(!left.exists());
+        blobs.verify(&digest, 5).unwrap();
+    }
+
+    #[test]
+    fn only_a_file_that_fits_into_memory_is_read_when_it_is_opened() {
+        let (dir, blobs) = store();
+        for (bytes, in_memory) in [(5, true), (IN_MEMORY_MAX as usize, true), (IN_MEMORY_MAX as usize + 1, false)] {
+            let digest = blobs.put_bytes(&vec![7; bytes]).unwrap();
+            let mut opened = blobs.open(&digest).unwrap();
+            std::fs::write(dir.path().join("blobs").join(file_name(&digest)), vec![8; bytes]).unwrap();
+            let mut first = [0];
+            opened.read_exact(&mut first).unwrap();
+            assert_eq!(first, [if in_memory { 7 } else { 8 }], "{bytes}");
+        }
     }
 }

@@ -179,3 +179,132 @@ pub(super) fn file_name(digest: &Digest) -> String {
 fn flush(dir: &Dir) -> io::Result<()> {
     regular_file::flush_dir(dir)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cap_std::ambient_authority;
+
+    fn store() -> (tempfile::TempDir, BlobFiles) {
+        let place = tempfile::tempdir().unwrap();
+        let root = Dir::open_ambient_dir(place.path(), ambient_authority()).unwrap();
+        (place, BlobFiles::new(root))
+    }
+
+    fn put(files: &BlobFiles, mut bytes: &[u8]) -> Digest {
+        files.put(&mut bytes).unwrap()
+    }
+
+    /// Returns the names in the folder: of temporary files only their prefix.
+    fn names(place: &tempfile::TempDir) -> Vec<String> {
+        let names = std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<String> = names
+            .map(|name| name.to_str().unwrap().to_owned())
+            .map(|name| if name.starts_with(TEMPORARY) { TEMPORARY.to_owned() } else { name })
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn read(files: &BlobFiles, digest: &Digest) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        files.open(digest).unwrap().read_to_end(&mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn a_file_is_found_by_digest_and_length_before_and_after_the_flush() {
+        let (_place, files) = store();
+        let (one, other) = (put(&files, b"one"), put(&files, b"three"));
+        for flushed in [false, true] {
+            assert_eq!((read(&files, &one), read(&files, &other)), (b"one".to_vec(), b"three".to_vec()));
+            assert!(files.has(&one, 3) && files.has(&other, 5), "{flushed}");
+            assert!(!files.has(&one, 5) && !files.has(&Digest::hash(b"two"), 3), "{flushed}");
+            assert_eq!(files.bytes(&one), flushed.then_some(3));
+            files.flush().unwrap();
+        }
+    }
+
+    #[test]
+    fn the_same_bytes_are_written_once() {
+        let (place, files) = store();
+        for round in 0..3 {
+            put(&files, b"one");
+            assert_eq!(files.written_bytes(), BLOCK_BYTES);
+            assert_eq!(names(&place).len(), 1, "a temporary file or the folder of the stored one");
+            if round == 1 {
+                files.flush().unwrap();
+            }
+        }
+        put(&files, &[7; 4097]);
+        assert_eq!(files.written_bytes(), 3 * BLOCK_BYTES);
+        put(&files, b"");
+        assert_eq!(files.written_bytes(), 3 * BLOCK_BYTES, "an empty file has no block");
+    }
+
+    #[test]
+    fn a_folder_in_the_place_of_a_file_is_not_the_file() {
+        let (place, files) = store();
+        let digest = Digest::hash(b"one");
+        let folder = place.path().join(file_name(&digest));
+        std::fs::create_dir_all(&folder).unwrap();
+        let bytes = std::fs::metadata(&folder).unwrap().len();
+        assert!(!files.has(&digest, bytes));
+        let error = files.open(&digest).unwrap_err();
+        assert_eq!(error.to_string(), "it is not a regular file");
+    }
+
+    #[test]
+    fn a_sweep_removes_only_temporary_files() {
+        let (place, files) = store();
+        let stored = put(&files, b"one");
+        files.flush().unwrap();
+        put(&files, b"left by a process that was killed");
+        std::fs::write(place.path().join("other"), "").unwrap();
+        BlobFiles::new(files.root.try_clone().unwrap()).sweep().unwrap();
+        assert_eq!(names(&place), [folder_name(&stored), "other".to_owned()]);
+        assert_eq!(read(&files, &stored), b"one");
+    }
+
+    /// A reader that is interrupted before each byte, and fails with this error at the end.
+    struct Torn<'b>(&'b [u8], bool, Option<io::ErrorKind>);
+
+    impl Read for Torn<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.1 = !self.1;
+            match (self.1, self.0.is_empty(), self.2) {
+                (true, ..) => Err(io::ErrorKind::Interrupted.into()),
+                (false, true, Some(kind)) => Err(kind.into()),
+                (false, ..) => self.0.read(&mut buffer[..1]),
+            }
+        }
+    }
+
+    #[test]
+    fn an_interrupted_reader_is_read_on_and_a_failed_one_leaves_nothing() {
+        let (place, files) = store();
+        let digest = files.put(&mut Torn(b"one", false, None)).unwrap();
+        assert_eq!(read(&files, &digest), b"one");
+        files.flush().unwrap();
+        assert!(files.put(&mut Torn(b"two", false, Some(io::ErrorKind::BrokenPipe))).is_err());
+        assert_eq!(names(&place), [folder_name(&digest)]);
+    }
+
+    #[test]
+    fn a_flush_goes_on_after_one_that_failed_halfway() {
+        let (place, files) = store();
+        let digest = put(&files, b"one");
+        let temporary = place.path().join(&files.lock()[0].name);
+        let folder = place.path().join(folder_name(&digest));
+        // The folder exists and the file has its final name: the earlier flush ended after that.
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::rename(temporary, place.path().join(file_name(&digest))).unwrap();
+        files.flush().unwrap();
+        assert_eq!(read(&files, &digest), b"one");
+        // Without its temporary file, nothing can be stored.
+        let lost = put(&files, b"two");
+        std::fs::remove_file(place.path().join(&files.lock()[0].name)).unwrap();
+        assert!(files.flush().is_err());
+        assert!(files.has(&lost, 3), "it continues to wait");
+    }
+}

@@ -175,3 +175,118 @@ impl Unplaced {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blobs::Outbox;
+
+    fn database() -> Connection {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(TABLES).unwrap();
+        connection
+    }
+
+    fn parcel(blobs: impl IntoIterator<Item = u32>) -> PendingBlobs {
+        let outbox = Outbox::default();
+        for blob in blobs {
+            let bytes = blob.to_le_bytes();
+            outbox.offer(&digest(blob), &bytes).unwrap();
+        }
+        outbox.parcel().unwrap()
+    }
+
+    fn digest(blob: u32) -> Digest {
+        Digest::hash(&blob.to_le_bytes())
+    }
+
+    fn count(connection: &Connection, table: &str) -> usize {
+        let sql = format!("SELECT count(*) FROM {table}");
+        connection.query_row(&sql, [], |row| row.get::<_, u32>(0)).unwrap() as usize
+    }
+
+    #[test]
+    fn a_blob_is_stored_once_with_and_without_a_place() {
+        let connection = database();
+        let mut writer = StoredBlobs::default();
+        for _ in 0..2 {
+            writer.store(&connection, &parcel(0..3)).unwrap();
+            assert_eq!(count(&connection, "blob"), 3);
+        }
+        writer.unplaced.write_places(&connection).unwrap();
+        for mut writer in [writer, StoredBlobs::default()] {
+            writer.store(&connection, &parcel(1..5)).unwrap();
+            assert_eq!(count(&connection, "blob"), 5);
+        }
+    }
+
+    #[test]
+    fn places_are_written_for_a_batch_of_rows() {
+        let connection = database();
+        let mut writer = StoredBlobs::default();
+        let batch = u32::try_from(PLACED_AT_ONCE).unwrap();
+        writer.store(&connection, &parcel(1..batch)).unwrap();
+        assert_eq!(count(&connection, "blob_place"), 0);
+        writer.store(&connection, &parcel([0])).unwrap();
+        assert_eq!((count(&connection, "blob_place"), count(&connection, "blob_placed")), (PLACED_AT_ONCE, 1));
+        writer.store(&connection, &parcel([batch])).unwrap();
+        writer.unplaced.write_places(&connection).unwrap();
+        assert_eq!((count(&connection, "blob_place"), count(&connection, "blob_placed")), (PLACED_AT_ONCE + 1, 1));
+    }
+
+    #[test]
+    fn a_follower_keeps_only_the_rows_without_a_place() {
+        let connection = database();
+        let (mut writer, mut follower) = (StoredBlobs::default(), Unplaced::default());
+        writer.store(&connection, &parcel(0..3)).unwrap();
+        follower.follow(&connection).unwrap();
+        assert_eq!(follower.ids.len(), 3);
+        writer.unplaced.write_places(&connection).unwrap();
+        writer.store(&connection, &parcel([3])).unwrap();
+        for _ in 0..2 {
+            follower.follow(&connection).unwrap();
+            assert_eq!(follower.ids, HashMap::from([(digest(3), 4)]));
+        }
+    }
+
+    #[test]
+    fn after_a_rollback_the_rows_are_stored_again() {
+        let connection = database();
+        let mut writer = StoredBlobs::default();
+        let transaction = connection.unchecked_transaction().unwrap();
+        writer.store(&transaction, &parcel(0..3)).unwrap();
+        transaction.rollback().unwrap();
+        writer.forget();
+        writer.store(&connection, &parcel(0..3)).unwrap();
+        assert_eq!(count(&connection, "blob"), 3);
+    }
+
+    #[test]
+    fn damaged_rows_are_corrupt_and_a_closed_journal_is_unavailable() {
+        let connection = database();
+        StoredBlobs::default().store(&connection, &parcel(0..3)).unwrap();
+        connection.execute("UPDATE blob SET digest = x'00' WHERE id = 2", []).unwrap();
+        let rows = BlobRows::new(Arc::new(Mutex::new(Some(connection))));
+        let error = rows.read(&digest(2)).unwrap_err();
+        assert!(matches!(error, PortError::Corrupt { .. }), "{error}");
+        rows.reader.lock().unwrap().as_ref().unwrap().execute_batch("DROP TABLE blob").unwrap();
+        assert!(matches!(rows.read(&digest(2)), Err(PortError::Unavailable(_))));
+        *rows.reader.lock().unwrap() = None;
+        assert!(matches!(rows.read(&digest(2)), Err(PortError::Unavailable(_))));
+    }
+
+    #[test]
+    fn too_many_rows_without_a_place_are_damage() {
+        let connection = database();
+        let insert = format!(
+            "WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < {UNPLACED_MAX})
+             INSERT INTO blob (digest, bytes) SELECT CAST(printf('%032d', n) AS BLOB), x'' FROM number"
+        );
+        connection.execute(&insert, []).unwrap();
+        let mut follower = Unplaced::default();
+        follower.follow(&connection).unwrap();
+        assert_eq!(follower.ids.len(), UNPLACED_MAX);
+        connection.execute("INSERT INTO blob (digest, bytes) VALUES (zeroblob(32), x'')", []).unwrap();
+        assert!(follower.follow(&connection).is_err());
+    }
+}
