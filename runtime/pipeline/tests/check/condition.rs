@@ -3,11 +3,12 @@
 use super::{edge, errors, found, run, with};
 use glovebox_pipeline::Source;
 use glovebox_pipeline::condition::Condition;
-use glovebox_pipeline::diagnostic::Severity;
+use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::dot::SourceMap;
 use glovebox_pipeline::ir::Status;
 use glovebox_pipeline::outcome::Answer;
 use glovebox_pipeline::span::Span;
+use glovebox_record::FailureClass;
 use insta::assert_snapshot;
 
 /// Evaluates a condition with `outcome=success`, `preferred_label=Fix` and a small context.
@@ -22,6 +23,12 @@ fn check(text: &str, expected: bool) {
         "no" => "false",
         "words" => "two words",
         "a.b" => "deep",
+        "_flag" => "_on",
+        "quoted" => "a\"b\\c",
+        "lines" => "a\nb\tc",
+        "state" => "succeeded",
+        "failure_class" => "transient",
+        "theirs" => "transient_infra",
         _ => "",
     };
     let answer = Answer { status: Status::Success, preferred_label: "Fix", suggested_next_ids: &[] };
@@ -138,4 +145,97 @@ fn a_condition_has_a_bounded_number_of_comparisons() {
     check(&of(256), true);
     let fault = Condition::parse(&of(257), &SourceMap::opaque(Span::default())).unwrap_err();
     assert!(fault.message.contains("more than 256 comparisons"), "{fault:?}");
+}
+
+/// Parses a condition that is not from a file.
+fn parse(text: &str) -> Result<Condition, Box<Diagnostic>> {
+    Condition::parse(text, &SourceMap::opaque(Span::default())).map_err(Box::new)
+}
+
+#[test]
+fn literals_and_keys_may_begin_with_an_underscore_and_escapes_are_read() {
+    check("_flag=_on", true);
+    check("_flag=on", false);
+    check("context._flag=_on", true);
+    check(r#"quoted="a\"b\\c""#, true);
+    check(r#"lines="a\nb\tc""#, true);
+    check(r#"lines="anbtc""#, false);
+    // Only the outcome has names in the spelling of other engines.
+    check("state=succeeded", true);
+    check("state=success", false);
+}
+
+#[test]
+fn classes_of_failures_are_equal_in_either_spelling() {
+    check("failure_class=transient", true);
+    check("failure_class=transient_infra", true);
+    check("context.failure_class=transient_infra", true);
+    check("failure_class=structural", false);
+    check("failure_class!=transient_infra", false);
+    check("theirs=transient", false);
+    check("theirs=transient_infra", true);
+}
+
+#[test]
+fn a_condition_requires_a_class_of_failures_if_a_clause_names_it() {
+    for (text, expected) in [
+        ("failure_class=transient", true),
+        ("context.failure_class=transient_infra", true),
+        ("outcome=fail && failure_class=transient", true),
+        ("failure_class!=transient", false),
+        ("failure_class=budget_exhausted", false),
+        ("failure_class", false),
+        ("outcome=fail", false),
+        ("x=transient", false),
+    ] {
+        assert_eq!(parse(text).unwrap().requires_class(FailureClass::Transient), expected, "{text}");
+    }
+    assert!(parse("failure_class=budget_exhausted").unwrap().requires_class(FailureClass::Budget));
+    assert!(parse("failure_class=structural").unwrap().requires_class(FailureClass::Scope));
+}
+
+#[test]
+fn a_condition_waits_for_a_retry_if_it_holds_then_and_not_after_a_failure() {
+    for (text, expected) in [
+        ("outcome=retry", true),
+        ("outcome!=fail", true),
+        ("context.outcome=retry && x=1", true),
+        ("outcome=retry && outcome!=success", true),
+        ("outcome=retry && outcome=success", false),
+        ("outcome=success", false),
+        ("outcome!=success", false),
+        ("x=retry", false),
+    ] {
+        assert_eq!(parse(text).unwrap().waits_for_retry(), expected, "{text}");
+    }
+}
+
+#[test]
+fn keys_are_known_by_their_meaning() {
+    let of = |text: &str| {
+        let key = &parse(text).unwrap().clauses[0].key;
+        (key.is_outcome(), key.is_preferred_label(), key.is_failure_class())
+    };
+    assert_eq!([of("outcome=x"), of("context.outcome=x")], [(true, false, false); 2]);
+    assert_eq!([of("failure_class=x"), of("context.failure_class=x")], [(false, false, true); 2]);
+    assert_eq!(of("preferred_label=x"), (false, true, false));
+    assert_eq!(of("context.preferred_label=x"), (false, false, false));
+}
+
+#[test]
+fn a_mistake_has_the_help_that_fits_it() {
+    let fault = |text: &str| {
+        let found = parse(text).unwrap_err();
+        format!("{} | {}", found.message, found.help.unwrap_or_default())
+    };
+    assert_snapshot!(fault(""), @"the condition is empty | ");
+    assert_snapshot!(fault("x=a,b"), @"`,` needs a quoted value | compare with one value, and add a second edge to the same node for the other value");
+    assert_snapshot!(fault("x=a/b y"), @r#"`/` needs a quoted value | write `x=\"a/b\"`; the quotes need escapes inside the attribute"#);
+    assert_snapshot!(fault("x is_set"), @"expected `=`, `!=` or `&&`, found `is_set` | write `key=value` or `key!=value`, joined by `&&`");
+}
+
+#[test]
+fn the_comparison_above_the_bound_is_marked() {
+    let many = vec!["outcome=success"; 257].join(" && ");
+    assert_snapshot!(fault(&many), @"condition_syntax «&&» the condition has more than 256 comparisons");
 }

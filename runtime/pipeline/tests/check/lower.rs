@@ -3,9 +3,9 @@
 use super::lint::rule;
 use super::{accept, edge, errors, found, line, node, with, with_graph, with_node};
 use glovebox_pipeline::Source;
-use glovebox_pipeline::ir::{Backoff, CacheFrom, Confinement, Handler, NodeId};
+use glovebox_pipeline::ir::{Backoff, CacheFrom, Confinement, Handler, JoinPolicy, NodeId};
 use glovebox_pipeline::key;
-use glovebox_pipeline::{Inputs, check};
+use glovebox_pipeline::{Inputs, check, dot, lower};
 use glovebox_record::Network;
 use glovebox_record::scope::Entry;
 use insta::assert_snapshot;
@@ -230,9 +230,9 @@ fn defaults_hold_for_what_follows_in_their_scope() {
 #[track_caller]
 fn check_handler(id: &str, attributes: &str, handler: &str) {
     let source = format!("digraph G {{ node [shape=box] {id} [tool_command=t, command=c, {attributes}] }}");
-    let (ast, found) = glovebox_pipeline::dot::parse(Source::new(&source));
+    let (ast, found) = dot::parse(Source::new(&source));
     assert!(found.iter().all(|found| !found.is_error()), "{source} {found:?}");
-    let (pipeline, _) = glovebox_pipeline::lower::lower(Source::new(&source), ast, &Inputs::default());
+    let (pipeline, _) = lower::lower(Source::new(&source), ast, &Inputs::default());
     let node = node(&pipeline, id);
     assert_eq!(node.handler.name(), handler, "{source}");
     let unavailable = ["stack.manager_loop"];
@@ -345,4 +345,144 @@ fn an_input_without_a_place_is_an_error() {
     };
     assert_snapshot!(lines(&[("tarhet", "x")]), @"input_declared «G» the file does not use the input `tarhet`: it has neither `$tarhet` nor a graph attribute `tarhet` | did you mean `target`?");
     assert_snapshot!(lines(&[("nothing", "x")]), @r#"input_declared «G» the file does not use the input `nothing`: it has neither `$nothing` nor a graph attribute `nothing` | write `$nothing` in the goal or in a prompt, or `graph [nothing="…"]`"#);
+}
+
+#[test]
+fn a_parallel_node_has_a_policy_with_its_number() {
+    let graph = |attributes: &str| {
+        with(&format!(
+            "p [shape=component, {attributes}] a [prompt=a] b [prompt=b] j [shape=tripleoctagon] \
+             start -> p p -> a p -> b a -> j b -> j j -> exit"
+        ))
+    };
+    let join = |attributes: &str| node(&accept(&graph(attributes)), "p").parallel.join;
+    for (attributes, expected) in [
+        ("label=x", JoinPolicy::WaitAll),
+        ("join_policy=k_of_n, k=1", JoinPolicy::KOfN(1)),
+        ("join_policy=quorum, quorum_fraction=0.25", JoinPolicy::Quorum(0.25)),
+        ("join_policy=quorum, quorum_fraction=1", JoinPolicy::Quorum(1.0)),
+        ("join_policy=quorum, quorum_fraction=\"\"", JoinPolicy::Quorum(0.5)),
+        ("join_policy=first_success", JoinPolicy::FirstSuccess),
+    ] {
+        assert_eq!(join(attributes), expected, "{attributes}");
+    }
+    for wrong in ["0", "-0.5", "1.01", "half"] {
+        let found = errors(&graph(&format!("join_policy=quorum, quorum_fraction=\"{wrong}\"")));
+        assert!(found.contains("`quorum_fraction` expects a number above 0 and up to 1"), "{wrong}: {found}");
+    }
+}
+
+#[test]
+fn subgraphs_have_a_label_a_parent_and_each_member_once() {
+    let pipeline = accept(&with(
+        "subgraph cluster_a { label = \"One\" n [prompt=p] m [prompt=q] n [class=x] m -> n \
+           subgraph { label = \" \" n [timeout=9s] late [prompt=r] } } \
+         subgraph { graph [label=\"!\"] other [prompt=s] } start -> m n -> late -> other -> exit",
+    ));
+    let shown: Vec<String> = { pipeline.subgraphs.iter() }
+        .map(|one| {
+            let members: Vec<&str> = one.members.iter().map(|at| pipeline.nodes[*at].id.as_str()).collect();
+            format!("{:?} {:?} {:?} {}", one.name, one.label, one.parent, members.join(" "))
+        })
+        .collect();
+    assert_snapshot!(shown.join("\n"), @r#"
+    Some("cluster_a") Some("One") None n m
+    None None Some(0) n late
+    None Some("!") None other
+    "#);
+    assert_eq!(node(&pipeline, "n").classes, ["x", "one", "-"]);
+    assert!(node(&pipeline, "other").classes.is_empty(), "a label without letters is no class");
+}
+
+#[test]
+fn an_attribute_without_effect_on_a_subgraph_says_where_it_belongs() {
+    let help = |attribute: &str| {
+        let source = with(&format!("subgraph {{ {attribute} n [prompt=p] }} start -> n -> exit"));
+        let found = check(Source::new(&source), &Inputs::default()).diagnostics;
+        found
+            .into_iter()
+            .find(|found| found.rule == "subgraph_attribute")
+            .and_then(|found| found.help)
+            .unwrap_or_default()
+    };
+    assert_snapshot!(help("timeout=9s"), @r#"write `node ["timeout"=…]` before the nodes that it should apply to"#);
+    assert_snapshot!(help("goal=x"), @r#"write `graph ["goal"=…]` outside of the subgraph: it applies to the whole run"#);
+    assert_eq!((help("label=x"), help("rankdir=LR"), help("unknown=x")), Default::default());
+}
+
+#[test]
+fn restarts_and_sessions_of_the_graph_get_types() {
+    let pipeline =
+        accept(&with_graph("loop_restart_persist_keys=\" a, ,b,\", loop_restart_signature_limit=4, max_restarts=2"));
+    assert_eq!((pipeline.restarts.most, pipeline.signature_limit), (2, 4));
+    assert_eq!(pipeline.restarts.kept.iter().map(|key| key.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    let plain = accept(&with("start -> exit"));
+    assert_eq!((plain.signature_limit, plain.start.as_str()), (3, "start"));
+    for (attributes, expected) in
+        [("retry_policy=patient", 2), ("retry_policy=none", 0), ("retry_policy=patient, default_max_retry=7", 7)]
+    {
+        assert_eq!(accept(&with_graph(attributes)).default_max_retries, expected, "{attributes}");
+    }
+    for (body, expected) in [
+        ("start -> n -> exit", false),
+        ("start -> n -> exit [fidelity=full]", true),
+        ("start -> n -> exit n [fidelity=full]", true),
+        ("start -> n -> exit n [fidelity=compact]", false),
+        ("start -> n -> exit graph [default_fidelity=full]", true),
+    ] {
+        assert_eq!(accept(&with(&format!("n [prompt=p] {body}"))).keeps_conversations, expected, "{body}");
+    }
+}
+
+#[test]
+fn an_outcome_in_another_spelling_is_corrected_only_if_it_is_not_quoted() {
+    let fixes = |condition: &str| {
+        let source = with(&format!("start -> exit [condition=\"{condition}\"] start -> exit"));
+        let found = check(Source::new(&source), &Inputs::default()).diagnostics;
+        let other = found.iter().filter(|found| found.rule == "other_spelling");
+        other.map(|found| found.fix.as_ref().map(|fix| fix.replacement.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(fixes("outcome=failed"), [Some("fail".to_owned())]);
+    assert_eq!(fixes("outcome=\\\"failed\\\""), [None]);
+}
+
+#[test]
+fn an_added_fan_in_has_the_model_of_the_graph_and_of_the_style_sheet() {
+    let branches =
+        "p [shape=component] a [prompt=a] b [prompt=b] m [prompt=m] start -> p p -> a p -> b a -> m b -> m m -> exit";
+    let models = |graph: &str| {
+        let pipeline = accept(&with(&format!("{graph} {branches}")));
+        let join = node(&pipeline, "join_p");
+        (
+            join.attributes.get(key::LLM_MODEL).map(|model| model.value.to_string()),
+            join.span == node(&pipeline, "p").span,
+        )
+    };
+    assert_eq!(models("label=x"), (None, true));
+    assert_eq!(models("graph [llm_model=one]").0.as_deref(), Some("one"));
+    assert_eq!(models("graph [model_stylesheet=\" \"]").0, None);
+    assert_eq!(models("graph [model_stylesheet=\"* { llm_model: two; }\", llm_model=one]").0.as_deref(), Some("two"));
+    assert_eq!(models("graph [model_stylesheet=\"#join_p { llm_model: three; }\"]").0.as_deref(), Some("three"));
+}
+
+#[test]
+fn a_fan_in_is_added_only_where_branches_meet_inside() {
+    let joins = |body: &str| {
+        let source = with(&format!(
+            "p [shape=component] a [prompt=a] b [prompt=b] m [prompt=m] start -> p p -> a p -> b {body}"
+        ));
+        let (ast, _) = dot::parse(Source::new(&source));
+        let (pipeline, _) = lower::lower(Source::new(&source), ast, &Inputs::default());
+        let edges = pipeline
+            .edges
+            .iter()
+            .filter(|edge| edge.to.as_str().starts_with("join_"))
+            .map(|edge| edge.from.to_string());
+        edges.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(joins("a -> m b -> m m -> exit"), "a b");
+    // An edge from outside of the branches still leads to the node itself.
+    assert_eq!(joins("a -> m b -> m m -> c c [prompt=c] c -> m c -> exit"), "a b");
+    assert_eq!(joins("a -> exit b -> exit"), "", "an exit ends the run");
+    assert_eq!(joins("j [shape=tripleoctagon] a -> j b -> j j -> m m -> exit"), "");
 }

@@ -3,6 +3,7 @@
 //!
 //! The functions below create a file, check it, and show each finding as one line: rule, the text under the span, message.
 
+mod agent_programs;
 mod condition;
 mod edits;
 mod examples;
@@ -18,10 +19,13 @@ mod pages;
 mod properties;
 mod reader;
 mod route;
+mod schemas;
 mod scripts;
 mod stylesheet;
+mod tool_paths;
 mod total;
 mod unverified;
+mod verification;
 
 use glovebox_pipeline::Source;
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};

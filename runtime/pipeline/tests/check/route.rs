@@ -86,6 +86,7 @@ fn used_up_retries_follow_their_own_edges_and_else_those_of_a_failure() {
     retry("s -> b [condition=\"outcome=retry && x=2\"] s [retry_target=c]", ("c", "retry_target"));
     retry("s -> a s -> gate", ("gate", "diamond"));
     retry("s -> a", ("-", "none"));
+    retry("s -> b [condition=\"context.outcome=fail\"]", ("b", "condition"));
     // From a conditional node.
     check(both, (Status::Retry, "", &[]), ("b", "condition"));
     check("s -> a [condition=\"outcome=fail\"] s -> b", (Status::Retry, "", &[]), ("a", "condition"));
@@ -104,6 +105,13 @@ fn a_stage_keeps_the_outcome_retry_only_where_an_edge_waits_for_it() {
         ("s -> gate s [retry_target=b] gate -> b [condition=\"outcome=retry\"]", false),
         ("s -> gate more [shape=diamond] gate -> more more -> gate more -> b [condition=\"outcome=retry\"]", true),
         ("s -> gate gate -> gate", false),
+        ("s -> gate s [fallback_retry_target=b] gate -> b [condition=\"outcome=retry\"]", false),
+        ("s -> gate [condition=\"x=1\"] gate -> b [condition=\"outcome=retry\"]", false),
+        ("s -> b b -> c [condition=\"outcome=retry\"]", false),
+        (
+            "s -> gate more [shape=diamond] gate -> more [condition=\"x=1\"] more -> b [condition=\"outcome=retry\"]",
+            true,
+        ),
     ] {
         assert_eq!(waits(edges), expected, "{edges}");
     }
@@ -141,7 +149,15 @@ fn labels_are_compared_without_accelerators() {
     for label in ["Approve", " approve ", "[A] Approve", "[OK] Approve", "A) Approve", "A - Approve", "APPROVE"] {
         assert_eq!(normalize_label(label), "approve", "{label}");
     }
-    for (label, kept) in [("[A]", "[a]"), ("[draft] x", "[draft] x"), ("A-B", "a-b"), ("", ""), ("Ä) Ü", "ü")] {
+    for (label, kept) in [
+        ("[A]", "[a]"),
+        ("[draft] x", "[draft] x"),
+        ("A-B", "a-b"),
+        ("", ""),
+        ("Ä) Ü", "ü"),
+        ("[a-] x", "[a-] x"),
+        ("[!] x", "[!] x"),
+    ] {
         assert_eq!(normalize_label(label), kept, "{label}");
     }
 }
@@ -157,5 +173,52 @@ fn every_candidate_has_its_reason() {
     false [outcome=fail] condition does not hold for outcome success
     true [] another eligible edge has more weight or an earlier target id
     true [] chosen by weight
+    ");
+}
+
+fn answer(status: Status) -> Answer<'static> {
+    Answer { status, preferred_label: "", suggested_next_ids: &[] }
+}
+
+#[test]
+fn a_candidate_says_which_step_passed_it_over() {
+    let reasons = |edges: &str| {
+        let selection = select(&pipeline(edges), &NodeId::new("s"), &answer(Status::Success), &context);
+        let lines = selection.candidates.iter().map(|c| format!("{} {}", c.matched, c.reason));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    insta::assert_snapshot!(
+        reasons("s -> a [condition=\"x=1\"] s -> b [condition=\"x=1\"] s -> c [condition=\"x=2\"] s -> d"), @"
+    true condition holds
+    true another eligible edge has more weight or an earlier target id
+    false condition does not hold for outcome success
+    false an edge with a condition that holds takes precedence
+    ");
+    insta::assert_snapshot!(reasons("s -> a s -> b [default=true]"), @"
+    false another edge is chosen by default
+    true chosen by default
+    ");
+    insta::assert_snapshot!(reasons("s -> a [condition=\"x=2\"]"), @"false condition does not hold for outcome success");
+}
+
+#[test]
+fn a_candidate_says_why_a_failed_stage_follows_it_or_not() {
+    let reasons = |edges: &str| {
+        let route = failure_target(&pipeline(edges), &NodeId::new("s"), &answer(Status::Fail), &context);
+        let lines = route.candidates.iter().map(|c| format!("{} {}", c.matched, c.reason));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let failing = "s -> a [condition=\"outcome=fail\"] s -> b [condition=\"outcome=fail\"]";
+    insta::assert_snapshot!(
+        reasons(&format!("{failing} s -> c [condition=\"x=1\"] s -> d [condition=\"outcome=success\"] s -> gate")), @"
+    true condition holds
+    true condition holds
+    false condition holds, but a failed stage follows only conditions that read `outcome`
+    false condition does not hold for outcome fail
+    false a failed stage does not follow a plain edge
+    ");
+    insta::assert_snapshot!(reasons("s -> a s -> gate"), @"
+    false a failed stage does not follow a plain edge
+    true a plain edge into a diamond
     ");
 }
