@@ -284,11 +284,17 @@ impl Side {
 
 #[cfg(test)]
 mod tests {
+    use super::super::conversation::ExchangeLog;
+    use super::super::model::Provider;
+    use super::super::steering::Steering;
     use super::*;
     use crate::budget::{Budget, SpendingLimit};
+    use cap_std::ambient_authority;
+    use cap_std::fs::{Dir, OpenOptions};
     use glovebox_models::chat::{call_part, text_part};
-    use glovebox_record::FailureClass;
     use glovebox_record::session::MessagePart;
+    use glovebox_record::spend::SpendBounds;
+    use glovebox_record::{FailureClass, SteeringMessage};
     use std::collections::BTreeMap;
     use std::sync::Arc;
 
@@ -416,6 +422,95 @@ mod tests {
             let listed: Vec<_> = refused.iter().map(|one| (one.operation.as_str(), one.path.as_str())).collect();
             assert_eq!(listed, [(action, "a.txt:1")], "a leak is listed once");
             assert!(side.leak_reason().starts_with("holdout_leak: "));
+        }
+    }
+
+    /// Returns access to a simulated model. Its conversation is logged as that with a provider is.
+    fn asking(setting: ConversationSetting, account: Option<Account>) -> ModelAccess {
+        let model = Model::bind(&"n".into(), &[], None, 0, 0).unwrap();
+        let model = match account {
+            Some(account) => model.charged_to(account),
+            None => model,
+        };
+        let conversation = Conversation::new(setting, Some(Provider::Live));
+        ModelAccess { model: Some(model), conversation, ..ModelAccess::default() }
+    }
+
+    #[test]
+    fn a_steering_message_is_part_of_the_next_question_to_a_model() {
+        let steering = Steering::default();
+        steering.push(SteeringMessage { id: "1".to_owned().into(), text: "faster".to_owned() });
+        let setting = || ConversationSetting { steering: steering.clone(), ..ConversationSetting::default() };
+        let question = || Request { messages: Vec::new(), tools: Vec::new(), options: Vec::new() };
+        let mut access = ModelAccess { turns: 4, ..asking(setting(), None) };
+        let mut asked = question();
+        access.steer(&mut asked);
+        assert_eq!(asked.messages.len(), 1);
+        let turn = |access: &ModelAccess| access.deliveries().iter().map(|one| one.turn).collect::<Vec<_>>();
+        assert_eq!(turn(&access), [None], "the question has no answer yet");
+        access.turns += 1;
+        assert_eq!(turn(&access), [Some(5)]);
+        let mut alone = ModelAccess::new(None, setting());
+        let mut asked = question();
+        alone.steer(&mut asked);
+        assert!(asked.messages.is_empty() && alone.model().is_none());
+        assert_eq!(turn(&alone), [None]);
+    }
+
+    #[test]
+    fn messages_and_transcript_are_taken_unless_a_holdout_leaked() {
+        for leaked in [None, Some(Side::Prompt)] {
+            let setting = ConversationSetting { keeps_messages: true, ..ConversationSetting::default() };
+            let mut access = ModelAccess { leaked, ..asking(setting, None) };
+            access.conversation.keep_program("do it", "done");
+            access.conversation.add_line(b"{}\n".to_vec());
+            let taken = (access.take_messages().len(), access.take_transcript().len());
+            assert_eq!(taken, if leaked.is_some() { (0, 0) } else { (2, 3) });
+        }
+    }
+
+    #[test]
+    fn stored_answers_that_are_not_repeated_are_paid() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+        let logged = || {
+            let file = folder.open_with("x", OpenOptions::new().read(true).append(true).create(true)).unwrap();
+            ConversationSetting { exchanges: Some(ExchangeLog::open(file).unwrap()), ..ConversationSetting::default() }
+        };
+        let usage = Usage { input: 10, output: 1, cost_usd: Some(Money(7)), ..Usage::default() };
+        asking(logged(), None).keep_answer(b"{}", &Answer { usage, ..Answer::default() }, b"{}\n");
+        let budget = Arc::new(Budget::new(None, SpendingLimit::default(), BTreeMap::new()));
+        let mut again = asking(logged(), Some(budget.account(&"n".into())));
+        again.close();
+        assert_eq!((again.tokens, again.cost), (Tokens { input: 10, output: 1 }, Money(7)));
+        assert_eq!(budget.spent_by_run(), Spend { tokens: 11, cost: Money(7) });
+    }
+
+    #[test]
+    fn a_request_over_the_budget_is_refused_and_a_paid_one_is_settled() {
+        let most = SpendBounds { tokens_max: Some(10), cost_max: None };
+        let limit = SpendingLimit { most, spent: Spend::default() };
+        let budget = Arc::new(Budget::new(None, limit, BTreeMap::new()));
+        let usage = |input| Usage { input, ..Usage::default() };
+        let mut access = asking(ConversationSetting::default(), Some(budget.account(&"n".into())));
+        assert_eq!(access.reserve(usage(11)).unwrap_err().kind, ErrorKind::BudgetExceeded);
+        assert_eq!(access.overspent.take().unwrap().code, FailureCode::RUN_TOKENS);
+        let reserved = access.reserve(usage(9)).unwrap();
+        assert_eq!((reserved, access.overspent.is_none()), (Some(Spend { tokens: 9, ..Spend::default() }), true));
+        access.book_paid(usage(4), reserved);
+        assert_eq!((access.tokens.input, budget.spent_by_run().tokens), (4, 4));
+        for mut unlimited in [asking(ConversationSetting::default(), None), ModelAccess::default()] {
+            assert_eq!(unlimited.reserve(usage(11)).unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn the_model_that_answered_last_is_named() {
+        let mut access = ModelAccess::default();
+        for name in ["one", "other"] {
+            let model: Option<ModelId> = Some(name.into());
+            access.note_answer(&Answer { model: model.clone(), ..Answer::default() }).unwrap();
+            assert_eq!(access.answered_by, model);
         }
     }
 }
