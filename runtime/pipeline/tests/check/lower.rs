@@ -1,7 +1,7 @@
 //! Tests that attributes are converted from text to types: values, defaults, scopes, classes, handlers, inputs.
 
 use super::lint::rule;
-use super::{accept, edge, errors, found, line, node, with, with_graph, with_node};
+use super::{accept, edge, errors, found, line, lowered, node, with, with_graph, with_node};
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::{Backoff, CacheFrom, Confinement, Handler, JoinPolicy, NodeId};
 use glovebox_pipeline::key;
@@ -471,8 +471,7 @@ fn a_fan_in_is_added_only_where_branches_meet_inside() {
         let source = with(&format!(
             "p [shape=component] a [prompt=a] b [prompt=b] m [prompt=m] start -> p p -> a p -> b {body}"
         ));
-        let (ast, _) = dot::parse(Source::new(&source));
-        let (pipeline, _) = lower::lower(Source::new(&source), ast, &Inputs::default());
+        let pipeline = lowered(&source);
         let edges = pipeline
             .edges
             .iter()
@@ -485,4 +484,68 @@ fn a_fan_in_is_added_only_where_branches_meet_inside() {
     assert_eq!(joins("a -> m b -> m m -> c c [prompt=c] c -> m c -> exit"), "a b");
     assert_eq!(joins("a -> exit b -> exit"), "", "an exit ends the run");
     assert_eq!(joins("j [shape=tripleoctagon] a -> j b -> j j -> m m -> exit"), "");
+}
+
+/// Returns the help of each error of a node with these attributes.
+fn helps(attributes: &str) -> Vec<String> {
+    let found = check(Source::new(&with_node(attributes)), &Inputs::default()).diagnostics;
+    found.iter().filter(|found| found.is_error()).map(|found| found.help.clone().unwrap_or_default()).collect()
+}
+
+#[test]
+fn a_value_that_is_nearly_right_is_corrected() {
+    let fix = |attribute: &str| {
+        let found = check(Source::new(&with_node(attribute)), &Inputs::default()).diagnostics;
+        let found = found.into_iter().find(|found| found.rule == "attribute_value");
+        found.unwrap_or_else(|| panic!("{attribute} is accepted")).fix.map(|fix| fix.replacement)
+    };
+    for (attribute, expected) in [
+        ("max_retries=3.00", Some("3")),
+        ("max_retries=3.10", None),
+        ("max_turns=0.0", None),
+        ("goal_gate=on", Some("true")),
+        ("goal_gate=1", Some("true")),
+        ("goal_gate=TRUE", Some("true")),
+        ("goal_gate=no", Some("false")),
+        ("goal_gate=off", Some("false")),
+        ("goal_gate=0", Some("false")),
+        ("goal_gate=2", None),
+        ("goal_gate=\"y\\es\"", None),
+    ] {
+        assert_eq!(fix(attribute).as_deref(), expected, "{attribute}");
+    }
+    let of = |attributes: &str| node(&accept(&with_node(attributes)), "n").clone();
+    assert!(!of("goal_gate=\"\"").checks.goal_gate && !of("goal_gate=false").checks.goal_gate);
+    assert_eq!((of("max_retries=\"\"").routing.max_retries, of("max_retries=0").routing.max_retries), (None, Some(0)));
+    assert_eq!(of("retry_policy=\"\"").routing.backoff.attempts, None);
+    assert_eq!(of("timeout=\"\"").bounds.timeout, None);
+}
+
+#[test]
+fn amounts_and_commands_that_do_not_fit_are_errors() {
+    assert_snapshot!(errors(&with_node("limits.wall_ms=x")), @"attribute_value «x» `limits.wall_ms` expects milliseconds or a duration such as `10s`, found `x`");
+    assert_snapshot!(errors(&with_node("limits.turns=x")), @"attribute_value «x» `limits.turns` expects a whole number, found `x`");
+    assert_snapshot!(errors(&with_node("max_budget_usd=lots")), @"attribute_value «lots» `max_budget_usd` is `lots`: expected US dollars such as `5` or `0.25`, with at most six digits after the point");
+    assert_snapshot!(errors(&with_node("allowed_commands=\"git,,make\"")), @r#"attribute_value «"git,,make"» `allowed_commands` contains an empty entry"#);
+    assert_snapshot!(errors(&with_node("type=verification, verification.allowed_commands=\"*\"")), @r#"attribute_value «"*"» `verification.allowed_commands` is `*`, expected the prefixes of the commands that a plan may contain"#);
+    accept(&with_node("allowed_commands=\"*\""));
+    assert_eq!(helps("limits.memory_byte=1"), ["did you mean `limits.memory_bytes`?"]);
+    let listed = helps("limits.xyzzy=1");
+    assert!(listed[0].starts_with("use one of ") && listed[0].contains("memory_bytes"), "{listed:?}");
+    let spend = node(&accept(&with_node("max_budget_usd=\"0.5\", max_tokens=9")), "n").bounds.spend_max;
+    assert_eq!((spend.tokens_max, spend.cost_max.map(|cost| cost.0)), (Some(9), Some(500_000)));
+    assert!(node(&accept(&with_node("max_budget_usd=\" \"")), "n").bounds.spend_max.is_unlimited());
+}
+
+#[test]
+fn a_missing_unit_is_reported_once_with_a_fix_in_the_same_quotes() {
+    let warnings = |attributes: &str| found(&with_node(attributes), glovebox_pipeline::diagnostic::Severity::Warning);
+    assert_snapshot!(warnings("timeout=300, human.timeout=9"), @r#"duration_unit «300» `timeout` has no unit: `300` means seconds ~> «"300s"»"#);
+    assert_snapshot!(warnings("timeout=\"300\""), @r#"duration_unit «"300"» `timeout` has no unit: `300` means seconds ~> «"300s"»"#);
+    assert_eq!(warnings("timeout=300s, human.timeout=9s"), "");
+    let zero = |written: &str| errors(&with_node(&format!("timeout={written}")));
+    assert!(zero("00").contains("of 1ms or more") && !zero("x").contains("of 1ms or more"));
+    for wrong in ["\"5 s\"", "\"5.s\"", "s", "5x", "\"-5s\""] {
+        assert!(zero(wrong).contains("`timeout` expects a duration"), "{wrong}");
+    }
 }

@@ -15,6 +15,7 @@ mod graph;
 mod holdout_rules;
 mod lint;
 mod lower;
+mod node_settings;
 mod pages;
 mod properties;
 mod reader;
@@ -30,7 +31,7 @@ mod verification;
 use glovebox_pipeline::Source;
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::ir::{Edge, Node, NodeId, Pipeline};
-use glovebox_pipeline::{CheckResult, Inputs, check};
+use glovebox_pipeline::{CheckResult, Inputs, check, dot, lower as lowering};
 
 fn run(source: &str) -> CheckResult {
     check(Source::new(source), &Inputs::default())
@@ -43,6 +44,12 @@ fn accept(source: &str) -> Pipeline {
     let errors: Vec<String> = errors.map(|found| line(source, found)).collect();
     assert!(errors.is_empty(), "{source}\n{errors:#?}");
     checked.pipeline.unwrap_or_else(|| panic!("no errors, yet no pipeline: {source}"))
+}
+
+/// Lowers a file, even one with errors.
+fn lowered(source: &str) -> Pipeline {
+    let (ast, _) = dot::parse(Source::new(source));
+    lowering::lower(Source::new(source), ast, &Inputs::default()).0
 }
 
 /// Returns the findings of one severity, one per line.

@@ -1,22 +1,15 @@
 //! Tests of verifications: the separate stage that a `verify_command` or `verify_plugin` adds to a node, and the nodes
 //! that cannot have one.
 
-use super::{accept, errors, node, run, with, with_node};
-use glovebox_pipeline::ir::{Node, Pipeline, Role};
+use super::{accept, errors, lowered, node, run, with, with_node};
+use glovebox_pipeline::ir::{Node, Role};
 use glovebox_pipeline::key::Key;
-use glovebox_pipeline::{Inputs, Source, dot, lower};
 use insta::assert_snapshot;
 use std::time::Duration;
 
 /// Returns the verification of the node `n` with these attributes.
 fn verification(attributes: &str) -> Option<Node> {
     node(&accept(&with_node(attributes)), "n").checks.verification.as_deref().cloned()
-}
-
-/// Lowers a file, even one with errors.
-fn lowered(source: &str) -> Pipeline {
-    let (ast, _) = dot::parse(Source::new(source));
-    lower::lower(Source::new(source), ast, &Inputs::default()).0
 }
 
 /// Returns the attributes of a node as `key=value`.
