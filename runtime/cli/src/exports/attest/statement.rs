@@ -219,7 +219,7 @@ mod tests {
     use glovebox_journal::ports::{BlobStore, RunLog};
     use glovebox_journal::sqlite::{SqliteLog, SqliteReader};
     use glovebox_record::path::ScopePath;
-    use glovebox_record::{Outcome, Status};
+    use glovebox_record::{CommandEnding, Outcome, Refusal, RefusedChange, Status};
     use glovebox_state::simulation;
     use glovebox_workspace::project::Base;
     use glovebox_workspace::run_folder::JOURNAL_FILE;
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(digests(Failing).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
     }
 
-    /// The folder of a run that wrote `out/text` and `.envrc` and removed `old`.
+    /// The folder of a run that wrote `out/text` and `.envrc`, removed `old`, and was refused to write `kept`.
     struct Recorded {
         _place: tempfile::TempDir,
         run: RunFolder,
@@ -326,6 +326,10 @@ mod tests {
         let mut finished = StageFinished::new(attempt, Outcome::new(Status::Success));
         finished.files.changes =
             vec![written("out/text", b"abc"), written(".envrc", b"x"), FileChange::bare(path("old"), ChangeOp::Delete)];
+        finished.files.quarantined = vec![RefusedChange { path: "kept".to_owned(), reason: "not allowed".to_owned() }];
+        finished.refusals.listed = vec![Refusal::new("write", "kept", "not allowed", "")];
+        finished.commands.receipts = vec![simulation::receipt(Some(1), CommandEnding::Exited)];
+        finished.handler = "codergen".to_owned();
         Event::StageFinished(Box::new(finished))
     }
 
@@ -369,38 +373,62 @@ mod tests {
         assert!(stop.message.contains("`out/text`: it has the digest"), "{}", stop.message);
     }
 
-    /// The members of an object that a reader of a statement may rely on.
-    fn members(statement: &Value, place: &str) -> Vec<String> {
-        let optional = ["new_configuration", "sha256", "reader"];
-        let object = statement.pointer(place).unwrap().as_object().unwrap();
-        object.keys().filter(|key| !optional.contains(&key.as_str())).cloned().collect()
+    /// The required members of a kind of object in the published schema. The root has no name.
+    fn required(schema: &Value, kind: &str) -> Vec<String> {
+        let of_kind = if kind.is_empty() { schema } else { &schema["$defs"][kind] };
+        of_kind["required"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
     }
 
     #[tokio::test]
-    async fn a_statement_that_lacks_a_member_is_refused_by_name() {
+    async fn a_statement_that_lacks_a_required_member_is_refused_by_name() {
+        let schema = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas/statement.schema.json"));
+        let schema: Value = serde_json::from_str(schema).unwrap();
         let whole = Recorded::new(Some(Verdict::Fail)).await.statement();
         assert_eq!(Signed::deserialize(&whole).unwrap().predicate.run.status, "fail");
-        let run = "/predicate/run";
         let mut checked = 0;
-        for place in
-            ["", "/subject/0", "/subject/0/digest", "/predicate", "/predicate/files/0", run, "/predicate/run/exit"]
-        {
-            for name in members(&whole, place) {
-                let mut less = whole.clone();
-                less.pointer_mut(place).unwrap().as_object_mut().unwrap().remove(&name);
-                let error = Signed::deserialize(&less).err().map(|error| error.to_string());
-                assert_eq!(error, Some(format!("missing field `{name}`")), "{place}");
-                checked += 1;
-            }
+        let mut check = |place: &str, name: &str| {
+            let mut less = whole.clone();
+            let object = less.pointer_mut(place).and_then(Value::as_object_mut).unwrap_or_else(|| panic!("{place}"));
+            assert!(object.remove(name).is_some(), "{place}/{name}");
+            let error = Signed::deserialize(&less).err().map(|error| error.to_string());
+            assert_eq!(error, Some(format!("missing field `{name}`")), "{place}");
+            checked += 1;
+        };
+        for (kind, place) in [
+            ("", ""),
+            ("Product", "/subject/0"),
+            ("ProductDigests", "/subject/0/digest"),
+            ("Predicate", "/predicate"),
+            ("AttestedFile", "/predicate/files/0"),
+            ("VerdictFile", "/predicate/run"),
+            ("ExitShape", "/predicate/run/exit"),
+            ("JournalHead", "/predicate/run/journal"),
+            ("Visit", "/predicate/run/visited/0"),
+            ("CommandEvidence", "/predicate/run/receipts/0"),
+            ("UnverifiedStage", "/predicate/run/unverified/0"),
+            ("QuarantinedFile", "/predicate/run/quarantined/0"),
+        ] {
+            required(&schema, kind).iter().for_each(|name| check(place, name));
         }
-        assert!(checked > 40, "{checked}");
-        // A member that may be null must not have another kind.
-        for (name, value) in whole.pointer(run).unwrap().as_object().unwrap() {
-            if value.is_null() {
-                let mut other = whole.clone();
-                other.pointer_mut(run).unwrap()[name] = json!([true]);
-                assert!(Signed::deserialize(&other).is_err(), "{name}");
-            }
+        ["node", "times", "operation", "path", "reason"]
+            .iter()
+            .for_each(|name| check("/predicate/run/refused/0", name));
+        assert!(checked > 60, "{checked}");
+    }
+
+    #[tokio::test]
+    async fn a_member_may_be_null_or_new_but_not_of_another_kind() {
+        let mut whole = Recorded::new(Some(Verdict::Fail)).await.statement();
+        whole["predicate"]["run"]["new"] = json!(1);
+        assert!(Signed::deserialize(&whole).is_ok(), "a later version may add members");
+        let run = whole["predicate"]["run"].as_object().unwrap();
+        let nulls: Vec<String> =
+            run.iter().filter(|(_, value)| value.is_null()).map(|(name, _)| name.clone()).collect();
+        assert!(nulls.len() > 3, "{nulls:?}");
+        for name in nulls {
+            let mut other = whole.clone();
+            other["predicate"]["run"][&name] = json!([true]);
+            assert!(Signed::deserialize(&other).is_err(), "{name}");
         }
     }
 }
