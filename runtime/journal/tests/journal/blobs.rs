@@ -155,22 +155,24 @@ async fn a_journal_that_is_closed_while_it_is_read_is_one_file() {
 
 #[tokio::test]
 async fn after_an_append_that_failed_halfway_the_next_one_stores_its_blobs_too() {
-    let place = Place::make();
-    let log = place.open();
-    append(&log, 0, vec![note("a"), ready("n")]).await.unwrap();
-    let outside = Connection::open(&place.path).unwrap();
-    outside
-        .execute_batch("CREATE TRIGGER refuse BEFORE INSERT ON blob BEGIN SELECT RAISE(ABORT, 'refused'); END")
-        .unwrap();
-    let digest = log.blobs(&folder(&place)).unwrap().put_bytes(b"hello").unwrap();
-    let refused = append(&log, 1, vec![note("b")]).await;
-    assert!(matches!(refused, Err(PortError::Ambiguous(_))), "{refused:?}");
-    assert_eq!(records(&log).await.len(), 2);
-    outside.execute_batch("DROP TRIGGER refuse").unwrap();
-    let next = log.next(&RUN.into(), Timestamp::now(), 1).await.unwrap();
-    assert!(matches!(&next, Next::Due(delivery) if delivery.task == task("n")), "{next:?}");
-    let stored = append(&log, 1, vec![note("b")]).await.unwrap();
-    assert_eq!((stored[0].seq, records(&log).await.len()), (3, 3));
-    drop(log);
-    assert_eq!(reading(&place).read_all(&digest, 5).unwrap(), b"hello");
+    for table in ["record", "blob"] {
+        let place = Place::make();
+        let log = place.open();
+        append(&log, 0, vec![note("a"), ready("n")]).await.unwrap();
+        let outside = Connection::open(&place.path).unwrap();
+        let trigger =
+            format!("CREATE TRIGGER refuse BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'refused'); END");
+        outside.execute_batch(&trigger).unwrap();
+        let digest = log.blobs(&folder(&place)).unwrap().put_bytes(b"hello").unwrap();
+        let refused = append(&log, 1, vec![note("b")]).await;
+        assert!(matches!(refused, Err(PortError::Ambiguous(_))), "{table}: {refused:?}");
+        assert_eq!(records(&log).await.len(), 2);
+        outside.execute_batch("DROP TRIGGER refuse").unwrap();
+        let next = log.next(&RUN.into(), Timestamp::now(), 1).await.unwrap();
+        assert!(matches!(&next, Next::Due(delivery) if delivery.task == task("n")), "{next:?}");
+        let stored = append(&log, 1, vec![note("b")]).await.unwrap();
+        assert_eq!((stored[0].seq, records(&log).await.len()), (3, 3));
+        drop(log);
+        assert_eq!(reading(&place).read_all(&digest, 5).unwrap(), b"hello");
+    }
 }
