@@ -453,7 +453,8 @@ mod tests {
         let mut alone = ModelAccess::new(None, setting());
         let mut asked = question();
         alone.steer(&mut asked);
-        assert!(asked.messages.is_empty() && alone.model().is_none());
+        assert!(asked.messages.is_empty());
+        assert!(alone.model().is_none() && access.model().is_some());
         assert_eq!(turn(&alone), [None]);
     }
 
