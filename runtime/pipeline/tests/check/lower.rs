@@ -319,6 +319,7 @@ fn goal_and_inputs_are_put_into_prompts_once() {
     );
     check_expansion("goal=\"a\"", "$goal", &[("goal", "b")], ("b", "b"));
     check_expansion("x=1", "$goal", &[("goal", "b")], ("b", "b"));
+    check_expansion("x=1", "$a_b$a", &[("a_b", "v"), ("a", "w")], ("", "vw"));
     check_expansion("goal=\"$a\"", "$goal $b", &[("a", "$b"), ("b", "$a")], ("$b", "$b $a"));
     check_expansion("goal=\"$goal\"", "$goal", &[], ("$goal", "$goal"));
     check_expansion("region=\"eu\"", "p", &[("region", "us")], ("", "p"));

@@ -5,6 +5,7 @@ use super::{errors, lowered, node, with};
 use glovebox_pipeline::ir::holdouts::HoldoutSelection;
 use glovebox_pipeline::ir::{Handler, Node, NodeId, ToolHooks, ToolServers};
 use glovebox_pipeline::key::Key;
+use glovebox_pipeline::{Source, transform};
 use glovebox_record::Fidelity;
 use glovebox_record::question::QuestionType;
 use glovebox_record::scope::Entry;
@@ -207,4 +208,14 @@ fn hold_outs_are_all_none_or_listed() {
     assert_eq!((named("label=x"), named("holdouts=\" true \"")), (None, Some(HoldoutSelection::All)));
     assert_eq!([named("holdouts=false"), named("holdouts=\"\"")], [listed(&[]), listed(&[])]);
     assert_eq!(named("holdouts=\"a/,b/\""), listed(&["a/", "b/"]));
+}
+
+/// After the transforms of rule plugins, all values are final.
+#[test]
+fn a_pipeline_that_is_read_again_has_no_references_and_may_have_inserted_stages() {
+    let source = with("n [prompt=\"@p.md $goal\", stack.child_goal=g] m [prompt=\"@p.md\"] start -> n -> m -> exit");
+    let draft = transform::reread(Source::new(&source), &lowered(&source));
+    let prompts = ["n", "m"].map(|id| node(&draft.pipeline, id).prompt.as_deref());
+    assert_eq!(prompts, [Some("@p.md $goal"), Some("@p.md")]);
+    assert!(draft.diagnostics.iter().all(|found| !found.is_error()), "{:?}", draft.diagnostics);
 }
