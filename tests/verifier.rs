@@ -51,7 +51,11 @@ fn without_the_operators_word_it_is_a_builder_and_sees_no_hold_outs() {
     for role in ["", "role = \"builder\""] {
         let bench = bench("runs-scenario", role);
         bench.glovebox(&["plugin", "lock"]).ends(0).never_says("verifier: its commands");
-        bench.glovebox(&["plan", "pipeline.dot"]).ends(0).says("readers  no stage").never_says("bound as a verifier");
+        bench
+            .glovebox(&["plan", "pipeline.dot"])
+            .ends(0)
+            .says("readers  none: no stage names the hold-outs")
+            .never_says("bound as a verifier");
         bench.glovebox(&["run", "pipeline.dot"]).ends(1).never_says("verified     check");
     }
 }

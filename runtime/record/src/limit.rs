@@ -265,8 +265,8 @@ mod tests {
         check(LimitName::CpuMs, "10m");
         check(LimitName::CommandMemoryBytes, "4GiB");
         check(LimitName::Processes, "512");
-        check(LimitName::Descriptors, "1024");
-        check(LimitName::FileBytes, "1GiB");
+        check(LimitName::Descriptors, "16384");
+        check(LimitName::FileBytes, "1024GiB");
         check(LimitName::TmpBytes, "512MiB");
         check(LimitName::DiskBytes, "2GiB");
     }

@@ -22,7 +22,7 @@ fn limits_of_one_process_are_set() {
         for (name, soft, hard) in [
             ("Max cpu time", "62", "63"),
             ("Max file size", "67108864", "67108864"),
-            ("Max data size", "4294967296", "4294967296"),
+            ("Max data size", "unlimited", "unlimited"),
             ("Max core file size", "1", "1"),
             ("Max open files", "256", "256"),
             ("Max locked memory", "1048576", "1048576"),
@@ -30,9 +30,27 @@ fn limits_of_one_process_are_set() {
         ] {
             assert_eq!(limit(name), [soft, hard], "{confinement:?} {name}");
         }
+        assert_eq!(limit("Max msgqueue size")[0] == "819200", confinement == Confinement::Full, "{confinement:?}");
         let processes = limit("Max processes");
         assert_eq!(processes == ["400", "400"], confinement == Confinement::Full, "{confinement:?} {processes:?}");
     }
+}
+
+#[test]
+fn the_data_of_a_process_is_limited_if_nothing_counts_its_memory() {
+    let fixture = Fixture::new();
+    let uncounted = Bounds { is_memory_counted: false, ..bounds() };
+    let came = jail(&fixture, Confinement::Full, uncounted).shell("ulimit -d");
+    assert_eq!(came.out.trim(), (4 << 20).to_string(), "KiB: {came:?}");
+}
+
+#[test]
+fn a_process_may_raise_its_descriptors_up_to_the_limit() {
+    let fixture = Fixture::new();
+    let many = Bounds { descriptors: 4096, ..bounds() };
+    let came =
+        jail(&fixture, Confinement::Full, many).shell("ulimit -n; ulimit -n 4096 && ulimit -n; ulimit -n 4097 || true");
+    assert!(came.out.starts_with("1024\n4096\n"), "{came:?}");
 }
 
 #[test]
