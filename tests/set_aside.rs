@@ -43,7 +43,7 @@ fn what_servers_and_tools_leave_behind_fails_no_stage() {
     check("touch \"$(printf 'a\\nb')\"", "which could deceive a reader");
 }
 
-/// A link in place of a file would otherwise be the way to make a later reader follow it.
+/// A stage could otherwise replace a file by a link, and a program that reads the file later would follow it.
 #[test]
 fn a_file_that_is_replaced_by_a_link_out_of_the_workspace_stays() {
     let bench = bench("ln -sf /etc/passwd src/a.txt", "./");

@@ -114,8 +114,8 @@ fn a_key_goes_nowhere_before_its_owner_said_so() {
     let elsewhere = format!("endpoint = \"{}\"", witness.url);
     let bench = Bench::new(&elsewhere);
     std::fs::write(bench.work.outside().join("home/token"), KEY).unwrap();
-    // The usual key, another variable and a file, for the other host. The variable and the file also for the provider's
-    // own host.
+    // For the other host: the key of the usual variable, of another variable and of a file. The last two also for the
+    // provider's own host.
     let keys = ["", "key_env = \"GITHUB_TOKEN\"", "key_file = \"~/token\""];
     let own_host = keys[1..].iter().map(|key| (*key).to_owned());
     for fields in keys.iter().map(|key| format!("{elsewhere}\n{key}")).chain(own_host) {

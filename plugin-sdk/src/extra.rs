@@ -1,6 +1,7 @@
-//! Names of entries of `extra` that host and guests both know.
+//! Keys of `extra` that host and guests both know.
 
-/// Entry of a command and of its exit: why a command that passed is not a proof.
+/// Key in `extra` of a command and of its exit. The value says why a command that passed is not a proof.
 pub(crate) const NO_PROOF: &str = "no-proof";
-/// Entry of a command: the files are reset to those at the beginning of the attempt.
+/// Key in `extra` of a command, without a value. Before the command runs, the files are reset to their state at the beginning of the
+/// attempt.
 pub(crate) const START_OVER: &str = "start-over";

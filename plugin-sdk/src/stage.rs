@@ -97,7 +97,7 @@ impl Stage {
         self.input.last_failure.as_ref()
     }
 
-    /// Returns an entry of `extra`, to which later versions of the contract may add values.
+    /// Returns the value of a key in `extra`. Later versions of the contract may add keys.
     pub fn extra(&self, name: &str) -> Option<&str> {
         self.input.extra.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const PROGRAM: &str = "/usr/bin/bwrap";
-/// Mounts the folder of the package over the system's, and executes the remaining arguments.
+/// Mounts an overlay at `/usr/bin` that also shows the folder of the package, and executes the remaining arguments.
 const MOUNT: &str = r#"mount -t overlay overlay -o "ro,lowerdir=$1:/usr/bin" /usr/bin && shift && exec "$@""#;
 
 /// Changes a command so that it finds [`PROGRAM`], unless the system has it. If that is not possible, the command runs unchanged, and
@@ -48,7 +48,7 @@ fn release() -> Step<String> {
     name.map(|name| name.trim_matches('"').to_owned()).ok_or_else(|| "this machine does not run Debian".to_owned())
 }
 
-/// Checks that the program starts in a mount namespace with this folder mounted over the system's.
+/// Checks that [`PROGRAM`] starts in a mount namespace in which this folder is mounted over `/usr/bin`.
 fn tried(folder: &Path) -> Step<()> {
     let own = Path::new("/proc/self");
     if at(own, fs::metadata(own))?.uid() != 0 {
@@ -60,7 +60,7 @@ fn tried(folder: &Path) -> Step<()> {
     if ended.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&ended.stderr).trim().to_owned()) }
 }
 
-/// Returns a command that runs `command` in a mount namespace with the folder over the system's.
+/// Returns a command that runs `command` in a mount namespace in which the folder is mounted over `/usr/bin`.
 fn behind(folder: &Path, command: &Command) -> Command {
     let mut outer = Command::new("unshare");
     outer.args(["--mount", "--propagation", "private", "sh", "-c", MOUNT, "sh"]).arg(folder);

@@ -35,7 +35,7 @@ impl StdSource {
         }
     }
 
-    /// Tries this way, and returns the flags for rustc.
+    /// Tries to get the standard library in this way, and returns the flags for rustc.
     fn obtain(self) -> Step<Vec<String>> {
         match self {
             Self::Installed if is_installed()? => Ok(Vec::new()),

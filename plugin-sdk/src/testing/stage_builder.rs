@@ -116,7 +116,7 @@ impl StageBuilder {
         self
     }
 
-    /// Adds an entry of [`Stage::extra`].
+    /// Adds a key and its value, which [`Stage::extra`] returns.
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.input.extra.push((name.into(), value.into()));
         self

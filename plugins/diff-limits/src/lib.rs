@@ -9,7 +9,7 @@ mod limits;
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, export};
 use limits::{ChangeList, Limits, Totals};
 
-/// Entry of the stage's input with the host's list.
+/// Key in `extra` of the stage's input. The value is the host's list of changed files.
 const ENTRY: &str = "changes";
 /// Maximum number of files that a failure reason names.
 const NAMED_MAX: usize = 5;

@@ -1,5 +1,6 @@
-//! Scripts, make targets and test files of the project, before the first command and at the beginning of the run. A command is dropped
-//! only if something that it needs certainly never existed. Anything else may have been removed by a stage of the run.
+//! The scripts, make targets and test files of the project: as they are before the first command, and as they were at the beginning of
+//! the run. A command is dropped only if something that it needs certainly never existed. Anything else may have been removed by a
+//! stage of the run.
 //!
 //! Commands run the code under test, which may change all of these files, so nothing is read after the first command. Anything that
 //! cannot be read or decided is treated as existing.

@@ -122,7 +122,7 @@ pub struct Projector<B> {
     /// The sequence number of the last record that was handled.
     seq: u64,
     has_ended: bool,
-    /// The first error with a record. `None` if there was none.
+    /// The first error while a record was handled, not returned yet by [`Projector::advance`]. `None` if there is none.
     failed: Option<ProjectError>,
     totals: Totals,
     completed: Option<Completed>,

@@ -163,7 +163,7 @@ impl SqliteLog {
     }
 }
 
-/// Refuses a call for a run that is not the journal's.
+/// Refuses a call for another run than that of the journal.
 fn require_run(own: &RunId, run: &RunId) -> Result<(), PortError> {
     match own == run {
         true => Ok(()),

@@ -77,7 +77,7 @@ pub trait Reader {
     /// Reads an event into the draft.
     fn read(&mut self, event: &Value, draft: &mut Draft) -> Result<Step, ModelError>;
 
-    /// Returns true if the answer may end with the body after a reason to finish, because there is no last event.
+    /// Returns true if an answer with a finish reason is complete when its body ends, because the provider may send no last event.
     fn ends_with_body(&self) -> bool {
         false
     }

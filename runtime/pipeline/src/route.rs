@@ -35,7 +35,7 @@ pub struct Selection {
     pub candidates: Vec<Candidate>,
 }
 
-/// The step of the selection that decided.
+/// The step that decided which edge a run takes after a stage, or where else it continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// A condition holds.

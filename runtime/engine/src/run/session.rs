@@ -196,7 +196,8 @@ impl Unread {
     }
 }
 
-/// The fold of a journal that is read: the run, the events whose follow-up decisions may be missing, and the follower.
+/// Folds a journal while it is read. Keeps the state of the run and the last events, whose follow-up decisions may be missing. Each
+/// record is also passed to the follower.
 struct JournalFold<'a, F> {
     replay: Replay,
     last: LastEvents,

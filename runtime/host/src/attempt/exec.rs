@@ -28,9 +28,10 @@ use wasmtime::Result;
 
 /// Maximum length of a command's arguments, variables and working directory, in bytes. Every receipt contains them.
 const WORDS_BYTES_MAX: usize = 64 << 10;
-/// Key under which guest and host pass the reason why a command that passed is not a proof.
+/// Key in `extra` under which guest and host pass the reason why a command that passed is not a proof.
 const NO_PROOF: &str = "no-proof";
-/// Key of a command before which the files are reset to their state at the beginning of the attempt. It has no value.
+/// Key in `extra` of a command, without a value. Before the command runs, the files are reset to their state at the beginning of the
+/// attempt.
 const START_OVER: &str = "start-over";
 
 /// The state of `exec`: what may run, and the record of every command of the call. Hooks and agent programs count as commands.

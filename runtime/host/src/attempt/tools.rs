@@ -80,7 +80,7 @@ pub struct ServerSetting {
     pub name: String,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// Environment variables, in addition to the operator's.
+    /// Environment variables of the server, in addition to those that every command gets.
     pub env: Vec<(String, Secret)>,
     /// The tools that may be called.
     pub tools: AllowedTools,

@@ -95,7 +95,8 @@ impl FilesView<'_> {
         self.view.ok_or_else(|| types::ErrorCode::BadDescriptor.into())
     }
 
-    /// Adds a descriptor to the table. The table knows the entry's type; the contract's type has only the index.
+    /// Adds an open node to the table. The returned resource has the type that WASI requires, and contains only the index of the
+    /// table's entry.
     fn push(&mut self, node: OpenNode) -> FsResult<Resource<types::Descriptor>> {
         let pushed = self.table.push(node).map_err(FsError::trap)?;
         Ok(Resource::new_own(pushed.rep()))

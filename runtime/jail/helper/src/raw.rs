@@ -70,8 +70,8 @@ pub(crate) fn heed_children() {
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
 }
 
-/// Ends this process at once, without running destructors or flushing buffers, which belong to the process that it was
-/// copied from.
+/// Ends this process at once, without running destructors or flushing buffers: they belong to the process that forked
+/// this one.
 pub(crate) fn exit_now(code: i32) -> ! {
     // SAFETY: `_exit` does not access the memory of this program and does not return.
     unsafe { libc::_exit(code) }

@@ -17,9 +17,9 @@ pub(super) struct OwnFolders<'p> {
     pub(super) tmp: &'p Path,
     /// The name of the user, if it is the jail's own.
     pub(super) user: Option<&'p str>,
-    /// Value of `{scratch}` in a variable.
+    /// The path that replaces `{scratch}` in the value of a variable.
     pub(super) scratch: &'p Path,
-    /// Value of `{kept}` in a variable.
+    /// The path that replaces `{kept}` in the value of a variable.
     pub(super) kept: &'p Path,
 }
 

@@ -71,8 +71,8 @@ impl JailSetting {
         self.policy.env.entry("VIRTUAL_ENV".to_owned()).or_insert_with(|| at.display().to_string());
     }
 
-    /// Returns the value of `{kept}` in a variable. If the run has no such folder, it is a folder that is removed with
-    /// the jail.
+    /// Returns the path that replaces `{kept}` in the value of a variable. If `kept` has no writable folder, it is a folder
+    /// that is removed with the jail.
     pub(super) fn kept_at(&self) -> PathBuf {
         let kept = self.kept.iter().find(|bind| bind.writable);
         kept.map_or_else(|| self.home_and_tmp().0.join(".cache/kept"), |bind| bind.at.to_owned())

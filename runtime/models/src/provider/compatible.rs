@@ -145,7 +145,7 @@ impl Reader for CompatibleReader {
                 draft.keep(Family::OpenaiCompatible, kept.to_string())?;
             }
         }
-        // The tokens arrive in a chunk after the one with the reason to finish. `[DONE]` ends the stream.
+        // The token counts arrive in a chunk after the one with the finish reason. `[DONE]` ends the stream.
         Ok(Step::More)
     }
 

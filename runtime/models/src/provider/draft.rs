@@ -88,7 +88,7 @@ impl Draft {
         }
     }
 
-    /// Returns the answer. If the provider has given no reason to finish, that is an error.
+    /// Returns the answer. If the provider has given no finish reason, that is an error.
     pub(crate) fn finished(self) -> Result<Answer, ModelError> {
         let Some(finish) = self.finish else {
             return Err(ModelError::new(ErrorKind::Stream, "the answer ended without a finish reason"));

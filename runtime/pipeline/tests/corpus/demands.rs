@@ -1,7 +1,7 @@
 //! Requirements that every file must meet, whatever is wrong with the file.
 //!
-//! Faults are collected, so that one run shows the faults of all files. For a file that refers to other files, each of
-//! these gets a fixed text.
+//! Faults are collected, so that one run shows the faults of all files. Files with prompts and schemas are not read: a
+//! fixed text takes the place of each.
 
 use crate::table::{Counts, counts};
 use glovebox_pipeline::Source;

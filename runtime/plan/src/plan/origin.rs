@@ -15,7 +15,7 @@ use std::fmt;
 pub enum OriginPart {
     /// A built-in component, by its handler type.
     BuiltIn(String),
-    /// A plugin's author, and the operator's table for the plugin.
+    /// The wants of a plugin, and a field of the operator's grants to it.
     Plugin {
         /// The handler type.
         handler: String,

@@ -104,7 +104,7 @@ pub struct Branch {
     pub completed: Visits,
     /// For a branch of a parallel node, the nodes that the branch itself visited.
     pub visited: RedBlackTreeSetSync<NodeId>,
-    /// Nodes whose last outcome is a failure, by the number of their last visit among all finished visits.
+    /// Nodes whose last outcome is a failure. The key is the number of visits that finished before the node's last one.
     pub(crate) failing: RedBlackTreeMapSync<u64, NodeId>,
     /// The last change of each path.
     pub changes: RedBlackTreeMapSync<ScopePath, FileChange>,

@@ -1,25 +1,25 @@
-//! Maximum usage of each bound by any command of the attempt.
+//! For each limit on commands, the highest usage of any command of the attempt.
 
 use glovebox_jail::exec::Exit;
 
-/// Maximum usage of each bound by any command. `None` if it is unknown or no command has ended.
+/// For each limit on commands, the highest usage of any command. `None` if it is unknown or no command has ended.
 #[derive(Debug, Default)]
 pub(crate) struct CommandUsage {
     /// Longest wall time of a command.
     pub(crate) command_ms: Option<u64>,
     /// Length of the longest kept stream.
     pub(crate) command_output_bytes: Option<u64>,
-    /// Most processor time of a command.
+    /// The highest processor time of a command.
     pub(crate) cpu_ms: Option<u64>,
-    /// Most memory of a command, with all of its processes.
+    /// The highest memory use of a command, with all of its processes.
     pub(crate) command_memory_bytes: Option<u64>,
-    /// Most processes of a command at the same time.
+    /// The highest number of processes that a command had at the same time.
     pub(crate) processes: Option<u64>,
-    /// Most open file descriptors of one process.
+    /// The highest number of open file descriptors of one process.
     pub(crate) descriptors: Option<u64>,
     /// Length of the largest file that was written.
     pub(crate) file_bytes: Option<u64>,
-    /// Most bytes in the folder for temporary files.
+    /// The highest number of bytes in the folder for temporary files.
     pub(crate) tmp_bytes: Option<u64>,
 }
 

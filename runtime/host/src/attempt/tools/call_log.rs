@@ -63,7 +63,7 @@ impl CallAnswer {
 enum LogEntry {
     /// A call that is about to be made. It replaces earlier entries with this index and later ones.
     Call(u32, Digest),
-    /// The answer to the call above.
+    /// The answer to the last call in earlier lines.
     Answer(CallAnswer),
 }
 

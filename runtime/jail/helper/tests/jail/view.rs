@@ -124,7 +124,7 @@ fn commands_share_the_workspace_with_each_other_and_with_the_host() {
     );
     fs::write(format!("{merged}/host"), "two\n").unwrap();
     let came = jail.shell("cat shared host; for p in /proc/[0-9]*; do echo ${p#/proc/}; done | wc -l");
-    // Only PID 1 and the shell, which may have a process for the pipe, are visible: no process of the first command.
+    // Visible are only PID 1, the shell, and the processes that it forks for the pipe: no process of the first command.
     let (files, count) = came.out.split_at("one\ntwo\n".len());
     assert!(files == "one\ntwo\n" && count.trim().parse::<u32>().unwrap() <= 4, "{came:?}");
     assert_eq!(names(&fixture.path("upper")), ["host", "shared"]);

@@ -43,7 +43,7 @@ pub struct NodeHistory {
     pub verify_failures: Option<Arc<VerifyFailures>>,
     /// Number of visits by their failure signature.
     pub(crate) signatures: RedBlackTreeMapSync<Digest, u32>,
-    /// The number of the last visit among all finished visits; `None` unless the last outcome is a failure.
+    /// The number of visits that finished before the node's last one; `None` unless the last outcome is a failure.
     pub(crate) failing_at: Option<u64>,
 }
 

@@ -1,8 +1,8 @@
 //! Text that is common in unrelated programs: common lines and common words.
 //!
-//! A window that consists only of common words is not evidence of a copy, so it is not looked for. The list has the
-//! most common words of English and of test suites in shell, Python, Rust, Go, JavaScript and C. Words of a task, such
-//! as `invoice`, are not in the list.
+//! A window of the usual length that consists only of common words is not evidence of a copy, so the leak check does
+//! not look for it (see [`super::windows`]). The list has the most common words of English and of test suites in shell,
+//! Python, Rust, Go, JavaScript and C. Words of a task, such as `invoice`, are not in the list.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;

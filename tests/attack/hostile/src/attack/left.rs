@@ -79,7 +79,7 @@ pub(crate) fn find(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Requests the parent of a namespace, which would be the template's.
+/// Requests the parent or the owner of a namespace of this process. That would be a namespace of the template.
 pub(crate) fn namespace_above(arguments: &[String]) -> AttackResult {
     const NS_GET_USERNS: usize = 0xb701;
     const NS_GET_PARENT: usize = 0xb702;

@@ -61,9 +61,9 @@ pub(crate) struct StoredExchange {
 enum ExchangeLine {
     /// The exchange of a turn. It replaces earlier exchanges of this turn and of later turns.
     Turn(u32, Box<StoredExchange>),
-    /// The cost of all exchanges above is in a record.
+    /// The cost of all exchanges in earlier lines is in a record of the journal.
     Booked,
-    /// All exchanges above are dropped.
+    /// All exchanges in earlier lines are dropped.
     Dropped,
 }
 
