@@ -73,7 +73,7 @@ fn each_crate_has_a_row_with_the_crates_that_it_uses() {
 fn paths_exist() {
     let (page, confinement) = (read(PAGE), read("docs/confinement.md"));
     let mut findings = Vec::new();
-    for (name, text) in [(PAGE, page.as_str()), ("docs/confinement.md", section(&confinement, "Walls"))] {
+    for (name, text) in [(PAGE, page.as_str()), ("docs/confinement.md", section(&confinement, "Protections"))] {
         let paths: Vec<&str> = spans(text).filter(|span| span.contains('/') && !span.contains(' ')).collect();
         assert!(paths.len() > 30, "{name}: the search found {paths:?}");
         let missing = paths.into_iter().filter(|path| !root().join(path).exists());

@@ -110,7 +110,7 @@ fn of_run(
 pub fn render(diff: &PlanDiff) -> String {
     let target = visible::line(&diff.target);
     let whose = match diff.is_run {
-        true => format!("run {target} (the pipeline of the run, the current configuration)"),
+        true => format!("run {target} (its pipeline with the current configuration)"),
         false => target.into_owned(),
     };
     if diff.could.is_empty() && diff.nodes.is_empty() && diff.loosened.is_empty() {

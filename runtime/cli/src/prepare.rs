@@ -174,7 +174,7 @@ pub fn warn_of_open_access(executor: &Executor) {
     let open = plan.with_full_network();
     if !open.is_empty() {
         terminal::say(format_args!(
-            "warning: network `full`: {} can reach every host that this machine can reach, and its own services\n",
+            "warning: network `full`: {} can reach every host that this machine can reach, and the services of this machine\n",
             open.join(", ")
         ));
     }

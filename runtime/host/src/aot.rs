@@ -217,7 +217,7 @@ enum BadFile {
     MacSyntax,
     #[error("the MAC does not match")]
     Mac,
-    #[error("the artefact is not a regular file, or is too large")]
+    #[error("the compiled component is not a regular file, or is too large")]
     Artefact,
     #[error("the key of compiled components is not private, expected a file of mode 0600")]
     Key,
@@ -258,7 +258,7 @@ impl PrivateFile {
         let problem = match self {
             Self::Folder => "the folder of compiled components belongs to another user",
             Self::Key => "the key of compiled components belongs to another user",
-            Self::Artefact => "the artefact belongs to another user",
+            Self::Artefact => "the compiled component belongs to another user",
         };
         Err(io::Error::new(io::ErrorKind::PermissionDenied, problem))
     }

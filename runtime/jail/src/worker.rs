@@ -61,16 +61,16 @@ pub struct WorkerReply {
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
     /// The child exceeded its memory limit, on the heap or on the stack.
-    #[error("it needed more memory than its bound")]
+    #[error("it needed more memory than its limit")]
     Memory,
     /// The child exceeded its limit of processor time.
-    #[error("it needed more processor time than its bound")]
+    #[error("it needed more processor time than its limit")]
     Cpu,
     /// The child exceeded its wall time and was killed.
     #[error("it did not end in time")]
     Wall,
     /// The reply exceeded the maximum length.
-    #[error("its answer is longer than its bound")]
+    #[error("its answer is longer than the limit")]
     Answer,
     /// A signal that does not belong to any limit ended the child.
     #[error("signal {0} ended it")]

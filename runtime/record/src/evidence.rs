@@ -140,7 +140,7 @@ impl fmt::Display for NoProof {
         f.write_str(match self {
             Self::NoTests => "ran no test",
             Self::Replacement => "replaced a skipped command",
-            Self::DroppedFiles => "the stage discarded the files on which the command ran",
+            Self::DroppedFiles => "ran on files that the stage discarded",
         })
     }
 }

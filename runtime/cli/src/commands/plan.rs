@@ -208,9 +208,9 @@ fn network(file: &PlanFile<'_>) -> String {
 /// Returns the lines about write recovery.
 fn render_recovery(recovery: &PlanRecovery) -> String {
     let list = |texts: &[String]| texts.iter().map(|text| visible::line(text)).collect::<Vec<_>>().join(", ");
-    let wait = recovery.timeout_ms.map(|wait| format!(", for at most {}", terminal::duration(wait)));
+    let wait = recovery.timeout_ms.map(|wait| format!(", and has {} to answer", terminal::duration(wait)));
     let mut text = format!(
-        "write recovery: a person is asked about writes outside of a write scope{}\n",
+        "write recovery: a person is asked about writes outside of the write scope{}\n",
         wait.unwrap_or_default()
     );
     for (node, proposals) in &recovery.nodes {

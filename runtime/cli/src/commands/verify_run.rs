@@ -79,7 +79,7 @@ impl Attestation {
         let version = statement["predicate"]["schema_version"].as_u64();
         if (kind, predicate) != (STATEMENT_TYPE, PREDICATE_TYPE) || version != Some(SCHEMA_VERSION.into()) {
             return Err(broken(
-                &"it is signed, but it is not a statement about a run of a version that this program supports",
+                &"it is signed, but it is not a statement about a run, or its version is not one that this program supports",
             ));
         }
         let signed = Signed::deserialize(&statement);

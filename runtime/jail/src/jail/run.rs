@@ -106,7 +106,7 @@ pub(super) fn run_request(jail: &Jail, invocation: Invocation<'_>) -> Result<Exi
     let is_piped = matches!(invocation.streams, Streams::Piped(_));
     let (theirs, mut pipes) = pipes(jail, invocation.streams)?;
     // The control socket is taken out. Only a command that ended as expected puts it back.
-    let held = control.take().ok_or(ExecError::Lost("it was killed or its helper died"))?;
+    let held = control.take().ok_or(ExecError::Lost("it was killed or the jail helper died"))?;
     jail.disk.note_begin();
     jail.processes.note_first(jail.cgroup.is_some());
     let is_first = jail.usage.lock().unwrap_or_else(PoisonError::into_inner).commands == 0;
@@ -238,7 +238,7 @@ impl<'d> CommandDriver<'d> {
                 // This is the reply to a request that arrived after the end of its command.
                 ControlMessage::Reply(Reply::Failed(_)) | ControlMessage::Nothing => {}
                 ControlMessage::Reply(Reply::Spawned | Reply::Stores | Reply::Ready(_)) => {
-                    return Err(ExecError::Lost("its helper broke the protocol").into());
+                    return Err(ExecError::Lost("the jail helper broke the protocol").into());
                 }
                 ControlMessage::Closed => return Ok(CommandOutcome { stop: ending.stop, ended: None }),
             }
@@ -256,7 +256,7 @@ impl<'d> CommandDriver<'d> {
                 if let Some(stop) = self.reason(now, watchdog) {
                     self.begin_end(&mut ending, stop, now)?;
                 } else if !started && now >= self.begin + START_MAX {
-                    return Err(ExecError::Lost("its helper does not answer").into());
+                    return Err(ExecError::Lost("the jail helper does not answer").into());
                 }
             }
             if ending.kill_at.is_some_and(|at| now >= at) {

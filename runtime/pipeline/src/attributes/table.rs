@@ -88,7 +88,7 @@ const GENERAL: &[KnownAttribute] = &[
         N,
         Path,
         "none",
-        "written by Glovebox: the child pipeline of the stages that follow",
+        "written by Glovebox: the file of the child pipeline that this node runs",
         Glovebox,
     ),
     known(

@@ -225,7 +225,7 @@ impl<'a> Parser<'a> {
     fn header(&mut self) -> bool {
         if self.at_keyword(Keyword::Strict) {
             let span = self.token.span;
-            let help = "remove `strict`: conditions distinguish edges between the same nodes";
+            let help = "remove `strict`: it merges edges between the same nodes, which may have different conditions";
             self.error(Diagnostic::error("dot_syntax", "`strict` graphs are not supported", span).with_help(help));
             self.advance();
         }

@@ -30,7 +30,7 @@ fn each_word_is_that_of_the_journal() {
     assert_eq!([Exited, Signaled, TimedOut, Canceled].map(|ending| ending.to_string()), endings);
     let without_proof = [NoProof::NoTests, NoProof::Replacement, NoProof::DroppedFiles];
     check(&without_proof, |why| why.as_str(), &["no_tests", "replacement", "dropped_files"]);
-    let why = ["ran no test", "replaced a skipped command", "the stage discarded the files on which the command ran"];
+    let why = ["ran no test", "replaced a skipped command", "ran on files that the stage discarded"];
     assert_eq!(without_proof.map(|why| why.to_string()), why);
     let sources = [FailureSource::Verification, FailureSource::Execution];
     check(&sources, |source| source.as_str(), &["verification", "execution"]);

@@ -54,7 +54,7 @@ pub enum Broken {
     #[error("it has {0} signatures, not 1")]
     Signatures(usize),
     /// The envelope names another key than the given one.
-    #[error("it names {0} as the key that signed it, not your key {1}")]
+    #[error("it names {0} as the key that signed it, not the given key {1}")]
     OtherKey(String, String),
     /// The signature does not match the payload and the key.
     #[error("it was changed after it was signed, or another key signed it")]
@@ -146,7 +146,7 @@ mod tests {
             assert_eq!(refused.to_string(), expected);
         };
         let (own_id, other_id) = (key.public().id(), other.public().id());
-        let named = format!("it names {other_id} as the key that signed it, not your key {own_id}");
+        let named = format!("it names {other_id} as the key that signed it, not the given key {own_id}");
         check(&Envelope::sign(b"{}", &other), &named);
         check(
             &Envelope { payload_type: "text/plain".to_owned(), ..whole.clone() },

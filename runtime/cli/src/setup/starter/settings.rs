@@ -35,7 +35,9 @@ pub fn settings(survey: &Survey) -> String {
         text.push_str("\n[sandbox]\n");
     }
     if !caches.is_empty() {
-        text.push_str("# Build results. They stay from stage to stage of a run, and never come into your project.\n");
+        text.push_str(
+            "# Build results. They are kept between the stages of a run, and never come into your project.\n",
+        );
         text.push_str(&format!("cache = {}\n", list(&caches)));
     }
     if !scratch.is_empty() {

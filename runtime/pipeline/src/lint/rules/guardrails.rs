@@ -178,7 +178,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "tool_hooks_without_tools",
         severity: Error,
         check: Some(guardrails::tool_hooks_without_tools),
-        summary: "`tool_hooks.pre` and `tool_hooks.post` belong to a node with a model",
+        summary: "`tool_hooks.pre` and `tool_hooks.post` must be on the graph or on a node with a model",
         help: "move the hook to an agent node or to the graph",
         why: "A hook runs around the tool calls of a model (Attractor spec §9.7). A tool, a check or a gate makes no such \
             calls. The hook would never run there, and would not stop what it should stop.",

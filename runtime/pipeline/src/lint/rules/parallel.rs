@@ -33,7 +33,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "parallel_edges",
         severity: Error,
         check: Some(parallel::edges),
-        summary: "an edge out of a parallel node begins a branch and has no condition",
+        summary: "an edge out of a parallel node must not have a condition",
         help: "remove the condition; a diamond in the branch can decide what the branch does",
         why: "Every edge out of a parallel node begins a branch (Attractor spec §4.8). A condition there would have no effect.",
         bad: include_str!("../../../rules/parallel_edges.bad.dot"),
@@ -47,8 +47,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "set `k` to a number of branches that the parallel node has",
         why: "A parallel node with `k` above its number of branches fails in every run. An attribute that belongs to another \
             policy, or to another kind of node, has no effect. `max_retries` and `retry_policy` have no effect on a parallel \
-            node or on a fan-in without a judge either, because only stages are repeated. `max_wall_time` on a node bounds \
-            attempts, which gates, parallel nodes and diamonds do not make.",
+            node or on a fan-in without a judge either, because only stages are repeated. `max_wall_time` on a node bounds its \
+            attempts; gates, parallel nodes and diamonds have no attempts.",
         bad: include_str!("../../../rules/parallel_policy.bad.dot"),
         good: include_str!("../../../rules/parallel_policy.good.dot"),
     },
@@ -56,7 +56,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "fan_in_without_parallel",
         severity: Warning,
         check: Some(parallel::lonely),
-        summary: "a fan-in joins the branches of a parallel node",
+        summary: "a fan-in should join the branches of a parallel node",
         help: "put a parallel node before it: `split [shape=component]`",
         why: "A fan-in chooses among the results of branches (Attractor spec §4.9). A pipeline without a parallel node has no \
               branches, so the fan-in fails with `No parallel results to evaluate`.",
