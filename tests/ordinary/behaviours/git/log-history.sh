@@ -1,0 +1,5 @@
+# why: change logs, blame views and version counters read more than one commit
+# source: https://git-scm.com/docs/git-log
+# needs: git
+test "$(git rev-list --count HEAD)" = 2
+git log --oneline | grep -q 'first: the project'
