@@ -133,7 +133,7 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
 }
 
 /// The crates of this workspace, each with the crates that it may use.
-const MAY_USE: [(&str, &str); 24] = [
+const MAY_USE: [(&str, &str); 25] = [
     ("runtime/names", ""),
     ("runtime/schema", ""),
     ("runtime/record", "names"),
@@ -150,11 +150,12 @@ const MAY_USE: [(&str, &str); 24] = [
     ("runtime/engine", "host jail journal models names pipeline plan record state workspace"),
     (
         "runtime/cli",
-        "attack drawing engine fake-llm host jail journal models names pipeline plan record state workspace",
+        "attack drawing engine fake-llm host jail journal models names ordinary pipeline plan record state workspace",
     ),
     ("tests/attack", "host hostile jail record workspace"),
     ("tests/attack/hostile", ""),
     ("tests/fake-llm", "models"),
+    ("tests/ordinary", ""),
     ("plugin-sdk", ""),
     ("plugins/codergen", "plugin-sdk"),
     ("plugins/intruder", "plugin-sdk"),

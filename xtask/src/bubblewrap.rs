@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const PROGRAM: &str = "/usr/bin/bwrap";
-/// Mounts an overlay at `/usr/bin` that also shows the folder of the package, and executes the remaining arguments.
-const MOUNT: &str = r#"mount -t overlay overlay -o "ro,lowerdir=$1:/usr/bin" /usr/bin && shift && exec "$@""#;
+/// The folder of the program.
+const PROGRAMS: &str = "/usr/bin";
+/// Mounts the folder of the first argument over the system's, which is the second, and executes the remaining arguments.
+const MOUNT: &str = r#"mount -t overlay overlay -o "ro,lowerdir=$1:$2" "$2" && shift 2 && exec "$@""#;
 
 /// Changes a command so that it finds [`PROGRAM`], unless the system has it. If that is not possible, the command runs unchanged, and
 /// each test of the tier reports that it was not run.
@@ -21,9 +23,27 @@ pub(crate) fn beside(command: Command) -> Command {
         return command;
     }
     match unpacked().and_then(|folder| tried(&folder).map(|()| folder)) {
-        Ok(folder) => behind(&folder, &command),
+        Ok(folder) => behind(&folder, PROGRAMS, &command),
         Err(reason) => {
             eprintln!("no `{PROGRAM}`: {reason}\nhelp: install bubblewrap (Debian: `apt install bubblewrap`)");
+            command
+        }
+    }
+}
+
+/// Changes a command so that it finds the programs of several packages, and their libraries. If that is not possible, the command
+/// runs unchanged.
+pub(crate) fn beside_packages(command: Command, packages: &[&str]) -> Command {
+    let folder = repository().join("target/peers/debian");
+    let unpacked = || -> Step<()> {
+        let mirror = debian::Mirror::open(&folder.join("apt"), &release()?)?;
+        packages.iter().try_for_each(|package| mirror.unpack(package, &folder, |_| true))
+    };
+    let present = if folder.join("usr/bin/bwrap").exists() { Ok(()) } else { unpacked() };
+    match present.and_then(|()| tried(&folder.join("usr/bin"))) {
+        Ok(()) => behind(&folder.join("usr"), "/usr", &command),
+        Err(reason) => {
+            eprintln!("not here: {}: {reason}", packages.join(", "));
             command
         }
     }
@@ -56,14 +76,15 @@ fn tried(folder: &Path) -> Step<()> {
     }
     let mut version = Command::new(PROGRAM);
     version.arg("--version");
-    let ended = behind(folder, &version).output().map_err(|error| format!("cannot start unshare: {error}"))?;
+    let ended =
+        behind(folder, PROGRAMS, &version).output().map_err(|error| format!("cannot start unshare: {error}"))?;
     if ended.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&ended.stderr).trim().to_owned()) }
 }
 
-/// Returns a command that runs `command` in a mount namespace in which the folder is mounted over `/usr/bin`.
-fn behind(folder: &Path, command: &Command) -> Command {
+/// Returns a command that runs `command` in a mount namespace with the folder over the system's.
+fn behind(folder: &Path, system: &str, command: &Command) -> Command {
     let mut outer = Command::new("unshare");
-    outer.args(["--mount", "--propagation", "private", "sh", "-c", MOUNT, "sh"]).arg(folder);
+    outer.args(["--mount", "--propagation", "private", "sh", "-c", MOUNT, "sh"]).arg(folder).arg(system);
     outer.arg(command.get_program()).args(command.get_args());
     if let Some(folder) = command.get_current_dir() {
         outer.current_dir(folder);

@@ -3,7 +3,7 @@
 //! A step that could not run counts as failed, and nothing is skipped because something is missing. The only exception is a test whose
 //! own tool (a language of `tests/projects`, `strace`) is not installed. The summary lists such tests.
 
-use crate::{Step, attacks, bubblewrap, components, process, pytest, repository, wasm_std::StdSource};
+use crate::{Step, attacks, bubblewrap, components, ordinary, process, pytest, repository, wasm_std::StdSource};
 use std::io::{BufRead, BufReader};
 use std::ops::AddAssign;
 use std::process::{Command, ExitCode, Stdio};
@@ -54,8 +54,9 @@ pub(crate) fn ci() -> Step {
 
 type Check = fn() -> Step<()>;
 
-const CHECKS: [(&str, Check); 7] = [
+const CHECKS: [(&str, Check); 8] = [
     ("attacks as an ordinary user", attacks::as_ordinary_user),
+    ("ordinary behaviours as an ordinary user", ordinary::in_each_tier),
     ("format", || process::demand(cargo().args(["fmt", "--all", "--check"]))),
     ("lints", || process::demand(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
     ("docs", || process::demand(cargo().env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--workspace", "--no-deps"]))),

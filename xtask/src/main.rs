@@ -1,4 +1,4 @@
-//! The commands of the repository: `cargo xtask components | jail | pytest | agents | attacks | demo | test | numbers | ci`.
+//! The commands of the repository: `cargo xtask components | jail | pytest | agents | attacks | ordinary | demo | test | numbers | ci`.
 //!
 //! Only this program builds components: no `build.rs` compiles or downloads anything. Every command works on a new machine, with
 //! rustup's `wasm32-wasip2` or, if that cannot be downloaded, with a standard library built from its source.
@@ -13,6 +13,9 @@ mod demo;
 mod gate;
 mod mutants;
 mod numbers;
+mod ordinary;
+mod ordinary_user;
+mod peers;
 mod process;
 mod pytest;
 mod rustc;
@@ -34,6 +37,9 @@ usage: cargo xtask COMMAND
   pytest        make pytest in target/pytest, for the test of examples/scenarios-pytest
   agents        install the agent programs of docs/agents.md and drive each against a fake provider
   attacks       run `glovebox doctor --attack` as an ordinary user in every tier, with the debug binaries that the tests built
+  ordinary [--peers]
+                try the ordinary behaviours as an ordinary user in every tier, with the debug binaries that the tests built;
+                --peers tries them without a sandbox, in tier full, and in the sandboxes of others
   demo          build everything and run examples/quickstart
   test [ARG…]   build components and pytest, then run all tests, with bubblewrap from the Debian mirror where
                 the machine has none; ARGs go to `cargo test`
@@ -68,6 +74,7 @@ fn dispatch(arguments: &[String]) -> Step {
         "pytest" if rest.is_empty() => pytest::prepare().map(|()| ExitCode::SUCCESS),
         "agents" if rest.is_empty() => agents::run(),
         "attacks" if rest.is_empty() => attacks::as_ordinary_user().map(|()| ExitCode::SUCCESS),
+        "ordinary" => ordinary::run(&rest.iter().map(String::as_str).collect::<Vec<_>>()),
         "demo" if rest.is_empty() => demo::run(),
         "test" => gate::test(rest),
         "mutants" if !rest.is_empty() => mutants::run(&rest[0], &rest[1..]),

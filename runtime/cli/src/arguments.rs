@@ -39,6 +39,7 @@ use crate::runs::{RUNS_DIR, RunSelector};
 use crate::setup::starter::Template;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use glovebox_journal::event::NodeId;
+use glovebox_record::Tier;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -153,7 +154,7 @@ pub enum Command {
         #[command(subcommand)]
         command: HoldoutCommand,
     },
-    /// Check sandbox support; `--attack` tests it
+    /// Check sandbox support; `--attack` and `--ordinary` test it
     Doctor(Deferred<DoctorArguments>),
     /// Print the version of glovebox and of its built-in components
     Version(Deferred<VersionArguments>),
@@ -205,6 +206,10 @@ pub struct RunArguments {
     /// Give model stages a simulated answer, which always succeeds; no model is asked
     #[arg(long, conflicts_with = "script")]
     pub simulate: bool,
+    /// Run commands in this tier of the sandbox instead of the best one: full, bwrap or landlock. It must not be lower
+    /// than `require` under `[sandbox]` in glovebox.toml
+    #[arg(long, value_name = "T", value_parser = machine::tier, conflicts_with = "dangerously_no_sandbox")]
+    pub tier: Option<Tier>,
     #[command(flatten)]
     pub people: PeopleArguments,
     #[command(flatten)]

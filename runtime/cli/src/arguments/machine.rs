@@ -19,17 +19,26 @@ pub struct DoctorArguments {
     #[arg(long, value_name = "D", default_value = ".")]
     pub workdir: PathBuf,
     /// Attack the sandbox with a hostile program and a hostile component
-    #[arg(long)]
+    #[arg(long, group = "test")]
     pub attack: bool,
-    /// Attack this tier instead of the best one: full, bwrap or landlock
-    #[arg(long, value_name = "T", requires = "attack", value_parser = tier)]
+    /// Try ordinary behaviours of developers' tools in the sandbox
+    #[arg(long, group = "test")]
+    pub ordinary: bool,
+    /// Test this tier instead of the best one: full, bwrap or landlock
+    #[arg(long, value_name = "T", requires = "test", value_parser = tier)]
     pub tier: Option<Tier>,
+    /// Try only the behaviours of this group, such as `git`
+    #[arg(long, value_name = "G", requires = "ordinary")]
+    pub group: Option<String>,
+    /// Try only the behaviours whose id or reason contains this text
+    #[arg(long, value_name = "TEXT", requires = "ordinary")]
+    pub filter: Option<String>,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
 }
 
-fn tier(text: &str) -> Result<Tier, String> {
+pub(super) fn tier(text: &str) -> Result<Tier, String> {
     let found = Tier::parse(text).filter(|tier| Tier::CONFINING.contains(tier));
     found.ok_or_else(|| "expected `full`, `bwrap` or `landlock`".to_owned())
 }

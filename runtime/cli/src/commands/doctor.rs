@@ -1,4 +1,5 @@
-//! `glovebox doctor`: reports what this machine can enforce and what is missing for more; with `--attack`, tests it.
+//! `glovebox doctor`: reports what this machine can enforce and what is missing for more; with `--attack` or
+//! `--ordinary`, tests it.
 
 use crate::arguments::DoctorArguments;
 use crate::exit::CommandResult;
@@ -8,12 +9,15 @@ use crate::terminal;
 use glovebox_jail::jail;
 use glovebox_plan::prepare::folders::cache_dir;
 
-/// Reports what the machine can enforce, or attacks its sandbox.
+/// Reports what the machine can enforce, or tests its sandbox.
 pub fn doctor(arguments: &DoctorArguments) -> CommandResult {
     // The machine is always probed again: a user runs `doctor` after a change of the machine.
     let capability = jail::probe(None);
     if arguments.attack {
         return attack(arguments, capability);
+    }
+    if arguments.ordinary {
+        return ordinary(arguments, &capability);
     }
     let project = prepare::read_project(&arguments.workdir, None)?;
     let report = MachineReport::new(capability, &project, cache_dir().as_deref());
@@ -36,6 +40,26 @@ fn attack(arguments: &DoctorArguments, capability: jail::ProbeReport) -> Command
         terminal::print(report.render());
     }
     Ok(report.exit())
+}
+
+#[cfg(target_os = "linux")]
+fn ordinary(arguments: &DoctorArguments, capability: &jail::ProbeReport) -> CommandResult {
+    use crate::setup::doctor::{attack, ordinary};
+    let tier = attack::tier(arguments.tier, capability)?;
+    let selection = ordinary::Selection { group: arguments.group.as_deref(), text: arguments.filter.as_deref() };
+    let report = ordinary::ordinary(tier, selection)?;
+    if arguments.json {
+        terminal::print_json(&report)?;
+    } else {
+        terminal::print(report.render());
+    }
+    Ok(report.exit())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn ordinary(_: &DoctorArguments, _: &jail::ProbeReport) -> CommandResult {
+    use crate::exit::{Exit, Stop};
+    Err(Stop::new(Exit::Policy, "`--ordinary` works on Linux only"))
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -35,7 +35,7 @@ pub fn plan(arguments: &PlanArguments) -> CommandResult {
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::ShowUnconfined } else { Purpose::Show };
     let sealed = binding::holdouts(&source, &project)?;
     let parallel_max = arguments.execution.parallel.max_parallel;
-    let request = Request { script: script.as_ref(), purpose, sealed, parallel_max, simulate: false };
+    let request = Request { script: script.as_ref(), purpose, sealed, parallel_max, simulate: false, tier: None };
     let bound = prepare::bind(host, &source, &project, request)?;
     binding::refuse_unpriced(&bound.plan, arguments.execution.spend.into())?;
     let other = plan_diff::read(host, arguments, &project)?;

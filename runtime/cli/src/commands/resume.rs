@@ -172,7 +172,7 @@ fn bind(
     let parallel_max = arguments.parallel.max_parallel;
     let simulate = terms.model.provider == Provider::Simulated.as_str();
     let script = script.or(kept.as_ref());
-    let request = Request { script, purpose, sealed: holdouts, parallel_max, simulate };
+    let request = Request { script, purpose, sealed: holdouts, parallel_max, simulate, tier: None };
     let bound = prepare::bind(&prepare::component_host(), source, &project, request)?;
     let executor = prepare::ready(bound, &project, &source.file, !arguments.people.no_input)?;
     prepare::warn_of_open_access(&executor);

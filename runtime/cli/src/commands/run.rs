@@ -45,7 +45,8 @@ pub fn run(arguments: RunArguments) -> CommandResult {
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::RunUnconfined } else { Purpose::Run };
     let sealed = binding::holdouts(&source, &project)?;
     let parallel_max = arguments.execution.parallel.max_parallel;
-    let request = Request { script: script.as_ref(), purpose, sealed, parallel_max, simulate: arguments.simulate };
+    let (simulate, tier) = (arguments.simulate, arguments.tier);
+    let request = Request { script: script.as_ref(), purpose, sealed, parallel_max, simulate, tier };
     let bound = prepare::bind(host, &source, &project, request)?;
     let executor = prepare::ready(bound, &project, &source.file, !arguments.people.no_input)?;
     refuse_unanswered(&executor.plan, arguments.simulate)?;

@@ -40,12 +40,14 @@ pub struct Request<'a> {
     pub parallel_max: Option<u64>,
     /// True with `--simulate`.
     pub simulate: bool,
+    /// The value of `--tier`: a tier that is lower than the best one of this machine.
+    pub tier: Option<Tier>,
 }
 
 impl Request<'_> {
     /// Creates a request for a plan that is only shown, without a script.
     pub fn to_show(sealed: Vec<Entry>) -> Self {
-        Self { script: None, purpose: Purpose::Show, sealed, parallel_max: None, simulate: false }
+        Self { script: None, purpose: Purpose::Show, sealed, parallel_max: None, simulate: false, tier: None }
     }
 }
 
@@ -97,8 +99,12 @@ pub fn bind_plan(
     project: &Project,
     request: Request<'_>,
 ) -> Result<Bound, Refusal> {
-    let Request { script, purpose, sealed, parallel_max, simulate } = request;
+    let Request { script, purpose, sealed, parallel_max, simulate, tier } = request;
     let found = capability::find();
+    let found = match tier {
+        Some(tier) => capability::limited(found, tier, project.config.sandbox.require)?,
+        None => found,
+    };
     let dependencies = dependencies::find(project, &sealed);
     let options = BindOptions {
         stores: dependencies.machine_folders(),

@@ -3,8 +3,10 @@
 //! The sandbox probes the machine. This file caches the result and converts it for the binder.
 
 use super::folders::cache_dir;
+use super::refusal::{Class, Refusal};
 use crate::plan::HostCapability;
-use glovebox_jail::jail::{ProbeReport, probe};
+use glovebox_jail::jail::{ProbeReport, probe, probe_tier};
+use glovebox_record::Tier;
 
 /// The name of the file with the result, in the cache folder.
 const CAPABILITY_FILE: &str = "sandbox.json";
@@ -22,5 +24,31 @@ pub fn to_bind(found: &ProbeReport) -> HostCapability {
         degradations: found.degradations.clone(),
         why: joined(found.missing.iter().map(|missing| format!("`{}`: {}", missing.tier, missing.reason)).collect()),
         remedy: found.missing.first().map(|missing| missing.remedy.clone()).unwrap_or_default(),
+    }
+}
+
+/// Limits the result to a lower tier, which `--tier` chose, as on a machine that has no better one.
+///
+/// # Errors
+///
+/// Fails if the tier is lower than the operator requires, or if the machine does not have it.
+pub fn limited(found: ProbeReport, tier: Tier, require: Tier) -> Result<ProbeReport, Refusal> {
+    let refused = |message: String, help: String| Err(Refusal::new(Class::Policy, message).with_help(help));
+    if tier < require {
+        let message = format!("`--tier {tier}` is lower than the tier `{require}`, which the run requires");
+        return refused(message, format!("set `require = \"{tier}\"` under `[sandbox]` in glovebox.toml to accept it"));
+    }
+    match found.tier {
+        Some(best) if tier == best => Ok(found),
+        // A better tier does not imply this one: `bwrap` needs a separate program.
+        Some(best) if tier < best => match probe_tier(tier) {
+            Ok(()) => Ok(ProbeReport { tier: Some(tier), ..found }),
+            Err(missing) => refused(format!("this machine has no tier `{tier}`: {}", missing.reason), missing.remedy),
+        },
+        _ => {
+            let missing = found.missing.into_iter().find(|missing| missing.tier == tier);
+            let (reason, help) = missing.map(|missing| (missing.reason, missing.remedy)).unwrap_or_default();
+            refused(format!("this machine has no tier `{tier}`: {reason}"), help)
+        }
     }
 }

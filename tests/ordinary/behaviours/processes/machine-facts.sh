@@ -5,4 +5,3 @@ grep -q '^MemTotal' /proc/meminfo
 grep -q '^processor' /proc/cpuinfo
 grep -q . /proc/loadavg
 grep -q Linux /proc/version
-test -d /sys/devices/system/cpu/cpu0

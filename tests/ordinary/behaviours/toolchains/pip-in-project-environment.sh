@@ -1,6 +1,6 @@
 # why: agents and steps add a package to the environment of the project
 # source: https://packaging.python.org/en/latest/guides/installing-using-pip-and-virtual-environments/
-# needs: python3
+# needs: python3:ensurepip
 # project: venv
 .venv/bin/python -c 'import sys; assert sys.prefix.endswith(".venv")'
 mkdir "$TMPDIR/w"

@@ -1,6 +1,6 @@
 # why: steps install the project itself into an environment
 # source: https://pip.pypa.io/en/stable/topics/local-project-installs/
-# needs: python3
+# needs: python3:ensurepip
 printf '[project]\nname = "own"\nversion = "1.0"\n[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n' > pyproject.toml
 cat > backend.py <<'X'
 import os, zipfile

@@ -67,10 +67,10 @@ fn missing(program: &std::path::Path) -> Stop {
         .with_help("install it beside `glovebox`; in a source tree: `cargo build --package glovebox`")
 }
 
-/// Returns the tier to attack: the tier of `--tier`, or else the best tier.
+/// Returns the tier to test: the tier of `--tier`, or else the best tier.
 pub fn tier(chosen: Option<Tier>, capability: &ProbeReport) -> Result<Tier, Stop> {
     let best = capability.tier.ok_or_else(|| {
-        Stop::new(Exit::Policy, "this machine can confine no command, so it has no sandbox to attack")
+        Stop::new(Exit::Policy, "this machine can confine no command, so it has no sandbox to test")
             .with_help("show what is missing: `glovebox doctor`")
     })?;
     match chosen {

@@ -1,11 +1,13 @@
-//! `glovebox doctor`: what this machine can enforce, and the test of it by attacks.
+//! `glovebox doctor`: what this machine can enforce, and the tests of it by attacks and by ordinary behaviours.
 //!
-//! [`machine`] reports on the machine. [`attack`] starts `glovebox-attack`, which attacks a tier. Both print a JSON
-//! document for programs or a table for people.
+//! [`machine`] reports on the machine. [`attack`] starts `glovebox-attack`, which attacks a tier. [`ordinary`] tries in
+//! a tier what developers' tools do. Each prints a JSON document for programs or a table for people.
 
 #[cfg(target_os = "linux")]
 pub mod attack;
 pub mod machine;
+#[cfg(target_os = "linux")]
+pub mod ordinary;
 #[cfg(target_os = "linux")]
 pub mod report;
 
@@ -16,12 +18,17 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn published_schemas_are_current() {
-        use super::{machine::MachineReport, report::AttackReport};
+        use super::{machine::MachineReport, ordinary::OrdinaryReport, report::AttackReport};
         use schemars::schema_for;
         use std::path::Path;
 
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
-        for (name, schema) in [("doctor", schema_for!(MachineReport)), ("attacks", schema_for!(AttackReport))] {
+        let schemas = [
+            ("doctor", schema_for!(MachineReport)),
+            ("attacks", schema_for!(AttackReport)),
+            ("ordinary", schema_for!(OrdinaryReport)),
+        ];
+        for (name, schema) in schemas {
             let file = folder.join(format!("{name}.schema.json"));
             let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
             if std::env::var_os("UPDATE_SCHEMAS").is_some() {
