@@ -104,3 +104,38 @@ fn git_clean_removes_failed_runs_whole() {
     assert!(!bench.has(".glovebox/runs/r"));
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "other"]).ends(1).never_says("is not a run");
 }
+
+#[test]
+fn the_history_is_shown_where_the_operator_says_so() {
+    let command = "git log --format=%s > out.txt; git describe --tags >> out.txt; git status --porcelain -- src >> out.txt; \
+                   git diff --stat -- src | tail -n 1 >> out.txt; git commit -qam more";
+    let bench = bench(&[command]);
+    git(&bench, &["commit", "-q", "--allow-empty", "-m", "second"]);
+    bench.write("src/a.txt", "changed\n");
+    bench.write("src/new.txt", "new\n");
+    bench.write("glovebox.toml", "[workspace]\ngit = \"history\"\n");
+    let before = git(&bench, &["log", "--all", "--format=%H %D"]);
+    run(&bench).ends(0);
+    let out = bench.run_text("r", "workspace/out.txt");
+    assert!(out.starts_with("second\nfirst\nv1.2-1-g"), "{out}");
+    assert!(out.contains(" M src/a.txt\n?? src/new.txt\n 1 file changed"), "{out}");
+    assert_eq!(git(&bench, &["log", "--all", "--format=%H %D"]), before);
+    bench.write("scripts/scenarios/case.sh", "exit 0\n");
+    bench.glovebox(&["run", "pipeline.dot"]).ends(3).says("this project has hold-outs");
+}
+
+/// The folder of objects is bound into the sandbox, so a project must not choose what it is.
+#[test]
+fn a_repository_that_leads_elsewhere_is_not_shown() {
+    let bench = bench(&["git rev-parse 2> out.txt; ls -a $HOME/.cache/git-objects >> out.txt"]);
+    let secret = bench.outside().join("secret");
+    std::fs::create_dir(&secret).unwrap();
+    std::fs::write(secret.join("key"), "k").unwrap();
+    let objects = bench.project().join(".git/objects");
+    std::fs::rename(&objects, bench.outside().join("objects")).unwrap();
+    std::os::unix::fs::symlink(&secret, &objects).unwrap();
+    bench.write("glovebox.toml", "[workspace]\ngit = \"history\"\n");
+    run(&bench);
+    let out = bench.run_text("r", "workspace/out.txt");
+    assert!(out.contains("not a git repository") && !out.contains("key"), "{out}");
+}

@@ -129,6 +129,7 @@ impl Place {
             run: Arc::new(self.run_dir()),
             blobs,
             sandbox_env: SandboxEnv {
+                shows_history: false,
                 tier: Some(Tier::Full),
                 can_mount: true,
                 policy: ExecPolicy::default(),

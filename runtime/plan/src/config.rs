@@ -149,6 +149,8 @@ pub struct WorkspaceSetting {
     pub include_places: Vec<std::ops::Range<usize>>,
     /// Folders of installed dependencies, which commands see read-only. `None` for the usual folders of the kind of project.
     pub dependencies: Option<Vec<Entry>>,
+    /// True if commands may read the history of the project's repository.
+    pub shows_history: bool,
 }
 
 /// A problem in `glovebox.toml`.
@@ -323,7 +325,15 @@ fn workspace(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> WorkspaceSetting
                 (setting.include, setting.include_places) = fields.scope_paths(&field).into_iter().unzip();
             }
             "dependencies" => setting.dependencies = Some(sandbox::subtrees(fields, &field)),
-            _ => fields.unknown(&field, &["include", "dependencies"]),
+            "git" => match fields.text(&field).as_deref() {
+                None | Some("commit") => {}
+                Some("history") => setting.shows_history = true,
+                Some(other) => {
+                    let message = format!("`{field}` is `{other}`: `commit` or `history` is expected");
+                    fields.value_problem(field.at_value(), message);
+                }
+            },
+            _ => fields.unknown(&field, &["include", "dependencies", "git"]),
         }
     }
     setting

@@ -10,7 +10,7 @@ use crate::stage_error::StageError;
 use crate::tree::{self, Owner, Tree};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{ChangeOp, Digest, FileChange};
-use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, Stat};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -229,7 +229,7 @@ impl<R: Read> ChangeWriter<'_, R> {
         let part = part_name(path);
         unlink_if_there(&parent, &part).map_err(failed)?;
         let blob = (self.open_blob)(&expected).map_err(failed)?;
-        let file = tree::create_file(&parent, &part, tree::file_mode(change.executable)).map_err(failed)?;
+        let file = tree::create_file(&parent, &part, mode(&parent, name, change.executable)).map_err(failed)?;
         let found = copy_blob(blob, file).map_err(failed)?;
         if found != expected {
             unlink_if_there(&parent, &part).map_err(failed)?;
@@ -304,6 +304,15 @@ fn unlink_if_there(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Returns the mode for a file that replaces the one at `name`: the same permissions, if the executable bit does not
+/// change. So a file that only its owner may read stays private.
+fn mode(parent: &OwnedFd, name: &OsStr, executable: bool) -> Mode {
+    let replaced = tree::stat_at(parent, name).ok().flatten();
+    let replaced =
+        replaced.filter(|stat| kind(stat) == FileType::RegularFile && tree::is_executable(stat) == executable);
+    replaced.map_or_else(|| tree::file_mode(executable), |stat| tree::copied_mode(&stat))
 }
 
 /// Returns the name of the temporary file for a path. It is always the same, so that the next attempt replaces the file

@@ -12,7 +12,7 @@ use crate::overlay::attributes::remove_overlay_attributes;
 use crate::sparse_copy;
 use crate::stage::WorkspaceView;
 use crate::tree::{self, Owner, Tree};
-use rustix::fs::{AtFlags, Mode, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, Stat};
 use rustix::io::Errno;
 use std::cell::Cell;
 use std::ffi::OsStr;
@@ -122,6 +122,10 @@ fn remove(into: &Tree, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+fn is_folder(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::Directory
+}
+
 /// A transfer of files into a store.
 struct Transfer<'m> {
     from: &'m Tree,
@@ -143,9 +147,10 @@ impl Transfer<'_> {
     fn file(&self, path: &Path, executable: bool) -> io::Result<()> {
         let (source, name) = self.from.parent(path)?;
         let target = self.target(path, name)?;
-        // Opening the file restores its permissions, and refuses an entry that is no longer a regular file.
+        let mode = tree::stat_at(&source, name)?.map_or(tree::file_mode(executable), |stat| tree::copied_mode(&stat));
+        // Opening the file makes it readable, and refuses an entry that is no longer a regular file.
         let file = tree::open_regular(&source, name, Owner::ThisProgram)?;
-        rustix::fs::fchmod(&file, tree::file_mode(executable))?;
+        rustix::fs::fchmod(&file, mode)?;
         remove_overlay_attributes(&file)?;
         let rename = || rustix::fs::renameat(&source, name, &target, name);
         let renamed = match rename() {
@@ -157,7 +162,7 @@ impl Transfer<'_> {
             other => other,
         };
         match renamed {
-            Err(Errno::XDEV) => self.copy(&file, tree::create_file(&target, name, tree::file_mode(executable))?),
+            Err(Errno::XDEV) => self.copy(&file, tree::create_file(&target, name, mode)?),
             other => Ok(other?),
         }
     }
@@ -196,6 +201,10 @@ impl Transfer<'_> {
             {
                 tree::remove(&parent, name)?;
                 rustix::fs::mkdirat(&parent, name, tree::DIRECTORY_MODE)?;
+            }
+            // A private folder stays private. Its owner must be able to change it.
+            if let Some(stat) = self.from.stat(&at)?.filter(|stat| is_folder(stat)) {
+                rustix::fs::chmodat(&parent, name, tree::copied_mode(&stat) | Mode::RWXU, AtFlags::empty())?;
             }
         }
         self.into.directory(path)

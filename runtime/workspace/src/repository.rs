@@ -8,10 +8,12 @@
 
 mod digest;
 mod facts;
+mod history;
 mod pack;
 mod snapshot;
 
 pub use facts::RepositoryFacts;
+pub use history::make_with_history;
 
 use crate::lower::is_seen;
 use crate::tree::{self, Tree, WalkEntry, WalkError};
@@ -38,7 +40,7 @@ const FILE_BYTES_MAX: u64 = 32 << 20;
 /// between views of the workspace.
 const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = false\n\t\
     autocrlf = false\n\tcheckStat = minimal\n\ttrustctime = false\n[gc]\n\tauto = 0\n\
-    [user]\n\tname = glovebox\n\temail = glovebox@localhost\n[advice]\n\tdetachedHead = false\n";
+    [advice]\n\tdetachedHead = false\n";
 /// Folders of a repository. Git refuses a repository without the first ones.
 const FOLDERS: [&str; 7] = ["objects", "objects/pack", "objects/info", "refs", "refs/heads", "refs/tags", "info"];
 /// Files that [`make_own`] copies.
@@ -170,7 +172,7 @@ fn fill(workspace: &Path, scope: &Scope, at: &Path, facts: &RepositoryFacts) -> 
     write(&repository, &format!("objects/pack/pack-{name}.idx"), &index)?;
     write(&repository, "index", &snapshot::index(&files))?;
     write(&repository, "info/exclude", &left_out)?;
-    write(&repository, "config", [CONFIG, &facts.remote_settings()].concat().as_bytes())?;
+    write(&repository, "config", [CONFIG, &facts.settings()].concat().as_bytes())?;
     write(&repository, "packed-refs", facts.packed_refs(commit).as_bytes())?;
     Ok(write(&repository, "HEAD", facts.head(commit).as_bytes())?)
 }

@@ -339,6 +339,11 @@ pub(crate) fn file_mode(executable: bool) -> Mode {
     Mode::from_raw_mode(if executable { 0o755 } else { 0o644 })
 }
 
+/// Returns the permissions of a file for a copy of it, without set-id bits. The owner can always read the copy.
+pub(crate) fn copied_mode(stat: &Stat) -> Mode {
+    Mode::from_raw_mode(stat.st_mode & 0o777 | 0o400)
+}
+
 /// The mode of new directories.
 pub(crate) const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
 

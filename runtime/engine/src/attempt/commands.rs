@@ -89,16 +89,22 @@ impl Commands {
 /// `git` finds no repository, and the stage continues.
 fn add_repository(setting: &mut JailSetting, env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) {
     let made = || {
-        let facts = || RepositoryFacts::read(&env.project);
-        let all = paths.kept.join(REPOSITORIES_DIR);
-        let shared = repository::open_or_make(&paths.workspace, &binding.scope, &all, facts)?;
         let (own, objects) = (paths.folder.join(GIT_DIR), Path::new(HOME_INSIDE).join(OBJECTS));
         // A jail that is opened again gets a new one.
         tree::remove_all(&own).map_err(RepositoryError::Write)?;
-        repository::make_own(&shared, &own, &objects)?;
+        let source = match env.shows_history && binding.scope.shows_all_files() {
+            true => repository::make_with_history(&env.project, &own, &objects)?,
+            false => {
+                let facts = || RepositoryFacts::read(&env.project);
+                let all = paths.kept.join(REPOSITORIES_DIR);
+                let shared = repository::open_or_make(&paths.workspace, &binding.scope, &all, facts)?;
+                repository::make_own(&shared, &own, &objects)?;
+                shared.join("objects")
+            }
+        };
         Ok::<_, RepositoryError>([
             Bind { source: own, at: env.inside().join(REPOSITORY_DIR), writable: true, optional: false },
-            Bind::read_only(shared.join("objects"), objects),
+            Bind::read_only(source, objects),
         ])
     };
     match made() {

@@ -204,7 +204,15 @@ fn sandbox_env(
         let stores: Vec<Bind> = stores.into_iter().filter(is_new).collect();
         policy.binds.extend(stores);
     }
+    let shows_history = project.config.workspace.shows_history;
+    if shows_history && !plan.folders.sealed.is_empty() {
+        let message =
+            "`git = \"history\"` under `[workspace]` shows every version of every file, and this project has hold-outs";
+        let help = "write `git = \"commit\"`: a stage must not find earlier versions of hold-outs";
+        return Err(Refusal::new(Class::Invalid, message).with_help(help));
+    }
     Ok(SandboxEnv {
+        shows_history,
         environment: dependencies::environment(&project.workdir, &plan.folders.dependencies),
         tier,
         can_mount: capability.tier == Some(Tier::Full),

@@ -165,7 +165,7 @@ impl Shared {
         let left = self.bytes_max.checked_sub(before).filter(|left| planned <= *left).ok_or_else(limit)?;
         let mut source = tree::open_regular(&job.source, name, Owner::Other).map_err(failed)?;
         let executable = tree::is_executable(&job.stat);
-        let target = tree::create_file(&job.target, name, tree::file_mode(executable)).map_err(failed)?;
+        let target = tree::create_file(&job.target, name, tree::copied_mode(&job.stat)).map_err(failed)?;
         let (digest, bytes) = self.content(&mut source, &target, job, left).map_err(failed)?;
         if bytes > left {
             return Err(limit());

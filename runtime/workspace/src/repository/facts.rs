@@ -21,6 +21,8 @@ const TAG_BYTES_MAX: usize = 1 << 20;
 const NAMES_MAX: usize = 100;
 /// Maximum length of a name or a URL, bytes.
 const TEXT_BYTES_MAX: usize = 1_000;
+/// Author of commits in a stage, if the project's repository names none.
+const AUTHOR: (&str, &str) = ("glovebox", "glovebox@localhost");
 /// Maximum depth of folders in which tags are looked for.
 const DEPTH_MAX: usize = 8;
 
@@ -33,6 +35,8 @@ pub struct RepositoryFacts {
     pub tags: BTreeSet<String>,
     /// URLs of remotes by name, without credentials.
     pub remotes: BTreeMap<String, String>,
+    /// Name and e-mail address of the author of commits, if the repository's own settings have them.
+    pub author: Option<(String, String)>,
 }
 
 impl RepositoryFacts {
@@ -55,7 +59,8 @@ impl RepositoryFacts {
         };
         let commit = commit.or_else(|| reference.and_then(|name| packed.get(name)).map(|packed| packed.id.clone()));
         let tags = commit.filter(|commit| is_id(commit)).map(|commit| folders.tags(&packed, &commit));
-        Self { branch: branch.map(str::to_owned), tags: tags.unwrap_or_default(), remotes: folders.remotes() }
+        let (remotes, author) = folders.settings();
+        Self { branch: branch.map(str::to_owned), tags: tags.unwrap_or_default(), remotes, author }
     }
 
     /// Returns the content of `HEAD`.
@@ -72,36 +77,38 @@ impl RepositoryFacts {
         ["# pack-refs with: peeled fully-peeled sorted \n".to_owned()].into_iter().chain(lines).collect()
     }
 
-    /// Returns the lines of the configuration for the remotes.
-    pub(super) fn remote_settings(&self) -> String {
+    /// Returns the lines of the configuration for the author and the remotes.
+    pub(super) fn settings(&self) -> String {
+        let (name, email) = self.author.as_ref().map_or(AUTHOR, |(name, email)| (name.as_str(), email.as_str()));
         let section = |(name, url): (&String, &String)| {
             format!("[remote \"{name}\"]\n\turl = {url}\n\tfetch = +refs/heads/*:refs/remotes/{name}/*\n")
         };
-        self.remotes.iter().map(section).collect()
+        let author = format!("[user]\n\tname = {name}\n\temail = {email}\n");
+        [author].into_iter().chain(self.remotes.iter().map(section)).collect()
     }
 }
 
 /// The folders of a work tree's repository.
-struct Folders {
+pub(super) struct Folders {
     /// The folder with HEAD.
-    own: PathBuf,
+    pub(super) own: PathBuf,
     /// The folder with references, objects and settings.
-    shared: PathBuf,
+    pub(super) shared: PathBuf,
 }
 
 /// A line of `packed-refs`.
-struct PackedRef {
-    id: String,
+pub(super) struct PackedRef {
+    pub(super) id: String,
     /// The commit of an annotated tag.
     peeled: Option<String>,
 }
 
 impl Folders {
-    fn text(&self, folder: &Path, name: &str) -> Option<String> {
+    pub(super) fn text(&self, folder: &Path, name: &str) -> Option<String> {
         regular_file::read_text(&folder.join(name), Links::Within(folder), FILE_BYTES_MAX).ok()
     }
 
-    fn packed(&self) -> BTreeMap<String, PackedRef> {
+    pub(super) fn packed(&self) -> BTreeMap<String, PackedRef> {
         let text = self.text(&self.shared, "packed-refs").unwrap_or_default();
         let mut found: BTreeMap<String, PackedRef> = BTreeMap::new();
         let mut last = None;
@@ -164,14 +171,20 @@ impl Folders {
         Some(target.unwrap_or_else(|| id.to_owned()))
     }
 
-    /// Returns the remotes of the repository's own settings. Settings that it includes from elsewhere are not read.
-    fn remotes(&self) -> BTreeMap<String, String> {
+    /// Returns the remotes and the author of the repository's own settings. Settings that it includes from elsewhere are
+    /// not read.
+    fn settings(&self) -> (BTreeMap<String, String>, Option<(String, String)>) {
         let text = self.text(&self.shared, "config").unwrap_or_default();
         let (mut found, mut current) = (BTreeMap::new(), None);
+        let (mut is_user, mut user) = (false, BTreeMap::new());
         for line in text.lines().map(str::trim) {
             if line.starts_with('[') {
                 let name = line.strip_prefix("[remote \"").and_then(|rest| rest.strip_suffix("\"]"));
                 current = name.filter(|name| is_plain(name) && !name.contains('/'));
+                is_user = line == "[user]";
+            } else if let (true, Some((key, value))) = (is_user, line.split_once('=')) {
+                let value = Some(value.trim()).filter(|value| is_author(value));
+                user.extend(value.map(|value| (key.trim().to_ascii_lowercase(), value.to_owned())));
             } else if let (Some(name), Some((key, url))) = (current, line.split_once('=')) {
                 let url = without_credentials(url.trim()).filter(|_| key.trim().eq_ignore_ascii_case("url"));
                 if let Some(url) = url.filter(|_| found.len() < NAMES_MAX) {
@@ -179,17 +192,23 @@ impl Folders {
                 }
             }
         }
-        found
+        (found, user.remove("name").zip(user.remove("email")))
     }
 }
 
-fn is_id(text: &str) -> bool {
+/// Returns true for a name or an address that a setting and a commit can safely contain.
+fn is_author(text: &str) -> bool {
+    let is_allowed = |c: char| !c.is_control() && !is_deceptive(c) && !"\"\\#;<>[]".contains(c);
+    !text.is_empty() && text.len() <= TEXT_BYTES_MAX && text.chars().all(is_allowed)
+}
+
+pub(super) fn is_id(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Returns true for the name of a reference that is safe in a file of references and in a setting. Git's own rules are
 /// wider.
-fn is_plain(name: &str) -> bool {
+pub(super) fn is_plain(name: &str) -> bool {
     let is_part = |part: &str| {
         !part.is_empty() && !part.starts_with(['.', '-']) && !part.ends_with('.') && !part.ends_with(".lock")
     };
@@ -239,9 +258,12 @@ mod tests {
         git(at, &["tag", "-a", "-m", "x", "release/v1"]);
         git(at, &["remote", "add", "origin", "https://me:token@example.com/a/b.git?key=1"]);
         git(at, &["remote", "add", "backup", "ssh://git@example.com/a"]);
+        git(at, &["config", "user.name", "Ada L"]);
+        git(at, &["config", "user.email", "ada@example.org"]);
         let check = |branch: Option<&str>| {
             let facts = RepositoryFacts::read(at);
             assert_eq!(facts.branch.as_deref(), branch);
+            assert_eq!(facts.author, Some(("Ada L".to_owned(), "ada@example.org".to_owned())));
             assert_eq!(facts.tags.iter().map(String::as_str).collect::<Vec<_>>(), ["light", "release/v1"]);
             let remotes: Vec<_> = facts.remotes.iter().map(|(name, url)| (name.as_str(), url.as_str())).collect();
             assert_eq!(remotes, [("backup", "ssh://git@example.com/a"), ("origin", "https://example.com/a/b.git")]);

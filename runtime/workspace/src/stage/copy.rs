@@ -236,8 +236,7 @@ impl<'c> CopyBuilder<'c> {
         let source = tree::open_regular(entry.directory, entry.name, Owner::Other)?;
         let origin =
             self.is_workspace().then(|| rustix::fs::fstat(&source).map(|stat| Stamp::from_stat(&stat))).transpose()?;
-        let executable = tree::is_executable(&entry.stat);
-        let target = tree::create_file(self.into(entry)?, entry.name, tree::file_mode(executable))?;
+        let target = tree::create_file(self.into(entry)?, entry.name, tree::copied_mode(&entry.stat))?;
         match sparse_copy::any(&entry.stat) {
             true => sparse_copy::copy(&source, &target, u64::MAX)?,
             false => io::copy(&mut &source, &mut &target)?,

@@ -1,6 +1,5 @@
 # why: LMDB, disk images and test fixtures make a sparse file larger than memory
 # source: http://www.lmdb.tech/doc/group__mdb.html
-# setting: limits.file_bytes = "16GiB"
 mkdir -p build
 truncate -s 8G build/image
 test "$(stat -c %s build/image)" = 8589934592

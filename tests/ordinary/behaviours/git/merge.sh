@@ -1,6 +1,7 @@
 # why: release scripts and tests of git tools merge branches
 # source: https://git-scm.com/docs/git-merge
 # needs: git
+# setting: workspace.git = "history"
 git stash push -q -u
 git switch -q topic
 echo new > merged.txt

@@ -1,6 +1,7 @@
 # why: people and stacked-diff tools rebase a branch
 # source: https://git-scm.com/docs/git-rebase
 # needs: git
+# setting: workspace.git = "history"
 git stash push -q -u
 git switch -q -c feature topic
 echo new > based.txt

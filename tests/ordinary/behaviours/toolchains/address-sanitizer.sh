@@ -1,7 +1,6 @@
 # why: C, C++, Rust and Go projects run their tests with the address sanitizer
 # source: https://clang.llvm.org/docs/AddressSanitizer.html
 # needs: cc
-# setting: limits.command_memory_bytes = "131072GiB"
 # setting: exec.env = { ASAN_OPTIONS = "detect_leaks=0" }
 printf 'int main(void) { return 0; }\n' > "$TMPDIR/a.c"
 cc -fsanitize=address "$TMPDIR/a.c" -o "$TMPDIR/a"
