@@ -72,7 +72,8 @@ fn the_next_command_names_the_stage_whose_output_says_why() {
          start -> test; test -> done [condition=\"outcome=success\"]; test -> fix [condition=\"outcome=fail\"]; fix -> test }",
     );
     let answer = bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]);
-    answer.ends(1).says("because      fix: ").says("next         glovebox show latest test, then");
+    answer.ends(1).says("because      test: deterministic (tool/exit-code): exit 4\noutput       | wrong\n");
+    answer.says("help         no model is configured").says("next         glovebox show latest test, then");
     bench.glovebox(&["show", "r", "test"]).ends(0).says("| wrong");
     answer.never_says("(restarts at");
     bench.glovebox(&["resume", "r"]).ends(1).says("resumed from fix");
@@ -460,7 +461,7 @@ fn a_resume_without_a_stage_that_has_visits_left_is_refused() {
     raise(&bench, "first");
     let limited = bench.read("pipeline.dot").replace("$FLAG.fix\"", "$FLAG.fix\", max_visits=1");
     bench.write("pipeline.dot", &limited);
-    let next = "then glovebox resume r --from NODE or run again";
+    let next = "next         glovebox show latest fix, then run again";
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1).says(next);
     let before = bench.run_text("r", "progress.ndjson");
     let refused = bench.glovebox(&["resume", "r"]);

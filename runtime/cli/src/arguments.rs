@@ -3,7 +3,9 @@
 //! This file is a table without control flow. What a command does is in `commands/<command>.rs`; exit codes are in
 //! [`crate::exit`].
 
+mod again;
 mod answer_sources;
+mod command;
 mod control;
 mod deferred;
 mod fork;
@@ -19,7 +21,9 @@ mod reports;
 mod spend;
 mod trust;
 
+pub use again::AgainArguments;
 pub use answer_sources::{AnswerArguments, GatesArguments, PeopleArguments};
+pub use command::CommandArguments;
 pub use control::*;
 pub use deferred::Deferred;
 pub use fork::ForkArguments;
@@ -216,6 +220,10 @@ pub struct RunArguments {
     pub output: OutputArguments,
     #[command(flatten)]
     pub reports: ReportArguments,
+    #[command(flatten)]
+    pub again: AgainArguments,
+    #[command(flatten)]
+    pub command: CommandArguments,
 }
 
 /// The project of a pipeline.

@@ -9,6 +9,7 @@ use crate::exit::{CommandResult, Exit, Stop};
 use crate::runs;
 use crate::runs::RunFolder;
 use crate::runs::changes;
+use crate::runs::failure;
 use crate::terminal::paint::Paint;
 use crate::terminal::progress::{Notices, ProgressFormat, Reporter};
 use crate::terminal::summary;
@@ -67,6 +68,7 @@ pub async fn drive(run: &mut Run, folder: &RunFolder, mut reporter: Reporter, pr
         (attendance.terminal, leave) = (Some(person), by_signal);
     }
     let listening = tokio::spawn(listen(signals.clone(), reporter.notices(), leave)?);
+    run.watch_output(reporter.output_watch());
     let driven = run.drive(&signals, attendance, |update| match update {
         Update::Record(record) => reporter.record(record),
         Update::Activity { node, progress } => reporter.activity(node, progress),
@@ -190,16 +192,20 @@ pub fn print_end(
     format: ProgressFormat,
     runs_dir: &Path,
 ) -> Result<(), Stop> {
-    let paint = if format == ProgressFormat::Json { Paint::stderr() } else { Paint::stdout() };
+    // Standard output belongs to the records, or to the command.
+    let is_message = matches!(format, ProgressFormat::Json | ProgressFormat::Output);
+    let paint = if is_message { Paint::stderr() } else { Paint::stdout() };
     let base = verdict.as_ref().map(|verdict| verdict.base_digest);
     let new = base.map_or(Ok(Vec::new()), |base| changes::new_configuration(run, &base, summary))?;
-    let text = summary::render(summary, &new, &runs::named(run, runs_dir)?, paint);
+    let failed = failure::read(run, summary);
+    let text = summary::render(summary, &new, failed.as_ref(), &runs::named(run, runs_dir)?, paint);
     match format {
         ProgressFormat::Json => {
             verdict.iter_mut().for_each(|verdict| verdict.new_configuration.clone_from(&new));
             terminal::print_json_line(&verdict)?;
             terminal::say(text);
         }
+        ProgressFormat::Output => terminal::say(text),
         _ => terminal::print(text),
     }
     Ok(())

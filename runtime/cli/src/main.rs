@@ -11,6 +11,7 @@ mod answer_sources;
 mod arguments;
 mod ask;
 mod builtins;
+mod command_line;
 mod commands;
 mod compiler;
 mod drive;
@@ -89,7 +90,7 @@ fn meant_command(error: &clap::Error) -> Option<String> {
 fn dispatch(command: Command) -> CommandResult {
     match command {
         Command::Init(Deferred(arguments)) => commands::init::init(&arguments),
-        Command::Run(Deferred(arguments)) => commands::run::run(arguments),
+        Command::Run(Deferred(arguments)) => commands::run::run(&arguments),
         Command::Check(Deferred(arguments)) => commands::check::check(&arguments),
         Command::Fmt(Deferred(arguments)) => commands::fmt::fmt(&arguments),
         Command::Explain(Deferred(arguments)) => commands::explain::explain(&arguments),

@@ -2,6 +2,7 @@
 //! sent out, and warnings.
 
 use crate::builtins::BUILTINS;
+use crate::command_line;
 use crate::compiler;
 use crate::exit::{Exit, Stop};
 use crate::terminal::diagnostics::{self, Findings};
@@ -79,7 +80,7 @@ pub fn report(findings: &Findings, at_least: Severity) {
 pub fn read_project(workdir: &Path, pipeline: Option<&Path>) -> Result<Project, Stop> {
     let project = project::read_project(workdir, pipeline)?;
     say_note(project.note.as_deref());
-    Ok(project)
+    command_line::with_settings(project, pipeline)
 }
 
 /// Prints the note about the configuration, once per process.
@@ -99,6 +100,19 @@ pub fn read_pipeline(
 ) -> Result<(CheckedPipeline, Project), Stop> {
     let (source, project) = rule_plugins::read_pipeline(host, file, inputs, workdir)?;
     say_note(project.note.as_deref());
+    source.rule_report.rules.iter().for_each(say_changes);
+    Ok((source, project))
+}
+
+/// Checks the pipeline of a command line, and reads its project. `file` is its name in the project.
+pub fn read_command_line(
+    host: &ComponentHost,
+    file: &Path,
+    text: String,
+    workdir: &Path,
+) -> Result<(CheckedPipeline, Project), Stop> {
+    let project = read_project(workdir, Some(file))?;
+    let source = rule_plugins::check_text(host, file, text, &project)?;
     source.rule_report.rules.iter().for_each(say_changes);
     Ok((source, project))
 }

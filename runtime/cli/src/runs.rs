@@ -4,15 +4,18 @@
 //! and [`recorded`].
 
 pub mod changes;
+pub mod failure;
 mod folder;
 pub mod index;
 pub mod journal;
+pub mod last_failure;
 pub mod overlay;
 pub mod question;
 pub mod recorded;
 pub mod remove;
 pub mod removed;
 pub mod review;
+pub mod running_outputs;
 pub mod selection;
 pub mod start_at;
 pub mod takeover;

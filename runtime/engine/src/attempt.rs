@@ -53,10 +53,11 @@ pub use session::CONVERSATION_BYTES_MAX;
 
 use crate::assignment::Assignment;
 use crate::holdouts::Holdouts;
-use crate::run_dir::{RunDir, branch_folder};
+use crate::live::{self, OutputWatch};
+use crate::run_dir::{LIVE_DIR, RunDir, branch_folder};
 use claims::{FilesAtEnd, Statement};
 use glovebox_host::budget::Budget;
-use glovebox_host::call::{Call, CommandSetting, FileSource, Progress, Report};
+use glovebox_host::call::{Call, CommandSetting, FileSource, LiveOutput, Progress, Report};
 use glovebox_host::host::Host;
 use glovebox_host::llm::{ConversationSetting, Provider, is_of_another_model};
 use glovebox_jail::subject::SubjectsReport;
@@ -66,7 +67,7 @@ use glovebox_journal::event::{
 };
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_pipeline::ir::{Node, NodeId};
-use glovebox_plan::plan::{Binding, Plan};
+use glovebox_plan::plan::{Binding, HoldoutAccess, Plan};
 use glovebox_plan::prepare::executor::{SandboxEnv, Targets};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;
@@ -116,6 +117,8 @@ pub struct Workbench<B> {
     pub holdouts: Option<Arc<Holdouts>>,
     /// Receives progress events, which may be lost.
     pub progress: Sender<Progress>,
+    /// Gets the output of commands while they run. `None` if this process shows none.
+    pub output_watch: Option<OutputWatch>,
     /// The attempts whose files are being prepared.
     pub preparing: Preparing,
 }
@@ -154,6 +157,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
                 grant: binding.commands.clone(),
                 jail,
                 workdir: binding.command_access.workdir.clone(),
+                live: self.live_output(assignment, binding),
             }),
             program: sandbox.as_ref().and_then(|sandbox| sandbox.program(binding)).filter(|_| is_live),
             model,
@@ -165,6 +169,14 @@ impl<B: BlobStore + 'static> Workbench<B> {
             progress: self.progress.clone(),
         };
         Ok(Prepared { call, sandbox })
+    }
+
+    /// Returns the watcher of the attempt's commands. `None` for a stage that can read hold-outs, whatever its author discloses at
+    /// its end: its output is never shown while it runs.
+    fn live_output(&self, assignment: &Assignment, binding: &Binding) -> Option<LiveOutput> {
+        let is_shown = binding.holdouts != HoldoutAccess::ReadOnly;
+        let (attempt, node, watch) = (assignment.attempt.id.clone(), assignment.stage(), self.output_watch.clone());
+        is_shown.then(|| live::watcher(Arc::clone(&self.run), attempt, node, watch))
     }
 
     /// Converts the report of the host to the result of the attempt: stores all bytes that it names, moves disallowed changes
@@ -371,6 +383,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
 /// Removes the files of attempts that were interrupted. Must be called while no attempt runs.
 pub fn sweep(run: &RunDir) {
     remove_folder(run, STAGE_DIR);
+    remove_folder(run, LIVE_DIR);
 }
 
 fn remove_folder(run: &RunDir, folder: impl AsRef<Path>) {

@@ -25,6 +25,7 @@ use crate::attempt::{AttemptError, Preparing, Workbench, exchanges, sweep};
 use crate::disk::DiskGauge;
 use crate::driver::{Fault, Follow, RunError};
 use crate::inbox::{Attendance, Inbox};
+use crate::live::OutputWatch;
 use crate::project::{ProjectError, Projector};
 use cap_std::fs::Dir;
 use glovebox_host::call::Progress;
@@ -73,6 +74,7 @@ pub struct Run {
     executor: Executor,
     projector: Projector<DirBlobs>,
     begun: Vec<Record>,
+    output_watch: Option<OutputWatch>,
 }
 
 impl Run {
@@ -84,7 +86,7 @@ impl Run {
         };
         let created = Session::create(dir, executor.worker.clone(), &executor.plan, new, files).await?;
         let (session, projector, begun) = created;
-        Ok(Self { session, executor, projector, begun })
+        Ok(Self { session, executor, projector, begun, output_watch: None })
     }
 
     /// Opens a run that was started before. If it can be resumed, it is taken over, up to its next attempt. If not, its files
@@ -147,6 +149,12 @@ impl Run {
         &self.session.open_copies
     }
 
+    /// Sets the function that gets the output of commands while they run. A stage that can read hold-outs has none. The command
+    /// waits for the function.
+    pub fn watch_output(&mut self, watch: Option<OutputWatch>) {
+        self.output_watch = watch;
+    }
+
     /// Drives the run to its end. `watch` gets every record since the start or the resume, in order, and progress events
     /// between them.
     pub async fn drive<S: Signals>(
@@ -204,7 +212,7 @@ impl Run {
         } else {
             unread.read_whole(&mut projector)?
         };
-        Ok((Self { session, executor, projector, begun: Vec::new() }, records))
+        Ok((Self { session, executor, projector, begun: Vec::new(), output_watch: None }, records))
     }
 
     /// Fills caches from the files that the run began with, before the first stage changes a file, and records this.
@@ -241,6 +249,7 @@ impl Run {
             targets: Arc::clone(targets),
             holdouts: self.holdouts()?.map(Arc::new),
             progress,
+            output_watch: self.output_watch.clone(),
             preparing: Preparing::default(),
         })
     }

@@ -14,6 +14,8 @@ pub const WORKSPACE_DIR: &str = "workspace";
 pub const HOLDOUTS_DIR: &str = "holdouts";
 /// The folder of the private copies of attempts in a run directory.
 pub const STAGE_DIR: &str = "stage";
+/// The folder with the output of running commands in a run directory.
+pub const LIVE_DIR: &str = "live";
 /// The folder of the quarantine in a run directory.
 pub const QUARANTINE_DIR: &str = "quarantine";
 /// The folder of exchanges with models and tool servers in a run directory.

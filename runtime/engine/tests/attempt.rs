@@ -73,6 +73,7 @@ impl Bench {
             ignored: Default::default(),
             holdouts: None,
             progress: tokio::sync::mpsc::channel(8).0,
+            output_watch: None,
             preparing: Default::default(),
         };
         Self { folder, bench: Arc::new(bench) }

@@ -145,6 +145,7 @@ impl Place {
             ignored: Default::default(),
             holdouts,
             progress: tokio::sync::mpsc::channel(8).0,
+            output_watch: None,
             preparing: Default::default(),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A [`Call`] contains everything that the guest can reach. A [`Report`] contains everything that the host observed.
 
-pub use crate::attempt::exec::CommandSetting;
+pub use crate::attempt::exec::{CommandSetting, LiveOutput, LivePiece, OutputStream};
 pub use crate::attempt::files::{FileSetting, FileSource};
 pub use crate::attempt::llm::HookSetting;
 use crate::attempt::llm::{ConversationSetting, Model};

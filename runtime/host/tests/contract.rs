@@ -141,6 +141,7 @@ fn commands(prefix: &str) -> CommandSetting {
         grant: CommandGrant { argv_prefixes: vec![vec![prefix.to_owned()]], ..CommandGrant::default() },
         jail: Arc::new(glovebox_jail::lazy_jail::LazyJail::opened(jail)),
         workdir: ScopePath::root(),
+        live: None,
     }
 }
 

@@ -7,8 +7,10 @@
 
 mod beside;
 mod branches;
+mod cause;
 mod class;
 pub mod configuration;
+mod failed_stage;
 mod list;
 mod notes;
 mod readers;
@@ -23,7 +25,9 @@ mod tests;
 mod verdict;
 
 pub use beside::BesideHoldouts;
+pub use cause::Cause;
 pub use class::{CanceledBy, ExitClass};
+pub use failed_stage::FailedStage;
 pub use list::{Claim, Command, Evidence};
 pub use receipt::{CommandEvidence, Proof};
 pub use recovery::{GrantedFile, RecoveryDecision};
@@ -263,6 +267,7 @@ impl RunSummary {
         let role = self.role(&stage);
         self.proof.beside_holdouts.note(&stage);
         self.note_misses(&stage);
+        self.note_failure(&stage);
         self.model.tokens.add(stage.model.tokens);
         self.model.is_estimated |= stage.model.is_estimated;
         self.model.cost = Money(self.model.cost.0.saturating_add(stage.model.cost.0));

@@ -25,6 +25,9 @@ pub struct ShowArguments {
     pub run: RunSelector,
     /// Show this node's attempts
     pub node: Option<NodeId>,
+    /// List every limit of the node's attempts with its use, also those of which less than 80 % was used
+    #[arg(long, requires = "node")]
+    pub limits: bool,
     #[command(flatten)]
     pub runs: RunsArguments,
     #[command(flatten)]
@@ -65,7 +68,7 @@ pub struct LogsArguments {
     /// Print only standard error
     #[arg(long)]
     pub stderr: bool,
-    /// Print each output when its attempt ends, until the run ends
+    /// Print output while commands run, until the run ends. The output of a stage with hold-outs comes when it has ended
     #[arg(long, short)]
     pub follow: bool,
     #[command(flatten)]

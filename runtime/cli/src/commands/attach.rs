@@ -8,7 +8,9 @@ use crate::exit::{CommandResult, Exit};
 use crate::runs;
 use crate::runs::journal;
 use crate::runs::recorded;
+use crate::runs::running_outputs::RunningOutputs;
 use crate::terminal::progress::{ProgressFormat, Reporter};
+use glovebox_engine::live::LiveFrame;
 use glovebox_journal::event::Record;
 use glovebox_state::evidence::{RunSummary, VerdictFile};
 use std::collections::BTreeSet;
@@ -22,6 +24,7 @@ pub fn attach(arguments: &AttachArguments) -> CommandResult {
     let format = ProgressFormat::choose(arguments.json, false);
     let pipeline = recorded::read(&run, &journal::terms(&run, &records)?)?.pipeline;
     let mut reporter = Reporter::new(format, &pipeline);
+    let mut outputs = RunningOutputs::open(&run)?;
     // A board shows the state of every node, so it needs all records.
     let is_whole = arguments.all || format == ProgressFormat::Live;
     let mut told = if is_whole { 0 } else { records.len() };
@@ -29,8 +32,17 @@ pub fn attach(arguments: &AttachArguments) -> CommandResult {
         under_way(&records).for_each(|record| reporter.record(record));
     }
     loop {
-        records.iter().skip(told).for_each(|record| reporter.record(record));
+        records.iter().skip(told).for_each(|record| {
+            outputs.note(record);
+            reporter.record(record);
+        });
         told = records.len();
+        // Only a board shows the output of running commands.
+        outputs.read(|attempt, frame| {
+            if let LiveFrame::Output(_, bytes) = frame {
+                reporter.output(&attempt.task.node, bytes);
+            }
+        });
         let began = Instant::now();
         let is_live = runs::is_live(&run);
         // The records are read after `is_live`: if the run is over, none is added later.

@@ -1,15 +1,20 @@
 //! `glovebox logs`: prints the whole output of the commands of one node or of all nodes, as the run kept it.
 //!
 //! If standard output is not a terminal, it gets the exact bytes; a terminal gets them escaped. The line that names the
-//! file of an output goes to standard error.
+//! file of an output goes to standard error. With `--follow`, output is printed while its command runs.
+
+mod following;
 
 use crate::arguments::LogsArguments;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::runs;
 use crate::runs::RunFolder;
 use crate::runs::changes;
+use crate::runs::failure::{OUTPUTS, STDERR, STDOUT};
 use crate::runs::journal;
-use crate::terminal::{self, visible};
+use crate::terminal::paint::Paint;
+use crate::terminal::{self, colours, visible};
+use following::Following;
 use glovebox_engine::project::run_files::history_folder;
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{Artifact, Attempt, Record, StageFinished};
@@ -19,11 +24,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
-
-/// Endings of the names of artifacts in which `tool` and `verify` keep a command's output.
-pub const OUTPUTS: [&str; 4] = [STDOUT, STDERR, ".output", ".verify_output"];
-const STDOUT: &str = ".stdout.txt";
-const STDERR: &str = ".stderr.txt";
 
 /// Minimum interval between two reads of the journal of a running run. A journal that takes long to read is read less
 /// often.
@@ -56,8 +56,10 @@ pub struct OutputLine<'a> {
 /// Prints the outputs that the node's attempts kept. With `--follow`, continues until no process drives the run.
 pub fn logs(arguments: &LogsArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
-    let mut log =
-        Log { arguments, run: &run, blobs: changes::open_blobs(&run)?, counting: Vec::new(), visits: 0, printed: 0 };
+    let is_followed = arguments.follow && !arguments.json;
+    let following = is_followed.then(|| Following::new(arguments, &run)).transpose()?;
+    let blobs = changes::open_blobs(&run)?;
+    let mut log = Log { arguments, run: &run, blobs, following, counting: Vec::new(), visits: 0, printed: 0 };
     let mut journal = journal::open_to_show(&run)?;
     if !arguments.follow {
         journal::beginning(&run, &journal.verified.records)?;
@@ -79,6 +81,7 @@ pub fn logs(arguments: &LogsArguments) -> CommandResult {
         if !is_live && !has_more {
             return log.conclude();
         }
+        log.following.iter_mut().for_each(Following::print);
         if !has_more {
             std::thread::sleep(PAUSE.max(started.elapsed() * 10));
         }
@@ -90,6 +93,8 @@ struct Log<'a> {
     arguments: &'a LogsArguments,
     run: &'a RunFolder,
     blobs: DirBlobs,
+    /// The output of running commands; `None` if it is not printed while they run.
+    following: Option<Following<'a>>,
     /// Ranges of sequence numbers of the records that no resume has undone.
     counting: Vec<RangeInclusive<u64>>,
     visits: u32,
@@ -104,6 +109,7 @@ impl Log<'_> {
         let started = record.event.stage_started().filter(|started| self.is_wanted(&started.attempt));
         if let Some(started) = started.filter(|_| self.arguments.follow) {
             terminal::say(format_args!("==> {} started\n", title(&started.attempt)));
+            self.following.iter_mut().for_each(|following| following.begin(record));
         }
         if let Some(passed) = record.event.stage_passed() {
             self.visits = self.visits.max(passed.visit);
@@ -112,7 +118,8 @@ impl Log<'_> {
         self.visits = self.visits.max(stage.attempt.task.visit);
         if self.is_wanted(&stage.attempt) {
             let is_undone = !self.counting.iter().any(|range| range.contains(&record.seq));
-            self.outputs(stage, is_undone)?;
+            let was_printed = self.following.as_mut().is_some_and(|following| following.end(&stage.attempt.id));
+            self.outputs(stage, is_undone, was_printed)?;
         }
         Ok(())
     }
@@ -121,7 +128,8 @@ impl Log<'_> {
         self.arguments.visit.is_none_or(|visit| visit == attempt.task.visit)
     }
 
-    fn outputs(&mut self, stage: &StageFinished, is_undone: bool) -> Result<(), Stop> {
+    /// Prints the outputs that an attempt kept, or only where they are if they were printed while the commands ran.
+    fn outputs(&mut self, stage: &StageFinished, is_undone: bool, was_printed: bool) -> Result<(), Stop> {
         let is_wanted = |artifact: &&Artifact| {
             let name = &artifact.name;
             let is_output = OUTPUTS.iter().any(|ending| name.ends_with(ending));
@@ -131,10 +139,14 @@ impl Log<'_> {
         };
         for artifact in stage.files.artifacts.iter().filter(is_wanted) {
             let file = self.run.path.join(history_folder(&stage.attempt)).join(&artifact.name);
+            self.printed += 1;
+            if was_printed {
+                say_place(&stage.attempt, is_undone, artifact, &file.to_string_lossy());
+                continue;
+            }
             let bytes = self.blobs.read_all(&artifact.digest, artifact.bytes);
             let bytes = bytes.map_err(|error| journal::unreadable(self.run, &error))?;
             self.output(&stage.attempt, is_undone, artifact, &file.to_string_lossy(), &bytes)?;
-            self.printed += 1;
         }
         Ok(())
     }
@@ -148,8 +160,7 @@ impl Log<'_> {
         bytes: &[u8],
     ) -> Result<(), Stop> {
         if !self.arguments.json {
-            let (file, left) = (visible::line(file), if is_undone { terminal::LEFT } else { "" });
-            terminal::say(format_args!("==> {}{left}: {} bytes: {file}\n", title(attempt), artifact.bytes));
+            say_place(attempt, is_undone, artifact, file);
             print(bytes);
             return Ok(());
         }
@@ -200,6 +211,12 @@ impl Log<'_> {
     }
 }
 
+/// Names the file of an output.
+fn say_place(attempt: &Attempt, is_undone: bool, artifact: &Artifact, file: &str) {
+    let (file, left) = (visible::line(file), if is_undone { terminal::LEFT } else { "" });
+    terminal::say(format_args!("==> {}{left}: {} bytes: {file}\n", title(attempt), artifact.bytes));
+}
+
 fn title(attempt: &Attempt) -> String {
     let (node, visit) = (visible::line(attempt.task.node.as_str()), attempt.task.visit);
     let again = terminal::of_generation(attempt.task.generation);
@@ -215,5 +232,5 @@ fn print(bytes: &[u8]) {
     }
     let text = String::from_utf8_lossy(bytes);
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-    terminal::print(format_args!("{}{end}", visible::block(&text)));
+    terminal::print(format_args!("{}{end}", colours::block(&text, Paint::stdout())));
 }

@@ -39,4 +39,5 @@ pub mod trust;
 pub mod verify;
 pub mod verify_run;
 pub mod version;
+pub mod watch;
 pub mod why;

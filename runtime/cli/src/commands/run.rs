@@ -2,11 +2,14 @@
 
 use crate::answer_sources::{self, Present};
 use crate::arguments::RunArguments;
+use crate::command_line;
+use crate::commands::watch;
 use crate::drive;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::exports::reports;
 use crate::pipeline_file;
 use crate::prepare;
+use crate::runs::last_failure;
 use crate::runs::start_at;
 use crate::runs::{self, RunFolder, RunId};
 use crate::terminal::progress::{ProgressFormat, Reporter};
@@ -15,12 +18,14 @@ use crate::user_key;
 use glovebox_engine::run::{NewRun, Run};
 use glovebox_plan::plan::Plan;
 use glovebox_plan::prepare::binding::{self, Purpose, Request};
+use glovebox_plan::prepare::component_host::ComponentHost;
 use glovebox_plan::prepare::executor::Executor;
 use glovebox_plan::prepare::project::Project;
 use glovebox_plan::prepare::script::{self, ScriptFile};
+use glovebox_plan::prepare::source::CheckedPipeline;
 use glovebox_plan::prepare::{source, widening};
-use glovebox_record::Tier;
 use glovebox_record::scope::Entry;
+use glovebox_record::{NodeId, Tier};
 use glovebox_workspace::project::Include;
 use glovebox_workspace::user_key::UserKey;
 use std::path::Path;
@@ -31,16 +36,20 @@ const LEFT_OUT_SHOWN_MAX: usize = 10;
 /// Time before the first stage after which the copy of the project is announced.
 const QUIET_START_MAX: Duration = Duration::from_millis(700);
 
+/// Runs a pipeline once, or with `--watch` after every change of the project.
+pub fn run(arguments: &RunArguments) -> CommandResult {
+    if arguments.again.watch { watch::watch(arguments) } else { once(arguments) }
+}
+
 /// Runs a pipeline. Everything that can be refused is refused before the run exists.
-pub fn run(arguments: RunArguments) -> CommandResult {
+pub fn once(arguments: &RunArguments) -> CommandResult {
     reports::require_places(&arguments.reports)?;
     let id = arguments.run_id.as_deref().map_or_else(|| Ok(RunId::fresh()), RunId::parse)?;
-    let inputs = source::inputs(&arguments.project.inputs);
     let host = &prepare::component_host();
-    let file = pipeline_file::choose(arguments.file.as_deref(), &arguments.project.workdir)?;
-    let (source, project) = prepare::read_pipeline(host, &file, &inputs, &arguments.project.workdir)?;
+    let (source, project) = read(host, arguments)?;
     widening::refuse(&project, &source.rule_report.rules)?;
-    arguments.from.iter().try_for_each(|node| start_at::check(&source.pipeline, node))?;
+    let from = begins_at(arguments, &source)?;
+    from.iter().try_for_each(|node| start_at::check(&source.pipeline, node))?;
     let script = arguments.execution.script.as_deref().map(script::read_script).transpose()?;
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::RunUnconfined } else { Purpose::Run };
     let sealed = binding::holdouts(&source, &project)?;
@@ -53,7 +62,7 @@ pub fn run(arguments: RunArguments) -> CommandResult {
     binding::refuse_unpriced(&executor.plan, arguments.execution.spend.into())?;
     prepare::warn_of_open_access(&executor);
     prepare::warn_of_dependencies(&executor.plan, &project);
-    let format = ProgressFormat::choose(arguments.output.json, arguments.output.quiet);
+    let format = format(arguments);
     let present =
         answer_sources::present(&arguments.people, &arguments.output, &arguments.runs, &executor.plan.pipeline, &[])?;
     let key = user_key::to_sign()?;
@@ -67,7 +76,7 @@ pub fn run(arguments: RunArguments) -> CommandResult {
         include: include(&executor.plan, &project, &run)?,
         script: script.as_ref().map(|file: &ScriptFile| file.text.as_bytes()),
         inputs: arguments.project.inputs.iter().cloned().collect(),
-        from: arguments.from,
+        from,
         steps_max: arguments.execution.max_steps,
         wall_max: arguments.execution.max_wall_time,
         spend_max: arguments.execution.spend.into(),
@@ -77,6 +86,36 @@ pub fn run(arguments: RunArguments) -> CommandResult {
     let exit = drive::conclude(&run, &ended, format, &arguments.runs.runs_dir)?;
     drop(ended);
     reports::after(&arguments.reports, &run, exit)
+}
+
+/// Reads the pipeline and its project: a file, or the command of the command line.
+fn read(host: &ComponentHost, arguments: &RunArguments) -> Result<(CheckedPipeline, Project), Stop> {
+    let (project, command) = (&arguments.project, &arguments.command);
+    if command.command.is_empty() {
+        let file = pipeline_file::choose(arguments.file.as_deref(), &project.workdir)?;
+        return prepare::read_pipeline(host, &file, &source::inputs(&project.inputs), &project.workdir);
+    }
+    let text = command_line::pipeline(&command.command, &command.write, &project.workdir)?;
+    let workdir = std::fs::canonicalize(&project.workdir).unwrap_or_else(|_| project.workdir.clone());
+    prepare::read_command_line(host, &workdir.join(command_line::FILE_NAME), text, &project.workdir)
+}
+
+/// Returns the node at which the run begins instead of the start node.
+fn begins_at(arguments: &RunArguments, source: &CheckedPipeline) -> Result<Option<NodeId>, Stop> {
+    if !arguments.again.rerun_failed {
+        return Ok(arguments.from.clone());
+    }
+    let (node, run) = last_failure::stage(&arguments.runs.runs_dir, &absolute(&source.file))?;
+    terminal::say(format_args!("begins at `{}`, which failed in run `{run}`\n", visible::line(node.as_str())));
+    Ok(Some(node))
+}
+
+fn format(arguments: &RunArguments) -> ProgressFormat {
+    let (json, quiet) = (arguments.output.json, arguments.output.quiet);
+    match arguments.command.command.is_empty() {
+        true => ProgressFormat::choose(json, quiet),
+        false => ProgressFormat::choose_for_command(json, quiet),
+    }
 }
 
 /// Refuses a plan with stages that no model answers, unless the user asked for simulated answers.

@@ -2,13 +2,14 @@
 
 use crate::answer_sources;
 use crate::arguments::ShowArguments;
-use crate::commands::logs::OUTPUTS;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::exports::reports;
 use crate::runs;
 use crate::runs::RunFolder;
 use crate::runs::changes;
+use crate::runs::failure::{self, OUTPUTS};
 use crate::runs::journal;
+use crate::terminal::colours;
 use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::summary::{self, RunNames};
@@ -30,6 +31,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const OUTPUT_BYTES_MAX: u64 = 16 << 20;
 const OUTPUT_LINES_MAX: usize = 20;
 const OUTPUT_CHARACTERS_MAX: usize = 200;
+/// The share of a limit from which its use is shown without `--limits`, percent.
+const LIMIT_SHOWN_PERCENT: u8 = 80;
 
 /// Prints a run's summary, or every attempt of a node with its limits, receipts, refusals and the edge that was taken
 /// after it.
@@ -63,7 +66,8 @@ fn show_run(arguments: &ShowArguments, run: &RunFolder, journal: OpenJournal) ->
     let paint = Paint::stdout();
     let kept = answer_sources::kept_for(run, &found.open_questions.iter().collect::<Vec<_>>());
     found.open_questions.retain(|asked| kept.iter().all(|given| given.question != asked.question));
-    let mut text = summary::render(&found, &new, &runs::named(run, &arguments.runs.runs_dir)?, paint);
+    let failed = failure::read(run, &found);
+    let mut text = summary::render(&found, &new, failed.as_ref(), &runs::named(run, &arguments.runs.runs_dir)?, paint);
     let can_go_on = !matches!(found.resumption(), Resumption::Shows);
     if let Some(held) = can_go_on.then(|| run.held()).flatten() {
         text.push_str(&format!("{} {}\n", paint.title("held        "), summary::held(held)));
@@ -105,7 +109,7 @@ fn show_node(arguments: &ShowArguments, run: &RunFolder, node: &NodeId, journal:
             attempt(&mut rows, stage, in_force.iter().any(|range| range.contains(&record.seq)));
             told(&mut rows, stage, &steered);
             output(&mut rows, stage, &blobs, &named);
-            limits(&mut rows, stage);
+            limits(&mut rows, stage, arguments.limits);
         }
         Event::RouteTaken(route) if route.from == *node => edge(&mut rows, route),
         event => {
@@ -191,10 +195,9 @@ fn output(rows: &mut Rows, stage: &StageFinished, blobs: &DirBlobs, named: &RunN
         let printed = String::from_utf8_lossy(&bytes);
         let lines: Vec<&str> = printed.lines().collect();
         for line in &lines[lines.len().saturating_sub(OUTPUT_LINES_MAX)..] {
-            let line = visible::line(line);
-            let cut: String = line.chars().take(OUTPUT_CHARACTERS_MAX).collect();
-            is_cut |= cut.len() < line.len();
-            rows.block("", format_args!("| {cut}"));
+            let (line, is_short) = colours::cut(line, OUTPUT_CHARACTERS_MAX, Paint::stdout());
+            is_cut |= is_short;
+            rows.block("", format_args!("| {line}"));
         }
         is_cut |= lines.len() > OUTPUT_LINES_MAX;
     }
@@ -303,14 +306,25 @@ fn context(rows: &mut Rows, session: &Session) {
     session.degraded.iter().for_each(|reason| rows.row("", format_args!("not `full`: {reason}")));
 }
 
-/// Adds a row for each limit with its usage.
-fn limits(rows: &mut Rows, stage: &StageFinished) {
+/// Adds a row for each limit with its usage. Without `all`, limits of which less than 80 % was used are only counted.
+fn limits(rows: &mut Rows, stage: &StageFinished, all: bool) {
+    let mut hidden = 0;
     for usage in &stage.usage {
         // A limit that was not measured or not used gets no row.
-        if let Some(used) = usage.used.filter(|used| *used > 0) {
-            rows.row("limit", format_args!("{} {used} of {}", usage.name, usage.limit));
+        let Some(used) = usage.used.filter(|used| *used > 0) else { continue };
+        match all || is_nearly_used(used, usage.limit) {
+            true => rows.row("limit", format_args!("{} {used} of {}", usage.name, usage.limit)),
+            false => hidden += 1,
         }
     }
+    if hidden > 0 {
+        let limits = terminal::counted(hidden, "limit");
+        rows.row("limits", format_args!("{limits} with less than {LIMIT_SHOWN_PERCENT} % used: `--limits` lists them"));
+    }
+}
+
+fn is_nearly_used(used: u64, limit: u64) -> bool {
+    u128::from(used) * 100 >= u128::from(limit) * u128::from(LIMIT_SHOWN_PERCENT)
 }
 
 /// Returns one line with the network requests of the stage's commands for each host.

@@ -4,11 +4,12 @@
 //! into one line, and nodes to come into another. A running node is not folded while there is room.
 
 use crate::terminal::paint::{Colour, Paint};
-use crate::terminal::{counted, duration, lines, order, visible};
+use crate::terminal::{colours, counted, duration, lines, order, visible};
 use glovebox_host::call::Progress;
 use glovebox_journal::event::{Attempt, Event, NodeId, Record, RunFinished, StageFinished, Work};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::{Status, Tokens};
+use std::collections::BTreeMap;
 use std::time::Instant;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -17,6 +18,13 @@ const LINES_MIN: usize = 4;
 
 /// Columns that stay free, so that the terminal can echo `^C` without a new line.
 const FREE_COLUMNS: usize = 4;
+
+/// Maximum number of bytes of output that are kept for each node.
+const OUTPUT_BYTES_MAX: usize = 1 << 10;
+/// Minimum number of lines for nodes at which output gets lines.
+const OUTPUT_ROOM_MIN: usize = 6;
+/// Begins a line of output.
+const OUTPUT_INDENT: &str = "     ";
 
 /// The screen on which a view is drawn.
 #[derive(Debug, Clone, Copy)]
@@ -58,6 +66,8 @@ struct Row {
     /// Position of the node's last end in the order in which nodes ended; 0 if the node has not ended.
     ended: usize,
     text: String,
+    /// The last bytes of output of the node's running command.
+    output: Vec<u8>,
 }
 
 /// The state of a view.
@@ -82,6 +92,7 @@ impl Board {
             visit: 0,
             ended: 0,
             text: String::new(),
+            output: Vec::new(),
         };
         let rows = order::nodes(pipeline).into_iter().map(|node| row(&node.id)).collect();
         Self { rows, began, visits: 0, ends: 0, refused: 0, turns: 0, tokens: Tokens::default() }
@@ -149,6 +160,16 @@ impl Board {
         }
     }
 
+    /// Shows the output of a stage's running command.
+    pub fn output(&mut self, node: &NodeId, bytes: &[u8]) {
+        if let Some(row) = self.row(node) {
+            let new = &bytes[bytes.len().saturating_sub(OUTPUT_BYTES_MAX)..];
+            let excess = (row.output.len() + new.len()).saturating_sub(OUTPUT_BYTES_MAX);
+            row.output.drain(..excess);
+            row.output.extend_from_slice(new);
+        }
+    }
+
     fn row(&mut self, node: &NodeId) -> Option<&mut Row> {
         self.rows.iter_mut().find(|row| row.id == *node)
     }
@@ -158,6 +179,7 @@ impl Board {
         let ended = self.ends;
         if let Some(row) = self.row(node) {
             (row.phase, row.visit, row.ended, row.text) = (phase, visit, ended, text);
+            row.output.clear();
         }
     }
 
@@ -178,7 +200,8 @@ impl Board {
     /// Returns the lines of the view for a screen.
     pub fn lines(&self, screen: Screen, now: Instant) -> Vec<String> {
         let room = screen.rows.saturating_sub(1).max(LINES_MIN) - 1;
-        let shown = self.shown(room);
+        let outputs = self.outputs(room);
+        let shown = self.shown(room - outputs.len());
         let hidden = |has_ended| {
             let is_hidden = |(index, row): &(usize, &Row)| row.phase.has_ended() == has_ended && !shown.contains(index);
             self.rows.iter().enumerate().filter(is_hidden).count()
@@ -188,12 +211,22 @@ impl Board {
         };
         let titles = self.rows.iter().map(|row| row.title.width());
         let width = titles.max().unwrap_or(0).min(screen.columns / 2);
-        let nodes = shown.iter().map(|index| self.rows[*index].line(width, screen, now));
+        let nodes = shown.iter().flat_map(|index| {
+            let output = outputs.get(index).map(|output| output_line(output, screen));
+            std::iter::once(self.rows[*index].line(width, screen, now)).chain(output)
+        });
         let mut lines = vec![self.head(screen, now)];
         lines.extend(fold(hidden(true), "done"));
         lines.extend(nodes);
         lines.extend(fold(hidden(false), "to come"));
         lines
+    }
+
+    /// Returns the last line of output of running nodes, by row. A small screen has no room for output.
+    fn outputs(&self, room: usize) -> BTreeMap<usize, String> {
+        let most = if room < OUTPUT_ROOM_MIN { 0 } else { room / 3 };
+        let lines = self.rows.iter().enumerate().filter_map(|(index, row)| Some((index, row.last_line()?)));
+        lines.take(most).collect()
     }
 
     /// Returns the rows that get a line, in order: all rows if there is room, or else the running ones, the last ended
@@ -241,7 +274,25 @@ impl Board {
     }
 }
 
+/// Returns the line with the output of a running node, below the line of the node.
+fn output_line(output: &str, screen: Screen) -> String {
+    let left = screen.columns.saturating_sub(OUTPUT_INDENT.len() + FREE_COLUMNS);
+    format!("{OUTPUT_INDENT}{}", screen.paint.with(Colour::Dim, cut(output, left)))
+}
+
 impl Row {
+    /// Returns the last line of output that is not empty; `None` if the node does not run.
+    fn last_line(&self) -> Option<String> {
+        if self.output.is_empty() || !matches!(self.phase, Phase::Running(_)) {
+            return None;
+        }
+        let text = String::from_utf8_lossy(&self.output);
+        // The first character may be incomplete, because only the last bytes are kept.
+        let lines = text.split(['\n', '\r']).rev().map(|line| colours::dropped(line.trim_start_matches('\u{fffd}')));
+        let last = lines.map(|line| line.trim().to_owned()).find(|line| !line.is_empty())?;
+        Some(visible::line(&last).into_owned())
+    }
+
     fn line(&self, width: usize, screen: Screen, now: Instant) -> String {
         let (mark, colour, elapsed) = match self.phase {
             Phase::Idle => ("○", Colour::Dim, String::new()),

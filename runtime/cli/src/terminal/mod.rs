@@ -4,9 +4,13 @@
 
 pub mod agreement;
 pub mod board;
+pub mod colours;
+pub mod command_output;
 pub mod compiling;
 pub mod conversation;
 pub mod diagnostics;
+pub mod failed_output;
+pub mod failed_tests;
 pub mod inspection;
 pub mod lines;
 pub mod machine;

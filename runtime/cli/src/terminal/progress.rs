@@ -4,8 +4,10 @@
 //! records alone contain all facts. Progress is written to stderr, and the records of `--json` to stdout.
 
 use crate::terminal::board::Board;
+use crate::terminal::command_output::CommandOutput;
 use crate::terminal::{self, lines, visible};
-use glovebox_host::call::Progress;
+use glovebox_engine::live::OutputWatch;
+use glovebox_host::call::{OutputStream, Progress};
 use glovebox_journal::event::{NodeId, Record};
 use glovebox_pipeline::ir::Pipeline;
 use jiff::Timestamp;
@@ -43,9 +45,16 @@ pub enum ProgressFormat {
     Json,
     /// Progress is not shown.
     Quiet,
+    /// The output of the commands, and no progress.
+    Output,
 }
 
 impl ProgressFormat {
+    /// Chooses the format of `run -- COMMAND`: the output of the command, unless a flag asks for something else.
+    pub fn choose_for_command(json: bool, quiet: bool) -> Self {
+        if json || quiet { Self::choose(json, quiet) } else { ProgressFormat::Output }
+    }
+
     /// Chooses the format from the flags, and from whether stderr is a terminal.
     pub fn choose(json: bool, quiet: bool) -> Self {
         match (json, quiet) {
@@ -61,17 +70,35 @@ impl ProgressFormat {
 pub struct Reporter {
     format: ProgressFormat,
     view: Option<Arc<Mutex<LiveView>>>,
+    output: Option<CommandOutput>,
 }
 
 impl Reporter {
     /// Creates a reporter for a run of a pipeline.
     pub fn new(format: ProgressFormat, pipeline: &Pipeline) -> Self {
-        Self { format, view: (format == ProgressFormat::Live).then(|| LiveView::start(pipeline)) }
+        let output = (format == ProgressFormat::Output).then(CommandOutput::new);
+        Self { format, view: (format == ProgressFormat::Live).then(|| LiveView::start(pipeline)), output }
     }
 
     /// Returns a writer for messages of other parts of the program.
     pub fn notices(&self) -> Notices {
         Notices { view: self.view.clone() }
+    }
+
+    /// Returns the function that shows the output of running commands; `None` if it is not shown.
+    pub fn output_watch(&self) -> Option<OutputWatch> {
+        let view = self.view.as_ref().map(Arc::downgrade);
+        let on_board = view.map(|view| -> OutputWatch {
+            Arc::new(move |node: &NodeId, _: OutputStream, bytes: &[u8]| {
+                view.upgrade().iter().for_each(|view| show_output(view, node, bytes));
+            })
+        });
+        on_board.or_else(|| self.output.as_ref().map(CommandOutput::watch))
+    }
+
+    /// Shows output of a command that another process runs.
+    pub fn output(&self, node: &NodeId, bytes: &[u8]) {
+        self.view.iter().for_each(|view| show_output(view, node, bytes));
     }
 
     /// Shows a journal record.
@@ -80,7 +107,7 @@ impl Reporter {
             (ProgressFormat::Json, _) => json_line(record),
             (ProgressFormat::Lines, _) => lines::of_record(record).iter().for_each(prose),
             (ProgressFormat::Live, Some(view)) => lock(view).record(record),
-            (ProgressFormat::Live, None) | (ProgressFormat::Quiet, _) => {}
+            (ProgressFormat::Live, None) | (ProgressFormat::Quiet | ProgressFormat::Output, _) => {}
         }
     }
 
@@ -104,6 +131,15 @@ impl Reporter {
     /// Ends the view, and leaves its last state on the screen.
     pub fn close(&mut self) {
         self.view.take().iter().for_each(|view| lock(view).leave());
+        self.output.iter().for_each(CommandOutput::close);
+    }
+}
+
+/// Passes output on to the board, which the next update of the clocks draws. A command never waits for a terminal that is being
+/// drawn; then the output is not shown.
+fn show_output(view: &Mutex<LiveView>, node: &NodeId, bytes: &[u8]) {
+    if let Ok(mut view) = view.try_lock() {
+        view.board.output(node, bytes);
     }
 }
 

@@ -15,8 +15,9 @@ const NO_SUCH_PROGRAM: i32 = 127;
 
 /// Returns the remedy for the failure of a run, if there is one.
 pub fn for_run(summary: &RunSummary) -> Option<String> {
-    let failure = summary.end.failure.as_ref()?;
-    let node = summary.end.failed_node.as_ref().map(|node| visible::line(node.as_str())).unwrap_or_default();
+    let cause = summary.cause()?;
+    let (failure, node) = (cause.failure, cause.node);
+    let node = node.map(|node| visible::line(node.as_str())).unwrap_or_default();
     let remedy = match failure.code.as_str() {
         // The cause is the missing program, not the model that could not fix the failure.
         "tool/exit-code" | "verify/exit-code" | "agent/declared-fail" if ended_with(summary, NO_SUCH_PROGRAM) => {
@@ -104,7 +105,7 @@ fn ended_with(summary: &RunSummary, code: i32) -> bool {
 /// Returns the commands of the failed stage. If it ran none, returns the last command of the run, whose failure it
 /// should have fixed.
 fn judged(summary: &RunSummary) -> Vec<&Receipt> {
-    let failed = summary.end.failed_node.as_ref();
+    let failed = summary.cause().and_then(|cause| cause.node);
     let own: Vec<&Receipt> =
         summary.proof.receipts.iter().filter(|one| Some(&one.node) == failed).map(|one| &one.receipt).collect();
     match own.is_empty() {

@@ -3,6 +3,7 @@
 //! It renders the summary that the journal folds to and decides nothing. `run`, `resume` and `show` print the same
 //! text.
 
+use crate::terminal::failed_output::FailedOutput;
 use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::{counted, duration, lines, remedy, visible};
@@ -32,6 +33,10 @@ const CONFIGURATION_SHOWN_MAX: usize = 5;
 /// Maximum number of failed branches that get a row with the reason. The others are only named.
 const BRANCHES_SHOWN_MAX: usize = 10;
 
+/// The help for a run that failed because a stage needs a model and none is configured.
+const NO_MODEL: &str =
+    "no model is configured, so nothing repaired the failure: add `[models]` to glovebox.toml (docs/models.md)";
+
 /// Maximum number of characters of a command.
 const COMMAND_CHARACTERS_MAX: usize = 100;
 
@@ -44,7 +49,13 @@ pub struct RunNames {
 }
 
 /// Renders a summary for people.
-pub fn render(summary: &RunSummary, new: &[NewConfiguration], named: &RunNames, paint: Paint) -> String {
+pub fn render(
+    summary: &RunSummary,
+    new: &[NewConfiguration],
+    failed: Option<&FailedOutput>,
+    named: &RunNames,
+    paint: Paint,
+) -> String {
     let next = &named.short;
     let mut rows = Rows::new(12).painted(paint);
     let mut row = |title: &'static str, body: String| rows.block(title, body);
@@ -54,9 +65,7 @@ pub fn render(summary: &RunSummary, new: &[NewConfiguration], named: &RunNames, 
         let expected = visible::line(&asked.answers().expected()).into_owned();
         row("waits for", format!("an answer to {question}: {}\nexpected {expected}", indented(&asked.text)));
     }
-    if let Some(failure) = &summary.end.failure {
-        row("because", because(summary.end.failed_node.as_ref(), failure));
-    }
+    reasons(summary, failed, paint).into_iter().for_each(|(title, body)| row(title, body));
     failed_branches(summary, next).into_iter().for_each(|body| row("failed", body));
     if let Some(remedy) = remedy::for_run(summary) {
         row("help", remedy);
@@ -122,11 +131,23 @@ fn origin(from: &ForkedFrom) -> String {
     format!("from {run} before {node} visit {}{again}", from.visit)
 }
 
+/// Returns the rows that say why a run failed: the stage with its failure, the end of its output, and its failed tests.
+fn reasons(summary: &RunSummary, failed: Option<&FailedOutput>, paint: Paint) -> Vec<(&'static str, String)> {
+    let because = summary.cause().map(|cause| ("because", because(cause.node, cause.failure)));
+    let output = failed.into_iter().flat_map(|failed| failed.rows(paint));
+    let help = summary.lacks_model().then(|| ("help", NO_MODEL.to_owned()));
+    because.into_iter().chain(output).chain(help).collect()
+}
+
 /// Returns why the run failed, and at which stage.
 fn because(node: Option<&NodeId>, failure: &Failure) -> String {
     let node = node.map(|node| format!("{}: ", visible::line(node.as_str()))).unwrap_or_default();
     let (class, code) = (failure.class.as_str(), visible::line(failure.code.as_str()));
-    format!("{node}{class} ({code}): {}", indented(&failure.reason))
+    let reason = match failure.reason.strip_prefix("tool_exit_code_").filter(|_| code == "tool/exit-code") {
+        Some(number) => format!("exit {}", visible::line(number)),
+        None => indented(&failure.reason),
+    };
+    format!("{node}{class} ({code}): {reason}")
 }
 
 /// Returns a row for each branch that failed, even if the parallel node continued without it.
@@ -405,6 +426,9 @@ pub fn change_line(change: &FileChange) -> String {
 /// Returns the stage whose output shows why a run failed: the first stage whose failure led to the end, or the failed
 /// stage if it ran a command, or else the stage whose failed command it should have fixed.
 fn with_output(summary: &RunSummary) -> Option<&NodeId> {
+    if summary.lacks_model() {
+        return summary.cause()?.node;
+    }
     if let Some(first) = summary.end.resumes_at.as_ref().filter(|first| summary.end.failed_node.as_ref() != Some(first))
     {
         return Some(first);
@@ -417,12 +441,8 @@ fn with_output(summary: &RunSummary) -> Option<&NodeId> {
     Some(unrepaired.map_or(failed, |evidence| &evidence.node))
 }
 
-/// Describes where a resume begins, unless it is at the stage that ended the run. If no failed stage has visits left,
-/// the user must name a node.
+/// Describes where a resume begins, unless it is at the stage that ended the run.
 fn begins_at(summary: &RunSummary) -> String {
-    if summary.end.resumes_at.is_none() {
-        return " --from NODE".to_owned();
-    }
     let first = summary.end.resumes_at.as_ref().filter(|first| summary.end.failed_node.as_ref() != Some(first));
     first.map(|first| format!(" (restarts at {})", visible::line(first.as_str()))).unwrap_or_default()
 }
@@ -454,6 +474,10 @@ fn what_next(summary: &RunSummary, named: &RunNames) -> String {
             }
             (Resumption::NeedsTime, _) => format!("glovebox resume {exact} --max-wall-time T, with a longer T"),
             (Resumption::Shows, _) => format!("glovebox show {next}{node}, then run again"),
+            // No failed stage has visits left, so a resume would need another stage to begin at.
+            (Resumption::Repeats, _) if summary.end.resumes_at.is_none() => {
+                format!("glovebox show {next}{node}, then run again")
+            }
             (Resumption::Repeats, true) => {
                 format!("glovebox show {next}{node}, then glovebox resume {exact}{at} or run again")
             }

@@ -5,10 +5,12 @@
 //! command leaves a receipt, which this module creates.
 
 mod grant;
+mod live;
 mod no_tests;
 mod usage;
 
 pub use grant::CommandSetting;
+pub use live::{LiveOutput, LivePiece, OutputStream};
 
 use crate::attempt::Attempt;
 use crate::bindings::exec::{Captured, Command, Error, Exit, Host};
@@ -20,6 +22,7 @@ use glovebox_jail::lazy_jail::{LazyJail, StartOverError};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{AttemptId, CommandEnding, LimitName, NoProof, Receipt, Refusal};
 use glovebox_workspace::refusal::escaped;
+use live::LiveCommand;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -128,7 +131,10 @@ impl Attempt {
         let line = jail.line(&asked);
         self.exec.started += 1;
         self.call.report(Progress::CommandStarted(shown.clone()));
-        let mut exit = self.call.ticker.while_guest_waits(|| jail.run(&asked, &self.call.canceled))?;
+        let stored_bytes_max = self.call.limits.command_output_bytes;
+        let running = LiveCommand { command: &asked, shown: &shown, stored_bytes_max };
+        let (watcher, canceled) = (setting.live.as_ref(), &self.call.canceled);
+        let mut exit = self.call.ticker.while_guest_waits(|| running.run(&jail, watcher, canceled))?;
         shorten(&mut exit.stdout, self.call.limits.command_output_bytes);
         shorten(&mut exit.stderr, self.call.limits.command_output_bytes);
         let mut receipt = line.receipt(self.exec.next_id(&self.call.id), &exit, jail.status());

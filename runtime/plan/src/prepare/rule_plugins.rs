@@ -27,8 +27,33 @@ pub fn read_pipeline(
     inputs: &Inputs,
     workdir: &Path,
 ) -> Result<(CheckedPipeline, Project), Refusal> {
-    let mut opened = ParsedFile::parse(file, source::read_text(file)?, inputs);
+    let opened = ParsedFile::parse(file, source::read_text(file)?, inputs);
     // Errors of the file are reported before errors of the project.
+    let mut opened = without_errors(opened)?;
+    let project = project::read_project(workdir, Some(file))?;
+    opened.draft.pipeline.set_verifiers(project.config.verifiers());
+    let source = lint(host, opened, &project)?;
+    Ok((source, project))
+}
+
+/// Checks the text of a pipeline that is not in a file, and applies the project's rules. `file` stands for its file.
+///
+/// # Errors
+///
+/// Fails for errors in the text or in its project, and for rule plugins that may not run.
+pub fn check_text(
+    host: &ComponentHost,
+    file: &Path,
+    text: String,
+    project: &Project,
+) -> Result<CheckedPipeline, Refusal> {
+    let mut opened = without_errors(ParsedFile::parse(file, text, &Inputs::default()))?;
+    opened.draft.pipeline.set_verifiers(project.config.verifiers());
+    lint(host, opened, project)
+}
+
+/// Returns the file with the stages of its child pipelines, or refuses it if it has errors.
+fn without_errors(mut opened: ParsedFile) -> Result<ParsedFile, Refusal> {
     if opened.draft.has_errors() {
         opened.finish(lint_builtin)?;
         return Err(Refusal::new(Class::Invalid, ""));
@@ -38,18 +63,20 @@ pub fn read_pipeline(
         opened.finish(lint_builtin)?;
         return Err(Refusal::new(Class::Invalid, ""));
     }
-    let project = project::read_project(workdir, Some(file))?;
-    opened.draft.pipeline.set_verifiers(project.config.verifiers());
+    Ok(opened)
+}
+
+fn lint(host: &ComponentHost, opened: ParsedFile, project: &Project) -> Result<CheckedPipeline, Refusal> {
     if project.config.rules.is_empty() {
         let source = opened.finish(lint_builtin)?;
-        project::refuse_bad_include(&project)?;
-        return Ok((source, project));
+        project::refuse_bad_include(project)?;
+        return Ok(source);
     }
-    let rules = load(&project, host)?;
+    let rules = load(project, host)?;
     let mut source = opened.finish(|draft| rules.lint(draft))?;
-    widening::record(host, &mut source, &project)?;
-    project::refuse_bad_include(&project)?;
-    Ok((source, project))
+    widening::record(host, &mut source, project)?;
+    project::refuse_bad_include(project)?;
+    Ok(source)
 }
 
 /// Checks that the project has the same rule plugins as the run, byte for byte. If not, the exit code is 11, or 7 for a

@@ -2,6 +2,7 @@
 //! object.
 
 use super::branches::BranchFold;
+use super::failed_stage::FailedStage;
 use super::startup::StartupFiles;
 use super::{
     BesideHoldouts, CanceledBy, CommandEvidence, DroppedChecks, ExitClass, FailedBranch, JournalHead, NodeTraffic,
@@ -149,6 +150,9 @@ pub struct RunProof {
     /// would give them; absent if there are none.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub misses_holdouts: BTreeSet<NodeId>,
+    /// The stages whose last attempt failed.
+    #[serde(skip)]
+    pub failed: BTreeMap<NodeId, FailedStage>,
     /// Files that stages wrote and whose code could run in stages with access to hold-outs.
     #[serde(skip)]
     pub beside_holdouts: BesideHoldouts,

@@ -21,10 +21,9 @@ pub(super) fn render(report: &Report) -> String {
     let (code, name) = (summary.end.exit.code(), summary.end.exit.name());
     let (pipeline, time) = (text(&summary.pipeline), duration(summary.duration_ms));
     let mut page = format!("### {mark} Glovebox: {pipeline}, exit {code} ({name}) in {time}\n\n");
-    if let Some(failure) = &summary.end.failure {
-        let node =
-            summary.end.failed_node.as_ref().map(|node| format!("{}: ", text(node.as_str()))).unwrap_or_default();
-        line(&mut page, format_args!("**{node}{}**\n", text(&failure.reason)));
+    if let Some(cause) = summary.cause() {
+        let node = cause.node.map(|node| format!("{}: ", text(node.as_str()))).unwrap_or_default();
+        line(&mut page, format_args!("**{node}{}**\n", text(&cause.failure.reason)));
     }
     line(&mut page, "| stage | result | time | evidence |\n|---|---|---|---|");
     for stage in report.stages.iter().take(ROWS_MAX) {

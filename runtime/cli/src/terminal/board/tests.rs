@@ -48,6 +48,28 @@ fn nodes_stand_in_the_order_of_the_graph_with_the_exit_last() {
 }
 
 #[test]
+fn the_last_line_of_output_stands_below_a_running_node() {
+    let began = Instant::now();
+    let mut board = board(LOOP, began);
+    let test = NodeId::new("test");
+    board.output(&test, b"before it runs");
+    board.update(&test, Phase::Running(began), 1, "exec make".into());
+    let lines = |board: &Board, rows| board.lines(screen(rows), began).join("\n");
+    assert!(!lines(&board, 24).contains("before it runs"));
+    board.output(&test, b"one\n\x1b[31mtw");
+    board.output(&test, b"o\x1b[0m\x1b[2J\r\n\n");
+    assert!(lines(&board, 24).contains(" ● test  0:00 exec make\n     two\\x1b[2J\n ○"), "{}", lines(&board, 24));
+    assert!(!lines(&board, 5).contains("two"), "a small screen has no room for output");
+    for _ in 0..100 {
+        board.output(&test, &[b'x'; 3000]);
+    }
+    assert_eq!(board.row(&test).unwrap().output.len(), OUTPUT_BYTES_MAX);
+    assert!(board.lines(screen(24), began).iter().all(|line| line.width() <= 100 - FREE_COLUMNS));
+    board.update(&test, Phase::Bad, 1, "fail".into());
+    assert!(!lines(&board, 24).contains("xxx"), "an ended command shows its end");
+}
+
+#[test]
 fn no_line_is_wider_than_the_screen_whatever_a_stage_says() {
     let began = Instant::now();
     for text in ["漢字の長い名前".repeat(20), "e\u{301}".repeat(200), "🦀".repeat(90), "a".repeat(300)] {

@@ -1,5 +1,6 @@
 //! The setting of the commands that a call may run: their grant and their jail.
 
+use super::live::LiveOutput;
 use crate::command_grant::CommandGrant;
 use glovebox_jail::lazy_jail::LazyJail;
 use glovebox_record::path::ScopePath;
@@ -15,4 +16,6 @@ pub struct CommandSetting {
     pub jail: Arc<LazyJail>,
     /// Default working directory.
     pub workdir: ScopePath,
+    /// Gets the output of commands while they run; `None` if nobody may watch.
+    pub live: Option<LiveOutput>,
 }

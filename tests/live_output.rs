@@ -1,0 +1,101 @@
+//! The output of running commands in `logs --follow`, in `attach` and in the live view, and that hold-outs never appear there.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod workbench;
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+use workbench::Workbench;
+
+/// A command that prints, waits until the test says `go`, and prints again. The stage sees a folder outside of the project.
+const WAITS: &str =
+    "echo first; echo second >&2; for i in $(seq 600); do [ -e $FLAGS/go ] && break; sleep 0.05; done; echo last";
+
+/// Creates a project whose stage `work` waits for a file in the folder that is returned.
+fn waiting(extra: &str) -> (Workbench, std::path::PathBuf) {
+    let bench = Workbench::new();
+    let flags = bench.outside().join("flags");
+    std::fs::create_dir(&flags).unwrap();
+    let shown = flags.to_str().unwrap();
+    bench.write(
+        "glovebox.toml",
+        &format!("[sandbox]\nread = [\"{shown}\"]\n[exec]\nenv = {{ FLAGS = \"{shown}\" }}\n{extra}"),
+    );
+    (bench, flags)
+}
+
+fn pipeline(attributes: &str) -> String {
+    format!(
+        "digraph g {{ start [shape=Mdiamond]; done [shape=Msquare]\n\
+         work [shape=parallelogram, allowed_write_paths=\"\", tool_command=\"{WAITS}\"{attributes}]\n\
+         start -> work -> done }}"
+    )
+}
+
+fn started(bench: &Workbench, words: &[&str]) -> Child {
+    bench.bare(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Waits until the run has a file with output of a running command.
+fn wait_for_output(bench: &Workbench, run: &str) {
+    let folder = bench.run_folder(run).join("live");
+    let since = Instant::now();
+    while !folder.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
+        assert!(since.elapsed() < Duration::from_secs(60), "no output");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn logs_follow_a_running_command_and_print_its_output_once() {
+    let (bench, flags) = waiting("");
+    bench.write("pipeline.dot", &pipeline(""));
+    let mut run = started(&bench, &["run", "--run-id", "r"]);
+    wait_for_output(&bench, "r");
+    let mut logs = started(&bench, &["logs", "r", "--follow"]);
+    let mut reader = BufReader::new(logs.stdout.take().unwrap());
+    let mut lines = [String::new(), String::new()];
+    for line in &mut lines {
+        reader.read_line(line).unwrap();
+    }
+    lines.sort();
+    assert_eq!(lines, ["first\n", "second\n"], "output arrives while the command runs");
+    assert!(run.try_wait().unwrap().is_none());
+    std::fs::write(flags.join("go"), "").unwrap();
+    let mut rest = String::new();
+    reader.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "last\n", "nothing is printed twice");
+    assert!(logs.wait().unwrap().success() && run.wait().unwrap().success());
+    let mut said = String::new();
+    logs.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.contains("tool.stdout.txt") && said.contains("work visit 1: echo first"), "{said}");
+    assert!(!bench.run_folder("r").join("live").exists());
+    let whole = bench.glovebox(&["logs", "r", "--stdout"]).ends(0).stdout.clone();
+    assert_eq!(whole, "first\nlast\n");
+}
+
+#[test]
+fn the_output_of_a_stage_with_hold_outs_is_never_shown_while_it_runs() {
+    let (bench, flags) = waiting("");
+    bench.write("scripts/scenarios/s.sh", "echo a secret wicker basket\n");
+    bench.write(
+        "pipeline.dot",
+        &pipeline(", holdouts=true, scenario_feedback=full").replace("echo first", "cat scripts/scenarios/s.sh"),
+    );
+    let mut run = started(&bench, &["run", "--run-id", "r"]);
+    let since = Instant::now();
+    while !bench.run_folder("r").join("progress.ndjson").exists()
+        || !bench.run_text("r", "progress.ndjson").contains("stage.started")
+    {
+        assert!(since.elapsed() < Duration::from_secs(60));
+        assert!(run.try_wait().unwrap().is_none(), "{:?}", run.wait_with_output());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(700));
+    assert!(run.try_wait().unwrap().is_none());
+    assert!(!bench.run_folder("r").join("live").exists(), "nothing of the stage is passed on");
+    std::fs::write(flags.join("go"), "").unwrap();
+    run.wait().unwrap();
+}
