@@ -6,6 +6,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
+#[path = "init/messages.rs"]
+mod messages;
 mod workbench;
 
 use std::os::unix::fs::PermissionsExt;

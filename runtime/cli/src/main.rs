@@ -63,12 +63,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Parses the command line. An unknown command that is similar to a command gets a suggestion, including a short one,
-/// for which clap has none.
+/// Parses the command line. The suggestion for an unknown command is the one with the smallest edit distance. clap has none for
+/// a short word, and suggests `transcript` for `rn`.
 fn arguments() -> Arguments {
     let matches = arguments::tree().try_get_matches();
     matches.and_then(|mut found| Arguments::from_arg_matches_mut(&mut found)).unwrap_or_else(|mut error| {
-        if let (None, Some(meant)) = (error.get(ContextKind::SuggestedSubcommand), meant_command(&error)) {
+        if let Some(meant) = meant_command(&error) {
             error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![meant]));
         }
         error.exit()

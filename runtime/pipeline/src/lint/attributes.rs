@@ -1,11 +1,12 @@
 //! Rules about single attributes: unknown keys, keys on the wrong kind of element, and unknown values.
 
+use super::guardrails::misspelt_command;
 use super::{LintContext, Rule, RuleFindings};
 use crate::attributes::{ATTRIBUTES, Carrier, guard_meant, is_known, known};
 use crate::diagnostic::Diagnostic;
 use crate::dot::{is_identifier, quote};
 use crate::hash::HashSet;
-use crate::ir::{Attribute, HandlerKind, Node, NodeId, SHAPES, TYPES};
+use crate::ir::{Attribute, Handler, HandlerKind, Node, NodeId, SHAPES, TYPES};
 use crate::key::{self, Key};
 use crate::keyed::Attributes;
 use crate::nearest::{certain, nearest};
@@ -174,6 +175,14 @@ pub(super) fn goal_gate_has_retry(rule: &Rule, context: &LintContext<'_>) -> Rul
     if pipeline.retry_target.is_some() || pipeline.fallback_retry_target.is_some() {
         return RuleFindings::none();
     }
+    // Commands alone repair nothing: without another stage, the run should fail at the exit.
+    let only_checks = |node: &Node| {
+        node.stages().all(Node::is_verifier)
+            || matches!(node.handler, Handler::Start | Handler::Exit | Handler::Conditional)
+    };
+    if pipeline.nodes.iter().all(only_checks) {
+        return RuleFindings::none();
+    }
     // Goal gates of a child pipeline use the retry targets of the child's graph, which are attributes of the child's exits.
     let stuck = |node: &&Node| {
         let has_target = node.routing.retry_target.is_some() || node.routing.fallback_retry_target.is_some();
@@ -259,7 +268,10 @@ fn names(
         let third_party = !node.stages().all(is_ours);
         // A plugin defines its own attributes. Report only a key that is probably a misspelt guardrail, which would
         // protect nothing.
-        look.at(&node.attributes, Carrier::Node, Some(node), |key| !third_party || guard_meant(key).is_some());
+        let is_required = misspelt_command(node).map(|(key, _)| key);
+        look.at(&node.attributes, Carrier::Node, Some(node), |key| {
+            Some(key) != is_required && (!third_party || guard_meant(key).is_some())
+        });
     }
     context.pipeline.edges.iter().for_each(|edge| look.at(&edge.attributes, Carrier::Edge, None, |_| true));
     look.found

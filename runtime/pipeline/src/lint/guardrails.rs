@@ -5,9 +5,11 @@
 use super::holdout_reach::may_have;
 use super::structure::names;
 use super::{LintContext, Rule, RuleFindings};
+use crate::attributes::{Carrier, is_known};
 use crate::hash::HashSet;
 use crate::ir::{Attribute, HandlerKind, Node};
 use crate::key::{self, Key};
+use crate::nearest::{certain, nearest};
 use crate::span::Span;
 use glovebox_names::protected;
 use glovebox_record::scope::Entry;
@@ -114,17 +116,36 @@ fn required(rule: &Rule, context: &LintContext<'_>, kind: HandlerKind) -> RuleFi
     let empty = |node: &&Node| node.handler.kind() == kind && text(node, key).is_none();
     let found = |node: &Node| {
         let message = format!("the {} stage `{}` has no `{key}`", node.handler.name(), node.id);
-        let found = rule.found(message, node.span).with_node(node.id.as_str());
+        let found = rule.found(message.clone(), node.span).with_node(node.id.as_str());
         let other = KEYS.into_iter().find_map(|own| Some((own, text(node, own)?)));
         match other.filter(|_| !node.attributes.contains_key(key)) {
             Some((own, written)) => {
                 let help = format!("rename `{own}` to `{key}`");
                 found.with_help(help).with_fix(written.key_span, key.as_str())
             }
-            None => found,
+            None => match misspelt_command(node) {
+                Some((own, written)) => {
+                    let message = format!("unknown attribute `{own}`: {message}");
+                    let found = rule.found(message, written.key_span).with_node(node.id.as_str());
+                    let found = found.with_help(format!("did you mean `{key}`?"));
+                    match certain(own.as_str(), [key.as_str()]) {
+                        Some(meant) => found.with_fix(written.key_span, meant),
+                        None => found,
+                    }
+                }
+                None => found,
+            },
         }
     };
     context.pipeline.nodes.iter().filter(empty).map(found).collect()
+}
+
+/// Returns the misspelt name of the attribute that a stage without a command lacks. [`required`] reports it, and no other rule
+/// reports it again.
+pub(super) fn misspelt_command(node: &Node) -> Option<(Key<'_>, &Attribute)> {
+    let key = node.handler.kind().command().filter(|key| !node.attributes.contains_key(*key))?;
+    let is_meant = |own: Key<'_>| !is_known(own, Carrier::Node) && nearest(own.as_str(), [key.as_str()]).is_some();
+    node.attributes.iter().find(|(own, _)| is_meant(*own))
 }
 
 /// Reports stages that run a model's plan and have no list of allowed commands. Commands that the author wrote need no such list.

@@ -5,14 +5,18 @@
 
 use super::{Config, ConfigProblem};
 use glovebox_host::grants::Grants;
+use glovebox_pipeline::nearest::nearest;
 use glovebox_pipeline::span::Span;
-use glovebox_record::LimitSettings;
+use glovebox_record::{LimitName, LimitSettings};
 use serde_json::json;
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
+
+/// The fields of a table of wants or grants.
+const GRANTS: [&str; 6] = ["filesystem", "read", "write", "commands", "model", "limits"];
 
 /// A value and its byte range.
 pub(super) type Value<'i> = Spanned<DeValue<'i>>;
@@ -250,13 +254,13 @@ impl<'i> Fields<'i> {
                 Ok(_) => {
                     whole.insert(child.name.to_owned(), to_json(child.value));
                 }
-                Err(error) => self.objection(child.at_key(), &error),
+                Err(error) => self.objection(child.at_key(), &error, meant(child.name, GRANTS)),
             }
         }
         match serde_json::from_value(whole.into()) {
             Ok(grants) => grants,
             Err(error) => {
-                self.objection(field.at_value(), &error);
+                self.objection(field.at_value(), &error, None);
                 Grants::default()
             }
         }
@@ -273,26 +277,29 @@ impl<'i> Fields<'i> {
         for child in self.table(field) {
             match serde_json::from_value::<LimitSettings>(json!({ (child.name): to_json(child.value) })) {
                 Ok(_) => found.push((child.name.to_owned(), to_json(child.value))),
-                Err(error) => self.objection(child.at_key(), &error),
+                Err(error) => {
+                    let known = LimitName::ALL.iter().map(|limit| limit.as_str());
+                    self.objection(child.at_key(), &error, meant(child.name, known));
+                }
             }
         }
         found
     }
 
     /// Reports a field that the types of the host refuse.
-    fn objection(&mut self, place: Place, error: &serde_json::Error) {
+    fn objection(&mut self, place: Place, error: &serde_json::Error, help: Option<String>) {
         let reason = error.to_string();
         let is_unenforceable = reason.contains("cannot enforce") || reason.starts_with("unknown field");
         let rule = if is_unenforceable { Rule::Unenforceable } else { Rule::Value };
-        let message = format!("`{}`: {reason}", place.path);
-        self.push(rule, place, message.into());
+        let message = Message::from(format!("`{}`: {reason}", place.path));
+        self.push(rule, place, message.with_help(help));
     }
 
     /// Reports an unknown field.
     pub(super) fn unknown(&mut self, field: &Field<'_, '_>, known: &[&str]) {
-        let known = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        let message = format!("unknown field `{field}`: one of {known} is expected");
-        self.push(Rule::UnknownField, field.at_key(), message.into());
+        let names = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let message = Message::from(format!("unknown field `{field}`: one of {names} is expected"));
+        self.push(Rule::UnknownField, field.at_key(), message.with_help(meant(field.name, known.iter().copied())));
     }
 
     /// Reports a table without its required `path`.
@@ -324,6 +331,12 @@ impl<'i> Fields<'i> {
         let (file_name, Message { text: message, help }) = (self.file.name.to_owned(), message);
         self.problems.push(ConfigProblem { rule: rule.as_str(), file_name, field, line, span, message, help });
     }
+}
+
+/// Returns a help text with the known name that is most similar to an unknown one. `None` if the name is known, or if none is
+/// similar.
+fn meant<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    nearest(name, known).filter(|nearest| *nearest != name).map(|nearest| format!("did you mean `{nearest}`?"))
 }
 
 /// Converts a value to JSON, without places. Dates become texts. A number that JSON cannot represent becomes a text as well,

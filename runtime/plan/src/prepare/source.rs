@@ -5,16 +5,18 @@ use super::findings::{Findings, merged};
 use super::references::{self, Referring};
 use super::refusal::{Class, Refusal};
 use crate::rules::{Linted, TransformStep};
+use glovebox_names::visible;
 use glovebox_pipeline::Source;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::files::References;
 use glovebox_pipeline::inputs::Files;
 use glovebox_pipeline::ir::{Node, Pipeline};
+use glovebox_pipeline::nearest::nearest;
 use glovebox_pipeline::transform::{RuleReport, TransformedGraph};
 use glovebox_pipeline::{CheckResult, Inputs, LoweredFile};
 use glovebox_workspace::regular_file::{self, Links};
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,7 +31,13 @@ pub fn is_stdin(file: &Path) -> bool {
 /// Reads a text file, or standard input for `-`. A byte order mark is left for the parser.
 pub fn read_text(file: &Path) -> Result<String, Refusal> {
     let name = file.display();
-    let failed = |error: std::io::Error| Refusal::io(format!("read `{name}`"), &error);
+    let failed = |error: std::io::Error| {
+        let stop = Refusal::io(format!("read `{name}`"), &error);
+        match Some(error.kind()).filter(|kind| *kind == ErrorKind::NotFound).and_then(|_| meant(file)) {
+            Some(meant) => stop.with_help(format!("did you mean `{meant}`?")),
+            None => stop,
+        }
+    };
     let mut bytes = Vec::new();
     if is_stdin(file) {
         std::io::stdin().lock().take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
@@ -52,6 +60,24 @@ pub fn read_text(file: &Path) -> Result<String, Refusal> {
         let at = error.utf8_error().valid_up_to();
         Refusal::new(Class::Invalid, format!("`{name}` is not UTF-8 text at byte {at}"))
     })
+}
+
+/// Maximum number of names in a folder that are compared with the name of a missing file.
+const NAMES_MAX: usize = 2_000;
+
+/// Returns the path of an existing file that the user probably meant: one with a similar name in the same folder.
+fn meant(file: &Path) -> Option<String> {
+    let name = file.file_name()?.to_str()?;
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let entries = std::fs::read_dir(folder.unwrap_or(Path::new("."))).ok()?.flatten().take(NAMES_MAX);
+    let files = entries.filter(|entry| entry.path().is_file());
+    let mut names: Vec<String> = files.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    let with_ending = format!("{name}.dot");
+    let similar = || nearest(name, names.iter().map(String::as_str));
+    let found = names.iter().find(|known| **known == with_ending).map(String::as_str).or_else(similar)?;
+    let path = folder.map_or_else(|| PathBuf::from(found), |folder| folder.join(found));
+    Some(visible::line(&path.display().to_string()).into_owned())
 }
 
 fn not_a_file(file: &Path, kind: regular_file::NonFileKind) -> Refusal {

@@ -69,7 +69,8 @@ pub(super) const RULES: &[Rule] = &[
         summary: "a goal gate should have a `retry_target`",
         help: "set `retry_target`, on the node or on the graph, to the stage that can fix the failure; without it the run fails at the exit",
         why: "Glovebox checks goal gates when the run reaches an exit (Attractor spec §3.4 and §7.2). If a gate is unmet and has \
-              no target, the run ends there with `GoalGateUnsatisfied` and tries nothing again.",
+              no target, the run ends there with `GoalGateUnsatisfied` and tries nothing again. A pipeline in which only \
+              commands run gets no warning, because none of its stages could fix anything.",
         bad: include_str!("../../../rules/goal_gate_has_retry.bad.dot"),
         good: include_str!("../../../rules/goal_gate_has_retry.good.dot"),
     },
