@@ -15,7 +15,7 @@ pub mod sandbox;
 mod verify;
 
 pub use agents::AgentEntry;
-pub use exec::{ExecSetting, Toolchain, is_env_name_allowed};
+pub use exec::{ExecSetting, Toolchain, VenvSetting, is_env_name_allowed};
 pub use mcp::ServerEntry;
 pub use models::{ConfiguredModel, KeySource, ModelAccess, ModelEntry};
 pub use recovery::{DiscardPattern, RecoverySetting};

@@ -77,13 +77,21 @@ fn report(survey: &Survey, written: &[(&str, String)], arguments: &InitArguments
         terminal::say(format_args!("found    {} project: {}\n", part.kind, visible::line(&part.found)));
         for step in &part.steps {
             let place = if part.folder.is_empty() { String::new() } else { format!(" in {}", part.folder) };
-            terminal::say(format_args!("  {:<7}{}{place}\n         {}\n", step.name, step.command, step.why));
+            terminal::say(format_args!(
+                "  {:<7}{}{place}\n         {}\n",
+                step.purpose.as_str(),
+                step.command,
+                step.why
+            ));
         }
     }
     for (name, _) in written {
         terminal::say(format_args!("wrote    {name}\n"));
     }
     let missing = survey.toolchains().into_iter().filter_map(toolchain::missing);
+    let seen_by = || survey.toolchains().into_iter();
+    let missing = missing
+        .chain(survey.programs().into_iter().filter_map(|program| toolchain::missing_program(program, seen_by())));
     for note in survey.notes.iter().cloned().chain(missing) {
         terminal::say(format_args!("note     {}\n", visible::line(&note)));
     }

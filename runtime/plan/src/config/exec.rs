@@ -12,12 +12,23 @@ use std::ops::Range;
 pub struct ExecSetting {
     /// Toolchains whose folders and variables are added.
     pub toolchains: Vec<Toolchain>,
+    /// An environment of Python outside of the project.
+    pub venv: Option<VenvSetting>,
     /// Absolute folders that are added after the fixed PATH.
     pub path: Vec<String>,
     /// Byte ranges of the entries of `path` in the file.
     pub path_places: Vec<Range<usize>>,
     /// Environment variables and their values.
     pub env: BTreeMap<String, String>,
+}
+
+/// An environment of Python outside of the project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VenvSetting {
+    /// The absolute folder.
+    pub path: String,
+    /// The byte range of the value in the file.
+    pub place: Range<usize>,
 }
 
 /// A toolchain that the host knows how to find.
@@ -105,8 +116,9 @@ pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> ExecSetti
         match field.name {
             "toolchains" => setting.toolchains = toolchains(fields, &field),
             "path" => (setting.path, setting.path_places) = folders(fields, &field).into_iter().unzip(),
+            "venv" => setting.venv = venv(fields, &field),
             "env" => setting.env = variables(fields, &field),
-            _ => fields.unknown(&field, &["toolchains", "path", "env"]),
+            _ => fields.unknown(&field, &["toolchains", "venv", "path", "env"]),
         }
     }
     setting
@@ -133,10 +145,7 @@ fn toolchains(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<Toolchain> 
 fn folders(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<(String, Range<usize>)> {
     let mut found = Vec::new();
     for (text, place) in fields.texts(field) {
-        let is_plain = text.starts_with('/')
-            && !text.contains([':', '\0'])
-            && text.split('/').all(|segment| segment != ".." && segment != ".");
-        if is_plain {
+        if is_plain(&text) {
             found.push((text, place.span));
         } else {
             let message = format!("`{field}` holds `{text}`: an absolute folder without `.`, `..` and `:` is expected");
@@ -144,6 +153,25 @@ fn folders(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<(String, Range
         }
     }
     found
+}
+
+fn venv(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<VenvSetting> {
+    let text = fields.text(field)?;
+    if is_plain(&text) {
+        let path = text.trim_end_matches('/').to_owned();
+        return Some(VenvSetting { path, place: field.at_value().span });
+    }
+    let message = format!("`{field}` is `{text}`: an absolute folder without `.`, `..` and `:` is expected");
+    let help = "an environment in the project, such as `.venv/`, is found without this setting".to_owned();
+    fields.value_problem(field.at_value(), Message::from(message).with_help(Some(help)));
+    None
+}
+
+/// Returns true for an absolute folder that can be in PATH.
+fn is_plain(text: &str) -> bool {
+    text.starts_with('/')
+        && !text.contains([':', '\0'])
+        && text.split('/').all(|segment| segment != ".." && segment != ".")
 }
 
 fn variables(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> BTreeMap<String, String> {

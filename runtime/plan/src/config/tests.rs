@@ -135,6 +135,8 @@ fn the_commands_environment_cannot_be_turned_against_them() {
     check("[exec]\npath = [\"bin\"]", "config_value", "exec.path", 2, "absolute");
     check("[exec]\npath = [\"/a/../b\"]", "config_value", "exec.path", 2, "absolute");
     check("[exec]\npath = [\"/a:/b\"]", "config_value", "exec.path", 2, "`:`");
+    check("[exec]\nvenv = \".venv\"", "config_value", "exec.venv", 2, "absolute");
+    check("[exec]\nvenv = [\"/a\"]", "config_value", "exec.venv", 2, "a string is expected");
     check(
         "[exec]\ntoolchains = [\"cobol\"]",
         "config_value",
@@ -142,6 +144,18 @@ fn the_commands_environment_cannot_be_turned_against_them() {
         2,
         "expected one of `rust`, `go`, `node`",
     );
+}
+
+#[test]
+fn an_unknown_field_offers_the_most_similar_one() {
+    let help = |text: &str| Config::parse(text, "glovebox.toml").expect_err(text).remove(0).help;
+    let meant = |name: &str| Some(format!("did you mean `{name}`?"));
+    assert_eq!(help("[sandbox]\nnetwrk = \"none\""), meant("network"));
+    assert_eq!(help("[sandbx]"), meant("sandbox"));
+    assert_eq!(help("[limits]\nwal_ms = \"5m\""), meant("wall_ms"));
+    assert_eq!(help("[plugins.\"a.b\"]\npath = \"p\"\ngrants = { comands = [\"ls\"] }"), meant("commands"));
+    assert_eq!(help("[sandbox]\nfirewall = true"), None);
+    assert_eq!(help("[limits]\nwall_ms = \"long\""), None, "the name is right");
 }
 
 #[test]

@@ -197,6 +197,10 @@ impl Plan {
         };
         found.extend([Capability::SandboxTier(tier)]);
         found.extend(self.commands.exec.toolchains.iter().copied().map(Capability::Toolchain));
+        if let Some(venv) = &self.commands.exec.venv {
+            found.extend([Capability::ReadMachine(MachineFolder(venv.path.clone()))]);
+            found.extend([Capability::Programs(format!("{}/bin", venv.path))]);
+        }
         found.extend(self.commands.exec.path.iter().cloned().map(Capability::Programs));
         found.extend(self.commands.exec.env.keys().cloned().map(Capability::Variable));
     }

@@ -141,6 +141,7 @@ impl Plan {
         if self.bindings.values().any(|binding| binding.starts_processes()) {
             self.commands.sandbox.setting.read.iter().for_each(|path| add(folder(path), &"[sandbox] read"));
             self.commands.exec.path.iter().for_each(|path| add(folder(path), &"[exec] path"));
+            self.commands.exec.venv.iter().for_each(|venv| add(folder(&venv.path), &"[exec] venv"));
         }
         // An agent program is started only if its node asks a model.
         let live = self.bindings.iter().filter(|(node, _)| self.models.by_node.contains_key(*node));

@@ -128,6 +128,11 @@ impl Plan {
             Capability::ReadMachine(folder) if self.folders.stores.contains(folder) => {
                 OriginPart::Config("workspace", "dependencies")
             }
+            Capability::ReadMachine(folder)
+                if self.commands.exec.venv.as_ref().is_some_and(|venv| venv.path == folder.0) =>
+            {
+                OriginPart::Config("exec", "venv")
+            }
             Capability::ReadMachine(folder) if self.is_of_program(node, folder) => OriginPart::ConfigTable("agents"),
             Capability::ReadMachine(_) => OriginPart::Config("sandbox", "read"),
             Capability::Toolchain(_) | Capability::Programs(_) | Capability::Variable(_) => {

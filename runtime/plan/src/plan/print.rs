@@ -62,6 +62,7 @@ impl Plan {
             parallel_max: has_parallel.then_some(self.bounds.parallel_max),
             exec: PlanExec {
                 toolchains: self.commands.exec.toolchains.iter().map(|toolchain| toolchain.as_str()).collect(),
+                venv: self.commands.exec.venv.as_ref().map(|venv| venv.path.as_str()),
                 path: &self.commands.exec.path,
                 env: &self.commands.exec.env,
             },
@@ -224,6 +225,9 @@ impl<'a> PlanUnlocked<'a> {
 pub struct PlanExec<'a> {
     /// Toolchains whose folders and variables are added.
     pub toolchains: Vec<&'static str>,
+    /// An environment of Python outside of the project. Its programs come first in PATH.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub venv: Option<&'a str>,
     /// Folders that are added after the fixed PATH.
     pub path: &'a [String],
     /// Environment variables and their values.

@@ -198,7 +198,7 @@ fn sandbox_env(
     stores: Vec<Bind>,
 ) -> Result<SandboxEnv, Refusal> {
     let tier = plan.commands.sandbox.tier();
-    let mut policy = toolchain::exec_policy(&plan.commands.exec, tier, &plan.commands.sandbox.setting.read)?;
+    let mut policy = toolchain::exec_policy(&plan.commands.exec, tier, &plan.commands.sandbox.setting)?;
     if tier.is_some_and(Tier::has_own_root) {
         let is_new = |store: &Bind| !policy.binds.iter().any(|known| known.at == store.at);
         let stores: Vec<Bind> = stores.into_iter().filter(is_new).collect();
@@ -211,9 +211,11 @@ fn sandbox_env(
         let help = "write `git = \"commit\"`: a stage must not find earlier versions of hold-outs";
         return Err(Refusal::new(Class::Invalid, message).with_help(help));
     }
+    let own = || dependencies::environment(&project.workdir, &plan.folders.dependencies);
     Ok(SandboxEnv {
         shows_history,
-        environment: dependencies::environment(&project.workdir, &plan.folders.dependencies),
+        // The operator names `venv` explicitly, so it takes precedence over an environment of the project.
+        environment: if plan.commands.exec.venv.is_some() { None } else { own() },
         tier,
         can_mount: capability.tier == Some(Tier::Full),
         policy,

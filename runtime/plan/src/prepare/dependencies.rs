@@ -13,6 +13,8 @@ use super::folders::{cache_dir, state_dir};
 use super::project::Project;
 use super::refusal::Warning;
 use super::survey::kind::KINDS;
+use super::survey::{environments_in, is_environment};
+use crate::config::Toolchain;
 use crate::plan::capability::MachineFolder;
 use copies::HoldoutFiles;
 use glovebox_jail::jail::Bind;
@@ -127,7 +129,7 @@ fn ends_with(folder: &Entry, name: &str) -> bool {
 
 /// Returns the virtual environment in the project's folder, if it is among the dependencies.
 pub fn environment(workdir: &Path, folders: &[Entry]) -> Option<Entry> {
-    let is_one = |folder: &&Entry| workdir.join(folder.path().as_str()).join("pyvenv.cfg").is_file();
+    let is_one = |folder: &&Entry| is_environment(&workdir.join(folder.path().as_str()));
     folders.iter().filter(|folder| folder.path().parent().is_some_and(|above| above.is_root())).find(is_one).cloned()
 }
 
@@ -139,12 +141,15 @@ fn by_kind(workdir: &Path) -> Vec<Entry> {
     while let Some((at, depth)) = pending.pop() {
         seen += 1;
         for kind in KINDS.iter().filter(|kind| kind.markers.iter().any(|marker| at.join(marker).is_file())) {
-            for name in kind.dependencies.iter().filter(|name| name.ends_with('/')) {
-                let path = at.join(name.trim_end_matches('/'));
-                let paths = if MANAGED.contains(name) { environments_in(&path) } else { vec![path] };
-                let inside = paths.iter().filter_map(|path| path.strip_prefix(workdir).ok().and_then(Path::to_str));
-                found.extend(inside.filter_map(|inside| Entry::parse(&format!("{inside}/")).ok()));
+            let fixed = kind.dependencies.iter().filter(|name| name.ends_with('/') && !MANAGED.contains(name));
+            let mut names: Vec<String> = fixed.map(|name| (*name).to_owned()).collect();
+            if kind.toolchains.contains(&Toolchain::Python) {
+                // A tool that creates environments also keeps packed versions of the project, including tests, beside them.
+                names.extend(environments_in(&at).into_iter().map(|name| format!("{name}/")));
             }
+            let paths = names.iter().map(|name| at.join(name));
+            let inside = paths.filter_map(|path| Some(path.strip_prefix(workdir).ok()?.to_str()?.to_owned()));
+            found.extend(inside.filter_map(|inside| Entry::parse(&format!("{}/", inside.trim_end_matches('/'))).ok()));
         }
         if depth < DEPTH_MAX && seen < FOLDERS_MAX {
             let mut below: Vec<PathBuf> = folders_in(&at).collect();
@@ -153,14 +158,6 @@ fn by_kind(workdir: &Path) -> Vec<Entry> {
         }
     }
     found
-}
-
-/// Returns the virtual environments of a tool. The tool also keeps packed versions of the project, including tests, in the
-/// same folder.
-fn environments_in(at: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(at).into_iter().flatten().flatten();
-    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    folders.map(|entry| entry.path()).filter(|path| path.join("pyvenv.cfg").is_file()).collect()
 }
 
 fn folders_in(at: &Path) -> impl Iterator<Item = PathBuf> {
@@ -245,7 +242,9 @@ fn missing(project: &Project, shown: &[Entry], is_set: bool) -> Vec<Warning> {
             tell("node_modules/", install);
         }
     }
-    if !has("venv") {
+    let is_active = |folder: &Entry| is_environment(&at(folder.path().as_str()));
+    let has_environment = project.config.exec.venv.is_some() || shown.iter().any(is_active);
+    if !has("venv") && !has_environment {
         let managers = [("uv.lock", "uv sync"), ("poetry.lock", "poetry install")];
         if let Some((_, install)) = managers.iter().find(|(lock, _)| has(lock)) {
             tell(".venv/", install);

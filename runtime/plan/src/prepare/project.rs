@@ -7,7 +7,7 @@
 use super::findings::Findings;
 use super::refusal::{Class, Refusal};
 use super::source::read_text;
-use super::verify_settings;
+use super::{toolchain, verify_settings};
 use crate::bind::OperatorFiles;
 use crate::config::{CONFIG_FILE_NAME, Config};
 use crate::lock::{LOCK_FILE_NAME, Lock};
@@ -86,6 +86,18 @@ fn read_files(workdir: PathBuf, pipeline: Option<&Path>) -> Result<Project, Refu
     Ok(Project { workdir, config, config_dir, has_config: true, lock, note })
 }
 
+/// Refuses paths of `glovebox.toml` with which no run can start on this machine: entries of `[workspace] include`, and
+/// `[exec] venv`.
+pub fn refuse_bad_paths(project: &Project) -> Result<(), Refusal> {
+    refuse_bad_include(project)?;
+    let problem = project.config.exec.venv.as_ref().and_then(|venv| {
+        let (why, help) = toolchain::venv_problem(Path::new(&venv.path))?;
+        let span = Span { start: venv.place.start, end: venv.place.end };
+        Some(Diagnostic::error("config_value", format!("`exec.venv` cannot be used: {why}"), span).with_help(help))
+    });
+    refuse(project, problem.into_iter().collect())
+}
+
 /// Refuses an entry of `[workspace] include` that cannot be copied.
 pub fn refuse_bad_include(project: &Project) -> Result<(), Refusal> {
     let setting = &project.config.workspace;
@@ -95,8 +107,11 @@ pub fn refuse_bad_include(project: &Project) -> Result<(), Refusal> {
         let help = "name files and folders of the project, or remove the entry";
         Some(Diagnostic::error("config_value", error.to_string(), span).with_help(help))
     };
-    let diagnostics: Vec<Diagnostic> =
-        setting.include.iter().zip(&setting.include_places).filter_map(problem).collect();
+    refuse(project, setting.include.iter().zip(&setting.include_places).filter_map(problem).collect())
+}
+
+/// Refuses the project if there are findings about its configuration.
+fn refuse(project: &Project, diagnostics: Vec<Diagnostic>) -> Result<(), Refusal> {
     if diagnostics.is_empty() {
         return Ok(());
     }
@@ -152,16 +167,19 @@ fn read_config(file: &Path, workdir: &Path) -> Result<Config, Refusal> {
     })
 }
 
-/// Returns an error for each folder of `[exec] path` that is in the project, because a stage could replace the programs there.
+/// Returns an error for each folder of `[exec] path` and `[exec] venv` that is in the project, because a stage could replace the programs there.
 fn writable_programs(config: &Config, workdir: &Path) -> Vec<Diagnostic> {
     let exec = &config.exec;
     let is_inside = |folder: &Path| {
         folder.starts_with(workdir) || std::fs::canonicalize(folder).is_ok_and(|real| real.starts_with(workdir))
     };
-    let inside = exec.path.iter().zip(&exec.path_places).filter(|(folder, _)| is_inside(Path::new(folder)));
-    let problem = |(folder, place): (&String, &Range<usize>)| {
-        let message =
-            format!("`exec.path` holds `{folder}`, which is in the project: stages could replace the programs there");
+    let of_venv = exec.venv.iter().map(|venv| ("venv", &venv.path, &venv.place));
+    let folders = exec.path.iter().zip(&exec.path_places).map(|(folder, place)| ("path", folder, place));
+    let inside = folders.chain(of_venv).filter(|(_, folder, _)| is_inside(Path::new(folder)));
+    let problem = |(field, folder, place): (&str, &String, &Range<usize>)| {
+        let message = format!(
+            "`exec.{field}` holds `{folder}`, which is in the project: stages could replace the programs there"
+        );
         Diagnostic::error("config_value", message, Span { start: place.start, end: place.end }).with_help(
             "name a folder outside of the project; a virtual environment in `.venv/` is found automatically, and programs of \
              `node_modules/` start with `npx`",

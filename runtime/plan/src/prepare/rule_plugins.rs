@@ -69,13 +69,13 @@ fn without_errors(mut opened: ParsedFile) -> Result<ParsedFile, Refusal> {
 fn lint(host: &ComponentHost, opened: ParsedFile, project: &Project) -> Result<CheckedPipeline, Refusal> {
     if project.config.rules.is_empty() {
         let source = opened.finish(lint_builtin)?;
-        project::refuse_bad_include(project)?;
+        project::refuse_bad_paths(project)?;
         return Ok(source);
     }
     let rules = load(project, host)?;
     let mut source = opened.finish(|draft| rules.lint(draft))?;
     widening::record(host, &mut source, project)?;
-    project::refuse_bad_include(project)?;
+    project::refuse_bad_paths(project)?;
     Ok(source)
 }
 

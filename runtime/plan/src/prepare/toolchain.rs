@@ -10,12 +10,14 @@ mod machine;
 mod node;
 mod python;
 mod rust;
+mod venv;
 
 use super::refusal::{Class, Refusal};
+use crate::config::sandbox::SandboxSetting;
 use crate::config::{ExecSetting, Toolchain};
 use glovebox_jail::jail::Bind;
 use glovebox_jail::jail::ExecPolicy;
-use glovebox_record::Tier;
+use glovebox_record::{Network, Tier};
 use machine::Machine;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,6 +62,11 @@ impl Missing {
         let help = format!("install it, or remove `{}` from `[exec] toolchains`", toolchain.as_str());
         Self { why: format!("no `{}` in PATH", program_of(toolchain)), help }
     }
+
+    /// Returns the refusal for `[exec] venv`.
+    fn in_venv(self) -> Refusal {
+        Refusal::new(Class::Invalid, format!("`exec.venv` cannot be used: {}", self.why)).with_help(self.help)
+    }
 }
 
 /// Returns the program with which a toolchain is found.
@@ -75,20 +82,42 @@ fn program_of(toolchain: Toolchain) -> &'static str {
     }
 }
 
-/// Returns the policy of all commands of a run in this sandbox. Fails if this machine lacks a toolchain or a folder that
-/// `glovebox.toml` names.
-pub fn exec_policy(setting: &ExecSetting, tier: Option<Tier>, read: &[String]) -> Result<ExecPolicy, Refusal> {
+/// Variables that keep a toolchain from looking for a network that commands do not have, also when a test starts it. Without them
+/// a package manager tries for a minute before it fails.
+const OFFLINE: [(Toolchain, &[(&str, &str)]); 3] = [
+    (Toolchain::Rust, &[("CARGO_NET_OFFLINE", "true")]),
+    (Toolchain::Node, &[("npm_config_offline", "true")]),
+    (Toolchain::Python, &[("PIP_NO_INDEX", "1"), ("UV_OFFLINE", "1")]),
+];
+
+/// Returns the variables of a toolchain for commands without a network.
+fn offline(toolchain: Toolchain) -> impl Iterator<Item = (String, String)> {
+    let own = OFFLINE.into_iter().filter(move |(known, _)| *known == toolchain);
+    own.flat_map(|(_, variables)| variables).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+}
+
+/// Returns the policy of all commands of a run in this sandbox. Fails if this machine lacks a toolchain or a folder
+/// that `glovebox.toml` names.
+pub fn exec_policy(setting: &ExecSetting, tier: Option<Tier>, sandbox: &SandboxSetting) -> Result<ExecPolicy, Refusal> {
     let machine = Machine::here();
     let tier = tier.unwrap_or(Tier::Unconfined);
+    let is_offline = sandbox.network == Network::None && tier != Tier::Unconfined;
     let mut policy = ExecPolicy::default();
     let mut first = Vec::new();
+    if let Some(environment) = &setting.venv {
+        let found = venv::find(&machine, Path::new(&environment.path)).map_err(Missing::in_venv)?;
+        first.extend(found.path.iter().cloned());
+        add(&mut policy, found, tier)?;
+        policy.env.extend(offline(Toolchain::Python).filter(|_| is_offline));
+    }
     for toolchain in &setting.toolchains {
         let found = find(*toolchain, &machine, tier).and_then(|found| machine.presentable(found));
         let found = found.map_err(|missing| stop(*toolchain, missing))?;
         first.extend(found.path.iter().filter(|folder| !policy.path.contains(folder)).cloned());
         add(&mut policy, found, tier)?;
+        policy.env.extend(offline(*toolchain).filter(|_| is_offline));
     }
-    if !setting.toolchains.is_empty() {
+    if !setting.toolchains.is_empty() || setting.venv.is_some() {
         // This must be the first entry, because variables contain its path where commands have no root of their own.
         policy.kept.insert(0, KEPT.into());
         policy.env.insert("XDG_CACHE_HOME".to_owned(), "{kept}".to_owned());
@@ -97,14 +126,14 @@ pub fn exec_policy(setting: &ExecSetting, tier: Option<Tier>, read: &[String]) -
     policy.path.splice(0..0, first);
     policy.path.extend(setting.path.iter().map(PathBuf::from));
     policy.env.extend(setting.env.clone());
-    if let Some((folder, error)) = read.iter().find_map(|folder| Some((folder, fs::canonicalize(folder).err()?))) {
+    if let Some((folder, error)) = sandbox.read.iter().find_map(|folder| Some((folder, fs::canonicalize(folder).err()?))) {
         let message = format!("`[sandbox] read` names `{folder}`, which commands cannot read: {error}");
         return Err(
             Refusal::new(Class::Invalid, message).with_help("create the folder, or remove it from glovebox.toml")
         );
     }
     let optional = setting.path.iter().map(|folder| (folder, true));
-    let shown = optional.chain(read.iter().map(|folder| (folder, false)));
+    let shown = optional.chain(sandbox.read.iter().map(|folder| (folder, false)));
     let bind = |(folder, optional): (&String, bool)| Bind { optional, ..Bind::read_only(folder.into(), folder.into()) };
     policy.binds.extend(shown.map(bind));
     Ok(policy)
@@ -130,6 +159,27 @@ pub fn of_program(program: &str) -> Option<Toolchain> {
 pub fn shows(toolchain: Toolchain, program: &str) -> bool {
     let found = find(toolchain, &Machine::here(), Tier::Full).unwrap_or_default();
     found.path.iter().chain(&ExecPolicy::default().path).any(|folder| folder.join(program).is_file())
+}
+
+/// Returns what is wrong with the environment that `[exec] venv` names, and what to do. `None` if it can be used.
+pub fn venv_problem(folder: &Path) -> Option<(String, String)> {
+    let missing = venv::find(&Machine::here(), folder).err()?;
+    Some((missing.why, missing.help))
+}
+
+/// Returns what to do if commands with these toolchains do not find a program. `None` if they find it.
+pub fn missing_program(program: &str, toolchains: impl IntoIterator<Item = Toolchain>) -> Option<String> {
+    let is_in_system = ExecPolicy::default().path.iter().any(|folder| folder.join(program).is_file());
+    if is_in_system || toolchains.into_iter().any(|toolchain| shows(toolchain, program)) {
+        return None;
+    }
+    Some(match Machine::here().folders_with(program).next() {
+        None => format!("`{program}` is not on this machine: install it before the first run"),
+        Some(folder) => format!(
+            "commands do not see `{program}`: add `path = [\"{}\"]` under `[exec]` in glovebox.toml",
+            folder.display()
+        ),
+    })
 }
 
 /// Returns why a toolchain cannot be used on this machine, and what to do. `None` if it can be used.

@@ -300,7 +300,7 @@ fn git() -> Check {
 }
 
 fn toolchains(project: &Project, tier: Option<Tier>) -> Check {
-    match toolchain::exec_policy(&project.config.exec, tier, &project.config.sandbox.read) {
+    match toolchain::exec_policy(&project.config.exec, tier, &project.config.sandbox) {
         Ok(policy) => {
             let named = terminal::counted(project.config.exec.toolchains.len(), "toolchain");
             Property::Toolchains.good(format!("{named} in glovebox.toml, {} folders in PATH", policy.path.len()))

@@ -4,7 +4,7 @@
 //! would be a write outside of the scope.
 
 use glovebox_plan::prepare::survey::kind::{KINDS, Kind};
-use glovebox_plan::prepare::survey::{Part, Survey};
+use glovebox_plan::prepare::survey::{Part, Place, Survey};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub fn ignored(survey: &Survey, project: &Path) -> Option<String> {
     if is_there(IGNORE_FILE_NAME) {
         return None;
     }
-    let rules = survey.parts.iter().flat_map(|part| rules(part, is_there));
+    let rules = survey.parts.iter().chain(&survey.untested).flat_map(|part| rules(part, is_there));
     Some(rules.collect::<BTreeSet<_>>().into_iter().fold(HEADER.to_owned(), |text, rule| text + &rule + "\n"))
 }
 
@@ -35,11 +35,19 @@ fn rules(part: &Part, is_there: impl Fn(&str) -> bool) -> Vec<String> {
     let Some(kind) = KINDS.iter().find(|kind| kind.name == part.kind) else { return Vec::new() };
     let Kind { dependencies, caches, byproducts, .. } = kind;
     let installed = dependencies.iter().filter(|name| !OFTEN_TRACKED.contains(name));
+    let environment = part.environment.as_ref().and_then(|environment| match &environment.place {
+        Place::Project(name) => Some(format!("/{}{name}/", part.folder)),
+        Place::Machine(_) => None,
+    });
     let below = |name: &&str| format!("/{}{name}", part.folder);
     let built = caches.iter().chain(*byproducts).filter(|name| !is_there(below(name).trim_start_matches('/')));
     // A rule for a folder covers everything below it. A rule with `*` or for Python's caches applies at any depth.
     let is_own = |name: &&&str| !installed.clone().any(|folder| name.starts_with(folder) && *name != folder);
     let is_anywhere = |name: &str| name.contains('*') || name == "__pycache__/";
     let rule = |name: &&str| if is_anywhere(name) { (*name).to_owned() } else { below(name) };
-    installed.clone().chain(built).filter(is_own).map(rule).collect()
+    let mut rules: Vec<String> = installed.clone().chain(built).filter(is_own).map(rule).collect();
+    // An environment at an unusual path. A rule for a folder above it covers it already.
+    let is_covered = |path: &String| rules.iter().any(|rule| path.starts_with(rule.as_str()));
+    rules.extend(environment.filter(|path| !is_covered(path)));
+    rules
 }

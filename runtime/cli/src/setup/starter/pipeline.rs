@@ -5,13 +5,17 @@ use super::template::Template;
 use glovebox_pipeline::Source;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::format::format as format_dot;
-use glovebox_plan::prepare::survey::{Part, Step, Survey};
+use glovebox_plan::prepare::survey::{Part, Purpose, Step, Survey};
 use std::borrow::Cow;
 
 /// Number of rounds of the loop that `max_steps` allows.
 const ROUNDS_MAX: usize = 5;
 /// Maximum duration of one build or test.
 const STEP_TIMEOUT: &str = "15m";
+
+/// The attributes of a stage that tests. With a goal gate, a run whose test failed cannot succeed, whatever edges are added later.
+/// `receipt`: a command that ran no test does not satisfy the gate either.
+const GATE: &str = ", goal_gate=true, gate_requires=\"receipt\"";
 
 /// A stage with a command.
 struct Stage<'s> {
@@ -40,7 +44,7 @@ fn unformatted(template: Template, survey: &Survey) -> String {
         text.push_str(&implement(survey));
     }
     for stage in &stages {
-        text.push_str(&command(stage, template));
+        text.push_str(&command(stage));
     }
     match template {
         Template::Default => text.push_str(&fix(survey)),
@@ -60,7 +64,8 @@ fn header(template: Template, survey: &Survey) -> String {
          // Change it as you like. `glovebox check` finds mistakes, and `glovebox plan` shows what each stage could do.\n\
          //\n\
          // Every stage works on a private copy of the project. `allowed_write_paths` lists what it may change there:\n\
-         // a folder ends with `/`, and \"\" means nothing. What tools leave behind is named in glovebox.toml.\n",
+         // a folder ends with `/`, and \"\" means nothing. What tools leave behind is ignored by git, or named in glovebox.toml.\n\
+         // `gate_requires=\"receipt\"`: the run fails if the test command passed but ran no test.\n",
         template.purpose(),
         found.join(", ")
     );
@@ -119,7 +124,7 @@ fn stages(survey: &Survey) -> Vec<Stage<'_>> {
     let is_single = survey.parts.len() == 1;
     let mut stages: Vec<Stage<'_>> = Vec::new();
     for (part, step) in survey.parts.iter().flat_map(|part| part.steps.iter().map(move |step| (part, step))) {
-        let mut id = step.name.to_owned();
+        let mut id = step.purpose.as_str().to_owned();
         if !is_single {
             id = format!("{id}_{}{}", part.kind.to_lowercase(), word(part));
         }
@@ -138,20 +143,21 @@ fn word(part: &Part) -> String {
     if folder.is_empty() { folder } else { format!("_{folder}") }
 }
 
-fn command(stage: &Stage<'_>, template: Template) -> String {
+fn command(stage: &Stage<'_>) -> String {
     let Stage { id, part, step } = stage;
     let command = match part.folder.trim_end_matches('/') {
         "" => Cow::Borrowed(step.command.as_str()),
         folder => format!("cd {folder} && {}", step.command).into(),
     };
     let writes: Vec<String> = step.writes.iter().map(|file| format!("{}{file}", part.folder)).collect();
-    // With a goal gate, a run whose test failed cannot succeed, whatever edges are added later.
-    let gate = if step.name == "test" && template != Template::Check { ", goal_gate=true" } else { "" };
-    let label = if step.name == "test" { "Test" } else { "Build" };
+    let (label, gate) = match step.purpose {
+        Purpose::Build => ("Build", ""),
+        Purpose::Test => ("Test", GATE),
+    };
     format!(
         "// {}\n{id} [shape=parallelogram, label={}{gate}, timeout=\"{STEP_TIMEOUT}\", allowed_write_paths={}, tool_command={}]\n",
         step.why,
-        quoted(&if *id == step.name { label.to_owned() } else { format!("{label} {}", part.kind) }),
+        quoted(&if id == step.purpose.as_str() { label.to_owned() } else { format!("{label} {}", part.kind) }),
         quoted(&writes.join(",")),
         quoted(&command)
     )

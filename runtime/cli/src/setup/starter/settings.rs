@@ -1,5 +1,6 @@
 //! The settings for a project: a `glovebox.toml` with what the commands of its stages need from this machine.
 
+use glovebox_plan::config::Toolchain;
 use glovebox_plan::prepare::survey::{Part, Survey};
 
 const HEADER: &str = "\
@@ -17,16 +18,24 @@ const MODEL: &str = "
 /// Returns the content of `glovebox.toml`.
 pub fn settings(survey: &Survey) -> String {
     let mut text = HEADER.to_owned();
-    let toolchains: Vec<&str> = survey.toolchains().into_iter().map(|toolchain| toolchain.as_str()).collect();
-    let is_node = survey.parts.iter().any(|part| part.kind == "Node");
+    let toolchains: Vec<&str> = survey.toolchains().into_iter().map(Toolchain::as_str).collect();
+    let is_node = survey.toolchains().contains(&Toolchain::Node);
+    let venv = survey.outer_environment();
+    if !toolchains.is_empty() || venv.is_some() {
+        text.push_str("\n[exec]\n");
+    }
     if !toolchains.is_empty() {
-        text.push_str("\n[exec]\n# Found on this machine, shown to commands read-only, and first in their PATH.\n");
+        text.push_str("# Found on this machine, shown to commands read-only, and first in their PATH.\n");
         text.push_str(&format!("toolchains = {}\n", list(&toolchains)));
+    }
+    if let Some(venv) = venv {
+        text.push_str("# The environment of Python, outside of the project: shown read-only, and first in PATH.\n");
+        text.push_str(&format!("venv = \"{venv}\"\n"));
     }
     if is_node {
         text.push_str("# Makes test runners run once instead of watching files.\nenv = { CI = \"true\" }\n");
     }
-    if survey.parts.iter().any(|part| matches!(part.kind, "Node" | "Python")) {
+    if is_node || survey.toolchains().contains(&Toolchain::Python) {
         text.push_str("# Installed dependencies, `node_modules/` and `.venv/`, are shown to commands read-only without a line here.\n");
     }
     let all = |names: fn(&Part) -> &Vec<String>| survey.parts.iter().flat_map(names).collect::<Vec<_>>();
@@ -36,7 +45,7 @@ pub fn settings(survey: &Survey) -> String {
     }
     if !caches.is_empty() {
         text.push_str(
-            "# Build results. They are kept between the stages of a run, and never come into your project.\n",
+            "# Build results that git does not ignore. They are kept between the stages of a run, and never come into your project.\n",
         );
         text.push_str(&format!("cache = {}\n", list(&caches)));
     }

@@ -22,7 +22,7 @@ fn project(files: &[&str]) -> TempDir {
 }
 
 fn survey(files: &[&str]) -> Survey {
-    Survey::for_project(project(files).path())
+    Survey::for_user(project(files).path(), &|_| None)
 }
 
 fn commands(survey: &Survey) -> Vec<String> {
@@ -61,7 +61,7 @@ fn python_is_found_by_its_tests_alone() {
     let command = "python3 -m unittest discover -s tests";
     assert_eq!(found(&["shop.py", "tests/test_shop.py"]), expected("tests/test_shop.py", command));
     assert_eq!(found(&["shop.py", "test_shop.py"]), expected("test_shop.py", "python3 -m unittest discover"));
-    assert_eq!(found(&["Makefile = test:", "tests/test_shop.py"]).0, "plain", "the makefile knows better");
+    assert_eq!(found(&["Makefile = test:\n\t./t\n", "tests/test_shop.py"]).0, "plain", "the makefile knows better");
     assert_eq!(found(&["shop.py", "tests/data.txt"]).0, "plain");
 }
 
@@ -74,12 +74,21 @@ fn each_kind_has_its_commands_and_its_scope() {
         is_clean(&survey);
     };
     check(&["Cargo.toml", "Cargo.lock", "src/lib.rs", "tests/a.rs"], &["cargo test --offline"], &["src/"]);
+    let member = ["Cargo.toml = [workspace]\nmembers = [\"a\"]", "a/Cargo.toml", "a/src/lib.rs", "build.rs"];
+    check(&member, &["cargo test --workspace --offline"], &["a/"]);
+    check(&["Cargo.toml = [workspace]\ndefault-members = [\"a\"]", "src/lib.rs"], &["cargo test --offline"], &["src/"]);
     check(&["go.mod", "main.go", "main_test.go", "internal/x.go"], &["go test ./..."], &["internal/", "main.go"]);
     check(
+        &["go.work", "api/go.mod", "api/a.go", "api/a_test.go"],
+        &["go list -f '{{.Dir}}/...' -m | xargs go test"],
+        &["api/"],
+    );
+    check(
         &["pom.xml", "src/main/java/A.java", "src/test/java/ATest.java"],
-        &["mvn --offline --batch-mode test"],
+        &["mvn --offline --batch-mode -DfailIfNoTests=true test"],
         &["src/main/"],
     );
+    check(&["pom.xml = <modules>", "src/main/A.java"], &["mvn --offline --batch-mode test"], &["src/main/"]);
     check(&["build.gradle.kts", "src/main/A.kt"], &["gradle --offline --no-daemon test"], &["src/main/"]);
     check(
         &["pyproject.toml = dev = [\"pytest\"]", "clock/__init__.py", "tests/test_a.py"],
@@ -87,7 +96,7 @@ fn each_kind_has_its_commands_and_its_scope() {
         &["clock/"],
     );
     check(&["requirements.txt", "a.py", "test_a.py", "tests/"], &["python3 -m unittest discover -s tests"], &["a.py"]);
-    let venv = ["uv.lock", "pytest.ini", "setup.py", ".venv/pyvenv.cfg", "a/b.py"];
+    let venv = ["uv.lock", "pytest.ini", "setup.py", ".venv/pyvenv.cfg", "a/b.py", "tests/test_b.py"];
     check(&venv, &[".venv/bin/python -m pytest"], &["a/"]);
     let missing = "no pytest in `.venv/` in `./`: run `uv sync` before the first run";
     assert_eq!(survey(&venv).notes, [missing]);
@@ -95,22 +104,238 @@ fn each_kind_has_its_commands_and_its_scope() {
     let node =
         ["package.json = {\"scripts\":{\"test\":\"x\",\"build\":\"y\"}}", "index.js", "a.test.js", "jest.config.js"];
     check(&node, &["npm run build", "npm test"], &["index.js"]);
-    check(&["package.json = {", "src/a.ts"], &["node --test"], &["src/"]);
-    check(&["Makefile = CC = cc\n\ntest: all\n\t./t\n", "a.c"], &["make test"], &["a.c"]);
+    check(&["package.json = {}", "src/a.ts", "test/a.js"], &["node --test"], &["src/"]);
+    check(&["Makefile = CC = cc\n\ntest: all\n\t./t\n", "a.c", "test.c"], &["make test"], &["a.c"]);
     check(&["test.sh = #!/bin/bash", "bin/"], &["bash test.sh"], &["src/", "test.sh"]);
-    check(&[], &["echo 'nothing tests this project yet: write your command into the stage test'; exit 1"], &["src/"]);
+    for nothing in [&[][..], &["package.json = {", "src/a.ts"], &["Makefile = all:\n\tcc a.c\n", "src/a.c"]] {
+        check(nothing, &[NO_COMMAND], &["src/"]);
+    }
 }
+
+const NO_COMMAND: &str = "echo 'nothing tests this project yet: write your command into the stage test'; exit 1";
 
 /// Node's own test runner succeeds without any test, which verifies nothing.
 #[test]
 fn a_node_project_without_tests_is_told_so() {
     let notes = |files: &[&str]| survey(files).notes.join("\n");
     assert!(notes(&["package.json = {}", "index.js", "latest.js"]).contains("no tests found in `./`"));
+    assert!(notes(&["package.json = {\"scripts\":{\"test\":\"echo none\"}}"]).contains("no tests found in `./`"));
     for tests in ["test/a.js", "src/a.test.mjs", "a_test.cjs", "test-a.js", "test.js"] {
         assert_eq!(notes(&["package.json = {}", tests]), "", "{tests}");
     }
     assert_eq!(notes(&["package.json = {\"scripts\":{\"test\":\"x\"}}"]), "");
     assert!(notes(&["package.json = {", "test.js"]).contains("`package.json` could not be read"));
+    let passes = notes(&["package.json = {\"scripts\":{\"test\":\"vitest run --passWithNoTests\"}}"]);
+    assert!(passes.contains("passes without any test"), "{passes}");
+}
+
+#[test]
+fn a_node_project_is_tested_by_its_script_its_packages_or_its_runner() {
+    let check = |files: &[&str], expected: &str| {
+        let survey = survey(files);
+        assert_eq!(commands(&survey), [expected], "{files:?}");
+        is_clean(&survey);
+    };
+    let script = |text: &str| format!("package.json = {{\"scripts\":{{\"test\":\"{text}\"}}}}");
+    check(&[&script("vitest run")], "npm test -- --passWithNoTests=false");
+    check(&[&script("tsc && vitest run")], "npm test");
+    check(&[&script("jest"), "yarn.lock"], "npm test");
+    check(&[&script("tap"), ".pnp.cjs", "yarn.lock"], "yarn run test");
+    let depends = |runner: &str| format!("package.json = {{\"devDependencies\":{{\"{runner}\":\"1\"}}}}");
+    check(&[&depends("vitest"), "node_modules/"], "npx --no vitest run --passWithNoTests=false");
+    check(&[&depends("jest"), "node_modules/"], "npx --no jest");
+    check(&[&depends("tap"), "node_modules/"], "npx --no tap");
+    let packages = ["packages/a/package.json = {\"scripts\":{\"test\":\"x\"}}", "packages/b/package.json = {}"];
+    let with = |files: &[&'static str]| [files, &packages[..]].concat();
+    check(&with(&["package.json = {\"workspaces\":[\"packages/*\"]}"]), "npm test --workspaces --if-present");
+    check(
+        &with(&["package.json = {\"workspaces\":{\"packages\":[\"./packages/a\"]}}"]),
+        "npm test --workspaces --if-present",
+    );
+    let pnpm = "pnpm-workspace.yaml = packages:\n  - \"packages/**\"\n";
+    check(&with(&["package.json = {}", pnpm]), "pnpm --recursive test");
+    check(
+        &with(&["package.json = {\"workspaces\":[\"packages/*\"]}", ".pnp.cjs"]),
+        "yarn workspaces foreach --all run test",
+    );
+    check(&["package.json = {\"workspaces\":[\"packages/*\",\"../x\"]}", "packages/a/package.json = {}"], NO_COMMAND);
+}
+
+#[test]
+fn native_projects_are_found_if_they_declare_tests() {
+    let check = |files: &[&str], expected: &[&str]| {
+        let survey = survey(files);
+        assert_eq!(commands(&survey), expected, "{files:?}");
+        is_clean(&survey);
+    };
+    let ctest = "cd build && ctest --no-tests=error --output-on-failure";
+    let cmake = ["cmake -S . -B build && cmake --build build", ctest];
+    check(&["CMakeLists.txt = project(a)\nenable_testing()\n", "a.c"], &cmake);
+    check(&["CMakeLists.txt = project(a)", "tests/CMakeLists.txt =   ADD_TEST (NAME a COMMAND a)"], &cmake);
+    check(&["CMakeLists.txt = include(CTest)", "build/x", ".gitignore = build/"], &cmake);
+    check(
+        &["CMakeLists.txt = project(a)\n# enable_testing()", "vendor/CMakeLists.txt = enable_testing()"],
+        &[NO_COMMAND],
+    );
+    let other = "cmake -S . -B glovebox-build && cmake --build glovebox-build";
+    assert_eq!(commands(&survey(&["CMakeLists.txt = enable_testing()", "build/x"]))[0], other);
+    check(
+        &["meson.build = project('a', 'c')\ntest('a', exe)\n"],
+        &[
+            "meson setup --wrap-mode=nodownload build && meson compile -C build",
+            "test -n \"$(meson test -C build --no-rebuild --list)\" && meson test -C build --print-errorlogs",
+        ],
+    );
+    check(&["meson.build = project('a', 'c')\ntests = []\n"], &[NO_COMMAND]);
+    let check_log = "cd build && make check && find . -name test-suite.log | grep -q .";
+    check(
+        &["configure.ac", "configure", "Makefile.am = TESTS = a\n"],
+        &["mkdir -p build && cd build && sh \"$OLDPWD/configure\" && make", check_log],
+    );
+    check(
+        &["configure.ac", "src/Makefile.am = TESTS += a\n"],
+        &["autoreconf --install && mkdir -p build && cd build && sh \"$OLDPWD/configure\" && make", check_log],
+    );
+    check(&["configure.ac", "Makefile.am = bin_PROGRAMS = a\n"], &[NO_COMMAND]);
+}
+
+#[test]
+fn shell_projects_and_task_runners_are_found() {
+    let check = |files: &[&str], expected: &str, found: &str| {
+        let survey = survey(files);
+        assert_eq!(commands(&survey), [expected], "{files:?}");
+        assert_eq!(survey.parts[0].found, found, "{files:?}");
+        is_clean(&survey);
+    };
+    check(&["test/a.bats"], "bats test", "test/*.bats");
+    check(&["a.bats"], "bats .", "*.bats");
+    check(&["tests/unit/a.bats"], "bats --recursive tests", "tests/*.bats");
+    check(&["test/a.bats", "test/bats/bin/bats"], "test/bats/bin/bats test", "test/*.bats");
+    let loops = "for file in tests/*_test.s[h]; do sh \"$file\" || exit 1; done";
+    check(&["tests/a_test.sh = . shunit2"], loops, "tests/*_test.sh (shunit2)");
+    check(&["justfile = test:\n  cargo test\n"], "just test", "justfile (recipe test)");
+    check(
+        &["Taskfile.yml = version: '3'\ntasks:\n  build:\n    cmds: [x]\n  test:\n    cmds: [y]\n"],
+        "task test",
+        "Taskfile.yml (task test)",
+    );
+    check(&["Taskfile.yml = tasks:\n  build:\n    test: x\n"], NO_COMMAND, "no tests");
+    check(&["Makefile = check:\n\t./t\n"], "make check", "Makefile (target check)");
+}
+
+#[test]
+fn of_several_commands_the_note_names_all() {
+    let note = |files: &[&str]| {
+        let survey = survey(files);
+        is_clean(&survey);
+        survey.notes.first().cloned().unwrap_or_default()
+    };
+    let make = "Makefile = test:\n\t./demo\n";
+    let cmake = "CMakeLists.txt = enable_testing()";
+    let ctest = "`cd build && ctest --no-tests=error --output-on-failure`";
+    assert_eq!(note(&[cmake, make]), format!("took {ctest}; not taken: `make test` (Makefile)"));
+    let meson = "meson.build = test('a', b)";
+    assert!(note(&[cmake, meson]).ends_with("(meson.build)"), "only one tool builds a folder");
+    assert_eq!(
+        note(&["Cargo.toml", "justfile = test:\n  x\n", make]),
+        "took `cargo test --offline`; not taken: `just test` (justfile), `make test` (Makefile)"
+    );
+    assert_eq!(note(&["Cargo.toml"]), "");
+    let none = note(&["package.json = {}", make]);
+    assert_eq!(none, "", "the makefile is the only one");
+}
+
+/// The makefile of a project whose kind has no tests may call the tools of the kind.
+#[test]
+fn an_entry_point_keeps_the_toolchains_of_kinds_without_tests() {
+    let survey = survey(&["package.json = {}", "Makefile = test:\n\tnode check.js\n"]);
+    assert_eq!(commands(&survey), ["make test"]);
+    assert!(settings(&survey).contains("toolchains = [\"node\"]"));
+    let shell =
+        self::survey(&["web/package.json = {\"scripts\":{\"test\":\"x\"}}", "test/a.bats", "Makefile = test:\n\tx\n"]);
+    assert_eq!(commands(&shell), ["web/npm test", "bats test"]);
+}
+
+#[test]
+fn environments_of_python_are_found_in_the_project() {
+    let check = |files: &[&str], found: &str, command: &str| {
+        let files = [files, &["pyproject.toml = pytest", "tests/test_a.py", "a/b.py"]].concat();
+        let survey = survey(&files);
+        assert_eq!(survey.parts[0].found, format!("pyproject.toml ({found})"), "{files:?}");
+        assert_eq!(commands(&survey), [command], "{files:?}");
+        is_clean(&survey);
+    };
+    let pytest = "lib/python3.12/site-packages/pytest/";
+    let of_tox = [".tox/docs/pyvenv.cfg", ".tox/py3.11/pyvenv.cfg", &format!(".tox/py3.11/{pytest}")];
+    check(&of_tox, "tox, .tox/py3.11", ".tox/py3.11/bin/python -m pytest");
+    check(&[&of_tox[..], &["uv.lock"]].concat(), "tox, .tox/py3.11", ".tox/py3.11/bin/python -m pytest");
+    check(&[".nox/tests-3-12/pyvenv.cfg"], "nox, .nox/tests-3-12", ".nox/tests-3-12/bin/python -m pytest");
+    check(
+        &["build/venv/pyvenv.cfg", &format!("build/venv/{pytest}")],
+        "pip, build/venv",
+        "build/venv/bin/python -m pytest",
+    );
+    check(&["env/conda-meta/", "environment.yml"], "conda, env", "env/bin/python -m pytest");
+    let copied =
+        ["src/a/b.py", ".tox/py/pyvenv.cfg", ".tox/py/lib/python3.12/site-packages/a/", &format!(".tox/py/{pytest}")];
+    check(&copied, "tox, .tox/py", "PYTHONPATH=src .tox/py/bin/python -m pytest");
+    let noted = |file: &str| survey(&[file, "conftest.py", "tests/test_a.py"]).notes.join("\n");
+    for (file, install) in [
+        ("tox.ini", "tox run --notest"),
+        ("noxfile.py", "nox --install-only"),
+        ("uv.lock", "uv sync"),
+        ("poetry.lock", "poetry install"),
+        ("environment.yml", "conda env create"),
+        ("pyproject.toml = [tool.hatch.envs.default]", "hatch env create"),
+    ] {
+        let marked = [file, "setup.py", "conftest.py", "tests/test_a.py"];
+        let notes = survey(&marked).notes.join("\n");
+        assert!(notes.contains(&format!("run `{install}` before")), "{file}: {notes}");
+    }
+    assert!(noted("requirements.txt").contains("python3 -m venv .venv"));
+}
+
+#[test]
+fn environments_of_python_are_found_outside_of_the_project() {
+    let files = [
+        "project/pyproject.toml = [tool.poetry]\npytest",
+        "project/tests/test_a.py",
+        "project/environment.yml = name: shop\n",
+    ];
+    let place = project(&files);
+    let root = place.path().canonicalize().unwrap();
+    let (project, home) = (root.join("project"), root.join("home"));
+    let found = |path: &str| {
+        let environment = root.join(path);
+        fs::create_dir_all(environment.join("lib/python3.12/site-packages/pytest")).unwrap();
+        fs::create_dir_all(environment.join("conda-meta")).unwrap();
+        let survey = Survey::for_user(&project, &|name| match name {
+            "HOME" => Some(home.clone().into()),
+            "VIRTUAL_ENV" => Some(root.join("active").into()),
+            _ => None,
+        });
+        is_clean(&survey);
+        let text = settings(&survey);
+        let line = format!("venv = \"{}\"\n", environment.display());
+        assert_eq!(commands(&survey), ["python -m pytest"], "{path}");
+        assert!(text.contains(&line), "{path}: {text}");
+        fs::remove_dir_all(environment).unwrap();
+    };
+    found("home/miniconda3/envs/shop");
+    found("active");
+    fs::create_dir_all(home.join(".virtualenvs/any")).unwrap();
+    fs::write(home.join(".virtualenvs/any/.project"), format!("{}\n", project.display())).unwrap();
+    found("home/.virtualenvs/any");
+}
+
+/// In the project of a shell program, no file has an ending.
+#[test]
+fn the_scope_of_a_repair_contains_the_folders_of_programs() {
+    let scope = |files: &[&str]| survey(files).scope;
+    let rbenv = ["bin/rbenv", "libexec/rbenv", "libexec/rbenv-exec", "rbenv.d/exec/a.bash", "test/a.bats", "README.md"];
+    assert_eq!(scope(&rbenv), ["bin/", "libexec/", "rbenv.d/"]);
+    assert_eq!(scope(&["lib/a", "src/b.c", "test/a.bats", "LICENSE"]), ["lib/", "src/"]);
+    assert_eq!(scope(&["bin/tool", ".gitignore = bin/", "test/a.bats"]), ["src/"]);
 }
 
 #[test]
@@ -152,15 +377,20 @@ fn texts_of_the_project_are_never_written() {
     }
 }
 
+/// A cache is a mount point, so a build that deletes the folder would fail. A folder that git ignores is kept without it.
 #[test]
-fn only_build_results_that_git_ignores_are_a_cache() {
+fn only_build_results_that_git_does_not_ignore_are_a_cache() {
     let cache = |files: &[&str]| survey(files).parts.remove(0).caches;
-    let package = "package.json = {\"scripts\":{\"build\":\"x\"}}";
-    assert_eq!(cache(&["Cargo.toml"]), ["target/"]);
-    assert_eq!(cache(&["Cargo.toml", "target/a"]), [] as [&str; 0], "git keeps it");
-    assert_eq!(cache(&["Cargo.toml", "target/a", ".gitignore = /target\n"]), ["target/"]);
-    assert_eq!(cache(&[package, "dist/a.js"]), [] as [&str; 0]);
-    assert_eq!(cache(&[package, ".gitignore = node_modules\ndist\n"]), ["dist/"]);
+    let package = "package.json = {\"scripts\":{\"build\":\"x\",\"test\":\"y\"}}";
+    const NONE: [&str; 0] = [];
+    assert_eq!(cache(&["Cargo.toml", ".gitignore = x"]), ["target/"]);
+    assert_eq!(cache(&["Cargo.toml"]), NONE, "`init` writes a `.gitignore`");
+    assert_eq!(cache(&["Cargo.toml", "target/a", ".gitignore = x"]), NONE, "git keeps it");
+    assert_eq!(cache(&["Cargo.toml", "target/a", ".gitignore = /target\n"]), NONE);
+    assert_eq!(cache(&[package, ".gitignore = node_modules\ndist\n"]), NONE);
+    let scratch = survey(&[package, ".gitignore = coverage\ndist\n"]).parts.remove(0).scratch;
+    assert_eq!(scratch, ["coverage/"], "the test stage needs the results of the build");
+    assert_eq!(cache(&["CMakeLists.txt = enable_testing()", "build/x", ".gitignore = y"]), ["glovebox-build/"]);
 }
 
 #[test]

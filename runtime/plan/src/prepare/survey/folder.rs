@@ -8,6 +8,10 @@ use std::path::{Path, PathBuf};
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Maximum number of names of a folder that are read.
 const NAMES_MAX: usize = 2_000;
+/// Maximum depth at which a file is searched for.
+const DEPTH_MAX: usize = 5;
+/// Maximum number of names that one search reads.
+const SEARCHED_NAMES_MAX: usize = 10_000;
 /// Maximum number of folders above a folder in which the root of the repository is looked for.
 const FOLDERS_ABOVE_MAX: usize = 32;
 
@@ -48,6 +52,11 @@ impl Folder {
         &self.below
     }
 
+    /// Returns the path on this machine.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Returns true if a file, folder or link has this name.
     pub(super) fn has(&self, name: impl AsRef<Path>) -> bool {
         self.path.join(name).symlink_metadata().is_ok()
@@ -56,9 +65,14 @@ impl Folder {
     /// Reads a regular file as text. Returns an empty text if the file is missing, too long, not UTF-8, or a link out of the
     /// project.
     pub(super) fn text(&self, name: impl AsRef<Path>) -> String {
+        regular_file::read_text(&self.path.join(name), Links::Within(self.project()), FILE_BYTES_MAX)
+            .unwrap_or_default()
+    }
+
+    /// Returns the root of the project.
+    pub(super) fn project(&self) -> &Path {
         let depth = Path::new(&self.below).components().count();
-        let root = self.path.ancestors().nth(depth).unwrap_or(&self.path);
-        regular_file::read_text(&self.path.join(name), Links::Within(root), FILE_BYTES_MAX).unwrap_or_default()
+        self.path.ancestors().nth(depth).unwrap_or(&self.path)
     }
 
     /// Returns the files and folders in this folder, sorted. Skips hidden entries, links, and names that are not plain.
@@ -73,6 +87,31 @@ impl Folder {
         let mut entries: Vec<Entry> = plain.collect();
         entries.sort_by(|one, other| one.name.cmp(&other.name));
         entries
+    }
+
+    /// Returns true if `is_wanted` accepts a file in this folder or below it. Searches breadth first, in the folders that
+    /// `is_entered` accepts, and reads a limited number of names, because a folder may contain any number of files.
+    pub(super) fn has_file(&self, is_entered: impl Fn(&str) -> bool, is_wanted: impl Fn(&Self, &str) -> bool) -> bool {
+        let mut level = vec![self.clone()];
+        let mut names = 0;
+        for _ in 0..DEPTH_MAX {
+            let mut next = Vec::new();
+            for folder in level {
+                for entry in folder.entries() {
+                    names += 1;
+                    match entry.is_folder() {
+                        true if is_entered(&entry.name) => next.push(folder.inner(&entry)),
+                        false if is_wanted(&folder, &entry.name) => return true,
+                        _ => {}
+                    }
+                }
+                if names > SEARCHED_NAMES_MAX {
+                    return false;
+                }
+            }
+            level = next;
+        }
+        false
     }
 
     /// Returns a folder below this one, by its path with a final `/`.
@@ -96,7 +135,7 @@ impl Folder {
 
 /// Returns true for a name that means the same in a shell, a pipeline and a path: letters, digits, `.`, `_` and `-`; not
 /// hidden, not an option.
-fn is_plain(name: &str) -> bool {
+pub(super) fn is_plain(name: &str) -> bool {
     let is_known = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
     !name.is_empty() && !name.starts_with(['.', '-']) && name.len() <= 100 && name.chars().all(is_known)
 }

@@ -23,7 +23,7 @@ pub struct Kind {
 }
 
 /// All kinds, in the order in which a project's stages are listed.
-pub const KINDS: [Kind; 6] = [
+pub const KINDS: [Kind; 9] = [
     Kind {
         name: "Rust",
         markers: &["Cargo.toml"],
@@ -62,7 +62,17 @@ pub const KINDS: [Kind; 6] = [
     },
     Kind {
         name: "Python",
-        markers: &["pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "Pipfile", "tox.ini", "pytest.ini"],
+        markers: &[
+            "pyproject.toml",
+            "setup.py",
+            "setup.cfg",
+            "requirements.txt",
+            "Pipfile",
+            "tox.ini",
+            "pytest.ini",
+            "noxfile.py",
+            "environment.yml",
+        ],
         toolchains: &[Toolchain::Python],
         dependencies: &[".venv/", "venv/", "env/", ".tox/", ".nox/"],
         caches: &[],
@@ -94,5 +104,29 @@ pub const KINDS: [Kind; 6] = [
         dependencies: &[],
         caches: &["build/", ".gradle/"],
         byproducts: &[".kotlin/"],
+    },
+    Kind {
+        name: "CMake",
+        markers: &["CMakeLists.txt"],
+        toolchains: &[],
+        dependencies: &[],
+        caches: &["build/"],
+        byproducts: &[],
+    },
+    Kind {
+        name: "Meson",
+        markers: &["meson.build"],
+        toolchains: &[],
+        dependencies: &[],
+        caches: &["build/"],
+        byproducts: &[],
+    },
+    Kind {
+        name: "Autotools",
+        markers: &["configure.ac", "configure.in"],
+        toolchains: &[],
+        dependencies: &[],
+        caches: &["build/"],
+        byproducts: &["autom4te.cache/"],
     },
 ];

@@ -9,10 +9,6 @@ use std::path::Path;
 
 /// Maximum number of paths in a scope. A longer list would not help a reader.
 const PATHS_MAX: usize = 20;
-/// Maximum depth at which sources are looked for in a folder.
-const DEPTH_MAX: usize = 5;
-/// Maximum number of names that are read in one folder of the project.
-const NAMES_MAX: usize = 10_000;
 /// Maximum number of entries of the root that are read for a help text, and of paths that it offers, because `check` must
 /// take only milliseconds.
 const LOOKED_AT_MAX: usize = 40;
@@ -21,10 +17,13 @@ const OFFERED_MAX: usize = 4;
 const NEW_PROJECT: &str = "src/";
 
 /// File name endings of source files.
-const SOURCES: [&str; 24] = [
-    ".rs", ".go", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".tsx", ".vue", ".svelte", ".py", ".java", ".kt", ".scala",
-    ".c", ".h", ".cc", ".cpp", ".hpp", ".rb", ".php", ".cs", ".swift", ".sh",
+const SOURCES: [&str; 32] = [
+    ".rs", ".go", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".tsx", ".vue", ".svelte", ".py", ".pyx", ".java", ".kt",
+    ".scala", ".c", ".h", ".cc", ".cxx", ".cpp", ".hh", ".hxx", ".hpp", ".rb", ".php", ".cs", ".swift", ".lua", ".sh",
+    ".bash", ".zsh", ".awk",
 ];
+/// Folders of sources whatever the names of their files are: programs of a shell project have no ending.
+const PROGRAMS: [&str; 6] = ["bin/", "sbin/", "libexec/", "lib/", "src/", "share/"];
 
 /// Folders that are not sources of the project: tests, documents, tools, and code of other authors.
 const OTHERS: [&str; 24] = [
@@ -65,12 +64,14 @@ pub(super) fn is_built(name: &str) -> bool {
 /// Returns the paths of the project's sources, for `allowed_write_paths`.
 pub(super) fn write_scope(root: &Folder, parts: &[Part]) -> Vec<String> {
     let folders: BTreeSet<&str> = parts.iter().map(|part| part.folder.as_str()).collect();
-    let entries = root.entries();
-    let inner = entries.iter().filter(|entry| folders.contains(entry.name.as_str())).map(|entry| root.inner(entry));
     let mut found = BTreeSet::new();
-    for folder in std::iter::once(root.clone()).chain(inner) {
-        let is_part = folders.contains(folder.below());
-        let own = folder.entries().into_iter().filter(|entry| is_part && !folders.contains(entry.name.as_str()));
+    for below in &folders {
+        let folder = root.at(below);
+        let is_other_part = |entry: &Entry| {
+            let path = format!("{below}{}", entry.name);
+            folders.iter().any(|other| entry.is_folder() && other.starts_with(&path))
+        };
+        let own = folder.entries().into_iter().filter(|entry| !is_other_part(entry));
         found.extend(own.filter_map(|entry| source(&folder, &entry)));
     }
     if found.is_empty() {
@@ -97,40 +98,19 @@ fn source(folder: &Folder, entry: &Entry) -> Option<String> {
     let inner = folder.inner(entry);
     // Maven and Gradle keep tests and sources in the same folder `src/`.
     let is_split = entry.name == "src/" && inner.has("main");
-    let is_kept = !is_built(&entry.name) && !folder.ignores(&entry.name) && has_sources(&inner);
-    is_kept.then(|| if is_split { format!("{path}main/") } else { path })
-}
-
-/// Returns true if the folder contains sources. Reads a limited number of names, breadth first, because a folder may contain
-/// any number of files.
-fn has_sources(folder: &Folder) -> bool {
-    let mut level = vec![folder.clone()];
-    let mut names = 0;
-    for _ in 0..DEPTH_MAX {
-        let mut next = Vec::new();
-        for folder in level {
-            for entry in folder.entries() {
-                names += 1;
-                if is_source(&entry.name) {
-                    return true;
-                }
-                if entry.is_folder() && !is_built(&entry.name) {
-                    next.push(folder.inner(&entry));
-                }
-            }
-            if names > NAMES_MAX {
-                return false;
-            }
-        }
-        level = next;
-    }
-    false
+    let is_kept = !is_built(&entry.name) && !folder.ignores(&entry.name);
+    let has_sources = || {
+        let is_program = PROGRAMS.contains(&entry.name.as_str());
+        inner.has_file(|name| !is_built(name), |_, name| is_source(name) || (is_program && !name.contains('.')))
+    };
+    (is_kept && has_sources()).then(|| if is_split { format!("{path}main/") } else { path })
 }
 
 /// Returns true for a source file that is neither a test nor a settings file.
 fn is_source(name: &str) -> bool {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    let is_test =
-        stem.starts_with("test_") || ["_test", ".test", ".spec", "Test"].iter().any(|end| stem.ends_with(end));
+    let is_test = matches!(stem, "test" | "tests")
+        || stem.starts_with("test_")
+        || ["_test", ".test", ".spec", "Test"].iter().any(|end| stem.ends_with(end));
     SOURCES.iter().any(|end| name.ends_with(end)) && !is_test && !SETTINGS.contains(&name) && !name.contains(".config.")
 }

@@ -32,7 +32,7 @@ pub(super) fn find(machine: &Machine) -> Result<ToolchainFiles, Missing> {
     let mut first = None;
     for program in programs {
         if let Some(prefix) = prefix_of(&program).filter(|prefix| is_prefix(prefix)) {
-            let env = KEPT_OUT.map(|(name, value)| (name, value.to_owned())).to_vec();
+            let env = variables();
             let compiled = vec![prefix.join("lib")];
             return Ok(ToolchainFiles {
                 path: vec![prefix.join("bin")],
@@ -51,6 +51,11 @@ pub(super) fn find(machine: &Machine) -> Result<ToolchainFiles, Missing> {
             help: "put the folder with the real `python3` first in PATH".to_owned(),
         },
     ))
+}
+
+/// Returns the variables of commands with Python.
+pub(super) fn variables() -> Vec<(&'static str, String)> {
+    KEPT_OUT.map(|(name, value)| (name, value.to_owned())).to_vec()
 }
 
 fn is_prefix(prefix: &Path) -> bool {

@@ -159,6 +159,37 @@ fn python_is_the_interpreter_behind_environments_and_stand_ins() {
     }
 }
 
+#[test]
+fn an_environment_is_its_folder_and_its_interpreter() {
+    let files = [
+        "py/bin/python3.12",
+        "py/lib/python3.12/os.py",
+        "me/venvs/a/pyvenv.cfg",
+        "me/venvs/a/bin/python -> py/bin/python3.12",
+        "conda/envs/b/conda-meta/",
+        "conda/envs/b/bin/python3.12",
+        "conda/envs/b/bin/python -> conda/envs/b/bin/python3.12",
+        "me/pyvenv.cfg",
+        "me/bin/python -> py/bin/python3.12",
+        "me/gone/pyvenv.cfg",
+    ];
+    let home = home(&files);
+    let machine = machine(&home, &[]);
+    let found = |name: &str| venv::find(&machine, &home.path().join(name));
+    let of_venv = found("me/venvs/a").unwrap();
+    assert_eq!(below(&home, &of_venv.path), ["me/venvs/a/bin"]);
+    assert_eq!(below(&home, &of_venv.shown), ["me/venvs/a", "py"]);
+    assert!(variable(&of_venv, "VIRTUAL_ENV").unwrap().ends_with("/me/venvs/a"));
+    let of_conda = found("conda/envs/b").unwrap();
+    assert_eq!(below(&home, &of_conda.shown), ["conda/envs/b"]);
+    assert!(variable(&of_conda, "CONDA_PREFIX").is_some() && variable(&of_conda, "VIRTUAL_ENV").is_none());
+    let why = |name: &str| found(name).unwrap_err().why;
+    assert!(why("me").contains("holds more than a toolchain"), "a home is never shown");
+    assert!(why("py").contains("is not an environment of Python"));
+    assert!(why("me/gone").contains("leads to no interpreter"));
+    assert!(why("nowhere").contains("there is no folder"));
+}
+
 const JDK: [&str; 6] =
     ["jdk/bin/java", "jdk/lib/modules", "jdk/conf/", "bin/java -> jdk/bin/java", "bin/mvn -> mvn/bin/mvn", "mvn/boot/"];
 

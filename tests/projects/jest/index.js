@@ -1,0 +1,1 @@
+export const duration = (seconds) => `${Math.floor(seconds / 60)}m ${seconds % 60}s`;
