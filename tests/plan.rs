@@ -44,7 +44,7 @@ fn plan_against_a_run_takes_its_pipeline_and_the_configuration_of_today() {
     let bench = Workbench::with_pipeline(LINEAR);
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "before", "--max-steps", "9"]).ends(0);
     let same = ["plan", "pipeline.dot", "--against", "before", "--max-steps", "9"];
-    bench.glovebox(&same).ends(0).says("the pipeline of the run").says("no difference");
+    bench.glovebox(&same).ends(0).says("its pipeline with the current configuration").says("no difference");
     bench.write("pipeline.dot", &LINEAR.replace("src/", "lib/,src/"));
     bench.glovebox(&same).ends(0).says("  + write lib/\n");
     let widened = bench.glovebox(&["plan", "pipeline.dot", "--against", "latest", "--deny", "widened", "--json"]);

@@ -203,7 +203,7 @@ impl Transfer<'_> {
                 rustix::fs::mkdirat(&parent, name, tree::DIRECTORY_MODE)?;
             }
             // A private folder stays private. Its owner must be able to change it.
-            if let Some(stat) = self.from.stat(&at)?.filter(|stat| is_folder(stat)) {
+            if let Some(stat) = self.from.stat(&at)?.filter(is_folder) {
                 rustix::fs::chmodat(&parent, name, tree::copied_mode(&stat) | Mode::RWXU, AtFlags::empty())?;
             }
         }

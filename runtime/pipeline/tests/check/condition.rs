@@ -230,7 +230,7 @@ fn a_mistake_has_the_help_that_fits_it() {
     };
     assert_snapshot!(fault(""), @"the condition is empty | ");
     assert_snapshot!(fault("x=a,b"), @"a value that contains `,` must be quoted | compare with one value, and add a second edge to the same node for the other value");
-    assert_snapshot!(fault("x=a/b y"), @r#"`/` needs a quoted value | write `x=\"a/b\"`; the quotes need escapes inside the attribute"#);
+    assert_snapshot!(fault("x=a/b y"), @r#"a value that contains `/` must be quoted | write `x=\"a/b\"`; the quotes need escapes inside the attribute"#);
     assert_snapshot!(fault("x is_set"), @"expected `=`, `!=` or `&&`, found `is_set` | write `key=value` or `key!=value`, joined by `&&`");
 }
 

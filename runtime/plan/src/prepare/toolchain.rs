@@ -126,7 +126,9 @@ pub fn exec_policy(setting: &ExecSetting, tier: Option<Tier>, sandbox: &SandboxS
     policy.path.splice(0..0, first);
     policy.path.extend(setting.path.iter().map(PathBuf::from));
     policy.env.extend(setting.env.clone());
-    if let Some((folder, error)) = sandbox.read.iter().find_map(|folder| Some((folder, fs::canonicalize(folder).err()?))) {
+    if let Some((folder, error)) =
+        sandbox.read.iter().find_map(|folder| Some((folder, fs::canonicalize(folder).err()?)))
+    {
         let message = format!("`[sandbox] read` names `{folder}`, which commands cannot read: {error}");
         return Err(
             Refusal::new(Class::Invalid, message).with_help("create the folder, or remove it from glovebox.toml")

@@ -58,6 +58,9 @@ impl fmt::Debug for LiveOutput {
     }
 }
 
+/// The end of a pipe that leads to the standard input of a command, and the bytes to write to it.
+type PipedInput<'b> = (io::PipeWriter, &'b [u8]);
+
 /// A command that is about to run, as the watcher and the record need it.
 pub(super) struct LiveCommand<'a> {
     pub(super) command: &'a Command,
@@ -97,7 +100,7 @@ impl LiveCommand<'_> {
     }
 
     /// Returns the standard input: the null device, as without a watcher, or a pipe with the bytes to write to it.
-    fn stdin(&self) -> io::Result<(OwnedFd, Option<(io::PipeWriter, &[u8])>)> {
+    fn stdin(&self) -> io::Result<(OwnedFd, Option<PipedInput<'_>>)> {
         let Some(bytes) = &self.command.stdin else {
             return Ok((rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?, None));
         };
