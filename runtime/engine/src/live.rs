@@ -3,7 +3,7 @@
 //!
 //! The output of a stage that can read hold-outs is never passed on. The file is only a hint for people: it is not part of the
 //! record, and it is removed when the attempt ends. It is a sequence of frames: a byte for the kind, the length as 4 bytes in
-//! little-endian order, and that many bytes. When the file is longer than [`FILE_BYTES_MAX`], a new file replaces it, so that a
+//! little-endian order, and that many bytes. When the file is longer than 4 MiB, a new file replaces it, so that a
 //! command with much output needs little space. A follower that is too slow is told how many bytes it missed.
 
 mod follower;
