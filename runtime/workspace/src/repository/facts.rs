@@ -5,7 +5,9 @@
 //! hidden content. A project brings its `.git`, so each file is bounded and each name is checked. An unreadable or odd
 //! entry is left out: programs that need it then behave as in a repository that does not have it.
 
+use super::REPOSITORY_DIR;
 use super::digest::ObjectId;
+use crate::canonical::canonical;
 use crate::regular_file::{self, Links};
 use crate::work_tree;
 use glovebox_names::visible::is_deceptive;
@@ -19,6 +21,8 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 const TAG_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of tags, and of remotes.
 const NAMES_MAX: usize = 100;
+/// Maximum number of entries that are read from one folder of references.
+pub(super) const ENTRIES_MAX: usize = 100_000;
 /// Maximum length of a name or a URL, bytes.
 const TEXT_BYTES_MAX: usize = 1_000;
 /// Author of commits in a stage, if the project's repository names none.
@@ -42,12 +46,7 @@ pub struct RepositoryFacts {
 impl RepositoryFacts {
     /// Reads the repository of a project. What cannot be read is absent.
     pub fn read(project: &Path) -> Self {
-        let folders = || {
-            let own = work_tree::own_folder(project)?;
-            let shared = work_tree::shared_folder(&own);
-            Some(Folders { own, shared })
-        };
-        let Some(folders) = folders() else { return Self::default() };
+        let Some(folders) = Folders::for_project(project) else { return Self::default() };
         let head = folders.text(&folders.own, "HEAD").unwrap_or_default();
         let reference = head.trim().strip_prefix("ref: ");
         let packed = folders.packed();
@@ -104,6 +103,23 @@ pub(super) struct PackedRef {
 }
 
 impl Folders {
+    /// Returns the folders of the repository of a work tree. `None` if its `.git` leads to a repository that does not
+    /// name this work tree: a project must not show a stage what another repository of the user contains.
+    fn for_project(project: &Path) -> Option<Self> {
+        let at = project.join(REPOSITORY_DIR);
+        let own = work_tree::own_folder(project)?;
+        let shared = work_tree::shared_folder(&own);
+        if own == at {
+            let is_ordinary = shared == own && at.symlink_metadata().is_ok_and(|found| found.is_dir());
+            return is_ordinary.then_some(Self { own, shared });
+        }
+        let (own, shared) = (canonical(&own).ok()?, canonical(&shared).ok()?);
+        let back = work_tree::back_link(&own).filter(|back| back.ends_with(REPOSITORY_DIR))?;
+        let names_project = canonical(back.parent()?).ok()? == canonical(project).ok()?;
+        let is_linked = own.parent() == Some(&shared.join("worktrees"));
+        (names_project && is_linked).then_some(Self { own, shared })
+    }
+
     pub(super) fn text(&self, folder: &Path, name: &str) -> Option<String> {
         regular_file::read_text(&folder.join(name), Links::Within(folder), FILE_BYTES_MAX).ok()
     }
@@ -138,7 +154,7 @@ impl Folders {
         let mut pending = vec![(String::new(), 0)];
         while let Some((folder, depth)) = pending.pop() {
             let at = self.shared.join("refs/tags").join(&folder);
-            for entry in std::fs::read_dir(at).into_iter().flatten().flatten().take(FILE_BYTES_MAX as usize >> 8) {
+            for entry in std::fs::read_dir(at).into_iter().flatten().flatten().take(ENTRIES_MAX) {
                 let Some(name) = entry.file_name().to_str().map(|name| format!("{folder}{name}")) else { continue };
                 let Ok(kind) = entry.file_type() else { continue };
                 if kind.is_dir() && depth < DEPTH_MAX {
@@ -310,6 +326,32 @@ mod tests {
         ] {
             assert_eq!(without_credentials(url).as_deref(), expected, "{url}");
         }
+    }
+
+    #[test]
+    fn a_project_does_not_show_another_repository_of_the_user() {
+        let folder = tempfile::tempdir().unwrap();
+        let (private, evil) = (folder.path().join("private"), folder.path().join("evil"));
+        fs::create_dir(&private).unwrap();
+        git(&private, &["init", "-q"]);
+        git(&private, &["commit", "-q", "--allow-empty", "-m", "a"]);
+        git(&private, &["tag", "secret"]);
+        git(&private, &["worktree", "add", "-q", "../linked", "-b", "hidden"]);
+        let of_private = private.join(".git");
+        let check = |make: &dyn Fn(&Path)| {
+            fs::create_dir(&evil).unwrap();
+            make(&evil.join(".git"));
+            assert_eq!(RepositoryFacts::read(&evil), RepositoryFacts::default());
+            fs::remove_dir_all(&evil).unwrap();
+        };
+        check(&|at| fs::write(at, format!("gitdir: {}\n", of_private.display())).unwrap());
+        check(&|at| fs::write(at, format!("gitdir: {}\n", of_private.join("worktrees/linked").display())).unwrap());
+        check(&|at| std::os::unix::fs::symlink(&of_private, at).unwrap());
+        check(&|at| {
+            fs::create_dir(at).unwrap();
+            fs::write(at.join("HEAD"), "ref: refs/heads/work\n").unwrap();
+            fs::write(at.join("commondir"), format!("{}\n", of_private.display())).unwrap();
+        });
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! a stage can read every version of every file, also of deleted files and of other branches. The project brings its
 //! `.git`: files in it are bounded, links are not followed, and a repository that cannot be shown completely is refused.
 
-use super::facts::{Folders, RepositoryFacts, is_id, is_plain};
+use super::facts::{ENTRIES_MAX, Folders, RepositoryFacts, is_id, is_plain};
 use super::{CONFIG, RepositoryError, make_folders, write};
 use crate::regular_file::{self, Links};
 use std::collections::BTreeMap;
@@ -70,7 +70,7 @@ fn references(folders: &Folders) -> Result<String, RepositoryError> {
     let mut all: BTreeMap<String, String> = packed.collect();
     let mut pending = vec![("refs/".to_owned(), 0)];
     while let Some((folder, depth)) = pending.pop() {
-        for entry in std::fs::read_dir(folders.shared.join(&folder)).into_iter().flatten().flatten() {
+        for entry in std::fs::read_dir(folders.shared.join(&folder)).into_iter().flatten().flatten().take(ENTRIES_MAX) {
             let (Some(name), Ok(kind)) =
                 (entry.file_name().to_str().map(|name| format!("{folder}{name}")), entry.file_type())
             else {
