@@ -79,3 +79,29 @@ fn links_of_the_project_are_links_in_the_stage() {
     bench.glovebox(&["apply", "r"]).ends(0);
     assert_eq!(std::fs::read_link(at.join("tool")).unwrap(), std::path::Path::new("/usr/bin/env"));
 }
+
+#[test]
+fn private_files_and_folders_stay_private_from_stage_to_stage_and_through_apply() {
+    use std::os::unix::fs::PermissionsExt;
+    let stage =
+        |id: &str| format!("{id} [shape=parallelogram, tool_command=\"sh {id}.sh\", allowed_write_paths=\"./\"]\n");
+    let (one, two) = (stage("one"), stage("two"));
+    let bench = Workbench::with_pipeline(&format!(
+        "digraph g {{ start [shape=Mdiamond]; done [shape=Msquare]\n{one}{two}start -> one -> two -> done }}\n"
+    ));
+    bench.write(".gitignore", "state/\n");
+    bench.write("key", "k\n");
+    let key = bench.project().join("key");
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    bench.write(
+        "one.sh",
+        "set -e; test $(stat -c %a key) = 600; echo 1 >> key; mkdir -m 700 state; umask 077; echo s > state/x\n",
+    );
+    bench.write("two.sh", "set -e; test $(stat -c %a key state state/x | tr -d '\\n') = 600700600\n");
+    run(&bench).ends(0);
+    bench.glovebox(&["apply", "r"]).ends(0);
+    assert_eq!(
+        (bench.read("key").as_str(), std::fs::metadata(&key).unwrap().permissions().mode() & 0o777),
+        ("k\n1\n", 0o600)
+    );
+}

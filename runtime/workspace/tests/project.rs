@@ -194,6 +194,19 @@ fn links_and_special_files_are_no_way_out() {
 }
 
 #[test]
+fn files_keep_their_permissions_in_the_copy() {
+    use std::os::unix::fs::PermissionsExt;
+    let made = Bench::new(&[("key", "k"), ("fixed", "f"), ("tool", "t")]);
+    let modes = [("key", 0o600), ("fixed", 0o444), ("tool", 0o755)];
+    let permissions = |mode| fs::Permissions::from_mode(mode);
+    modes.iter().for_each(|(name, mode)| fs::set_permissions(made.user().join(name), permissions(*mode)).unwrap());
+    made.copy(&Include::default());
+    for (name, mode) in modes {
+        assert_eq!(fs::metadata(made.copied().join(name)).unwrap().permissions().mode() & 0o777, mode, "{name}");
+    }
+}
+
+#[test]
 fn the_caps_of_a_copy_are_named() {
     let check = |include: Include, expected: &str| {
         let made = Bench::new(&[("a", "aaaa"), ("b", "bbbb"), ("c", "cccc")]);
