@@ -66,7 +66,7 @@ fn a_subagent_has_a_conversation_of_its_own_and_its_answer_is_a_result() {
             assert!(!has(stage, "content of a file"), "{family}: {}", asked[stage]);
         }
         assert!(
-            has(8, "subagent 1 is closed") && has(8, "there is no subagent; call spawn_agent to start one"),
+            has(8, "subagent 1 is closed") && has(8, "no subagent is running; call spawn_agent to start one"),
             "{family}"
         );
         assert_eq!(asked[8].matches("Still four.").count(), 2, "{family}");

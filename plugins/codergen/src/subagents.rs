@@ -143,7 +143,7 @@ impl Subagents {
         let id = arguments.text(Argument::AgentId)?;
         let ids: Vec<String> = self.open.iter().map(|agent| agent.last.id.to_string()).collect();
         ids.iter().position(|known| known == id.trim()).ok_or_else(|| match ids.is_empty() {
-            true => "there is no subagent; call spawn_agent to start one".to_owned(),
+            true => "no subagent is running; call spawn_agent to start one".to_owned(),
             false => format!("there is no subagent `{id}`; there are {}", ids.join(", ")),
         })
     }

@@ -132,7 +132,7 @@ fn whose(answered: &QuestionAnswered) -> String {
     let by = if answered.by.is_empty() { String::new() } else { format!(" by {}", visible::line(&answered.by)) };
     let what = match &answered.answer {
         Some(Answer::Choice(choice)) => format!("it was answered already with `{}`", visible::line(choice.shown())),
-        None => "nobody answered it in time".to_owned(),
+        None => "its time limit passed without an answer".to_owned(),
         _ => format!("it was answered already with `{}`", visible::line(&answered.value)),
     };
     let at = time_format::text(&answered.answered_at);

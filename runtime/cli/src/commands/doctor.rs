@@ -2,12 +2,13 @@
 //! `--ordinary`, tests it.
 
 use crate::arguments::DoctorArguments;
-use crate::exit::CommandResult;
+use crate::exit::{CommandResult, Stop};
 use crate::prepare;
 use crate::setup::doctor::machine::MachineReport;
 use crate::terminal;
 use glovebox_jail::jail;
 use glovebox_plan::prepare::folders::cache_dir;
+use serde::Serialize;
 
 /// Reports what the machine can enforce, or tests its sandbox.
 pub fn doctor(arguments: &DoctorArguments) -> CommandResult {
@@ -21,12 +22,18 @@ pub fn doctor(arguments: &DoctorArguments) -> CommandResult {
     }
     let project = prepare::read_project(&arguments.workdir, None)?;
     let report = MachineReport::new(capability, &project, cache_dir().as_deref());
-    if arguments.json {
-        terminal::print_json(&report)?;
-    } else {
-        terminal::print(report.render());
-    }
+    print(arguments, &report, || report.render())?;
     Ok(report.exit())
+}
+
+/// Prints a report as JSON or as text.
+fn print(arguments: &DoctorArguments, report: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Stop> {
+    if arguments.json {
+        terminal::print_json(report)
+    } else {
+        terminal::print(text());
+        Ok(())
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -34,11 +41,7 @@ fn attack(arguments: &DoctorArguments, capability: jail::ProbeReport) -> Command
     use crate::setup::doctor::attack;
     let tier = attack::tier(arguments.tier, &capability)?;
     let report = attack::attack(tier, capability)?;
-    if arguments.json {
-        terminal::print_json(&report)?;
-    } else {
-        terminal::print(report.render());
-    }
+    print(arguments, &report, || report.render())?;
     Ok(report.exit())
 }
 
@@ -48,22 +51,18 @@ fn ordinary(arguments: &DoctorArguments, capability: &jail::ProbeReport) -> Comm
     let tier = attack::tier(arguments.tier, capability)?;
     let selection = ordinary::Selection { group: arguments.group.as_deref(), text: arguments.filter.as_deref() };
     let report = ordinary::ordinary(tier, selection)?;
-    if arguments.json {
-        terminal::print_json(&report)?;
-    } else {
-        terminal::print(report.render());
-    }
+    print(arguments, &report, || report.render())?;
     Ok(report.exit())
 }
 
 #[cfg(not(target_os = "linux"))]
 fn ordinary(_: &DoctorArguments, _: &jail::ProbeReport) -> CommandResult {
-    use crate::exit::{Exit, Stop};
+    use crate::exit::Exit;
     Err(Stop::new(Exit::Policy, "`--ordinary` works on Linux only"))
 }
 
 #[cfg(not(target_os = "linux"))]
 fn attack(_: &DoctorArguments, _: jail::ProbeReport) -> CommandResult {
-    use crate::exit::{Exit, Stop};
+    use crate::exit::Exit;
     Err(Stop::new(Exit::Policy, "`--attack` works on Linux only"))
 }

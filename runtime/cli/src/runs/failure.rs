@@ -17,7 +17,7 @@ pub const STDERR: &str = ".stderr.txt";
 /// Maximum number of bytes of an output that are read.
 const OUTPUT_BYTES_MAX: u64 = 4 << 20;
 
-/// Reads the output of the stage that is the cause of a failed run; `None` if there is no such output.
+/// Reads the output of the stage that made a run fail. Returns `None` if that stage printed nothing.
 pub fn read(run: &RunFolder, summary: &RunSummary) -> Option<FailedOutput> {
     let stage = summary.proof.failed.get(summary.cause()?.node?).filter(|stage| !stage.is_withheld)?;
     let is_output = |name: &str| OUTPUTS.iter().any(|ending| name.ends_with(ending));

@@ -80,7 +80,7 @@ fn each<'t>(text: &'t str, mut take: impl FnMut(&'t str, Option<&'t str>)) {
     take(rest, None);
 }
 
-/// Returns the length of the colour at the beginning of a text; `None` if there is none.
+/// Returns the length of the colour sequence at the beginning of a text. Returns `None` if the text begins otherwise.
 fn sequence(text: &str) -> Option<usize> {
     let inner = text.strip_prefix("\x1b[")?;
     let length = inner.find(|character: char| !character.is_ascii_digit() && !matches!(character, ';' | ':'))?;

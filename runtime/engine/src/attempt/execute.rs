@@ -49,7 +49,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let Prepared { call, sandbox } = self.prepare(assignment)?;
         let report = self.host.execute_here(self.component(assignment)?, call);
         if is_given_up.load(Ordering::Relaxed) {
-            return Err(AttemptError::Thread("the result of the attempt is no longer needed".to_owned()));
+            return Err(AttemptError::Thread("the run stopped waiting for the attempt".to_owned()));
         }
         self.finish(assignment, report, sandbox)
     }

@@ -52,7 +52,7 @@ pub struct OrdinaryRow {
     pub result: String,
     /// The last line that a failed behaviour printed, or the missing program.
     pub reason: String,
-    /// Lines of glovebox.toml with which the behaviour is said to succeed if it fails without them.
+    /// Lines of glovebox.toml that should make the behaviour pass. Tried only if it fails without them.
     pub settings: Vec<String>,
     /// True if the behaviour failed, and succeeded with these lines. Absent if that was not tried.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,7 +103,7 @@ pub fn ordinary(tier: Tier, selection: Selection<'_>) -> Result<OrdinaryReport, 
 fn chosen(Selection { group, text }: Selection<'_>) -> Result<Vec<Behaviour>, Stop> {
     let all = table::all().map_err(|problem| Stop::new(Exit::Internal, problem))?;
     if let Some(unknown) = group.filter(|group| !table::groups().contains(group)) {
-        let message = format!("there is no group `{}` of behaviours", visible::line(unknown));
+        let message = format!("`{}` is not a group of behaviours", visible::line(unknown));
         return Err(Stop::new(Exit::Usage, message).with_help(format!("the groups are {}", table::groups().join(", "))));
     }
     let matches = |behaviour: &Behaviour| {
