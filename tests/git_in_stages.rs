@@ -115,7 +115,7 @@ fn the_history_is_shown_where_the_operator_says_so() {
     bench.write("src/new.txt", "new\n");
     bench.write("glovebox.toml", "[workspace]\ngit = \"history\"\n");
     let before = git(&bench, &["log", "--all", "--format=%H %D"]);
-    run(&bench).ends(0);
+    run(&bench).ends(0).says("commands can read every commit and branch");
     let out = bench.run_text("r", "workspace/out.txt");
     assert!(out.starts_with("second\nfirst\nv1.2-1-g"), "{out}");
     assert!(out.contains(" M src/a.txt\n?? src/new.txt\n 1 file changed"), "{out}");

@@ -122,7 +122,13 @@ pub fn bind_plan(
         .with_rule_report(source.rule_report.clone())
         .with_parallel_max(parallel_max);
     let sandbox_env = sandbox_env(&plan, project, &found, dependencies.stores)?;
-    let warnings = if purpose.runs() { agent_programs::require(&plan, &sandbox_env.policy)? } else { Vec::new() };
+    let mut warnings = if purpose.runs() { agent_programs::require(&plan, &sandbox_env.policy)? } else { Vec::new() };
+    if sandbox_env.shows_history && plan.bindings.values().any(|binding| binding.runs_commands()) {
+        warnings.push(Warning {
+            problem: "commands can read every commit and branch of the project's repository".to_owned(),
+            help: "remove `git = \"history\"` under `[workspace]` in glovebox.toml to show one commit only".to_owned(),
+        });
+    }
     Ok(Bound {
         findings: findings(source, &plan.findings.warnings),
         warnings,

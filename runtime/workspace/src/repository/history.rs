@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 const INDEX_BYTES_MAX: u64 = 256 << 20;
 /// Maximum number of references.
 const REFERENCES_MAX: usize = 100_000;
+/// Beginning of the reference of a stash.
+const STASH: &str = "refs/stash";
 /// Maximum depth of folders in which references are looked for.
 const DEPTH_MAX: usize = 16;
 /// Settings of repositories whose objects are not all in their own folder, or have another format.
@@ -66,7 +68,9 @@ pub fn make_with_history(project: &Path, at: &Path, objects: &Path) -> Result<Pa
 
 /// Returns all references as the content of `packed-refs`. A file takes precedence over a packed line.
 fn references(folders: &Folders) -> Result<String, RepositoryError> {
-    let packed = folders.packed().into_iter().map(|(name, packed)| (name, packed.id));
+    // A stash is work that the user has put away, so it is not named.
+    let packed = folders.packed().into_iter().filter(|(name, _)| !name.starts_with(STASH));
+    let packed = packed.map(|(name, packed)| (name, packed.id));
     let mut all: BTreeMap<String, String> = packed.collect();
     let mut pending = vec![("refs/".to_owned(), 0)];
     while let Some((folder, depth)) = pending.pop() {
@@ -78,7 +82,7 @@ fn references(folders: &Folders) -> Result<String, RepositoryError> {
             };
             if kind.is_dir() && depth < DEPTH_MAX {
                 pending.push((format!("{name}/"), depth + 1));
-            } else if kind.is_file() && is_plain(&name) {
+            } else if kind.is_file() && is_plain(&name) && !name.starts_with(STASH) {
                 let id = folders.text(&folders.shared, &name).unwrap_or_default().trim().to_owned();
                 is_id(&id).then(|| all.insert(name, id));
             }
