@@ -76,68 +76,13 @@ fn an_attestation_is_written_into_no_folder_that_is_a_link() {
     }
 }
 
-/// Returns the required fields of a schema, as JSON pointers into a statement.
-fn required(schema: &Value, kind: &str, place: &str) -> Vec<String> {
-    let of_kind = if kind.is_empty() { schema } else { &schema["$defs"][kind] };
-    let names = of_kind["required"].as_array().unwrap().iter();
-    names.map(|name| format!("{place}/{}", name.as_str().unwrap())).collect()
-}
-
 #[test]
 fn a_signed_statement_without_a_required_field_does_not_hold() {
     let attested = Attested::new();
-    let bench = &attested.bench;
-    // A run after which no list of the statement is empty.
-    bench.write(
-        "script.toml",
-        "[[node.say]]\ntool = [{ name = \"write_file\", arguments = { path = \"kept\", content = \"x\" } }]\n[[node.say]]\ntext = \"x\"\n",
-    );
-    fs::remove_dir_all(bench.run_folder("r")).unwrap();
-    let graph = bench.read("pipeline.dot");
-    let more = "say [prompt=x, allowed_write_paths=\"\"]; bad [shape=parallelogram, allowed_write_paths=\"out/\",\n\
-                tool_command=\"echo x > kept; echo x > .envrc; true\"]\n start -> say -> make";
-    bench.write("pipeline.dot", &graph.replace("start -> make -> judge", &format!("{more} -> judge -> bad")));
-    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r", "--script", "script.toml"]);
     attested.attest(&["--output", attested.file().to_str().unwrap()]).ends(0);
     let whole = attested.statement();
     sign(&whole, &attested.file());
     attested.verify(&[]).ends(0);
-    let schema = fs::read_to_string(workbench::root().join("docs/schemas/statement.schema.json")).unwrap();
-    let schema: Value = serde_json::from_str(&schema).unwrap();
-    let mut fields = required(&schema, "", "");
-    for (kind, place) in [
-        ("Product", "/subject/0"),
-        ("ProductDigests", "/subject/0/digest"),
-        ("Predicate", "/predicate"),
-        ("AttestedFile", "/predicate/files/0"),
-        ("VerdictFile", "/predicate/run"),
-        ("ExitShape", "/predicate/run/exit"),
-        ("JournalHead", "/predicate/run/journal"),
-        ("Visit", "/predicate/run/visited/0"),
-        ("CommandEvidence", "/predicate/run/receipts/0"),
-        ("UnverifiedStage", "/predicate/run/unverified/0"),
-        ("QuarantinedFile", "/predicate/run/quarantined/0"),
-    ] {
-        fields.extend(required(&schema, kind, place));
-    }
-    fields.extend(
-        ["node", "times", "operation", "path", "reason"].map(|name| format!("/predicate/run/refused/0/{name}")),
-    );
-    for field in &fields {
-        let (place, name) = field.rsplit_once('/').unwrap();
-        let mut less = whole.clone();
-        let found = less.pointer_mut(place).unwrap_or_else(|| panic!("{field}")).as_object_mut().unwrap().remove(name);
-        assert!(found.is_some(), "{field}");
-        sign(&less, &attested.file());
-        let answer = attested.verify(&["--signature-only"]);
-        answer.ends(11).says("it is signed, but");
-        let is_version =
-            ["_type", "predicateType", "predicate", "schema_version"].contains(&name) && !place.ends_with("run");
-        if !is_version {
-            answer.says(&format!("missing field `{name}`"));
-        }
-    }
-    assert!(fields.len() > 60, "{fields:?}");
     sign(
         &json!({ "_type": whole["_type"], "predicateType": whole["predicateType"],
         "predicate": { "schema_version": 1, "run": { "run_id": "r", "journal": whole["predicate"]["run"]["journal"] } } }),

@@ -181,19 +181,7 @@ fn a_schema_is_part_of_the_plan_and_is_refused_before_the_first_stage() {
     assert!(first.is_string());
     assert_eq!(digest(&SCHEMA.replace('\n', " ")), first, "white space says nothing");
     assert_ne!(digest(&SCHEMA.replace("40", "41")), first);
-    let refused = |schema: &str, message: &str| {
-        bench.write("schemas/review.json", schema);
-        bench.glovebox(&["run", "pipeline.dot", "--simulate"]).ends(3).says("output_schema").says(message);
-    };
-    refused(&SCHEMA.replace("maxLength", "pattern"), "the keyword `pattern` is not enforced");
-    refused("[]", "not the schema of an object");
-    let other = |from: &str, to: &str, message: &str| {
-        bench.write("schemas/review.json", SCHEMA);
-        bench.write("pipeline.dot", &PIPELINE.replace(from, to));
-        bench.glovebox(&["run", "pipeline.dot", "--simulate"]).ends(3).says("output_schema").says(message);
-    };
-    other("@schemas/review.json", "@../review.json", "`..`");
-    other("@schemas/review.json", "@scripts/scenarios/review.json", "hold-outs");
-    other("prompt=\"Review it\"", "prompt=\"Review it\", agent.backend=codex", "agent program");
-    other("tool_command", "output_schema=\"{}\", tool_command", "asks no model");
+    bench.write("schemas/review.json", "[]");
+    let run = bench.glovebox(&["run", "pipeline.dot", "--simulate"]);
+    run.ends(3).says("output_schema").says("not the schema of an object");
 }

@@ -213,42 +213,6 @@ fn it_sees_hold_outs_that_its_agent_does_not_and_tells_no_more_than_the_verdict(
     assert!(!prompt.contains("forty-two") && !prompt.contains("exit 1"), "{prompt}");
 }
 
-#[test]
-fn what_could_not_be_enforced_is_refused() {
-    for (graph, rule, says) in [
-        (
-            "t [shape=parallelogram, tool_command=true, verify_command=true]",
-            "verify_command_place",
-            "takes no `verify_command`",
-        ),
-        (
-            "t [shape=octagon, command=true, verify_command=true]",
-            "verify_command_place",
-            "its own command is the check",
-        ),
-        ("t [shape=hexagon, verify_command=true]", "verify_command_place", "`wait.human` node"),
-        (
-            "t [prompt=p, verify_timeout=\"5s\"]",
-            "verify_command_place",
-            "but neither `verify_command` nor `verify_plugin`",
-        ),
-        ("t [prompt=p, verify_command=true, verify_plugin=\"acme.check\"]", "verify_command_place", "expected one"),
-        ("t [prompt=p, gate_requires=receipt]", "gate_receipt", "it is not a goal gate"),
-        ("t [prompt=p, goal_gate=true, gate_requires=receipt]", "gate_receipt", "the node runs no verifier"),
-        ("t [prompt=p, gate_requires=proof]", "attribute_value", "proof"),
-        ("t [prompt=p, verify_command=true, working_dir=\"/srv\"]", "working_dir_inside", "/srv"),
-    ] {
-        let bench = bench(&format!("{graph}\n start -> t -> done"), "");
-        bench.glovebox(&["check", "pipeline.dot"]).ends(3).says(rule).says(says);
-    }
-    // A default applies only to nodes that support the attribute.
-    let bench = bench(
-        "node [verify_command=true, verify_timeout=\"9s\"]\n t [shape=parallelogram, tool_command=true, allowed_write_paths=\"\"]\n start -> t -> done",
-        "",
-    );
-    bench.glovebox(&["check", "pipeline.dot"]).ends(0);
-}
-
 /// Creates a project whose agent is verified by this guest.
 fn verified_by(guest: &str, graph: &str, role: &str) -> Workbench {
     let bench = bench(graph, "[[node.build]]\ntext = \"OUTCOME: SUCCESS\"\n");

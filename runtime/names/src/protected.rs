@@ -6,6 +6,9 @@
 //! and files that only choose among installed versions (`.nvmrc`, `.python-version`), because stages must be able to write these.
 
 use super::visible::is_deceptive;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 /// Names that are protected in every folder, with everything below them, grouped by the reason.
 #[rustfmt::skip]
@@ -101,11 +104,17 @@ const PAIRS: &[(&str, &str, &str)] = &[
     (".config", "lefthook.json", "hooks"),
 ];
 
+/// The reason for each name of [`NAMES`].
+static REASONS: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
+    let rows = NAMES.iter().flat_map(|(why, names)| names.iter().map(|name| (*name, *why)));
+    rows.collect()
+});
+
 /// Returns the reason why a path is protected, with the protected name in it. `None` if the path is not protected.
 pub fn reason(path: &str) -> Option<String> {
     let segments = segments(path);
     let by_name = segments.iter().find_map(|segment| {
-        let (why, _) = NAMES.iter().find(|(_, names)| names.contains(&segment.as_str()))?;
+        let why = REASONS.get(&**segment)?;
         Some(format!("`{segment}` is protected: {why}"))
     });
     let by_pair = || {
@@ -121,23 +130,27 @@ pub fn reason(path: &str) -> Option<String> {
 /// folder can contain no such name.
 pub fn inside(folder: &str) -> Option<String> {
     let segments = segments(folder);
-    let known = PAIRS.iter().find(|(holder, ..)| segments.last().is_some_and(|last| last == holder));
+    let known = PAIRS.iter().find(|(holder, ..)| segments.last().is_some_and(|last| last == *holder));
     known.map(|(holder, name, why)| format!("`{holder}/{name}` is protected: {why}"))
 }
 
 /// Returns the names of a path, each folded by [`fold`], without empty names and `.`.
-pub fn segments(path: &str) -> Vec<String> {
+pub fn segments(path: &str) -> Vec<Cow<'_, str>> {
     path.split('/').map(fold).filter(|segment| !segment.is_empty() && segment != ".").collect()
 }
 
 /// Folds a name as the most permissive file systems do: without case, invisible characters, trailing dots and spaces, and stream
 /// suffix (`:name`).
-pub fn fold(name: &str) -> String {
+pub fn fold(name: &str) -> Cow<'_, str> {
+    let is_plain = |byte: u8| matches!(byte, b'!'..=b'~') && !byte.is_ascii_uppercase() && byte != b':';
+    if name.bytes().all(is_plain) && !name.ends_with('.') {
+        return Cow::Borrowed(name);
+    }
     let kept = name.chars().filter(|character| !is_deceptive(*character));
     let folded: String = kept.flat_map(char::to_lowercase).map(|c| if c == 'ſ' { 's' } else { c }).collect();
     let plain = folded.split(':').next().unwrap_or_default();
     let trimmed = plain.trim_end_matches(['.', ' ']);
-    if trimmed.is_empty() { folded } else { trimmed.to_owned() }
+    Cow::Owned(if trimmed.is_empty() { folded } else { trimmed.to_owned() })
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub enum Part {
 impl Part {
     /// Returns the role of a name in the folder of a repository. `None` for most names.
     pub fn named(name: &str) -> Option<Self> {
-        Some(match fold(name).as_str() {
+        Some(match &*fold(name) {
             "head" => Self::Head,
             "objects" => Self::Objects,
             "refs" => Self::Refs,

@@ -19,9 +19,11 @@ pub struct Attribute {
 }
 
 /// Attributes, sorted by key.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub struct Attributes {
     entries: Vec<(Text, Attribute)>,
+    /// A Bloom filter over the keys: a key whose bit is not set is absent. Most lookups are for absent keys.
+    filter: u64,
 }
 
 impl Attributes {
@@ -32,7 +34,7 @@ impl Attributes {
 
     /// Creates an empty list with capacity for `count` attributes.
     pub(crate) fn with_capacity(count: usize) -> Self {
-        Self { entries: Vec::with_capacity(count) }
+        Self { entries: Vec::with_capacity(count), filter: 0 }
     }
 
     /// Returns the index of a key, or else the index at which it would be inserted.
@@ -41,7 +43,11 @@ impl Attributes {
     }
 
     /// Returns the attribute with this key.
+    #[inline]
     pub fn get(&self, key: Key<'_>) -> Option<&Attribute> {
+        if self.filter & filter_bit(key) == 0 {
+            return None;
+        }
         // With so few entries, comparing each key is faster than a binary search, because most keys already differ in length.
         self.entries.iter().find(|(own, _)| own == key.as_str()).map(|(_, attribute)| attribute)
     }
@@ -58,6 +64,7 @@ impl Attributes {
 
     /// Sets an attribute. Returns the one that it replaces.
     pub fn insert(&mut self, key: Key<'_>, attribute: Attribute) -> Option<Attribute> {
+        self.filter |= filter_bit(key);
         match self.position(key) {
             Ok(at) => Some(std::mem::replace(&mut self.entries[at].1, attribute)),
             Err(at) => {
@@ -74,6 +81,7 @@ impl Attributes {
 
     /// Returns the attribute with this key, for changes. Inserts the result of `make` first if there is none.
     pub fn get_or_insert_with(&mut self, key: Key<'_>, make: impl FnOnce() -> Attribute) -> &mut Attribute {
+        self.filter |= filter_bit(key);
         let at = self.position(key).unwrap_or_else(|at| {
             self.entries.insert(at, (key.as_str().into(), make()));
             at
@@ -106,6 +114,23 @@ impl Attributes {
         self.entries.iter().map(|(key, _)| Key::new(key))
     }
 }
+
+/// Returns the bit of a key in the filter. It depends on the length and the last letter, in which the known keys differ most.
+#[inline]
+fn filter_bit(key: Key<'_>) -> u64 {
+    let text = key.as_str().as_bytes();
+    let last = text.last().copied().unwrap_or_default();
+    1 << ((text.len() * 5 + usize::from(last)) % 64)
+}
+
+impl PartialEq for Attributes {
+    /// Compares the entries. The filter of two equal lists can differ, because a removed key keeps its bit.
+    fn eq(&self, other: &Self) -> bool {
+        self.entries == other.entries
+    }
+}
+
+impl Eq for Attributes {}
 
 impl std::ops::Index<Key<'_>> for Attributes {
     type Output = Attribute;

@@ -258,7 +258,8 @@ impl<'a> Binder<'a> {
         self.errors.diagnostics.extend(self.script.iter().flat_map(|script| unknown_in_script(pipeline, script)));
         let mut warnings = Vec::new();
         // Contains only bindings without findings, because a finding names its node.
-        let mut known: HashMap<Request<'a>, Arc<Binding>, RandomState> = HashMap::default();
+        let mut known: HashMap<Box<Request<'a>>, Arc<Binding>, RandomState> =
+            HashMap::with_capacity_and_hasher(pipeline.nodes.len(), RandomState::default());
         for node in pipeline.stages() {
             let Some(handler) = node.handler.component() else { continue };
             let source = HandlerSource { name: handler, plugin: self.operator.config.plugins.get(handler.as_str()) };
@@ -266,7 +267,7 @@ impl<'a> Binder<'a> {
                 self.errors.diagnostics.push(role::no_verifier(node, verified, source));
                 continue;
             }
-            let request = Request::new(node, source, self.holdouts);
+            let request = Box::new(Request::new(node, source, self.holdouts));
             let binding = match known.get(&request) {
                 Some(binding) => Arc::clone(binding),
                 None => {

@@ -2,6 +2,7 @@
 //! and paths that a run adds.
 
 use glovebox_names::protected::{inside, reason, segments};
+use std::borrow::Cow;
 
 /// Prefix of temporary files while changes are applied. A stage's file with such a name could prevent the creation of a
 /// temporary file.
@@ -10,15 +11,16 @@ pub(crate) const PART_PREFIX: &str = ".glovebox-part-";
 /// The protected paths: a fixed list, and paths that the caller adds, such as the pipeline file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Protected {
-    added: Vec<Vec<String>>,
+    added: Vec<Vec<Cow<'static, str>>>,
 }
 
 impl Protected {
     /// Protects the fixed list and `added`. Each added path is relative to the workspace, and everything below it is
     /// protected too. A final slash is optional.
     pub fn new<S: AsRef<str>>(added: &[S]) -> Self {
-        let added = added.iter().map(|path| segments(path.as_ref())).filter(|segments| !segments.is_empty());
-        Self { added: added.collect() }
+        let owned = |path: &S| segments(path.as_ref()).into_iter().map(|name| Cow::Owned(name.into_owned())).collect();
+        let added: Vec<Vec<_>> = added.iter().map(owned).collect();
+        Self { added: added.into_iter().filter(|segments| !segments.is_empty()).collect() }
     }
 
     /// Returns the reason why `path` is protected, or `None` if it is not.
@@ -37,7 +39,7 @@ impl Protected {
         self.added_at(&segments(path)).is_some()
     }
 
-    fn added_at(&self, segments: &[String]) -> Option<String> {
+    fn added_at(&self, segments: &[Cow<'_, str>]) -> Option<String> {
         let named = self.added.iter().find(|added| segments.starts_with(added));
         named.map(|added| format!("`{}` is protected by this run", added.join("/")))
     }

@@ -308,7 +308,7 @@ pub(crate) fn refuse(found: &mut [FoundChange], workspace: &Tree, view: &dyn Cha
 }
 
 fn folded(folder: &str) -> Vec<String> {
-    folder.split('/').filter(|name| !name.is_empty()).map(fold).collect()
+    folder.split('/').filter(|name| !name.is_empty()).map(|name| fold(name).into_owned()).collect()
 }
 
 fn split(path: &str) -> (&str, &str) {

@@ -66,7 +66,7 @@ pub(super) fn protected_write_path(rule: &Rule, context: &LintContext<'_>) -> Ru
     for node in &context.pipeline.nodes {
         let Some(attribute) = text(node, key::ALLOWED_WRITE_PATHS) else { continue };
         let paths = node.access.allowed_write_paths.iter().flatten();
-        let refused: Vec<String> = paths.filter_map(|entry| protected::reason(&entry.to_string())).collect();
+        let refused: Vec<String> = paths.filter_map(|entry| protected::reason(entry.path().as_str())).collect();
         let Some(first) = refused.first().filter(|_| !found.is_full()) else { continue };
         let more = match refused.len() {
             1 => String::new(),

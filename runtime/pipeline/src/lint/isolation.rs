@@ -36,23 +36,16 @@ fn written<'a>(node: &'a Node, key: Key<'_>) -> Option<&'a Attribute> {
 /// defaults block is reported once.
 pub(super) fn verifier_attribute(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let mut reported = HashSet::default();
-    let misplaced = |node: &'_ Node| {
-        let is_verifier = node.stages().any(Node::is_verifier);
-        let reaches = node.stages().any(|stage| may_have(context, stage) || may_have_contract(stage));
-        let keys = [
-            (key::VERIFY_SUBJECT, is_verifier),
-            (key::VERIFY_SUBJECT_PORT, is_verifier),
-            (key::HOLDOUTS, is_verifier),
-            (key::SCENARIO_WRITES, reaches),
-        ];
-        keys.into_iter().filter(|(_, belongs)| !belongs).map(|(key, _)| key)
-    };
+    let reaches = |stage: &Node| may_have(context, stage) || may_have_contract(stage);
     let mut found = RuleFindings::none();
     for node in &context.pipeline.nodes {
-        for key in misplaced(node) {
-            if let Some(attribute) = written(node, key).filter(|attribute| reported.insert(attribute.span)) {
-                let what =
-                    if key == key::SCENARIO_WRITES { "has no hold-outs in reach" } else { "is not a verifying stage" };
+        for key in [key::VERIFY_SUBJECT, key::VERIFY_SUBJECT_PORT, key::HOLDOUTS, key::SCENARIO_WRITES] {
+            let Some(attribute) = written(node, key) else { continue };
+            let (belongs, what) = match key {
+                key::SCENARIO_WRITES => (node.stages().any(reaches), "has no hold-outs in reach"),
+                _ => (node.stages().any(Node::is_verifier), "is not a verifying stage"),
+            };
+            if !belongs && reported.insert(attribute.span) {
                 found.push(at(rule, node, attribute, format!("`{key}` is set on `{}`, which {what}", node.id)));
             }
         }

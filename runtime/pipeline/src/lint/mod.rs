@@ -82,7 +82,6 @@ pub fn run(pipeline: &Pipeline) -> Vec<Diagnostic> {
 /// Reports attributes and handlers that this version does not enforce, as warnings. Binding a plan turns these warnings into
 /// errors, so `glovebox run` refuses the file.
 pub fn not_enforced(pipeline: &Pipeline) -> Vec<Diagnostic> {
-    let context = LintContext::new(pipeline);
     let rule = Rule::named("not_enforced").expect("the table contains the rule, as a test checks");
-    not_enforced::check(rule, &context).into_iter().collect()
+    not_enforced::found(rule, pipeline).into_iter().collect()
 }

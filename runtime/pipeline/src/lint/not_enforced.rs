@@ -8,7 +8,7 @@ use crate::attributes::instead_of;
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Label};
 use crate::dot::Element;
 use crate::hash::HashMap;
-use crate::ir::{Attribute, Handler};
+use crate::ir::{Attribute, Handler, Pipeline};
 use crate::key::{self, Key};
 use crate::keyed::Attributes;
 use crate::span::Span;
@@ -17,14 +17,17 @@ use crate::span::Span;
 const PLACES_MAX: usize = 3;
 
 pub(super) fn check(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
-    let pipeline = context.pipeline;
+    found(rule, context.pipeline)
+}
+
+pub(super) fn found(rule: &Rule, pipeline: &Pipeline) -> RuleFindings {
     let mut uses = Uses::default();
     uses.look(&pipeline.attributes, Element::Graph);
     pipeline.nodes.iter().for_each(|node| uses.look(&node.attributes, Element::Node(&node.id)));
     for edge in &pipeline.edges {
         uses.look(&edge.attributes, Element::Edge(&edge.from, &edge.to));
     }
-    handlers(rule, context).into_iter().chain(uses.list.iter().map(|one| one.found(rule))).collect()
+    handlers(rule, pipeline).into_iter().chain(uses.list.iter().map(|one| one.found(rule))).collect()
 }
 
 /// Returns the name of an element for messages.
@@ -101,10 +104,10 @@ impl<'a> Uses<'a> {
 }
 
 /// Reports each handler that this version does not execute, once.
-fn handlers(rule: &Rule, context: &LintContext<'_>) -> Vec<Diagnostic> {
+fn handlers(rule: &Rule, pipeline: &Pipeline) -> Vec<Diagnostic> {
     let mut handlers: Vec<(&str, Diagnostic, Vec<String>, usize)> = Vec::new();
     // `child::splice` reports the reason why the stages of a child are missing.
-    for node in context.pipeline.nodes.iter().filter(|node| !node.wants_child()) {
+    for node in pipeline.nodes.iter().filter(|node| !node.wants_child()) {
         let Handler::Unavailable(name) = &node.handler else { continue };
         let written = node.attributes.get(key::TYPE).or_else(|| node.attributes.get(key::SHAPE));
         let span = written.map_or(node.span, |attribute| attribute.span);

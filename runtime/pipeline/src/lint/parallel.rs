@@ -113,25 +113,25 @@ fn useless_bound(rule: &Rule, node: &Node, key: Key<'static>) -> Option<Diagnost
 fn faults(rule: &Rule, pipeline: &Pipeline, node: &Node) -> Vec<Diagnostic> {
     let is_parallel = node.handler == Handler::Parallel;
     let written = |key: Key<'static>| node.attributes.get(key).filter(|attribute| !attribute.value.is_empty());
-    let useless = |key: Key<'static>, why: String, help: &str| {
+    let useless = |key: Key<'static>, why: &str, help: &str| {
         let span = written(key)?.span;
-        Some(rule.found(why, span).with_help(help.to_owned()).with_node(node.id.as_str()))
+        Some(rule.found(format!("`{key}` has no effect {why}"), span).with_help(help).with_node(node.id.as_str()))
+    };
+    let elsewhere = |key: Key<'static>, kind: &str, help: &str| {
+        written(key).and_then(|_| useless(key, &format!("on `{}`, which is not a {kind}", node.id), help))
     };
     let mut found: Vec<Diagnostic> = Vec::new();
     if !node.handler.is_fan_in() {
-        let why = format!("`merge` has no effect on `{}`, which is not a fan-in", node.id);
-        found.extend(useless(key::MERGE, why, "set it on the node with `shape=tripleoctagon`"));
+        found.extend(elsewhere(key::MERGE, "fan-in", "set it on the node with `shape=tripleoctagon`"));
     }
     found.extend(node.handler.ignored_bounds().iter().filter_map(|key| useless_bound(rule, node, *key)));
     if !is_parallel {
-        let of_parallel = |key: &Key<'static>| {
-            let why = format!("`{key}` has no effect on `{}`, which is not a parallel node", node.id);
-            useless(*key, why, "set it on the node with `shape=component`")
-        };
-        found.extend(OF_PARALLEL.iter().filter_map(of_parallel));
+        let help = "set it on the node with `shape=component`";
+        found.extend(OF_PARALLEL.iter().filter_map(|key| elsewhere(*key, "parallel node", help)));
         return found;
     }
     let branches = pipeline.outgoing(&node.id).count();
+    let policy = node.parallel.join.as_str();
     match node.parallel.join {
         JoinPolicy::KOfN(k) if usize::try_from(k).is_ok_and(|k| k > branches) && branches > 0 => {
             let why = format!("the parallel node `{}` needs {k} branches to succeed and has {branches}", node.id);
@@ -139,14 +139,14 @@ fn faults(rule: &Rule, pipeline: &Pipeline, node: &Node) -> Vec<Diagnostic> {
             found.push(rule.found(why, span).with_node(node.id.as_str()));
         }
         JoinPolicy::KOfN(_) => {}
-        other => {
-            let why = format!("`k` has no effect with `join_policy={}`", other.as_str());
-            found.extend(useless(key::K, why, "set `join_policy=k_of_n`, or remove `k`"));
+        _ => {
+            let why = format!("with `join_policy={policy}`");
+            found.extend(useless(key::K, &why, "set `join_policy=k_of_n`, or remove `k`"));
         }
     }
     if !matches!(node.parallel.join, JoinPolicy::Quorum(_)) {
-        let why = format!("`quorum_fraction` has no effect with `join_policy={}`", node.parallel.join.as_str());
-        found.extend(useless(key::QUORUM_FRACTION, why, "set `join_policy=quorum`, or remove it"));
+        let why = format!("with `join_policy={policy}`");
+        found.extend(useless(key::QUORUM_FRACTION, &why, "set `join_policy=quorum`, or remove it"));
     }
     found
 }

@@ -19,12 +19,17 @@ use glovebox_host::inspect::Inspection;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{HandlerKind, Role};
 use glovebox_pipeline::key::Key;
+use glovebox_pipeline::keyed::Text;
 use glovebox_record::limit::StageKind;
 use glovebox_record::scope::{Entry, Scope, intersect};
 use glovebox_record::{LimitName, LimitSettings, Limits};
+use std::sync::LazyLock;
 
 /// Paths that do not exist for any stage: files in `.git/` can make programs run, and `.glovebox/` contains the records of runs.
-const HIDDEN: [&str; 2] = [".git/", ".glovebox/"];
+static HIDDEN: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    let folders = [".git/", ".glovebox/"].into_iter().map(Entry::parse);
+    folders.collect::<Result<_, _>>().expect("both are paths of a scope")
+});
 
 /// Returns the wants of the author, narrowed by `wants` in `glovebox.toml`. For a component without a manifest, returns
 /// `wants` alone.
@@ -81,7 +86,7 @@ pub fn effective(inputs: GrantInputs<'_>) -> Effective {
 
 /// Returns what allows a grant, before the node narrowed it.
 fn source(inputs: GrantInputs<'_>, field: GrantField) -> Origin {
-    let handler = inputs.source.name.to_owned();
+    let handler = Text::from(inputs.source.name);
     Origin::from_part(match inputs.source.plugin {
         None => OriginPart::BuiltIn(handler),
         Some(plugin) => OriginPart::Plugin { handler, field, line: plugin.line },
@@ -131,7 +136,7 @@ fn paths(inputs: GrantInputs<'_>, effective: &mut Effective) {
         effective.may_write.clear();
         effective.scope.write.clear();
     }
-    effective.scope.hidden = HIDDEN.iter().filter_map(|text| Entry::parse(text).ok()).collect();
+    effective.scope.hidden = HIDDEN.clone();
     holdout_access::decide(inputs, effective);
     let judges = effective.holdouts == HoldoutAccess::ReadOnly && inputs.source.role() == Role::Verifier;
     if judges && write.is_none() {

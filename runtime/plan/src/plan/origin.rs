@@ -6,6 +6,7 @@ use super::Plan;
 use super::capability::{Capability, MachineFolder, Resource};
 use crate::config::CONFIG_FILE_NAME;
 use glovebox_pipeline::ir::NodeId;
+use glovebox_pipeline::keyed::Text;
 use glovebox_record::{LimitName, Tier};
 use std::borrow::Cow;
 use std::fmt;
@@ -14,11 +15,11 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OriginPart {
     /// A built-in component, by its handler type.
-    BuiltIn(String),
+    BuiltIn(Text),
     /// The wants of a plugin, and a field of the operator's grants to it.
     Plugin {
         /// The handler type.
-        handler: String,
+        handler: Text,
         /// The field of `grants`.
         field: GrantField,
         /// Line of the table in `glovebox.toml`.

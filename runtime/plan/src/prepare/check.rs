@@ -4,7 +4,7 @@
 //! that cannot be read is reported where it is named.
 
 use super::binding_check;
-use super::children::{Children, DEPTH_MAX, FaultsOfChildren, is_reported_in_child};
+use super::children::{Children, DEPTH_MAX, FaultsOfChildren, remove_findings_of_children};
 use super::component_host::ComponentHost;
 use super::findings::{Findings, merged};
 use super::project::{self, Project};
@@ -177,7 +177,9 @@ pub fn check_file(mut opened: ParsedFile, rule_sets: &mut FileChecker<'_>) -> Ch
             wanted.children.push(child);
         }
     }
-    diagnostics.retain(|found| !is_reported_in_child(pipeline.as_ref(), found));
+    if let Some(pipeline) = &pipeline {
+        remove_findings_of_children(&mut diagnostics, pipeline);
+    }
     let findings = Findings { file: file.display().to_string(), source: text, diagnostics };
     CheckedFile { findings, pipeline, wanted, is_cut }
 }

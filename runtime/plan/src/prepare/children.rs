@@ -7,25 +7,28 @@ use super::source::{ParsedFile, TEXT_BYTES_MAX};
 use glovebox_pipeline::child;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::files::{Child, References, child_of};
-use glovebox_pipeline::ir::{Node, NodeId, Pipeline};
+use glovebox_pipeline::ir::{Node, Pipeline};
+use glovebox_pipeline::span::Span;
 use glovebox_pipeline::transform::TransformedGraph;
 use glovebox_pipeline::{CheckResult, Inputs, validate};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Maximum number of files on one path, without the first.
 pub(super) const DEPTH_MAX: usize = 16;
 
-/// Returns true for a warning or remark about a child's file. `check` reports it in that file.
-pub fn is_reported_in_child(pipeline: Option<&Pipeline>, found: &Diagnostic) -> bool {
-    let Some(pipeline) = pipeline.filter(|_| !found.is_error()) else { return false };
-    let of_child = || pipeline.nodes.iter().filter(|node| node.child_of.is_some());
-    match &found.node {
-        Some(named) => pipeline.node(&NodeId::from(named.as_str())).is_some_and(|node| node.child_of.is_some()),
+/// Removes warnings and remarks about the files of children. `check` reports them in those files.
+pub fn remove_findings_of_children(diagnostics: &mut Vec<Diagnostic>, pipeline: &Pipeline) {
+    let of_children = || pipeline.stages().filter(|stage| stage.child_of.is_some());
+    let ids: HashSet<&str> = of_children().map(|stage| stage.id.as_str()).collect();
+    let spans: HashSet<Span> = of_children().map(|stage| stage.span).collect();
+    let is_of_child = |found: &Diagnostic| match &found.node {
+        Some(named) => ids.contains(named.as_str()),
         // An edge of a child has the span of the node that runs the child.
-        None => of_child().any(|node| node.span == found.span),
-    }
+        None => spans.contains(&found.span),
+    };
+    diagnostics.retain(|found| found.is_error() || !is_of_child(found));
 }
 
 /// The child pipelines of one command. Each is assembled once.

@@ -179,7 +179,9 @@ impl ParsedFile {
     pub fn finish(self, lint: impl FnOnce(LoweredFile) -> Linted) -> Result<CheckedPipeline, Refusal> {
         let Linted { checked: CheckResult { pipeline, mut diagnostics, .. }, report: mut rule_report, trail } =
             lint(self.draft);
-        diagnostics.retain(|found| !children::is_reported_in_child(pipeline.as_ref(), found));
+        if let Some(pipeline) = &pipeline {
+            children::remove_findings_of_children(&mut diagnostics, pipeline);
+        }
         rule_report.transformed = rule_report.transformed.or(self.with_children);
         match pipeline.filter(|_| !diagnostics.iter().any(Diagnostic::is_error)) {
             Some(pipeline) => {

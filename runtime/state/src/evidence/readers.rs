@@ -125,7 +125,7 @@ pub(super) struct FoldedName(String);
 
 impl FoldedName {
     pub(super) fn named(name: &str) -> Self {
-        Self(fold(name))
+        Self(fold(name).into_owned())
     }
 
     pub(super) fn begins_with_a_dot(&self) -> bool {
