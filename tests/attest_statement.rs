@@ -7,7 +7,7 @@ mod attested;
 mod workbench;
 
 use attested::{Attested, sign};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;

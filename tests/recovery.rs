@@ -355,7 +355,7 @@ fn every_prefix_of_a_run_with_a_decision_leads_to_the_same_end() {
 fn wrong_configuration_is_refused_at_its_line() {
     for (line, said) in [
         ("mode = \"auto\"", "`recovery.mode` must be `\"off\"` or `\"ask\"`"),
-        ("paths = [\"../x\"]", "holds `../x`"),
+        ("paths = [\"../x\"]", "contains `../x`"),
         ("paths = [\"src/\"]", "name each file"),
         ("paths = [\".git/config\"]", "no stage may ever write it"),
         ("paths = [\"glovebox.toml\"]", "no stage may ever write it"),

@@ -75,7 +75,7 @@ fn arguments() -> Arguments {
     })
 }
 
-/// Returns the command that an unknown one was probably meant to be.
+/// Returns the subcommand whose name is most similar to the unknown one in `error`, for a "did you mean" hint.
 fn meant_command(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
     let all = Arguments::command();

@@ -169,7 +169,10 @@ impl AnswerReader<'_> {
                 return Err(ModelError::new(ErrorKind::AnswerTooLarge, message));
             }
             if !on_bytes() {
-                return Err(ModelError::new(ErrorKind::Canceled, "the program closed its connection"));
+                return Err(ModelError::new(
+                    ErrorKind::Canceled,
+                    "the agent program closed its connection before the answer was complete",
+                ));
             }
             for event in if is_more { splitter.events()? } else { splitter.rest()? } {
                 if self.take(&mut *reader, event)? == Step::Last {

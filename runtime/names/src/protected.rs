@@ -7,7 +7,6 @@
 
 use super::visible::is_deceptive;
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// Names that are protected in every folder, with everything below them, grouped by the reason.
@@ -104,23 +103,23 @@ const PAIRS: &[(&str, &str, &str)] = &[
     (".config", "lefthook.json", "hooks"),
 ];
 
-/// The reason for each name of [`NAMES`].
-static REASONS: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
-    let rows = NAMES.iter().flat_map(|(why, names)| names.iter().map(|name| (*name, *why)));
-    rows.collect()
+/// The names of [`NAMES`] with their reasons, sorted by name.
+static REASONS: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
+    let mut rows: Vec<_> = NAMES.iter().flat_map(|(why, names)| names.iter().map(|name| (*name, *why))).collect();
+    rows.sort_unstable();
+    rows
 });
 
 /// Returns the reason why a path is protected, with the protected name in it. `None` if the path is not protected.
 pub fn reason(path: &str) -> Option<String> {
-    let segments = segments(path);
-    let by_name = segments.iter().find_map(|segment| {
-        let why = REASONS.get(&**segment)?;
-        Some(format!("`{segment}` is protected: {why}"))
+    let by_name = names(path).find_map(|name| {
+        let row = REASONS.binary_search_by(|(known, _)| (*known).cmp(&*name)).ok()?;
+        Some(format!("`{name}` is protected: {}", REASONS[row].1))
     });
     let by_pair = || {
-        segments.windows(2).find_map(|pair| {
-            let known = PAIRS.iter().find(|(folder, name, _)| pair[0] == *folder && pair[1] == *name);
-            known.map(|(folder, name, why)| format!("`{folder}/{name}` is protected: {why}"))
+        names(path).zip(names(path).skip(1)).find_map(|(holder, name)| {
+            let known = PAIRS.iter().find(|(folder, inside, _)| holder == *folder && name == *inside);
+            known.map(|(folder, inside, why)| format!("`{folder}/{inside}` is protected: {why}"))
         })
     };
     by_name.or_else(by_pair)
@@ -136,7 +135,11 @@ pub fn inside(folder: &str) -> Option<String> {
 
 /// Returns the names of a path, each folded by [`fold`], without empty names and `.`.
 pub fn segments(path: &str) -> Vec<Cow<'_, str>> {
-    path.split('/').map(fold).filter(|segment| !segment.is_empty() && segment != ".").collect()
+    names(path).collect()
+}
+
+fn names(path: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    path.split('/').map(fold).filter(|name| !name.is_empty() && name != ".")
 }
 
 /// Folds a name as the most permissive file systems do: without case, invisible characters, trailing dots and spaces, and stream

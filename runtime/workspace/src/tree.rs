@@ -275,9 +275,12 @@ pub(crate) struct WalkError {
     pub(crate) source: io::Error,
 }
 
-/// Returns the disk usage of a folder in bytes. Links are not followed. A file with several hard links is counted once.
+/// Returns the disk usage of a folder in bytes. Links are not followed. A file with several hard links is counted once. Entries that
+/// are removed during the walk are not counted.
 ///
-/// # Errors The system's error if a folder cannot be read. Entries that are removed during the walk are not counted.
+/// # Errors
+///
+/// Fails if a folder cannot be read.
 pub fn bytes_on_disk(path: &Path) -> io::Result<u64> {
     const BLOCK_BYTES: u64 = 512;
     let tree = Tree::open(path)?;

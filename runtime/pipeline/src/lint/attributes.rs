@@ -6,7 +6,7 @@ use crate::attributes::{ATTRIBUTES, Carrier, guard_meant, is_known, known};
 use crate::diagnostic::Diagnostic;
 use crate::dot::{is_identifier, quote};
 use crate::hash::HashSet;
-use crate::ir::{Attribute, Handler, HandlerKind, Node, NodeId, SHAPES, TYPES};
+use crate::ir::{Attribute, Handler, HandlerKind, Node, NodeId, Pipeline, SHAPES, TYPES};
 use crate::key::{self, Key};
 use crate::keyed::Attributes;
 use crate::nearest::{certain, nearest};
@@ -223,23 +223,28 @@ pub(super) fn auto_status_no_effect(rule: &Rule, context: &LintContext<'_>) -> R
 
 /// Reports unknown keys that are similar to a known one, and known keys on the wrong kind of element.
 pub(super) fn attribute_known(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
-    names(rule, context, |rule, key, attribute, carrier, beside| {
-        misplaced(rule, key, attribute, carrier).or_else(|| misspelt(rule, key, attribute, carrier, beside))
-    })
+    let found = |unknown: &UnknownKey<'_>| Some(unknown.with_place(mistake(rule, unknown)?));
+    context.unknown_keys().iter().filter_map(found).collect()
+}
+
+/// Returns what is probably wrong with an unknown key. `None` if it may be the key of a plugin.
+fn mistake(rule: &Rule, unknown: &UnknownKey<'_>) -> Option<Diagnostic> {
+    let UnknownKey { key, attribute, carrier, beside, .. } = *unknown;
+    misplaced(rule, key, attribute, carrier).or_else(|| misspelt(rule, key, attribute, carrier, beside))
 }
 
 /// Reports all other unknown keys, which plugins may read. A graph attribute that a text uses as `$name` is an input
 /// and is not reported.
 pub(super) fn attribute_unread(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let inputs = LazyCell::new(|| inputs(context));
-    names(rule, context, |rule, key, attribute, carrier, beside| {
-        let is_reported = misplaced(rule, key, attribute, carrier)
-            .or_else(|| misspelt(rule, key, attribute, carrier, beside))
-            .is_some();
-        let is_input = carrier == Carrier::Graph && inputs.contains(key.as_str());
-        let message = format!("Glovebox does not read the attribute `{key}`");
-        (!is_reported && !is_input).then(|| rule.found(message, attribute.key_span))
-    })
+    let is_input =
+        |unknown: &UnknownKey<'_>| unknown.carrier == Carrier::Graph && inputs.contains(unknown.key.as_str());
+    let unread = context.unknown_keys().iter().filter(|unknown| mistake(rule, unknown).is_none() && !is_input(unknown));
+    let found = |unknown: &UnknownKey<'_>| {
+        let message = format!("Glovebox does not read the attribute `{}`", unknown.key);
+        unknown.with_place(rule.found(message, unknown.attribute.key_span))
+    };
+    unread.map(found).collect()
 }
 
 /// Returns every `$name` in the text of an attribute.
@@ -252,18 +257,31 @@ fn inputs<'a>(context: &LintContext<'a>) -> HashSet<&'a str> {
         .collect()
 }
 
-/// Checks one key on one kind of element. The last argument contains all attributes of the element.
-type NameCheck<'a> = &'a dyn Fn(&Rule, Key<'_>, &Attribute, Carrier, &Attributes) -> Option<Diagnostic>;
+/// A key that is not known on a kind of element, at its first use.
+pub(super) struct UnknownKey<'a> {
+    key: Key<'a>,
+    attribute: &'a Attribute,
+    carrier: Carrier,
+    /// The node. `None` for the graph and edges.
+    node: Option<&'a Node>,
+    /// All attributes of the element.
+    beside: &'a Attributes,
+}
 
-/// Calls `check` for each key that is not known on its kind of element.
-fn names(
-    rule: &Rule,
-    context: &LintContext<'_>,
-    check: impl Fn(&Rule, Key<'_>, &Attribute, Carrier, &Attributes) -> Option<Diagnostic>,
-) -> RuleFindings {
-    let mut look = Names { rule, check: &check, seen: HashSet::default(), found: RuleFindings::none() };
-    look.at(&context.pipeline.attributes, Carrier::Graph, None, |_| true);
-    for node in &context.pipeline.nodes {
+impl UnknownKey<'_> {
+    fn with_place(&self, finding: Diagnostic) -> Diagnostic {
+        match self.node {
+            Some(node) => finding.with_node(node.id.as_str()),
+            None => finding,
+        }
+    }
+}
+
+/// Returns each key that is not known on its kind of element, once for each kind.
+pub(super) fn unknown_keys(pipeline: &Pipeline) -> Vec<UnknownKey<'_>> {
+    let mut look = Names::default();
+    look.at(&pipeline.attributes, Carrier::Graph, None, |_| true);
+    for node in &pipeline.nodes {
         let is_ours = |stage: &Node| stage.handler.component().is_none_or(|name| TYPES.contains(&name.as_str()));
         let third_party = !node.stages().all(is_ours);
         // A plugin defines its own attributes. Report only a key that is probably a misspelt guardrail, which would
@@ -273,17 +291,16 @@ fn names(
             Some(key) != is_required && (!third_party || guard_meant(key).is_some())
         });
     }
-    context.pipeline.edges.iter().for_each(|edge| look.at(&edge.attributes, Carrier::Edge, None, |_| true));
+    pipeline.edges.iter().for_each(|edge| look.at(&edge.attributes, Carrier::Edge, None, |_| true));
     look.found
 }
 
 /// Checks each key once for each kind of element.
+#[derive(Default)]
 struct Names<'a> {
-    rule: &'a Rule,
-    check: NameCheck<'a>,
     /// The keys that were already checked, with their kind of element.
     seen: HashSet<(Carrier, Key<'a>)>,
-    found: RuleFindings,
+    found: Vec<UnknownKey<'a>>,
 }
 
 impl<'a> Names<'a> {
@@ -291,7 +308,7 @@ impl<'a> Names<'a> {
         &mut self,
         attributes: &'a Attributes,
         carrier: Carrier,
-        node: Option<&Node>,
+        node: Option<&'a Node>,
         ours: impl Fn(Key<'_>) -> bool,
     ) {
         for (key, attribute) in attributes.iter().filter(|(key, _)| ours(*key)) {
@@ -299,12 +316,8 @@ impl<'a> Names<'a> {
             if key == key::SCRIPT && attributes.get(key::TOOL_COMMAND).is_some_and(|ours| ours.span == attribute.span) {
                 continue;
             }
-            if self.found.is_full() || !self.seen.insert((carrier, key)) || is_known(key, carrier) {
-                continue;
-            }
-            if let Some(mut finding) = (self.check)(self.rule, key, attribute, carrier, attributes) {
-                finding.node = node.map(|node| node.id.to_string());
-                self.found.push(finding);
+            if self.seen.insert((carrier, key)) && !is_known(key, carrier) {
+                self.found.push(UnknownKey { key, attribute, carrier, node, beside: attributes });
             }
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! The input is built once for all rules, in time linear in the length of the file.
 
+use super::attributes::{self, UnknownKey};
 use crate::diagnostic::Diagnostic;
 use crate::hash::HashMap;
 use crate::ir::{Edge, Handler, Node, NodeId, Pipeline};
@@ -11,6 +12,7 @@ use crate::span::Span;
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::{Dfs, Reversed};
+use std::cell::OnceCell;
 
 /// Maximum number of names that get a suggestion. Each suggestion costs a search over all nodes.
 const SUGGESTIONS_MAX: usize = 20;
@@ -35,6 +37,7 @@ pub struct LintContext<'a> {
     pub(super) has_holdouts: bool,
     /// Which hold-outs verifiers have in reach, if the run has any.
     pub(super) reach: HoldoutReach,
+    unknown_keys: OnceCell<Vec<UnknownKey<'a>>>,
 }
 
 /// The origin of an edge of `graph`.
@@ -59,7 +62,9 @@ impl<'a> LintContext<'a> {
         let outgoing = vec![Vec::new(); pipeline.nodes.len()];
         let (meant, undeclared) = (HashMap::default(), HashMap::default());
         let (has_holdouts, reach) = (pipeline.has_scenarios(), HoldoutReach::new(pipeline));
-        let mut context = Self { pipeline, graph, index, outgoing, meant, undeclared, has_holdouts, reach };
+        let unknown_keys = OnceCell::new();
+        let mut context =
+            Self { pipeline, graph, index, outgoing, meant, undeclared, has_holdouts, reach, unknown_keys };
         context.add_edges();
         context.add_jumps();
         context
@@ -99,6 +104,11 @@ impl<'a> LintContext<'a> {
         if let Some(to) = self.index(target) {
             self.graph.add_edge(NodeIndex::new(from), NodeIndex::new(to), Link::Jump);
         }
+    }
+
+    /// Returns each key that is not known on its kind of element, once for each kind.
+    pub(super) fn unknown_keys(&self) -> &[UnknownKey<'a>] {
+        self.unknown_keys.get_or_init(|| attributes::unknown_keys(self.pipeline))
     }
 
     /// Returns the index of a declared node.

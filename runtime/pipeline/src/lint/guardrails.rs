@@ -50,7 +50,9 @@ pub(super) fn path_pattern(rule: &Rule, context: &LintContext<'_>) -> RuleFindin
             break;
         }
         for (key, paths) in path_lists(node) {
-            let pattern = paths.and_then(|paths| paths.iter().find(|entry| entry.path().as_str().contains(['*', '?'])));
+            let pattern = paths.and_then(|paths| {
+                paths.iter().find(|entry| entry.path().as_str().bytes().any(|byte| matches!(byte, b'*' | b'?')))
+            });
             if let (Some(pattern), Some(attribute)) = (pattern, node.attributes.get(key)) {
                 let message = format!("`{pattern}` in `{key}` is a file name here, not a pattern");
                 found.push(rule.found(message, attribute.span).with_node(node.id.as_str()));

@@ -4,7 +4,7 @@
 
 use super::{LintContext, Rule, RuleFindings};
 use crate::holdout_roles::runs_scenarios;
-use crate::ir::holdouts::{Feedback, Writes, covers};
+use crate::ir::holdouts::{Feedback, NodeHoldouts, Writes, covers};
 use crate::ir::{Attribute, Node, Pipeline};
 use crate::key::{self, Key};
 use petgraph::Direction;
@@ -24,7 +24,8 @@ pub(super) fn scenario_opt_out(rule: &Rule, context: &LintContext<'_>) -> RuleFi
     let copies = pipeline.attributes.get(key::SCENARIO_COPIES).filter(allowed).map(|attribute| {
         rule.found("the workspace may contain copies of hold-outs, which every stage can read", attribute.span)
     });
-    let nodes = pipeline.nodes.iter().flat_map(|node| {
+    let is_default = |node: &&Node| node.access.holdouts == NodeHoldouts::default();
+    let nodes = pipeline.nodes.iter().filter(|node| !is_default(node)).flat_map(|node| {
         let id = &node.id;
         let span = |key: Key<'_>| node.attributes.get(key).map_or(node.span, |attribute| attribute.span);
         let found = |message: String, key: Key<'_>| rule.found(message, span(key)).with_node(id.as_str());

@@ -167,7 +167,7 @@ impl<'a, 'b> Walk<'a, 'b> {
 
 /// Returns the edges that a run may take from a step: for a conditional node the edges for the incoming outcome, for a
 /// verifier the edges for its failure.
-fn open_edges<'b>(context: &'b LintContext<'_>, step: Step) -> impl Iterator<Item = &'b Edge> {
+fn open_edges<'a: 'b, 'b>(context: &'b LintContext<'a>, step: Step) -> impl Iterator<Item = &'a Edge> + use<'a, 'b> {
     let node = &context.pipeline.nodes[step.node];
     let is_diamond = node.handler == Handler::Conditional && node.checks.verification.is_none();
     let is_failure = !is_diamond && verifies(node) && (step.built || builds(node));

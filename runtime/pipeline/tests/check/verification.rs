@@ -85,10 +85,15 @@ fn a_node_that_cannot_be_verified_says_what_to_do_instead() {
     assert_snapshot!(errors(&with_node("verify_command=a, verify_plugin=b")), @"verify_command_place «verify_plugin=b» `n` has both `verify_command` and `verify_plugin`, expected one");
     assert_snapshot!(errors(&with_node("verify_timeout=5s")), @"verify_command_place «verify_timeout=5s» `n` has `verify_timeout`, but neither `verify_command` nor `verify_plugin`");
     assert_snapshot!(errors(&with("t [shape=hexagon, verify_command=true] start -> t -> exit")), @"verify_command_place «verify_command=true» `t` is a `wait.human` node, which takes no `verify_command`");
-    assert_snapshot!(errors(&with_node("gate_requires=receipt")), @"");
-    assert_snapshot!(errors(&with_node("goal_gate=true, gate_requires=receipt")), @"");
-    assert_snapshot!(errors(&with_node("gate_requires=proof")), @"");
-    assert_snapshot!(errors(&with_node("verify_command=true, working_dir=\"/srv\"")), @"");
+    for (node, says) in [
+        ("gate_requires=receipt", "but it is not a goal gate"),
+        ("goal_gate=true, gate_requires=receipt", "the node runs no verifier"),
+        ("gate_requires=proof", "found `proof`"),
+        ("verify_command=true, working_dir=\"/srv\"", "/srv"),
+    ] {
+        let found = errors(&with_node(node));
+        assert!(found.contains(says), "{node}: {found}");
+    }
 }
 
 #[test]

@@ -148,7 +148,8 @@ fn folders(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<(String, Range
         if is_plain(&text) {
             found.push((text, place.span));
         } else {
-            let message = format!("`{field}` holds `{text}`: an absolute folder without `.`, `..` and `:` is expected");
+            let message =
+                format!("`{field}` contains `{text}`: an absolute folder without `.`, `..` and `:` is expected");
             fields.value_problem(place, message);
         }
     }

@@ -232,7 +232,7 @@ impl<'i> Fields<'i> {
         for (text, place) in self.texts(field) {
             match glovebox_record::scope::Entry::parse(&text) {
                 Ok(_) => found.push((text, place.span)),
-                Err(error) => self.value_problem(place, format!("`{field}` holds `{text}`: {error}")),
+                Err(error) => self.value_problem(place, format!("`{field}` contains `{text}`: {error}")),
             }
         }
         found

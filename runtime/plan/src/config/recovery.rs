@@ -116,7 +116,7 @@ fn entries<T>(fields: &mut Fields<'_>, field: &Field<'_, '_>, read: fn(&str) -> 
     for (text, place) in fields.texts(field) {
         match read(&text) {
             Ok(entry) => found.push(entry),
-            Err(problem) => fields.value_problem(place, format!("`{field}` holds `{text}`: {problem}")),
+            Err(problem) => fields.value_problem(place, format!("`{field}` contains `{text}`: {problem}")),
         }
     }
     found

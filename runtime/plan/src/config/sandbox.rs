@@ -149,10 +149,10 @@ pub(super) fn folders(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<Str
         let refused = READ_REFUSED.into_iter().find(|root| Path::new(folder).starts_with(root));
         let refused = refused.or_else(|| READ_REFUSED_ALONE.into_iter().find(|root| folder == *root));
         if !is_plain {
-            let message = format!("`{field}` holds `{text}`: an absolute folder without `.` and `..` is expected");
+            let message = format!("`{field}` contains `{text}`: an absolute folder without `.` and `..` is expected");
             fields.value_problem(place, message);
         } else if let Some(root) = refused {
-            let message = format!("`{field}` holds `{text}`: commands are never shown `{root}`");
+            let message = format!("`{field}` contains `{text}`: `{root}` cannot be made visible to commands");
             let help = "name the folders that are needed".to_owned();
             fields.value_problem(place, Message::from(message).with_help(Some(help)));
         } else if !found.iter().any(|known| known == folder) {
@@ -171,7 +171,7 @@ pub(super) fn subtrees(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<En
             Ok(entry) if found.contains(&entry) => {}
             Ok(entry) => found.push(entry),
             Err((fault, help)) => {
-                let message = Message::from(format!("`{field}` holds `{text}`: {fault}"));
+                let message = Message::from(format!("`{field}` contains `{text}`: {fault}"));
                 fields.value_problem(place, message.with_help(help));
             }
         }

@@ -178,7 +178,7 @@ fn writable_programs(config: &Config, workdir: &Path) -> Vec<Diagnostic> {
     let inside = folders.chain(of_venv).filter(|(_, folder, _)| is_inside(Path::new(folder)));
     let problem = |(field, folder, place): (&str, &String, &Range<usize>)| {
         let message = format!(
-            "`exec.{field}` holds `{folder}`, which is in the project: stages could replace the programs there"
+            "`exec.{field}` contains `{folder}`, which is in the project: stages could replace the programs there"
         );
         Diagnostic::error("config_value", message, Span { start: place.start, end: place.end }).with_help(
             "name a folder outside of the project; a virtual environment in `.venv/` is found automatically, and programs of \

@@ -163,8 +163,12 @@ impl Transfer {
     }
 
     fn plain_words(&self) -> String {
-        let authorities =
-            self.authorities.map(|digest| format!(", trusted by the certificates {digest}")).unwrap_or_default();
+        let authorities = self
+            .authorities
+            .map(|digest| {
+                format!(", whose TLS certificate an authority in `ca_file` (digest {digest}) may have signed")
+            })
+            .unwrap_or_default();
         format!("`{}` goes to {}{authorities}", self.source, self.sink)
     }
 

@@ -1,6 +1,6 @@
 //! A statement that was read from an attestation, with every field that a statement of this version always has.
 //!
-//! A missing field is refused by name even if Glovebox does not use it, because a reader of the statement may rely on
+//! A missing field is an error that names it, even if Glovebox does not use the field, because a reader of the statement may rely on
 //! it. Optional fields may be missing, and a later version may add fields.
 
 use glovebox_journal::event::{QuestionAnswered, Refusal};

@@ -63,7 +63,7 @@ fn failed(reason: &impl std::fmt::Display) -> Stop {
 }
 
 fn missing(program: &std::path::Path) -> Stop {
-    Stop::new(Exit::Usage, format!("`{}` does not exist: it contains the attacks", program.display()))
+    Stop::new(Exit::Usage, format!("cannot find `{}`, the program with the attacks", program.display()))
         .with_help("install it beside `glovebox`; in a source tree: `cargo build --package glovebox`")
 }
 

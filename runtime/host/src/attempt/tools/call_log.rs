@@ -61,7 +61,8 @@ impl CallAnswer {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum LogEntry {
-    /// A call that is about to be made. It replaces earlier entries with this index and later ones.
+    /// A call that is about to be made: its index, and the digest of the request. It replaces all calls of earlier lines
+    /// with this index or a higher one.
     Call(u32, Digest),
     /// The answer to the last call in earlier lines.
     Answer(CallAnswer),

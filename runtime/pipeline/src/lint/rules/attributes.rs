@@ -148,7 +148,7 @@ pub(super) const RULES: &[Rule] = &[
         severity: Warning,
         check: Some(not_enforced::check),
         summary: "the file should not use attributes that this version does not enforce",
-        help: "remove it: this version refuses it",
+        help: "remove the attribute; this version does not support it",
         why: "If Glovebox read an attribute and did not enforce it, the author would rely on a limit or a guard that does not \
               exist. `glovebox check` and `glovebox run` refuse such a file. `glovebox check --for lint` only warns, and \
               `glovebox graph` draws it.",

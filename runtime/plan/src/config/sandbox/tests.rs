@@ -95,7 +95,7 @@ fn domains_are_host_names() {
 #[test]
 fn read_folders_are_absolute_and_never_the_machine_itself() {
     let check = |folder: &str, part: &str| {
-        let help = part.starts_with("never").then_some("name the folders that are needed");
+        let help = part.starts_with("cannot").then_some("name the folders that are needed");
         refused(&format!("read = [\"{folder}\"]"), "sandbox.read", part, help);
     };
     for folder in [
@@ -113,7 +113,7 @@ fn read_folders_are_absolute_and_never_the_machine_itself() {
         "/run",
         "/run/docker",
     ] {
-        check(folder, "never shown");
+        check(folder, "cannot be made visible");
     }
     for folder in ["opt/data", "", "/opt/../etc", "/opt/./x", "/opt//x", "~/data", "/a\\u0000b"] {
         check(folder, "an absolute folder");
