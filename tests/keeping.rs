@@ -5,10 +5,12 @@
 mod workbench;
 
 use serde_json::Value;
-use std::os::unix::fs::symlink;
+use std::collections::BTreeSet;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
-use workbench::{LINEAR, Workbench};
+use workbench::{Answer, LINEAR, Workbench};
 
 /// Creates a workbench whose run `slow` is executing a command.
 fn under_way() -> (Workbench, Child) {
@@ -112,7 +114,7 @@ fn the_cache_of_a_list_is_believed_only_where_this_user_wrote_it_and_the_journal
     // The file as the last `ls` left it. The forgeries above made `ls` read the journals again.
     let forged = std::fs::read_to_string(&index).unwrap().replace("\"pipeline\":\"ship\"", "\"pipeline\":\"evil\"");
     let rows = forged.split_once('\n').unwrap().1;
-    let signed = format!("{}\n{rows}", key.mac("glovebox 2026 index of runs v2", rows.as_bytes()).to_hex());
+    let signed = format!("{}\n{rows}", key.mac("glovebox 2026 index of runs v3", rows.as_bytes()).to_hex());
     std::fs::write(&index, signed).unwrap();
     assert_eq!(listed(&bench, &[])[0]["pipeline"], "evil", "it is a cache");
     let journal = bench.run_folder("one").join("journal.sqlite");
@@ -204,4 +206,119 @@ fn a_successful_run_keeps_no_repository_and_git_sees_no_run() {
     assert!(!bench.run_folder("r").join("repository").exists());
     assert!(git(&["add", "-A"]).status.success());
     assert_eq!(String::from_utf8_lossy(&git(&["ls-files"]).stdout), "pipeline.dot\n");
+}
+
+/// A pipeline with one command that may write the workspace.
+fn command(text: &str) -> String {
+    format!(
+        "digraph one {{ start [shape=Mdiamond]; done [shape=Msquare]\n\
+         t [shape=parallelogram, allowed_write_paths=\"./\", tool_command=\"{text}\"]\n start -> t -> done }}"
+    )
+}
+
+#[test]
+fn old_runs_are_removed_when_a_run_ends_but_none_with_work_left() {
+    let bench = Workbench::new();
+    bench.write("glovebox.toml", "[run]\nkeep_runs = 1\n");
+    for (file, text) in [("same", "true"), ("writes", "echo x > out.txt; echo y > more.txt"), ("fails", "false")] {
+        bench.write(&format!("{file}.dot"), &command(text));
+    }
+    let run = |file: &str, id: &str, code| {
+        bench.glovebox(&["run", &format!("{file}.dot"), "--run-id", id]).ends(code);
+    };
+    let left = |expected: &[&str]| assert_eq!(ids(&listed(&bench, &[])), expected);
+    run("same", "a", 0);
+    run("writes", "b", 0);
+    left(&["b"]);
+    run("fails", "c", 1);
+    run("same", "d", 0);
+    let removed = run_says(&bench, "same", "e");
+    assert!(removed.contains("removed 1 old run (") && removed.contains("`keep_runs` under `[run]`"), "{removed}");
+    left(&["e", "c", "b"]);
+    bench.glovebox(&["apply", "b", "--", "out.txt"]).ends(0).says("applied 1 of 2");
+    bench.glovebox(&["gc", "--dry-run"]).ends(0).says("0 runs");
+    bench.glovebox(&["apply", "b"]).ends(0);
+    bench.glovebox(&["fork", "b", "t", "--run-id", "fork"]).ends(0);
+    bench.glovebox(&["apply", "fork"]).ends(0);
+    bench.glovebox(&["gc"]).ends(0).says("removed e (");
+    left(&["fork", "c", "b"]);
+    bench.glovebox(&["rm", "fork"]).ends(0);
+    bench.write("glovebox.toml", "[run]\nkeep_runs = \"all\"\n");
+    bench.glovebox(&["gc"]).ends(0).says("0 runs");
+    bench.write("glovebox.toml", "[run]\nkeep_runs = 1\n");
+    bench.glovebox(&["gc", "--dry-run"]).ends(0).says("would remove b (").says("1 run\n");
+    // The folder of runs may belong to several projects.
+    let other = bench.outside().join("other");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("same.dot"), command("true")).unwrap();
+    std::fs::write(other.join("glovebox.toml"), "[run]\nkeep_runs = 1\n").unwrap();
+    let shared = bench.run_folder(".").to_string_lossy().into_owned();
+    for id in ["x", "y"] {
+        let mut command = workbench::glovebox_in(&other);
+        Answer::of(command.args(["run", "same.dot", "--run-id", id, "--runs-dir", &shared])).ends(0);
+    }
+    left(&["y", "c", "b"]);
+}
+
+fn run_says(bench: &Workbench, file: &str, id: &str) -> String {
+    let run = bench.glovebox(&["run", &format!("{file}.dot"), "--run-id", id]);
+    run.ends(0).stderr.clone()
+}
+
+#[test]
+fn a_run_that_is_under_way_is_no_old_run() {
+    let (bench, mut child) = under_way();
+    bench.write("glovebox.toml", "[run]\nkeep_runs = 1\n");
+    bench.write("same.dot", &command("true"));
+    for id in ["a", "b"] {
+        bench.glovebox(&["run", "same.dot", "--run-id", id]).ends(0);
+    }
+    assert_eq!(ids(&listed(&bench, &[])), ["b", "slow"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    bench.glovebox(&["run", "same.dot", "--run-id", "c"]).ends(0);
+    assert_eq!(ids(&listed(&bench, &[])), ["c", "slow"], "it can be resumed");
+}
+
+#[test]
+fn a_run_without_builds_takes_less_than_a_megabyte() {
+    let bench = Workbench::new();
+    let stages: String = (0..10)
+        .map(|n| {
+            format!(
+                "t{n} [shape=parallelogram, allowed_write_paths=\"out/\", \
+                 tool_command=\"mkdir -p out; seq 1000 > out/{n}.txt; seq 2000; git log --oneline\"]\n"
+            )
+        })
+        .collect();
+    let edges: String = (0..10).map(|n| format!("t{n} -> ")).collect();
+    bench.write(
+        "pipeline.dot",
+        &format!("digraph ten {{ start [shape=Mdiamond]; done [shape=Msquare]\n{stages} start -> {edges} done }}"),
+    );
+    std::fs::create_dir(bench.project().join("src")).unwrap();
+    for n in 0..100 {
+        bench.write(&format!("src/{n}.txt"), &"text of the project\n".repeat(500));
+    }
+    let git = |words: &[&str]| {
+        let identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
+        assert!(
+            Command::new("git").args(identity).args(words).current_dir(bench.project()).status().unwrap().success()
+        );
+    };
+    [&["init", "-q"][..], &["add", "-A"], &["commit", "-qm", "a"]].into_iter().for_each(git);
+    bench.glovebox(&["run", "--run-id", "r"]).ends(0);
+    let entries = std::fs::read_dir(bench.run_folder("r")).unwrap().map(|entry| entry.unwrap().path());
+    let mut known = BTreeSet::new();
+    let others = entries.filter(|path| !path.ends_with("workspace"));
+    let bytes: u64 = others.map(|path| disk_bytes(&path, &mut known)).sum();
+    assert!(bytes < 1_000_000, "{bytes} bytes");
+}
+
+/// Returns the size on disk of a folder. A file with several hard links is counted once.
+fn disk_bytes(path: &Path, known: &mut BTreeSet<u64>) -> u64 {
+    let found = std::fs::symlink_metadata(path).unwrap();
+    let own = if known.insert(found.ino()) { found.blocks() * 512 } else { 0 };
+    let below = if found.is_dir() { std::fs::read_dir(path).unwrap().collect() } else { Vec::new() };
+    own + below.into_iter().map(|entry| disk_bytes(&entry.unwrap().path(), known)).sum::<u64>()
 }

@@ -178,6 +178,9 @@ pub fn conclude(run: &RunFolder, ended: &Run, format: ProgressFormat, runs_dir: 
     print_end(run, summary, ended.verdict(), format, runs_dir)?;
     if summary.status == RunStatus::Success {
         runs::remove::slim(run);
+        if summary.files.changed.is_empty() {
+            runs::retention::mark_applied(run);
+        }
     }
     let exit = Exit::from(summary.end.exit);
     tracing::debug!(run = %visible::line(&run.id), code = exit.code(), "concluded");

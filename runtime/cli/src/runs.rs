@@ -14,6 +14,7 @@ pub mod question;
 pub mod recorded;
 pub mod remove;
 pub mod removed;
+pub mod retention;
 pub mod review;
 pub mod running_outputs;
 pub mod selection;

@@ -13,7 +13,9 @@ mod session;
 mod workspace;
 
 pub use crate::holdouts::{HoldoutError, Holdouts, OpenCopy};
-pub use crate::run_dir::{HOLDOUTS_DIR, OWNER_FILE, RunDir, WORKSPACE_DIR, branch_folder, branch_workspace};
+pub use crate::run_dir::{
+    APPLIED_FILE, HOLDOUTS_DIR, OWNER_FILE, RunDir, WORKSPACE_DIR, branch_folder, branch_workspace,
+};
 pub use begin::NewRun;
 pub use cancel::cancel;
 pub use fork::{NoVisit, Source, VisitPoint, fork, visits};

@@ -6,6 +6,8 @@ use glovebox_workspace::user_key::UserKey;
 use std::io;
 use std::path::PathBuf;
 
+/// The file that marks a successful run without changes, or with changes that were all applied.
+pub const APPLIED_FILE: &str = "applied";
 /// The file with the lock of the process that drives the run.
 pub const OWNER_FILE: &str = "owner.sqlite";
 /// The folder with the run's copy of the project.

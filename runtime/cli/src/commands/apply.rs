@@ -8,6 +8,7 @@ use crate::exports::git_branch::{self, BranchError, Source};
 use crate::patch;
 use crate::runs::changes::Changes;
 use crate::runs::journal;
+use crate::runs::retention;
 use crate::runs::selection;
 use crate::runs::{self, RunFolder};
 use crate::terminal::{self, counted, visible};
@@ -72,7 +73,7 @@ pub fn apply(arguments: &ApplyArguments) -> CommandResult {
     match apply::perform(&plan, &changes.base, project, &|digest| changes.open(digest)) {
         Ok(()) => {
             done(arguments, &plan, &changes.new_configuration(&plan.writes))?;
-            report_rest(&selected, &changes);
+            finish(&run, &selected, &changes);
             Ok(Exit::Ok)
         }
         Err(ApplyError::Conflicts(conflicts)) => Err(refuse(&conflicts, project)),
@@ -110,7 +111,7 @@ fn make_branch(arguments: &ApplyArguments, source: &Source<'_>, project: &Path, 
         )),
     }
     terminal::say_new_configuration(&made.new_configuration);
-    report_rest(source.selected, source.changes);
+    finish(source.run, source.selected, source.changes);
     Ok(Exit::Ok)
 }
 
@@ -165,8 +166,8 @@ fn done(arguments: &ApplyArguments, plan: &ApplyPlan, new: &[NewConfiguration]) 
     Ok(Exit::Ok)
 }
 
-/// Prints a note if the run has more changes than were selected, so that the user knows that some were not applied.
-fn report_rest(selected: &[FileChange], changes: &Changes) {
+/// Marks the run as applied. If it has more changes than were selected, prints a note instead.
+fn finish(run: &RunFolder, selected: &[FileChange], changes: &Changes) {
     let files = |list: &[FileChange]| patch::deltas(&changes.base, list).len();
     let (some, all) = (files(selected), files(&changes.changes));
     if some < all {
@@ -174,5 +175,7 @@ fn report_rest(selected: &[FileChange], changes: &Changes) {
             "applied {some} of {}; `glovebox apply` without paths applies the rest\n",
             counted(all, "changed file")
         ));
+    } else {
+        retention::mark_applied(run);
     }
 }

@@ -1,13 +1,17 @@
 //! `glovebox gc`: removes old runs by number or age, what killed processes left behind, and what successful runs no
 //! longer need.
 //!
-//! Without `--keep` and `--older-than` no run is removed. A running run is never removed.
+//! Without `--keep` and `--older-than` the project's setting decides which runs are removed. A running run is never
+//! removed.
 
 use crate::arguments::CollectArguments;
 use crate::exit::{CommandResult, Exit, Stop};
+use crate::prepare;
 use crate::runs::index::{self, RunState};
 use crate::runs::removed::Removed;
+use crate::runs::retention::{self, Retention};
 use crate::runs::{self, RunFolder, remove};
+use std::path::Path;
 use std::time::SystemTime;
 
 /// Removes what the arguments select.
@@ -31,17 +35,30 @@ fn collect(
     has_succeeded: impl Fn(&RunFolder) -> bool,
 ) -> Result<(), Stop> {
     let runs_dir = &arguments.runs.runs_dir;
+    let is_asked = arguments.keep.is_some() || arguments.older_than.is_some();
+    let expired = if is_asked { Vec::new() } else { expired(runs_dir)? };
     for (position, run) in runs::list(runs_dir)?.iter().enumerate() {
-        if is_old(arguments, position, run) && remove::check(run).is_ok() {
+        let is_old = is_old(arguments, position, run) || expired.iter().any(|old| old.id == run.id);
+        if is_old && remove::check(run).is_ok() {
             removed.run(run)?;
         } else if has_succeeded(run) && !runs::is_live(run) {
-            removed.folder(&remove::slack(run))?;
+            removed.folder(&remove::repositories(run))?;
+            // The next run may begin with the caches of the newest run.
+            let owner = if position > 0 { remove::lock(run) } else { None };
+            owner.map_or(Ok(()), |_owner| removed.folder(&remove::caches(run)))?;
         }
     }
     for folder in remove::leftovers(runs_dir) {
         removed.folder(&folder)?;
     }
     Ok(())
+}
+
+/// Returns the runs that the setting of the project in the current folder removes.
+fn expired(runs_dir: &Path) -> Result<Vec<RunFolder>, Stop> {
+    let project = prepare::read_project(Path::new("."), None)?;
+    let keep_runs = project.config.run.keep_runs;
+    retention::expired(runs_dir, Retention { project: &project.workdir, keep_runs })
 }
 
 /// Returns true if the arguments select a run for removal. `position` is the rank of the run, 0 for the newest.

@@ -10,6 +10,7 @@ use crate::exports::reports;
 use crate::pipeline_file;
 use crate::prepare;
 use crate::runs::last_failure;
+use crate::runs::retention::{self, Retention};
 use crate::runs::start_at;
 use crate::runs::{self, RunFolder, RunId};
 use crate::terminal::progress::{ProgressFormat, Reporter};
@@ -28,7 +29,7 @@ use glovebox_record::scope::Entry;
 use glovebox_record::{NodeId, Tier};
 use glovebox_workspace::project::Include;
 use glovebox_workspace::user_key::UserKey;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Maximum number of paths that could not be copied and are listed one per line.
@@ -41,39 +42,66 @@ pub fn run(arguments: &RunArguments) -> CommandResult {
     if arguments.again.watch { watch::watch(arguments) } else { once(arguments) }
 }
 
-/// Runs a pipeline. Everything that can be refused is refused before the run exists.
+/// A run that was driven to its end, or that stopped.
+pub struct FinishedRun {
+    /// Its folder.
+    pub folder: RunFolder,
+    /// The run.
+    pub run: Run,
+    /// How its progress was printed.
+    pub format: ProgressFormat,
+    /// The folder of all runs.
+    pub runs_dir: PathBuf,
+}
+
+/// Runs a pipeline.
 pub fn once(arguments: &RunArguments) -> CommandResult {
     reports::require_places(&arguments.reports)?;
-    let id = arguments.run_id.as_deref().map_or_else(|| Ok(RunId::fresh()), RunId::parse)?;
     let host = &prepare::component_host();
     let (source, project) = read(host, arguments)?;
-    widening::refuse(&project, &source.rule_report.rules)?;
-    let from = begins_at(arguments, &source)?;
+    let FinishedRun { folder, run, format, runs_dir } = execute(host, arguments, &source, &project)?;
+    let exit = drive::conclude(&folder, &run, format, &runs_dir)?;
+    drop(run);
+    let retention = Retention { project: &project.workdir, keep_runs: project.config.run.keep_runs };
+    retention::apply(&runs_dir, retention, matches!(format, ProgressFormat::Live | ProgressFormat::Lines));
+    reports::after(&arguments.reports, &folder, exit)
+}
+
+/// Drives a run of a pipeline. Everything that can be refused is refused before the run exists.
+pub fn execute(
+    host: &ComponentHost,
+    arguments: &RunArguments,
+    source: &CheckedPipeline,
+    project: &Project,
+) -> Result<FinishedRun, Stop> {
+    let id = arguments.run_id.as_deref().map_or_else(|| Ok(RunId::fresh()), RunId::parse)?;
+    widening::refuse(project, &source.rule_report.rules)?;
+    let from = begins_at(arguments, source)?;
     from.iter().try_for_each(|node| start_at::check(&source.pipeline, node))?;
     let script = arguments.execution.script.as_deref().map(script::read_script).transpose()?;
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::RunUnconfined } else { Purpose::Run };
-    let sealed = binding::holdouts(&source, &project)?;
+    let sealed = binding::holdouts(source, project)?;
     let parallel_max = arguments.execution.parallel.max_parallel;
     let (simulate, tier) = (arguments.simulate, arguments.tier);
     let request = Request { script: script.as_ref(), purpose, sealed, parallel_max, simulate, tier };
-    let bound = prepare::bind(host, &source, &project, request)?;
-    let executor = prepare::ready(bound, &project, &source.file, !arguments.people.no_input)?;
+    let bound = prepare::bind(host, source, project, request)?;
+    let executor = prepare::ready(bound, project, &source.file, !arguments.people.no_input)?;
     refuse_unanswered(&executor.plan, arguments.simulate)?;
     binding::refuse_unpriced(&executor.plan, arguments.execution.spend.into())?;
     prepare::warn_of_open_access(&executor);
-    prepare::warn_of_dependencies(&executor.plan, &project);
+    prepare::warn_of_dependencies(&executor.plan, project);
     let format = format(arguments);
     let present =
         answer_sources::present(&arguments.people, &arguments.output, &arguments.runs, &executor.plan.pipeline, &[])?;
     let key = user_key::to_sign()?;
-    let run = runs::create(&arguments.runs.runs_dir, id)?;
+    let folder = runs::create(&arguments.runs.runs_dir, id)?;
     let new = NewRun {
-        run_id: run.id.as_str().into(),
+        run_id: folder.id.as_str().into(),
         source: &source.text,
         files: &source.files,
         pipeline_path: absolute(&source.file),
         project: &project.workdir,
-        include: include(&executor.plan, &project, &run)?,
+        include: include(&executor.plan, project, &folder)?,
         script: script.as_ref().map(|file: &ScriptFile| file.text.as_bytes()),
         inputs: arguments.project.inputs.iter().cloned().collect(),
         from,
@@ -82,10 +110,8 @@ pub fn once(arguments: &RunArguments) -> CommandResult {
         spend_max: arguments.execution.spend.into(),
         labels: std::collections::BTreeMap::new(),
     };
-    let ended = drive::block_on(begin(executor, &run, key, new, format, present))??;
-    let exit = drive::conclude(&run, &ended, format, &arguments.runs.runs_dir)?;
-    drop(ended);
-    reports::after(&arguments.reports, &run, exit)
+    let run = drive::block_on(begin(executor, &folder, key, new, format, present))??;
+    Ok(FinishedRun { folder, run, format, runs_dir: arguments.runs.runs_dir.clone() })
 }
 
 /// Reads the pipeline and its project: a file, or the command of the command line.

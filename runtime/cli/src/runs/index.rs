@@ -29,7 +29,7 @@ use std::path::Path;
 
 /// Name of the cache file in a folder of runs.
 const INDEX_FILE: &str = ".index";
-const PURPOSE: &str = "glovebox 2026 index of runs v2";
+const PURPOSE: &str = "glovebox 2026 index of runs v3";
 const INDEX_BYTES_MAX: u64 = 64 << 20;
 
 /// State of a run in a list.
@@ -73,6 +73,11 @@ pub struct ListedRun {
     pub short: String,
     /// Name of the pipeline's graph; empty if the journal cannot be read.
     pub pipeline: String,
+    /// Folder of the project that the run copied; empty if the journal cannot be read.
+    pub project: String,
+    /// Id of the run from which this run was forked; absent if it is not a fork.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<String>,
     /// State of the run.
     pub status: RunState,
     /// Time of the start; null if the journal cannot be read.
@@ -192,6 +197,8 @@ fn row(run: &RunFolder, key: Option<&UserKey>) -> ListedRun {
         id: run.id.clone(),
         short: short(&run.id).to_owned(),
         pipeline: String::new(),
+        project: String::new(),
+        forked_from: None,
         status: RunState::Unreadable,
         started: None,
         duration_ms: 0,
@@ -223,7 +230,23 @@ fn row(run: &RunFolder, key: Option<&UserKey>) -> ListedRun {
     let (started, duration_ms) = (summary.started_at, summary.duration_ms);
     let is_own = provenance == Provenance::Own;
     let held = if is_live { None } else { run.held() };
-    ListedRun { pipeline: summary.pipeline, status, started, duration_ms, bytes, spent, held, is_own, ..unread(None) }
+    let begun = ends.first().and_then(|first| first.event.run_started());
+    let project = begun.map(|begun| begun.workspace.source_dir.clone()).unwrap_or_default();
+    let forked_from = summary.forked_from.map(|from| from.run_id.as_str().to_owned());
+    let pipeline = summary.pipeline;
+    ListedRun {
+        pipeline,
+        project,
+        forked_from,
+        status,
+        started,
+        duration_ms,
+        bytes,
+        spent,
+        held,
+        is_own,
+        ..unread(None)
+    }
 }
 
 /// Reads the cache: a line with its MAC, and a line of JSON. Returns `None` for any other content.

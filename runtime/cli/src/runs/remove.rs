@@ -9,7 +9,7 @@ use crate::exit::{Exit, Stop};
 use glovebox_engine::attempt::REPOSITORIES_DIR;
 use glovebox_engine::run::OWNER_FILE;
 use glovebox_journal::sqlite::Owner;
-use glovebox_workspace::{run_folder, tree};
+use glovebox_workspace::{cache, run_folder, tree};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -93,11 +93,31 @@ fn never_began(path: &Path) -> bool {
 
 /// Returns the folder with the repositories that a run's commands saw as `.git`. It is not read again after a
 /// successful run.
-pub fn slack(run: &RunFolder) -> PathBuf {
+pub fn repositories(run: &RunFolder) -> PathBuf {
     run.path.join(REPOSITORIES_DIR)
+}
+
+/// Returns the folder with the build caches of a run. After a successful run, only a later run may use them.
+pub fn caches(run: &RunFolder) -> PathBuf {
+    run.path.join(cache::FOLDER)
+}
+
+/// Takes the lock of a run that no process drives. Its build caches may be moved or removed only under this lock.
+pub fn lock(run: &RunFolder) -> Option<Owner> {
+    let lock = run.path.join(OWNER_FILE);
+    let is_file = fs::symlink_metadata(&lock).is_ok_and(|found| found.is_file());
+    is_file.then(|| Owner::acquire(&lock).ok()).flatten()
+}
+
+/// Removes the build caches of a run. Returns true if it had some.
+pub fn drop_caches(run: &RunFolder) -> bool {
+    let folder = caches(run);
+    let is_there = fs::symlink_metadata(&folder).is_ok();
+    let owner = is_there.then(|| lock(run)).flatten();
+    owner.is_some_and(|_owner| tree::remove_all(&folder).is_ok())
 }
 
 /// Removes what a successful run no longer needs. What cannot be removed stays until `gc`.
 pub fn slim(run: &RunFolder) {
-    let _stays_until_gc = tree::remove_all(&slack(run));
+    let _stays_until_gc = tree::remove_all(&repositories(run));
 }

@@ -16,6 +16,8 @@ pub struct RunSetting {
     pub parallel_max: usize,
     /// The budget of a run's model calls.
     pub spend_max: SpendBounds,
+    /// Number of the newest runs of the project that are kept when a run ends. `None` keeps all.
+    pub keep_runs: Option<usize>,
 }
 
 /// Maximum value of `parallel_max`.
@@ -23,7 +25,7 @@ pub const PARALLEL_MAX: usize = 1024;
 
 impl Default for RunSetting {
     fn default() -> Self {
-        Self { disk_bytes_max: 10 << 30, parallel_max: 8, spend_max: SpendBounds::default() }
+        Self { disk_bytes_max: 10 << 30, parallel_max: 8, spend_max: SpendBounds::default(), keep_runs: Some(20) }
     }
 }
 
@@ -35,7 +37,11 @@ pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> RunSettin
             "parallel_max" => setting.parallel_max = count(fields, &field, setting.parallel_max),
             "max_tokens" => setting.spend_max.tokens_max = tokens(fields, &field),
             "max_budget_usd" => setting.spend_max.cost_max = money(fields, &field),
-            _ => fields.unknown(&field, &["disk_bytes_max", "parallel_max", "max_tokens", "max_budget_usd"]),
+            "keep_runs" => setting.keep_runs = kept(fields, &field, setting.keep_runs),
+            _ => {
+                let known = ["disk_bytes_max", "parallel_max", "max_tokens", "max_budget_usd", "keep_runs"];
+                fields.unknown(&field, &known);
+            }
         }
     }
     setting
@@ -77,6 +83,19 @@ pub(super) fn money(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<Mo
     };
     let found = text.parse::<Money>();
     found.map_err(|error| fields.value_problem(field.at_value(), format!("`{field}`: {error}"))).ok()
+}
+
+/// Reads a number of runs, or `"all"`.
+fn kept(fields: &mut Fields<'_>, field: &Field<'_, '_>, otherwise: Option<usize>) -> Option<usize> {
+    let found = match field.value {
+        DeValue::Integer(number) => number.as_str().parse().ok().filter(|count| *count > 0).map(Some),
+        DeValue::String(text) if text.as_ref() == "all" => Some(None),
+        _ => None,
+    };
+    found.unwrap_or_else(|| {
+        fields.value_problem(field.at_value(), format!("`{field}` is not a number of runs above 0 or `\"all\"`"));
+        otherwise
+    })
 }
 
 /// Reads a number of stages that can run at the same time.

@@ -116,6 +116,8 @@ fn values_are_checked_where_they_stand() {
     check("[workspace]\ninclude = \"a\"", "config_value", "workspace.include", 2, "a list of strings");
     check("[run]\ndisk_bytes_max = \"lots\"", "config_value", "run.disk_bytes_max", 2, "not a number of bytes");
     check("[run]\ndisk_bytes_max = 0", "config_value", "run.disk_bytes_max", 2, "above 0");
+    check("[run]\nkeep_runs = 0", "config_value", "run.keep_runs", 2, "a number of runs above 0 or `\"all\"`");
+    check("[run]\nkeep_runs = \"none\"", "config_value", "run.keep_runs", 2, "or `\"all\"`");
     check("[run]\ndisk_bytes = 1", "config_unknown_field", "run.disk_bytes", 2, "`disk_bytes_max`");
     check("[plugins.tool]\npath = \"p\"", "config_value", "plugins.\"tool\"", 1, "not a plugin name");
     check(&plugin("role = \"judge\""), "config_value", "plugins.\"a.b\".role", 3, "`\"builder\"` or `\"verifier\"`");

@@ -1,0 +1,177 @@
+//! Which old runs of a project are removed without a request: `[run] keep_runs` in glovebox.toml.
+//!
+//! The newest runs of the project stay, but only the newest one keeps its build caches after a success. Of older ones, only runs with nothing left to do are removed: they ended, their
+//! changes were applied or they have none, and no other run names them. A failed run stays for a day, because it is the
+//! evidence of a problem that somebody may still examine. Runs of other projects, and runs that this user did not
+//! start, are never removed.
+
+use super::index::{self, ListedRun, RunState};
+use super::{RunFolder, list, remove};
+use crate::exit::Stop;
+use crate::terminal::{self, about, counted};
+use glovebox_engine::run::APPLIED_FILE;
+use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// Time for which a failed run stays.
+const FAILED_STAYS: SignedDuration = SignedDuration::from_hours(24);
+
+/// The runs to which a setting applies.
+#[derive(Debug, Clone, Copy)]
+pub struct Retention<'a> {
+    /// The project, with links resolved.
+    pub project: &'a Path,
+    /// Number of the project's newest runs that stay. `None` for all.
+    pub keep_runs: Option<usize>,
+}
+
+/// Records that a successful run has no changes that are not in a project. Without this record the run stays.
+pub fn mark_applied(run: &RunFolder) {
+    if let Err(error) = fs::File::create_new(run.path.join(APPLIED_FILE))
+        && error.kind() != std::io::ErrorKind::AlreadyExists
+    {
+        tracing::warn!(%error, run = %run.id, "could not record that the changes were applied; the run is kept");
+    }
+}
+
+/// Returns the runs that the setting removes.
+///
+/// # Errors
+/// Returns an error if the folder of runs cannot be read.
+pub fn expired(runs_dir: &Path, retention: Retention<'_>) -> Result<Vec<RunFolder>, Stop> {
+    let Some(keep) = retention.keep_runs else { return Ok(Vec::new()) };
+    let rows = index::rows(runs_dir)?;
+    let is_applied = |row: &ListedRun| {
+        let file = fs::symlink_metadata(runs_dir.join(&row.id).join(APPLIED_FILE));
+        file.is_ok_and(|file| file.is_file())
+    };
+    let project = retention.project.to_string_lossy();
+    let ids = select(&rows, &project, keep, Timestamp::now(), is_applied);
+    Ok(list(runs_dir)?.into_iter().filter(|run| ids.contains(run.id.as_str())).collect())
+}
+
+/// Removes the runs that the setting removes, and says so. A run that cannot be removed stays. Also removes the build
+/// caches of successful runs, except those of the newest run.
+pub fn apply(runs_dir: &Path, retention: Retention<'_>, says: bool) {
+    let old = match expired(runs_dir, retention) {
+        Ok(old) => old,
+        Err(stop) => return tracing::warn!(reason = %stop.message, "could not look for old runs"),
+    };
+    let freed: Vec<u64> = old.iter().filter_map(|run| remove::remove(run).ok()).collect();
+    let is_smaller = drop_caches(runs_dir, retention.project).unwrap_or(true);
+    if is_smaller || !freed.is_empty() {
+        index::forget(runs_dir);
+    }
+    if freed.is_empty() {
+        return;
+    }
+    if says {
+        terminal::say(format_args!(
+            "note: removed {} ({}), because `keep_runs` under `[run]` in glovebox.toml keeps {}\n",
+            counted(freed.len(), "old run"),
+            about(freed.iter().sum()),
+            retention.keep_runs.unwrap_or_default()
+        ));
+    }
+}
+
+/// Removes the build caches of the project's successful runs, except those of the newest run, with which the next run
+/// may begin. Returns true if a run had some.
+fn drop_caches(runs_dir: &Path, project: &Path) -> Result<bool, Stop> {
+    let rows = index::rows(runs_dir)?;
+    let own = rows.iter().filter(|row| row.is_own && Path::new(&row.project) == project);
+    let done: BTreeSet<&str> =
+        own.skip(1).filter(|row| row.status == RunState::Success).map(|row| row.id.as_str()).collect();
+    let runs = list(runs_dir)?.into_iter().filter(|run| done.contains(run.id.as_str()));
+    Ok(runs.filter(|run| remove::drop_caches(run)).count() > 0)
+}
+
+/// Returns the ids of the runs that the setting removes. `rows` begins with the newest run.
+fn select<'r>(
+    rows: &'r [ListedRun],
+    project: &str,
+    keep: usize,
+    now: Timestamp,
+    is_applied: impl Fn(&ListedRun) -> bool,
+) -> BTreeSet<&'r str> {
+    let named: BTreeSet<&str> = rows.iter().filter_map(|row| row.forked_from.as_deref()).collect();
+    let is_over = |row: &ListedRun| match row.status {
+        RunState::Success => is_applied(row),
+        RunState::Fail => ended(row).is_some_and(|ended| now.duration_since(ended) > FAILED_STAYS),
+        RunState::Running | RunState::Unfinished | RunState::Paused | RunState::Unreadable => false,
+    };
+    let own = rows.iter().filter(|row| row.is_own && row.project == project);
+    let old = own.skip(keep).filter(|row| !named.contains(row.id.as_str()) && is_over(row));
+    old.map(|row| row.id.as_str()).collect()
+}
+
+fn ended(row: &ListedRun) -> Option<Timestamp> {
+    let took = SignedDuration::from_millis(i64::try_from(row.duration_ms).ok()?);
+    row.started?.checked_add(took).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use glovebox_record::spend::SpendTotals;
+
+    fn run(id: &str, status: RunState, hours_ago: i64) -> ListedRun {
+        let started = Timestamp::now().checked_sub(SignedDuration::from_hours(hours_ago)).unwrap();
+        ListedRun {
+            id: id.to_owned(),
+            short: id.to_owned(),
+            pipeline: "p".to_owned(),
+            project: "/home/me/project".to_owned(),
+            forked_from: None,
+            status,
+            started: Some(started),
+            duration_ms: 60_000,
+            bytes: None,
+            spent: SpendTotals::default(),
+            held: None,
+            is_own: true,
+            problem: None,
+        }
+    }
+
+    fn removed(rows: &[ListedRun], keep: usize) -> Vec<&str> {
+        let found = select(rows, "/home/me/project", keep, Timestamp::now(), |row| !row.id.starts_with("open"));
+        rows.iter().map(|row| row.id.as_str()).filter(|id| found.contains(id)).collect()
+    }
+
+    #[test]
+    fn only_old_runs_with_nothing_left_to_do_are_removed() {
+        let rows = [
+            run("new", RunState::Success, 1),
+            run("old", RunState::Success, 2),
+            run("open", RunState::Success, 3),
+            run("failed-today", RunState::Fail, 23),
+            run("failed", RunState::Fail, 25),
+            run("running", RunState::Running, 90),
+            run("unfinished", RunState::Unfinished, 90),
+            run("paused", RunState::Paused, 90),
+            run("unreadable", RunState::Unreadable, 90),
+        ];
+        assert_eq!(removed(&rows, 1), ["old", "failed"]);
+        assert_eq!(removed(&rows, 2), ["failed"]);
+        assert_eq!(removed(&rows, rows.len()), [""; 0]);
+    }
+
+    #[test]
+    fn runs_of_others_and_runs_that_another_run_names_stay_and_are_not_counted() {
+        let of_other = ListedRun { project: "/home/me/other".to_owned(), ..run("other", RunState::Success, 1) };
+        let foreign = ListedRun { is_own: false, ..run("foreign", RunState::Success, 1) };
+        let fork = ListedRun { forked_from: Some("source".to_owned()), ..run("fork", RunState::Success, 1) };
+        let rows = [of_other, foreign, fork, run("source", RunState::Success, 2), run("old", RunState::Success, 3)];
+        assert_eq!(removed(&rows, 1), ["old"]);
+        assert_eq!(removed(&rows, 2), ["old"]);
+        assert_eq!(removed(&rows, 3), [""; 0]);
+    }
+
+    #[test]
+    fn a_failed_run_of_the_future_stays() {
+        assert_eq!(removed(&[run("a", RunState::Fail, -9), run("b", RunState::Fail, -9)], 1), [""; 0]);
+    }
+}
