@@ -6,6 +6,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
+#[path = "init/attempts.rs"]
+mod attempts;
 #[path = "init/kinds.rs"]
 mod kinds;
 #[path = "init/messages.rs"]
@@ -451,22 +453,25 @@ fn a_program_of_a_toolchain_that_is_not_named_is_named() {
         return not_run("go", "every command sees the `go` of this machine");
     }
     let bench = Workbench::new();
-    let go = bench.outside().join("go");
-    std::fs::create_dir_all(go.join("src/runtime")).unwrap();
-    std::fs::create_dir(go.join("bin")).unwrap();
-    std::fs::write(go.join("bin/go"), "#!/bin/sh\necho tested\n").unwrap();
-    std::fs::set_permissions(go.join("bin/go"), std::fs::Permissions::from_mode(0o755)).unwrap();
     bench.write("go.mod", "module example.com/clock\n");
-    let with_go = |words: &[&str]| {
-        let path = format!("{}:{}", go.join("bin").display(), std::env::var("PATH").unwrap());
-        Answer::of(bench.bare(words).env("PATH", path))
-    };
+    let with_go = |words: &[&str]| with_go(&bench, words);
     with_go(&["init"]).ends(0).says("go test ./...").never_says("is not on this machine");
     let written = bench.read("glovebox.toml");
     assert!(written.contains("toolchains = [\"go\"]"), "{written}");
     with_go(&["run"]).ends(0);
     bench.write("glovebox.toml", &written.replace("toolchains = [\"go\"]", ""));
     with_go(&["run"]).ends(1).says("`go` belongs to a toolchain of this machine: add `toolchains = [\"go\"]`");
+}
+
+/// Runs a command on a machine with a toolchain of Go whose `go` always succeeds.
+fn with_go(bench: &Workbench, words: &[&str]) -> Answer {
+    let go = bench.outside().join("go");
+    std::fs::create_dir_all(go.join("src/runtime")).unwrap();
+    std::fs::create_dir_all(go.join("bin")).unwrap();
+    std::fs::write(go.join("bin/go"), "#!/bin/sh\necho tested\n").unwrap();
+    std::fs::set_permissions(go.join("bin/go"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", go.join("bin").display(), std::env::var("PATH").unwrap());
+    Answer::of(bench.bare(words).env("PATH", path))
 }
 
 #[test]

@@ -188,6 +188,9 @@ pub struct InitArguments {
     /// Print what would be written, and write nothing
     #[arg(long)]
     pub print: bool,
+    /// Then run the commands in the sandbox, and write the settings that make them succeed. Files that exist are kept
+    #[arg(long = "try", conflicts_with_all = ["list", "print"])]
+    pub tries: bool,
 }
 
 /// `glovebox run`.

@@ -4,3 +4,4 @@
 pub mod doctor;
 pub mod sdk_files;
 pub mod starter;
+pub mod trial;

@@ -83,7 +83,8 @@ impl<'a> Folded<'a> {
         })
     }
 
-    fn is_outside(&self) -> bool {
+    /// Returns true for files that no write grant covers.
+    pub fn is_outside(&self) -> bool {
         self.reason.starts_with(OUTSIDE)
     }
 

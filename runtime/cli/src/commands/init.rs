@@ -1,4 +1,7 @@
 //! `glovebox init`: writes a pipeline and settings that fit the project, and a `.gitignore` if the project has none.
+//! With `--try`, it then runs the commands in the sandbox.
+
+mod attempts;
 
 use crate::arguments::InitArguments;
 use crate::exit::{CommandResult, Exit, Stop};
@@ -38,9 +41,17 @@ pub fn init(arguments: &InitArguments) -> CommandResult {
         }
         return Ok(Exit::Ok);
     }
+    if arguments.tries {
+        files.retain(|(name, _)| folder.join(name).symlink_metadata().is_err());
+    }
     refuse_existing(folder, &files)?;
     write(folder, &files)?;
     report(&survey, &files, arguments);
+    if arguments.tries {
+        return attempts::attempt(folder, &survey);
+    }
+    terminal::say("try      glovebox init --try runs the commands in the sandbox, and mends the settings\n");
+    terminal::say("next     glovebox plan, then glovebox run\n");
     Ok(Exit::Ok)
 }
 
@@ -100,5 +111,4 @@ fn report(survey: &Survey, written: &[(&str, String)], arguments: &InitArguments
             "note     write what you want into `goal` of pipeline.dot; name a model under `[models]` in glovebox.toml\n",
         );
     }
-    terminal::say("next     glovebox plan, then glovebox run\n");
 }

@@ -19,6 +19,11 @@ const OUTPUT_BYTES_MAX: u64 = 4 << 20;
 
 /// Reads the output of the stage that made a run fail. Returns `None` if that stage printed nothing.
 pub fn read(run: &RunFolder, summary: &RunSummary) -> Option<FailedOutput> {
+    Some(FailedOutput::new(&outputs(run, summary)?)).filter(|output| !output.is_empty())
+}
+
+/// Reads the outputs of the stage that made a run fail: standard output and standard error, or both as one text.
+pub fn outputs(run: &RunFolder, summary: &RunSummary) -> Option<Vec<String>> {
     let stage = summary.proof.failed.get(summary.cause()?.node?).filter(|stage| !stage.is_withheld)?;
     let is_output = |name: &str| OUTPUTS.iter().any(|ending| name.ends_with(ending));
     let mut outputs = stage.artifacts.iter().filter(|artifact| is_output(&artifact.name)).peekable();
@@ -26,6 +31,5 @@ pub fn read(run: &RunFolder, summary: &RunSummary) -> Option<FailedOutput> {
     let blobs = changes::open_blobs(run).ok()?;
     // The summary is printed even if an output cannot be read.
     let texts = outputs.filter_map(|artifact| blobs.read_all(&artifact.digest, OUTPUT_BYTES_MAX).ok());
-    let texts: Vec<String> = texts.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).collect();
-    Some(FailedOutput::new(&texts)).filter(|output| !output.is_empty())
+    Some(texts.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).collect())
 }
