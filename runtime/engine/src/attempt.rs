@@ -44,6 +44,7 @@ mod usage;
 mod values;
 
 pub use crate::run_dir::{QUARANTINE_DIR, REPOSITORIES_DIR, STAGE_DIR};
+pub(crate) use cache_sets::is_checker;
 pub use error::AttemptError;
 pub use guardrail::GUARDRAIL;
 use guardrail::replace;

@@ -9,6 +9,7 @@ mod budget;
 mod cancel;
 mod fork;
 mod restore;
+mod reuse;
 mod session;
 mod workspace;
 
@@ -19,6 +20,7 @@ pub use crate::run_dir::{
 pub use begin::NewRun;
 pub use cancel::cancel;
 pub use fork::{NoVisit, Source, VisitPoint, fork, visits};
+pub use reuse::EarlierRun;
 pub use session::{DriveLimits, Replan, ResumeTerms, Session, Unread};
 pub use workspace::apply_changes;
 
@@ -47,6 +49,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::error::Error;
 use std::future::poll_fn;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::Notify;
@@ -77,18 +80,24 @@ pub struct Run {
     projector: Projector<DirBlobs>,
     begun: Vec<Record>,
     output_watch: Option<OutputWatch>,
+    caches_of: Option<PathBuf>,
 }
 
 impl Run {
     /// Starts a run in an empty directory, up to its first attempt.
-    pub async fn start(dir: RunDir, executor: Executor, new: NewRun<'_>) -> Result<Self, RunError> {
+    pub async fn start(dir: RunDir, executor: Executor, mut new: NewRun<'_>) -> Result<Self, RunError> {
+        let earlier = std::mem::take(&mut new.earlier);
         let pipeline = Arc::clone(&executor.plan.pipeline);
         let files = |dir: &RunDir, blobs: &Arc<DirBlobs>| {
             Ok(Projector::beginning(files_of(dir)?, Arc::clone(blobs), Arc::clone(&pipeline)))
         };
         let created = Session::create(dir, executor.worker.clone(), &executor.plan, new, files).await?;
         let (session, projector, begun) = created;
-        Ok(Self { session, executor, projector, begun, output_watch: None })
+        let caches_of = match earlier.is_empty() {
+            true => None,
+            false => reuse::take(&session.dir, &executor, &restore::base(&session.blobs, session.state())?, &earlier),
+        };
+        Ok(Self { session, executor, projector, begun, output_watch: None, caches_of })
     }
 
     /// Opens a run that was started before. If it can be resumed, it is taken over, up to its next attempt. If not, its files
@@ -144,6 +153,11 @@ impl Run {
     /// Returns the files of the project that could not be copied. Only for a run that was just started.
     pub fn left_out(&self) -> &[SkippedEntry] {
         &self.session.left_out
+    }
+
+    /// Returns the folder of the earlier run whose build caches the run took over. Only for a run that was just started.
+    pub fn caches_of(&self) -> Option<&Path> {
+        self.caches_of.as_deref()
     }
 
     /// Returns copies of hold-outs that every stage can read, if the pipeline allows them. Only for a run that was just started.
@@ -202,7 +216,12 @@ impl Run {
         };
         // This is done even if the run cannot continue.
         let written = files.borrow_mut().write();
-        driven.and(written.map_err(RunError::Project))
+        driven.and(written.map_err(RunError::Project))?;
+        if self.session.verdict().is_some() {
+            let base = restore::base(&self.session.blobs, self.session.state())?;
+            reuse::offer(&self.session.dir, &self.executor, &base, self.summary());
+        }
+        Ok(())
     }
 
     /// Reads the journal of a run, and returns all records if they are needed.
@@ -214,7 +233,7 @@ impl Run {
         } else {
             unread.read_whole(&mut projector)?
         };
-        Ok((Self { session, executor, projector, begun: Vec::new(), output_watch: None }, records))
+        Ok((Self { session, executor, projector, begun: Vec::new(), output_watch: None, caches_of: None }, records))
     }
 
     /// Fills caches from the files that the run began with, before the first stage changes a file, and records this.

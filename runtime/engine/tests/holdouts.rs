@@ -107,6 +107,7 @@ impl Place {
             wall_max: None,
             spend_max: glovebox_record::spend::SpendBounds::default(),
             labels: BTreeMap::new(),
+            earlier: Vec::new(),
         };
         let worker = Worker { name: "w".into(), sandbox: None };
         let created = Session::create(self.run_dir(), worker, &self.plan, new, |_, _| Ok(())).await;

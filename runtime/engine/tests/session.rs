@@ -71,6 +71,7 @@ impl Place {
             wall_max: None,
             spend_max: SpendBounds::default(),
             labels: BTreeMap::new(),
+            earlier: Vec::new(),
         };
         let (session, (), records) =
             Session::create(self.run_dir(), worker("first"), &plan(&self.pipeline), new, |_, _| Ok(())).await.unwrap();

@@ -128,6 +128,7 @@ pub fn bind(
             sealed: options.sealed,
             dependencies: options.dependencies,
             stores: options.stores,
+            reuse: config.sandbox.reused(&config.exec.toolchains),
         },
         commands: PlannedCommands {
             exec: config.exec.clone(),

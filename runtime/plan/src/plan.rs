@@ -102,6 +102,9 @@ pub struct PlannedFolders {
     /// Folders of the machine to which the folders of `dependencies` link: stores of package managers and interpreters.
     /// Commands see them too.
     pub stores: Vec<MachineFolder>,
+    /// Folders of files that git ignores and that later runs begin with. `None` if no run reuses caches of an earlier
+    /// one.
+    pub reuse: Option<Vec<Entry>>,
 }
 
 /// The settings of a plan's commands.

@@ -91,6 +91,11 @@ impl CacheSet {
         fs::write(&file, []).map_err(failed("write", &file))
     }
 
+    /// Returns true if an attempt that used the set did not end normally.
+    pub(crate) fn is_unsettled(&self, run: &Path) -> bool {
+        self.unsettled_file(run).exists()
+    }
+
     /// Starts an attempt that uses the set. If the previous attempt did not end normally, the caches are removed first,
     /// because they may contain incomplete files. Only one attempt at a time may use a set.
     ///

@@ -23,7 +23,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// Name of the folder of all stores, in a run's folder of caches.
-const FOLDER: &str = "ignored";
+pub(crate) const FOLDER: &str = "ignored";
 /// File name extension of the mark of a store that is being changed.
 const CHANGING: &str = "changing";
 
@@ -49,6 +49,11 @@ impl IgnoredStore {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&store.at);
         made.map_err(cache::failed("make", &store.at))?;
         Ok(store)
+    }
+
+    /// Returns true if a change of the store of a set did not end.
+    pub(crate) fn is_changing(run: &Path, set: &CacheSet) -> bool {
+        run.join(cache::FOLDER).join(FOLDER).join(format!("{}.{CHANGING}", set.as_str())).exists()
     }
 
     /// Returns true if the store has content.

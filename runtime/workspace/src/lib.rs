@@ -28,6 +28,7 @@ pub mod apply;
 mod beneath;
 pub mod branch_folder;
 pub mod cache;
+pub mod cache_reuse;
 pub mod canonical;
 pub mod change;
 pub mod commit;

@@ -43,8 +43,8 @@ fn collect(
             removed.run(run)?;
         } else if has_succeeded(run) && !runs::is_live(run) {
             removed.folder(&remove::repositories(run))?;
-            // The next run may begin with the caches of the newest run.
-            let owner = if position > 0 { remove::lock(run) } else { None };
+            // The next run may begin with the caches of the newest runs.
+            let owner = if position >= retention::CACHES_KEPT { remove::lock(run) } else { None };
             owner.map_or(Ok(()), |_owner| removed.folder(&remove::caches(run)))?;
         }
     }

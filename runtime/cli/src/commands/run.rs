@@ -109,6 +109,7 @@ pub fn execute(
         wall_max: arguments.execution.max_wall_time,
         spend_max: arguments.execution.spend.into(),
         labels: std::collections::BTreeMap::new(),
+        earlier: retention::earlier(&arguments.runs.runs_dir, &project.workdir),
     };
     let run = drive::block_on(begin(executor, &folder, key, new, format, present))??;
     Ok(FinishedRun { folder, run, format, runs_dir: arguments.runs.runs_dir.clone() })
@@ -171,6 +172,12 @@ async fn begin(
         runs::discard(folder);
         drive::stop(folder, &error)
     })?;
+    if let Some(name) = run.caches_of().and_then(Path::file_name)
+        && matches!(format, ProgressFormat::Live | ProgressFormat::Lines)
+    {
+        let name = name.to_string_lossy();
+        terminal::say(format_args!("note: builds begin with caches of run {}\n", visible::line(runs::short(&name))));
+    }
     report_left_out(&run);
     report_open_copies(&run);
     drive::drive(&mut run, folder, reporter, present).await?;

@@ -1,6 +1,6 @@
 //! Which old runs of a project are removed without a request: `[run] keep_runs` in glovebox.toml.
 //!
-//! The newest runs of the project stay, but only the newest one keeps its build caches after a success. Of older ones, only runs with nothing left to do are removed: they ended, their
+//! The newest runs of the project stay, but only the three newest keep their build caches after a success. Of older ones, only runs with nothing left to do are removed: they ended, their
 //! changes were applied or they have none, and no other run names them. A failed run stays for a day, because it is the
 //! evidence of a problem that somebody may still examine. Runs of other projects, and runs that this user did not
 //! start, are never removed.
@@ -9,7 +9,7 @@ use super::index::{self, ListedRun, RunState};
 use super::{RunFolder, list, remove};
 use crate::exit::Stop;
 use crate::terminal::{self, about, counted};
-use glovebox_engine::run::APPLIED_FILE;
+use glovebox_engine::run::{APPLIED_FILE, EarlierRun};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,6 +17,11 @@ use std::path::Path;
 
 /// Time for which a failed run stays.
 const FAILED_STAYS: SignedDuration = SignedDuration::from_hours(24);
+
+/// Number of the newest runs that keep their build caches after a success: different pipelines have different caches.
+pub const CACHES_KEPT: usize = 3;
+/// Number of ended runs whose build caches are considered for a new run.
+const EARLIER_MAX: usize = 10;
 
 /// The runs to which a setting applies.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +58,7 @@ pub fn expired(runs_dir: &Path, retention: Retention<'_>) -> Result<Vec<RunFolde
 }
 
 /// Removes the runs that the setting removes, and says so. A run that cannot be removed stays. Also removes the build
-/// caches of successful runs, except those of the newest run.
+/// caches of successful runs, except those of the newest runs.
 pub fn apply(runs_dir: &Path, retention: Retention<'_>, says: bool) {
     let old = match expired(runs_dir, retention) {
         Ok(old) => old,
@@ -77,13 +82,27 @@ pub fn apply(runs_dir: &Path, retention: Retention<'_>, says: bool) {
     }
 }
 
-/// Removes the build caches of the project's successful runs, except those of the newest run, with which the next run
+/// Returns the runs of a project whose build caches a new run may take over, the newest first.
+pub fn earlier(runs_dir: &Path, project: &Path) -> Vec<EarlierRun> {
+    let rows = index::rows(runs_dir).unwrap_or_default();
+    let is_ended = |row: &&ListedRun| {
+        row.is_own && Path::new(&row.project) == project && matches!(row.status, RunState::Success | RunState::Fail)
+    };
+    let ended = rows.iter().filter(is_ended).take(EARLIER_MAX);
+    let earlier = ended.filter_map(|row| {
+        let path = std::path::absolute(runs_dir.join(&row.id)).ok()?;
+        Some(EarlierRun { path, can_be_resumed: row.status == RunState::Fail })
+    });
+    earlier.collect()
+}
+
+/// Removes the build caches of the project's successful runs, except those of the newest runs, with which the next run
 /// may begin. Returns true if a run had some.
 fn drop_caches(runs_dir: &Path, project: &Path) -> Result<bool, Stop> {
     let rows = index::rows(runs_dir)?;
     let own = rows.iter().filter(|row| row.is_own && Path::new(&row.project) == project);
     let done: BTreeSet<&str> =
-        own.skip(1).filter(|row| row.status == RunState::Success).map(|row| row.id.as_str()).collect();
+        own.skip(CACHES_KEPT).filter(|row| row.status == RunState::Success).map(|row| row.id.as_str()).collect();
     let runs = list(runs_dir)?.into_iter().filter(|run| done.contains(run.id.as_str()));
     Ok(runs.filter(|run| remove::drop_caches(run)).count() > 0)
 }

@@ -12,6 +12,7 @@ use glovebox_plan::prepare::executor::SandboxEnv;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 use glovebox_workspace::cache::{self, CacheSet, Domain};
+use glovebox_workspace::cache_reuse;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
@@ -27,6 +28,11 @@ fn domain(binding: &Binding) -> Option<Domain> {
         (HoldoutAccess::Absent, false) if binding.command_access.cache_from_base => None,
         (HoldoutAccess::Absent, false) => Some(Domain::Checker),
     }
+}
+
+/// Returns true for a stage that shares caches with the stages that judge without hold-outs in reach.
+pub(crate) fn is_checker(binding: &Binding) -> bool {
+    domain(binding) == Some(Domain::Checker)
 }
 
 /// Returns true if a stage judges and begins with caches in which code of builders may have left files. No diff shows such
@@ -45,6 +51,9 @@ pub(super) fn begins_with_builders(
         return Ok(has_content(env.policy.compiled.as_deref()));
     }
     if paths.has_builders_code {
+        if let Some(folders) = paths.plan.folders.reuse.as_ref().filter(|_| paths.kept == paths.run) {
+            cache_reuse::snapshot(&paths.kept, set, folders)?;
+        }
         set.mark(&paths.kept)?;
     }
     Ok(false)

@@ -3,6 +3,7 @@
 //! Everything that `run.started` names is durable before the event is appended. A directory without this record is not a run,
 //! even if it contains other files.
 
+use super::reuse::EarlierRun;
 use super::session::stores;
 use super::{HOLDOUTS_DIR, HoldoutError, RunDir, Session};
 use crate::driver::{Driver, Follow, RunError};
@@ -55,6 +56,8 @@ pub struct NewRun<'a> {
     pub spend_max: SpendBounds,
     /// Labels that the user chose.
     pub labels: BTreeMap<String, String>,
+    /// Runs of the project that have ended, the newest first. The run may take over their build caches.
+    pub earlier: Vec<EarlierRun>,
 }
 
 impl Session {

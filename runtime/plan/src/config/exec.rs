@@ -65,6 +65,15 @@ impl Toolchain {
         Toolchain::Gradle,
     ];
 
+    /// Returns the folders in which the toolchain keeps build results at the root of a project.
+    pub(super) fn build_folders(self) -> &'static [&'static str] {
+        match self {
+            Toolchain::Rust | Toolchain::Maven => &["target/"],
+            Toolchain::Gradle => &[".gradle/", "build/"],
+            Toolchain::Go | Toolchain::Node | Toolchain::Python | Toolchain::Java => &[],
+        }
+    }
+
     /// Returns the name of the toolchain in `glovebox.toml`.
     pub fn as_str(self) -> &'static str {
         match self {

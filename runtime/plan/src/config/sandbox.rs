@@ -4,6 +4,7 @@
 //! The default denies: no network, no folders of the machine other than the system's programs, no writes that are not
 //! committed, and no run below the highest tier. This module does not test what the machine can enforce.
 
+use super::Toolchain;
 use super::field::{Field, Fields, Message};
 use glovebox_jail::jail::HOME_INSIDE;
 use glovebox_pipeline::nearest::nearest;
@@ -11,6 +12,7 @@ use glovebox_record::network::{HostRule, HostRules};
 use glovebox_record::scope::Entry;
 use glovebox_record::{Network, Tier};
 use glovebox_workspace::protect::Protected;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The `[sandbox]` table.
@@ -26,12 +28,22 @@ pub struct SandboxSetting {
     pub scratch: Vec<Entry>,
     /// Subtrees of the workspace that are kept per run and trust domain, and never committed.
     pub cache: Vec<Entry>,
+    /// Folders of files that git ignores and that later runs begin with. `None` for those of the toolchains; empty if no
+    /// run reuses caches of an earlier one.
+    pub reuse: Option<Vec<Entry>>,
 }
 
 impl Default for SandboxSetting {
     /// Denies every tier but the highest, the network, folders of the machine, and writes that are not committed.
     fn default() -> Self {
-        Self { require: Tier::Full, network: Network::None, read: Vec::new(), scratch: Vec::new(), cache: Vec::new() }
+        Self {
+            require: Tier::Full,
+            network: Network::None,
+            read: Vec::new(),
+            scratch: Vec::new(),
+            cache: Vec::new(),
+            reuse: None,
+        }
     }
 }
 
@@ -50,10 +62,25 @@ pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> SandboxSe
             "read" => setting.read = folders(fields, &field),
             "scratch" => setting.scratch = subtrees(fields, &field),
             "cache" => setting.cache = subtrees(fields, &field),
-            _ => fields.unknown(&field, &["require", "network", "read", "scratch", "cache"]),
+            "reuse" => setting.reuse = Some(subtrees(fields, &field)),
+            _ => fields.unknown(&field, &["require", "network", "read", "scratch", "cache", "reuse"]),
         }
     }
     setting
+}
+
+impl SandboxSetting {
+    /// Returns the folders of ignored files that later runs begin with. `None` if no run reuses caches.
+    pub fn reused(&self, toolchains: &[Toolchain]) -> Option<Vec<Entry>> {
+        match &self.reuse {
+            Some(folders) if folders.is_empty() => None,
+            Some(folders) => Some(folders.clone()),
+            None => {
+                let folders: BTreeSet<&str> = toolchains.iter().flat_map(|one| one.build_folders()).copied().collect();
+                Some(folders.into_iter().filter_map(|folder| Entry::parse(folder).ok()).collect())
+            }
+        }
+    }
 }
 
 fn required(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Tier {

@@ -40,7 +40,8 @@ pub fn settings(survey: &Survey) -> String {
     }
     let all = |names: fn(&Part) -> &Vec<String>| survey.parts.iter().flat_map(names).collect::<Vec<_>>();
     let (caches, scratch) = (all(|part| &part.caches), all(|part| &part.scratch));
-    if !caches.is_empty() || !scratch.is_empty() {
+    let reuse = reused(survey);
+    if !caches.is_empty() || !scratch.is_empty() || !reuse.is_empty() {
         text.push_str("\n[sandbox]\n");
     }
     if !caches.is_empty() {
@@ -53,7 +54,24 @@ pub fn settings(survey: &Survey) -> String {
         text.push_str("# By-products of tools, deleted after each stage.\n");
         text.push_str(&format!("scratch = {}\n", list(&scratch)));
     }
+    if !reuse.is_empty() {
+        text.push_str("# Build results that git ignores. The next run begins with those of the last one.\n");
+        text.push_str(&format!("reuse = {}\n", list(&reuse)));
+    }
     text + MODEL
+}
+
+/// Returns the folders of build results that git ignores. Empty if they are those of the toolchains.
+fn reused(survey: &Survey) -> Vec<&String> {
+    let is_usual = |part: &Part| part.folder.is_empty() && !part.toolchains.is_empty();
+    let folders = |part| -> &Vec<String> {
+        let part: &Part = part;
+        &part.build_folders
+    };
+    match survey.parts.iter().all(|part| is_usual(part) || part.build_folders.is_empty()) {
+        true => Vec::new(),
+        false => survey.parts.iter().flat_map(folders).collect(),
+    }
 }
 
 /// Returns a list of plain names in TOML, without duplicates.

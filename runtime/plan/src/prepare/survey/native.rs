@@ -121,5 +121,6 @@ fn build_folder(folder: &Folder, part: &mut Part) -> &'static str {
         return "build";
     }
     part.caches = vec![format!("{}{OTHER_BUILD_FOLDER}/", folder.below())];
+    part.build_folders = Vec::new();
     OTHER_BUILD_FOLDER
 }

@@ -25,6 +25,8 @@ pub struct Part {
     pub steps: Vec<Step>,
     /// Folders of build results that git does not ignore, relative to the project's root.
     pub caches: Vec<String>,
+    /// Folders of build results that git ignores, relative to the project's root.
+    pub build_folders: Vec<String>,
     /// By-products that are discarded, relative to the project's root.
     pub scratch: Vec<String>,
     /// The scripts that the commands name. A stage that repairs a failure must be able to change them too.
@@ -107,6 +109,7 @@ impl Part {
             // A folder that git tracks is a part of the project. A folder that git ignores is kept without a setting, and as
             // a cache it would be a mount point, which a build cannot delete.
             caches: below(kind.caches, &is_cache),
+            build_folders: below(kind.caches, &|name| !is_cache(name)),
             scratch: below(kind.byproducts, &|name| {
                 // A folder that can be at any depth has no fixed path. A variable keeps it out of the workspace instead.
                 name.ends_with('/') && name != "__pycache__/" && folder.ignores(name)
@@ -125,6 +128,7 @@ impl Part {
             programs: Vec::new(),
             steps: Vec::new(),
             caches: Vec::new(),
+            build_folders: Vec::new(),
             scratch: Vec::new(),
             scripts: Vec::new(),
             environment: None,

@@ -1,0 +1,169 @@
+//! The build caches that a run takes over from an earlier run of the project, and offers to later ones.
+//!
+//! Only caches of stages that judge without hold-outs in reach are reused, and only those in which no code of builders
+//! ran. The commands of all these stages must be fixed by the pipeline, and be the same in both runs. A run without reusable caches begins with empty ones: an error here never stops a run.
+
+use super::{OWNER_FILE, RunDir, WORKSPACE_DIR};
+use crate::attempt;
+use glovebox_journal::sqlite::Owner;
+use glovebox_plan::plan::{Binding, Plan};
+use glovebox_plan::prepare::executor::{Executor, SandboxEnv};
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::Access;
+use glovebox_record::{Digest, Tier};
+use glovebox_state::evidence::RunSummary;
+use glovebox_workspace::cache;
+use glovebox_workspace::cache_reuse::{CacheReuse, Transfer, keep_times};
+use glovebox_workspace::project::Base;
+use glovebox_workspace::tree;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Files that name the versions of dependencies.
+const LOCK_FILES: [&str; 22] = [
+    "Cargo.lock",
+    "package-lock.json",
+    "npm-shrinkwrap.json",
+    "pnpm-lock.yaml",
+    "yarn.lock",
+    "bun.lock",
+    "bun.lockb",
+    "uv.lock",
+    "poetry.lock",
+    "pdm.lock",
+    "Pipfile.lock",
+    "requirements.txt",
+    "go.mod",
+    "go.sum",
+    "go.work.sum",
+    "gradle.lockfile",
+    "pom.xml",
+    "Gemfile.lock",
+    "composer.lock",
+    "mix.lock",
+    "rust-toolchain",
+    "rust-toolchain.toml",
+];
+/// Maximum number of programs in a folder of PATH that are part of the key.
+const PROGRAMS_MAX: usize = 20_000;
+
+/// A run of the same project that has ended.
+#[derive(Debug, Clone)]
+pub struct EarlierRun {
+    /// The absolute path of its folder.
+    pub path: PathBuf,
+    /// True if a resume may still need its caches.
+    pub can_be_resumed: bool,
+}
+
+/// Takes over the caches of the newest run that offers some. Returns the folder of that run.
+pub(super) fn take(dir: &RunDir, executor: &Executor, base: &Base, earlier: &[EarlierRun]) -> Option<PathBuf> {
+    let user_key = dir.key.as_ref()?;
+    let key = key(&executor.plan, &executor.sandbox_env, base)?;
+    let folders = executor.plan.folders.reuse.as_deref()?;
+    let reuse = CacheReuse { key: &key, folders, user_key, bytes_max: cache::BYTES_MAX };
+    for run in earlier {
+        let Ok(_owner) = Owner::acquire(&run.path.join(OWNER_FILE)) else { continue };
+        let transfer = if run.can_be_resumed { Transfer::Copy } else { Transfer::Move };
+        match reuse.take(&run.path, &dir.path, transfer) {
+            Ok(true) => return keep_file_times(dir, executor, base, run).then(|| run.path.clone()),
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%error, "could not take over build caches; the run begins without them"),
+        }
+    }
+    None
+}
+
+/// Gives unchanged files the times of the earlier run. Without them the caches would be useless or wrong, so they are
+/// removed. Returns false then.
+fn keep_file_times(dir: &RunDir, executor: &Executor, base: &Base, earlier: &EarlierRun) -> bool {
+    let writers: Vec<&Binding> = checkers(&executor.plan).collect();
+    // Build output may have been made from a version of such a file that was never committed.
+    let may_change = |path: &str| match ScopePath::parse(path) {
+        Ok(path) => writers.iter().any(|binding| binding.scope.access(&path) == Access::Write),
+        Err(_) => true,
+    };
+    let kept = keep_times(&earlier.path.join(WORKSPACE_DIR), &dir.workspace(), base, may_change);
+    if let Err(error) = &kept {
+        tracing::warn!(%error, "could not compare with the earlier run; the run begins without its build caches");
+        let _removed_with_the_run = tree::remove_all(&dir.path.join(cache::FOLDER));
+    }
+    kept.is_ok()
+}
+
+/// Offers the caches of a run that has ended to later runs.
+pub(super) fn offer(dir: &RunDir, executor: &Executor, base: &Base, summary: &RunSummary) {
+    // Files that a stage wrote outside of its scope are dropped, but build output may have been made from them.
+    let (Some(user_key), true) = (&dir.key, summary.files.quarantined.is_empty()) else { return };
+    let Some(key) = key(&executor.plan, &executor.sandbox_env, base) else { return };
+    let Some(folders) = executor.plan.folders.reuse.as_deref() else { return };
+    let reuse = CacheReuse { key: &key, folders, user_key, bytes_max: cache::BYTES_MAX };
+    if let Err(error) = reuse.offer(&dir.path) {
+        tracing::warn!(%error, "could not offer the build caches to later runs");
+    }
+}
+
+fn checkers(plan: &Plan) -> impl Iterator<Item = &Binding> {
+    let all = plan.bindings.values().map(Arc::as_ref);
+    all.filter(|binding| binding.runs_commands() && attempt::is_checker(binding))
+}
+
+/// Returns the digest of everything that decides what the caches of checkers may contain. `None` if they cannot be
+/// reused: without a sandbox, or without stages that use them.
+fn key(plan: &Plan, env: &SandboxEnv, base: &Base) -> Option<Digest> {
+    let tier = env.tier.filter(|tier| *tier != Tier::Unconfined)?;
+    // A command that a model or a component chooses could leave anything in the caches.
+    let is_fixed =
+        |binding: &Binding| !binding.model && !binding.commands.any && binding.commands.argv_prefixes.is_empty();
+    if !checkers(plan).all(is_fixed) {
+        return None;
+    }
+    let stage = |binding: &Binding| {
+        let Binding { scope, command_access, commands, handler, digest, .. } = binding;
+        format!("{handler} {digest} {scope:?} {command_access:?} {:?}", commands.shell_texts)
+    };
+    let stages: BTreeSet<String> = checkers(plan).map(stage).collect();
+    if stages.is_empty() {
+        return None;
+    }
+    let (policy, folders) = (&env.policy, &plan.folders);
+    let mut text = format!(
+        "{} {tier} {} {:?} {} {:?}\n",
+        env!("CARGO_PKG_VERSION"),
+        env.can_mount,
+        env.project,
+        env.shows_history,
+        env.environment
+    );
+    let settings = (&policy.path, &policy.env, &policy.binds, &policy.configuration, &policy.kept, &policy.compiled);
+    // Writing to a `String` cannot fail.
+    let _ = writeln!(text, "{settings:?}\n{stages:?}");
+    let _ = writeln!(
+        text,
+        "{:?} {:?} {:?} {:?} {:?}",
+        folders.include, folders.sealed, folders.dependencies, folders.stores, folders.reuse
+    );
+    for (path, fact) in &base.files {
+        if LOCK_FILES.contains(&path.rsplit('/').next().unwrap_or(path)) {
+            let _ = writeln!(text, "{path:?} {}", fact.digest);
+        }
+    }
+    policy.path.iter().for_each(|folder| programs(folder, &mut text));
+    Some(Digest::hash(text.as_bytes()))
+}
+
+/// Adds the identity of the programs in a folder: another version of a compiler has another size or time.
+fn programs(folder: &Path, text: &mut String) {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(PROGRAMS_MAX);
+    let mut found: Vec<String> = entries
+        .filter_map(|entry| {
+            let stat = std::fs::metadata(entry.path()).ok()?;
+            Some(format!("{:?} {} {}.{}", entry.path(), stat.len(), stat.mtime(), stat.mtime_nsec()))
+        })
+        .collect();
+    found.sort();
+    text.push_str(&found.join("\n"));
+}
