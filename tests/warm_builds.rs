@@ -77,7 +77,11 @@ fn an_unchanged_project_is_built_once_and_a_changed_file_always() {
         let bench = bench(&[("check", &tool("make check"))], many);
         assert!(builds(&bench, "a"));
         let second = Answer::of(&mut bench.bare(&["run", "pipeline.dot", "--run-id", "b"]));
-        second.ends(0).says("builds begin with caches of run a").says("verified     check").never_says("BUILDING");
+        second
+            .ends(0)
+            .says("caches       builds began with those of run a")
+            .says("verified     check")
+            .never_says("BUILDING");
         second.never_says("with caches of builders' code");
         assert!(!builds(&bench, "c"));
         // A file with the same content and another time is the same.
@@ -172,12 +176,12 @@ fn poison_of_a_builder_never_reaches_the_verdict_of_a_later_run() {
         let run = |id: &str| {
             Answer::of(&mut bench.bare(&["run", "pipeline.dot", "--script", "../script.toml", "--run-id", id]))
         };
-        run("a").ends(0).never_says("builds begin");
+        run("a").ends(0).never_says("builds began");
         let poisoned = bench.run_folder("a").join("cache/ignored/checker/target/verdict");
         assert!(poisoned.exists(), "the attack had an effect in its own run");
         for (id, earlier) in [("b", "a"), ("c", "b")] {
             let answer = run(id);
-            answer.ends(0).says(&format!("builds begin with caches of run {earlier}"));
+            answer.ends(0).says(&format!("builds began with those of run {earlier}"));
             answer.says("verified     look: ").never_says("verified (with caches of builders' code) look");
             bench.glovebox(&["logs", id, "look"]).ends(0).says("WARM");
         }
@@ -212,7 +216,7 @@ fn two_runs_at_once_do_not_destroy_the_caches_of_each_other() {
     both.iter().for_each(|answer| {
         answer.ends(0);
     });
-    let warm = both.iter().filter(|answer| answer.stderr.contains("builds begin with caches")).count();
+    let warm = both.iter().filter(|answer| answer.stderr.contains("builds began with those of run")).count();
     assert_eq!(warm, 1, "the caches were moved to one of them");
     assert!(!builds(&bench, "d"));
 }
@@ -231,7 +235,7 @@ fn a_run_that_was_killed_leaves_nothing_to_take() {
     child.kill().unwrap();
     child.wait().unwrap();
     bench.write("pipeline.dot", &bench.read("pipeline.dot").replace("&& sleep 60", "; test ! -e target/old"));
-    Answer::of(&mut bench.bare(&["run", "pipeline.dot", "--run-id", "b"])).ends(0).never_says("builds begin");
+    Answer::of(&mut bench.bare(&["run", "pipeline.dot", "--run-id", "b"])).ends(0).never_says("builds began");
 }
 
 /// Caches that came with a project, or that were replaced, are not taken.

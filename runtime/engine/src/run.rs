@@ -43,13 +43,12 @@ use glovebox_plan::prepare::executor::Executor;
 use glovebox_record::NodeId;
 use glovebox_state::evidence::{Replay, RunSummary, VerdictFile};
 use glovebox_workspace::ignored::IgnoreMatcher;
-use glovebox_workspace::project::SkippedEntry;
+use glovebox_workspace::project::{Base, SkippedEntry};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::error::Error;
 use std::future::poll_fn;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::Notify;
@@ -80,7 +79,6 @@ pub struct Run {
     projector: Projector<DirBlobs>,
     begun: Vec<Record>,
     output_watch: Option<OutputWatch>,
-    caches_of: Option<PathBuf>,
 }
 
 impl Run {
@@ -91,13 +89,10 @@ impl Run {
         let files = |dir: &RunDir, blobs: &Arc<DirBlobs>| {
             Ok(Projector::beginning(files_of(dir)?, Arc::clone(blobs), Arc::clone(&pipeline)))
         };
-        let created = Session::create(dir, executor.worker.clone(), &executor.plan, new, files).await?;
+        let caches = |dir: &RunDir, base: &Base| reuse::take(dir, &executor, base, &earlier);
+        let created = Session::create(dir, executor.worker.clone(), &executor.plan, new, caches, files).await?;
         let (session, projector, begun) = created;
-        let caches_of = match earlier.is_empty() {
-            true => None,
-            false => reuse::take(&session.dir, &executor, &restore::base(&session.blobs, session.state())?, &earlier),
-        };
-        Ok(Self { session, executor, projector, begun, output_watch: None, caches_of })
+        Ok(Self { session, executor, projector, begun, output_watch: None })
     }
 
     /// Opens a run that was started before. If it can be resumed, it is taken over, up to its next attempt. If not, its files
@@ -153,11 +148,6 @@ impl Run {
     /// Returns the files of the project that could not be copied. Only for a run that was just started.
     pub fn left_out(&self) -> &[SkippedEntry] {
         &self.session.left_out
-    }
-
-    /// Returns the folder of the earlier run whose build caches the run took over. Only for a run that was just started.
-    pub fn caches_of(&self) -> Option<&Path> {
-        self.caches_of.as_deref()
     }
 
     /// Returns copies of hold-outs that every stage can read, if the pipeline allows them. Only for a run that was just started.
@@ -233,7 +223,7 @@ impl Run {
         } else {
             unread.read_whole(&mut projector)?
         };
-        Ok((Self { session, executor, projector, begun: Vec::new(), output_watch: None, caches_of: None }, records))
+        Ok((Self { session, executor, projector, begun: Vec::new(), output_watch: None }, records))
     }
 
     /// Fills caches from the files that the run began with, before the first stage changes a file, and records this.

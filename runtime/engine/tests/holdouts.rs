@@ -110,7 +110,7 @@ impl Place {
             earlier: Vec::new(),
         };
         let worker = Worker { name: "w".into(), sandbox: None };
-        let created = Session::create(self.run_dir(), worker, &self.plan, new, |_, _| Ok(())).await;
+        let created = Session::create(self.run_dir(), worker, &self.plan, new, |_, _| None, |_, _| Ok(())).await;
         created.map(|(session, (), records)| (session, records))
     }
 

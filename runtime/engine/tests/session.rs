@@ -74,7 +74,9 @@ impl Place {
             earlier: Vec::new(),
         };
         let (session, (), records) =
-            Session::create(self.run_dir(), worker("first"), &plan(&self.pipeline), new, |_, _| Ok(())).await.unwrap();
+            Session::create(self.run_dir(), worker("first"), &plan(&self.pipeline), new, |_, _| None, |_, _| Ok(()))
+                .await
+                .unwrap();
         (session, records)
     }
 

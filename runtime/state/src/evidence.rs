@@ -198,6 +198,7 @@ impl RunSummary {
     fn start(&mut self, run: &RunStarted) {
         self.run_id = run.run_id.to_string();
         self.forked_from.clone_from(&run.forked_from);
+        self.proof.caches_from.clone_from(&run.workspace.caches_from);
         self.model.provider.clone_from(&run.model.provider);
         self.model.to_simulate.clone_from(&run.model.simulated);
         self.proof.verifiers.clone_from(&run.plan.verifiers);

@@ -172,12 +172,6 @@ async fn begin(
         runs::discard(folder);
         drive::stop(folder, &error)
     })?;
-    if let Some(name) = run.caches_of().and_then(Path::file_name)
-        && matches!(format, ProgressFormat::Live | ProgressFormat::Lines)
-    {
-        let name = name.to_string_lossy();
-        terminal::say(format_args!("note: builds begin with caches of run {}\n", visible::line(runs::short(&name))));
-    }
     report_left_out(&run);
     report_open_copies(&run);
     drive::drive(&mut run, folder, reporter, present).await?;

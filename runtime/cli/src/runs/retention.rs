@@ -91,7 +91,7 @@ pub fn earlier(runs_dir: &Path, project: &Path) -> Vec<EarlierRun> {
     let ended = rows.iter().filter(is_ended).take(EARLIER_MAX);
     let earlier = ended.filter_map(|row| {
         let path = std::path::absolute(runs_dir.join(&row.id)).ok()?;
-        Some(EarlierRun { path, can_be_resumed: row.status == RunState::Fail })
+        Some(EarlierRun { id: row.id.as_str().into(), path, can_be_resumed: row.status == RunState::Fail })
     });
     earlier.collect()
 }

@@ -103,6 +103,9 @@ pub fn render(
     if !summary.model.simulated.is_empty() {
         row("simulated", format!("{}: no model was asked", listed(&summary.model.simulated)));
     }
+    if let Some(from) = &summary.proof.caches_from {
+        row("caches", format!("builds began with those of run {}", visible::line(from.as_str())));
+    }
     if let Some(from) = &summary.forked_from {
         row("forked", origin(from));
     }

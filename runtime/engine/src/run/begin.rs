@@ -62,13 +62,14 @@ pub struct NewRun<'a> {
 
 impl Session {
     /// Starts a run in an empty directory: copies the project, stores everything that the first record names, and appends
-    /// this record with everything that follows up to the first attempt. Returns the appended records. `follower` creates the
-    /// follower of the run, given its blobs.
+    /// this record with everything that follows up to the first attempt. Returns the appended records. `caches` takes over the
+    /// build caches of an earlier run and returns its id. `follower` creates the follower of the run, given its blobs.
     pub async fn create<F: Follow>(
         dir: RunDir,
         worker: Worker,
         plan: &Plan,
         mut new: NewRun<'_>,
+        caches: impl FnOnce(&RunDir, &Base) -> Option<RunId>,
         follower: impl FnOnce(&RunDir, &Arc<DirBlobs>) -> Result<F, RunError>,
     ) -> Result<(Self, F, Vec<Record>), RunError> {
         let (owner, journal, blobs) = stores(&dir, &new.run_id)?;
@@ -101,6 +102,7 @@ impl Session {
         started.plan.capabilities_digest = blobs.put_bytes(&capabilities)?;
         started.workspace.base_digest = blobs.put_bytes(&base.to_json())?;
         started.workspace.holdouts = holdouts;
+        started.workspace.caches_from = caches(&dir, &base);
         started.model.script_digest = script.map(|script| blobs.put_bytes(script)).transpose()?;
         flush(vec![dir.workspace(), dir.path.join(HOLDOUTS_DIR)]).await?;
         let run = started.run_id.clone();

@@ -186,6 +186,8 @@ fn renamed(event: &Event, run: &RunId, from: &mut Option<Box<ForkedFrom>>) -> Ev
     if let Event::RunStarted(started) = &mut event {
         started.run_id = run.clone();
         started.forked_from = from.take();
+        // The new run begins with empty caches.
+        started.workspace.caches_from = None;
     }
     event
 }

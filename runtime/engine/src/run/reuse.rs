@@ -5,6 +5,7 @@
 
 use super::{OWNER_FILE, RunDir, WORKSPACE_DIR};
 use crate::attempt;
+use glovebox_journal::event::RunId;
 use glovebox_journal::sqlite::Owner;
 use glovebox_plan::plan::{Binding, Plan};
 use glovebox_plan::prepare::executor::{Executor, SandboxEnv};
@@ -53,14 +54,19 @@ const PROGRAMS_MAX: usize = 20_000;
 /// A run of the same project that has ended.
 #[derive(Debug, Clone)]
 pub struct EarlierRun {
+    /// Its id.
+    pub id: RunId,
     /// The absolute path of its folder.
     pub path: PathBuf,
     /// True if a resume may still need its caches.
     pub can_be_resumed: bool,
 }
 
-/// Takes over the caches of the newest run that offers some. Returns the folder of that run.
-pub(super) fn take(dir: &RunDir, executor: &Executor, base: &Base, earlier: &[EarlierRun]) -> Option<PathBuf> {
+/// Takes over the caches of the newest run that offers some. Returns the id of that run.
+pub(super) fn take(dir: &RunDir, executor: &Executor, base: &Base, earlier: &[EarlierRun]) -> Option<RunId> {
+    if earlier.is_empty() {
+        return None;
+    }
     let user_key = dir.key.as_ref()?;
     let key = key(&executor.plan, &executor.sandbox_env, base)?;
     let folders = executor.plan.folders.reuse.as_deref()?;
@@ -69,7 +75,7 @@ pub(super) fn take(dir: &RunDir, executor: &Executor, base: &Base, earlier: &[Ea
         let Ok(_owner) = Owner::acquire(&run.path.join(OWNER_FILE)) else { continue };
         let transfer = if run.can_be_resumed { Transfer::Copy } else { Transfer::Move };
         match reuse.take(&run.path, &dir.path, transfer) {
-            Ok(true) => return keep_file_times(dir, executor, base, run).then(|| run.path.clone()),
+            Ok(true) => return keep_file_times(dir, executor, base, run).then(|| run.id.clone()),
             Ok(false) => {}
             Err(error) => tracing::warn!(%error, "could not take over build caches; the run begins without them"),
         }

@@ -112,6 +112,9 @@ pub struct StartedWorkspace {
     /// The sealed hold-outs; absent if the run has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdouts: Option<HoldoutsSealed>,
+    /// The earlier run with whose build caches the judging stages began; absent if they began with empty ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caches_from: Option<RunId>,
 }
 
 /// The source of a run's model answers.

@@ -8,7 +8,9 @@ use super::{
     BesideHoldouts, CanceledBy, CommandEvidence, DroppedChecks, ExitClass, FailedBranch, JournalHead, NodeTraffic,
     QuarantinedFile, RecoveryDecision, RefusedRequest, UnverifiedStage, Visit, rows, verdict,
 };
-use glovebox_journal::event::{BranchId, FailureMeta, FileChange, ForkedFrom, IgnoredFiles, QuestionAsked, Verdict};
+use glovebox_journal::event::{
+    BranchId, FailureMeta, FileChange, ForkedFrom, IgnoredFiles, QuestionAsked, RunId, Verdict,
+};
 use glovebox_record::path::ScopePath;
 use glovebox_record::spend::Money;
 use glovebox_record::{Failure, Network, NodeId, Tokens, Traffic};
@@ -150,6 +152,9 @@ pub struct RunProof {
     /// would give them; absent if there are none.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub misses_holdouts: BTreeSet<NodeId>,
+    /// The earlier run with whose build caches the judging stages began; absent if they began with empty ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caches_from: Option<RunId>,
     /// The stages whose last attempt failed.
     #[serde(skip)]
     pub failed: BTreeMap<NodeId, FailedStage>,
