@@ -172,6 +172,7 @@ impl Run {
         let (sender, hints) = mpsc::channel(HINTS_WAITING_MAX);
         let hints = RefCell::new(hints);
         let bench = Arc::new(self.bench(sender)?);
+        reuse::withdraw(&self.session.dir)?;
         // The files are completed first, because a crash may have left parts.
         self.projector.caught_up().map_err(project_error)?;
         let watcher = RefCell::new(Watcher { watch, under_way: BTreeMap::new() });

@@ -17,7 +17,7 @@ use crate::ignored_store::{self, IgnoredStore};
 use crate::project::Base;
 use crate::regular_file::{self, Links};
 use crate::stage::{ViewOverrides, WorkspaceView};
-use crate::tree::{self, Owner, Tree};
+use crate::tree::{self, Owner, Tree, WalkEntry, WalkError};
 use crate::user_key::UserKey;
 use glovebox_record::Digest;
 use glovebox_record::scope::{Entry, Scope};
@@ -140,9 +140,10 @@ impl CacheReuse<'_> {
     /// # Errors
     /// [`CacheError::Io`] if the system refuses.
     pub fn offer(&self, run: &Path) -> Result<bool, CacheError> {
+        withdraw(run)?;
         let set = checkers();
         let is_snapshot = set.is_marked(run);
-        let is_incomplete = !is_snapshot && (set.is_unsettled(run) || IgnoredStore::is_changing(run, &set));
+        let is_incomplete = !is_snapshot && !is_usable(run, &set);
         let folders = SetFolders::of_run(run, &set, is_snapshot);
         let bytes = [&folders.caches, &folders.ignored].into_iter().filter(|folder| folder.is_dir());
         let bytes = bytes.map(|folder| cache::measure(folder, self.bytes_max).unwrap_or(u64::MAX));
@@ -155,10 +156,6 @@ impl CacheReuse<'_> {
         let text = serde_json::to_string(&offer).map_err(io::Error::other);
         let file = run.join(cache::FOLDER).join(OFFER);
         let written = text.and_then(|text| {
-            match fs::remove_file(&file) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
             let mut new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file)?;
             write!(new, "{}\n{text}", self.user_key.mac(PURPOSE, text.as_bytes()).to_hex())
         });
@@ -171,8 +168,10 @@ impl CacheReuse<'_> {
     /// # Errors
     /// [`CacheError::Io`] if the system refuses. The new run then has no caches.
     pub fn take(&self, from: &Path, to: &Path, transfer: Transfer) -> Result<bool, CacheError> {
-        let Some(offer) = self.read_offer(from) else { return Ok(false) };
         let set = checkers();
+        let Some(offer) = self.read_offer(from).filter(|offer| offer.is_snapshot || is_usable(from, &set)) else {
+            return Ok(false);
+        };
         let source = SetFolders::of_run(from, &set, offer.is_snapshot);
         let is_same =
             |expected: Option<Identity>, folder: &Path| expected.is_none() || Identity::read(folder) == expected;
@@ -182,8 +181,7 @@ impl CacheReuse<'_> {
         }
         // The offer is removed first, so that no other run takes caches that are being moved.
         if transfer == Transfer::Move {
-            let file = from.join(cache::FOLDER).join(OFFER);
-            fs::remove_file(&file).map_err(failed("remove", &file))?;
+            withdraw(from)?;
         }
         let unfinished = to.join(UNFINISHED_RUN);
         tree::remove_all(&unfinished).map_err(failed("remove", &unfinished))?;
@@ -218,6 +216,11 @@ impl CacheReuse<'_> {
         Ok(())
     }
 
+    /// Returns true if an earlier run offers caches with this key.
+    pub fn is_offered_by(&self, run: &Path) -> bool {
+        self.read_offer(run).is_some()
+    }
+
     fn read_offer(&self, run: &Path) -> Option<Offer> {
         let file = run.join(cache::FOLDER).join(OFFER);
         let text = regular_file::read_text(&file, Links::Within(run), OFFER_BYTES_MAX).ok()?;
@@ -227,6 +230,23 @@ impl CacheReuse<'_> {
         let is_own = blake3::Hash::from_hex(mac).ok()? == expected;
         let offer: Offer = is_own.then(|| serde_json::from_str(text).ok()).flatten()?;
         (offer.key == *self.key).then_some(offer)
+    }
+}
+
+/// Returns true if the caches of a set are complete, and no code of builders ran in a stage that used them.
+fn is_usable(run: &Path, set: &CacheSet) -> bool {
+    !set.is_marked(run) && !set.is_unsettled(run) && !IgnoredStore::is_changing(run, set)
+}
+
+/// Withdraws the offer of a run that is driven again, because its caches may change.
+///
+/// # Errors
+/// [`CacheError::Io`] if the system refuses.
+pub fn withdraw(run: &Path) -> Result<(), CacheError> {
+    let file = run.join(cache::FOLDER).join(OFFER);
+    match fs::remove_file(&file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", &file)(error)),
+        _ => Ok(()),
     }
 }
 
@@ -271,6 +291,25 @@ fn copy(from: &Path, to: &Path) -> Result<(), CacheError> {
     DirBuilder::new().recursive(true).mode(0o700).create(above).map_err(failed("make", above))?;
     let copied = WorkspaceView::copy(from, to, &Scope::everything(), &ViewOverrides::default());
     copied.map(drop).map_err(|error| failed("copy", from)(io::Error::other(error)))
+}
+
+/// Returns true if the project still has every file of an earlier workspace. Build output may contain what was made
+/// from a removed file, and not every build tool removes it.
+///
+/// # Errors
+/// An [`io::Error`] if the earlier workspace cannot be read.
+pub fn has_all_files(earlier: &Path, base: &Base) -> io::Result<bool> {
+    let tree = Tree::open(earlier)?;
+    let mut has_all = true;
+    let mut visit = |entry: &WalkEntry<'_>| -> Result<bool, WalkError> {
+        let is_folder = entry.kind() == FileType::Directory;
+        let path = entry.path.to_str();
+        let is_known = |path| base.files.contains_key(path) || base.symlinks.contains_key(path);
+        has_all &= is_folder || path.is_some_and(is_known);
+        Ok(is_folder && has_all)
+    };
+    tree::walk(&tree, &mut visit).map_err(|error| error.source)?;
+    Ok(has_all)
 }
 
 /// Gives the files of a new workspace the times of the same files in an earlier one. A file with other content, and a

@@ -5,6 +5,7 @@
 
 use super::{OWNER_FILE, RunDir, WORKSPACE_DIR};
 use crate::attempt;
+use crate::driver::RunError;
 use glovebox_journal::event::RunId;
 use glovebox_journal::sqlite::Owner;
 use glovebox_plan::plan::{Binding, Plan};
@@ -14,7 +15,7 @@ use glovebox_record::scope::Access;
 use glovebox_record::{Digest, Tier};
 use glovebox_state::evidence::RunSummary;
 use glovebox_workspace::cache;
-use glovebox_workspace::cache_reuse::{CacheReuse, Transfer, keep_times};
+use glovebox_workspace::cache_reuse::{self, CacheReuse, Transfer, has_all_files, keep_times};
 use glovebox_workspace::project::Base;
 use glovebox_workspace::tree;
 use std::collections::BTreeSet;
@@ -72,7 +73,13 @@ pub(super) fn take(dir: &RunDir, executor: &Executor, base: &Base, earlier: &[Ea
     let folders = executor.plan.folders.reuse.as_deref()?;
     let reuse = CacheReuse { key: &key, folders, user_key, bytes_max: cache::BYTES_MAX };
     for run in earlier {
+        if !reuse.is_offered_by(&run.path) {
+            continue;
+        }
         let Ok(_owner) = Owner::acquire(&run.path.join(OWNER_FILE)) else { continue };
+        if !has_all_files(&run.path.join(WORKSPACE_DIR), base).unwrap_or(false) {
+            continue;
+        }
         let transfer = if run.can_be_resumed { Transfer::Copy } else { Transfer::Move };
         match reuse.take(&run.path, &dir.path, transfer) {
             Ok(true) => return keep_file_times(dir, executor, base, run).then(|| run.id.clone()),
@@ -98,6 +105,11 @@ fn keep_file_times(dir: &RunDir, executor: &Executor, base: &Base, earlier: &Ear
         let _removed_with_the_run = tree::remove_all(&dir.path.join(cache::FOLDER));
     }
     kept.is_ok()
+}
+
+/// Withdraws what an ended run offered, because it is driven again.
+pub(super) fn withdraw(dir: &RunDir) -> Result<(), RunError> {
+    cache_reuse::withdraw(&dir.path).map_err(|error| RunError::Workspace(Box::new(error)))
 }
 
 /// Offers the caches of a run that has ended to later runs.
@@ -157,6 +169,8 @@ fn key(plan: &Plan, env: &SandboxEnv, base: &Base) -> Option<Digest> {
             let _ = writeln!(text, "{path:?} {}", fact.digest);
         }
     }
+    // A link has the time of its target, so another target would not be noticed.
+    let _ = writeln!(text, "{:?}", base.symlinks);
     policy.path.iter().for_each(|folder| programs(folder, &mut text));
     Some(Digest::hash(text.as_bytes()))
 }

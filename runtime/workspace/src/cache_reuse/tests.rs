@@ -139,6 +139,47 @@ fn incomplete_and_large_caches_are_not_offered() {
     assert!(place.reuse().offer(&unsettled).unwrap());
 }
 
+/// A failed run may be resumed after it made an offer.
+#[test]
+fn an_offer_is_void_when_the_caches_change() {
+    let place = place();
+    let set = CacheSet::from(Domain::Checker);
+    let marked = place.filled("marked");
+    assert!(place.reuse().offer(&marked).unwrap());
+    set.mark(&marked).unwrap();
+    assert_eq!(place.take(&marked, "to", Transfer::Copy), None);
+    let unsettled = place.filled("unsettled");
+    assert!(place.reuse().offer(&unsettled).unwrap());
+    fs::write(unsettled.join("cache/checker.unsettled"), "").unwrap();
+    assert_eq!(place.take(&unsettled, "to", Transfer::Copy), None);
+    assert!(!place.reuse().offer(&unsettled).unwrap());
+    set.settle(&unsettled).unwrap();
+    assert_eq!(place.take(&unsettled, "to", Transfer::Copy), None, "the old offer was withdrawn");
+    let withdrawn = place.filled("withdrawn");
+    assert!(place.reuse().offer(&withdrawn).unwrap() && place.reuse().is_offered_by(&withdrawn));
+    withdraw(&withdrawn).unwrap();
+    withdraw(&withdrawn).unwrap();
+    assert!(!place.reuse().is_offered_by(&withdrawn));
+}
+
+#[test]
+fn a_removed_file_is_noticed() {
+    let place = place();
+    let before = place.run("before");
+    fs::create_dir_all(before.join("src/empty")).unwrap();
+    fs::write(before.join("src/a"), "").unwrap();
+    symlink("a", before.join("src/link")).unwrap();
+    let mut base = Base::default();
+    let fact = crate::project::FileFact { digest: Digest::hash(b""), bytes: 0, executable: false };
+    base.files.insert("src/a".to_owned(), fact.clone());
+    base.files.insert("src/added".to_owned(), fact);
+    assert!(!has_all_files(&before, &base).unwrap(), "the link is missing");
+    base.symlinks.insert("src/link".to_owned(), "a".to_owned());
+    assert!(has_all_files(&before, &base).unwrap());
+    base.files.remove("src/a");
+    assert!(!has_all_files(&before, &base).unwrap());
+}
+
 #[test]
 fn another_key_another_user_and_a_forged_offer_take_nothing() {
     let place = place();
