@@ -162,10 +162,12 @@ const MARKER: &str = "OUTCOME";
 /// Markdown characters that may precede a marker at the beginning of a line.
 const MARKDOWN: &[char] = &[' ', '\t', '#', '*', '`', '>', '-', '_'];
 
-/// Reads the markers of a text. In order of precedence: `FAIL`, an unknown word, `RETRY`, success.
+/// Reads the markers of a text. In order of precedence: `FAIL`, an unknown word, `RETRY`, success. Inside a line, only `OUTCOME` in
+/// capitals is a marker: "the outcome: a list" is prose.
 ///
-/// # Errors The word after a marker is unknown. Inside a line, only `OUTCOME` in capitals is treated as a marker: "the outcome: a list"
-/// is prose.
+/// # Errors
+///
+/// Fails if the word after a marker is unknown.
 fn marked(message: &Message) -> Result<Option<Declaration>, String> {
     let text = message.whole_text();
     let (mut found, mut unknown) = (None::<Declaration>, None);
