@@ -99,7 +99,7 @@ fn files_that_a_test_leaves_behind_are_scratch() {
 }
 
 #[test]
-fn a_test_that_reads_the_history_gets_it() {
+fn a_test_that_reads_the_history_gets_it_if_the_user_agrees() {
     let bench = project("git log --oneline HEAD~1..HEAD\n");
     commit(&bench);
     bench.write("src/a.txt", "b\n");
@@ -108,7 +108,7 @@ fn a_test_that_reads_the_history_gets_it() {
     let mut git = std::process::Command::new("git");
     git.args(identity).args(["commit", "-qam", "second"]).current_dir(bench.project());
     assert!(git.status().unwrap().success());
-    mends(&bench, "the command reads the history", "git = \"history\"");
+    only_says(&bench, 6, &["the command reads the history", "git = \"history\"", "every commit"]);
 }
 
 #[test]

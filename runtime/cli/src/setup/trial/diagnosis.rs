@@ -1,8 +1,8 @@
 //! Why a command failed in the sandbox, and the setting that mends it.
 //!
 //! The output comes from the project's code, so it is only searched for known messages. Names that it contains become
-//! part of a setting only after a strict check, and a setting that reaches the network or the home folder is never
-//! written without a question.
+//! part of a setting only after a strict check, and a setting that opens the network, the home folder, an ignored file or the
+//! history is never written without a question.
 
 use super::edit::{Change, Edit};
 use super::found;
@@ -216,7 +216,8 @@ fn missing_history(failed: &FailedTrial, config: &Config) -> Option<Diagnosis> {
         return None;
     }
     let why = "the command reads the history of the repository";
-    Some(Diagnosis::setting(why, "workspace", "git", Change::Text("history".to_owned())))
+    let setting = Diagnosis::setting(why, "workspace", "git", Change::Text("history".to_owned()));
+    Some(setting.if_agreed("commands could read every file of every commit, deleted ones too"))
 }
 
 /// A module of Python or Node that commands do not see.

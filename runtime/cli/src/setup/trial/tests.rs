@@ -135,9 +135,9 @@ fn a_folder_that_a_build_deletes_is_no_cache() {
 }
 
 #[test]
-fn a_command_that_reads_the_history_gets_it_once() {
+fn the_history_is_proposed_once_to_a_command_that_reads_it() {
     let git = place("fatal: No names found, cannot describe anything.");
-    assert_eq!(git.line(""), ("`git = \"history\"` under `[workspace]`".to_owned(), false));
+    assert_eq!(git.line(""), ("`git = \"history\"` under `[workspace]`".to_owned(), true));
     assert_eq!(git.diagnosis("[workspace]\ngit = \"history\""), Diagnosis::Unknown);
 }
 
