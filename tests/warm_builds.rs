@@ -217,7 +217,7 @@ fn two_runs_at_once_do_not_destroy_the_caches_of_each_other() {
     both.iter().for_each(|answer| {
         answer.ends(0);
     });
-    let warm = both.iter().filter(|answer| answer.stderr.contains("builds began with those of run")).count();
+    let warm = both.iter().filter(|answer| answer.stdout.contains("builds began with those of run")).count();
     assert_eq!(warm, 1, "the caches were moved to one of them");
     assert!(!builds(&bench, "d"));
 }

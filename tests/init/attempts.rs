@@ -1,4 +1,4 @@
-//! `init --try`: each reason for a failure that can be produced without a network, and the setting that mends it.
+//! `init --try`: each reason for a failure that can be produced without a network, and the setting that fixes it.
 
 use super::{bare, commit, not_run, with_go};
 use crate::workbench::{Answer, Workbench, is_on_this_machine};
@@ -16,20 +16,20 @@ fn project(test: &str) -> Workbench {
 /// Tries a project without a terminal, and checks that a command succeeds in the end and that no second attempt changes
 /// anything.
 #[track_caller]
-fn mends(bench: &Workbench, says: &str, written: &str) {
-    bare(bench, &["init", "--try"]).ends(0).says(says).says("mended   ").says("works    ");
+fn fixes(bench: &Workbench, says: &str, written: &str) {
+    bare(bench, &["init", "--try"]).ends(0).says(says).says("fixed    ").says("works    ");
     let settings = bench.read("glovebox.toml");
     assert!(settings.contains(written) && settings.contains("# `glovebox init --try`: "), "{settings}");
-    bare(bench, &["init", "--try"]).ends(0).never_says("mended").says("works    ");
+    bare(bench, &["init", "--try"]).ends(0).never_says("fixed").says("works    ");
     assert_eq!(bench.read("glovebox.toml"), settings);
     bare(bench, &["run"]).ends(0);
 }
 
-/// Tries a project whose failure no setting mends, or only one that a person has to agree to.
+/// Tries a project whose failure no setting fixes, or only one that a person has to agree to.
 #[track_caller]
 fn only_says(bench: &Workbench, code: i32, says: &[&str]) -> Answer {
     let answer = bare(bench, &["init", "--try"]);
-    answer.ends(code).never_says("mended").never_says("works    ");
+    answer.ends(code).never_says("fixed").never_says("works    ");
     for text in says {
         answer.says(text);
     }
@@ -54,7 +54,7 @@ fn a_folder_that_a_build_deletes_is_no_cache_any_more() {
     let bench = project("rm -rf dist && mkdir dist && echo built > dist/a\n");
     bench.write("glovebox.toml", "[sandbox]\ncache = [\"dist/\", \"other/\"]\n");
     bench.write(".gitignore", "dist/\n");
-    mends(&bench, "which cannot be deleted while it is a cache folder", "cache = [\"other/\"]");
+    fixes(&bench, "which cannot be deleted while it is a cache folder", "cache = [\"other/\"]");
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_program_gets_its_toolchain() {
     }
     let bench = project("go test ./...\n");
     bench.write("glovebox.toml", "# of the user\n[exec]\ntoolchains = []\n");
-    with_go(&bench, &["init", "--try"]).ends(0).says("mended   `toolchains = [\"go\"]`").says("works    ");
+    with_go(&bench, &["init", "--try"]).ends(0).says("fixed    `toolchains = [\"go\"]`").says("works    ");
     assert!(bench.read("glovebox.toml").contains("# of the user\n[exec]\n# `glovebox init --try`: "));
 }
 
@@ -79,7 +79,7 @@ fn a_program_in_the_home_is_only_proposed() {
     let mut command = bench.bare(&["init", "--try"]);
     let answer = Answer::of(command.env("HOME", bench.outside().join("home")).env("PATH", path));
     let line = format!("if you agree, add `path = [\"{}\"]` under `[exec]`", folder.display());
-    answer.ends(6).says(&line).says("a folder in your home").never_says("mended");
+    answer.ends(6).says(&line).says("a folder in your home").never_says("fixed");
     assert!(!bench.read("glovebox.toml").contains("path ="));
 }
 
@@ -90,7 +90,7 @@ fn a_program_that_is_nowhere_is_named() {
 
 #[test]
 fn files_that_a_test_leaves_behind_are_scratch() {
-    mends(
+    fixes(
         &project("mkdir -p out/deep && echo x > out/deep/a && echo y > out/b\n"),
         "the command leaves files in `out/`",
         "scratch = [\"out/\"]",
@@ -113,7 +113,7 @@ fn a_test_that_reads_the_history_gets_it_if_the_user_agrees() {
 
 #[test]
 fn a_variable_gets_a_value_only_if_that_is_no_secret() {
-    mends(&project("set -u\necho \"$EDITOR\"\n"), "needs the variable EDITOR", "EDITOR = \"true\"");
+    fixes(&project("set -u\necho \"$EDITOR\"\n"), "needs the variable EDITOR", "EDITOR = \"true\"");
     only_says(&project("set -u\necho \"$DATABASE_URL\"\n"), 1, &["env = { DATABASE_URL = \"…\" }"]);
 }
 
@@ -121,11 +121,11 @@ fn a_variable_gets_a_value_only_if_that_is_no_secret() {
 fn a_limit_that_was_too_small_is_raised() {
     let bench = project("sleep 2\n");
     bench.write("glovebox.toml", "[limits]\nwall_ms = \"1s\"\n");
-    mends(&bench, "exceeded the limit `wall_ms`", "wall_ms = 4000");
+    fixes(&bench, "exceeded the limit `wall_ms`", "wall_ms = 4000");
 }
 
 #[test]
-fn several_causes_are_mended_one_after_the_other() {
+fn several_causes_are_fixed_one_after_the_other() {
     let bench = project("set -u\necho \"$EDITOR\" && mkdir -p out && echo x > out/a\n");
     let answer = bare(&bench, &["init", "--try"]);
     answer.ends(0).says("try 3").says("EDITOR").says("scratch = [\"out/\"]").says("works    ");
@@ -155,7 +155,7 @@ fn network_and_ignored_files_are_only_proposed() {
 }
 
 #[test]
-fn what_no_setting_mends_is_explained() {
+fn what_no_setting_fixes_is_explained() {
     only_says(&project("echo '1 test failed'; exit 1\n"), 1, &["reason   not known"]);
     if !is_on_this_machine("python3") {
         return not_run("services", "`python3` is not on this machine");
@@ -180,7 +180,7 @@ fn a_hostile_output_writes_nothing() {
         let bench = project(&format!("printf '{}\\n' >&2; exit 1\n", output.replace('\'', "'\\''")));
         std::fs::write(bench.outside().join("secret"), "x").unwrap();
         let answer = bare(&bench, &["init", "--try"]);
-        answer.never_says("mended");
+        answer.never_says("fixed");
         assert!(!bench.read("glovebox.toml").contains("init --try"), "{output}");
     }
 }

@@ -37,6 +37,8 @@ const SNAPSHOT: &str = "snapshot";
 const UNFINISHED: &str = "unfinished";
 const PURPOSE: &str = "glovebox 2026 caches of a run v1";
 const OFFER_BYTES_MAX: u64 = 1 << 16;
+/// Maximum number of programs in a folder that are part of a key.
+const PROGRAMS_MAX: usize = 20_000;
 
 /// Which caches a run may take over or offer.
 #[derive(Debug, Clone, Copy)]
@@ -291,6 +293,19 @@ fn copy(from: &Path, to: &Path) -> Result<(), CacheError> {
     DirBuilder::new().recursive(true).mode(0o700).create(above).map_err(failed("make", above))?;
     let copied = WorkspaceView::copy(from, to, &Scope::everything(), &ViewOverrides::default());
     copied.map(drop).map_err(|error| failed("copy", from)(io::Error::other(error)))
+}
+
+/// Returns the identity of the programs in a folder, one line each: another version of a compiler has another size or
+/// time.
+pub fn programs(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(PROGRAMS_MAX);
+    let program = |entry: fs::DirEntry| {
+        let stat = fs::metadata(entry.path()).ok()?;
+        Some(format!("{:?} {} {}.{}\n", entry.path(), stat.len(), stat.mtime(), stat.mtime_nsec()))
+    };
+    let mut found: Vec<String> = entries.filter_map(program).collect();
+    found.sort();
+    found
 }
 
 /// Returns true if the project still has every file of an earlier workspace. Build output may contain what was made

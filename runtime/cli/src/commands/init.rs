@@ -50,7 +50,7 @@ pub fn init(arguments: &InitArguments) -> CommandResult {
     if arguments.tries {
         return attempts::attempt(folder, &survey);
     }
-    terminal::say("try      glovebox init --try runs the commands in the sandbox, and mends the settings\n");
+    terminal::say("try      glovebox init --try runs the commands in the sandbox, and fixes the settings\n");
     terminal::say("next     glovebox plan, then glovebox run\n");
     Ok(Exit::Ok)
 }

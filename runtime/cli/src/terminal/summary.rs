@@ -103,12 +103,7 @@ pub fn render(
     if !summary.model.simulated.is_empty() {
         row("simulated", format!("{}: no model was asked", listed(&summary.model.simulated)));
     }
-    if let Some(from) = &summary.proof.caches_from {
-        row("caches", format!("builds began with those of run {}", visible::line(from.as_str())));
-    }
-    if let Some(from) = &summary.forked_from {
-        row("forked", origin(from));
-    }
+    origins(summary).into_iter().for_each(|(title, body)| row(title, body));
     if !summary.model.tokens.is_zero() {
         row("tokens", spent(summary.model.tokens, summary.model.cost, summary.model.is_estimated));
     }
@@ -125,6 +120,13 @@ pub fn render(
     summary.files.ignored.iter().for_each(|files| row("ignored", lines::ignored(files)));
     row("next", what_next(summary, named));
     rows.finish()
+}
+
+/// Returns a row for each earlier run from which this run took something.
+fn origins(summary: &RunSummary) -> Vec<(&'static str, String)> {
+    let caches = summary.proof.caches_from.as_ref().map(|from| visible::line(from.as_str()));
+    let caches = caches.map(|from| ("caches", format!("builds began with those of run {from}")));
+    caches.into_iter().chain(summary.forked_from.as_ref().map(|from| ("forked", origin(from)))).collect()
 }
 
 /// Describes the run, and the visit in it, at which a forked run began.

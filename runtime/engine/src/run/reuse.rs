@@ -20,8 +20,7 @@ use glovebox_workspace::project::Base;
 use glovebox_workspace::tree;
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Files that name the versions of dependencies.
@@ -49,8 +48,6 @@ const LOCK_FILES: [&str; 22] = [
     "rust-toolchain",
     "rust-toolchain.toml",
 ];
-/// Maximum number of programs in a folder of PATH that are part of the key.
-const PROGRAMS_MAX: usize = 20_000;
 
 /// A run of the same project that has ended.
 #[derive(Debug, Clone)]
@@ -171,19 +168,8 @@ fn key(plan: &Plan, env: &SandboxEnv, base: &Base) -> Option<Digest> {
     }
     // A link has the time of its target, so another target would not be noticed.
     let _ = writeln!(text, "{:?}", base.symlinks);
-    policy.path.iter().for_each(|folder| programs(folder, &mut text));
+    for program in policy.path.iter().flat_map(|folder| cache_reuse::programs(folder)) {
+        text.push_str(&program);
+    }
     Some(Digest::hash(text.as_bytes()))
-}
-
-/// Adds the identity of the programs in a folder: another version of a compiler has another size or time.
-fn programs(folder: &Path, text: &mut String) {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(PROGRAMS_MAX);
-    let mut found: Vec<String> = entries
-        .filter_map(|entry| {
-            let stat = std::fs::metadata(entry.path()).ok()?;
-            Some(format!("{:?} {} {}.{}", entry.path(), stat.len(), stat.mtime(), stat.mtime_nsec()))
-        })
-        .collect();
-    found.sort();
-    text.push_str(&found.join("\n"));
 }

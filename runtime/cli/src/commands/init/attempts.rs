@@ -1,4 +1,4 @@
-//! `glovebox init --try`: runs the commands of the pipeline in the sandbox, and mends `glovebox.toml` until they succeed
+//! `glovebox init --try`: runs the commands of the pipeline in the sandbox, and fixes `glovebox.toml` until they succeed
 //! or nothing more is known that could help.
 //!
 //! A setting that opens the network, the home folder or an ignored file is written only if a person at the terminal
@@ -51,10 +51,10 @@ pub fn attempt(workdir: &Path, survey: &Survey) -> CommandResult {
         }
         let config = prepare::read_project(workdir, None)?.config;
         let failed = failed_trial(&finished);
-        match mend(workdir, &trial::diagnose(&failed, &config, &machine))? {
-            Mended::Yes => {}
-            Mended::No => return conclude(&finished),
-            Mended::Refused => {
+        match fix(workdir, &trial::diagnose(&failed, &config, &machine))? {
+            Repair::Yes => {}
+            Repair::No => return conclude(&finished),
+            Repair::Refused => {
                 conclude(&finished)?;
                 return Ok(Exit::Policy);
             }
@@ -65,7 +65,7 @@ pub fn attempt(workdir: &Path, survey: &Survey) -> CommandResult {
 }
 
 /// Whether the cause of a failure was removed.
-enum Mended {
+enum Repair {
     Yes,
     No,
     /// A person has to agree to the setting.
@@ -127,7 +127,7 @@ fn failed_trial(finished: &FinishedRun) -> FailedTrial {
 }
 
 /// Removes the cause of a failure, or says what the user can do.
-fn mend(workdir: &Path, diagnosis: &Diagnosis) -> Result<Mended, Stop> {
+fn fix(workdir: &Path, diagnosis: &Diagnosis) -> Result<Repair, Stop> {
     match diagnosis {
         Diagnosis::Setting { why, edit, opens: None } => write(workdir, why, edit),
         Diagnosis::Setting { why, edit, opens: Some(opens) } => {
@@ -137,18 +137,18 @@ fn mend(workdir: &Path, diagnosis: &Diagnosis) -> Result<Mended, Stop> {
                     "to do    if you agree, add {edit} in glovebox.toml: {}\n",
                     visible::line(opens)
                 ));
-                return Ok(Mended::Refused);
+                return Ok(Repair::Refused);
             }
             write(workdir, why, edit)
         }
         Diagnosis::Timeout => lengthen(workdir),
         Diagnosis::Advice(advice) => {
             terminal::say(format_args!("reason   {}\n", visible::line(advice)));
-            Ok(Mended::No)
+            Ok(Repair::No)
         }
         Diagnosis::Unknown => {
             terminal::say("reason   not known: perhaps the command fails without a sandbox too\n");
-            Ok(Mended::No)
+            Ok(Repair::No)
         }
     }
 }
@@ -164,7 +164,7 @@ fn agrees(edit: &Edit, opens: &str) -> Result<bool, Stop> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn write(workdir: &Path, why: &str, edit: &Edit) -> Result<Mended, Stop> {
+fn write(workdir: &Path, why: &str, edit: &Edit) -> Result<Repair, Stop> {
     let file = workdir.join(CONFIG_FILE_NAME);
     let text = match fs::read_to_string(&file) {
         Ok(text) => text,
@@ -173,23 +173,23 @@ fn write(workdir: &Path, why: &str, edit: &Edit) -> Result<Mended, Stop> {
     };
     let Some(changed) = edit.apply(&text) else {
         terminal::say(format_args!("reason   {}; {edit} would not change glovebox.toml\n", visible::line(why)));
-        return Ok(Mended::No);
+        return Ok(Repair::No);
     };
     replaced_file::put(&file, changed)?;
-    terminal::say(format_args!("reason   {}\nmended   {edit} in glovebox.toml\n", visible::line(why)));
-    Ok(Mended::Yes)
+    terminal::say(format_args!("reason   {}\nfixed    {edit} in glovebox.toml\n", visible::line(why)));
+    Ok(Repair::Yes)
 }
 
 /// Gives the stages that `init` wrote more time.
-fn lengthen(workdir: &Path) -> Result<Mended, Stop> {
+fn lengthen(workdir: &Path) -> Result<Repair, Stop> {
     let file = workdir.join(pipeline_file::NAME);
     let text = fs::read_to_string(&file).map_err(|error| Stop::io(format!("read `{}`", file.display()), &error))?;
     let (short, long) = TIMEOUTS;
     if !text.contains(short) {
         terminal::say("reason   the command exceeded its time: raise `timeout` of its stage in pipeline.dot\n");
-        return Ok(Mended::No);
+        return Ok(Repair::No);
     }
     replaced_file::put(&file, text.replace(short, long))?;
-    terminal::say(format_args!("reason   the command exceeded its time\nmended   `{long}` in pipeline.dot\n"));
-    Ok(Mended::Yes)
+    terminal::say(format_args!("reason   the command exceeded its time\nfixed    `{long}` in pipeline.dot\n"));
+    Ok(Repair::Yes)
 }

@@ -1,4 +1,4 @@
-//! Why a command failed in the sandbox, and the setting that mends it.
+//! Why a command failed in the sandbox, and the setting that fixes it.
 //!
 //! The output comes from the project's code, so it is only searched for known messages. Names that it contains become
 //! part of a setting only after a strict check, and a setting that opens the network, the home folder, an ignored file or the
@@ -53,7 +53,7 @@ pub struct Machine {
 /// What a failed trial shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Diagnosis {
-    /// A setting mends the failure.
+    /// A setting fixes the failure.
     Setting {
         /// Why the command failed.
         why: String,
@@ -64,7 +64,7 @@ pub enum Diagnosis {
     },
     /// The stage in the pipeline needs more time.
     Timeout,
-    /// No setting mends the failure, but the user can.
+    /// No setting fixes the failure, but the user can.
     Advice(String),
     /// The output shows no known reason. Perhaps the tests fail without a sandbox too.
     Unknown,

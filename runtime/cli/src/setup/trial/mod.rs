@@ -1,4 +1,4 @@
-//! What a trial of a project's commands in the sandbox shows: why they failed, and the setting that mends it.
+//! What a trial of a project's commands in the sandbox shows: why they failed, and the setting that fixes it.
 
 mod diagnosis;
 mod edit;
