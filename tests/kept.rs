@@ -186,7 +186,7 @@ fn a_verdict_says_that_it_began_with_what_builders_code_left() {
     script(&bench, &[("build", "echo 'mkdir -p build; echo forged > build/prog' > src/prog.sh")]);
     let answer = run_scripted(&bench);
     answer.ends(0).says("verified     first").says("verified     test");
-    answer.says("verified (with caches of builders' code) check").says("glovebox explain cache_from");
+    answer.says("verified (with caches of builders' code) check").says("glovebox explain with-caches");
     let said = bench.glovebox(&["show", "r", "--json"]).json()["receipts"].to_string();
     assert!(said.contains("builders_caches"), "{said}");
     // With separate caches, created from the files of the start of the run, the verdict does not depend on builders'

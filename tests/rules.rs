@@ -139,6 +139,15 @@ fn explain_prints_the_page_of_every_rule() {
     bench.glovebox(&["explain", "rnu"]).ends(2).says("did you mean `glovebox help run`?");
     bench.glovebox(&["explain", "run"]).ends(2).says("did you mean `glovebox help run`?");
     bench.glovebox(&["explain", "exit-code"]).ends(2).says("did you mean `glovebox help exit-codes`?");
+    let all = bench.glovebox(&["explain"]);
+    all.ends(0).says("no_failure_route").says("network_not_granted").says("with-caches");
+    let row = bench.glovebox(&["explain", "verified (with caches of builders' code)"]);
+    row.ends(0).says("cache=\"target/\", cache_from=\"base\"").says("glovebox explain cache_from");
+    assert_eq!(bench.glovebox(&["explain", "with-caches"]).stdout, row.stdout);
+    bench.glovebox(&["explain", "with-cache"]).ends(2).says("did you mean `glovebox explain with-caches`?");
+    for line in all.stdout.lines() {
+        bench.glovebox(&["explain", line.split_whitespace().next().unwrap()]).ends(0);
+    }
     let page = Rule::named("no_failure_route").unwrap().page();
     insta::assert_snapshot!("page", page);
 }

@@ -6,6 +6,7 @@
 use crate::numbering::{self, Content, ServedLines, ShownText};
 use crate::path::{NamedPath, WorkspacePath};
 use crate::picture::Picture;
+use crate::text_file::{Encoding, TextFile};
 use crate::truncate;
 use glovebox_plugin_sdk::{WriteScope, files};
 use std::fs;
@@ -105,14 +106,14 @@ impl Workspace {
         match Picture::from_bytes(self.bytes(path)?) {
             Ok(picture) => Ok(ReadFile { text: picture.line(path)?, picture: Some(picture) }),
             Err(bytes) => {
-                let text = self.lines(path, &utf8(path, bytes)?, LineRange { first, limit })?;
+                let text = self.lines(path, &decoded(path, bytes)?, LineRange { first, limit })?;
                 Ok(ReadFile { text, picture: None })
             }
         }
     }
 
-    fn lines(&mut self, path: WorkspacePath<'_>, text: &str, range: LineRange) -> Result<String, String> {
-        let lines: Vec<&str> = text.lines().collect();
+    fn lines(&mut self, path: WorkspacePath<'_>, file: &TextFile, range: LineRange) -> Result<String, String> {
+        let lines: Vec<&str> = file.lines().collect();
         let first = range.first.max(1);
         if first > lines.len().max(1) {
             return Err(format!("`{path}` has {} lines, so it has no line {first}", lines.len()));
@@ -129,12 +130,19 @@ impl Workspace {
         Ok(shown)
     }
 
-    /// Writes a whole file, without the line numbers that `read_file` added.
+    /// Writes a whole file, without the line numbers that `read_file` added, and with the line ends and the encoding of the file that it
+    /// replaces.
     pub(crate) fn write(&mut self, path: NamedPath<'_>, content: Content<'_>) -> Result<String, String> {
         let path = self.locate(FileUse::Write(content), path)?;
         let stripped = self.served.strip(path, content);
-        let bytes = stripped.as_deref().unwrap_or(content.0);
-        self.put(path, Content(bytes))?;
+        let text = stripped.as_deref().unwrap_or(content.0);
+        // The host records a refused read, so a path that cannot be written is not read.
+        let old = self.write_scope.contains(path.0).then(|| self.file(path).ok()).flatten();
+        let text = old.as_ref().map_or_else(|| text.to_owned(), |old| old.in_the_form_of(text));
+        let encoding = old.map_or(Encoding::Utf8, |old| old.encoding);
+        // A text with characters that Latin-1 lacks makes the file UTF-8.
+        let bytes = encoding.encode(&text).unwrap_or_else(|_| text.into_bytes());
+        self.put(path, &bytes)?;
         let note = if stripped.is_some() { "; the line numbers were removed" } else { "" };
         Ok(format!("wrote {} bytes to `{path}`{note}", bytes.len()))
     }
@@ -146,37 +154,39 @@ impl Workspace {
         if old.is_empty() {
             return Err("`old_string` is empty; use write_file to write a whole file".to_owned());
         }
-        let text = self.text(path)?;
-        let count = text.matches(old).count();
+        let file = self.file(path)?;
+        let found = file.occurrences(old);
+        let count = found.len();
         let changed = match count {
             0 if Content(old).looks_numbered() => Err(format!(
                 "`old_string` does not occur in `{path}`; it has line numbers, which are not part of the file"
             )),
             0 => Err(format!("`old_string` does not occur in `{path}`")),
-            1 => Ok(text.replacen(old, new, 1)),
-            _ if replace_all => Ok(text.replace(old, new)),
+            1 => Ok(file.replaced(&found, old, new)),
+            _ if replace_all => Ok(file.replaced(&found, old, new)),
             _ => {
                 Err(format!("`old_string` occurs {count} times in `{path}`; add lines around it, or set `replace_all`"))
             }
         }?;
-        self.put(path, Content(&changed))?;
+        self.put(path, &encoded(path, file.encoding, &changed)?)?;
         Ok(format!("replacements in `{path}`: {count}"))
     }
 
-    /// Reads a whole file.
-    pub(crate) fn text(&self, path: WorkspacePath<'_>) -> Result<String, String> {
-        utf8(path, self.bytes(path)?)
+    /// Reads a whole text file.
+    pub(crate) fn file(&self, path: WorkspacePath<'_>) -> Result<TextFile, String> {
+        decoded(path, self.bytes(path)?)
     }
 
-    fn bytes(&self, path: WorkspacePath<'_>) -> Result<Vec<u8>, String> {
+    /// Reads a whole file of any kind.
+    pub(crate) fn bytes(&self, path: WorkspacePath<'_>) -> Result<Vec<u8>, String> {
         fs::read(self.root.join(path.0)).map_err(|error| format!("cannot read `{path}`: {}", spelled(&error)))
     }
 
     /// Writes a whole file and creates missing folders.
-    pub(crate) fn put(&self, path: WorkspacePath<'_>, Content(text): Content<'_>) -> Result<(), String> {
+    pub(crate) fn put(&self, path: WorkspacePath<'_>, bytes: &[u8]) -> Result<(), String> {
         self.check_bounds(path)?;
         let place = self.root.join(path.0);
-        make_parent(&place).and_then(|()| fs::write(&place, text)).map_err(|error| {
+        make_parent(&place).and_then(|()| fs::write(&place, bytes)).map_err(|error| {
             let (is_denied, scope) = (error.kind() == io::ErrorKind::PermissionDenied, &self.write_scope);
             let scope =
                 if is_denied && !scope.is_whole() { format!("; this stage may write {scope}") } else { String::new() };
@@ -211,8 +221,15 @@ impl Workspace {
     }
 }
 
-fn utf8(path: WorkspacePath<'_>, bytes: Vec<u8>) -> Result<String, String> {
-    String::from_utf8(bytes).map_err(|_| format!("cannot read `{path}`: it is not UTF-8 text"))
+fn decoded(path: WorkspacePath<'_>, bytes: Vec<u8>) -> Result<TextFile, String> {
+    TextFile::decode(bytes).ok_or_else(|| format!("cannot read `{path}`: it is not text in UTF-8 or Latin-1"))
+}
+
+/// Encodes the new text of a file.
+pub(crate) fn encoded(path: WorkspacePath<'_>, encoding: Encoding, text: &str) -> Result<Vec<u8>, String> {
+    encoding.encode(text).map_err(|missing| {
+        format!("`{path}` is text in Latin-1, which does not have `{missing}`; write the text without it, or convert the file")
+    })
 }
 
 /// Passes a refused path to the host, so that the host records the refusal. (`std::fs` would remove the first `/`.)
@@ -268,7 +285,7 @@ mod tests {
         assert_eq!(served, "  1 | fn a() {\n  2 | }");
         let said = workspace.write(NamedPath("src/deep/a.rs"), Content(&format!("{served}\n"))).unwrap();
         assert_eq!(said, "wrote 11 bytes to `src/deep/a.rs`; the line numbers were removed");
-        assert_eq!(workspace.text(WorkspacePath("src/deep/a.rs")).unwrap(), "fn a() {\n}\n");
+        assert_eq!(workspace.file(WorkspacePath("src/deep/a.rs")).unwrap().text, "fn a() {\n}\n");
         let said = workspace.write(NamedPath("b"), Content("  1 | fn a() {")).unwrap();
         assert_eq!(said, "wrote 8 bytes to `b`; the line numbers were removed");
         let said = workspace.write(NamedPath("b"), Content("1\tfn a() {")).unwrap();
@@ -293,7 +310,7 @@ mod tests {
         fs::write(workspace.root.join("raw"), [0xff, 0xfe]).unwrap();
         assert_eq!(
             read(&mut workspace, NamedPath("raw"), 1, 9).unwrap_err(),
-            "cannot read `raw`: it is not UTF-8 text"
+            "cannot read `raw`: it is not text in UTF-8 or Latin-1"
         );
     }
 
@@ -313,7 +330,7 @@ mod tests {
             workspace.edit(NamedPath("a"), Edit { old: "x", new: "z", replace_all: true }).unwrap(),
             "replacements in `a`: 2"
         );
-        assert_eq!(workspace.text(WorkspacePath("a")).unwrap(), "z $0 z");
+        assert_eq!(workspace.file(WorkspacePath("a")).unwrap().text, "z $0 z");
         assert_eq!(
             workspace.edit(NamedPath("a"), Edit { old: "q", new: "z", replace_all: false }).unwrap_err(),
             "`old_string` does not occur in `a`"
@@ -330,6 +347,30 @@ mod tests {
                 .unwrap_err()
                 .contains("write_file")
         );
+    }
+
+    #[test]
+    fn line_ends_byte_order_mark_and_encoding_last() {
+        let (folder, mut workspace) = workspace();
+        let edit = |workspace: &mut Workspace, old, new| {
+            workspace.edit(NamedPath("src/a"), Edit { old, new, replace_all: false })
+        };
+        fs::create_dir(folder.path().join("src")).unwrap();
+        let bytes = || fs::read(folder.path().join("src/a")).unwrap();
+        fs::write(folder.path().join("src/a"), "\u{feff}one\r\ntwo\r\nthree\n").unwrap();
+        assert_eq!(read(&mut workspace, NamedPath("src/a"), 1, 2).unwrap(), "  1 | one\n  2 | two\n[1 more lines]");
+        edit(&mut workspace, "one\ntwo\nthree", "one\n2\nmore\nthree").unwrap();
+        assert_eq!(bytes(), "\u{feff}one\r\n2\r\nmore\r\nthree\n".as_bytes());
+        fs::write(folder.path().join("src/a"), b"caf\xe9\r\nth\xe9\r\n").unwrap();
+        assert_eq!(read(&mut workspace, NamedPath("src/a"), 1, 9).unwrap(), "  1 | café\n  2 | thé");
+        edit(&mut workspace, "café\nthé", "café\nlé").unwrap();
+        assert_eq!(bytes(), b"caf\xe9\r\nl\xe9\r\n");
+        let refused = edit(&mut workspace, "lé", "→").unwrap_err();
+        assert!(refused.contains("Latin-1, which does not have `→`"), "{refused}");
+        workspace.write(NamedPath("src/a"), Content("é\nx\n")).unwrap();
+        assert_eq!(bytes(), b"\xe9\r\nx\r\n");
+        workspace.write(NamedPath("src/a"), Content("→\n")).unwrap();
+        assert_eq!(bytes(), "→\r\n".as_bytes());
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod questions;
 mod search;
 mod shell;
 mod subagents;
+mod text_file;
 mod thread;
 mod tool_calls;
 mod tool_result;

@@ -1,11 +1,13 @@
 //! `apply_patch`: changes to several files in one text, in the format on which OpenAI's models were trained (v4a).
 //!
 //! Either every change fits and all files are written, or no file is written: each new text is computed before the first write. The
-//! lines of a hunk are looked for after the previous hunk. White space at the ends of lines may differ.
+//! lines of a hunk are looked for after the previous hunk. White space at the ends of lines may differ. Lines that a hunk only repeats
+//! stay as they are, and added lines get the line ends around them.
 
-use crate::files::{FileUse, Workspace};
+use crate::files::{FileUse, Workspace, encoded};
 use crate::numbering::Content;
 use crate::path::{NamedPath, WorkspacePath};
+use crate::text_file::line_ends;
 use std::iter::Peekable;
 use std::str::Lines;
 
@@ -34,8 +36,23 @@ struct Hunk<'a> {
     /// A line above the hunk, such as the head of a function.
     under: Option<&'a str>,
     old: Vec<&'a str>,
-    new: Vec<&'a str>,
+    new: Vec<NewLine<'a>>,
     at_end: bool,
+}
+
+/// A line after a hunk was applied.
+#[derive(Debug, PartialEq)]
+enum NewLine<'a> {
+    /// The line at this position of the old lines.
+    Kept(usize),
+    Added(&'a str),
+}
+
+/// A line of a file with its line end, which is empty only in the last line.
+#[derive(Clone, Copy)]
+struct Line<'a> {
+    text: &'a str,
+    end: &'a str,
 }
 
 impl<'a> Patch<'a> {
@@ -104,24 +121,27 @@ impl<'a> Change<'a> {
         match self {
             Self::Add { path, text } => {
                 let path = place(*path, text)?;
-                match workspace.text(path).is_ok() {
+                match workspace.bytes(path).is_ok() {
                     true => Err(format!("`{path}` exists already; change it with `{UPDATE}{path}`")),
-                    false => Ok(FileEdit { write: Some((path, text.to_owned())), remove: None, verb: "added" }),
+                    false => {
+                        Ok(FileEdit { write: Some((path, text.clone().into_bytes())), remove: None, verb: "added" })
+                    }
                 }
             }
             Self::Delete { path } => {
                 let path = place(*path, "")?;
-                workspace.text(path)?;
+                workspace.bytes(path)?;
                 Ok(FileEdit { write: None, remove: Some(path), verb: "deleted" })
             }
             Self::Update { path, moved, hunks } => {
                 let from = workspace.locate(FileUse::Read, *path)?;
-                let text = workspace.text(from)?;
-                let text = changed(&text, hunks).map_err(|reason| format!("`{from}`: {reason}"))?;
+                let file = workspace.file(from)?;
+                let text = changed(&file.text, hunks).map_err(|reason| format!("`{from}`: {reason}"))?;
                 let to = place(moved.unwrap_or(*path), &text)?;
+                let bytes = encoded(from, file.encoding, &text)?;
                 let remove = Some(from).filter(|from| !from.names().eq(to.names()));
                 remove.map_or(Ok(()), |from| workspace.check_bounds(from))?;
-                Ok(FileEdit { write: Some((to, text)), remove, verb: "updated" })
+                Ok(FileEdit { write: Some((to, bytes)), remove, verb: "updated" })
             }
         }
     }
@@ -129,15 +149,15 @@ impl<'a> Change<'a> {
 
 /// A change that fits.
 struct FileEdit<'a> {
-    write: Option<(WorkspacePath<'a>, String)>,
+    write: Option<(WorkspacePath<'a>, Vec<u8>)>,
     remove: Option<WorkspacePath<'a>>,
     verb: &'static str,
 }
 
 impl FileEdit<'_> {
     fn write(&self, workspace: &Workspace) -> Result<String, String> {
-        if let Some((path, text)) = &self.write {
-            workspace.put(*path, Content(text))?;
+        if let Some((path, bytes)) = &self.write {
+            workspace.put(*path, bytes)?;
         }
         if let Some(path) = self.remove {
             workspace.remove(path)?;
@@ -159,16 +179,10 @@ impl<'a> Hunk<'a> {
         }
         while let Some(line) = lines.next_if(|line| !line.starts_with("@@") && !line.starts_with("*** ")) {
             match line.split_at_checked(1) {
-                Some((" ", text)) => {
-                    hunk.old.push(text);
-                    hunk.new.push(text);
-                }
+                Some((" ", text)) => hunk.keep(text),
                 Some(("-", text)) => hunk.old.push(text),
-                Some(("+", text)) => hunk.new.push(text),
-                None => {
-                    hunk.old.push("");
-                    hunk.new.push("");
-                }
+                Some(("+", text)) => hunk.new.push(NewLine::Added(text)),
+                None => hunk.keep(""),
                 Some(_) => return Err(format!("`{line}`: lines of a change begin with ` `, `-` or `+`")),
             }
         }
@@ -178,15 +192,25 @@ impl<'a> Hunk<'a> {
             false => Ok(Some(hunk)),
         }
     }
+
+    /// Adds a line that the change repeats.
+    fn keep(&mut self, text: &'a str) {
+        self.new.push(NewLine::Kept(self.old.len()));
+        self.old.push(text);
+    }
 }
 
-/// Returns the text after all hunks were applied in order.
+/// Returns the text after all hunks were applied in order. The file ends with a line end exactly if it did before, or was empty.
 fn changed(text: &str, hunks: &[Hunk<'_>]) -> Result<String, String> {
-    let mut lines: Vec<&str> = text.lines().collect();
+    let mark = &text[..text.len() - text.trim_start_matches('\u{feff}').len()];
+    let own = &text[mark.len()..];
+    let usual = line_ends(own).next().unwrap_or("\n");
+    let mut lines: Vec<Line<'_>> = own.split_inclusive('\n').map(Line::read).collect();
+    let has_end = lines.last().is_none_or(|line| !line.end.is_empty());
     let mut from = 0;
     for hunk in hunks {
         if let Some(head) = hunk.under {
-            let found = lines[from..].iter().position(|line| line.trim() == head);
+            let found = lines[from..].iter().position(|line| line.text.trim() == head);
             from += 1 + found.ok_or_else(|| format!("the line `{head}` was not found"))?;
         }
         let at = match (hunk.old.is_empty(), hunk.at_end) {
@@ -195,15 +219,33 @@ fn changed(text: &str, hunks: &[Hunk<'_>]) -> Result<String, String> {
             (false, at_end) => place(&lines, from, &hunk.old, at_end)
                 .ok_or_else(|| format!("these lines were not found, read the file again:\n{}", hunk.old.join("\n")))?,
         };
-        lines.splice(at..at + hunk.old.len(), hunk.new.iter().copied());
+        let end = lines[at..].first().or(lines.last()).map_or(usual, |line| line.end);
+        let new = hunk.new.iter().map(|line| match line {
+            NewLine::Kept(index) => lines[at + index],
+            NewLine::Added(text) => Line { text, end },
+        });
+        let new: Vec<Line<'_>> = new.collect();
+        lines.splice(at..at + hunk.old.len(), new);
         from = at + hunk.new.len();
     }
-    let ending = if lines.is_empty() { "" } else { "\n" };
-    Ok(lines.join("\n") + ending)
+    let last = lines.len();
+    let lines = lines.iter().zip(1..).map(|(line, number)| match number == last && !has_end {
+        true => line.text.to_owned(),
+        false => format!("{}{}", line.text, if line.end.is_empty() { usual } else { line.end }),
+    });
+    Ok(mark.to_owned() + &lines.collect::<String>())
+}
+
+impl<'a> Line<'a> {
+    /// Separates a line from its line end.
+    fn read(line: &'a str) -> Self {
+        let end = line_ends(line).next().unwrap_or_default();
+        Self { text: &line[..line.len() - end.len()], end }
+    }
 }
 
 /// Finds the position of lines. Compares them exactly, then without white space at the end, then without white space at both ends.
-fn place(lines: &[&str], from: usize, old: &[&str], at_end: bool) -> Option<usize> {
+fn place(lines: &[Line<'_>], from: usize, old: &[&str], at_end: bool) -> Option<usize> {
     let equal: [fn(&str, &str) -> bool; 3] = [
         |one, other| one == other,
         |one, other| one.trim_end() == other.trim_end(),
@@ -212,7 +254,7 @@ fn place(lines: &[&str], from: usize, old: &[&str], at_end: bool) -> Option<usiz
     let last = lines.len().checked_sub(old.len())?;
     let first = if at_end { last.max(from) } else { from };
     equal.iter().find_map(|equal| {
-        let stands = |at: &usize| lines[*at..].iter().zip(old).all(|(one, other)| equal(one, other));
+        let stands = |at: &usize| lines[*at..].iter().zip(old).all(|(one, other)| equal(one.text, other));
         (first..=last).find(stands)
     })
 }
@@ -257,6 +299,26 @@ mod tests {
         let moved = "*** Begin Patch\n*** Update File: a.rs\n*** Move to: d.rs\n@@\n fn one() {  \n-    1\n+    9\n@@\n+// end\n*** End Patch";
         assert_eq!(apply(&workspace, moved).unwrap(), "updated `d.rs`");
         assert!(read("a.rs").is_none() && read("d.rs").unwrap().ends_with("// end\n"));
+    }
+
+    #[test]
+    fn a_patch_changes_only_its_lines() {
+        let check = |before: &[u8], hunk: &str, after: &[u8]| {
+            let (folder, workspace) = workspace();
+            fs::write(folder.path().join("a.rs"), before).unwrap();
+            let patch = format!("*** Begin Patch\n*** Update File: a.rs\n{hunk}\n*** End Patch");
+            apply(&workspace, &patch).unwrap();
+            let found = fs::read(folder.path().join("a.rs")).unwrap();
+            assert_eq!(String::from_utf8_lossy(&found), String::from_utf8_lossy(after), "{hunk}");
+        };
+        check(b"a\r\nb\r\nc\r\n", "@@\n a\n-b\n+B\n+B2\n c", b"a\r\nB\r\nB2\r\nc\r\n");
+        check(b"a  \r\nb\nc", "@@\n a\n-b\n+B", b"a  \r\nB\nc");
+        check(b"a\r\nb", "@@\n-b\n+B\n+C", b"a\r\nB\r\nC");
+        check(b"a\nb", "@@\n+c", b"a\nb\nc");
+        check("\u{feff}a\nb\n".as_bytes(), "@@\n-a\n+x", "\u{feff}x\nb\n".as_bytes());
+        check(b"caf\xe9\nb\n", "@@\n café\n-b\n+x", b"caf\xe9\nx\n");
+        check(b"a\n", "@@\n-a", b"");
+        check(b"", "@@\n+a", b"a\n");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use crate::files::spelled;
 use crate::path::WorkspacePath;
+use crate::text_file::TextFile;
 use glovebox_plugin_sdk::pattern::Pattern;
 use regex_lite::RegexBuilder;
 use std::collections::BTreeSet;
@@ -38,8 +39,8 @@ pub(crate) fn grep(root: &Path, below: WorkspacePath<'_>, query: &Query<'_>) -> 
     let files = if single { BTreeSet::from([below.0.to_owned()]) } else { walk(root, below)? };
     let mut found = Vec::new();
     for path in files.iter().filter(|path| include.as_ref().is_none_or(|include| include.matches(path))) {
-        let Ok(text) = fs::read_to_string(root.join(path)) else { continue };
-        let hits = text.lines().zip(1..).filter(|(line, _)| expression.is_match(line));
+        let Some(file) = fs::read(root.join(path)).ok().and_then(TextFile::decode) else { continue };
+        let hits = file.lines().zip(1..).filter(|(line, _)| expression.is_match(line));
         found.extend(hits.map(|(line, number): (&str, usize)| format!("{path}:{number}: {line}")));
     }
     Ok(found)

@@ -330,7 +330,8 @@ pub struct FmtArguments {
 /// `glovebox explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArguments {
-    /// A rule, as in the brackets after `error` or `warning`; without it all rules are listed
+    /// A rule, as in the brackets after `error` or `warning`, or a row of the summary, such as `with-caches`; without it all are listed
+    #[arg(value_name = "RULE|ROW")]
     pub rule: Option<String>,
 }
 

@@ -5,7 +5,7 @@
 
 use crate::answer_sources::Present;
 use crate::ask::{self, Leave};
-use crate::exit::{CommandResult, Exit, Stop};
+use crate::exit::{CommandResult, Exit, NO_SPACE, Stop};
 use crate::runs;
 use crate::runs::RunFolder;
 use crate::runs::changes;
@@ -17,7 +17,7 @@ use crate::terminal::{self, visible};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::driver::RunError;
-use glovebox_engine::run::{HoldoutError, Run, RunDir, Update};
+use glovebox_engine::run::{HoldoutError, Run, RunDir, Update, WORKSPACE_DIR};
 use glovebox_engine::signals::LocalSignals;
 use glovebox_journal::ports::{PortError, Signals};
 use glovebox_record::FailureCode;
@@ -31,6 +31,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Time after a signal within which another signal counts as the same request.
 const SAME_REQUEST_MAX: Duration = Duration::from_millis(200);
+
+/// Bytes below which a file system counts as full. A journal and its log need more to begin.
+const SPACE_MIN: u64 = 1 << 20;
 
 /// Opens a run's folder for the engine. With a key, the engine signs new records.
 pub fn open_dir(run: &RunFolder, key: Option<UserKey>) -> Result<RunDir, Stop> {
@@ -133,6 +136,9 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
     let mut message = match error {
         RunError::Ended { .. } => error.to_string(),
         RunError::Canceled { .. } => visible::line(&error.to_string()).into_owned(),
+        _ if exit == Exit::Transient && has_no_space(&run.path) => {
+            format!("run `{}`: no space is left in `{}`: {error}", run.id, run.path.display())
+        }
         _ => format!("run `{}`: {error}", run.id),
     };
     let mut cause = error.source();
@@ -142,6 +148,16 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
     }
     let stop = Stop::new(exit, message);
     match error {
+        _ if exit == Exit::Transient && has_no_space(&run.path) => stop.with_help(NO_SPACE),
+        RunError::Port(_) | RunError::Execute { .. } | RunError::Project(_) | RunError::Workspace(_)
+            if !run.path.join(WORKSPACE_DIR).is_dir() =>
+        {
+            stop.with_help(format!(
+                "the run's copy of the project, `{}`, was removed. A new run makes a new copy: `glovebox fork {} NODE` continues there",
+                run.path.join(WORKSPACE_DIR).display(),
+                run.id
+            ))
+        }
         RunError::Ended { .. } => stop.with_help(format!(
             "start a new run at a stage: `glovebox run FILE --from NODE`, or continue a copy of this run: `glovebox fork {} NODE@VISIT`",
             run.id
@@ -170,6 +186,15 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
         ),
         _ => stop,
     }
+}
+
+/// Returns true if the file system of a folder has less space than a run needs for its next record. The errors of a
+/// database do not say so.
+fn has_no_space(folder: &Path) -> bool {
+    rustix::fs::statvfs(folder).is_ok_and(|found| {
+        let is_out_of_files = found.f_files > 0 && found.f_favail == 0;
+        is_out_of_files || found.f_bavail.saturating_mul(found.f_frsize) < SPACE_MIN
+    })
 }
 
 /// Prints the summary of a run and returns its exit code.

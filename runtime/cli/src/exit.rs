@@ -5,7 +5,11 @@
 
 use glovebox_state::evidence::ExitClass;
 use std::fmt;
+use std::io::ErrorKind;
 use std::process::ExitCode;
+
+/// The help for a file system without space.
+pub const NO_SPACE: &str = "free space there: `glovebox gc --keep 5` removes all but the newest 5 runs. Or keep runs elsewhere: `--runs-dir D`";
 
 /// Why the process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,7 +144,11 @@ impl Stop {
 
     /// Creates a stop for a failed operation on a file or another resource of the system.
     pub fn io(what: impl fmt::Display, source: &std::io::Error) -> Self {
-        Self::new(Exit::Usage, format!("{what}: {source}"))
+        let stop = Self::new(Exit::Usage, format!("{what}: {source}"));
+        match source.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => stop.with_help(NO_SPACE),
+            _ => stop,
+        }
     }
 }
 

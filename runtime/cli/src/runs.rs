@@ -179,7 +179,7 @@ fn not_made(error: &std::io::Error, id: &str, runs_dir: &Path) -> Stop {
             format!("run `{id}` exists already in `{}`", runs_dir.display()),
         )
         .with_help(format!("continue it: `glovebox resume {}`, or choose another `--run-id`", spelled(id, runs_dir))),
-        _ => Stop::io(format!("make a run in `{}`", runs_dir.display()), error),
+        _ => folder::not_written(runs_dir, error),
     }
 }
 

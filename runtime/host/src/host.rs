@@ -221,7 +221,11 @@ fn open_store(dir: &Path, engine: &Engine, bytes_max: u64) -> Option<AotStore> {
     let opened = AotStore::open(dir, engine, bytes_max);
     opened
         .inspect_err(|problem| {
-            tracing::warn!(dir = %dir.display(), %problem, "the cache of compiled components is not used");
+            tracing::warn!(
+                "compiled components are not kept in `{}`: {problem}; each command compiles them again until \
+                 GLOVEBOX_CACHE_DIR names a folder of your own",
+                dir.display()
+            );
         })
         .ok()
 }

@@ -209,6 +209,10 @@ struct Reader<'a> {
     places: &'a SourceMap,
 }
 
+/// Operators of other engines that are words. They are refused by name (decision other-spellings).
+const WORD_OPERATORS: [&str; 8] =
+    ["contains", "matches", "startswith", "starts_with", "endswith", "ends_with", "in", "not"];
+
 const OPERATORS: &str = "write `key=value` or `key!=value`, joined by `&&`";
 
 impl<'a> Reader<'a> {
@@ -250,6 +254,9 @@ impl<'a> Reader<'a> {
                 .error("unexpected `!` before a key", here)
                 .with_help("compare with `!=`, such as `context.ready!=true`"),
             Some('(' | ')') => self.error("a condition must not contain parentheses", here).with_help(OPERATORS),
+            Some('$') => self
+                .error("unexpected `$` before a key", here)
+                .with_help("write the key without `$`, such as `context.ready=true`"),
             Some(found) => {
                 self.error(format!("expected `outcome`, `preferred_label` or a context key, found `{found}`"), here)
             }
@@ -296,6 +303,14 @@ impl<'a> Reader<'a> {
             "" => {
                 self.error(format!("expected `=` or `!=`, found `{}`", &self.text[self.next_char()]), self.next_char())
             }
+            word if WORD_OPERATORS.contains(&word.to_lowercase().as_str()) => self
+                .error(
+                    format!("unknown operator `{word}`: a condition can only compare for equality"),
+                    self.at..self.at + word.len(),
+                )
+                .with_help(
+                    "let a tool stage search the text, such as `tool_command=\"grep -q READY notes.md\"`, and compare its `outcome`",
+                ),
             _ => self
                 .error(format!("expected `=`, `!=` or `&&`, found `{word}`"), self.at..self.at + word.len())
                 .with_help(OPERATORS),

@@ -464,6 +464,9 @@ impl<'a> Binder<'a> {
                 "add the component to glovebox.toml:\n[plugins.\"{handler}\"]\npath = \"plugin.wasm\"\n\
                  grants = {{ filesystem = \"workspace\", read = [\"src/\"] }}"
             )),
+            false if handler == "subgraph" => diagnostic.with_help(
+                "a stage that runs another pipeline file has `type=subpipeline` and `\"stack.child_dotfile\"=\"children/build.dot\"`",
+            ),
             false => diagnostic.with_help("the type of a plugin has a dot, such as `acme.review`"),
         }
     }

@@ -27,6 +27,7 @@ use glovebox_journal::sqlite::VerifiedJournal;
 use glovebox_plan::plan::{TIER_NONE, TIER_UNCONFINED};
 use glovebox_plan::prepare::binding::{self, Purpose, Request};
 use glovebox_plan::prepare::executor::Executor;
+use glovebox_plan::prepare::project::Project;
 use glovebox_plan::prepare::rule_plugins;
 use glovebox_plan::prepare::script::{self, ScriptFile};
 use glovebox_plan::prepare::source::CheckedPipeline;
@@ -155,7 +156,7 @@ fn bind(
     arguments: &ResumeArguments,
     script: Option<&ScriptFile>,
 ) -> Result<(Executor, Option<Replan>), Stop> {
-    let project = prepare::read_project(Path::new(&terms.workspace.source_dir), Some(&source.file))?;
+    let project = project_of(run, terms, source)?;
     rule_plugins::check_unchanged(run.id.as_str(), &project, &terms.pipeline.rules)?;
     let kept = match terms.model.script_digest.as_ref().filter(|_| script.is_none()) {
         Some(digest) => {
@@ -180,6 +181,21 @@ fn bind(
     refuse_lower_tier(run, terms, &executor)?;
     let replan = replan::accept(run, terms, &executor.plan, arguments)?;
     Ok((executor, replan))
+}
+
+/// Reads the settings of the project for which the run was started. The plan of the run names its path, so a project that was moved
+/// must be found there.
+fn project_of(run: &RunFolder, terms: &RunStarted, source: &CheckedPipeline) -> Result<Project, Stop> {
+    let folder = Path::new(&terms.workspace.source_dir);
+    if folder.exists() {
+        return prepare::read_project(folder, Some(&source.file));
+    }
+    let id = visible::line(&run.id);
+    let named = visible::line(&terms.workspace.source_dir);
+    Err(Stop::new(Exit::Usage, format!("run `{id}` was started for `{named}`, which does not exist any more")).with_help(format!(
+        "if the project was moved, move it back or make a link at the old place, then repeat the command. Where the project is now, \
+         `glovebox diff {id}` and `glovebox apply {id} --workdir .` work"
+    )))
 }
 
 /// Refuses a change of `--dangerously-no-sandbox`. The flag applies to one command, so a resume must repeat it, and it

@@ -30,7 +30,7 @@ const OWNER_FILE: &str = "owner.sqlite";
 /// Creates the folder of runs, or accepts an existing one: makes it private, and makes git ignore it. Returns its path
 /// without symbolic links.
 pub fn prepare(runs_dir: &Path) -> Result<PathBuf, Stop> {
-    let failed = |error: &io::Error| Stop::io(format!("make a run in `{}`", runs_dir.display()), error);
+    let failed = |error: &io::Error| not_written(runs_dir, error);
     let existed = runs_dir.exists();
     let own = own_folder(runs_dir).filter(|own| !own.exists());
     DirBuilder::new().recursive(true).mode(PRIVATE).create(runs_dir).map_err(|error| failed(&error))?;
@@ -50,6 +50,17 @@ pub fn prepare(runs_dir: &Path) -> Result<PathBuf, Stop> {
     // Not every file system supports this. Without it, runs are only slower.
     let _ = run_folder::keep_apart(&folder);
     Ok(folder)
+}
+
+/// Returns the error for a folder in which no run can be made.
+pub fn not_written(runs_dir: &Path, error: &io::Error) -> Stop {
+    let stop = Stop::io(format!("make a run in `{}`", runs_dir.display()), error);
+    match error.kind() {
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            stop.with_help("keep runs in a folder that you may write: `--runs-dir D`")
+        }
+        _ => stop,
+    }
 }
 
 /// Returns the folder `.glovebox` if it is the parent of the folder of runs.

@@ -38,6 +38,11 @@ impl FailedOutput {
         self.lines.is_empty()
     }
 
+    /// Returns the last lines, not escaped.
+    pub fn lines(&self) -> &[String] {
+        &self.lines
+    }
+
     /// Returns the rows of the summary. Colours of the command are kept only if the paint is on.
     pub fn rows(&self, paint: Paint) -> Vec<(&'static str, String)> {
         let shown: Vec<String> =

@@ -11,6 +11,7 @@ pub mod conversation;
 pub mod diagnostics;
 pub mod failed_output;
 pub mod failed_tests;
+pub mod hints;
 pub mod inspection;
 pub mod lines;
 pub mod machine;
@@ -31,7 +32,11 @@ use glovebox_state::evidence::configuration::NewConfiguration;
 use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::panic::PanicHookInfo;
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
 
 /// Number of columns if the output is not a terminal.
 const COLUMNS_DEFAULT: usize = 100;
@@ -142,9 +147,30 @@ pub fn start_log() {
         .with_env_filter(filter.unwrap_or_else(|| EnvFilter::new("warn")))
         .with_writer(|| Stderr)
         .with_ansi(false)
-        .with_target(false)
-        .without_time()
+        .event_format(LogLine)
         .init();
+}
+
+/// Formats log lines as other messages on stderr: the level in lower case, a colon, the message and its fields.
+struct LogLine;
+
+impl<S, N> FormatEvent<S, N> for LogLine
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, context: &FmtContext<'_, S, N>, mut line: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let level = match *event.metadata().level() {
+            Level::ERROR => "error",
+            Level::WARN => "warning",
+            Level::INFO => "info",
+            Level::DEBUG => "debug",
+            Level::TRACE => "trace",
+        };
+        write!(line, "{level}: ")?;
+        context.field_format().format_fields(line.by_ref(), event)?;
+        writeln!(line)
+    }
 }
 
 /// Writes log lines to stderr. A closed stderr does not stop a run. While a live view is drawn, lines are written above

@@ -6,13 +6,13 @@
 use crate::terminal::failed_output::FailedOutput;
 use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
-use crate::terminal::{counted, duration, lines, remedy, visible};
+use crate::terminal::{counted, duration, hints, lines, remedy, size, visible};
 use glovebox_engine::attempt::exchanges::HeldCost;
 use glovebox_journal::event::{ChangeOp, FileChange, ForkedFrom};
 use glovebox_names::shell;
 use glovebox_pipeline::ir::{HandlerKind, NodeId};
 use glovebox_record::spend::{Money, SpendTotals};
-use glovebox_record::{Failure, Hook, HookKind, Receipt, Tokens};
+use glovebox_record::{Failure, Hook, HookKind, LimitUnit, LimitUse, Receipt, Tokens};
 use glovebox_state::evidence::configuration::NewConfiguration;
 use glovebox_state::evidence::{
     CommandEvidence, DroppedChecks, FailedBranch, Proof, RecoveryDecision, Resumption, RunStatus, RunSummary,
@@ -83,7 +83,7 @@ pub fn render(
         let node = visible::line(open.node.as_str());
         row(
             "help",
-            format!("`{node}` started with caches that builders' code had written: glovebox explain cache_from"),
+            format!("`{node}` started with caches that builders' code had written: glovebox explain with-caches"),
         );
     }
     if let Some((nodes, by)) = summary.outdated().filter(|_| summary.status == RunStatus::Success) {
@@ -140,8 +140,28 @@ fn origin(from: &ForkedFrom) -> String {
 fn reasons(summary: &RunSummary, failed: Option<&FailedOutput>, paint: Paint) -> Vec<(&'static str, String)> {
     let because = summary.cause().map(|cause| ("because", because(cause.node, cause.failure)));
     let output = failed.into_iter().flat_map(|failed| failed.rows(paint));
-    let help = summary.lacks_model().then(|| ("help", NO_MODEL.to_owned()));
+    let hint = failed.and_then(|failed| hints::for_lines(failed.lines(), summary.has_full_network()));
+    let help = summary.lacks_model().then(|| NO_MODEL.to_owned());
+    let help = used_up(summary).into_iter().chain(hint).chain(help).map(|help| ("help", help));
     because.into_iter().chain(output).chain(help).collect()
+}
+
+/// Returns a line for each limit that the failed stage used up, and that refuses instead of killing the command.
+fn used_up(summary: &RunSummary) -> Vec<String> {
+    let node = summary.cause().and_then(|cause| cause.node);
+    let Some((node, stage)) = node.and_then(|node| Some((node, summary.proof.failed.get(node)?))) else {
+        return Vec::new();
+    };
+    let node = visible::line(node.as_str());
+    let line = |usage: &LimitUse| {
+        let name = usage.name;
+        let limit = match name.unit() {
+            LimitUnit::Bytes => size(usage.limit),
+            LimitUnit::Milliseconds | LimitUnit::Count => usage.limit.to_string(),
+        };
+        format!("`{node}` used all of `{name}` ({limit}): raise `{name}` under `[limits]` in glovebox.toml")
+    };
+    stage.used_up.iter().map(line).collect()
 }
 
 /// Returns why the run failed, and at which stage.
@@ -315,7 +335,7 @@ fn quarantined(summary: &RunSummary, RunNames { short: next, .. }: &RunNames) ->
 }
 
 /// Returns the title of a command's row, which says what the command proves.
-pub fn title(proof: Proof) -> &'static str {
+pub const fn title(proof: Proof) -> &'static str {
     match proof {
         Proof::Subject => "subject",
         Proof::Hook => "hook",

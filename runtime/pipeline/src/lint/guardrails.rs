@@ -135,6 +135,11 @@ fn required(rule: &Rule, context: &LintContext<'_>, kind: HandlerKind) -> RuleFi
                         None => found,
                     }
                 }
+                None if text(node, key::PROMPT).is_some() => found.with_help(format!(
+                    "a stage of the type `{}` runs a command and never reads a prompt: set `{key}`, or make the stage an agent \
+                     with `shape=box`",
+                    node.handler.name()
+                )),
                 None => found,
             },
         }

@@ -66,6 +66,7 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
     if !scope.expansion.is_settled() {
         refuse_reserved(&raw, findings);
     }
+    read_exec(&mut raw, findings);
     let (shape, handler) = resolve(&mut raw);
     defaults::drop_ignored(&mut raw, &handler);
     let classes = classes(&mut raw);
@@ -307,6 +308,21 @@ fn classes(raw: &mut RawNode) -> Vec<String> {
         written.value = classes.join(",").into();
     }
     classes
+}
+
+/// Reads `type=exec` with its `command` as a tool stage, because other engines use that type (decision other-spellings).
+fn read_exec(raw: &mut RawNode, findings: &mut Findings<'_>) {
+    let Some(written) = raw.attributes.get(key::TYPE).filter(|written| written.value == "exec").cloned() else {
+        return;
+    };
+    findings.push(Diagnostic::other_spelling("exec", "tool", written.span));
+    raw.attributes.insert(key::TYPE, Attribute { value: Text::new_static("tool"), ..written });
+    if raw.attributes.contains_key(key::TOOL_COMMAND) {
+        return;
+    }
+    let Some(command) = raw.attributes.remove(key::COMMAND) else { return };
+    findings.push(Diagnostic::other_spelling("command", "tool_command", command.key_span));
+    raw.attributes.insert(key::TOOL_COMMAND, command);
 }
 
 /// Reads `script` as `tool_command`, because other engines use that key (decision other-spellings).

@@ -94,20 +94,25 @@ impl<'a> Findings<'a> {
         false
     }
 
-    /// Reads a whole number from `least` to `most`.
+    /// Reads a whole number from `least` to `most`. Reads `1.0` as `1`, because other engines write weights as floating-point
+    /// numbers (decision other-spellings).
     pub(super) fn integer(&mut self, from: &Attributes, key: Key<'_>, least: i64, most: i64) -> Option<i64> {
         let attribute = from.get(key).filter(|attribute| !attribute.value.is_empty())?;
-        match attribute.value.parse::<i64>() {
-            Ok(number) if (least..=most).contains(&number) => Some(number),
+        let written = attribute.value.as_str();
+        let fraction = written.split_once('.').filter(|(_, digits)| is_zero(digits));
+        let whole = fraction.map_or(written, |(whole, _)| whole);
+        match whole.parse::<i64>() {
+            Ok(number) if (least..=most).contains(&number) => {
+                if fraction.is_some() {
+                    self.push(Diagnostic::other_spelling(written, &number.to_string(), attribute.span));
+                }
+                Some(number)
+            }
             _ => {
                 let range =
                     if most >= i64::from(u32::MAX) { format!("{least} or more") } else { format!("{least} to {most}") };
                 let range = if least == i64::MIN { "such as 10 or -1".to_owned() } else { range };
-                let message = format!("`{key}` expects a whole number, {range}, found `{}`", attribute.value);
-                let whole = attribute.value.split_once('.').filter(|(_, rest)| rest.bytes().all(|digit| digit == b'0'));
-                let whole: Option<i64> =
-                    whole.and_then(|(whole, _)| whole.parse().ok()).filter(|whole| (least..=most).contains(whole));
-                self.corrected(attribute, message, whole);
+                self.invalid(attribute, format!("`{key}` expects a whole number, {range}, found `{written}`"));
                 None
             }
         }
@@ -263,6 +268,11 @@ impl<'a> Findings<'a> {
         }
         found.map(|(_, value)| *value)
     }
+}
+
+/// Returns true for digits that are all zero.
+fn is_zero(digits: &str) -> bool {
+    !digits.is_empty() && digits.bytes().all(|digit| digit == b'0')
 }
 
 /// Parses `<integer><unit>` with `ms`, `s`, `m`, `h` or `d` (spec §2.2).

@@ -81,7 +81,10 @@ fn mistakes_are_shown_inside_the_value() {
     assert_snapshot!(fault("context.count > 3"), @"condition_syntax «>» unknown operator `>`: a condition can only compare for equality");
     assert_snapshot!(fault("context.count>=3"), @"condition_syntax «>=» unknown operator `>=`: a condition can only compare for equality");
     assert_snapshot!(fault("context.name=~x"), @"condition_syntax «=~» unknown operator `=~`: a condition can only compare for equality");
-    assert_snapshot!(fault("context.name contains x"), @"condition_syntax «contains» expected `=`, `!=` or `&&`, found `contains`");
+    assert_snapshot!(fault("context.name contains x"), @"condition_syntax «contains» unknown operator `contains`: a condition can only compare for equality");
+    assert_snapshot!(fault("context.name ends_with x"), @"condition_syntax «ends_with» unknown operator `ends_with`: a condition can only compare for equality");
+    assert_snapshot!(fault("context.name resembles x"), @"condition_syntax «resembles» expected `=`, `!=` or `&&`, found `resembles`");
+    assert_snapshot!(fault("$ready = true"), @"condition_syntax «$» unexpected `$` before a key");
     assert_snapshot!(fault("!context.ready"), @"condition_syntax «!» unexpected `!` before a key");
     assert_snapshot!(fault("(outcome=fail)"), @"condition_syntax «(» a condition must not contain parentheses");
     assert_snapshot!(fault("outcome=fail &&"), @"condition_syntax «» expected a comparison after `&&`, found the end of the condition");

@@ -155,6 +155,19 @@ fn spellings_of_other_engines_mean_what_ours_do() {
     other_spelling «succeeded» Glovebox reads `succeeded` as `success` ~> «success»
     other_spelling «failed» Glovebox reads `failed` as `fail` ~> «fail»
     ");
+    let exec = with("t [type=exec, command=\"make test\", max_retries=2.0] start -> t -> exit [weight=\"1.0\"]");
+    let pipeline = accept(&exec);
+    assert_eq!(node(&pipeline, "t").handler, Handler::Component("tool".into()));
+    assert_eq!(node(&pipeline, "t").attributes[key::TOOL_COMMAND].value, "make test");
+    assert_eq!(pipeline.edges.last().unwrap().weight, 1);
+    assert_snapshot!(rule("other_spelling", &exec), @r#"
+    other_spelling «exec» Glovebox reads `exec` as `tool` ~> «tool»
+    other_spelling «command» Glovebox reads `command` as `tool_command` ~> «tool_command»
+    other_spelling «2.0» Glovebox reads `2.0` as `2` ~> «2»
+    other_spelling «"1.0"» Glovebox reads `1.0` as `1` ~> «1»
+    "#);
+    assert_snapshot!(errors(&with("start -> exit [weight=1.5]")), @"attribute_value «1.5» `weight` expects a whole number, such as 10 or -1, found `1.5`");
+    assert_snapshot!(errors(&with("start -> exit [weight=\"1.\"]")), @r#"attribute_value «"1."» `weight` expects a whole number, such as 10 or -1, found `1.`"#);
     // If both keys are set, Glovebox's own key applies, and the other one is not reported as another spelling.
     let both = with("t [shape=parallelogram, script=a, tool_command=b] start -> t -> exit");
     assert_eq!(node(&accept(&both), "t").attributes[key::TOOL_COMMAND].value, "b");

@@ -52,6 +52,26 @@ fn a_full_file_is_read() {
     assert_eq!((config.limits.get(LimitName::WallMs), config.limits.get(LimitName::Turns)), (Some(10_000), Some(5)));
 }
 
+/// The lines that the page "My tool needs" tells the reader to paste.
+#[test]
+fn the_lines_of_the_page_about_needs_are_valid() {
+    let page = include_str!("../../../../docs/my-tool-needs.md");
+    let blocks: Vec<&str> =
+        page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default()).collect();
+    assert!(blocks.len() > 10, "{blocks:?}");
+    for block in &blocks {
+        let config = Config::parse(block, "glovebox.toml").unwrap_or_else(|problems| panic!("{block}\n{problems:#?}"));
+        assert_ne!(config, Config { file_name: "glovebox.toml".to_owned(), ..Config::default() }, "{block}");
+    }
+    let pipelines: Vec<&str> =
+        page.split("```dot\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default()).collect();
+    for pipeline in pipelines {
+        let source = glovebox_pipeline::Source::new(pipeline);
+        let checked = glovebox_pipeline::check(source, &glovebox_pipeline::Inputs::default());
+        assert!(checked.diagnostics.iter().all(|found| !found.is_error()), "{:?}", checked.diagnostics);
+    }
+}
+
 #[test]
 fn an_empty_file_grants_nothing() {
     let config = Config::parse("", "glovebox.toml").expect("config");

@@ -3,7 +3,7 @@
 //! Usually it is the stage that ended the run. If that stage should have repaired an earlier failure, and no model was asked, the
 //! earlier failure is the cause.
 
-use super::failed_stage::FailedStage;
+use super::failed_stage::{FailedStage, used_up};
 use super::summary::RunSummary;
 use glovebox_journal::event::StageFinished;
 use glovebox_pipeline::ir::HandlerKind;
@@ -59,6 +59,7 @@ impl RunSummary {
             failure: failure.clone(),
             artifacts: stage.files.artifacts.clone(),
             is_withheld: stage.files.artifacts.iter().any(|artifact| artifact.name == WITHHELD_FILE),
+            used_up: used_up(&stage.usage),
             is_unasked: asks && has_declared && !is_asked && stage.commands.receipts.is_empty(),
             at: self.head.records,
         };

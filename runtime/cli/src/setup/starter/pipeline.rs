@@ -100,16 +100,16 @@ fn implement(survey: &Survey) -> String {
 
 fn fix(survey: &Survey) -> String {
     let stages = stages(survey);
-    let failed = match stages.as_slice() {
-        [only] => only.id.as_str(),
-        _ => "NODE",
+    let output = match stages.as_slice() {
+        [only] => format!("`glovebox show latest {}` has its output", only.id),
+        _ => "`glovebox show latest` names it".to_owned(),
     };
     format!(
         "// A model, asked only if a stage above fails. It gets that stage's output, and may change these paths.\n\
          // Without a model under `[models]` in glovebox.toml `test.outcome` answers for it, and the run fails.\n\
          fix [shape=box, label=\"Fix\", max_turns=30, allowed_write_paths={}, prompt=\"Goal: $goal. The stage before failed; \
          its output says why. Change the sources so that it passes. The tests are right as they are.\", \
-         test.outcome=\"fail\", test.notes=\"a stage failed, and no model was asked to fix it; `glovebox show latest {failed}` has its output\"]\n",
+         test.outcome=\"fail\", test.notes=\"a stage failed, and no model was asked to fix it; {output}\"]\n",
         quoted(&survey.scope.join(","))
     )
 }

@@ -1,0 +1,127 @@
+//! Hints for the output of a failed command which usually means that the command misses something in the sandbox.
+//!
+//! The output is text of a stage. It only selects one of these fixed sentences, with a host name that has been checked. A hint is not a
+//! remedy: the text may have another cause, so each sentence says what it depends on.
+
+use glovebox_record::Network;
+
+/// Phrases of failed name lookups. The host name usually follows.
+const LOOKUPS: [&str; 8] = [
+    "could not resolve host",
+    "eai_again",
+    "enotfound",
+    "name or service not known",
+    "temporary failure in name resolution",
+    "no such host",
+    "failed to lookup address",
+    "dns error",
+];
+
+/// Phrases of output, and what they usually mean.
+const HINTS: [(&[&str], &str); 5] = [
+    (
+        &[
+            "no usable sandbox",
+            "failed to move to new namespace",
+            "setuid sandbox",
+            "no permissions to create new namespace",
+        ],
+        "a program of this command builds a sandbox of its own, which is not possible inside of Glovebox's; the machine is not the cause. \
+         Switch that sandbox off, for example with `--no-sandbox`: docs/my-tool-needs.md",
+    ),
+    (
+        &["too many open files"],
+        "if the program has reached its limit of open files, raise `descriptors` under `[limits]` in glovebox.toml, or its own soft limit \
+         with `ulimit -n`",
+    ),
+    (
+        &["cannot open display", "missing x server", "unable to open display"],
+        "the sandbox has no display: start one in the command with `xvfb-run -a COMMAND`, or use the program without a window",
+    ),
+    (
+        &["unknown revision", "no names found", "bad revision"],
+        "commands see one commit: if this one needs earlier commits, add `git = \"history\"` under `[workspace]` in glovebox.toml",
+    ),
+    (
+        &["cannot connect to the docker daemon", "docker.sock"],
+        "the sandbox has no access to Docker, because its socket controls the machine: start services in the command \
+         (docs/my-tool-needs.md)",
+    ),
+];
+
+/// Returns the hint for lines of output. `has_network` is true if commands could reach every host, so that a failed lookup has another
+/// cause.
+pub fn for_lines(lines: &[String], has_network: bool) -> Option<String> {
+    let plain: Vec<String> = lines.iter().map(|line| line.to_lowercase()).collect();
+    let lookup = || plain.iter().find(|line| LOOKUPS.iter().any(|phrase| line.contains(phrase)));
+    if let Some(line) = lookup().filter(|_| !has_network) {
+        let host = host_in(line);
+        let asked = host.map_or_else(|| "a host".to_owned(), |host| format!("the host `{host}`"));
+        let host = host.unwrap_or("example.com");
+        return Some(format!(
+            "commands have no network, and this one looked up {asked}. To allow it: `network = {{ proxy = [\"{host}\"] }}` under \
+             `[sandbox]` in glovebox.toml"
+        ));
+    }
+    let is_in = |phrases: &[&str]| phrases.iter().any(|phrase| plain.iter().any(|line| line.contains(phrase)));
+    HINTS.iter().find(|(phrases, _)| is_in(phrases)).map(|(_, hint)| (*hint).to_owned())
+}
+
+/// Returns the first word of a line that is the name of a host with a dot.
+fn host_in(line: &str) -> Option<&str> {
+    let words = line.split(|one: char| !one.is_ascii_alphanumeric() && one != '.' && one != '-');
+    let words = words.map(|word| word.trim_matches(|one| one == '.' || one == '-'));
+    // A name without letters is an address or a number.
+    let is_host = |word: &&str| {
+        let last = word.rsplit('.').next().unwrap_or_default();
+        word.contains('.')
+            && last.len() > 1
+            && last.bytes().all(|one| one.is_ascii_alphabetic())
+            && format!("proxy:{word}").parse::<Network>().is_ok()
+    };
+    words.filter(is_host).last()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: &str) {
+        let hint = for_lines(&["first".to_owned(), line.to_owned()], false).unwrap_or_default();
+        assert!(hint.contains(expected), "{line}: {hint}");
+    }
+
+    #[test]
+    fn a_lookup_names_its_host() {
+        for line in [
+            "curl: (6) Could not resolve host: api.example.com",
+            "npm error request to https://api.example.com/left-pad failed, reason: getaddrinfo EAI_AGAIN api.example.com",
+            "dial tcp: lookup api.example.com: no such host",
+            "fatal: unable to access 'https://api.example.com/x.git/': Could not resolve host: api.example.com",
+            "urlopen error [Errno -3] Temporary failure in name resolution: api.example.com",
+        ] {
+            check(line, "the host `api.example.com`");
+            check(line, "`network = { proxy = [\"api.example.com\"] }`");
+        }
+        check(
+            "[Errno -2] Name or service not known",
+            "looked up a host. To allow it: `network = { proxy = [\"example.com\"] }`",
+        );
+        check("Could not resolve host: \u{1b}]0;x\u{7}", "looked up a host.");
+        assert_eq!(for_lines(&["Could not resolve host: a.example".to_owned()], true), None);
+    }
+
+    #[test]
+    fn programs_that_miss_something_get_a_sentence_about_it() {
+        check(
+            "[1:1] FATAL:zygote_host_impl_linux.cc(126)] No usable sandbox! Update your kernel",
+            "the machine is not the cause",
+        );
+        check("OSError: [Errno 24] Too many open files", "`descriptors` under `[limits]`");
+        check("Error: cannot open display: :0", "`xvfb-run -a COMMAND`");
+        check("fatal: No names found, cannot describe anything.", "`git = \"history\"`");
+        check("Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", "no access to Docker");
+        assert_eq!(for_lines(&["assertion failed".to_owned()], false), None);
+    }
+}
