@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
+mod session;
 mod workbench;
 
+use session::Session;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -74,6 +76,23 @@ fn logs_follow_a_running_command_and_print_its_output_once() {
     assert!(!bench.run_folder("r").join("live").exists());
     let whole = bench.glovebox(&["logs", "r", "--stdout"]).ends(0).stdout.clone();
     assert_eq!(whole, "first\nlast\n");
+}
+
+#[test]
+fn attach_shows_the_output_of_a_running_command_on_a_terminal() {
+    let (bench, flags) = waiting("");
+    // The view also shows the command, so the command must not contain its output.
+    bench.write("pipeline.dot", &pipeline("").replace("echo first", "echo fi''rst"));
+    let mut run = started(&bench, &["run", "--run-id", "r"]);
+    wait_for_output(&bench, "r");
+    let mut command = bench.bare(&["attach", "r"]);
+    command.env("TERM", "xterm");
+    let attached = Session::start(command);
+    attached.waits_for("first", 1);
+    assert!(run.try_wait().unwrap().is_none(), "output arrives while the command runs");
+    std::fs::write(flags.join("go"), "").unwrap();
+    attached.ends(0);
+    assert!(run.wait().unwrap().success());
 }
 
 #[test]

@@ -193,6 +193,25 @@ impl<'a> Hunk<'a> {
         }
     }
 
+    /// Returns the new lines of the change at a place. An added line gets the line end of the line that it replaces or precedes.
+    fn lines_at<'b>(&'b self, lines: &[Line<'b>], at: usize, usual: &'b str) -> Vec<Line<'b>> {
+        let mut next = at;
+        let mut new = Vec::new();
+        for line in &self.new {
+            new.push(match line {
+                NewLine::Kept(index) => {
+                    next = at + index + 1;
+                    lines[at + index]
+                }
+                NewLine::Added(text) => {
+                    let beside = lines.get(next).or(lines.last());
+                    Line { text, end: beside.map_or(usual, |line| line.end) }
+                }
+            });
+        }
+        new
+    }
+
     /// Adds a line that the change repeats.
     fn keep(&mut self, text: &'a str) {
         self.new.push(NewLine::Kept(self.old.len()));
@@ -219,12 +238,7 @@ fn changed(text: &str, hunks: &[Hunk<'_>]) -> Result<String, String> {
             (false, at_end) => place(&lines, from, &hunk.old, at_end)
                 .ok_or_else(|| format!("these lines were not found, read the file again:\n{}", hunk.old.join("\n")))?,
         };
-        let end = lines[at..].first().or(lines.last()).map_or(usual, |line| line.end);
-        let new = hunk.new.iter().map(|line| match line {
-            NewLine::Kept(index) => lines[at + index],
-            NewLine::Added(text) => Line { text, end },
-        });
-        let new: Vec<Line<'_>> = new.collect();
+        let new = hunk.lines_at(&lines, at, usual);
         lines.splice(at..at + hunk.old.len(), new);
         from = at + hunk.new.len();
     }

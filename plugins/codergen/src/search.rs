@@ -89,7 +89,7 @@ mod tests {
             fs::create_dir_all(place.parent().unwrap()).unwrap();
             fs::write(place, text).unwrap();
         }
-        fs::write(folder.path().join("raw"), [b'a', 0xff]).unwrap();
+        fs::write(folder.path().join("raw"), [b'a', 0xff, 0]).unwrap();
         folder
     }
 

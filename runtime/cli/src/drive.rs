@@ -149,12 +149,9 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
     let stop = Stop::new(exit, message);
     match error {
         _ if exit == Exit::Transient && has_no_space(&run.path) => stop.with_help(NO_SPACE),
-        RunError::Port(_) | RunError::Execute { .. } | RunError::Project(_) | RunError::Workspace(_)
-            if !run.path.join(WORKSPACE_DIR).is_dir() =>
-        {
+        RunError::Workspace(_) if run.path.is_dir() && !run.path.join(WORKSPACE_DIR).is_dir() => {
             stop.with_help(format!(
-                "the run's copy of the project, `{}`, was removed. A new run makes a new copy: `glovebox fork {} NODE` continues there",
-                run.path.join(WORKSPACE_DIR).display(),
+                "the run's copy of the project was removed; `glovebox fork {} NODE` continues in a new copy",
                 run.id
             ))
         }
@@ -191,7 +188,9 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
 /// Returns true if the file system of a folder has less space than a run needs for its next record. The errors of a
 /// database do not say so.
 fn has_no_space(folder: &Path) -> bool {
-    rustix::fs::statvfs(folder).is_ok_and(|found| {
+    // The folder of a run that could not begin was removed.
+    let existing = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(folder);
+    rustix::fs::statvfs(existing).is_ok_and(|found| {
         let is_out_of_files = found.f_files > 0 && found.f_favail == 0;
         is_out_of_files || found.f_bavail.saturating_mul(found.f_frsize) < SPACE_MIN
     })

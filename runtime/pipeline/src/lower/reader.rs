@@ -104,7 +104,11 @@ impl<'a> Findings<'a> {
         match whole.parse::<i64>() {
             Ok(number) if (least..=most).contains(&number) => {
                 if fraction.is_some() {
-                    self.push(Diagnostic::other_spelling(written, &number.to_string(), attribute.span));
+                    let found = Diagnostic::other_spelling(written, &number.to_string(), attribute.span);
+                    // All edges of a chain have the same attribute.
+                    if self.diagnostics.last() != Some(&found) {
+                        self.push(found);
+                    }
                 }
                 Some(number)
             }

@@ -514,7 +514,6 @@ fn a_value_that_is_nearly_right_is_corrected() {
         found.unwrap_or_else(|| panic!("{attribute} is accepted")).fix.map(|fix| fix.replacement)
     };
     for (attribute, expected) in [
-        ("max_retries=3.00", Some("3")),
         ("max_retries=3.10", None),
         ("max_turns=0.0", None),
         ("goal_gate=on", Some("true")),
