@@ -1,8 +1,7 @@
 //! Text files: their encoding, their byte-order mark and their line ends.
 //!
 //! A model sees lines that end with `\n`, and writes such lines. This module finds them in a file with other line ends, and gives new
-//! lines the line ends of the lines around them. So an edit changes no byte that the model did not ask to change (decision
-//! edits-keep-bytes).
+//! lines the line ends of the lines around them, so that no other byte of the file changes (decision edits-keep-bytes).
 
 use std::ops::Range;
 

@@ -137,7 +137,8 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
         RunError::Ended { .. } => error.to_string(),
         RunError::Canceled { .. } => visible::line(&error.to_string()).into_owned(),
         _ if exit == Exit::Transient && has_no_space(&run.path) => {
-            format!("run `{}`: no space is left in `{}`: {error}", run.id, run.path.display())
+            let folder = run.path.parent().unwrap_or(&run.path);
+            format!("run `{}`: no space is left in `{}`: {error}", run.id, folder.display())
         }
         _ => format!("run `{}`: {error}", run.id),
     };
