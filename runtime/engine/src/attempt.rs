@@ -106,7 +106,7 @@ pub struct Workbench<B> {
     pub sandbox_env: SandboxEnv,
     /// Paths that no stage may change, whatever its scope is.
     pub protected: Protected,
-    /// The files that the run began with. Empty if no stage of the plan needs them.
+    /// The files that the run began with. Empty if no stage of the plan needs them, and no repository of commands.
     pub base: Arc<Base>,
     /// The ignore rules of the project when the run began.
     pub ignored: Arc<IgnoreMatcher>,
@@ -302,10 +302,9 @@ impl<B: BlobStore + 'static> Workbench<B> {
             kept: if own.is_empty() { self.run.path.clone() } else { self.run.path.join(own) },
             folder: self.run.path.join(folder),
             holdouts: self.holdouts_of(&stage),
-            sealed: self
-                .holdouts
-                .as_ref()
-                .map(|holdouts| Sealed { files: holdouts.files(), folders: self.plan.folders.sealed.len() }),
+            sealed: self.sealed(),
+            git: assignment.run.workspace.git.clone(),
+            base: Arc::clone(&self.base),
             has_ignored: !self.ignored.is_empty(),
             plan: Arc::clone(&self.plan),
             cache_base: binding
@@ -318,6 +317,11 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let said = binding.starts_processes().then(|| sandbox::preparation(&self.sandbox_env, binding, &paths));
         let _underway = said.map(|said| self.preparing.begin(&assignment.attempt.id, said));
         AttemptSandbox::open(&self.sandbox_env, binding, &Arc::new(paths))
+    }
+
+    fn sealed(&self) -> Option<Sealed> {
+        let folders = self.plan.folders.sealed.len();
+        self.holdouts.as_ref().map(|holdouts| Sealed { holdouts: Arc::clone(holdouts), files: holdouts.files(), folders })
     }
 
     /// Returns the sealed folders that a node can read, and the path of each sealed copy.

@@ -13,6 +13,7 @@ use glovebox_state::run_state::RunState;
 use glovebox_workspace::holdout::canary::{Canary, PublicSummary};
 use glovebox_workspace::holdout::{self, COPY_BYTES_MIN, Seal, SealError};
 use glovebox_workspace::project::{Base, Include};
+use glovebox_workspace::repository::SealedText;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -105,6 +106,11 @@ impl Holdouts {
     /// Returns the folder that contains all sealed copies, each at its original path.
     pub fn files(&self) -> PathBuf {
         self.seal.files()
+    }
+
+    /// Returns the sealed files and their fragments, to find their text in earlier versions of files.
+    pub fn sealed_text(&self) -> SealedText<'_> {
+        SealedText { seal: &self.seal, canary: &self.canary }
     }
 
     /// Returns the fragments of the hold-outs for which the leak check searches.

@@ -246,6 +246,9 @@ impl Run {
         let is_verification = |kind: HandlerKind| kind == HandlerKind::Verification && plan.checks.verify.is_some();
         let mut kinds = plan.pipeline.nodes.iter().map(|node| node.handler.kind());
         let is_told_base = kinds.any(|kind| kind.judges_changes() || is_verification(kind));
+        // The repository of commands has the last commit of the project.
+        let has_commit = self.session.state().run.as_ref().is_some_and(|run| run.workspace.git.commit.is_some());
+        let is_needed = is_told_base || (has_commit && plan.bindings.values().any(|binding| binding.runs_commands()));
         Ok(Workbench {
             plan: Arc::clone(plan),
             host: Arc::clone(host),
@@ -256,7 +259,7 @@ impl Run {
             // The ignore rules of the beginning of the run are used, because a stage may have changed the ignore rules
             // in the workspace.
             ignored,
-            base: if is_told_base { Arc::new(base) } else { Arc::default() },
+            base: if is_needed { Arc::new(base) } else { Arc::default() },
             budget: Arc::new(self.budget()),
             targets: Arc::clone(targets),
             holdouts: self.holdouts()?.map(Arc::new),

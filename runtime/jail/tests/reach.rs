@@ -12,7 +12,7 @@ use glovebox_record::{Limits, Network, Tier};
 use glovebox_workspace::holdout::{Seal, seal};
 use glovebox_workspace::project::{self, Include};
 use glovebox_workspace::protect::Protected;
-use glovebox_workspace::repository::{self, RepositoryFacts};
+use glovebox_workspace::repository::{self, RepositoryFacts, RepositorySource};
 use glovebox_workspace::stage::{ChangeLimits, ViewOverrides, WorkspaceView};
 use glovebox_workspace::tree::remove_all;
 use std::fs;
@@ -221,7 +221,8 @@ fn git_knows_one_commit_of_what_the_stage_sees() {
         tags: ["v1".to_owned()].into(),
         ..RepositoryFacts::default()
     };
-    repository::make(&fixture.at("run/workspace"), &scope, &into, &facts).unwrap();
+    let source = RepositorySource { facts, commit: None };
+    repository::make(&fixture.at("run/workspace"), &scope, &into, &source).unwrap();
     let names: Vec<_> = fs::read_dir(&into).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["stored"], "nothing unfinished stays");
     let reach = Reach::mounted(".git", into.join("stored"), fixture.at("project"));
@@ -242,7 +243,7 @@ fn stages_that_see_the_same_files_share_a_repository() {
     let entries = |texts: &[&str]| texts.iter().map(|text| Entry::parse(text).unwrap()).collect::<Vec<_>>();
     let kept = |read: &[&str], write: &[&str], hidden: &[&str], scratch: &[&str]| {
         let scope = Scope::new(entries(read), entries(write), entries(hidden)).with_scratch(entries(scratch));
-        repository::open_or_make(&workspace, &scope, &all, RepositoryFacts::default).unwrap()
+        repository::open_or_make(&workspace, &scope, &all, RepositorySource::default).unwrap()
     };
     let whole = kept(&["./"], &[], &[], &[]);
     for (read, write, scratch) in [
@@ -281,7 +282,7 @@ fn a_repository_has_every_kind_of_file_as_git_would_record_it() {
     fs::set_permissions(workspace.join("a.txt"), fs::Permissions::from_mode(0o755)).unwrap();
     std::os::unix::fs::symlink("a/same.txt", workspace.join("link")).unwrap();
     let into = fixture.at("run/repository");
-    repository::make(&workspace, &Scope::everything(), &into, &RepositoryFacts::default()).unwrap();
+    repository::make(&workspace, &Scope::everything(), &into, &RepositorySource::default()).unwrap();
     // The output of `git` on the host for the same files is the oracle.
     let git = |words: &[&str]| {
         let mut git = std::process::Command::new("git");
@@ -317,6 +318,6 @@ fn a_repository_has_every_kind_of_file_as_git_would_record_it() {
 fn a_repository_that_cannot_be_made_leaves_nothing() {
     let fixture = Fixture::new();
     let into = fixture.at("run/repository");
-    repository::make(&fixture.at("run/nowhere"), &Scope::everything(), &into, &RepositoryFacts::default()).unwrap_err();
+    repository::make(&fixture.at("run/nowhere"), &Scope::everything(), &into, &RepositorySource::default()).unwrap_err();
     assert!(!into.exists());
 }

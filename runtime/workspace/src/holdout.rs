@@ -19,7 +19,7 @@ use rustix::fs::{FileType, Mode};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// The default folder of hold-outs (decision hold-out-folder).
@@ -34,6 +34,8 @@ const FILES_DIR: &str = "files";
 const SEAL_BYTES_MAX: u64 = 64 << 20;
 /// Minimum size in bytes of a file that is reported as a copy of a hold-out. Shorter files can be equal by chance.
 pub const COPY_BYTES_MIN: u64 = 32;
+/// Maximum number of bytes of a line that are read at a time.
+const LINE_BYTES_MAX: u64 = 64 << 10;
 /// Maximum number of files under one seal; limit `holdout_files`.
 pub const FILES_MAX: u64 = 20_000;
 /// Maximum total size in bytes of the files under one seal; limit `holdout_bytes`.
@@ -203,6 +205,25 @@ impl Seal {
     /// Returns the total size of all committed files in bytes.
     pub fn bytes(&self) -> u64 {
         self.opening.leaves.iter().map(|leaf| leaf.bytes).sum()
+    }
+
+    /// Calls `act` for each line of the sealed files, without its line break. A very long line is passed in pieces.
+    ///
+    /// # Errors
+    /// [`SealError::Io`] if the sealed copy cannot be read.
+    pub(crate) fn each_line(&self, act: &mut dyn FnMut(&[u8])) -> Result<(), SealError> {
+        let files = self.files();
+        let tree = Tree::open(&files).map_err(|source| SealError::io(&files, source))?;
+        for leaf in self.leaves() {
+            let failed = |source| SealError::io(Path::new(&leaf.path), source);
+            let mut reader = BufReader::new(tree.file(Path::new(&leaf.path)).map_err(failed)?);
+            let mut line = Vec::new();
+            while reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line).map_err(failed)? > 0 {
+                act(line.strip_suffix(b"\n").unwrap_or(&line));
+                line.clear();
+            }
+        }
+        Ok(())
     }
 
     /// Returns the folder of the sealed copy, in which the files have the same paths as in the project. It must be

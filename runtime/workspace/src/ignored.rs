@@ -18,7 +18,7 @@ use std::path::Path;
 
 pub(crate) use changes::IgnoredChange;
 pub use changes::IgnoredChanges;
-pub(crate) use index::tracked;
+pub(crate) use index::{IndexEntry, entries as index_entries, tracked};
 pub(crate) use rule_reader::RuleReader;
 pub use rule_reader::RulesTooLong;
 

@@ -1,31 +1,34 @@
-//! A git repository with one commit of the files that a stage sees, so that `git` works in the sandbox.
+//! A git repository with one commit, so that `git` works in the sandbox.
 //!
-//! Of the project's own repository, only the branch, the tags of the commit and the remotes are read: its objects,
-//! reflogs, stashes and index contain hidden content. The repository is created without running a program. Its objects
-//! are in one packfile, so a large project costs little more than reading it once. Stages share it, so it must be
-//! mounted read-only. [`make_own`] creates the repository that an attempt may write: it borrows the objects, and ends
-//! with the attempt.
+//! The commit has the files of the project's last commit that the stage may see; if that commit cannot be read, the
+//! files of the workspace. Of the project's own repository, only this commit, the branch, the tags of the commit and the
+//! remotes are read: other commits, reflogs and stashes contain hidden content. The repository is created without
+//! running a program. Its objects are in one packfile, so a large project costs little more than reading it once. Stages
+//! share it, so it must be mounted read-only. [`make_own`] creates the repository that an attempt may write: it borrows
+//! the objects, and ends with the attempt.
 
+mod commit_files;
 mod digest;
 mod facts;
 mod history;
+mod last_commit;
+mod objects;
 mod pack;
+mod packed_objects;
 mod snapshot;
 
-pub use facts::RepositoryFacts;
+pub use facts::{RepositoryFacts, head};
 pub use history::make_with_history;
+pub use last_commit::{LastCommit, SealedText};
 
-use crate::lower::is_seen;
-use crate::tree::{self, Tree, WalkEntry, WalkError};
+use crate::tree::{self, Tree, WalkError};
+use commit_files::CommitFiles;
 use digest::{ObjectId, ObjectKind};
 use glovebox_record::scope::{Entry, Scope};
 use pack::Pack;
-use rustix::fs::FileType;
-use snapshot::{Files, Mode, TrackedFile};
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::io::{self, Write};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -46,7 +49,8 @@ const FOLDERS: [&str; 7] = ["objects", "objects/pack", "objects/info", "refs", "
 /// Files that [`make_own`] copies.
 const COPIED: [&str; 5] = ["HEAD", "config", "index", "packed-refs", "info/exclude"];
 const AUTHOR: &str = "glovebox <glovebox@localhost>";
-const MESSAGE: &str = "the workspace of this run";
+/// What the commit contains, with and without the project's last commit.
+const MESSAGES: [&str; 2] = ["the last commit of the project, as this stage sees it", "the workspace of this run"];
 
 /// Why a repository could not be created.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +66,9 @@ pub enum RepositoryError {
     /// The repository could not be written.
     #[error("could not write the repository: {0}")]
     Write(#[from] io::Error),
+    /// The project's repository cannot be shown with its history.
+    #[error("the history of the project cannot be shown: {0}")]
+    NoHistory(&'static str),
 }
 
 impl From<WalkError> for RepositoryError {
@@ -81,16 +88,25 @@ pub fn has_any(all: &Path) -> bool {
     all.symlink_metadata().is_ok()
 }
 
-/// Returns the repository below `all` for the files that a scope shows. The first call for these files creates it, with
-/// these facts of the project's repository. So the commit contains the workspace as the first stage with this view saw it.
+/// What a repository of stages takes from the repository of the project. The default is nothing.
+#[derive(Default)]
+pub struct RepositorySource<'p> {
+    /// Branch, tags, remotes and author.
+    pub facts: RepositoryFacts,
+    /// The last commit. `None` if there is none.
+    pub commit: Option<LastCommit<'p>>,
+}
+
+/// Returns the repository below `all` for the files that a scope shows. The first call for these files creates it from
+/// `source`.
 ///
 /// # Errors
 /// As [`make`].
-pub fn open_or_make(
+pub fn open_or_make<'p>(
     workspace: &Path,
     scope: &Scope,
     all: &Path,
-    facts: impl FnOnce() -> RepositoryFacts,
+    source: impl FnOnce() -> RepositorySource<'p>,
 ) -> Result<PathBuf, RepositoryError> {
     let key = blake3::hash(format!("{:?}", shown(scope)).as_bytes()).to_hex();
     let into = all.join(&key.as_str()[..32]);
@@ -103,7 +119,7 @@ pub fn open_or_make(
     }
     // A crash can leave an unfinished repository.
     tree::remove_all(&into)?;
-    make(workspace, scope, &into, &facts())?;
+    make(workspace, scope, &into, &source())?;
     Ok(repository)
 }
 
@@ -118,16 +134,21 @@ fn shown(scope: &Scope) -> [Vec<&Entry>; 2] {
     })
 }
 
-/// Creates a repository of the files of `workspace` that `scope` shows, as `<into>/stored`. The folder `into` must not
+/// Creates a repository of the files that `scope` shows, as `<into>/stored`. The folder `into` must not
 /// exist, and is created with mode 0700.
 ///
 /// # Errors
 /// [`RepositoryError`]. The folder `into` is removed again.
-pub fn make(workspace: &Path, scope: &Scope, into: &Path, facts: &RepositoryFacts) -> Result<(), RepositoryError> {
+pub fn make(
+    workspace: &Path,
+    scope: &Scope,
+    into: &Path,
+    source: &RepositorySource<'_>,
+) -> Result<(), RepositoryError> {
     drop(Tree::create(into)?);
     // The repository gets its final name last, so a repository with that name is complete.
     let (unfinished, finished) = (into.join("unfinished"), into.join(STORED_DIR));
-    let made = fill(workspace, scope, &unfinished, facts).and_then(|()| Ok(std::fs::rename(&unfinished, &finished)?));
+    let made = fill(workspace, scope, &unfinished, source).and_then(|()| Ok(std::fs::rename(&unfinished, &finished)?));
     if made.is_err() {
         tree::remove_all(into)?;
     }
@@ -160,61 +181,22 @@ fn make_folders(at: &Path) -> Result<Tree, RepositoryError> {
     Ok(repository)
 }
 
-fn fill(workspace: &Path, scope: &Scope, at: &Path, facts: &RepositoryFacts) -> Result<(), RepositoryError> {
+fn fill(workspace: &Path, scope: &Scope, at: &Path, source: &RepositorySource<'_>) -> Result<(), RepositoryError> {
+    let RepositorySource { facts, commit: last } = source;
     let repository = make_folders(at)?;
     let packs = repository.directory(Path::new("objects/pack"))?;
     let mut pack = Pack::begin(pack::file(&packs, "new")?)?;
-    let VisibleFiles { files, left_out } = add_files(workspace, scope, &mut pack)?;
+    let CommitFiles { files, excluded, note, is_last } = commit_files::add(workspace, scope, *last, &mut pack)?;
     let tree = snapshot::trees(&files, &mut pack)?;
-    let commit = pack.add(ObjectKind::Commit, commit(tree).as_bytes())?;
+    let commit = pack.add(ObjectKind::Commit, commit(tree, is_last, &note).as_bytes())?;
     let (name, index) = pack.finish()?;
     rustix::fs::renameat(&packs, "new", &packs, format!("pack-{name}.pack")).map_err(io::Error::from)?;
     write(&repository, &format!("objects/pack/pack-{name}.idx"), &index)?;
     write(&repository, "index", &snapshot::index(&files))?;
-    write(&repository, "info/exclude", &left_out)?;
+    write(&repository, "info/exclude", &[facts.exclude.as_slice(), &excluded].concat())?;
     write(&repository, "config", [CONFIG, &facts.settings()].concat().as_bytes())?;
     write(&repository, "packed-refs", facts.packed_refs(commit).as_bytes())?;
     Ok(write(&repository, "HEAD", facts.head(commit).as_bytes())?)
-}
-
-/// The files that the scope shows.
-#[derive(Default)]
-struct VisibleFiles {
-    files: Files,
-    /// Lines of `info/exclude`.
-    left_out: Vec<u8>,
-}
-
-fn add_files(workspace: &Path, scope: &Scope, pack: &mut Pack) -> Result<VisibleFiles, RepositoryError> {
-    let workspace = Tree::open(workspace)?;
-    let mut content = VisibleFiles::default();
-    tree::walk::<RepositoryError>(&workspace, &mut |entry: &WalkEntry<'_>| {
-        let read = |source| RepositoryError::Read { path: tree::shown(entry.path), source };
-        let is_repository = entry.name == OsStr::new(REPOSITORY_DIR);
-        if is_repository || !is_seen(entry.kind(), scope, entry.path) {
-            return Ok(false);
-        }
-        let path = entry.path.as_os_str().as_bytes().to_vec();
-        let (mode, bytes) = match entry.kind() {
-            FileType::RegularFile if tree::length(&entry.stat) > FILE_BYTES_MAX => (Mode::File, None),
-            FileType::RegularFile => {
-                let file = tree::open_regular(entry.directory, entry.name, workspace.owner).map_err(read)?;
-                let mode = if tree::is_executable(&entry.stat) { Mode::Executable } else { Mode::File };
-                (mode, pack::content(file, FILE_BYTES_MAX).map_err(read)?)
-            }
-            FileType::Symlink => (Mode::Link, Some(entry.target().map_err(read)?.into_vec())),
-            _ => return Ok(true),
-        };
-        match bytes {
-            Some(bytes) => {
-                let id = pack.add(ObjectKind::Blob, &bytes)?;
-                content.files.insert(path, TrackedFile { id, mode, stat: entry.stat });
-            }
-            None => content.left_out.extend(pattern(&path)),
-        }
-        Ok(false)
-    })?;
-    Ok(content)
 }
 
 /// Returns a line of `info/exclude` that matches exactly this path. The line is empty for a name with a line break,
@@ -234,9 +216,11 @@ fn pattern(path: &[u8]) -> Vec<u8> {
     line
 }
 
-fn commit(tree: ObjectId) -> String {
+fn commit(tree: ObjectId, is_last: bool, note: &str) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    format!("tree {tree}\nauthor {AUTHOR} {now} +0000\ncommitter {AUTHOR} {now} +0000\n\n{MESSAGE}\n")
+    let message = MESSAGES[usize::from(!is_last)];
+    let note = if note.is_empty() { String::new() } else { format!("\n{note}\n") };
+    format!("tree {tree}\nauthor {AUTHOR} {now} +0000\ncommitter {AUTHOR} {now} +0000\n\n{message}\n{note}")
 }
 
 fn write(repository: &Tree, path: &str, content: &[u8]) -> io::Result<()> {

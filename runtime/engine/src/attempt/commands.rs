@@ -12,9 +12,9 @@ use glovebox_jail::jail::{Bind, HOME_INSIDE, Jail, JailChannels, JailSetting, So
 use glovebox_jail::lazy_jail::{LazyJail, OpenError};
 use glovebox_plan::plan::Binding;
 use glovebox_plan::prepare::executor::SandboxEnv;
-use glovebox_workspace::repository::{self, REPOSITORY_DIR, RepositoryError, RepositoryFacts};
+use glovebox_workspace::repository::{self, REPOSITORY_DIR, RepositoryError};
 use glovebox_workspace::tree;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 /// The folder of the attempt's repository in the attempt's folder.
@@ -92,12 +92,12 @@ fn add_repository(setting: &mut JailSetting, env: &SandboxEnv, binding: &Binding
         let (own, objects) = (paths.folder.join(GIT_DIR), Path::new(HOME_INSIDE).join(OBJECTS));
         // A jail that is opened again gets a new one.
         tree::remove_all(&own).map_err(RepositoryError::Write)?;
-        let source = match env.shows_history && binding.scope.shows_all_files() {
-            true => repository::make_with_history(&env.project, &own, &objects)?,
-            false => {
-                let facts = || RepositoryFacts::read(&env.project);
+        let source = match with_history(env, binding, &own, &objects)? {
+            Some(objects) => objects,
+            None => {
                 let all = paths.kept.join(REPOSITORIES_DIR);
-                let shared = repository::open_or_make(&paths.workspace, &binding.scope, &all, facts)?;
+                let source = || paths.repository_source(&env.project);
+                let shared = repository::open_or_make(&paths.workspace, &binding.scope, &all, source)?;
                 repository::make_own(&shared, &own, &objects)?;
                 shared.join("objects")
             }
@@ -113,5 +113,27 @@ fn add_repository(setting: &mut JailSetting, env: &SandboxEnv, binding: &Binding
             setting.kept.push(objects);
         }
         Err(error) => tracing::warn!(%error, "the stage has no repository"),
+    }
+}
+
+/// Creates the repository of the attempt with the history of the project, if the operator shows it to this stage. Returns
+/// the folder of its objects. `None` if the stage gets a repository with one commit instead.
+fn with_history(
+    env: &SandboxEnv,
+    binding: &Binding,
+    own: &Path,
+    objects: &Path,
+) -> Result<Option<PathBuf>, RepositoryError> {
+    if !env.shows_history || !binding.scope.shows_all_files() {
+        return Ok(None);
+    }
+    match repository::make_with_history(&env.project, own, objects) {
+        Ok(source) => Ok(Some(source)),
+        Err(RepositoryError::NoHistory(why)) => {
+            tracing::warn!("git in stages: the history is not shown, because {why}; commands see one commit");
+            tree::remove_all(own).map_err(RepositoryError::Write)?;
+            Ok(None)
+        }
+        Err(error) => Err(error),
     }
 }

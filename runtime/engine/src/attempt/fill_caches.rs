@@ -4,7 +4,7 @@
 //! A judging stage keeps no cache between visits, because builders' code may have run in it. So its own command fills the
 //! cache from the files that the run began with, before any builder runs. The verdict of that command is ignored.
 
-use super::paths::{AttemptPaths, Sealed};
+use super::paths::AttemptPaths;
 use super::sandbox::AttemptSandbox;
 use super::subject::CacheOwner;
 use super::{AttemptError, Workbench, subject};
@@ -17,7 +17,7 @@ use glovebox_journal::ports::BlobStore;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_plan::plan::Binding;
 use glovebox_plan::prepare::executor::SandboxEnv;
-use glovebox_record::CommandEnding;
+use glovebox_record::{CommandEnding, GitHead};
 use glovebox_state::run_state::RunState;
 use glovebox_workspace::cache;
 use std::path::{Path, PathBuf};
@@ -54,6 +54,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         if !state.main().changes.is_empty() || !self.sandbox_env.tier.is_some_and(|tier| tier.can_mount()) {
             return Ok(filled);
         }
+        let git = state.run.as_ref().map(|run| run.workspace.git.clone()).unwrap_or_default();
         for (id, binding) in &self.plan.bindings {
             let is_wanted = binding.command_access.cache_from_base;
             // Filled caches were removed if a killed attempt could have changed them.
@@ -62,7 +63,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
                 continue;
             }
             let node = id.clone();
-            let one = match self.fill(id, binding, Arc::clone(&canceled)).await {
+            let one = match self.fill(id, binding, &git, Arc::clone(&canceled)).await {
                 Ok(receipts) => CacheFilled { node, receipts },
                 Err(error) => return Err((node, error)),
             };
@@ -79,6 +80,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         &self,
         id: &NodeId,
         binding: &Binding,
+        git: &GitHead,
         canceled: Arc<AtomicBool>,
     ) -> Result<Vec<Receipt>, AttemptError> {
         let folder = format!("{STAGE_DIR}/fill-{}", name(id));
@@ -92,10 +94,9 @@ impl<B: BlobStore + 'static> Workbench<B> {
             kept: self.run.path.clone(),
             folder: self.run.path.join(&folder),
             holdouts: self.holdouts_of(id),
-            sealed: self
-                .holdouts
-                .as_ref()
-                .map(|holdouts| Sealed { files: holdouts.files(), folders: self.plan.folders.sealed.len() }),
+            sealed: self.sealed(),
+            git: git.clone(),
+            base: Arc::clone(&self.base),
             has_ignored: false,
             plan: Arc::clone(&self.plan),
             cache_base: None,

@@ -1,12 +1,15 @@
 //! The folders of the run that one attempt uses.
 
 use super::AttemptError;
+use crate::holdouts::Holdouts;
 use glovebox_plan::plan::{Binding, Plan};
 use glovebox_plan::prepare::executor::SandboxEnv;
 use glovebox_record::path::ScopePath;
-use glovebox_record::{NodeId, Tier};
+use glovebox_record::{GitHead, NodeId, Tier};
 use glovebox_workspace::dependencies::{Dependencies, Places};
-use std::path::PathBuf;
+use glovebox_workspace::project::Base;
+use glovebox_workspace::repository::{LastCommit, RepositoryFacts, RepositorySource};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -30,6 +33,10 @@ pub(super) struct AttemptPaths {
     pub(super) plan: Arc<Plan>,
     /// The sealed folders of the run. `None` if it has none.
     pub(super) sealed: Option<Sealed>,
+    /// HEAD of the project's repository when the run began.
+    pub(super) git: GitHead,
+    /// The files that the run began with.
+    pub(super) base: Arc<Base>,
     /// True if git ignores anything in the project.
     pub(super) has_ignored: bool,
     /// The initial content of the node's caches. `None` if they were not filled when the run began.
@@ -39,6 +46,14 @@ pub(super) struct AttemptPaths {
 }
 
 impl AttemptPaths {
+    /// Returns what a repository of stages takes from the repository of the project.
+    pub(super) fn repository_source<'p>(&'p self, project: &'p Path) -> RepositorySource<'p> {
+        let holdouts = self.sealed.as_ref().map(|sealed| sealed.holdouts.sealed_text());
+        let commit = self.git.commit.as_deref();
+        let commit = commit.map(|id| LastCommit { project, id, base: &self.base, holdouts });
+        RepositorySource { facts: RepositoryFacts::read(project, &self.git), commit }
+    }
+
     /// Returns the dependencies that the commands of a stage see.
     pub(super) fn dependencies(&self, env: &SandboxEnv, binding: &Binding) -> Result<Dependencies<'_>, AttemptError> {
         if !binding.runs_commands() || !env.tier.is_some_and(Tier::has_own_root) {
@@ -51,6 +66,8 @@ impl AttemptPaths {
 
 /// The run's sealed folders.
 pub(super) struct Sealed {
+    /// The hold-outs of the run.
+    pub(super) holdouts: Arc<Holdouts>,
     /// The folder that contains the sealed copies, each at its original path.
     pub(super) files: PathBuf,
     /// Number of sealed folders.

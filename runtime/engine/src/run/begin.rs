@@ -22,6 +22,7 @@ use glovebox_record::RunBounds;
 use glovebox_record::SandboxRecord;
 use glovebox_record::spend::SpendBounds;
 use glovebox_workspace::project::{self, Base, Include};
+use glovebox_workspace::repository;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -77,6 +78,7 @@ impl Session {
         // This must come first, so that everything that is later made from the project does not contain the hold-outs.
         let holdouts = holdouts::seal(&dir, new.project, &plan.holdout_plan(), &mut include).await?;
         let (from, to) = (new.project.to_path_buf(), dir.workspace());
+        let git = repository::head(new.project);
         let base = copy(from, to, include).await?;
         let open_copies = match &holdouts {
             Some(_) => holdouts::open_copies(&dir, &base).map_err(|error| RunError::Holdouts(Box::new(error)))?,
@@ -103,6 +105,7 @@ impl Session {
         started.workspace.base_digest = blobs.put_bytes(&base.to_json())?;
         started.workspace.holdouts = holdouts;
         started.workspace.caches_from = caches(&dir, &base);
+        started.workspace.git = git;
         started.model.script_digest = script.map(|script| blobs.put_bytes(script)).transpose()?;
         flush(vec![dir.workspace(), dir.path.join(HOLDOUTS_DIR)]).await?;
         let run = started.run_id.clone();

@@ -4,7 +4,7 @@ use super::{ForkedFrom, HoldoutsSealed, RunResumed};
 use glovebox_pipeline::ir::{HandlerKind, Role};
 use glovebox_pipeline::transform::RuleRecord;
 use glovebox_record::scope::Entry;
-use glovebox_record::{Digest, NodeId, RunBounds, RunId, SandboxRecord, VerifyLimits};
+use glovebox_record::{Digest, GitHead, NodeId, RunBounds, RunId, SandboxRecord, VerifyLimits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -115,6 +115,9 @@ pub struct StartedWorkspace {
     /// The earlier run with whose build caches the judging stages began; absent if they began with empty ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caches_from: Option<RunId>,
+    /// HEAD of the project's repository; absent if the project has none that Glovebox can read.
+    #[serde(default, skip_serializing_if = "GitHead::is_unknown")]
+    pub git: GitHead,
 }
 
 /// The source of a run's model answers.

@@ -1,4 +1,4 @@
-//! The files that git tracks, read from the index of the project's repository.
+//! The index of the project's repository: the files that git tracks, and their state when git last examined them.
 //!
 //! It reads the index formats 2 to 4 of git. Only the user's repository is read, never one that a stage can write. An
 //! index that cannot be parsed lists no files: a tracked file that matches a rule is then treated as ignored.
@@ -14,8 +14,11 @@ const BYTES_MAX: u64 = 512 << 20;
 const STAT_BYTES: usize = 40;
 /// Lengths in bytes of a SHA-1 and a SHA-256 digest.
 const DIGEST_BYTES: [usize; 2] = [20, 32];
+const MODIFIED_AT: usize = 8;
 const MODE_AT: usize = 24;
+const LENGTH_AT: usize = 36;
 const EXTENDED: u16 = 0x4000;
+const SKIPPED: u16 = 0x4000;
 
 /// Returns the files below `project` that git tracks, relative to the project. Submodules are not included.
 pub(crate) fn tracked(project: &Path) -> Vec<String> {
@@ -25,12 +28,33 @@ pub(crate) fn tracked(project: &Path) -> Vec<String> {
     let index = work_tree::own_folder(root).map(|folder| folder.join("index"));
     let bytes = index.and_then(|file| regular_file::read(&file, Links::Follow, BYTES_MAX).ok());
     let Some(bytes) = bytes else { return Vec::new() };
-    let listed = DIGEST_BYTES.iter().find_map(|length| Entries::new(&bytes, *length)?.all());
+    let is_file = |entry: &IndexEntry| matches!(entry.mode & 0o170_000, 0o100_000 | 0o120_000);
+    let listed = entries(&bytes).unwrap_or_default().into_iter().filter(is_file);
+    let listed = listed.filter_map(|entry| String::from_utf8(entry.path).ok());
     let inside = |path: String| match below.as_str() {
         "" => Some(path),
         below => path.strip_prefix(below)?.strip_prefix('/').map(str::to_owned),
     };
-    listed.unwrap_or_default().into_iter().filter_map(inside).collect()
+    listed.filter_map(inside).collect()
+}
+
+/// An entry of an index.
+#[derive(Debug, Clone)]
+pub(crate) struct IndexEntry {
+    pub(crate) path: Vec<u8>,
+    /// The id of the object.
+    pub(crate) id: Vec<u8>,
+    pub(crate) mode: u32,
+    /// The time of the file's last modification, in seconds and nanoseconds, and its length; all truncated to 32 bits.
+    pub(crate) modified: (u32, u32),
+    pub(crate) bytes: u32,
+    /// True if a sparse checkout leaves out the file or the folder.
+    pub(crate) is_skipped: bool,
+}
+
+/// Returns all entries of an index, or `None` if the bytes are not an index.
+pub(crate) fn entries(bytes: &[u8]) -> Option<Vec<IndexEntry>> {
+    DIGEST_BYTES.iter().find_map(|length| Entries::new(bytes, *length)?.all())
 }
 
 /// A parser of the entries of an index.
@@ -50,29 +74,35 @@ impl<'b> Entries<'b> {
         is_known.then_some(Self { bytes, at: 12, left, version, digest_bytes })
     }
 
-    /// Returns every file, or `None` if the bytes are not an index with digests of this length.
-    fn all(mut self) -> Option<Vec<String>> {
+    /// Returns every entry, or `None` if the bytes are not an index with digests of this length.
+    fn all(mut self) -> Option<Vec<IndexEntry>> {
         let (mut found, mut last) = (Vec::new(), Vec::new());
         while self.left > 0 {
             self.left -= 1;
-            let mode = self.next(&mut last)?;
-            let is_file = matches!(mode & 0o170_000, 0o100_000 | 0o120_000);
-            if is_file && let Ok(path) = std::str::from_utf8(&last) {
-                found.push(path.to_owned());
-            }
+            found.push(self.next(&mut last)?);
         }
         Some(found)
     }
 
-    /// Reads one entry and returns its mode. `path` must contain the path of the previous entry and is replaced by the
-    /// path of this one.
-    fn next(&mut self, path: &mut Vec<u8>) -> Option<u32> {
+    fn number(&self, at: usize) -> Option<u32> {
+        Some(u32::from_be_bytes(self.bytes.get(at..at + 4)?.try_into().ok()?))
+    }
+
+    fn flags(&self, at: usize) -> Option<u16> {
+        Some(u16::from_be_bytes(self.bytes.get(at..at + 2)?.try_into().ok()?))
+    }
+
+    /// Reads one entry. `path` must contain the path of the previous entry and is replaced by the path of this one.
+    fn next(&mut self, path: &mut Vec<u8>) -> Option<IndexEntry> {
         let begin = self.at;
-        let mode = self.bytes.get(begin + MODE_AT..begin + MODE_AT + 4)?;
-        let mode = u32::from_be_bytes(mode.try_into().ok()?);
+        let mode = self.number(begin + MODE_AT)?;
+        let modified = (self.number(begin + MODIFIED_AT)?, self.number(begin + MODIFIED_AT + 4)?);
+        let bytes = self.number(begin + LENGTH_AT)?;
         let flags_at = begin + STAT_BYTES + self.digest_bytes;
-        let flags = u16::from_be_bytes(self.bytes.get(flags_at..flags_at + 2)?.try_into().ok()?);
-        self.at = flags_at + if flags & EXTENDED != 0 && self.version > 2 { 4 } else { 2 };
+        let id = self.bytes.get(begin + STAT_BYTES..flags_at)?.to_vec();
+        let is_extended = self.flags(flags_at)? & EXTENDED != 0 && self.version > 2;
+        let is_skipped = is_extended && self.flags(flags_at + 2)? & SKIPPED != 0;
+        self.at = flags_at + if is_extended { 4 } else { 2 };
         if self.version == 4 {
             let stripped = self.varint()?;
             path.truncate(path.len().checked_sub(stripped)?);
@@ -94,7 +124,7 @@ impl<'b> Entries<'b> {
             }
             self.at = begin + padded;
         }
-        is_named.then_some(mode)
+        is_named.then(|| IndexEntry { path: path.clone(), id, mode, modified, bytes, is_skipped })
     }
 
     /// Reads a number in git's variable-length encoding.

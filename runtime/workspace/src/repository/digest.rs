@@ -1,7 +1,7 @@
 //! The ids of objects in a git repository.
 //!
-//! Git uses SHA-1. The security of Glovebox does not depend on it: the repository is created from the workspace,
-//! and only commands read it.
+//! Git uses SHA-1. The security of Glovebox does not depend on it: whoever can forge an object of the project's
+//! repository can also write the object itself.
 
 use sha1_smol::Sha1;
 use std::fmt;
@@ -15,6 +15,16 @@ pub(super) enum ObjectKind {
 }
 
 impl ObjectKind {
+    /// Returns the kind with this word in the header of an object.
+    pub(super) fn from_word(word: &[u8]) -> Option<Self> {
+        [Self::Commit, Self::Tree, Self::Blob].into_iter().find(|kind| kind.word().as_bytes() == word)
+    }
+
+    /// Returns the kind with this number in a packfile.
+    pub(super) fn from_number(number: u8) -> Option<Self> {
+        [Self::Commit, Self::Tree, Self::Blob].into_iter().find(|kind| kind.number() == number)
+    }
+
     fn word(self) -> &'static str {
         match self {
             Self::Commit => "commit",
@@ -38,6 +48,21 @@ impl ObjectKind {
 pub(super) struct ObjectId(pub(super) [u8; 20]);
 
 impl ObjectId {
+    /// Parses 40 hexadecimal digits. `None` for any other text, also for an id of a repository that uses SHA-256.
+    pub(super) fn from_hex(text: &str) -> Option<Self> {
+        let mut id = [0; 20];
+        let is_hex = text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        for (byte, at) in id.iter_mut().zip((0..40).step_by(2)).filter(|_| is_hex) {
+            *byte = u8::from_str_radix(text.get(at..at + 2)?, 16).ok()?;
+        }
+        is_hex.then_some(Self(id))
+    }
+
+    /// Creates the id from its 20 bytes. `None` for another number of bytes.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+
     /// Returns the id of an object with this content.
     pub(super) fn for_object(kind: ObjectKind, content: &[u8]) -> Self {
         let mut digest = Sha1::new();

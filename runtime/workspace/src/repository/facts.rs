@@ -1,8 +1,7 @@
 //! What a stage's repository has in common with that of the user's project: the branch, the tags of the commit, and the
 //! remotes.
 //!
-//! Only references and settings are read, and no object except the objects of tags, because other objects contain
-//! hidden content. A project brings its `.git`, so each file is bounded and each name is checked. An unreadable or odd
+//! Only references and settings are read here, and no object except the objects of tags. A project brings its `.git`, so each file is bounded and each name is checked. An unreadable or odd
 //! entry is left out: programs that need it then behave as in a repository that does not have it.
 
 use super::REPOSITORY_DIR;
@@ -11,6 +10,7 @@ use crate::canonical::canonical;
 use crate::regular_file::{self, Links};
 use crate::work_tree;
 use glovebox_names::visible::is_deceptive;
+use glovebox_record::GitHead;
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,6 +19,8 @@ use std::path::{Path, PathBuf};
 const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Maximum size of the object of an annotated tag, bytes.
 const TAG_BYTES_MAX: usize = 1 << 20;
+/// Maximum size of the repository's own rules for ignored files, bytes.
+const EXCLUDE_BYTES_MAX: u64 = 1 << 20;
 /// Maximum number of tags, and of remotes.
 const NAMES_MAX: usize = 100;
 /// Maximum number of entries that are read from one folder of references.
@@ -41,25 +43,26 @@ pub struct RepositoryFacts {
     pub remotes: BTreeMap<String, String>,
     /// Name and e-mail address of the author of commits, if the repository's own settings have them.
     pub author: Option<(String, String)>,
+    /// The repository's own rules for ignored files.
+    pub exclude: Vec<u8>,
 }
 
 impl RepositoryFacts {
-    /// Reads the repository of a project. What cannot be read is absent.
-    pub fn read(project: &Path) -> Self {
+    /// Reads the repository of a project whose HEAD was `head`. What cannot be read is absent.
+    pub fn read(project: &Path, head: &GitHead) -> Self {
         let Some(folders) = Folders::for_project(project) else { return Self::default() };
-        let head = folders.text(&folders.own, "HEAD").unwrap_or_default();
-        let reference = head.trim().strip_prefix("ref: ");
-        let packed = folders.packed();
-        let branch = reference.and_then(|name| name.strip_prefix("refs/heads/")).filter(|name| is_plain(name));
-        let commit = match reference {
-            None => Some(head.trim().to_owned()),
-            Some(name) if is_plain(name) => folders.text(&folders.shared, name).map(|text| text.trim().to_owned()),
-            Some(_) => None,
-        };
-        let commit = commit.or_else(|| reference.and_then(|name| packed.get(name)).map(|packed| packed.id.clone()));
-        let tags = commit.filter(|commit| is_id(commit)).map(|commit| folders.tags(&packed, &commit));
+        let tags = head.commit.as_ref().map(|commit| folders.tags(&folders.packed(), commit));
         let (remotes, author) = folders.settings();
-        Self { branch: branch.map(str::to_owned), tags: tags.unwrap_or_default(), remotes, author }
+        let exclude = regular_file::read(
+            &folders.shared.join("info/exclude"),
+            Links::Within(&folders.shared),
+            EXCLUDE_BYTES_MAX,
+        );
+        let mut exclude = exclude.unwrap_or_default();
+        if exclude.last().is_some_and(|last| *last != b'\n') {
+            exclude.push(b'\n');
+        }
+        Self { branch: head.branch.clone(), tags: tags.unwrap_or_default(), remotes, author, exclude }
     }
 
     /// Returns the content of `HEAD`.
@@ -87,6 +90,23 @@ impl RepositoryFacts {
     }
 }
 
+/// Returns the branch and the commit of a project's repository. Both are absent if the project has no repository of its
+/// own, or one that cannot be read.
+pub fn head(project: &Path) -> GitHead {
+    let Some(folders) = Folders::for_project(project) else { return GitHead::default() };
+    let head = folders.text(&folders.own, "HEAD").unwrap_or_default();
+    let reference = head.trim().strip_prefix("ref: ");
+    let branch = reference.and_then(|name| name.strip_prefix("refs/heads/")).filter(|name| is_plain(name));
+    let commit = match reference {
+        None => Some(head.trim().to_owned()),
+        Some(name) if is_plain(name) => folders.text(&folders.shared, name).map(|text| text.trim().to_owned()),
+        Some(_) => None,
+    };
+    let packed = || reference.and_then(|name| folders.packed().get(name).map(|packed| packed.id.clone()));
+    let commit = commit.or_else(packed).filter(|commit| is_id(commit));
+    GitHead { commit, branch: branch.map(str::to_owned) }
+}
+
 /// The folders of a work tree's repository.
 pub(super) struct Folders {
     /// The folder with HEAD.
@@ -105,7 +125,7 @@ pub(super) struct PackedRef {
 impl Folders {
     /// Returns the folders of the repository of a work tree. `None` if its `.git` leads to a repository that does not
     /// name this work tree: a project must not show a stage what another repository of the user contains.
-    fn for_project(project: &Path) -> Option<Self> {
+    pub(super) fn for_project(project: &Path) -> Option<Self> {
         let at = project.join(REPOSITORY_DIR);
         let own = work_tree::own_folder(project)?;
         let shared = work_tree::shared_folder(&own);
@@ -114,10 +134,32 @@ impl Folders {
             return is_ordinary.then_some(Self { own, shared });
         }
         let (own, shared) = (canonical(&own).ok()?, canonical(&shared).ok()?);
+        if own == shared {
+            // The repository of a submodule names its work tree in its settings.
+            let named = own.join(Self { own: own.clone(), shared: shared.clone() }.work_tree()?);
+            let names_project = canonical(&named).ok()? == canonical(project).ok()?;
+            return names_project.then_some(Self { own, shared });
+        }
         let back = work_tree::back_link(&own).filter(|back| back.ends_with(REPOSITORY_DIR))?;
         let names_project = canonical(back.parent()?).ok()? == canonical(project).ok()?;
         let is_linked = own.parent() == Some(&shared.join("worktrees"));
         (names_project && is_linked).then_some(Self { own, shared })
+    }
+
+    /// Returns the work tree that the settings name.
+    fn work_tree(&self) -> Option<String> {
+        let text = self.text(&self.shared, "config")?;
+        let mut is_core = false;
+        let mut named = None;
+        for line in text.lines().map(str::trim) {
+            if line.starts_with('[') {
+                is_core = line.eq_ignore_ascii_case("[core]");
+            } else if let (true, Some((key, value))) = (is_core, line.split_once('=')) {
+                let is_named = key.trim().eq_ignore_ascii_case("worktree");
+                named = is_named.then(|| value.trim().to_owned()).or(named);
+            }
+        }
+        named
     }
 
     pub(super) fn text(&self, folder: &Path, name: &str) -> Option<String> {
@@ -262,6 +304,10 @@ mod tests {
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
+    fn read(project: &Path) -> RepositoryFacts {
+        RepositoryFacts::read(project, &head(project))
+    }
+
     #[test]
     fn branch_tags_and_remotes_are_those_of_the_project() {
         let folder = tempfile::tempdir().unwrap();
@@ -277,7 +323,7 @@ mod tests {
         git(at, &["config", "user.name", "Ada L"]);
         git(at, &["config", "user.email", "ada@example.org"]);
         let check = |branch: Option<&str>| {
-            let facts = RepositoryFacts::read(at);
+            let facts = read(at);
             assert_eq!(facts.branch.as_deref(), branch);
             assert_eq!(facts.author, Some(("Ada L".to_owned(), "ada@example.org".to_owned())));
             assert_eq!(facts.tags.iter().map(String::as_str).collect::<Vec<_>>(), ["light", "release/v1"]);
@@ -302,7 +348,7 @@ mod tests {
         git(&main, &["commit", "-q", "--allow-empty", "-m", "a"]);
         git(&main, &["tag", "v1"]);
         git(&main, &["worktree", "add", "-q", "../other", "-b", "feature/x"]);
-        let facts = RepositoryFacts::read(&folder.path().join("other"));
+        let facts = read(&folder.path().join("other"));
         assert_eq!((facts.branch.as_deref(), facts.tags.len()), (Some("feature/x"), 1));
     }
 
@@ -341,12 +387,14 @@ mod tests {
         let check = |make: &dyn Fn(&Path)| {
             fs::create_dir(&evil).unwrap();
             make(&evil.join(".git"));
-            assert_eq!(RepositoryFacts::read(&evil), RepositoryFacts::default());
+            assert_eq!((read(&evil), head(&evil)), Default::default());
             fs::remove_dir_all(&evil).unwrap();
         };
         check(&|at| fs::write(at, format!("gitdir: {}\n", of_private.display())).unwrap());
         check(&|at| fs::write(at, format!("gitdir: {}\n", of_private.join("worktrees/linked").display())).unwrap());
         check(&|at| std::os::unix::fs::symlink(&of_private, at).unwrap());
+        git(&private, &["config", "core.worktree", private.to_str().unwrap()]);
+        check(&|at| fs::write(at, format!("gitdir: {}\n", of_private.display())).unwrap());
         check(&|at| {
             fs::create_dir(at).unwrap();
             fs::write(at.join("HEAD"), "ref: refs/heads/work\n").unwrap();
@@ -362,6 +410,6 @@ mod tests {
         fs::write(git.join("HEAD"), "ref: refs/heads/../../../x\n").unwrap();
         fs::write(git.join("config"), "[remote \"a\\\"]\"]\n\turl = x\n[remote \"ok\"]\n\turl = \"quoted\"\n").unwrap();
         std::os::unix::fs::symlink("/etc/hostname", git.join("packed-refs")).unwrap();
-        assert_eq!(RepositoryFacts::read(folder.path()), RepositoryFacts::default());
+        assert_eq!((read(folder.path()), head(folder.path())), Default::default());
     }
 }

@@ -4,7 +4,7 @@
 //! a stage can read every version of every file, also of deleted files and of other branches. The project brings its
 //! `.git`: files in it are bounded, links are not followed, and a repository that cannot be shown completely is refused.
 
-use super::facts::{ENTRIES_MAX, Folders, RepositoryFacts, is_id, is_plain};
+use super::facts::{ENTRIES_MAX, Folders, RepositoryFacts, head, is_id, is_plain};
 use super::{CONFIG, RepositoryError, make_folders, write};
 use crate::regular_file::{self, Links};
 use std::collections::BTreeMap;
@@ -27,36 +27,38 @@ const SETTINGS_REFUSED: [&str; 4] = ["partialclone", "promisor", "objectformat",
 /// its objects on this machine, which the attempt must find at `objects`.
 ///
 /// # Errors
-/// [`RepositoryError`] if the project's repository is a linked work tree, borrows objects itself, or cannot be read.
+/// [`RepositoryError`] if the project's repository belongs to another folder, is a partial clone, borrows objects itself,
+/// or cannot be read.
 pub fn make_with_history(project: &Path, at: &Path, objects: &Path) -> Result<PathBuf, RepositoryError> {
-    let git = project.join(super::REPOSITORY_DIR);
-    let own_objects = git.join("objects");
-    for folder in [&git, &own_objects] {
-        if !folder.symlink_metadata()?.is_dir() {
-            return Err(refused("`.git` is not an ordinary folder, as in a linked work tree"));
-        }
+    let Some(folders) = Folders::for_project(project) else {
+        return Err(refused("`.git` does not belong to this folder"));
+    };
+    let own_objects = folders.shared.join("objects");
+    if !own_objects.symlink_metadata()?.is_dir() {
+        return Err(refused("its folder of objects is a link"));
     }
     if own_objects.join("info/alternates").symlink_metadata().is_ok() {
         return Err(refused("the repository borrows objects of another one"));
     }
-    let folders = Folders { own: git.clone(), shared: git.clone() };
-    let settings = folders.text(&git, "config").unwrap_or_default().to_ascii_lowercase();
+    let settings = folders.text(&folders.shared, "config").unwrap_or_default().to_ascii_lowercase();
     if SETTINGS_REFUSED.iter().any(|setting| settings.contains(setting)) {
         return Err(refused("it is a partial clone, or has another format of objects or references"));
     }
-    let facts = RepositoryFacts::read(project);
-    let head = folders.text(&git, "HEAD").unwrap_or_default();
-    let head = match (&facts.branch, is_id(head.trim())) {
+    let head = head(project);
+    let facts = RepositoryFacts::read(project, &head);
+    let head = match (head.branch, head.commit) {
         (Some(branch), _) => format!("ref: refs/heads/{branch}\n"),
-        (None, true) => head,
-        (None, false) => return Err(refused("its HEAD names neither a branch nor a commit")),
+        (None, Some(commit)) => format!("{commit}\n"),
+        (None, None) => return Err(refused("its HEAD names neither a branch nor a commit")),
     };
     let repository = make_folders(at)?;
     write(&repository, "HEAD", head.as_bytes())?;
     write(&repository, "config", [CONFIG, &facts.settings()].concat().as_bytes())?;
     write(&repository, "packed-refs", references(&folders)?.as_bytes())?;
-    for (name, bytes_max) in [("index", INDEX_BYTES_MAX), ("shallow", INDEX_BYTES_MAX), ("info/exclude", 1 << 20)] {
-        match regular_file::read(&git.join(name), Links::Within(&git), bytes_max) {
+    write(&repository, "info/exclude", &facts.exclude)?;
+    let copied = [("index", &folders.own, INDEX_BYTES_MAX), ("shallow", &folders.shared, INDEX_BYTES_MAX)];
+    for (name, folder, bytes_max) in copied {
+        match regular_file::read(&folder.join(name), Links::Within(folder), bytes_max) {
             Ok(content) => write(&repository, name, &content)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),
@@ -95,6 +97,6 @@ fn references(folders: &Folders) -> Result<String, RepositoryError> {
     Ok(["# pack-refs with: sorted \n".to_owned()].into_iter().chain(lines).collect())
 }
 
-fn refused(why: &str) -> RepositoryError {
-    RepositoryError::Write(io::Error::other(format!("the history of the project cannot be shown: {why}")))
+fn refused(why: &'static str) -> RepositoryError {
+    RepositoryError::NoHistory(why)
 }

@@ -16,6 +16,8 @@ pub(super) enum Mode {
     File,
     Executable,
     Link,
+    /// A commit of another repository.
+    Submodule,
 }
 
 impl Mode {
@@ -24,15 +26,17 @@ impl Mode {
             Self::File => 0o100_644,
             Self::Executable => 0o100_755,
             Self::Link => 0o120_000,
+            Self::Submodule => 0o160_000,
         }
     }
 }
 
-/// One file or link of the commit.
+/// One file, link or submodule of the commit.
 pub(super) struct TrackedFile {
     pub(super) id: ObjectId,
     pub(super) mode: Mode,
-    pub(super) stat: Stat,
+    /// The status of the file if it is unchanged. Without it, git compares the content.
+    pub(super) stat: Option<Stat>,
 }
 
 /// All files and links of the commit by path, in the order of the index.
@@ -85,7 +89,7 @@ pub(super) fn trees(files: &Files, pack: &mut Pack) -> io::Result<ObjectId> {
     root.write(pack)
 }
 
-/// Returns the index of a work tree with exactly these files.
+/// Returns the index with exactly these files.
 pub(super) fn index(files: &Files) -> Vec<u8> {
     let mut index = b"DIRC\0\0\0\x02".to_vec();
     index.extend(u32::try_from(files.len()).unwrap_or(u32::MAX).to_be_bytes());
@@ -109,7 +113,7 @@ pub(super) fn index(files: &Files) -> Vec<u8> {
 /// Returns the times, device, inode, mode, owners and length, each truncated to 32 bits as git does.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "git truncates them too")]
 fn numbers(file: &TrackedFile) -> [u32; 10] {
-    let stat = &file.stat;
+    let Some(stat) = &file.stat else { return [0, 0, 0, 0, 0, 0, file.mode.number(), 0, 0, 0] };
     [
         stat.st_ctime as u32,
         stat.st_ctime_nsec as u32,
