@@ -247,3 +247,45 @@ fn a_symbolic_ref_at_the_name_of_the_branch_leads_nowhere() {
     branch(&project, &[]).ends(0);
     assert_eq!(fs::read_to_string(&victim).unwrap(), "mine\n");
 }
+
+/// Git converts line ends and encodings between the commit and the files. A filter is a program, which is not started.
+#[test]
+fn files_that_git_converts_get_into_the_branch_as_git_would_write_them() {
+    let bench = Workbench::new();
+    let project = bench.project();
+    bench.write("work.sh", "printf 'c\\r\\n' >> r.bat\nprintf 'n\\r\\n' > new.bat\nprintf 'u\\0' >> wide.txt\nprintf 'x\\r\\n' > raw.bin\n");
+    bench.write("pipeline.dot", &PIPELINE.replace("echo 2 > f", "sh work.sh").replace("\"f\"", "\"./\""));
+    bench.write(
+        ".gitattributes",
+        "*.bat text eol=crlf\n*.bin -text\nwide.txt text working-tree-encoding=UTF-16LE eol=lf\n*.big filter=large\n",
+    );
+    bench.write("r.bat", "a\r\nb\r\n");
+    bench.write("wide.txt", "w\0");
+    bench.write("raw.bin", "a\r\n");
+    bench.write("data.big", "large\n");
+    git(&project, &["init", "-q", "-b", "main"]);
+    let ran = bench.outside().join("ran");
+    for (key, value) in [("clean", format!("tee {}", ran.display())), ("required", "true".to_owned())] {
+        git(&project, &["config", &format!("filter.large.{key}"), &value]);
+    }
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-q", "-m", "base"]);
+    let _by_add = fs::remove_file(&ran);
+    assert_eq!(git(&project, &["cat-file", "blob", "HEAD:r.bat"]), "a\nb");
+    run(&bench, &project);
+    branch(&project, &[]).ends(0);
+    for (path, content) in [("r.bat", "a\nb\nc"), ("new.bat", "n"), ("wide.txt", "wu"), ("raw.bin", "x")] {
+        assert_eq!(git(&project, &["cat-file", "blob", &format!("gb/r:{path}")]), content, "{path}");
+    }
+    assert_eq!(git(&project, &["cat-file", "-s", "gb/r:raw.bin"]), "3", "not converted");
+    git(&project, &["branch", "-D", "gb/r"]);
+    bench.write("work.sh", "echo more >> data.big\n");
+    git(&project, &["commit", "-qam", "other"]);
+    fs::remove_dir_all(project.join(".glovebox")).unwrap();
+    run(&bench, &project);
+    branch(&project, &[])
+        .ends(6)
+        .says("data.big: the filter `large` of git would change it")
+        .says("without `--branch`");
+    assert!(!ran.exists(), "no filter ran");
+}

@@ -44,7 +44,7 @@ fn run(bench: &Workbench) -> workbench::Answer {
 
 #[test]
 fn programs_find_the_branch_the_tags_of_the_commit_and_the_remotes() {
-    let bench = bench(&["git describe --tags > out.txt; git branch --show-current >> out.txt; \
+    let bench = bench(&["git describe > out.txt; git branch --show-current >> out.txt; \
                          git remote get-url origin >> out.txt; git status --porcelain -- src >> out.txt"]);
     run(&bench).ends(0);
     assert_eq!(bench.run_text("r", "workspace/out.txt"), "v1.2\nfeature/x\nhttps://example.com/a.git\n");
@@ -127,7 +127,7 @@ fn the_history_is_shown_where_the_operator_says_so() {
 /// The folder of objects is bound into the sandbox, so a project must not choose what it is.
 #[test]
 fn a_repository_that_leads_elsewhere_is_not_shown() {
-    let bench = bench(&["git rev-parse 2> out.txt; ls -a $HOME/.cache/git-objects >> out.txt"]);
+    let bench = bench(&["git log --format=%B > out.txt; ls -a $HOME/.cache/git-objects >> out.txt"]);
     let secret = bench.outside().join("secret");
     std::fs::create_dir(&secret).unwrap();
     std::fs::write(secret.join("key"), "k").unwrap();
@@ -137,5 +137,247 @@ fn a_repository_that_leads_elsewhere_is_not_shown() {
     bench.write("glovebox.toml", "[workspace]\ngit = \"history\"\n");
     run(&bench);
     let out = bench.run_text("r", "workspace/out.txt");
-    assert!(out.contains("not a git repository") && !out.contains("key"), "{out}");
+    assert!(out.contains("the workspace of this run") && !out.contains("key"), "{out}");
+}
+
+/// Returns a shell command that prints every object that a stage can read.
+const OBJECTS: &str = "git cat-file --batch-all-objects --batch | tr -cd '[:print:]\\n'";
+
+/// A pipeline whose only stage runs a script of the project.
+const LOOK: &str = "digraph g {
+  start [shape=Mdiamond]; done [shape=Msquare]
+  look [shape=parallelogram, tool_command=\"sh look.sh > out.txt 2>&1\", allowed_write_paths=\"./\"]
+  start -> look -> done
+}
+";
+
+/// Creates a project with a shell script that runs next to the empty folder `project`. The stage runs `look`.
+fn shaped(setup: &str, look: &str) -> Workbench {
+    let bench = Workbench::new();
+    let mut shell = Command::new("sh");
+    for name in ["AUTHOR", "COMMITTER"] {
+        shell.env(format!("GIT_{name}_NAME"), "a").env(format!("GIT_{name}_EMAIL"), "a@b");
+    }
+    let settings =
+        [("init.defaultBranch", "main"), ("protocol.file.allow", "always"), ("uploadpack.allowFilter", "true")];
+    shell.env("GIT_CONFIG_COUNT", settings.len().to_string());
+    for (number, (key, value)) in settings.iter().enumerate() {
+        shell.env(format!("GIT_CONFIG_KEY_{number}"), key).env(format!("GIT_CONFIG_VALUE_{number}"), value);
+    }
+    let output = shell.args(["-e", "-c", setup]).current_dir(bench.outside()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    bench.write("pipeline.dot", LOOK);
+    bench.write("look.sh", look);
+    bench
+}
+
+/// Runs the stage and returns its output.
+fn looked(bench: &Workbench) -> String {
+    run(bench).ends(0);
+    bench.run_text("r", "workspace/out.txt")
+}
+
+/// A repository with a file of each kind, and changes of the user.
+const CHANGED: &str = "cd project && git init -q
+mkdir src && cd src && echo one > a.txt && echo gone > gone.txt && echo kept > kept.txt && echo run > run.sh
+ln -s a.txt link && cd .. && git add -A && git commit -qm first && git tag v1
+cd src && echo two > a.txt && rm gone.txt && chmod +x run.sh && echo new > new.txt && echo staged > staged.txt
+git add staged.txt && ln -sf kept.txt link && echo '/ours.txt' > ../.git/info/exclude && echo x > ../ours.txt";
+
+#[test]
+fn uncommitted_changes_of_the_user_and_of_stages_are_uncommitted() {
+    let bench = shaped(
+        CHANGED,
+        "git status --porcelain -- src ours.txt; git diff HEAD --stat -- src | tail -n 1; git describe --tags",
+    );
+    bench.write(
+        "pipeline.dot",
+        "digraph g {
+  start [shape=Mdiamond]; done [shape=Msquare]
+  first [shape=parallelogram, tool_command=\"echo more >> src/kept.txt && git diff --quiet HEAD -- src/kept.txt || echo changed > told.txt\", allowed_write_paths=\"./\"]
+  look [shape=parallelogram, tool_command=\"sh look.sh > out.txt && git checkout -q -- src/a.txt src/gone.txt && git stash -q && git fsck --strict\", allowed_write_paths=\"./\"]
+  start -> first -> look -> done
+}
+",
+    );
+    let out = looked(&bench);
+    let expected = " M src/a.txt\n D src/gone.txt\n M src/kept.txt\n M src/link\n M src/run.sh\n\
+                    ?? src/new.txt\n?? src/staged.txt\n 5 files changed, 3 insertions(+), 3 deletions(-)\nv1\n";
+    assert_eq!(out, expected);
+    assert_eq!(bench.run_text("r", "workspace/told.txt"), "changed\n");
+    assert_eq!(bench.run_text("r", "workspace/src/a.txt"), "one\n");
+    assert_eq!(bench.run_text("r", "workspace/src/kept.txt"), "kept\n", "the stash took the change of the stage");
+}
+
+#[test]
+fn the_commit_has_only_what_the_stage_may_read() {
+    let setup = "cd project && git init -q && mkdir src secret
+echo one > src/a.txt && echo hush-hush > secret/key.txt && echo hush-hush > src/old.txt && git add -A && git commit -qm first
+git rm -q src/old.txt && git commit -qm second && echo two > src/a.txt && rm secret/key.txt";
+    let bench = shaped(setup, "");
+    bench.write("src/look.sh", &format!("git ls-tree -r --name-only HEAD; git status --porcelain -uno; {OBJECTS}"));
+    bench.write(
+        "pipeline.dot",
+        &LOOK
+            .replace("sh look.sh > out.txt", "sh src/look.sh > src/out.txt")
+            .replace("\"./\"", "\"src/\", read_paths=\"src/\""),
+    );
+    run(&bench).ends(0);
+    let out = bench.run_text("r", "workspace/src/out.txt");
+    assert!(out.starts_with("src/a.txt\n M src/a.txt\n") && out.contains("blob"), "{out}");
+    assert!(!out.contains("hush-hush") && !out.contains("key.txt") && !out.contains("old.txt"), "{out}");
+}
+
+/// An earlier version of a file, or a file that was moved, can contain what has become a hold-out.
+#[test]
+fn hold_outs_in_the_commit_are_not_shown() {
+    let setup = "cd project && git init -q && mkdir -p src tests scripts/scenarios
+echo one > src/a.txt && echo 'gate opens at 4711' > scripts/scenarios/case.sh
+printf 'keep\\nassert f(3) == 4712\\n' > tests/part.txt && echo 'assert f(4) == 4713' > tests/moved.txt
+git add -A && git commit -qm first
+echo two > src/a.txt && echo keep > tests/part.txt && mv tests/moved.txt scripts/scenarios/moved.sh
+printf '  assert f(3)  == 4712\\n' >> scripts/scenarios/case.sh";
+    let bench =
+        shaped(setup, &format!("git status --porcelain -- src tests; {OBJECTS}; git ls-tree -r --name-only HEAD"));
+    let out = looked(&bench);
+    assert!(out.starts_with(" M src/a.txt\n") && out.contains("one\n") && out.contains("tests/part.txt"), "{out}");
+    assert!(!out.contains("471") && !out.contains("moved") && !out.contains("scenarios"), "{out}");
+}
+
+/// Nothing in `.git` makes the host run a program, read another repository or work without end.
+#[test]
+fn the_settings_of_a_repository_have_no_effect() {
+    let setup = "cd project && git init -q && mkdir src && echo one > src/a.txt && echo other > src/b.txt
+echo '* filter=evil diff=evil' > .gitattributes && git add -A && git commit -qm first && echo two > src/a.txt
+git replace $(git rev-parse HEAD:src/a.txt) $(git rev-parse HEAD:src/b.txt)
+for key in core.fsmonitor core.sshCommand core.alternateRefsCommand filter.evil.clean filter.evil.smudge filter.evil.process diff.evil.textconv alias.ls-tree; do
+  git config $key \"touch $PWD/../ran\"
+done
+git config remote.origin.url ext::'touch ran' && git config remote.origin.promisor true
+git config extensions.partialClone origin && git config core.hooksPath hooks
+printf '[include]\\n\\tpath = /dev/zero\\n' >> .git/config";
+    let bench = shaped(
+        setup,
+        "git show HEAD:src/a.txt; git status --porcelain -- src; git config --get-regexp 'evil|alias|ssh|promisor'; true",
+    );
+    assert_eq!(looked(&bench), "one\n M src/a.txt\n");
+    assert!(!bench.outside().join("ran").exists());
+}
+
+#[test]
+fn another_repository_is_not_shown() {
+    let private = "mkdir private && cd private && git init -q && echo hush-hush > key && git add -A && git commit -qm p && cd ..\n";
+    let borrows = "cd project && git init -q && echo $PWD/../private/.git/objects > .git/objects/info/alternates
+git -C ../private rev-parse HEAD > .git/refs/heads/main && git read-tree HEAD";
+    let linked = "echo \"gitdir: $PWD/private/.git\" > project/.git";
+    let refers = "mkdir -p project/.git && cp private/.git/HEAD project/.git/ && echo $PWD/private/.git > project/.git/commondir";
+    for (setup, why) in [
+        (borrows, "the repository lacks an object"),
+        (linked, "`.git` does not belong to this folder"),
+        (refers, "`.git` does not belong to this folder"),
+    ] {
+        let bench = shaped(
+            &format!("{private}{setup}"),
+            &format!("git log -1 --format=%B; {OBJECTS}; git status --porcelain -- look.sh"),
+        );
+        let out = looked(&bench);
+        assert!(out.starts_with("the workspace of this run") && out.contains(why), "{out}");
+        assert!(!out.contains("hush-hush") && !out.contains("key"), "{out}");
+    }
+}
+
+#[test]
+fn a_tree_without_end_is_refused() {
+    let setup = "cd project && git init -q && echo x > a && tree=$(git add -A && git write-tree)
+for level in 1 2 3 4 5; do
+  tree=$(for name in $(seq 100); do printf '040000 tree %s\\t%s\\n' $tree $name; done | git mktree)
+done
+git update-ref HEAD $(git commit-tree -m bomb $tree)";
+    let out = looked(&shaped(setup, "git log -1 --format=%B; git ls-files"));
+    assert!(out.contains("more than 300000 entries") && out.contains("look.sh"), "{out}");
+}
+
+/// What most tools ask for.
+const ASK: &str = "git status --porcelain -uno; git log -1 --format=%b; git describe --tags --always; git diff HEAD --stat | tail -n 1";
+
+#[test]
+fn repositories_of_every_shape_show_their_last_commit() {
+    let origin =
+        "git init -q origin && cd origin && mkdir app docs && echo a > app/a.txt && echo d > docs/d.txt && git add -A
+git commit -qm first && echo b >> app/a.txt && git commit -qam second && git tag v1 && cd ..\n";
+    let edit = "\ncd project && echo c >> app/a.txt && mv ../origin ../away 2> /dev/null || true";
+    let changed = " M app/a.txt\n\nv1\n 1 file changed, 1 insertion(+)\n";
+    for (name, setup) in [
+        ("clone", "git clone -q origin project"),
+        ("shallow", "git clone -q --depth 1 file://$PWD/origin project"),
+        ("without blobs", "git clone -q --filter=blob:none file://$PWD/origin project"),
+        ("sparse", "git clone -q --sparse origin project && git -C project sparse-checkout set app"),
+        (
+            "sparse index",
+            "git clone -q --sparse origin project && git -C project sparse-checkout set --sparse-index app",
+        ),
+        (
+            "sparse without blobs",
+            "git clone -q --sparse --filter=blob:none file://$PWD/origin project && git -C project sparse-checkout set app",
+        ),
+        ("packed", "git clone -q origin project && git -C project gc -q"),
+        ("detached", "git clone -q origin project && git -C project checkout -q --detach v1"),
+        (
+            "separate folder",
+            "git clone -q --separate-git-dir=there origin project && git --git-dir=there config core.worktree $PWD/project",
+        ),
+    ] {
+        assert_eq!(looked(&shaped(&format!("{origin}{setup}{edit}"), ASK)), changed, "{name}");
+    }
+    let worktree =
+        format!("{origin}git -C origin worktree add -q --force ../project -b x\ncd project && echo c >> app/a.txt");
+    assert_eq!(looked(&shaped(&worktree, ASK)), changed, "linked worktree");
+    let borrowing = looked(&shaped(&format!("{origin}git clone -q --shared origin project"), ASK));
+    assert!(borrowing.contains("a repository that borrows objects"), "{borrowing}");
+    let other_ids =
+        "git init -q --object-format=sha256 project && cd project && echo a > a && git add -A && git commit -qm first";
+    assert!(looked(&shaped(other_ids, ASK)).contains("does not use SHA-1"));
+    assert!(looked(&shaped("git init -q project", ASK)).contains("it has none"), "without a commit");
+}
+
+#[test]
+fn submodules_are_shown_as_git_has_them() {
+    let library =
+        "git init -q library && cd library && echo l > l.txt && git add -A && git commit -qm library && cd ..\n";
+    let setup = "git init -q main && cd main && git submodule --quiet add file://$PWD/../library lib && git commit -qm first && cd ..\n";
+    let ask = "git status --porcelain -uno; git log -1 --format=%b; git ls-files -s lib | cut -c 1-6; git diff HEAD --stat; ls lib";
+    let whole = format!("{library}{setup}git clone -q --recurse-submodules main project");
+    assert_eq!(looked(&shaped(&whole, ask)), "\n160000\nl.txt\n", "checked out");
+    let empty = format!("{library}{setup}git clone -q main project");
+    assert_eq!(looked(&shaped(&empty, ask)), "\n160000\n", "not checked out");
+}
+
+/// Filters change bytes between the commit and the work tree. Git in a stage has only the filters that it has itself.
+#[test]
+fn files_that_a_filter_changed_are_not_shown_as_changed() {
+    let setup = "cd project && git init -q && printf 'a\\nb\\n' > crlf.bat && printf 'pointer' > large.bin
+printf '*.bat text eol=crlf\\n*.bin filter=lfs\\n' > .gitattributes
+git config filter.lfs.clean 'printf \"version https://git-lfs.github.com/spec/v1\\n\"' && git config filter.lfs.smudge 'printf large-content'
+git add -A && git commit -qm first && rm crlf.bat large.bin && git checkout -q -- . && sleep 1.1 && git status > /dev/null";
+    let out = looked(&shaped(
+        setup,
+        "git status --porcelain -uno; git show HEAD:large.bin; git show HEAD:crlf.bat | wc -c; wc -c < crlf.bat; git diff HEAD --stat",
+    ));
+    assert_eq!(out, "large-content4\n6\n");
+}
+
+#[test]
+fn the_history_is_shown_in_linked_worktrees_and_never_fetched() {
+    let origin = "git init -q origin && cd origin && echo a > a.txt && git add -A && git commit -qm first
+echo b > a.txt && git commit -qam second && cd ..\n";
+    let ask = "git log --format=%s; git branch --show-current; git show HEAD~1:a.txt; git status --porcelain -uno; git commit -qam third; true";
+    let seen = |setup: &str| {
+        let bench = shaped(&format!("{origin}{setup}"), ask);
+        bench.write("glovebox.toml", "[workspace]\ngit = \"history\"\n");
+        looked(&bench)
+    };
+    let worktree = seen("git -C origin worktree add -q --force ../project -b x && echo c > project/a.txt");
+    assert_eq!(worktree, "second\nfirst\nx\na\n M a.txt\n");
+    let partial = seen("git clone -q --filter=blob:none file://$PWD/origin project && mv origin away");
+    assert!(partial.starts_with("the last commit of the project") && !partial.contains("first\n"), "{partial}");
 }

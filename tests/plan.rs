@@ -77,6 +77,29 @@ fn plan_denies_what_a_rule_names() {
     }
 }
 
+/// What deleted files and other branches contain is not part of the project's files.
+#[test]
+fn plan_shows_that_commands_see_the_history() {
+    let text = one_tool("make", ", allowed_write_paths=\"src/\"");
+    let bench = Workbench::with_pipeline(&text);
+    bench.write("old/old.dot", &text);
+    bench.write("old/glovebox.toml", "[workspace]\ngit = \"commit\"\n");
+    bench.write(
+        "glovebox.toml",
+        "[workspace]\ngit = \"history\"\n[sandbox]\nnetwork = { proxy = [\"api.example.com\"] }\n",
+    );
+    let row = "  git      every commit, branch and tag of the repository\n";
+    let shown = bench.glovebox(&["plan", "pipeline.dot", "--against", "old/old.dot"]);
+    shown.ends(0).says(row).says("  + read the history of the repository\n").says("git history");
+    bench.glovebox(&["plan", "old/old.dot"]).ends(0).never_says("every commit").never_says("git history");
+    let json = bench.glovebox(&["plan", "pipeline.dot", "--json"]).ends(0).json();
+    assert_eq!(json["could"]["history"], true);
+    assert_eq!(json["egress"][0]["source"], "git history");
+    bench.glovebox(&["run", "pipeline.dot", "--no-input"]).ends(6).says("`git history` goes to proxy api.example.com");
+    bench.write("pipeline.dot", &text.replace("allowed_write_paths=\"src/\"", "read_paths=\"src/\""));
+    bench.glovebox(&["plan", "pipeline.dot"]).ends(0).never_says("every commit").never_says("git history");
+}
+
 #[test]
 fn plan_shows_what_doing_without_walls_would_mean() {
     let bench = Workbench::with_pipeline(&one_tool("make", ""));

@@ -80,6 +80,36 @@ fn links_of_the_project_are_links_in_the_stage() {
     assert_eq!(std::fs::read_link(at.join("tool")).unwrap(), std::path::Path::new("/usr/bin/env"));
 }
 
+/// An overlay cannot rename a folder of a lower layer: programs that do not copy instead get EXDEV.
+#[test]
+fn folders_of_the_project_and_of_earlier_stages_are_renamed_in_a_copy() {
+    let stage =
+        |id: &str| format!("{id} [shape=parallelogram, tool_command=\"sh {id}.sh\", allowed_write_paths=\"./\"]\n");
+    let bench = Workbench::with_pipeline(&format!(
+        "digraph g {{ start [shape=Mdiamond]; done [shape=Msquare]\n{}{}start -> one -> two -> done }}\n",
+        stage("one"),
+        stage("two")
+    ));
+    bench.write(".gitignore", "build/\n");
+    bench.write("docs/deep/a.txt", "a\n");
+    bench.write("one.sh", "mkdir -p out-new build/new && echo o > out-new/o.txt && echo b > build/new/b.txt\n");
+    bench.write(
+        "two.sh",
+        "exec python3 -c '
+import os
+for old, new in [(\"docs\", \"guide\"), (\"out-new\", \"out\"), (\"build/new\", \"build/done\")]:
+    os.rename(old, new)
+assert open(\"build/done/b.txt\").read() == \"b\\n\"
+'\n",
+    );
+    run(&bench).ends(1).says("Invalid cross-device link");
+    bench.write("glovebox.toml", "[workspace]\nfiles = \"copy\"\n");
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "copy"]).ends(0);
+    bench.glovebox(&["apply", "copy"]).ends(0);
+    assert_eq!((bench.read("guide/deep/a.txt").as_str(), bench.read("out/o.txt").as_str()), ("a\n", "o\n"));
+    assert!(!bench.has("docs") && !bench.has("out-new"));
+}
+
 #[test]
 fn private_files_and_folders_stay_private_from_stage_to_stage_and_through_apply() {
     use std::os::unix::fs::PermissionsExt;
@@ -91,17 +121,20 @@ fn private_files_and_folders_stay_private_from_stage_to_stage_and_through_apply(
     ));
     bench.write(".gitignore", "state/\n");
     bench.write("key", "k\n");
-    let key = bench.project().join("key");
+    bench.write("private/x", "x\n");
+    let (key, private) = (bench.project().join("key"), bench.project().join("private"));
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::fs::set_permissions(&private, std::fs::Permissions::from_mode(0o700)).unwrap();
     bench.write(
         "one.sh",
-        "set -e; test $(stat -c %a key) = 600; echo 1 >> key; mkdir -m 700 state; umask 077; echo s > state/x\n",
+        "set -e; test $(stat -c %a key private | tr -d '\\n') = 600700; echo y > private/y; echo 1 >> key; mkdir -m 700 state; umask 077; echo s > state/x\n",
     );
-    bench.write("two.sh", "set -e; test $(stat -c %a key state state/x | tr -d '\\n') = 600700600\n");
+    bench.write("two.sh", "set -e; test $(stat -c %a key private state state/x | tr -d '\\n') = 600700700600\n");
     run(&bench).ends(0);
     bench.glovebox(&["apply", "r"]).ends(0);
     assert_eq!(
         (bench.read("key").as_str(), std::fs::metadata(&key).unwrap().permissions().mode() & 0o777),
         ("k\n1\n", 0o600)
     );
+    assert_eq!(std::fs::metadata(&private).unwrap().permissions().mode() & 0o777, 0o700);
 }

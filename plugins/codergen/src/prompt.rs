@@ -27,7 +27,7 @@ const RULES: &str = "\
 ";
 
 /// The rule about git, for an agent that runs commands.
-pub(crate) const GIT: &str = "`git` works on a repository of this stage, whose only commit is the workspace. \
+pub(crate) const GIT: &str = "`git` works on a repository of this stage, with the last commit of the project and nothing before it. \
      Commits, stashes and branches are dropped when the stage ends, also if you are asked to make them. \
      The files of the workspace are the result of the stage: leave all your work in them.";
 

@@ -321,7 +321,11 @@ impl<B: BlobStore + 'static> Workbench<B> {
 
     fn sealed(&self) -> Option<Sealed> {
         let folders = self.plan.folders.sealed.len();
-        self.holdouts.as_ref().map(|holdouts| Sealed { holdouts: Arc::clone(holdouts), files: holdouts.files(), folders })
+        self.holdouts.as_ref().map(|holdouts| Sealed {
+            holdouts: Arc::clone(holdouts),
+            files: holdouts.files(),
+            folders,
+        })
     }
 
     /// Returns the sealed folders that a node can read, and the path of each sealed copy.

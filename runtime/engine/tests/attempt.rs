@@ -57,7 +57,7 @@ impl Bench {
             blobs: Arc::new(DirBlobs::open_in(&dir).expect("blobs")),
             run: Arc::new(RunDir { path, dir, key: None }),
             sandbox_env: SandboxEnv {
-                shows_history: false,
+                copies_files: false,
                 tier: None,
                 can_mount: false,
                 policy: glovebox_jail::jail::ExecPolicy::default(),

@@ -130,7 +130,7 @@ impl Place {
             run: Arc::new(self.run_dir()),
             blobs,
             sandbox_env: SandboxEnv {
-                shows_history: false,
+                copies_files: false,
                 tier: Some(Tier::Full),
                 can_mount: true,
                 policy: ExecPolicy::default(),

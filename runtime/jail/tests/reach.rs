@@ -12,7 +12,7 @@ use glovebox_record::{Limits, Network, Tier};
 use glovebox_workspace::holdout::{Seal, seal};
 use glovebox_workspace::project::{self, Include};
 use glovebox_workspace::protect::Protected;
-use glovebox_workspace::repository::{self, RepositoryFacts, RepositorySource};
+use glovebox_workspace::repository::{self, RepositoryFacts, RepositorySource, TagKind};
 use glovebox_workspace::stage::{ChangeLimits, ViewOverrides, WorkspaceView};
 use glovebox_workspace::tree::remove_all;
 use std::fs;
@@ -218,7 +218,7 @@ fn git_knows_one_commit_of_what_the_stage_sees() {
     fs::write(fixture.at("run/workspace/big [1].bin"), vec![0; (32 << 20) + 1]).unwrap();
     let facts = RepositoryFacts {
         branch: Some("work".to_owned()),
-        tags: ["v1".to_owned()].into(),
+        tags: [("v1".to_owned(), TagKind::Annotated)].into(),
         ..RepositoryFacts::default()
     };
     let source = RepositorySource { facts, commit: None };
@@ -318,6 +318,7 @@ fn a_repository_has_every_kind_of_file_as_git_would_record_it() {
 fn a_repository_that_cannot_be_made_leaves_nothing() {
     let fixture = Fixture::new();
     let into = fixture.at("run/repository");
-    repository::make(&fixture.at("run/nowhere"), &Scope::everything(), &into, &RepositorySource::default()).unwrap_err();
+    repository::make(&fixture.at("run/nowhere"), &Scope::everything(), &into, &RepositorySource::default())
+        .unwrap_err();
     assert!(!into.exists());
 }

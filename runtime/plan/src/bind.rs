@@ -125,6 +125,8 @@ pub fn bind(
         bindings,
         folders: PlannedFolders {
             include: config.workspace.include.clone(),
+            shows_history: config.workspace.shows_history,
+            scenarios: reach.folders().to_vec(),
             sealed: options.sealed,
             dependencies: options.dependencies,
             stores: options.stores,

@@ -151,6 +151,8 @@ pub struct WorkspaceSetting {
     pub dependencies: Option<Vec<Entry>>,
     /// True if commands may read the history of the project's repository.
     pub shows_history: bool,
+    /// True if commands work on a copy of the files instead of an overlay.
+    pub copies_files: bool,
 }
 
 /// A problem in `glovebox.toml`.
@@ -333,7 +335,15 @@ fn workspace(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> WorkspaceSetting
                     fields.value_problem(field.at_value(), message);
                 }
             },
-            _ => fields.unknown(&field, &["include", "dependencies", "git"]),
+            "files" => match fields.text(&field).as_deref() {
+                None | Some("overlay") => {}
+                Some("copy") => setting.copies_files = true,
+                Some(other) => {
+                    let message = format!("`{field}` is `{other}`: `overlay` or `copy` is expected");
+                    fields.value_problem(field.at_value(), message);
+                }
+            },
+            _ => fields.unknown(&field, &["include", "dependencies", "git", "files"]),
         }
     }
     setting

@@ -95,6 +95,10 @@ pub struct Plan {
 pub struct PlannedFolders {
     /// Ignored files that are copied into the workspace.
     pub include: Vec<String>,
+    /// True if commands that see the whole project see the history of its repository.
+    pub shows_history: bool,
+    /// Folders in which hold-outs are looked for.
+    pub scenarios: Vec<Entry>,
     /// Hold-out folders that are sealed.
     pub sealed: Vec<Entry>,
     /// Folders of installed dependencies, which commands see read-only.

@@ -125,6 +125,10 @@ pub fn intersect(left: &[Entry], right: &[Entry]) -> Vec<Entry> {
     both
 }
 
+/// Folders that do not exist for any stage: files in `.git/` can make programs run, and `.glovebox/` contains the records
+/// of runs.
+pub const ALWAYS_HIDDEN: [&str; 2] = [".git/", ".glovebox/"];
+
 /// What a stage may do with one path. Later values allow more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -198,6 +202,13 @@ impl Scope {
     /// Returns true if everything may be read except hidden folders. Then no single file is hidden from a reader of its folder.
     pub fn shows_all_files(&self) -> bool {
         self.read.contains(&Entry::whole()) && self.hidden.iter().all(Entry::is_subtree)
+    }
+
+    /// Returns true if everything may be read except these folders and those that are hidden from every stage.
+    pub fn shows_all_but(&self, folders: &[Entry]) -> bool {
+        let is_always = |entry: &Entry| ALWAYS_HIDDEN.contains(&entry.to_string().as_str());
+        self.read.contains(&Entry::whole())
+            && self.hidden.iter().all(|entry| is_always(entry) || folders.contains(entry))
     }
 
     /// Returns true if `path` is at or below a hidden entry.
@@ -346,6 +357,16 @@ mod tests {
         check("out/x/y", Access::Write);
         check("out/h", Access::Hidden);
         check("outer", Access::Absent);
+    }
+
+    #[test]
+    fn a_path_that_is_hidden_from_one_stage_is_missing_in_the_whole() {
+        let shows = |read: &[&str], hidden: &[&str], folders: &[&str]| {
+            Scope::new(entries(read), Vec::new(), entries(hidden)).shows_all_but(&entries(folders))
+        };
+        assert!(shows(&["./"], &ALWAYS_HIDDEN, &[]) && shows(&["./"], &[".git/", "tests/held/"], &["tests/held/"]));
+        assert!(!shows(&["./"], &["secret/"], &[]) && !shows(&["./"], &["tests/held/a/"], &["tests/held/"]));
+        assert!(!shows(&["src/"], &[], &[]));
     }
 
     #[test]

@@ -417,7 +417,9 @@ impl ProjectCopy<'_, '_> {
                 continue;
             }
             let parent = self.target.directory(Path::new(parent.as_str()))?;
-            rustix::fs::mkdirat(parent, name, tree::DIRECTORY_MODE)?;
+            let stat = self.source.stat(Path::new(at.as_str()))?;
+            let mode = stat.map_or(tree::DIRECTORY_MODE, |stat| tree::copied_directory_mode(&stat));
+            rustix::fs::mkdirat(parent, name, mode)?;
             self.base.directories.insert(at.as_str().to_owned());
         }
         Ok(())

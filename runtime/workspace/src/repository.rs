@@ -17,7 +17,7 @@ mod pack;
 mod packed_objects;
 mod snapshot;
 
-pub use facts::{RepositoryFacts, head};
+pub use facts::{RepositoryFacts, TagKind, head};
 pub use history::make_with_history;
 pub use last_commit::{LastCommit, SealedText};
 
@@ -26,7 +26,7 @@ use commit_files::CommitFiles;
 use digest::{ObjectId, ObjectKind};
 use glovebox_record::scope::{Entry, Scope};
 use pack::Pack;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -188,14 +188,17 @@ fn fill(workspace: &Path, scope: &Scope, at: &Path, source: &RepositorySource<'_
     let mut pack = Pack::begin(pack::file(&packs, "new")?)?;
     let CommitFiles { files, excluded, note, is_last } = commit_files::add(workspace, scope, *last, &mut pack)?;
     let tree = snapshot::trees(&files, &mut pack)?;
-    let commit = pack.add(ObjectKind::Commit, commit(tree, is_last, &note).as_bytes())?;
+    let person = person();
+    let commit = pack.add(ObjectKind::Commit, commit(tree, &person, is_last, &note).as_bytes())?;
+    let tag = |(name, object): (_, String)| Ok((name, pack.add(ObjectKind::Tag, object.as_bytes())?));
+    let tags = facts.tag_objects(commit, &person).into_iter().map(tag).collect::<io::Result<BTreeMap<_, _>>>()?;
     let (name, index) = pack.finish()?;
     rustix::fs::renameat(&packs, "new", &packs, format!("pack-{name}.pack")).map_err(io::Error::from)?;
     write(&repository, &format!("objects/pack/pack-{name}.idx"), &index)?;
     write(&repository, "index", &snapshot::index(&files))?;
     write(&repository, "info/exclude", &[facts.exclude.as_slice(), &excluded].concat())?;
     write(&repository, "config", [CONFIG, &facts.settings()].concat().as_bytes())?;
-    write(&repository, "packed-refs", facts.packed_refs(commit).as_bytes())?;
+    write(&repository, "packed-refs", facts.packed_refs(commit, &tags).as_bytes())?;
     Ok(write(&repository, "HEAD", facts.head(commit).as_bytes())?)
 }
 
@@ -216,11 +219,16 @@ fn pattern(path: &[u8]) -> Vec<u8> {
     line
 }
 
-fn commit(tree: ObjectId, is_last: bool, note: &str) -> String {
+/// Returns the author of the commit and of tags, with the present time.
+fn person() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    format!("{AUTHOR} {now} +0000")
+}
+
+fn commit(tree: ObjectId, person: &str, is_last: bool, note: &str) -> String {
     let message = MESSAGES[usize::from(!is_last)];
     let note = if note.is_empty() { String::new() } else { format!("\n{note}\n") };
-    format!("tree {tree}\nauthor {AUTHOR} {now} +0000\ncommitter {AUTHOR} {now} +0000\n\n{message}\n{note}")
+    format!("tree {tree}\nauthor {person}\ncommitter {person}\n\n{message}\n{note}")
 }
 
 fn write(repository: &Tree, path: &str, content: &[u8]) -> io::Result<()> {

@@ -350,6 +350,11 @@ pub(crate) fn copied_mode(stat: &Stat) -> Mode {
 /// The mode of new directories.
 pub(crate) const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
 
+/// Returns the permissions of a directory for a copy of it. The owner can always read, change and enter the copy.
+pub(crate) fn copied_directory_mode(stat: &Stat) -> Mode {
+    Mode::from_raw_mode(stat.st_mode & 0o777) | Mode::RWXU
+}
+
 /// Creates a new regular file. An existing name is an error.
 pub(crate) fn create_file(directory: impl AsFd, name: &OsStr, mode: Mode) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -420,5 +420,8 @@ fn capabilities(could: &CapabilityLists) -> String {
             text.push_str(&format!("  {name:<8} {}\n", list(folders)));
         }
     }
+    if could.history {
+        text.push_str("  git      every commit, branch and tag of the repository\n");
+    }
     text + &format!("  model    {model}\n")
 }

@@ -92,7 +92,7 @@ fn add_repository(setting: &mut JailSetting, env: &SandboxEnv, binding: &Binding
         let (own, objects) = (paths.folder.join(GIT_DIR), Path::new(HOME_INSIDE).join(OBJECTS));
         // A jail that is opened again gets a new one.
         tree::remove_all(&own).map_err(RepositoryError::Write)?;
-        let source = match with_history(env, binding, &own, &objects)? {
+        let source = match with_history(env, binding, paths, &own, &objects)? {
             Some(objects) => objects,
             None => {
                 let all = paths.kept.join(REPOSITORIES_DIR);
@@ -121,10 +121,11 @@ fn add_repository(setting: &mut JailSetting, env: &SandboxEnv, binding: &Binding
 fn with_history(
     env: &SandboxEnv,
     binding: &Binding,
+    paths: &AttemptPaths,
     own: &Path,
     objects: &Path,
 ) -> Result<Option<PathBuf>, RepositoryError> {
-    if !env.shows_history || !binding.scope.shows_all_files() {
+    if !paths.plan.shows_history(binding) {
         return Ok(None);
     }
     match repository::make_with_history(&env.project, own, objects) {

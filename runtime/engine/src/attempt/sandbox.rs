@@ -90,6 +90,7 @@ impl AttemptSandbox {
         let (workspace, at) = (&paths.workspace, paths.folder.join(FILES_DIR));
         let view = match (binding.runs_commands(), mounts) {
             (false, _) => WorkspaceView::layer(workspace, &at, &scope, &overrides)?,
+            (true, true) if env.copies_files => WorkspaceView::copy(workspace, &at, &scope, &overrides)?,
             (true, true) => WorkspaceView::layer_to_mount(workspace, &at, &scope, &overrides)?,
             (true, false) => WorkspaceView::copy(workspace, &at, &scope, &overrides)?,
         };

@@ -88,6 +88,8 @@ pub enum Capability {
     Programs(String),
     /// Sets a variable in the environment of commands.
     Variable(String),
+    /// Lets commands read every commit and branch of the project's repository.
+    History,
     /// Copies ignored files of the project into the run.
     Include(Entry),
     /// Accepts this tier as the lowest sandbox tier of commands.
@@ -263,6 +265,7 @@ impl fmt::Display for Capability {
             C::Toolchain(toolchain) => write!(f, "use the toolchain {}", toolchain.as_str()),
             C::Programs(folder) => write!(f, "find programs in {folder}"),
             C::Variable(name) => write!(f, "use the environment variable {name}"),
+            C::History => f.write_str("read the history of the repository"),
             C::Include(entry) => write!(f, "copy ignored files {entry}"),
             C::SandboxTier(tier) => write!(f, "accept the sandbox tier {tier}"),
             C::Spend(resource, u64::MAX) => write!(f, "spend any number of {}", resource.as_str()),

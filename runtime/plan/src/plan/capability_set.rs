@@ -3,7 +3,7 @@
 //! This is the only module that converts grants to capabilities. Plans are compared, refused and printed from these sets.
 
 use super::capability::{Capability, CommandWords, MachineFolder, Region, Resource};
-use super::{Binding, Confinement, HoldoutAccess, Plan, Shared};
+use super::{Binding, Confinement, HoldoutAccess, Plan, PlannedFolders, Shared};
 use glovebox_host::call::CommandGrant;
 use glovebox_host::grants::FileTier;
 use glovebox_pipeline::gate::Gate;
@@ -126,8 +126,8 @@ impl Plan {
     pub fn reads_all_of(&self, reader: &NodeId, other: &NodeId) -> bool {
         let could = |id| self.binding(id).map(|binding| self.of_binding(binding)).unwrap_or_default();
         let is_read = |capability: &Capability| {
-            use Capability::{Cache, Read, ReadHoldouts, ReadMachine, Scratch};
-            matches!(capability, Read(_) | ReadHoldouts(_) | ReadMachine(_) | Scratch(_) | Cache(_))
+            use Capability::{Cache, History, Read, ReadHoldouts, ReadMachine, Scratch};
+            matches!(capability, Read(_) | ReadHoldouts(_) | ReadMachine(_) | Scratch(_) | Cache(_) | History)
         };
         reader == other || !could(other).minus(&could(reader)).iter().any(is_read)
     }
@@ -138,6 +138,13 @@ impl Plan {
         let default = default.map(|default| Capability::Default(default.to));
         let offers = choices.into_iter().map(|choice| Capability::Offer(choice.label, choice.to));
         offers.chain(default).collect()
+    }
+
+    /// Returns true if commands of a binding see the history of the project's repository. A stage from which a path of the
+    /// project is hidden does not, because earlier commits contain the path.
+    pub fn shows_history(&self, binding: &Binding) -> bool {
+        let PlannedFolders { shows_history, scenarios, .. } = &self.folders;
+        *shows_history && binding.runs_commands() && binding.scope.shows_all_but(scenarios)
     }
 
     pub(super) fn of_binding(&self, binding: &Binding) -> CapabilitySet {
@@ -181,6 +188,7 @@ impl Plan {
 
     fn of_commands(&self, binding: &Binding, found: &mut CapabilitySet) {
         found.extend(of_grant(&binding.commands));
+        found.extend(self.shows_history(binding).then_some(Capability::History));
         found.extend(reached(&binding.command_access.network));
         found.extend(binding.command_access.scratch.iter().cloned().map(Capability::Scratch));
         found.extend(binding.command_access.cache.iter().cloned().map(Capability::Cache));

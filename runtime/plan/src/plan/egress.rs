@@ -1,5 +1,5 @@
-//! Data of the user that could leave the machine through a run of a plan: each source outside of the project, with each
-//! destination.
+//! Data of the user that could leave the machine through a run of a plan: each source besides the project's files, with
+//! each destination.
 //!
 //! Configuration and pipeline come with a project, and an untrusted person may have written both. A stage can pass on what it
 //! reads, through the workspace and through answers of models. So every source that any process can read is paired with every
@@ -17,11 +17,13 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Data of the user that is outside of the project.
+/// Data of the user that the files of the project do not contain.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EgressSource {
     /// A variable of the user's environment.
     Variable(String),
+    /// The earlier commits and the other branches of the project's repository.
+    History,
     /// The file with a model's key, as `glovebox.toml` names it.
     KeyFile(String),
     /// A folder of the machine that commands, agent programs or tool servers read. Folders of toolchains and stores that
@@ -59,7 +61,7 @@ pub struct Egress {
 /// A source and a destination, as a plan prints the pair.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanEgress {
-    /// `env NAME`, `file PATH` or `folder PATH`.
+    /// `env NAME`, `file PATH`, `folder PATH` or `git history`.
     pub source: String,
     /// Scheme, host and port of a model's endpoint, `proxy HOST` or `network full`.
     pub sink: String,
@@ -143,6 +145,9 @@ impl Plan {
             self.commands.exec.path.iter().for_each(|path| add(folder(path), &"[exec] path"));
             self.commands.exec.venv.iter().for_each(|venv| add(folder(&venv.path), &"[exec] venv"));
         }
+        if self.bindings.values().any(|binding| self.shows_history(binding)) {
+            add(EgressSource::History, &"[workspace] git");
+        }
         // An agent program is started only if its node asks a model.
         let live = self.bindings.iter().filter(|(node, _)| self.models.by_node.contains_key(*node));
         for program in live.filter_map(|(_, binding)| binding.program.as_ref()) {
@@ -196,6 +201,7 @@ impl fmt::Display for EgressSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Variable(name) => write!(f, "env {name}"),
+            Self::History => f.write_str("git history"),
             Self::KeyFile(file) => write!(f, "file {file}"),
             Self::Folder(folder) => write!(f, "folder {}", folder.0),
         }

@@ -141,6 +141,7 @@ impl Plan {
             }
             Capability::SandboxTier(Tier::Unconfined) => OriginPart::Flag("--dangerously-no-sandbox"),
             Capability::SandboxTier(_) => OriginPart::Config("sandbox", "require"),
+            Capability::History => OriginPart::Config("workspace", "git"),
             Capability::Offer(..) => OriginPart::Edges,
             Capability::Default(_) => OriginPart::Attribute("human.default_choice".into()),
             Capability::Plugin(_) => {

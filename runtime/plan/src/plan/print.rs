@@ -256,6 +256,9 @@ pub struct CapabilityLists {
     /// Tools of servers that a model could call, such as `github.get_issue`; `github.*` for all tools of a server.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub tools: BTreeSet<String>,
+    /// True if commands could read every commit and branch of the project's repository. Absent if false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub history: bool,
     /// True if a model could be asked.
     pub model: bool,
 }
@@ -270,6 +273,7 @@ impl CapabilityLists {
         self.scratch.extend(other.scratch.iter().cloned());
         self.cache.extend(other.cache.iter().cloned());
         self.tools.extend(other.tools.iter().cloned());
+        self.history |= other.history;
         self.model |= other.model;
     }
 
@@ -313,6 +317,10 @@ impl CapabilityLists {
                 C::Agent(program) => (&mut lists.execute, program),
                 C::Reach(host) => (&mut lists.reach, host),
                 C::FullNetwork => (&mut lists.reach, &"*"),
+                C::History => {
+                    lists.history = true;
+                    continue;
+                }
                 C::Model => {
                     lists.model = true;
                     continue;

@@ -123,7 +123,7 @@ pub fn bind_plan(
         .with_parallel_max(parallel_max);
     let sandbox_env = sandbox_env(&plan, project, &found, dependencies.stores)?;
     let mut warnings = if purpose.runs() { agent_programs::require(&plan, &sandbox_env.policy)? } else { Vec::new() };
-    if sandbox_env.shows_history && plan.bindings.values().any(|binding| binding.runs_commands()) {
+    if plan.bindings.values().any(|binding| plan.shows_history(binding)) {
         warnings.push(Warning {
             problem: "commands can read every commit and branch of the project's repository".to_owned(),
             help: "remove `git = \"history\"` under `[workspace]` in glovebox.toml to show one commit only".to_owned(),
@@ -210,8 +210,7 @@ fn sandbox_env(
         let stores: Vec<Bind> = stores.into_iter().filter(is_new).collect();
         policy.binds.extend(stores);
     }
-    let shows_history = project.config.workspace.shows_history;
-    if shows_history && !plan.folders.sealed.is_empty() {
+    if plan.folders.shows_history && !plan.folders.sealed.is_empty() {
         let message =
             "`git = \"history\"` under `[workspace]` shows every version of every file, and this project has hold-outs";
         let help = "write `git = \"commit\"`: a stage must not find earlier versions of hold-outs";
@@ -219,7 +218,7 @@ fn sandbox_env(
     }
     let own = || dependencies::environment(&project.workdir, &plan.folders.dependencies);
     Ok(SandboxEnv {
-        shows_history,
+        copies_files: project.config.workspace.copies_files,
         // The operator names `venv` explicitly, so it takes precedence over an environment of the project.
         environment: if plan.commands.exec.venv.is_some() { None } else { own() },
         tier,

@@ -64,8 +64,8 @@ pub struct SandboxEnv {
     pub project: PathBuf,
     /// Folders of Glovebox on this machine that no command can see: the user's key, compiled components.
     pub private: Vec<PathBuf>,
-    /// True if commands may read the history of the project's repository. False if the project has hold-outs.
-    pub shows_history: bool,
+    /// True if commands work on a copy of the files instead of an overlay, in which folders cannot be renamed.
+    pub copies_files: bool,
     /// Values for tool servers that name them, by the names of environment variables.
     pub server_env: ServerEnv,
     /// The virtual environment among the dependencies. Its programs come first in PATH.

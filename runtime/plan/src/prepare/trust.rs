@@ -64,7 +64,7 @@ impl Wanted {
     /// the system.
     fn from_egress(project: &Project, pair: Egress) -> Option<Self> {
         let source = match &pair.source {
-            EgressSource::Variable(_) => pair.source.to_string(),
+            EgressSource::Variable(_) | EgressSource::History => pair.source.to_string(),
             EgressSource::KeyFile(file) => format!("file {}", shown(&real(keys::place(project, Path::new(file))))),
             EgressSource::Folder(folder) => {
                 let folder = real(PathBuf::from(&folder.0));

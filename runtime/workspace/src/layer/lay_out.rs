@@ -116,7 +116,7 @@ impl Layer {
         let below = if folder.shows_lower { self.lower.stat(path)? } else { None };
         match below.filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory) {
             Some(stat) => {
-                rustix::fs::fchmod(directory.as_fd(), Mode::from_raw_mode(stat.st_mode & 0o777) | Mode::RWXU)?;
+                rustix::fs::fchmod(directory.as_fd(), tree::copied_directory_mode(&stat))?;
                 tree::keep_times(&directory, &stat)?;
             }
             None => rustix::fs::fchmod(directory.as_fd(), tree::DIRECTORY_MODE)?,

@@ -12,17 +12,20 @@ pub(super) enum ObjectKind {
     Commit,
     Tree,
     Blob,
+    Tag,
 }
 
 impl ObjectKind {
+    const ALL: [Self; 4] = [Self::Commit, Self::Tree, Self::Blob, Self::Tag];
+
     /// Returns the kind with this word in the header of an object.
     pub(super) fn from_word(word: &[u8]) -> Option<Self> {
-        [Self::Commit, Self::Tree, Self::Blob].into_iter().find(|kind| kind.word().as_bytes() == word)
+        Self::ALL.into_iter().find(|kind| kind.word().as_bytes() == word)
     }
 
     /// Returns the kind with this number in a packfile.
     pub(super) fn from_number(number: u8) -> Option<Self> {
-        [Self::Commit, Self::Tree, Self::Blob].into_iter().find(|kind| kind.number() == number)
+        Self::ALL.into_iter().find(|kind| kind.number() == number)
     }
 
     fn word(self) -> &'static str {
@@ -30,6 +33,7 @@ impl ObjectKind {
             Self::Commit => "commit",
             Self::Tree => "tree",
             Self::Blob => "blob",
+            Self::Tag => "tag",
         }
     }
 
@@ -39,6 +43,7 @@ impl ObjectKind {
             Self::Commit => 1,
             Self::Tree => 2,
             Self::Blob => 3,
+            Self::Tag => 4,
         }
     }
 }

@@ -5,14 +5,14 @@
 //! entry is left out: programs that need it then behave as in a repository that does not have it.
 
 use super::REPOSITORY_DIR;
-use super::digest::ObjectId;
+use super::digest::{ObjectId, ObjectKind};
+use super::objects::Objects;
 use crate::canonical::canonical;
 use crate::regular_file::{self, Links};
 use crate::work_tree;
 use glovebox_names::visible::is_deceptive;
 use glovebox_record::GitHead;
-use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Maximum size of a file of references or settings, bytes.
@@ -38,7 +38,7 @@ pub struct RepositoryFacts {
     /// The current branch; `None` if HEAD is detached.
     pub branch: Option<String>,
     /// Tags of the current commit, without `refs/tags/`.
-    pub tags: BTreeSet<String>,
+    pub tags: BTreeMap<String, TagKind>,
     /// URLs of remotes by name, without credentials.
     pub remotes: BTreeMap<String, String>,
     /// Name and e-mail address of the author of commits, if the repository's own settings have them.
@@ -47,17 +47,23 @@ pub struct RepositoryFacts {
     pub exclude: Vec<u8>,
 }
 
+/// The kind of a tag. `git describe` without `--tags` finds only annotated ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TagKind {
+    /// A reference to the commit.
+    Light,
+    /// A reference to an object with a message.
+    Annotated,
+}
+
 impl RepositoryFacts {
     /// Reads the repository of a project whose HEAD was `head`. What cannot be read is absent.
     pub fn read(project: &Path, head: &GitHead) -> Self {
         let Some(folders) = Folders::for_project(project) else { return Self::default() };
         let tags = head.commit.as_ref().map(|commit| folders.tags(&folders.packed(), commit));
         let (remotes, author) = folders.settings();
-        let exclude = regular_file::read(
-            &folders.shared.join("info/exclude"),
-            Links::Within(&folders.shared),
-            EXCLUDE_BYTES_MAX,
-        );
+        let exclude =
+            regular_file::read(&folders.shared.join("info/exclude"), Links::Within(&folders.shared), EXCLUDE_BYTES_MAX);
         let mut exclude = exclude.unwrap_or_default();
         if exclude.last().is_some_and(|last| *last != b'\n') {
             exclude.push(b'\n');
@@ -70,12 +76,27 @@ impl RepositoryFacts {
         self.branch.as_ref().map_or_else(|| format!("{commit}\n"), |branch| format!("ref: refs/heads/{branch}\n"))
     }
 
-    /// Returns the content of `packed-refs`: the branch and the tags, all at the only commit.
-    pub(super) fn packed_refs(&self, commit: ObjectId) -> String {
-        let branch = self.branch.iter().map(|branch| format!("refs/heads/{branch}"));
-        let tags = self.tags.iter().map(|tag| format!("refs/tags/{tag}"));
-        let names: BTreeSet<String> = branch.chain(tags).collect();
-        let lines = names.iter().map(|name| format!("{commit} {name}\n"));
+    /// Returns the objects of the annotated tags, by name.
+    pub(super) fn tag_objects(&self, commit: ObjectId, tagger: &str) -> BTreeMap<&str, String> {
+        let annotated = self.tags.iter().filter(|(_, kind)| **kind == TagKind::Annotated);
+        let object = |name: &str| format!("object {commit}\ntype commit\ntag {name}\ntagger {tagger}\n\n{name}\n");
+        annotated.map(|(name, _)| (name.as_str(), object(name))).collect()
+    }
+
+    /// Returns the content of `packed-refs`: the branch and the tags, all at the only commit. `objects` has the ids of the
+    /// annotated tags.
+    pub(super) fn packed_refs(&self, commit: ObjectId, objects: &BTreeMap<&str, ObjectId>) -> String {
+        let branch = self.branch.iter().map(|branch| (format!("refs/heads/{branch}"), format!("{commit}")));
+        let tag = |name: &String| match objects.get(name.as_str()) {
+            Some(object) => (format!("refs/tags/{name}"), format!("{object}\n^{commit}")),
+            None => (format!("refs/tags/{name}"), format!("{commit}")),
+        };
+        let references: BTreeMap<String, String> = branch.chain(self.tags.keys().map(tag)).collect();
+        // The commit of an annotated tag is on the line after the tag.
+        let lines = references.iter().map(|(name, ids)| match ids.split_once('\n') {
+            Some((object, peeled)) => format!("{object} {name}\n{peeled}\n"),
+            None => format!("{ids} {name}\n"),
+        });
         ["# pack-refs with: peeled fully-peeled sorted \n".to_owned()].into_iter().chain(lines).collect()
     }
 
@@ -187,46 +208,34 @@ impl Folders {
     }
 
     /// Returns the tags of a commit. A file of a tag takes precedence over a line of `packed-refs`.
-    fn tags(&self, packed: &BTreeMap<String, PackedRef>, commit: &str) -> BTreeSet<String> {
-        let of_tag = |(name, packed): (&String, &PackedRef)| {
-            let is_here = packed.peeled.as_ref().unwrap_or(&packed.id) == commit;
-            Some((name.strip_prefix("refs/tags/")?.to_owned(), is_here))
+    fn tags(&self, packed: &BTreeMap<String, PackedRef>, commit: &str) -> BTreeMap<String, TagKind> {
+        let mut objects = Objects::open(&self.shared).ok();
+        let mut kind = |id: &str, peeled: Option<&str>| match peeled {
+            Some(peeled) => (peeled == commit).then_some(TagKind::Annotated),
+            None if id == commit => Some(TagKind::Light),
+            None => (peel(objects.as_mut()?, id)? == commit).then_some(TagKind::Annotated),
         };
-        let mut all: BTreeMap<String, bool> = packed.iter().filter_map(of_tag).collect();
+        let mut all: BTreeMap<String, Option<TagKind>> = BTreeMap::new();
+        for (name, packed) in packed {
+            if let Some(name) = name.strip_prefix("refs/tags/") {
+                all.insert(name.to_owned(), kind(&packed.id, packed.peeled.as_deref()));
+            }
+        }
         let mut pending = vec![(String::new(), 0)];
         while let Some((folder, depth)) = pending.pop() {
             let at = self.shared.join("refs/tags").join(&folder);
             for entry in std::fs::read_dir(at).into_iter().flatten().flatten().take(ENTRIES_MAX) {
                 let Some(name) = entry.file_name().to_str().map(|name| format!("{folder}{name}")) else { continue };
-                let Ok(kind) = entry.file_type() else { continue };
-                if kind.is_dir() && depth < DEPTH_MAX {
+                let Ok(entry) = entry.file_type() else { continue };
+                if entry.is_dir() && depth < DEPTH_MAX {
                     pending.push((format!("{name}/"), depth + 1));
-                } else if kind.is_file() && is_plain(&name) {
+                } else if entry.is_file() && is_plain(&name) {
                     let text = self.text(&self.shared, &format!("refs/tags/{name}")).unwrap_or_default();
-                    let is_here = self.peel(text.trim()).as_deref() == Some(commit);
-                    all.insert(name, is_here);
+                    all.insert(name, kind(text.trim(), None));
                 }
             }
         }
-        all.into_iter().filter(|(_, is_here)| *is_here).map(|(name, _)| name).take(NAMES_MAX).collect()
-    }
-
-    /// Returns the object that an annotated tag names, or the id itself if it is not a loose object of a tag.
-    fn peel(&self, id: &str) -> Option<String> {
-        if !is_id(id) {
-            return None;
-        }
-        let (folder, name) = id.split_at(2);
-        let at = self.shared.join("objects").join(folder).join(name);
-        let object = regular_file::read(&at, Links::Within(&self.shared), TAG_BYTES_MAX as u64).ok();
-        let object = object.and_then(|object| decompress_to_vec_zlib_with_limit(&object, TAG_BYTES_MAX).ok());
-        let target = object.and_then(|object| {
-            let text = String::from_utf8_lossy(&object).into_owned();
-            let (kind, content) = text.split_once('\0')?;
-            let target = content.lines().next()?.strip_prefix("object ")?.to_owned();
-            kind.starts_with("tag ").then_some(target)
-        });
-        Some(target.unwrap_or_else(|| id.to_owned()))
+        all.into_iter().filter_map(|(name, kind)| Some((name, kind?))).take(NAMES_MAX).collect()
     }
 
     /// Returns the remotes and the author of the repository's own settings. Settings that it includes from elsewhere are
@@ -252,6 +261,13 @@ impl Folders {
         }
         (found, user.remove("name").zip(user.remove("email")))
     }
+}
+
+/// Returns the object that an annotated tag names.
+fn peel(objects: &mut Objects, id: &str) -> Option<String> {
+    let object = objects.read(ObjectId::from_hex(id)?, ObjectKind::Tag, TAG_BYTES_MAX).ok()?;
+    let line = object.split(|byte| *byte == b'\n').next()?.strip_prefix(b"object ")?;
+    Some(std::str::from_utf8(line).ok()?.to_owned())
 }
 
 /// Returns true for a name or an address that a setting and a commit can safely contain.
@@ -326,10 +342,13 @@ mod tests {
             let facts = read(at);
             assert_eq!(facts.branch.as_deref(), branch);
             assert_eq!(facts.author, Some(("Ada L".to_owned(), "ada@example.org".to_owned())));
-            assert_eq!(facts.tags.iter().map(String::as_str).collect::<Vec<_>>(), ["light", "release/v1"]);
+            let tags: Vec<_> = facts.tags.iter().map(|(name, kind)| (name.as_str(), *kind)).collect();
+            assert_eq!(tags, [("light", TagKind::Light), ("release/v1", TagKind::Annotated)]);
             let remotes: Vec<_> = facts.remotes.iter().map(|(name, url)| (name.as_str(), url.as_str())).collect();
             assert_eq!(remotes, [("backup", "ssh://git@example.com/a"), ("origin", "https://example.com/a/b.git")]);
         };
+        check(Some("work"));
+        git(at, &["repack", "-adq"]);
         check(Some("work"));
         git(at, &["pack-refs", "--all"]);
         check(Some("work"));

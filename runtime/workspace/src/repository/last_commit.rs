@@ -278,7 +278,8 @@ impl IndexEntry {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "git truncates them too")]
     fn matches(&self, stat: &Stat) -> bool {
         let (seconds, nanoseconds) = self.modified;
-        let same_time = seconds == stat.st_mtime as u32 && (nanoseconds == 0 || nanoseconds == stat.st_mtime_nsec as u32);
+        let same_time =
+            seconds == stat.st_mtime as u32 && (nanoseconds == 0 || nanoseconds == stat.st_mtime_nsec as u32);
         same_time && self.bytes == tree::length(stat) as u32
     }
 }

@@ -264,9 +264,9 @@ mod tests {
         let mut broken = 0;
         for file in [pack.with_extension("idx"), pack.clone()] {
             let bytes = fs::read(&file).unwrap();
-            for number in 0..60 {
+            for number in 0..21 {
                 let mut changed = bytes.clone();
-                let at = 12 + number * 7_919 % (bytes.len() - 12);
+                let at = 12 + number * 22_543 % (bytes.len() - 12);
                 match number % 3 {
                     0 => changed[at] ^= 0xff,
                     1 => changed[at..].fill(0xff),
@@ -282,6 +282,6 @@ mod tests {
             fs::remove_file(&file).unwrap();
             fs::write(&file, bytes).unwrap();
         }
-        assert!(broken > 100, "{broken}");
+        assert!(broken > 30, "{broken}");
     }
 }

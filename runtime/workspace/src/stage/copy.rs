@@ -228,7 +228,7 @@ impl<'c> CopyBuilder<'c> {
     }
 
     fn add_directory(&mut self, entry: &WalkEntry<'_>) -> io::Result<CopiedEntry> {
-        rustix::fs::mkdirat(self.into(entry)?, entry.name, tree::DIRECTORY_MODE)?;
+        rustix::fs::mkdirat(self.into(entry)?, entry.name, tree::copied_directory_mode(&entry.stat))?;
         Ok(CopiedEntry::Directory { partial: false })
     }
 

@@ -1,6 +1,7 @@
 # why: builds write `out-new` and swap it with the folder of an earlier step
 # source: https://man7.org/linux/man-pages/man2/rename.2.html
 # needs: python3
+# setting: workspace.files = "copy"
 mkdir pages
 echo old > pages/index.html
 # stage

@@ -1,6 +1,5 @@
 # why: agents and formatters stage what they changed
 # source: https://github.com/openai/codex/issues/7071
 # needs: git
-# setting: workspace.git = "history"
 git add notes.md draft.txt
 git diff --cached --name-only | grep -qx draft.txt

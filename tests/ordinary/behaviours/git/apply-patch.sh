@@ -1,7 +1,6 @@
 # why: agents and code generators apply patches
 # source: https://git-scm.com/docs/git-apply
 # needs: git
-# setting: workspace.git = "history"
 git diff > "$TMPDIR/p"
 git apply -R "$TMPDIR/p"
 test "$(wc -l < notes.md)" -eq 3

@@ -1,7 +1,6 @@
 # why: prompts, skills and release tools order a commit
 # source: https://github.com/openai/codex/issues/7071
 # needs: git
-# setting: workspace.git = "history"
 git add -A
 git commit -q -m 'third'
 test "$(git log -1 --format=%s)" = third

@@ -1,6 +1,5 @@
 # why: linters of changed files only (lint-staged, pre-commit) ask what was edited
 # source: https://pre-commit.com/#usage
 # needs: git
-# setting: workspace.git = "history"
 test "$(git diff --name-only)" = notes.md
 git diff | grep -qx '+four'

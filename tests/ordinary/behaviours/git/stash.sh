@@ -1,7 +1,6 @@
 # why: hook managers (lint-staged) stash what is not staged, and take it back
 # source: https://git-scm.com/docs/git-stash
 # needs: git
-# setting: workspace.git = "history"
 git stash push -q
 test "$(wc -l < notes.md)" -eq 3
 git stash pop -q

@@ -1,11 +1,13 @@
 //! Checks that each path that a run changed has the same version in a commit as in the run's copy of the project.
 //!
-//! Bytes are compared. If a filter such as `autocrlf` makes committed bytes differ from the bytes in the project, the
-//! path is a conflict.
+//! Bytes are compared, and then the bytes that git itself would write to the work tree: with the line ends and the
+//! encoding of the path's attributes. A path of a filter, which is a program of the user, is a conflict: Glovebox starts
+//! no program that settings name.
 
 use super::git::Git;
 use crate::exit::Stop;
 use crate::patch::Version;
+use crate::terminal::visible;
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Digest, FileChange};
 use glovebox_workspace::apply::{self, Conflict};
@@ -44,25 +46,61 @@ impl<'r> CommitFiles<'r> {
     }
 }
 
-/// Returns the paths whose version in the commit differs from the run's copy of the project, and the paths that may
-/// never be applied.
+/// The result of a comparison.
+#[derive(Default)]
+pub struct Comparison {
+    /// The paths whose version in the commit differs from the run's copy of the project, and the paths that may never be
+    /// applied.
+    pub conflicts: Vec<Conflict>,
+    /// The paths in the repository whose bytes git converts when it reads them: those of converted files, and new ones.
+    pub converted: BTreeSet<String>,
+}
+
+/// The relation of the committed bytes of a path to those in the project.
+enum Relation {
+    /// The bytes are equal.
+    Equal,
+    /// The bytes are equal after git has converted them, or git may convert those of a new file.
+    Converted,
+    /// They differ, for this reason.
+    Differs(String),
+}
+
+/// Compares the changed paths with the commit.
 pub fn with_commit(
     git: &Git<'_>,
     commit: &CommitFiles<'_>,
     base: &Base,
     changes: &[FileChange],
-) -> Result<Vec<Conflict>, Stop> {
+) -> Result<Comparison, Stop> {
     let folded = fold(changes);
     let touched: BTreeSet<String> = folded.iter().map(|change| commit.whole(&change.path)).collect();
-    let mut conflicts = Vec::new();
+    let filters = git.filters(&touched)?;
+    let mut compared = Comparison::default();
     for change in &folded {
-        let reason = match apply::fault(change).or_else(|| in_the_way(commit, &touched, change)) {
-            Some(reason) => Some(reason),
-            None => differs(git, commit.by_path.get(&commit.whole(&change.path)), base, &change.path)?,
+        let whole = commit.whole(&change.path);
+        let is_file = matches!(Version::after(change), Some(Version::File { .. }));
+        let filter = filters.get(&whole).filter(|_| is_file).map(|name| {
+            format!(
+                "the filter `{}` of git would change it, and `apply --branch` starts no filter",
+                visible::line(name)
+            )
+        });
+        let relation = match apply::fault(change).or_else(|| in_the_way(commit, &touched, change)).or(filter) {
+            Some(reason) => Relation::Differs(reason),
+            None => relation(git, commit, base, &change.path)?,
         };
-        conflicts.extend(reason.map(|reason| Conflict { path: change.path.to_string(), reason }));
+        match relation {
+            Relation::Equal => {}
+            Relation::Converted => {
+                compared.converted.insert(whole);
+            }
+            Relation::Differs(reason) => {
+                compared.conflicts.push(Conflict { path: change.path.to_string(), reason });
+            }
+        }
     }
-    Ok(conflicts)
+    Ok(compared)
 }
 
 /// Returns a reason if the commit has a file above the path, or files below it, that the run did not change. Git would
@@ -87,25 +125,27 @@ fn in_the_way(commit: &CommitFiles<'_>, touched: &BTreeSet<String>, change: &Fil
     left.find(|path| is_file && !touched.contains(*path)).map(|path| format!("HEAD has `{path}` below it"))
 }
 
-fn differs(
-    git: &Git<'_>,
-    found: Option<&(String, String)>,
-    base: &Base,
-    path: &ScopePath,
-) -> Result<Option<String>, Stop> {
-    let (before, (mode, object)) = match (Version::before(base, path), found) {
-        (None, None) => return Ok(None),
-        (None, Some(_)) => {
-            return Ok(Some("it is in HEAD, but it was not in the run's copy of the project".to_owned()));
-        }
-        (Some(_), None) => return Ok(Some("it was in the project, but it is not in HEAD: commit it first".to_owned())),
+fn relation(git: &Git<'_>, commit: &CommitFiles<'_>, base: &Base, path: &ScopePath) -> Result<Relation, Stop> {
+    let whole = commit.whole(path);
+    let differs = |reason: &str| Ok(Relation::Differs(reason.to_owned()));
+    let (before, (mode, object)) = match (Version::before(base, path), commit.by_path.get(&whole)) {
+        (None, None) => return Ok(Relation::Converted),
+        (None, Some(_)) => return differs("it is in HEAD, but it was not in the run's copy of the project"),
+        (Some(_), None) => return differs("it was in the project, but it is not in HEAD: commit it first"),
         (Some(before), Some(found)) => (before, found),
     };
     let bytes = git.run(&["cat-file", "blob", object], b"")?;
-    let is_same = *mode == before.mode().digits()
-        && match &before {
-            Version::File { digest, .. } => Digest::hash(&bytes) == *digest,
-            Version::Link(target) => bytes == target.as_bytes(),
-        };
-    Ok((!is_same).then(|| "HEAD has another version than the run's copy of the project".to_owned()))
+    let has_mode = *mode == before.mode().digits();
+    match &before {
+        Version::Link(target) if has_mode && bytes == target.as_bytes() => Ok(Relation::Equal),
+        Version::File { digest, .. } if has_mode && Digest::hash(&bytes) == *digest => Ok(Relation::Equal),
+        Version::File { digest, .. } if has_mode => {
+            let written = git.run(&["cat-file", "--filters", &format!("--path={whole}"), object], b"")?;
+            match Digest::hash(&written) == *digest {
+                true => Ok(Relation::Converted),
+                false => differs("HEAD has another version than the run's copy of the project"),
+            }
+        }
+        _ => differs("HEAD has another version than the run's copy of the project"),
+    }
 }

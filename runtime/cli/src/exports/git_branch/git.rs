@@ -5,6 +5,7 @@
 
 use crate::exit::{Exit, Stop};
 use crate::terminal::visible;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStringExt;
@@ -12,13 +13,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Settings that keep git from starting another program or writing another file.
-const SETTINGS: [&str; 10] = [
+const SETTINGS: [&str; 11] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.splitIndex=false",
     "core.untrackedCache=false",
     "core.logAllRefUpdates=false",
     "core.attributesFile=/dev/null",
+    "core.safecrlf=false",
     "commit.gpgSign=false",
     "gc.auto=0",
     "maintenance.auto=false",
@@ -38,12 +40,36 @@ const KEPT: [&str; 6] = [
 pub struct Git<'a> {
     root: &'a Path,
     index: PathBuf,
+    /// The commit whose attributes apply. `None` for those of the work tree.
+    attributes: Option<String>,
 }
 
 impl<'a> Git<'a> {
     /// Selects the repository of the work tree with this root. `index` is a new file that becomes the index.
     pub fn new(root: &'a Path, index: PathBuf) -> Self {
-        Self { root, index }
+        Self { root, index, attributes: None }
+    }
+
+    /// Lets the attributes of a commit apply instead of those of the work tree. Git before 2.41 ignores this.
+    pub fn with_attributes(mut self, commit: &str) -> Self {
+        self.attributes = Some(commit.to_owned());
+        self
+    }
+
+    /// Returns the paths for which attributes select a filter that settings define, with the name of the filter.
+    pub fn filters(&self, paths: &BTreeSet<String>) -> Result<BTreeMap<String, String>, Stop> {
+        let listed = self.output(&["config", "--null", "--name-only", "--get-regexp", "^filter\\."], b"", None)?;
+        let name = |key: &[u8]| {
+            let key = String::from_utf8_lossy(key).into_owned();
+            key.strip_prefix("filter.").and_then(|rest| rest.rsplit_once('.')).map(|(name, _)| name.to_owned())
+        };
+        let defined: BTreeSet<String> = listed.stdout.split(|byte| *byte == 0).filter_map(name).collect();
+        let paths: Vec<u8> = paths.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
+        let found = self.run(&["check-attr", "--stdin", "-z", "filter"], &paths)?;
+        let fields: Vec<String> =
+            found.split(|byte| *byte == 0).map(|field| String::from_utf8_lossy(field).into_owned()).collect();
+        let selected = fields.chunks_exact(3).filter(|fields| defined.contains(&fields[2]));
+        Ok(selected.map(|fields| (fields[0].clone(), fields[2].clone())).collect())
     }
 
     /// Runs a git command that must succeed. Returns its standard output.
@@ -78,6 +104,7 @@ impl<'a> Git<'a> {
         let mut command = plain();
         command.envs([("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_NO_LAZY_FETCH", "1"), ("GIT_TERMINAL_PROMPT", "0")]);
         command.env("GIT_INDEX_FILE", &self.index);
+        self.attributes.as_ref().map(|commit| command.env("GIT_ATTR_SOURCE", commit));
         // Git must not search for a repository above this one.
         self.root.parent().map(|above| command.env("GIT_CEILING_DIRECTORIES", above));
         date.map(|date| command.env("GIT_AUTHOR_DATE", date));

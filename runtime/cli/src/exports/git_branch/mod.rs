@@ -13,7 +13,7 @@ use crate::exit::{Exit, Stop};
 use crate::runs::RunFolder;
 use crate::runs::changes::Changes;
 use crate::terminal::visible;
-use compare::CommitFiles;
+use compare::{CommitFiles, Comparison};
 use git::{Git, line};
 use glovebox_journal::event::StageFinished;
 use glovebox_record::path::ScopePath;
@@ -85,11 +85,13 @@ pub fn make(source: &Source<'_>, project: &Path, name: &str) -> Result<Branch, B
     let git = Git::new(&repository.root, source.run.path.join(format!(".index-{}", std::process::id())));
     repository.confirm(&git)?;
     let head = head(&git)?;
+    let git = git.with_attributes(&head);
     let reference = new_reference(&git, name)?;
     repository.require_no_links(&reference)?;
     let commit = CommitFiles::read(&git, &head, &repository.prefix)?;
     let selected: BTreeSet<&ScopePath> = source.selected.iter().map(|change| &change.path).collect();
-    let mut conflicts = compare::with_commit(&git, &commit, &source.changes.base, source.selected)?;
+    let Comparison { mut conflicts, converted } =
+        compare::with_commit(&git, &commit, &source.changes.base, source.selected)?;
     conflicts.extend(shape::conflicts(&git, &commit, source, &selected)?);
     if !conflicts.is_empty() {
         return Err(BranchError::Conflicts(conflicts));
@@ -100,7 +102,8 @@ pub fn make(source: &Source<'_>, project: &Path, name: &str) -> Result<Branch, B
     let mut commits = Vec::new();
     for (at, stage) in &source.changes.stages {
         let files = stage.files.changes.iter().filter(|change| selected.contains(&change.path));
-        stage_index(&git, source.changes, files, &repository.prefix, &nothing)?;
+        let target = IndexTarget { prefix: &repository.prefix, nothing: &nothing, converted: &converted };
+        stage_index(&git, source.changes, files, &target)?;
         let next = line(&git.run(&["write-tree", "--missing-ok"], b"")?);
         if next == tree {
             continue;
@@ -148,21 +151,34 @@ fn new_reference(git: &Git<'_>, name: &str) -> Result<String, Stop> {
     Ok(reference)
 }
 
+/// What the entries of the index depend on, besides the changes.
+struct IndexTarget<'t> {
+    /// The project's folder in the repository, with a slash at its end; empty if it is the root.
+    prefix: &'t str,
+    /// The object id that removes an entry.
+    nothing: &'t str,
+    /// The paths whose bytes git converts.
+    converted: &'t BTreeSet<String>,
+}
+
 /// Updates the index to the state in which an attempt left these files.
 fn stage_index<'a>(
     git: &Git<'_>,
     changes: &Changes,
     files: impl Iterator<Item = &'a FileChange>,
-    prefix: &str,
-    nothing: &str,
+    target: &IndexTarget<'_>,
 ) -> Result<(), Stop> {
+    let IndexTarget { prefix, nothing, converted } = target;
     let mut entries = Vec::new();
     for change in files {
         let path = format!("{prefix}{}", change.path);
         match (change.op, crate::patch::Version::after(change)) {
             (ChangeOp::Write | ChangeOp::Symlink, Some(version)) => {
                 let bytes = changes.bytes_after(change)?;
-                let object = line(&git.run(&["hash-object", "-w", "--no-filters", "--stdin"], &bytes)?);
+                let as_file = format!("--path={path}");
+                let is_converted = change.op == ChangeOp::Write && converted.contains(&path);
+                let how = if is_converted { &as_file } else { "--no-filters" };
+                let object = line(&git.run(&["hash-object", "-w", how, "--stdin"], &bytes)?);
                 entries.extend_from_slice(format!("{} {object}\t{path}\0", version.mode().digits()).as_bytes());
             }
             (ChangeOp::Delete, _) => {
