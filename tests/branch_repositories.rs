@@ -281,6 +281,7 @@ fn files_that_git_converts_get_into_the_branch_as_git_would_write_them() {
     git(&project, &["branch", "-D", "gb/r"]);
     bench.write("work.sh", "echo more >> data.big\n");
     git(&project, &["commit", "-qam", "other"]);
+    let _by_commit = fs::remove_file(&ran);
     fs::remove_dir_all(project.join(".glovebox")).unwrap();
     run(&bench, &project);
     branch(&project, &[])

@@ -241,7 +241,8 @@ printf '  assert f(3)  == 4712\\n' >> scripts/scenarios/case.sh";
         shaped(setup, &format!("git status --porcelain -- src tests; {OBJECTS}; git ls-tree -r --name-only HEAD"));
     let out = looked(&bench);
     assert!(out.starts_with(" M src/a.txt\n") && out.contains("one\n") && out.contains("tests/part.txt"), "{out}");
-    assert!(!out.contains("471") && !out.contains("moved") && !out.contains("scenarios"), "{out}");
+    let secret = ["gate opens", "f(3)", "f(4)", "moved", "scenarios"];
+    assert!(secret.iter().all(|text| !out.contains(text)), "{out}");
 }
 
 /// Nothing in `.git` makes the host run a program, read another repository or work without end.

@@ -10,6 +10,8 @@
 mod commit_files;
 mod digest;
 mod facts;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod history;
 mod last_commit;
 mod objects;
@@ -167,7 +169,10 @@ pub fn make_own(shared: &Path, at: &Path, objects: &Path) -> Result<(), Reposito
     for name in COPIED {
         let (parent, file) = own.parent(Path::new(name))?;
         let mut target = tree::create_file(parent, file, tree::file_mode(false))?;
-        io::copy(&mut shared.file(Path::new(name))?, &mut target)?;
+        let mut source = shared.file(Path::new(name))?;
+        io::copy(&mut source, &mut target)?;
+        // Git reads a file again if it may have changed after the index was written, so the index keeps its time.
+        tree::keep_times(&target, &rustix::fs::fstat(&source).map_err(io::Error::from)?)?;
     }
     let objects = [objects.as_os_str().as_bytes(), b"\n"].concat();
     Ok(write(&own, "objects/info/alternates", &objects)?)

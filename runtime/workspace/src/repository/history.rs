@@ -7,6 +7,7 @@
 use super::facts::{ENTRIES_MAX, Folders, RepositoryFacts, head, is_id, is_plain};
 use super::{CONFIG, RepositoryError, make_folders, write};
 use crate::regular_file::{self, Links};
+use crate::tree;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -59,7 +60,12 @@ pub fn make_with_history(project: &Path, at: &Path, objects: &Path) -> Result<Pa
     let copied = [("index", &folders.own, INDEX_BYTES_MAX), ("shallow", &folders.shared, INDEX_BYTES_MAX)];
     for (name, folder, bytes_max) in copied {
         match regular_file::read(&folder.join(name), Links::Within(folder), bytes_max) {
-            Ok(content) => write(&repository, name, &content)?,
+            Ok(content) => {
+                write(&repository, name, &content)?;
+                // Git reads a file again if it may have changed after the index was written, so the index keeps its time.
+                let stat = rustix::fs::lstat(folder.join(name)).map_err(io::Error::from)?;
+                tree::keep_times(repository.file(Path::new(name))?, &stat)?;
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),
         }

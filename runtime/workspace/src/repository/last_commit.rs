@@ -242,7 +242,7 @@ fn entries(
 }
 
 /// Splits the first entry off a folder's list: its mode, name and id. A name that is not UTF-8 becomes the empty name.
-fn next(list: &[u8]) -> Option<((u32, &str, ObjectId), &[u8])> {
+pub(super) fn next(list: &[u8]) -> Option<((u32, &str, ObjectId), &[u8])> {
     let space = list.iter().take(8).position(|byte| *byte == b' ')?;
     let mode = u32::from_str_radix(std::str::from_utf8(&list[..space]).ok()?, 8).ok()?;
     let rest = &list[space + 1..];

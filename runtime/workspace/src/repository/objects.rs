@@ -41,6 +41,11 @@ pub(super) enum ObjectError {
 pub(super) struct WorkLimit(u64);
 
 impl WorkLimit {
+    /// Creates the limit of one repository.
+    pub(super) fn new() -> Self {
+        Self(BYTES_MAX)
+    }
+
     /// Subtracts the length of an object.
     pub(super) fn spend(&mut self, bytes: usize) -> Result<(), ObjectError> {
         self.0 = self.0.checked_sub(bytes as u64).ok_or(ObjectError::WorkTooLarge)?;
@@ -70,7 +75,7 @@ impl Objects {
                 packs.push(PackedObjects::open(&directory, name)?);
             }
         }
-        Ok(Self { folder, packs, cache: BaseCache::default(), limit: WorkLimit(BYTES_MAX) })
+        Ok(Self { folder, packs, cache: BaseCache::default(), limit: WorkLimit::new() })
     }
 
     /// Returns the content of an object.

@@ -94,6 +94,13 @@ impl PackedObjects {
         Ok(Self { folder, name: name.to_owned(), index, counts, pack: None, number })
     }
 
+    /// Creates a pack without an index, in which no object is found by its id.
+    #[cfg(any(test, feature = "fuzz"))]
+    pub(super) fn without_index(pack: File) -> Result<Self, ObjectError> {
+        let (index, folder) = (pack.try_clone()?, OwnedFd::from(pack.try_clone()?));
+        Ok(Self { folder, name: String::new(), index, counts: vec![0; 256], pack: Some(pack), number: 0 })
+    }
+
     /// Opens the packfile itself, if it is not open.
     pub(super) fn prepare(&mut self) -> Result<(), ObjectError> {
         if self.pack.is_none() {
@@ -259,7 +266,12 @@ impl<'b> Bytes<'b> {
 }
 
 /// Returns the object that a delta makes of its base.
-fn applied(base: &[u8], delta: &[u8], bytes_max: usize, limit: &mut WorkLimit) -> Result<Vec<u8>, ObjectError> {
+pub(super) fn applied(
+    base: &[u8],
+    delta: &[u8],
+    bytes_max: usize,
+    limit: &mut WorkLimit,
+) -> Result<Vec<u8>, ObjectError> {
     let mut delta = Bytes(delta);
     let (before, after) = (delta.length()?, delta.length()?);
     if before != base.len() {
