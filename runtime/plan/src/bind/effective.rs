@@ -21,13 +21,13 @@ use glovebox_pipeline::ir::{HandlerKind, Role};
 use glovebox_pipeline::key::Key;
 use glovebox_pipeline::keyed::Text;
 use glovebox_record::limit::StageKind;
-use glovebox_record::scope::{self, Entry, Scope, intersect};
+use glovebox_record::scope::{ALWAYS_HIDDEN, Entry, Scope, intersect};
 use glovebox_record::{LimitName, LimitSettings, Limits};
 use std::sync::LazyLock;
 
-/// The entries of [`scope::ALWAYS_HIDDEN`].
+/// The entries of [`ALWAYS_HIDDEN`].
 static HIDDEN: LazyLock<Vec<Entry>> = LazyLock::new(|| {
-    let folders = scope::ALWAYS_HIDDEN.into_iter().map(Entry::parse);
+    let folders = ALWAYS_HIDDEN.into_iter().map(Entry::parse);
     folders.collect::<Result<_, _>>().expect("both are paths of a scope")
 });
 

@@ -166,12 +166,11 @@ fn add_changed(
     Ok(())
 }
 
+/// What [`each_file`] does with the path and the entry of a file.
+type VisitFile<'v> = dyn FnMut(Vec<u8>, &WalkEntry<'_>) -> Result<(), RepositoryError> + 'v;
+
 /// Calls `act` for each file and link of the workspace that the scope shows.
-fn each_file(
-    workspace: &Tree,
-    scope: &Scope,
-    act: &mut dyn FnMut(Vec<u8>, &WalkEntry<'_>) -> Result<(), RepositoryError>,
-) -> Result<(), RepositoryError> {
+fn each_file(workspace: &Tree, scope: &Scope, act: &mut VisitFile<'_>) -> Result<(), RepositoryError> {
     tree::walk::<RepositoryError>(workspace, &mut |entry: &WalkEntry<'_>| {
         let is_repository = entry.name == OsStr::new(REPOSITORY_DIR);
         if is_repository || !is_seen(entry.kind(), scope, entry.path) {

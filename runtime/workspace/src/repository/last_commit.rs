@@ -141,9 +141,10 @@ impl<'p> CommittedFiles<'p> {
     /// Returns true if git considered the file unchanged when it last examined it. Its bytes may differ from the commit,
     /// because a filter has changed them: line ends, an encoding, Git LFS.
     pub(super) fn is_unchanged(&self, path: &[u8], entry: CommittedEntry, stat: &Stat) -> bool {
-        self.index.entries.get(path).is_some_and(|known| {
-            known.id == entry.id.0 && self.index.written > stat.st_mtime as i64 && known.matches(stat)
-        })
+        self.index
+            .entries
+            .get(path)
+            .is_some_and(|known| known.id == entry.id.0 && self.index.written > stat.st_mtime && known.matches(stat))
     }
 
     /// Returns the paths of changed files whose committed content must not be shown. `current` returns the content in the
@@ -210,8 +211,9 @@ fn entries(
         let list = objects.read(id, ObjectKind::Tree, LIST_BYTES_MAX)?;
         let mut rest = &list[..];
         while !rest.is_empty() {
-            let (mode, name, id);
-            ((mode, name, id), rest) = next(rest).ok_or(ObjectError::Damaged)?;
+            let listed;
+            (listed, rest) = next(rest).ok_or(ObjectError::Damaged)?;
+            let ListedEntry { mode, name, id } = listed;
             count += 1;
             if count > ENTRIES_MAX {
                 return Err(CommitError::TooManyEntries);
@@ -241,14 +243,22 @@ fn entries(
     Ok(found)
 }
 
-/// Splits the first entry off a folder's list: its mode, name and id. A name that is not UTF-8 becomes the empty name.
-pub(super) fn next(list: &[u8]) -> Option<((u32, &str, ObjectId), &[u8])> {
+/// An entry of a folder's list. A name that is not UTF-8 is empty.
+pub(super) struct ListedEntry<'l> {
+    mode: u32,
+    name: &'l str,
+    id: ObjectId,
+}
+
+/// Splits the first entry off a folder's list.
+pub(super) fn next(list: &[u8]) -> Option<(ListedEntry<'_>, &[u8])> {
     let space = list.iter().take(8).position(|byte| *byte == b' ')?;
     let mode = u32::from_str_radix(std::str::from_utf8(&list[..space]).ok()?, 8).ok()?;
     let rest = &list[space + 1..];
     let end = rest.iter().position(|byte| *byte == 0)?;
     let id = ObjectId::from_bytes(rest.get(end + 1..end + 21)?)?;
-    Some(((mode, std::str::from_utf8(&rest[..end]).unwrap_or_default(), id), &rest[end + 21..]))
+    let name = std::str::from_utf8(&rest[..end]).unwrap_or_default();
+    Some((ListedEntry { mode, name, id }, &rest[end + 21..]))
 }
 
 impl Index {

@@ -29,10 +29,13 @@ const PIECE_BYTES: usize = 16 << 10;
 /// Maximum length of the header of an entry.
 const HEADER_BYTES_MAX: usize = 64;
 
+/// A kept object.
+type KeptObject = (ObjectKind, Rc<Vec<u8>>);
+
 /// Objects that are kept as bases of deltas, by the number of their pack and their offset.
 #[derive(Default)]
 pub(super) struct BaseCache {
-    kept: HashMap<(u64, u64), (ObjectKind, Rc<Vec<u8>>)>,
+    kept: HashMap<(u64, u64), KeptObject>,
     bytes: usize,
 }
 
