@@ -146,11 +146,12 @@ fn key(plan: &Plan, env: &SandboxEnv, base: &Base) -> Option<Digest> {
     }
     let (policy, folders) = (&env.policy, &plan.folders);
     let mut text = format!(
-        "{} {tier} {} {:?} {} {:?}\n",
+        "{} {tier} {} {} {:?} {} {:?}\n",
         env!("CARGO_PKG_VERSION"),
         env.can_mount,
+        env.copies_files,
         env.project,
-        env.shows_history,
+        folders.shows_history,
         env.environment
     );
     let settings = (&policy.path, &policy.env, &policy.binds, &policy.configuration, &policy.kept, &policy.compiled);
