@@ -82,7 +82,7 @@ fn logs_follow_a_running_command_and_print_its_output_once() {
 fn attach_shows_the_output_of_a_running_command_on_a_terminal() {
     let (bench, flags) = waiting("");
     // The view also shows the command, so the command must not contain its output.
-    bench.write("pipeline.dot", &pipeline("").replace("echo first", "echo fi''rst"));
+    bench.write("pipeline.dot", &pipeline("").replace("echo first; echo second >&2", "echo fi''rst"));
     let mut run = started(&bench, &["run", "--run-id", "r"]);
     wait_for_output(&bench, "r");
     let mut command = bench.bare(&["attach", "r"]);
