@@ -104,7 +104,7 @@ fn drop_caches(runs_dir: &Path, project: &Path) -> Result<bool, Stop> {
     let done: BTreeSet<&str> =
         own.skip(CACHES_KEPT).filter(|row| row.status == RunState::Success).map(|row| row.id.as_str()).collect();
     let runs = list(runs_dir)?.into_iter().filter(|run| done.contains(run.id.as_str()));
-    Ok(runs.filter(|run| remove::drop_caches(run)).count() > 0)
+    Ok(runs.filter(remove::drop_caches).count() > 0)
 }
 
 /// Returns the ids of the runs that the setting removes. `rows` begins with the newest run.
