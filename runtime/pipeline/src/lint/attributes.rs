@@ -1,12 +1,12 @@
 //! Rules about single attributes: unknown keys, keys on the wrong kind of element, and unknown values.
 
-use super::guardrails::misspelt_command;
+use super::unknown_keys::UnknownKey;
 use super::{LintContext, Rule, RuleFindings};
-use crate::attributes::{ATTRIBUTES, Carrier, guard_meant, is_known, known};
+use crate::attributes::{ATTRIBUTES, Carrier, guard_meant, known};
 use crate::diagnostic::Diagnostic;
 use crate::dot::{is_identifier, quote};
 use crate::hash::HashSet;
-use crate::ir::{Attribute, Handler, HandlerKind, Node, NodeId, Pipeline, SHAPES, TYPES};
+use crate::ir::{Attribute, Handler, HandlerKind, Node, NodeId, SHAPES, TYPES};
 use crate::key::{self, Key};
 use crate::keyed::Attributes;
 use crate::nearest::{certain, nearest};
@@ -255,72 +255,6 @@ fn inputs<'a>(context: &LintContext<'a>) -> HashSet<&'a str> {
     names
         .map(|rest| &rest[..rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len())])
         .collect()
-}
-
-/// A key that is not known on a kind of element, at its first use.
-pub(super) struct UnknownKey<'a> {
-    key: Key<'a>,
-    attribute: &'a Attribute,
-    carrier: Carrier,
-    /// The node. `None` for the graph and edges.
-    node: Option<&'a Node>,
-    /// All attributes of the element.
-    beside: &'a Attributes,
-}
-
-impl UnknownKey<'_> {
-    fn with_place(&self, finding: Diagnostic) -> Diagnostic {
-        match self.node {
-            Some(node) => finding.with_node(node.id.as_str()),
-            None => finding,
-        }
-    }
-}
-
-/// Returns each key that is not known on its kind of element, once for each kind.
-pub(super) fn unknown_keys(pipeline: &Pipeline) -> Vec<UnknownKey<'_>> {
-    let mut look = Names::default();
-    look.at(&pipeline.attributes, Carrier::Graph, None, |_| true);
-    for node in &pipeline.nodes {
-        let is_ours = |stage: &Node| stage.handler.component().is_none_or(|name| TYPES.contains(&name.as_str()));
-        let third_party = !node.stages().all(is_ours);
-        // A plugin defines its own attributes. Report only a key that is probably a misspelt guardrail, which would
-        // protect nothing.
-        let is_required = misspelt_command(node).map(|(key, _)| key);
-        look.at(&node.attributes, Carrier::Node, Some(node), |key| {
-            Some(key) != is_required && (!third_party || guard_meant(key).is_some())
-        });
-    }
-    pipeline.edges.iter().for_each(|edge| look.at(&edge.attributes, Carrier::Edge, None, |_| true));
-    look.found
-}
-
-/// Checks each key once for each kind of element.
-#[derive(Default)]
-struct Names<'a> {
-    /// The keys that were already checked, with their kind of element.
-    seen: HashSet<(Carrier, Key<'a>)>,
-    found: Vec<UnknownKey<'a>>,
-}
-
-impl<'a> Names<'a> {
-    fn at(
-        &mut self,
-        attributes: &'a Attributes,
-        carrier: Carrier,
-        node: Option<&'a Node>,
-        ours: impl Fn(Key<'_>) -> bool,
-    ) {
-        for (key, attribute) in attributes.iter().filter(|(key, _)| ours(*key)) {
-            // The lowering has already read this attribute as `tool_command`.
-            if key == key::SCRIPT && attributes.get(key::TOOL_COMMAND).is_some_and(|ours| ours.span == attribute.span) {
-                continue;
-            }
-            if self.seen.insert((carrier, key)) && !is_known(key, carrier) {
-                self.found.push(UnknownKey { key, attribute, carrier, node, beside: attributes });
-            }
-        }
-    }
 }
 
 fn misplaced(rule: &Rule, key: Key<'_>, attribute: &Attribute, carrier: Carrier) -> Option<Diagnostic> {

@@ -2,7 +2,7 @@
 //!
 //! The input is built once for all rules, in time linear in the length of the file.
 
-use super::attributes::{self, UnknownKey};
+use super::unknown_keys::{UnknownKey, unknown_keys};
 use crate::diagnostic::Diagnostic;
 use crate::hash::HashMap;
 use crate::ir::{Edge, Handler, Node, NodeId, Pipeline};
@@ -108,7 +108,7 @@ impl<'a> LintContext<'a> {
 
     /// Returns each key that is not known on its kind of element, once for each kind.
     pub(super) fn unknown_keys(&self) -> &[UnknownKey<'a>] {
-        self.unknown_keys.get_or_init(|| attributes::unknown_keys(self.pipeline))
+        self.unknown_keys.get_or_init(|| unknown_keys(self.pipeline))
     }
 
     /// Returns the index of a declared node.

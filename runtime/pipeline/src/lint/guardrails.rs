@@ -4,12 +4,12 @@
 
 use super::holdout_reach::may_have;
 use super::structure::names;
+use super::unknown_keys::misspelt_command;
 use super::{LintContext, Rule, RuleFindings};
-use crate::attributes::{Carrier, is_known};
 use crate::hash::HashSet;
 use crate::ir::{Attribute, HandlerKind, Node};
 use crate::key::{self, Key};
-use crate::nearest::{certain, nearest};
+use crate::nearest::certain;
 use crate::span::Span;
 use glovebox_names::protected;
 use glovebox_record::scope::Entry;
@@ -145,14 +145,6 @@ fn required(rule: &Rule, context: &LintContext<'_>, kind: HandlerKind) -> RuleFi
         }
     };
     context.pipeline.nodes.iter().filter(empty).map(found).collect()
-}
-
-/// Returns the misspelt name of the attribute that a stage without a command lacks. [`required`] reports it, and no other rule
-/// reports it again.
-pub(super) fn misspelt_command(node: &Node) -> Option<(Key<'_>, &Attribute)> {
-    let key = node.handler.kind().command().filter(|key| !node.attributes.contains_key(*key))?;
-    let is_meant = |own: Key<'_>| !is_known(own, Carrier::Node) && nearest(own.as_str(), [key.as_str()]).is_some();
-    node.attributes.iter().find(|(own, _)| is_meant(*own))
 }
 
 /// Reports stages that run a model's plan and have no list of allowed commands. Commands that the author wrote need no such list.

@@ -25,6 +25,7 @@ mod rules;
 mod scripts;
 mod structure;
 mod targets;
+mod unknown_keys;
 mod unverified;
 mod words;
 
