@@ -75,7 +75,7 @@ fn an_unchanged_project_is_built_once_and_a_changed_file_always() {
         let second = Answer::of(&mut bench.bare(&["run", "pipeline.dot", "--run-id", "b"]));
         second
             .ends(0)
-            .says("caches       builds began with those of run a")
+            .says("caches       the build caches came from run a")
             .says("verified     check")
             .never_says("BUILDING");
         second.never_says("with caches of builders' code");
@@ -182,7 +182,7 @@ fn poison_of_a_builder_never_reaches_the_verdict_of_a_later_run() {
         assert!(poisoned.exists(), "the attack had an effect in its own run");
         for (id, earlier) in [("b", "a"), ("c", "b")] {
             let answer = run(id);
-            answer.ends(0).says(&format!("builds began with those of run {earlier}"));
+            answer.ends(0).says(&format!("the build caches came from run {earlier}"));
             answer.says("verified     look: ").never_says("verified (with caches of builders' code) look");
             bench.glovebox(&["logs", id, "look"]).ends(0).says("WARM");
         }
@@ -217,7 +217,7 @@ fn two_runs_at_once_do_not_destroy_the_caches_of_each_other() {
     both.iter().for_each(|answer| {
         answer.ends(0);
     });
-    let warm = both.iter().filter(|answer| answer.stdout.contains("builds began with those of run")).count();
+    let warm = both.iter().filter(|answer| answer.stdout.contains("the build caches came from run")).count();
     assert_eq!(warm, 1, "the caches were moved to one of them");
     assert!(!builds(&bench, "d"));
 }

@@ -32,7 +32,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// Time after a signal within which another signal counts as the same request.
 const SAME_REQUEST_MAX: Duration = Duration::from_millis(200);
 
-/// Bytes below which a file system counts as full. A journal and its log need more to begin.
+/// Minimum free space in bytes; with less, the file system counts as full. A journal and its log need more to begin.
 const SPACE_MIN: u64 = 1 << 20;
 
 /// Opens a run's folder for the engine. With a key, the engine signs new records.

@@ -135,6 +135,16 @@ fn has_any(folder: &Path) -> bool {
     folder.is_dir() && cache::has_content(folder)
 }
 
+/// Returns true if a run has caches that it could offer.
+pub fn has_caches(run: &Path) -> bool {
+    run.join(cache::FOLDER).is_dir()
+}
+
+/// Returns true if a run has an offer, whether or not it is valid.
+pub fn has_offer(run: &Path) -> bool {
+    run.join(cache::FOLDER).join(OFFER).is_file()
+}
+
 impl CacheReuse<'_> {
     /// Offers the caches of a run that has ended. Offers nothing if they are incomplete, too large, or contain files of
     /// builders' code.

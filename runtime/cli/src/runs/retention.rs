@@ -1,15 +1,16 @@
 //! Which old runs of a project are removed without a request: `[run] keep_runs` in glovebox.toml.
 //!
-//! The newest runs of the project stay, but only the three newest keep their build caches after a success. Of older ones, only runs with nothing left to do are removed: they ended, their
-//! changes were applied or they have none, and no other run names them. A failed run stays for a day, because it is the
-//! evidence of a problem that somebody may still examine. Runs of other projects, and runs that this user did not
-//! start, are never removed.
+//! The newest runs of the project stay, but only the three newest keep their build caches after a success. Of older
+//! ones, only runs with nothing left to do are removed: they ended, their changes were applied or they have none, and no
+//! other run names them. A failed run stays for a day, because it is the evidence of a problem that somebody may still
+//! examine. Runs of other projects, and runs that this user did not start, are never removed.
 
 use super::index::{self, ListedRun, RunState};
 use super::{RunFolder, list, remove};
 use crate::exit::Stop;
 use crate::terminal::{self, about, counted};
 use glovebox_engine::run::{APPLIED_FILE, EarlierRun};
+use glovebox_workspace::cache_reuse;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeSet;
 use std::fs;
@@ -47,6 +48,10 @@ pub fn mark_applied(run: &RunFolder) {
 /// Returns an error if the folder of runs cannot be read.
 pub fn expired(runs_dir: &Path, retention: Retention<'_>) -> Result<Vec<RunFolder>, Stop> {
     let Some(keep) = retention.keep_runs else { return Ok(Vec::new()) };
+    let runs = list(runs_dir)?;
+    if runs.len() <= keep {
+        return Ok(Vec::new());
+    }
     let rows = index::rows(runs_dir)?;
     let is_applied = |row: &ListedRun| {
         let file = fs::symlink_metadata(runs_dir.join(&row.id).join(APPLIED_FILE));
@@ -54,7 +59,7 @@ pub fn expired(runs_dir: &Path, retention: Retention<'_>) -> Result<Vec<RunFolde
     };
     let project = retention.project.to_string_lossy();
     let ids = select(&rows, &project, keep, Timestamp::now(), is_applied);
-    Ok(list(runs_dir)?.into_iter().filter(|run| ids.contains(run.id.as_str())).collect())
+    Ok(runs.into_iter().filter(|run| ids.contains(run.id.as_str())).collect())
 }
 
 /// Removes the runs that the setting removes, and says so. A run that cannot be removed stays. Also removes the build
@@ -84,9 +89,17 @@ pub fn apply(runs_dir: &Path, retention: Retention<'_>, says: bool) {
 
 /// Returns the runs of a project whose build caches a new run may take over, the newest first.
 pub fn earlier(runs_dir: &Path, project: &Path) -> Vec<EarlierRun> {
+    let runs = list(runs_dir).unwrap_or_default().into_iter().filter(|run| cache_reuse::has_offer(&run.path));
+    let offering: BTreeSet<String> = runs.map(|run| run.id).collect();
+    if offering.is_empty() {
+        return Vec::new();
+    }
     let rows = index::rows(runs_dir).unwrap_or_default();
     let is_ended = |row: &&ListedRun| {
-        row.is_own && Path::new(&row.project) == project && matches!(row.status, RunState::Success | RunState::Fail)
+        offering.contains(&row.id)
+            && row.is_own
+            && Path::new(&row.project) == project
+            && matches!(row.status, RunState::Success | RunState::Fail)
     };
     let ended = rows.iter().filter(is_ended).take(EARLIER_MAX);
     let earlier = ended.filter_map(|row| {
@@ -99,11 +112,16 @@ pub fn earlier(runs_dir: &Path, project: &Path) -> Vec<EarlierRun> {
 /// Removes the build caches of the project's successful runs, except those of the newest runs, with which the next run
 /// may begin. Returns true if a run had some.
 fn drop_caches(runs_dir: &Path, project: &Path) -> Result<bool, Stop> {
+    let with_caches = list(runs_dir)?.into_iter().filter(|run| cache_reuse::has_caches(&run.path));
+    let with_caches: Vec<RunFolder> = with_caches.collect();
+    if with_caches.len() <= CACHES_KEPT {
+        return Ok(false);
+    }
     let rows = index::rows(runs_dir)?;
     let own = rows.iter().filter(|row| row.is_own && Path::new(&row.project) == project);
     let done: BTreeSet<&str> =
         own.skip(CACHES_KEPT).filter(|row| row.status == RunState::Success).map(|row| row.id.as_str()).collect();
-    let runs = list(runs_dir)?.into_iter().filter(|run| done.contains(run.id.as_str()));
+    let runs = with_caches.into_iter().filter(|run| done.contains(run.id.as_str()));
     Ok(runs.filter(remove::drop_caches).count() > 0)
 }
 

@@ -49,8 +49,8 @@ const HINTS: [(&[&str], &str); 5] = [
     ),
 ];
 
-/// Returns the hint for lines of output. `has_network` is true if commands could reach every host, so that a failed lookup has another
-/// cause.
+/// Returns the hint for lines of output. `has_network` is true if commands could reach every host: a failed lookup then has
+/// another cause, and gets no hint.
 pub fn for_lines(lines: &[String], has_network: bool) -> Option<String> {
     let plain: Vec<String> = lines.iter().map(|line| line.to_lowercase()).collect();
     let lookup = || plain.iter().find(|line| LOOKUPS.iter().any(|phrase| line.contains(phrase)));

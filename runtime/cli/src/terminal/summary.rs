@@ -125,7 +125,7 @@ pub fn render(
 /// Returns a row for each earlier run from which this run took something.
 fn origins(summary: &RunSummary) -> Vec<(&'static str, String)> {
     let caches = summary.proof.caches_from.as_ref().map(|from| visible::line(from.as_str()));
-    let caches = caches.map(|from| ("caches", format!("builds began with those of run {from}")));
+    let caches = caches.map(|from| ("caches", format!("the build caches came from run {from}")));
     caches.into_iter().chain(summary.forked_from.as_ref().map(|from| ("forked", origin(from)))).collect()
 }
 

@@ -1,7 +1,8 @@
 //! The build caches that a run takes over from an earlier run of the project, and offers to later ones.
 //!
-//! Only caches of stages that judge without hold-outs in reach are reused, and only those in which no code of builders
-//! ran. The commands of all these stages must be fixed by the pipeline, and be the same in both runs. A run without reusable caches begins with empty ones: an error here never stops a run.
+//! Only caches of verifiers without hold-outs in reach are reused, and only those in which no code of builders ran. The
+//! commands of all these stages must be fixed by the pipeline, and be the same in both runs. A run without reusable
+//! caches begins with empty ones: an error here never stops a run.
 
 use super::{OWNER_FILE, RunDir, WORKSPACE_DIR};
 use crate::attempt;
@@ -62,12 +63,12 @@ pub struct EarlierRun {
 
 /// Takes over the caches of the newest run that offers some. Returns the id of that run.
 pub(super) fn take(dir: &RunDir, executor: &Executor, base: &Base, earlier: &[EarlierRun]) -> Option<RunId> {
+    let (user_key, folders) = (dir.key.as_ref()?, executor.plan.folders.reuse.as_deref()?);
+    // The key costs a look at every program in PATH.
     if earlier.is_empty() {
         return None;
     }
-    let user_key = dir.key.as_ref()?;
     let key = key(&executor.plan, &executor.sandbox_env, base)?;
-    let folders = executor.plan.folders.reuse.as_deref()?;
     let reuse = CacheReuse { key: &key, folders, user_key, bytes_max: cache::BYTES_MAX };
     for run in earlier {
         if !reuse.is_offered_by(&run.path) {
@@ -113,8 +114,11 @@ pub(super) fn withdraw(dir: &RunDir) -> Result<(), RunError> {
 pub(super) fn offer(dir: &RunDir, executor: &Executor, base: &Base, summary: &RunSummary) {
     // Files that a stage wrote outside of its scope are dropped, but build output may have been made from them.
     let (Some(user_key), true) = (&dir.key, summary.files.quarantined.is_empty()) else { return };
-    let Some(key) = key(&executor.plan, &executor.sandbox_env, base) else { return };
     let Some(folders) = executor.plan.folders.reuse.as_deref() else { return };
+    if !cache_reuse::has_caches(&dir.path) {
+        return;
+    }
+    let Some(key) = key(&executor.plan, &executor.sandbox_env, base) else { return };
     let reuse = CacheReuse { key: &key, folders, user_key, bytes_max: cache::BYTES_MAX };
     if let Err(error) = reuse.offer(&dir.path) {
         tracing::warn!(%error, "could not offer the build caches to later runs");

@@ -112,7 +112,7 @@ pub struct StartedWorkspace {
     /// The sealed hold-outs; absent if the run has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdouts: Option<HoldoutsSealed>,
-    /// The earlier run with whose build caches the judging stages began; absent if they began with empty ones.
+    /// The earlier run whose build caches the verifiers without hold-outs in reach began with; absent if they began with empty ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caches_from: Option<RunId>,
     /// HEAD of the project's repository; absent if the project has none that Glovebox can read.

@@ -47,7 +47,7 @@ pub(super) fn unknown_keys(pipeline: &Pipeline) -> Vec<UnknownKey<'_>> {
     look.found
 }
 
-/// Checks each key once for each kind of element.
+/// The unknown keys that were found. Checks each key once for each kind of element.
 #[derive(Default)]
 struct Names<'a> {
     /// The keys that were already checked, with their kind of element.
@@ -75,8 +75,8 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Returns the misspelt name of the attribute that a stage without a command lacks. The rule `tool_command_required` reports it, and no other rule
-/// reports it again.
+/// Returns the misspelt name of the attribute that a stage without a command lacks. The rule `tool_command_required`
+/// reports it, and no other rule reports it again.
 pub(super) fn misspelt_command(node: &Node) -> Option<(Key<'_>, &Attribute)> {
     let key = node.handler.kind().command().filter(|key| !node.attributes.contains_key(*key))?;
     let is_meant = |own: Key<'_>| !is_known(own, Carrier::Node) && nearest(own.as_str(), [key.as_str()]).is_some();

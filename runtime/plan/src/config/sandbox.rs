@@ -176,7 +176,7 @@ pub(super) fn folders(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<Str
         let refused = READ_REFUSED.into_iter().find(|root| Path::new(folder).starts_with(root));
         let refused = refused.or_else(|| READ_REFUSED_ALONE.into_iter().find(|root| folder == *root));
         if !is_plain {
-            let message = format!("`{field}` contains `{text}`: an absolute folder without `.` and `..` is expected");
+            let message = format!("`{field}` contains `{text}`: expected an absolute path without `.` and `..`");
             fields.value_problem(place, message);
         } else if let Some(root) = refused {
             let message = format!("`{field}` contains `{text}`: `{root}` cannot be made visible to commands");

@@ -152,7 +152,7 @@ pub struct RunProof {
     /// would give them; absent if there are none.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub misses_holdouts: BTreeSet<NodeId>,
-    /// The earlier run with whose build caches the judging stages began; absent if they began with empty ones.
+    /// The earlier run whose build caches the verifiers without hold-outs in reach began with; absent if they began with empty ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caches_from: Option<RunId>,
     /// The stages whose last attempt failed.

@@ -25,7 +25,7 @@ pub(super) struct CommitFiles {
     pub(super) files: Files,
     /// Lines of `info/exclude`.
     pub(super) excluded: Vec<u8>,
-    /// What a reader of the commit must know. Empty if nothing is missing.
+    /// A text for the commit's message: which files are missing and why. Empty if none are missing.
     pub(super) note: String,
     /// True if these are the files of the project's last commit.
     pub(super) is_last: bool,

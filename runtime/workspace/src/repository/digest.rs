@@ -1,6 +1,6 @@
 //! The ids of objects in a git repository.
 //!
-//! Git uses SHA-1. The security of Glovebox does not depend on it: whoever can forge an object of the project's
+//! Git uses SHA-1. The security of Glovebox does not depend on it: a person who can forge an object of the project's
 //! repository can also write the object itself.
 
 use sha1_smol::Sha1;

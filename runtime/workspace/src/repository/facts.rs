@@ -1,8 +1,9 @@
 //! What a stage's repository has in common with that of the user's project: the branch, the tags of the commit, and the
 //! remotes.
 //!
-//! Only references and settings are read here, and no object except the objects of tags. A project brings its `.git`, so each file is bounded and each name is checked. An unreadable or odd
-//! entry is left out: programs that need it then behave as in a repository that does not have it.
+//! Only references and settings are read here, and no object except the objects of tags. A project brings its `.git`, so
+//! each file is bounded and each name is checked. An unreadable or odd entry is left out: programs that need it then
+//! behave as in a repository that does not have it.
 
 use super::REPOSITORY_DIR;
 use super::digest::{ObjectId, ObjectKind};

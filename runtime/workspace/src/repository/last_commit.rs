@@ -97,7 +97,7 @@ struct Index {
     entries: HashMap<Vec<u8>, IndexEntry>,
     /// When the index was written, in seconds.
     written: i64,
-    /// Folders that a sparse checkout leaves out, each with a final slash.
+    /// Folders that a sparse checkout leaves out, each with a trailing slash.
     skipped: HashSet<Vec<u8>>,
 }
 

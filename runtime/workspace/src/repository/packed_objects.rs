@@ -18,7 +18,7 @@ use std::rc::Rc;
 
 /// Length of the beginning of an index: the magic number, the version and 256 counts.
 const TABLE_AT: u64 = 8 + 256 * 4;
-/// Maximum number of deltas in a row. Git writes at most 4,095.
+/// Maximum length of a chain of deltas. Git writes at most 4,095.
 const DEPTH_MAX: usize = 4_095;
 /// Maximum size of an object that is kept as a base, bytes.
 const KEPT_BYTES_MAX: usize = 1 << 20;

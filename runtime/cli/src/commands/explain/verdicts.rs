@@ -27,7 +27,7 @@ pub(super) const VERDICTS: [VerdictPage; 8] = [
     VerdictPage {
         name: "not-verified",
         title: summary::title(Proof::NotVerified),
-        summary: "a command of the pipeline's author, or its stage, failed",
+        summary: "a command of the pipeline's author failed, or the stage that ran it",
         page: "The command ended with another exit code than 0, or its stage failed for another reason, for example because it wrote \
                outside of its scope.\n\nThe output of the command: `glovebox show RUN NODE`. The reason of the end: `glovebox why RUN`.",
     },

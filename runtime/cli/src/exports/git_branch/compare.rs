@@ -52,7 +52,7 @@ pub struct Comparison {
     /// The paths whose version in the commit differs from the run's copy of the project, and the paths that may never be
     /// applied.
     pub conflicts: Vec<Conflict>,
-    /// The paths in the repository whose bytes git converts when it reads them: those of converted files, and new ones.
+    /// The paths in the repository whose bytes git converts when it stores them: those with [`Relation::Converted`].
     pub converted: BTreeSet<String>,
 }
 

@@ -45,7 +45,7 @@ impl fmt::Display for Edit {
         let Self { table, key, change, .. } = self;
         match change {
             Change::Add(entry) => write!(f, "`{key} = [{}]` under `[{table}]`", Value::from(entry)),
-            Change::Remove(entry) => write!(f, "`{key}` under `[{table}]` without {}", Value::from(entry)),
+            Change::Remove(entry) => write!(f, "remove {} from `{key}` under `[{table}]`", Value::from(entry)),
             Change::Text(text) => write!(f, "`{key} = {}` under `[{table}]`", Value::from(text)),
             Change::Number(number) => write!(f, "`{key} = {number}` under `[{table}]`"),
             Change::Variable { name, value } => {

@@ -130,7 +130,7 @@ fn a_program_is_found_in_a_toolchain_or_in_a_folder() {
 fn a_folder_that_a_build_deletes_is_no_cache() {
     let busy = place("Error: EBUSY: resource busy or locked, rmdir '/workspace/dist'");
     let text = "[sandbox]\ncache = [\"dist/\", \"other/\"]";
-    assert_eq!(busy.line(text), ("`cache` under `[sandbox]` without \"dist/\"".to_owned(), false));
+    assert_eq!(busy.line(text), ("remove \"dist/\" from `cache` under `[sandbox]`".to_owned(), false));
     assert_eq!(busy.diagnosis("[sandbox]\ncache = [\"other/\"]"), Diagnosis::Unknown);
 }
 

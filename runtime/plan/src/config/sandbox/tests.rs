@@ -116,7 +116,7 @@ fn read_folders_are_absolute_and_never_the_machine_itself() {
         check(folder, "cannot be made visible");
     }
     for folder in ["opt/data", "", "/opt/../etc", "/opt/./x", "/opt//x", "~/data", "/a\\u0000b"] {
-        check(folder, "an absolute folder");
+        check(folder, "an absolute path");
     }
     assert_eq!(read("read = [\"/process\", \"/devel\", \"/tmp/x\"]").read, ["/process", "/devel", "/tmp/x"]);
 }
