@@ -234,14 +234,18 @@ fn hold_outs_in_the_commit_are_not_shown() {
     let setup = "cd project && git init -q && mkdir -p src tests scripts/scenarios
 echo one > src/a.txt && echo 'gate opens at 4711' > scripts/scenarios/case.sh
 printf 'keep\\nassert f(3) == 4712\\n' > tests/part.txt && echo 'assert f(4) == 4713' > tests/moved.txt
-git add -A && git commit -qm first
+git add -A && git commit -qm first && echo 'scripts/scenarios/4714.sh' > .git/info/exclude
 echo two > src/a.txt && echo keep > tests/part.txt && mv tests/moved.txt scripts/scenarios/moved.sh
 printf '  assert f(3)  == 4712\\n' >> scripts/scenarios/case.sh";
-    let bench =
-        shaped(setup, &format!("git status --porcelain -- src tests; {OBJECTS}; git ls-tree -r --name-only HEAD"));
+    let bench = shaped(
+        setup,
+        &format!(
+            "git status --porcelain -- src tests; {OBJECTS}; git ls-tree -r --name-only HEAD; cat .git/info/exclude"
+        ),
+    );
     let out = looked(&bench);
     assert!(out.starts_with(" M src/a.txt\n") && out.contains("one\n") && out.contains("tests/part.txt"), "{out}");
-    let secret = ["gate opens", "f(3)", "f(4)", "moved", "scenarios"];
+    let secret = ["gate opens", "f(3)", "f(4)", "moved", "scenarios", "4714"];
     assert!(secret.iter().all(|text| !out.contains(text)), "{out}");
 }
 

@@ -406,7 +406,7 @@ fn git_of_a_project_with_a_repository_knows_one_commit_without_hold_outs() {
     run(&bench);
     let found = bench.run_text("r", "workspace/answer.txt");
     let lines: Vec<&str> = found.lines().collect();
-    assert!(lines[0].ends_with("the workspace of this run"), "{found}");
+    assert!(lines[0].ends_with("the last commit of the project, as this stage sees it"), "{found}");
     assert_eq!(&lines[1..], ["pipeline.dot", "?? answer.txt", "0"], "{found}");
     assert!(!bench.run_folder("r").join("workspace/.git").exists());
 }

@@ -73,7 +73,7 @@ fn check_folders(ids: &[&str], with_holdout: bool) {
     assert!(with_holdout || run.join("cache").is_dir());
     let caches = if run.join("cache").exists() { entries(&run.join("cache")) } else { BTreeSet::new() };
     assert!(
-        caches.iter().all(|name| ["builder", "verifier", "checker", "lock"].contains(&name.as_str())),
+        caches.iter().all(|name| ["builder", "verifier", "checker", "lock", "offer"].contains(&name.as_str())),
         "{caches:?}"
     );
     for folder in

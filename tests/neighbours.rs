@@ -30,7 +30,7 @@ fn failed() -> Workbench {
     git(&bench, &["add", "-A"]);
     git(&bench, &["commit", "-q", "-m", "start"]);
     let ended = bare(&bench, &["run", "--run-id", "r"]);
-    ended.ends(1).says("the workspace of this run");
+    ended.ends(1).says("the last commit of the project");
     bench
 }
 
@@ -42,7 +42,7 @@ fn bare(bench: &Workbench, words: &[&str]) -> Answer {
 fn a_repository_of_a_run_that_was_removed_is_made_again() {
     let bench = failed();
     fs::remove_dir_all(bench.run_folder("r").join("repository")).unwrap();
-    bare(&bench, &["resume", "r"]).ends(1).says("the workspace of this run").says("test -e ok");
+    bare(&bench, &["resume", "r"]).ends(1).says("the last commit of the project").says("test -e ok");
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_copy_of_the_project_that_was_removed_is_named_with_the_way_out() {
     fs::remove_dir_all(bench.run_folder("r").join("workspace")).unwrap();
     let resumed = bare(&bench, &["resume", "r"]);
     resumed.ends(2).says("the run's copy of the project was removed").says("`glovebox fork r NODE`");
-    bare(&bench, &["fork", "r", "second"]).ends(1).says("the workspace of this run");
+    bare(&bench, &["fork", "r", "second"]).ends(1).says("the last commit of the project");
     bare(&bench, &["diff", "r"]).ends(0).says("+1");
 }
 
@@ -70,7 +70,7 @@ fn a_project_that_was_moved_says_how_to_continue() {
     resumed.ends(2).says("which does not exist any more").says("make a link at the old place").says("--workdir .");
     there(&["run", "--run-id", "again"]).ends(1);
     std::os::unix::fs::symlink(&after, &before).unwrap();
-    there(&["resume", "r"]).ends(1).says("the workspace of this run");
+    there(&["resume", "r"]).ends(1).says("the last commit of the project");
     fs::remove_file(&before).unwrap();
 }
 

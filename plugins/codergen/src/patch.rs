@@ -79,6 +79,14 @@ impl<'a> Patch<'a> {
     /// Applies the patch, and returns a description of the changes.
     pub(crate) fn apply(&self, workspace: &Workspace) -> Result<String, String> {
         let done: Vec<_> = self.0.iter().map(|change| change.resolve(workspace)).collect::<Result<_, _>>()?;
+        let mut named: Vec<Vec<&str>> = Vec::new();
+        for path in done.iter().flat_map(FileEdit::paths) {
+            let names: Vec<&str> = path.names().collect();
+            if named.contains(&names) {
+                return Err(format!("the patch names `{path}` twice: put all changes of a file into one section"));
+            }
+            named.push(names);
+        }
         let mut said = Vec::new();
         for change in done {
             said.push(change.write(workspace)?);
@@ -141,6 +149,9 @@ impl<'a> Change<'a> {
                 let bytes = encoded(from, file.encoding, &text)?;
                 let remove = Some(from).filter(|from| !from.names().eq(to.names()));
                 remove.map_or(Ok(()), |from| workspace.check_bounds(from))?;
+                if remove.is_some() && workspace.bytes(to).is_ok() {
+                    return Err(format!("`{to}` exists already; change it with `{UPDATE}{to}`"));
+                }
                 Ok(FileEdit { write: Some((to, bytes)), remove, verb: "updated" })
             }
         }
@@ -154,7 +165,12 @@ struct FileEdit<'a> {
     verb: &'static str,
 }
 
-impl FileEdit<'_> {
+impl<'a> FileEdit<'a> {
+    /// Returns the paths that the change writes and removes.
+    fn paths(&self) -> impl Iterator<Item = WorkspacePath<'a>> + use<'a> {
+        self.write.as_ref().map(|(path, _)| *path).into_iter().chain(self.remove)
+    }
+
     fn write(&self, workspace: &Workspace) -> Result<String, String> {
         if let Some((path, bytes)) = &self.write {
             workspace.put(*path, bytes)?;
@@ -352,6 +368,10 @@ mod tests {
         check("*** Update File: a.rs", "has no lines to change");
         check("*** Update File: a.rs\n@@\nfn one", "lines of a change begin with");
         check("*** Add File: old.txt\n+x", "exists already");
+        check("*** Add File: ./new.txt\n+y", "the patch names `./new.txt` twice");
+        let section = "*** Update File: a.rs\n@@\n fn one() {\n-    1\n+    9";
+        check(&format!("{section}\n{section}"), "the patch names `a.rs` twice");
+        check("*** Update File: a.rs\n*** Move to: old.txt", "`old.txt` exists already");
         check("*** Add File: y.txt\nx", "lines of a new file begin with `+`");
         check("*** Delete File: none.txt", "cannot read `none.txt`");
         check("*** Rename File: x", "expected `*** Add File: PATH`");

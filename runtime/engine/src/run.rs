@@ -79,6 +79,8 @@ pub struct Run {
     projector: Projector<DirBlobs>,
     begun: Vec<Record>,
     output_watch: Option<OutputWatch>,
+    /// True if another process drove the run before. What it knew of commands and programs is not known any more.
+    is_resumed: bool,
 }
 
 impl Run {
@@ -92,7 +94,7 @@ impl Run {
         let caches = |dir: &RunDir, base: &Base| reuse::take(dir, &executor, base, &earlier);
         let created = Session::create(dir, executor.worker.clone(), &executor.plan, new, caches, files).await?;
         let (session, projector, begun) = created;
-        Ok(Self { session, executor, projector, begun, output_watch: None })
+        Ok(Self { session, executor, projector, begun, output_watch: None, is_resumed: false })
     }
 
     /// Opens a run that was started before. If it can be resumed, it is taken over, up to its next attempt. If not, its files
@@ -208,7 +210,7 @@ impl Run {
         // This is done even if the run cannot continue.
         let written = files.borrow_mut().write();
         driven.and(written.map_err(RunError::Project))?;
-        if self.session.verdict().is_some() {
+        if self.session.verdict().is_some() && !self.is_resumed {
             let base = restore::base(&self.session.blobs, self.session.state())?;
             reuse::offer(&self.session.dir, &self.executor, &base, self.summary());
         }
@@ -224,7 +226,7 @@ impl Run {
         } else {
             unread.read_whole(&mut projector)?
         };
-        Ok((Self { session, executor, projector, begun: Vec::new(), output_watch: None }, records))
+        Ok((Self { session, executor, projector, begun: Vec::new(), output_watch: None, is_resumed: true }, records))
     }
 
     /// Fills caches from the files that the run began with, before the first stage changes a file, and records this.

@@ -137,7 +137,9 @@ fn has_any(folder: &Path) -> bool {
 
 /// Returns true if a run has caches that it could offer.
 pub fn has_caches(run: &Path) -> bool {
-    run.join(cache::FOLDER).is_dir()
+    let set = checkers();
+    let folders = SetFolders::of_run(run, &set, set.is_marked(run));
+    has_any(&folders.caches) || has_any(&folders.ignored)
 }
 
 /// Returns true if a run has an offer, whether or not it is valid.
@@ -316,6 +318,20 @@ pub fn programs(folder: &Path) -> Vec<String> {
     let mut found: Vec<String> = entries.filter_map(program).collect();
     found.sort();
     found
+}
+
+/// Returns true if a workspace still has every file and link with which its run began.
+///
+/// # Errors
+/// An [`io::Error`] if the workspace cannot be read.
+pub fn keeps_base(workspace: &Path, base: &Base) -> io::Result<bool> {
+    let tree = Tree::open(workspace)?;
+    for path in base.files.keys().chain(base.symlinks.keys()) {
+        if tree.stat_below_folders(Path::new(path))?.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Returns true if the project still has every file of an earlier workspace. Build output may contain what was made

@@ -201,7 +201,10 @@ fn fill(workspace: &Path, scope: &Scope, at: &Path, source: &RepositorySource<'_
     rustix::fs::renameat(&packs, "new", &packs, format!("pack-{name}.pack")).map_err(io::Error::from)?;
     write(&repository, &format!("objects/pack/pack-{name}.idx"), &index)?;
     write(&repository, "index", &snapshot::index(&files))?;
-    write(&repository, "info/exclude", &[facts.exclude.as_slice(), &excluded].concat())?;
+    // The user's own rules can name hold-outs.
+    let may_show_rules = last.is_some_and(|last| last.holdouts.is_none());
+    let rules = if may_show_rules { facts.exclude.as_slice() } else { &[] };
+    write(&repository, "info/exclude", &[rules, &excluded].concat())?;
     write(&repository, "config", [CONFIG, &facts.settings()].concat().as_bytes())?;
     write(&repository, "packed-refs", facts.packed_refs(commit, &tags).as_bytes())?;
     Ok(write(&repository, "HEAD", facts.head(commit).as_bytes())?)

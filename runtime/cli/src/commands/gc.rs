@@ -41,7 +41,7 @@ fn collect(
         let is_old = is_old(arguments, position, run) || expired.iter().any(|old| old.id == run.id);
         if is_old && remove::check(run).is_ok() {
             removed.run(run)?;
-        } else if has_succeeded(run) && !runs::is_live(run) {
+        } else if remove::is_folder(run) && has_succeeded(run) && !runs::is_live(run) {
             removed.folder(&remove::repositories(run))?;
             // The next run may begin with the caches of the newest runs.
             let owner = if position >= retention::CACHES_KEPT { remove::lock(run) } else { None };

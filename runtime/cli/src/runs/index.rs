@@ -4,7 +4,7 @@
 //! verified. The cache can be deleted at any time. The cache is used only if it has a MAC of the user's key. A row of
 //! the cache is used only while the run's journal is the same file with the same times.
 
-use super::{RunFolder, is_live, list, short};
+use super::{RunFolder, is_live, list, remove, short};
 use crate::exit::Stop;
 use crate::runs::journal;
 use crate::user_key;
@@ -122,8 +122,11 @@ impl Stamp {
     }
 
     /// Returns the stamps of the journal and of SQLite's log in the same folder. A log that a reader left empty has no
-    /// stamp.
+    /// stamp, and a link to a folder has none.
     fn of_run(run: &RunFolder) -> [Option<Self>; 2] {
+        if !remove::is_folder(run) {
+            return [None; 2];
+        }
         let log = Self::read(&run.path.join("journal.sqlite-wal")).filter(|log| log.bytes > 0);
         [Self::read(&run.path.join(JOURNAL_FILE)), log]
     }

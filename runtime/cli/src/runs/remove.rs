@@ -109,11 +109,20 @@ pub fn lock(run: &RunFolder) -> Option<Owner> {
     is_file.then(|| Owner::acquire(&lock).ok()).flatten()
 }
 
+/// Returns true if the folder of a run is no link, which could lead to the runs of another project.
+pub fn is_folder(run: &RunFolder) -> bool {
+    fs::symlink_metadata(&run.path).is_ok_and(|found| found.is_dir())
+}
+
+/// Returns true if a run has a folder of build caches.
+pub fn has_caches(run: &RunFolder) -> bool {
+    is_folder(run) && fs::symlink_metadata(caches(run)).is_ok()
+}
+
 /// Removes the build caches of a run. Returns true if it had some.
 pub fn drop_caches(run: &RunFolder) -> bool {
     let folder = caches(run);
-    let is_there = fs::symlink_metadata(&folder).is_ok();
-    let owner = is_there.then(|| lock(run)).flatten();
+    let owner = has_caches(run).then(|| lock(run)).flatten();
     owner.is_some_and(|_owner| tree::remove_all(&folder).is_ok())
 }
 

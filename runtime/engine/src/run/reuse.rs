@@ -115,7 +115,9 @@ pub(super) fn offer(dir: &RunDir, executor: &Executor, base: &Base, summary: &Ru
     // Files that a stage wrote outside of its scope are dropped, but build output may have been made from them.
     let (Some(user_key), true) = (&dir.key, summary.files.quarantined.is_empty()) else { return };
     let Some(folders) = executor.plan.folders.reuse.as_deref() else { return };
-    if !cache_reuse::has_caches(&dir.path) {
+    // Caches may contain what was made from a file that the run has removed since then.
+    let keeps_base = || cache_reuse::keeps_base(&dir.workspace(), base).unwrap_or(false);
+    if !cache_reuse::has_caches(&dir.path) || !keeps_base() {
         return;
     }
     let Some(key) = key(&executor.plan, &executor.sandbox_env, base) else { return };

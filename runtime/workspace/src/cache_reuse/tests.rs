@@ -176,6 +176,11 @@ fn a_removed_file_is_noticed() {
     assert!(!has_all_files(&before, &base).unwrap(), "the link is missing");
     base.symlinks.insert("src/link".to_owned(), "a".to_owned());
     assert!(has_all_files(&before, &base).unwrap());
+    assert!(!keeps_base(&before, &base).unwrap(), "`src/added` is missing");
+    base.files.remove("src/added");
+    assert!(keeps_base(&before, &base).unwrap());
+    fs::remove_file(before.join("src/link")).unwrap();
+    assert!(!keeps_base(&before, &base).unwrap());
     base.files.remove("src/a");
     assert!(!has_all_files(&before, &base).unwrap());
 }

@@ -19,6 +19,10 @@ const MODE_AT: usize = 24;
 const LENGTH_AT: usize = 36;
 const EXTENDED: u16 = 0x4000;
 const SKIPPED: u16 = 0x4000;
+/// Maximum length of a path in bytes, as `PATH_MAX` on Linux.
+const PATH_BYTES_MAX: usize = 4_096;
+/// Maximum length of all paths together in bytes. An index of version 4 stores only where a path differs from the one before.
+const PATHS_BYTES_MAX: usize = 256 << 20;
 
 /// Returns the files below `project` that git tracks, relative to the project. Submodules are not included.
 pub(crate) fn tracked(project: &Path) -> Vec<String> {
@@ -76,10 +80,14 @@ impl<'b> Entries<'b> {
 
     /// Returns every entry, or `None` if the bytes are not an index with digests of this length.
     fn all(mut self) -> Option<Vec<IndexEntry>> {
-        let (mut found, mut last) = (Vec::new(), Vec::new());
+        let (mut found, mut last, mut bytes) = (Vec::new(), Vec::new(), 0);
         while self.left > 0 {
             self.left -= 1;
             found.push(self.next(&mut last)?);
+            bytes += last.len();
+            if last.len() > PATH_BYTES_MAX || bytes > PATHS_BYTES_MAX {
+                return None;
+            }
         }
         Some(found)
     }

@@ -208,6 +208,11 @@ impl Folders {
         found
     }
 
+    /// Returns true if these are folders of the repository itself, not links.
+    pub(super) fn has_folders(&self, names: &[&str]) -> bool {
+        names.iter().all(|name| self.shared.join(name).symlink_metadata().is_ok_and(|found| found.is_dir()))
+    }
+
     /// Returns the tags of a commit. A file of a tag takes precedence over a line of `packed-refs`.
     fn tags(&self, packed: &BTreeMap<String, PackedRef>, commit: &str) -> BTreeMap<String, TagKind> {
         let mut objects = Objects::open(&self.shared).ok();
@@ -222,8 +227,8 @@ impl Folders {
                 all.insert(name.to_owned(), kind(&packed.id, packed.peeled.as_deref()));
             }
         }
-        let mut pending = vec![(String::new(), 0)];
-        while let Some((folder, depth)) = pending.pop() {
+        let mut pending = Vec::from_iter(self.has_folders(&["refs", "refs/tags"]).then(|| (String::new(), 0)));
+        while let Some((folder, depth)) = pending.pop().filter(|_| all.len() < ENTRIES_MAX) {
             let at = self.shared.join("refs/tags").join(&folder);
             for entry in std::fs::read_dir(at).into_iter().flatten().flatten().take(ENTRIES_MAX) {
                 let Some(name) = entry.file_name().to_str().map(|name| format!("{folder}{name}")) else { continue };

@@ -80,7 +80,7 @@ fn references(folders: &Folders) -> Result<String, RepositoryError> {
     let packed = folders.packed().into_iter().filter(|(name, _)| !name.starts_with(STASH));
     let packed = packed.map(|(name, packed)| (name, packed.id));
     let mut all: BTreeMap<String, String> = packed.collect();
-    let mut pending = vec![("refs/".to_owned(), 0)];
+    let mut pending = Vec::from_iter(folders.has_folders(&["refs"]).then(|| ("refs/".to_owned(), 0)));
     while let Some((folder, depth)) = pending.pop() {
         for entry in std::fs::read_dir(folders.shared.join(&folder)).into_iter().flatten().flatten().take(ENTRIES_MAX) {
             let (Some(name), Ok(kind)) =

@@ -32,6 +32,8 @@ const ENTRIES_MAX: usize = 300_000;
 const LIST_BYTES_MAX: usize = 16 << 20;
 /// Maximum length of a path, bytes.
 const PATH_BYTES_MAX: usize = 4_096;
+/// Maximum length of all paths together, bytes.
+const PATHS_BYTES_MAX: usize = 64 << 20;
 /// Maximum size of an index, bytes.
 const INDEX_BYTES_MAX: u64 = 512 << 20;
 /// Minimum number of visible characters of a line that is compared with hold-outs.
@@ -68,7 +70,7 @@ pub(super) enum CommitError {
     Foreign,
     #[error("the repository does not use SHA-1")]
     OtherIds,
-    #[error("its commit has more than {ENTRIES_MAX} entries")]
+    #[error("its commit has more than {ENTRIES_MAX} entries, or their paths are too long")]
     TooManyEntries,
     #[error(transparent)]
     Object(#[from] ObjectError),
@@ -158,7 +160,11 @@ impl<'p> CommittedFiles<'p> {
         let mut withheld = HashSet::new();
         let mut by_line: HashMap<u64, Vec<usize>> = HashMap::new();
         for (number, (path, id)) in changed.iter().enumerate() {
-            let Ok(committed) = self.content(*id) else { continue };
+            // What cannot be read cannot be compared. A later read may succeed.
+            let Ok(committed) = self.content(*id) else {
+                withheld.insert(path.clone());
+                continue;
+            };
             let now = current(path).unwrap_or_default();
             let kept: HashSet<u64> = lines(&now).collect();
             lines(&committed).filter(|line| !kept.contains(line)).for_each(|line| {
@@ -207,6 +213,7 @@ fn entries(
     is_shown: &dyn Fn(FileType, &str) -> bool,
 ) -> Result<BTreeMap<Vec<u8>, CommittedEntry>, CommitError> {
     let (mut found, mut pending, mut count) = (BTreeMap::new(), vec![(root, String::new())], 0);
+    let mut paths_bytes = 0;
     while let Some((id, folder)) = pending.pop() {
         let list = objects.read(id, ObjectKind::Tree, LIST_BYTES_MAX)?;
         let mut rest = &list[..];
@@ -220,6 +227,10 @@ fn entries(
             }
             let is_name = !name.is_empty() && !name.contains('/') && name != "." && name != "..";
             let path = format!("{folder}{name}");
+            paths_bytes += path.len();
+            if paths_bytes > PATHS_BYTES_MAX {
+                return Err(CommitError::TooManyEntries);
+            }
             if !is_name || path.len() > PATH_BYTES_MAX {
                 continue;
             }

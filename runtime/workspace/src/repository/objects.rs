@@ -15,8 +15,10 @@ use std::path::Path;
 
 /// Maximum number of packfiles of a repository.
 const PACKS_MAX: usize = 200;
-/// Maximum number of bytes that all objects together may have uncompressed, including bases of deltas.
+/// Maximum number of bytes that all objects together may have, compressed and uncompressed, including bases of deltas.
 const BYTES_MAX: u64 = 1 << 30;
+/// Bytes that each look for an object, and each entry of a packfile, costs of [`BYTES_MAX`].
+pub(super) const STEP_BYTES: usize = 512;
 /// Maximum length of the header of a loose object.
 const HEADER_BYTES_MAX: usize = 32;
 
@@ -37,7 +39,7 @@ pub(super) enum ObjectError {
     Read(#[from] io::Error),
 }
 
-/// The remaining number of bytes that may be uncompressed.
+/// The remaining number of bytes that may be read.
 pub(super) struct WorkLimit(u64);
 
 impl WorkLimit {
@@ -46,10 +48,11 @@ impl WorkLimit {
         Self(BYTES_MAX)
     }
 
-    /// Subtracts the length of an object.
+    /// Subtracts bytes that are read or made. After the first error, everything is an error.
     pub(super) fn spend(&mut self, bytes: usize) -> Result<(), ObjectError> {
-        self.0 = self.0.checked_sub(bytes as u64).ok_or(ObjectError::WorkTooLarge)?;
-        Ok(())
+        let left = self.0.checked_sub(bytes as u64);
+        self.0 = left.unwrap_or(0);
+        left.map(drop).ok_or(ObjectError::WorkTooLarge)
     }
 }
 
@@ -80,6 +83,7 @@ impl Objects {
 
     /// Returns the content of an object.
     pub(super) fn read(&mut self, id: ObjectId, kind: ObjectKind, bytes_max: usize) -> Result<Vec<u8>, ObjectError> {
+        self.limit.spend(STEP_BYTES)?;
         let (found, content) = match self.loose(id, bytes_max)? {
             Some(loose) => loose,
             None => self.packed(id, bytes_max)?.ok_or(ObjectError::Missing)?,
@@ -98,12 +102,13 @@ impl Objects {
             other => other?,
         };
         let object = compressed(file, bytes_max)?;
+        self.limit.spend(object.len())?;
         let object = decompress_to_vec_zlib_with_limit(&object, bytes_max.saturating_add(HEADER_BYTES_MAX));
+        self.limit.spend(object.as_ref().map_or_else(|error| error.output.len(), Vec::len))?;
         let mut object = object.map_err(|error| match error.output.len() > bytes_max {
             true => ObjectError::TooLong(bytes_max),
             false => ObjectError::Damaged,
         })?;
-        self.limit.spend(object.len())?;
         let end = object.iter().take(HEADER_BYTES_MAX).position(|byte| *byte == 0).ok_or(ObjectError::Damaged)?;
         let word = object[..end].split(|byte| *byte == b' ').next().unwrap_or_default();
         let kind = ObjectKind::from_word(word).ok_or(ObjectError::Damaged)?;
@@ -201,6 +206,28 @@ mod tests {
             let packs = packs.map(|entry| entry.unwrap().path());
             packs.filter(|path| path.extension().is_some_and(|end| end == "pack")).max().unwrap()
         }
+    }
+
+    #[test]
+    fn damaged_and_missing_objects_cost_work_until_nothing_is_read() {
+        let repository = Repository::new();
+        let id = ObjectId::for_object(ObjectKind::Blob, b"x");
+        let at = repository.folder().join("objects").join(&id.to_string()[..2]);
+        fs::create_dir_all(&at).unwrap();
+        let mut stream = miniz_oxide::deflate::compress_to_vec_zlib(&vec![0; 1 << 20], 6);
+        *stream.last_mut().unwrap() ^= 1;
+        fs::write(at.join(&id.to_string()[2..]), stream).unwrap();
+        let mut objects = Objects::open(&repository.folder()).unwrap();
+        assert!(matches!(objects.read(id, ObjectKind::Blob, 2 << 20), Err(ObjectError::Damaged)));
+        assert!(objects.limit.0 <= BYTES_MAX - (1 << 20), "{}", objects.limit.0);
+        let left = objects.limit.0;
+        let absent = ObjectId::for_object(ObjectKind::Blob, b"absent");
+        assert!(matches!(objects.read(absent, ObjectKind::Blob, 1), Err(ObjectError::Missing)));
+        assert!(objects.limit.0 < left);
+        objects.limit.0 = 1;
+        (0..2).for_each(|_| {
+            assert!(matches!(objects.read(absent, ObjectKind::Blob, 1), Err(ObjectError::WorkTooLarge)));
+        });
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! be a delta to another one; the number of deltas in a row is bounded, and so is the memory of the bases that are kept.
 
 use super::digest::{ObjectId, ObjectKind};
-use super::objects::{ObjectError, WorkLimit};
+use super::objects::{ObjectError, STEP_BYTES, WorkLimit};
 use crate::tree::{self, Owner};
 use miniz_oxide::inflate::stream::{InflateState, inflate};
 use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
@@ -156,6 +156,7 @@ impl PackedObjects {
             if let Some((kind, content)) = cache.kept.get(&(self.number, at)) {
                 break (*kind, Rc::clone(content));
             }
+            limit.spend(STEP_BYTES)?;
             let entry = self.entry(at)?;
             match entry.base {
                 Base::None(kind) => {
@@ -190,7 +191,7 @@ impl PackedObjects {
             return Err(ObjectError::TooLong(bytes_max));
         }
         limit.spend(entry.length)?;
-        inflated(self.pack()?, entry.at, entry.length)
+        inflated(self.pack()?, entry.at, entry.length, limit)
     }
 
     fn entry(&self, at: u64) -> Result<PackEntry, ObjectError> {
@@ -305,7 +306,7 @@ pub(super) fn applied(
 }
 
 /// Returns the content of the zlib stream at an offset, which must have this length.
-fn inflated(file: &File, mut at: u64, length: usize) -> Result<Vec<u8>, ObjectError> {
+fn inflated(file: &File, mut at: u64, length: usize, limit: &mut WorkLimit) -> Result<Vec<u8>, ObjectError> {
     let mut state = InflateState::new_boxed(DataFormat::Zlib);
     // One byte more than expected, so that a longer content is noticed. The memory grows with the content.
     let (mut content, mut written) = (vec![0; length.min(PIECE_BYTES) + 1], 0);
@@ -317,6 +318,7 @@ fn inflated(file: &File, mut at: u64, length: usize) -> Result<Vec<u8>, ObjectEr
             return Err(ObjectError::Damaged);
         }
         at += got as u64;
+        limit.spend(got)?;
         while !rest.is_empty() {
             let step = inflate(&mut state, rest, &mut content[written..], MZFlush::None);
             rest = &rest[step.bytes_consumed..];

@@ -50,6 +50,15 @@ pub struct Machine {
     pub environment: Option<String>,
 }
 
+impl Machine {
+    /// Returns true for a folder in the user's home, in the home of another user, or on a mounted disk.
+    fn is_private(&self, folder: &Path) -> bool {
+        let homes = ["/home", "/root", "/Users", "/mnt", "/media"];
+        let is_own = |home: &PathBuf| folder.starts_with(home);
+        self.home.as_ref().is_none_or(is_own) || homes.iter().any(|known| folder.starts_with(known))
+    }
+}
+
 /// What a failed trial shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Diagnosis {
@@ -114,7 +123,9 @@ fn exceeded_limit(failed: &FailedTrial, config: &Config) -> Option<Diagnosis> {
     let row = name.row();
     let amount = own.unwrap_or_else(|| Limits::default().get(name)).saturating_mul(LIMIT_FACTOR);
     let why = format!("the command exceeded the limit `{}`", row.name);
-    Some(Diagnosis::setting(why, "limits", row.name, Change::Number(amount)))
+    let setting = Diagnosis::setting(why, "limits", row.name, Change::Number(amount));
+    // A command without a bound would exceed the next limit too.
+    Some(if own.is_some() { setting.if_agreed(format!("commands could use up to {amount}")) } else { setting })
 }
 
 /// A host that the proxy refused because glovebox.toml does not name it.
@@ -180,8 +191,8 @@ fn program(name: &str, machine: &Machine) -> Option<Diagnosis> {
     let folder = std::fs::canonicalize(folder).ok()?;
     let text = folder.to_str()?.to_owned();
     let setting = Diagnosis::setting(format!("`{name}` is in this folder"), "exec", "path", Change::Add(text));
-    Some(match machine.home.as_ref().is_some_and(|home| folder.starts_with(home)) {
-        true => setting.if_agreed(format!("commands could read {}, a folder in your home", folder.display())),
+    Some(match machine.is_private(&folder) {
+        true => setting.if_agreed(format!("commands could read {}, which can contain private files", folder.display())),
         false => setting,
     })
 }
@@ -231,8 +242,9 @@ fn missing_module(failed: &FailedTrial, config: &Config, machine: &Machine) -> O
                     .to_owned(),
             ));
         };
-        let is_home = machine.home.as_ref().is_some_and(|home| Path::new(&environment).starts_with(home));
-        let opens = format!("commands could read {environment}, a folder in your home");
+        let place = std::fs::canonicalize(&environment).unwrap_or_else(|_| PathBuf::from(&environment));
+        let is_home = machine.is_private(&place);
+        let opens = format!("commands could read {environment}, which can contain private files");
         let why = "the modules of the project are in this environment";
         let setting = Diagnosis::setting(why, "exec", "venv", Change::Text(environment));
         return Some(if is_home { setting.if_agreed(opens) } else { setting });
