@@ -79,7 +79,7 @@ fn a_program_in_the_home_is_only_proposed() {
     let mut command = bench.bare(&["init", "--try"]);
     let answer = Answer::of(command.env("HOME", bench.outside().join("home")).env("PATH", path));
     let line = format!("if you agree, add `path = [\"{}\"]` under `[exec]`", folder.display());
-    answer.ends(6).says(&line).says("a folder in your home").never_says("fixed");
+    answer.ends(6).says(&line).says("which can contain private files").never_says("fixed");
     assert!(!bench.read("glovebox.toml").contains("path ="));
 }
 
