@@ -177,7 +177,7 @@ fn poison_of_a_builder_never_reaches_the_verdict_of_a_later_run() {
         let run = |id: &str| {
             Answer::of(&mut bench.bare(&["run", "pipeline.dot", "--script", "../script.toml", "--run-id", id]))
         };
-        run("a").ends(0).never_says("builds began");
+        run("a").ends(0).never_says("the build caches came from");
         let poisoned = bench.run_folder("a").join("cache/ignored/checker/target/verdict");
         assert!(poisoned.exists(), "the attack had an effect in its own run");
         for (id, earlier) in [("b", "a"), ("c", "b")] {
@@ -236,8 +236,13 @@ fn a_run_that_was_killed_leaves_nothing_to_take() {
     child.kill().unwrap();
     child.wait().unwrap();
     bench.write("pipeline.dot", &bench.read("pipeline.dot").replace("&& sleep 60", "; test ! -e target/old"));
-    Answer::of(&mut bench.bare(&["run", "pipeline.dot", "--run-id", "b"])).ends(0).never_says("builds began");
+    Answer::of(&mut bench.bare(&["run", "pipeline.dot", "--run-id", "b"]))
+        .ends(0)
+        .never_says("the build caches came from");
 }
+
+/// A name of a folder, and what replaces the folder.
+type Replacement<'a> = (&'a str, &'a dyn Fn(&Path));
 
 /// Caches that came with a project, or that were replaced, are not taken.
 #[test]
@@ -249,7 +254,7 @@ fn caches_that_glovebox_did_not_leave_there_are_not_taken() {
     let outside = bench.outside().join("outside");
     std::fs::create_dir_all(outside.join("target")).unwrap();
     std::fs::write(outside.join("target/out"), "poison\n").unwrap();
-    let replace: [(&str, &dyn Fn(&Path)); 3] = [
+    let replace: [Replacement<'_>; 3] = [
         ("link", &|folder| {
             std::fs::remove_dir_all(folder).unwrap();
             symlink(&outside, folder).unwrap();

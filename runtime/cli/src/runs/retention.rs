@@ -112,7 +112,7 @@ pub fn earlier(runs_dir: &Path, project: &Path) -> Vec<EarlierRun> {
 /// Removes the build caches of the project's successful runs, except those of the newest runs, with which the next run
 /// may begin. Returns true if a run had some.
 fn drop_caches(runs_dir: &Path, project: &Path) -> Result<bool, Stop> {
-    let with_caches = list(runs_dir)?.into_iter().filter(|run| remove::has_caches(run));
+    let with_caches = list(runs_dir)?.into_iter().filter(remove::has_caches);
     let with_caches: Vec<RunFolder> = with_caches.collect();
     if with_caches.len() <= CACHES_KEPT {
         return Ok(false);

@@ -67,7 +67,7 @@ pub fn for_lines(lines: &[String], has_network: bool) -> Option<String> {
     HINTS.iter().find(|(phrases, _)| is_in(phrases)).map(|(_, hint)| (*hint).to_owned())
 }
 
-/// Returns the first word of a line that is the name of a host with a dot.
+/// Returns the last word of a line that is the name of a host with a dot.
 fn host_in(line: &str) -> Option<&str> {
     let words = line.split(|one: char| !one.is_ascii_alphanumeric() && one != '.' && one != '-');
     let words = words.map(|word| word.trim_matches(|one| one == '.' || one == '-'));
@@ -79,7 +79,7 @@ fn host_in(line: &str) -> Option<&str> {
             && last.bytes().all(|one| one.is_ascii_alphabetic())
             && format!("proxy:{word}").parse::<Network>().is_ok()
     };
-    words.filter(is_host).last()
+    words.rev().find(is_host)
 }
 
 #[cfg(test)]

@@ -207,6 +207,9 @@ fn another_key_another_user_and_a_forged_offer_take_nothing() {
     assert!(!place.reuse().take(&first, &to, Transfer::Copy).unwrap(), "the run has caches already");
 }
 
+/// A name of a folder, and what replaces the folder.
+type Replacement<'a> = (&'a str, &'a dyn Fn(&Path));
+
 /// The offer is signed, but a stranger could have put other folders beside it.
 #[test]
 fn a_folder_that_was_replaced_is_not_taken() {
@@ -214,7 +217,7 @@ fn a_folder_that_was_replaced_is_not_taken() {
     let outside = place.folder.path().join("outside");
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("planted"), "poison").unwrap();
-    let replace: [(&str, &dyn Fn(&Path)); 3] = [
+    let replace: [Replacement<'_>; 3] = [
         ("by a copy", &|folder| {
             let old = folder.with_file_name("old");
             fs::rename(folder, &old).unwrap();

@@ -20,8 +20,12 @@ use glovebox_names::shell;
 use glovebox_plan::config::CONFIG_FILE_NAME;
 use glovebox_plan::prepare::survey::Survey;
 use glovebox_state::evidence::{CommandEvidence, RunStatus, RunSummary};
-use std::fs;
+use glovebox_workspace::regular_file::{self, Links};
 use std::path::Path;
+use std::{fs, io};
+
+/// Maximum size of `pipeline.dot` and of `glovebox.toml`.
+const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// Maximum number of runs.
 const ATTEMPTS_MAX: usize = 5;
@@ -84,7 +88,7 @@ fn machine(workdir: &Path, survey: &Survey) -> Machine {
 
 fn run(workdir: &Path) -> Result<FinishedRun, Stop> {
     let file = workdir.join(pipeline_file::NAME);
-    let text = fs::read_to_string(&file).map_err(|error| Stop::io(format!("read `{}`", file.display()), &error))?;
+    let text = read(&file, workdir).map_err(|error| Stop::io(format!("read `{}`", file.display()), &error))?;
     let text = trial::pipeline(&text).ok_or_else(|| {
         Stop::new(Exit::Invalid, format!("`{}` has no command to try, or is not valid", file.display()))
             .with_help("`glovebox check pipeline.dot` finds mistakes; a command is the `tool_command` of a stage")
@@ -160,15 +164,15 @@ fn agrees(edit: &Edit, opens: &str) -> Result<bool, Stop> {
     }
     terminal::say(format_args!("{}\nadd {edit} in glovebox.toml? [y/N] ", visible::line(opens)));
     let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer).map_err(|error| Stop::io("read the answer", &error))?;
+    io::stdin().read_line(&mut answer).map_err(|error| Stop::io("read the answer", &error))?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 fn write(workdir: &Path, why: &str, edit: &Edit) -> Result<Repair, Stop> {
     let file = workdir.join(CONFIG_FILE_NAME);
-    let text = match fs::read_to_string(&file) {
+    let text = match read(&file, workdir) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(Stop::io(format!("read `{}`", file.display()), &error)),
     };
     let Some(changed) = edit.apply(&text) else {
@@ -180,10 +184,15 @@ fn write(workdir: &Path, why: &str, edit: &Edit) -> Result<Repair, Stop> {
     Ok(Repair::Yes)
 }
 
+/// Reads a file of the project that `init` writes.
+fn read(file: &Path, project: &Path) -> io::Result<String> {
+    regular_file::read_text(file, Links::Within(project), FILE_BYTES_MAX)
+}
+
 /// Gives the stages that `init` wrote more time.
 fn lengthen(workdir: &Path) -> Result<Repair, Stop> {
     let file = workdir.join(pipeline_file::NAME);
-    let text = fs::read_to_string(&file).map_err(|error| Stop::io(format!("read `{}`", file.display()), &error))?;
+    let text = read(&file, workdir).map_err(|error| Stop::io(format!("read `{}`", file.display()), &error))?;
     let (short, long) = TIMEOUTS;
     if !text.contains(short) {
         terminal::say("reason   the command exceeded its time: raise `timeout` of its stage in pipeline.dot\n");

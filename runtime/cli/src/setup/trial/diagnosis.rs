@@ -125,7 +125,11 @@ fn exceeded_limit(failed: &FailedTrial, config: &Config) -> Option<Diagnosis> {
     let why = format!("the command exceeded the limit `{}`", row.name);
     let setting = Diagnosis::setting(why, "limits", row.name, Change::Number(amount));
     // A command without a bound would exceed the next limit too. More time takes nothing else from the machine.
-    Some(if own.is_some() && name != LimitName::WallMs { setting.if_agreed(format!("commands could use up to {amount}")) } else { setting })
+    Some(if own.is_some() && name != LimitName::WallMs {
+        setting.if_agreed(format!("commands could use up to {amount}"))
+    } else {
+        setting
+    })
 }
 
 /// A host that the proxy refused because glovebox.toml does not name it.
