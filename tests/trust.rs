@@ -135,7 +135,7 @@ fn a_key_goes_nowhere_before_its_owner_said_so() {
     // With certificates of the project's author, another host could impersonate the provider.
     bench.work.write("ca.pem", "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n");
     bench.asks_for("ca_file = \"ca.pem\"");
-    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(6).says(REFUSED).says("by the certificates");
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(6).says(REFUSED).says("an authority in `ca_file`");
 }
 
 #[test]
