@@ -95,7 +95,7 @@ pub fn has_any(all: &Path) -> bool {
 pub struct RepositorySource<'p> {
     /// Branch, tags, remotes and author.
     pub facts: RepositoryFacts,
-    /// The last commit. `None` if there is none.
+    /// The project's last commit. `None` if the project has no commit, or no repository of its own.
     pub commit: Option<LastCommit<'p>>,
 }
 

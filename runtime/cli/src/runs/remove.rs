@@ -109,7 +109,7 @@ pub fn lock(run: &RunFolder) -> Option<Owner> {
     is_file.then(|| Owner::acquire(&lock).ok()).flatten()
 }
 
-/// Returns true if the folder of a run is no link, which could lead to the runs of another project.
+/// Returns true if the folder of a run is a real folder. A link could lead to the runs of another project.
 pub fn is_folder(run: &RunFolder) -> bool {
     fs::symlink_metadata(&run.path).is_ok_and(|found| found.is_dir())
 }

@@ -2,8 +2,8 @@
 //!
 //! The newest runs of the project stay, but only the three newest keep their build caches after a success. Of older
 //! ones, only runs with nothing left to do are removed: they ended, their changes were applied or they have none, and no
-//! other run names them. A failed run stays for a day, because it is the evidence of a problem that somebody may still
-//! examine. Runs of other projects, and runs that this user did not start, are never removed.
+//! other run names them. A failed run stays for a day, because the user may still examine why it failed. Runs of
+//! other projects, and runs that this user did not start, are never removed.
 
 use super::index::{self, ListedRun, RunState};
 use super::{RunFolder, list, remove};

@@ -297,7 +297,7 @@ fn variable(failed: &FailedTrial) -> Option<Diagnosis> {
     )))
 }
 
-/// Variables whose usual value is no secret and the same for everybody.
+/// Variables with a well-known value that contains no secret.
 const DEFAULTS: [(&str, &str); 6] =
     [("TZ", "UTC"), ("LANG", "C.UTF-8"), ("LC_ALL", "C.UTF-8"), ("TERM", "dumb"), ("EDITOR", "true"), ("CI", "true")];
 
