@@ -280,7 +280,7 @@ fn repository() -> Workbench {
          two [shape=parallelogram, tool_command=\"rm gone; ln -s f way; echo 3 >> f\"]\n\
          start -> one -> idle -> two -> done }",
     );
-    for (path, text) in [("f", "1\n"), ("gone", "x\n"), ("x.sh", "true\n"), (".gitattributes", "* filter=evil\n")] {
+    for (path, text) in [("f", "1\n"), ("gone", "x\n"), ("x.sh", "true\n"), (".gitattributes", "gone filter=evil\n")] {
         bench.write(path, text);
     }
     let folder = bench.project();
