@@ -23,8 +23,9 @@ fn main() {
     for name in files.chain(is_linux.then(|| HOSTILE.to_owned())) {
         let source = folder.join(&name);
         println!("cargo::rerun-if-changed={}", source.display());
-        if !copy(&source, &out_dir.join(&name)) {
-            missing.push(name);
+        match std::fs::read(&source) {
+            Ok(bytes) => write(&out_dir.join(&name), &bytes),
+            Err(_) => missing.push(name),
         }
     }
     if !missing.is_empty() {
@@ -51,6 +52,10 @@ fn are_fresh(repository: &Path, folder: &Path) -> bool {
     built_from.is_ok_and(|built_from| sources::digest(repository).is_ok_and(|present| present == built_from))
 }
 
-fn copy(source: &Path, target: &Path) -> bool {
-    source.is_file() && std::fs::copy(source, target).is_ok()
+/// Writes a file, and beside it a file with its digest.
+fn write(path: &Path, bytes: &[u8]) {
+    let digest = blake3::hash(bytes);
+    for (path, bytes) in [(path.to_owned(), bytes), (path.with_extension("digest"), digest.as_bytes())] {
+        std::fs::write(&path, bytes).unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
+    }
 }

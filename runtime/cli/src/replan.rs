@@ -34,7 +34,7 @@ pub fn accept(
         let script =
             arguments.script.as_ref().map(|file| format!(" --script {}", shell::word(&file.to_string_lossy())));
         let help = format!(
-            "continue with the new plan: `glovebox resume {named}{} --replan`; or restore glovebox.toml, the plugins and the contract",
+            "continue with the new plan: `glovebox resume {named}{} --replan`; or restore glovebox.toml, the plugins and the verify contract",
             script.unwrap_or_default()
         );
         return Err(Stop::new(Exit::Mismatch, message).with_help(help));

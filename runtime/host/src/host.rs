@@ -10,7 +10,7 @@ use crate::call::{Call, Report};
 use crate::compile::Compiler;
 use crate::component::{Component, LoadError, Needs, check_handler};
 use crate::engine::{self, HostEngine};
-use crate::inspect::{InspectError, Inspection, inspect, read_as};
+use crate::inspect::{InspectError, Inspection, inspect, read_validated};
 use crate::{link, run};
 use futures_util::FutureExt;
 use glovebox_record::{Digest, Limits};
@@ -183,7 +183,7 @@ impl Host {
             return Ok(known.clone());
         }
         let stored = self.aot.as_ref().and_then(|store| store.load(&self.prepared.engine, digest));
-        let inspection = if stored.is_some() { read_as(digest, bytes)? } else { inspect(bytes)? };
+        let inspection = if stored.is_some() { read_validated(digest, bytes)? } else { inspect(bytes)? };
         locked(&self.read).insert(digest, (inspection.clone(), stored.clone()));
         Ok((inspection, stored))
     }

@@ -190,7 +190,7 @@ pub fn inspect(bytes: &[u8]) -> Result<Inspection, InspectError> {
         InspectError::Invalid(error) => refused_bytes::explain(bytes, error),
         other => other,
     })?;
-    read_validated(bytes)
+    read_validated(Digest::hash(bytes), bytes)
 }
 
 /// Returns a value that identifies the rules of [`inspect`]. Bytes that passed under an equal value are not validated again.
@@ -198,13 +198,9 @@ pub(crate) fn rules() -> impl Hash {
     (env!("CARGO_PKG_VERSION"), features(), complexity::FUNCTION_BYTES_MAX, complexity::COMPLEXITY_MAX)
 }
 
-/// Reads what the bytes of a component declare. The bytes must have been validated before: validation takes ten times as long.
-pub fn read_validated(bytes: &[u8]) -> Result<Inspection, InspectError> {
-    read_as(Digest::hash(bytes), bytes)
-}
-
-/// As [`read_validated`], for bytes whose digest is known.
-pub(crate) fn read_as(digest: Digest, bytes: &[u8]) -> Result<Inspection, InspectError> {
+/// Reads what the bytes of a component declare. The bytes must have been validated before: validation takes ten times as
+/// long. `digest` must be the digest of the bytes.
+pub fn read_validated(digest: Digest, bytes: &[u8]) -> Result<Inspection, InspectError> {
     let (mut found, mut instances) = (ComponentNames::default(), InstanceCount::default());
     let mut depth = 0_u32;
     for payload in Parser::new(0).parse_all(bytes) {

@@ -101,7 +101,9 @@ pub struct Exit {
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
     /// The fixed `PATH` has no such program.
-    #[error("no program `{0}` in the fixed PATH; add folders with `[exec] path` or `toolchains` in glovebox.toml")]
+    #[error(
+        "no program `{0}` in the PATH of commands; add folders with `[exec] path` or `toolchains` in glovebox.toml"
+    )]
     NotFound(String),
     /// The command is not allowed or malformed.
     #[error("{0}")]

@@ -182,8 +182,8 @@ impl Server {
         }
     }
 
-    /// Ends the program. Returns `None` if it was ended before. Closing the input is the request to a tool server to
-    /// end.
+    /// Ends the program. Returns `None` if it was ended before. Closing stdin asks a tool server to
+    /// exit.
     fn end(&mut self) -> Option<Result<Exit, ExecError>> {
         drop(self.input.take());
         let running = self.running.take()?;

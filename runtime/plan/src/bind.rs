@@ -48,6 +48,7 @@ use inputs::{Effective, GrantInputs};
 use request::{Holdouts, Place, Request};
 use role::HandlerSource;
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 /// The options of the caller and the capabilities of the machine. The default refuses all commands, because it has no sandbox.
@@ -92,6 +93,7 @@ pub fn bind(
     let OperatorFiles { config, .. } = operator;
     let reach = HoldoutReach::new(&pipeline);
     let mut binder = Binder::new(&reach, catalog, Some(host), operator, &options);
+    binder.errors.diagnostics.extend(refused(&pipeline));
     let mut bindings = BTreeMap::new();
     let warnings = binder.nodes(&pipeline, |id, binding| {
         bindings.insert(id.clone(), binding);
@@ -152,8 +154,9 @@ pub fn bind(
     })
 }
 
-/// Returns every reason why a run of the pipeline would be refused on a machine with the best sandbox, and every warning.
-/// Without a host nothing is compiled, so an error that only the compiler finds in a component is not reported.
+/// Returns every reason why a run of the pipeline would be refused on a machine with the best sandbox, and every warning,
+/// except the attributes that this version does not enforce, which the lint has reported. Without a host nothing is
+/// compiled, so an error that only the compiler finds in a component is not reported.
 pub fn check(
     pipeline: &Pipeline,
     catalog: &Catalog,
@@ -164,24 +167,34 @@ pub fn check(
     let options = BindOptions { sealed, ..BindOptions::default() };
     let reach = HoldoutReach::new(pipeline);
     let mut binder = Binder::new(&reach, catalog, host, operator, &options);
+    if unavailable(pipeline).is_some() {
+        binder.errors.diagnostics.extend(refused(pipeline));
+    }
     let warnings = binder.nodes(pipeline, |_, _| {});
     binder.errors.diagnostics.extend(warnings);
     binder.errors
 }
 
-/// Returns an error for each attribute that this version does not enforce.
+/// Returns an error for each attribute and handler that this version does not enforce or execute.
 fn refused(pipeline: &Pipeline) -> Vec<Diagnostic> {
     let mut found = glovebox_pipeline::lint::not_enforced(pipeline);
     for diagnostic in &mut found {
         diagnostic.severity = Severity::Error;
     }
-    // The lint reports each unavailable handler once. This check refuses such a node even if the lint reports nothing.
-    for node in pipeline.nodes.iter().filter(|_| found.is_empty()) {
-        let Handler::Unavailable(name) = &node.handler else { continue };
-        let message = format!("node `{}` needs the handler `{name}`, which this version does not execute", node.id);
-        return vec![Diagnostic::error("not_enforced", message, node.span).with_node(node.id.as_str())];
+    if found.is_empty() {
+        found.extend(unavailable(pipeline));
     }
     found
+}
+
+/// Returns an error for the first node whose handler this version does not execute. The lint reports each such handler
+/// once. This check refuses the node even if the lint reports nothing.
+fn unavailable(pipeline: &Pipeline) -> Option<Diagnostic> {
+    pipeline.nodes.iter().find_map(|node| {
+        let Handler::Unavailable(name) = &node.handler else { return None };
+        let message = format!("node `{}` needs the handler `{name}`, which this version does not execute", node.id);
+        Some(Diagnostic::error("not_enforced", message, node.span).with_node(node.id.as_str()))
+    })
 }
 
 /// Returns an error for each script entry of a node that does not exist: with a misspelt name, the intended node would be
@@ -257,12 +270,13 @@ impl<'a> Binder<'a> {
 
     /// Binds every node that a component executes, and passes each binding to `keep`. Returns the warnings.
     fn nodes(&mut self, pipeline: &'a Pipeline, mut keep: impl FnMut(&'a NodeId, Arc<Binding>)) -> Vec<Diagnostic> {
-        self.errors.diagnostics.extend(refused(pipeline));
         self.errors.diagnostics.extend(self.script.iter().flat_map(|script| unknown_in_script(pipeline, script)));
         let mut warnings = Vec::new();
         // Contains only bindings without findings, because a finding names its node.
-        let mut known: HashMap<Box<Request<'a>>, Arc<Binding>, RandomState> =
+        let mut known: HashMap<Rc<Request<'a>>, Arc<Binding>, RandomState> =
             HashMap::with_capacity_and_hasher(pipeline.nodes.len(), RandomState::default());
+        // Nodes often ask for the same as the node before them, and a comparison costs less than a hash.
+        let mut last: Option<(Rc<Request<'a>>, Arc<Binding>)> = None;
         for node in pipeline.stages() {
             let Some(handler) = node.handler.component() else { continue };
             let source = HandlerSource { name: handler, plugin: self.operator.config.plugins.get(handler.as_str()) };
@@ -270,14 +284,17 @@ impl<'a> Binder<'a> {
                 self.errors.diagnostics.push(role::no_verifier(node, verified, source));
                 continue;
             }
-            let request = Box::new(Request::new(node, source, self.holdouts));
-            let binding = match known.get(&request) {
+            let request = Request::new(node, source, self.holdouts);
+            let same = last.as_ref().filter(|(last, _)| **last == request).map(|(_, binding)| binding);
+            let binding = match same.or_else(|| known.get(&request)) {
                 Some(binding) => Arc::clone(binding),
                 None => {
                     let Some((binding, findings)) = self.node(node, source, &request) else { continue };
                     let binding = Arc::new(binding);
                     if findings.is_empty() {
-                        known.insert(request, Arc::clone(&binding));
+                        let request = Rc::new(request);
+                        known.insert(Rc::clone(&request), Arc::clone(&binding));
+                        last = Some((request, Arc::clone(&binding)));
                     }
                     let (wrong, odd): (Vec<_>, Vec<_>) = findings.into_iter().partition(Diagnostic::is_error);
                     self.errors.diagnostics.extend(wrong);
@@ -376,13 +393,12 @@ impl<'a> Binder<'a> {
     /// bytes to which the operator did not agree.
     fn load(&mut self, source: HandlerSource<'_>) -> Result<BoundComponent, PluginProblem> {
         let handler = source.name;
-        let bytes = match source.plugin {
-            None => self
-                .catalog
-                .builtins
-                .get(handler)
-                .ok_or_else(|| source.problem(format!("the handler `{handler}` is not built in")))?
-                .as_ref(),
+        let (digest, bytes): (_, &[u8]) = match source.plugin {
+            None => {
+                let builtin = self.catalog.builtins.get(handler);
+                let missing = || source.problem(format!("the handler `{handler}` is not built in"));
+                builtin.map(|builtin| (builtin.digest, &*builtin.bytes)).ok_or_else(missing)?
+            }
             Some(entry) => {
                 let bytes = source.plugin_bytes(entry, self.catalog.plugins.get(handler))?;
                 let inspection = self.check_plugin(source, entry, bytes)?;
@@ -392,12 +408,12 @@ impl<'a> Binder<'a> {
                     if self.plan_only { &mut self.unlocked } else { &mut self.errors.plugins }.push(problem);
                     return Ok(BoundComponent::Unlocked(Arc::new(inspection)));
                 }
-                bytes
+                (inspection.digest, bytes)
             }
         };
         let Some(host) = self.host else {
             // A plugin was validated above. A built-in component was validated when it was built.
-            let inspection = read_validated(bytes).map_err(|error| source.refused(&LoadError::from(error)))?;
+            let inspection = read_validated(digest, bytes).map_err(|error| source.refused(&LoadError::from(error)))?;
             check_handler(&inspection).map_err(|error| source.refused(&error))?;
             return Ok(BoundComponent::Unlocked(Arc::new(inspection)));
         };

@@ -2,6 +2,7 @@
 //!
 //! This module opens no file: the caller passes bytes. The binder and the rule set decide which components are loaded.
 
+use glovebox_record::Digest;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,9 +11,24 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct Catalog {
     /// The built-in components, by handler type.
-    pub builtins: BTreeMap<String, Cow<'static, [u8]>>,
+    pub builtins: BTreeMap<String, Builtin>,
     /// The plugins of `[plugins]`, by handler type.
     pub plugins: BTreeMap<String, PluginFile>,
+}
+
+/// A built-in component, which was validated when the program was built.
+#[derive(Debug, Clone)]
+pub struct Builtin {
+    /// The digest of the bytes. It is computed when the program is built, so that a `check` reads few of the bytes.
+    pub digest: Digest,
+    /// The bytes of the component.
+    pub bytes: Cow<'static, [u8]>,
+}
+
+impl From<Vec<u8>> for Builtin {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { digest: Digest::hash(&bytes), bytes: bytes.into() }
+    }
 }
 
 /// The file of a plugin, or why it could not be read.

@@ -32,6 +32,11 @@ impl Digest {
     /// Stands for the missing predecessor of the first record of every journal.
     pub const ZERO: Self = Self([0; 32]);
 
+    /// Creates the digest with these 32 bytes.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     /// Computes the digest of some bytes.
     pub fn hash(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
@@ -51,12 +56,6 @@ impl Digest {
 impl From<blake3::Hash> for Digest {
     fn from(hash: blake3::Hash) -> Self {
         Self(*hash.as_bytes())
-    }
-}
-
-impl From<[u8; 32]> for Digest {
-    fn from(bytes: [u8; 32]) -> Self {
-        Self(bytes)
     }
 }
 

@@ -28,7 +28,7 @@ pub enum Network {
     Full,
 }
 
-/// Why a text is not a network.
+/// Why a text is not a valid value of the setting `network`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// The text is not one of the three forms.

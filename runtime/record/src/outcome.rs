@@ -119,7 +119,7 @@ codes! {
     RUN_CANCELED = "run/canceled";
     /// The handler returned no outcome.
     OUTCOME_MISSING = "outcome/missing";
-    /// The handler's outcome breaks the contract.
+    /// The handler's outcome is not one that the plugin interface allows.
     OUTCOME_MALFORMED = "outcome/malformed";
     /// The records do not prove a claim of the handler.
     CLAIM_UNPROVEN = "claim/unproven";

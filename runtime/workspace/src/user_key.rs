@@ -100,7 +100,7 @@ fn read(folder: &OwnedFd) -> io::Result<Option<UserKey>> {
     let file = match rustix::fs::openat(folder, KEY_FILE, flags, Mode::empty()) {
         Ok(file) => file,
         Err(Errno::NOENT) => return Ok(None),
-        Err(Errno::LOOP) => return Err(denied("it is a link, expected a file of mode 0600")),
+        Err(Errno::LOOP) => return Err(denied("it is a symbolic link, expected a regular file of mode 0600")),
         Err(error) => return Err(error.into()),
     };
     let found = rustix::fs::fstat(&file)?;
@@ -109,7 +109,7 @@ fn read(folder: &OwnedFd) -> io::Result<Option<UserKey>> {
     }
     let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
     if !is_file || found.st_mode & 0o077 != 0 || found.st_nlink != 1 {
-        return Err(denied("others can read it, expected a file of mode 0600 with one link"));
+        return Err(denied("others can read it, expected a regular file of mode 0600 with one hard link"));
     }
     let mut key = [0; KEY_BYTES];
     File::from(file).read_exact(&mut key).map_err(|_| denied("it is cut short, expected 32 bytes"))?;

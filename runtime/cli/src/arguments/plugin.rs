@@ -10,9 +10,9 @@ pub enum PluginCommand {
     Inspect(InspectArguments),
     /// Show what each plugin imports, wants and gets, and write glovebox.lock
     Lock(LockArguments),
-    /// Write a plugin's crate: a handler in Rust, its test, the SDK and the contract
+    /// Write a plugin's crate: a handler in Rust, its test, the SDK and the WIT package
     New(NewPluginArguments),
-    /// Write the contract with plugins (WIT), for tools of other languages
+    /// Write the WIT package of plugins, for tools of other languages
     Wit(WitArguments),
     /// Write a manifest into a component that was built without one
     EmbedManifest(EmbedArguments),

@@ -22,7 +22,7 @@ pub fn attach(arguments: &AttachArguments) -> CommandResult {
     let run = runs::select(runs_dir, &arguments.run)?;
     let mut records = read(&run, runs_dir)?;
     let format = ProgressFormat::choose(arguments.json, false);
-    let pipeline = recorded::read(&run, &journal::terms(&run, &records)?)?.pipeline;
+    let pipeline = recorded::read(&run, &journal::current_start(&run, &records)?)?.pipeline;
     let mut reporter = Reporter::new(format, &pipeline);
     let mut outputs = RunningOutputs::open(&run)?;
     // A board shows the state of every node, so it needs all records.

@@ -103,7 +103,7 @@ fn is_canceled(run: &RunFolder, records: &[Record], was_open: bool) -> Result<bo
 /// Cancels a run that no process drives. Returns false if another process may hold its lock; the caller tries again.
 fn end(run: &RunFolder, by: &str, began: Instant) -> Result<bool, Stop> {
     let verified = journal::read_start_and_resumes(run)?;
-    let terms = journal::terms(run, &verified.records)?;
+    let terms = journal::current_start(run, &verified.records)?;
     let pipeline = recorded::read(run, &terms)?.pipeline;
     let dir = drive::open_dir(run, user_key::to_verify()?)?;
     let canceled = run::cancel(dir, Worker::this_process(), pipeline, &verified, RunCanceled::by_person(by));

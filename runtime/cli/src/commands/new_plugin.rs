@@ -50,7 +50,7 @@ pub fn new(arguments: &NewPluginArguments) -> CommandResult {
     let place = folder.to_string_lossy();
     let place = visible::line(&place);
     terminal::print(format_args!(
-        "wrote `{place}`: a handler with a test, the SDK and the contract\n\
+        "wrote `{place}`: a handler with a test, the SDK (`sdk/`) and the WIT package (`wit/`)\n\
          \x20 cd {place}\n\
          \x20 cargo test\n\
          \x20 cargo build --release --target wasm32-wasip2\n\

@@ -62,7 +62,7 @@ fn take_up(arguments: &ResumeArguments, run: &RunFolder) -> CommandResult {
         verified = journal::read_start_and_resumes(run)?;
     }
     runs::repair(run)?;
-    let terms = journal::terms(run, &verified.records)?;
+    let terms = journal::current_start(run, &verified.records)?;
     refuse_other_confinement(run, &terms, arguments)?;
     let source = recorded::read(run, &terms)?;
     let (from, back) = begins(run, arguments, &source)?;

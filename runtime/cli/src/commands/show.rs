@@ -55,7 +55,7 @@ fn show_run(arguments: &ShowArguments, run: &RunFolder, journal: OpenJournal) ->
     if runs::is_live(run) {
         found.is_running(jiff::Timestamp::now());
     }
-    let terms = journal::terms(run, &verified.records)?;
+    let terms = journal::current_start(run, &verified.records)?;
     let new = changes::new_configuration(run, &terms.workspace.base_digest, &found)?;
     if arguments.json {
         let mut verdict = VerdictFile::new(&found, &terms);

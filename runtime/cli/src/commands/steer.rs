@@ -78,7 +78,7 @@ fn refuse(
     records: &[Record],
     given: &GivenSteering,
 ) -> Result<(), Stop> {
-    let terms = journal::terms(run, records)?;
+    let terms = journal::current_start(run, records)?;
     let (summary, named) = (RunSummary::from_records(records), runs::spelled(&run.id, &arguments.runs.runs_dir));
     if !is_live && summary.end.finished_at.is_some() {
         let message = format!("run `{}` has ended ({}), so no agent can get the message", run.id, how(&summary));

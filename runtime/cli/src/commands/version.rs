@@ -38,11 +38,7 @@ struct ComponentVersion {
 pub fn version(arguments: &VersionArguments) -> CommandResult {
     let components = BUILTINS
         .iter()
-        .map(|builtin| ComponentVersion {
-            name: builtin.name,
-            digest: Digest::hash(builtin.bytes),
-            bytes: builtin.bytes.len(),
-        })
+        .map(|(name, builtin)| ComponentVersion { name, digest: builtin.digest, bytes: builtin.bytes.len() })
         .collect();
     let version = Version {
         schema_version: 1,

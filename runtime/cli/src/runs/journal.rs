@@ -152,7 +152,7 @@ pub fn open(run: &RunFolder) -> Result<SqliteReader, Stop> {
     SqliteReader::open(&run.path.join(JOURNAL_FILE)).map_err(|error| unreadable(run, &error))
 }
 
-/// Returns the first record of a run, with the terms of its start.
+/// Returns the record of a run's start, which is the first record of its journal.
 pub fn beginning<'a>(run: &RunFolder, records: &'a [Record]) -> Result<&'a RunStarted, Stop> {
     records.first().and_then(|record| record.event.run_started()).ok_or_else(|| {
         Stop::new(Exit::Usage, format!("run `{}` was killed before it began, so it is empty", run.id))
@@ -160,8 +160,8 @@ pub fn beginning<'a>(run: &RunFolder, records: &'a [Record]) -> Result<&'a RunSt
     })
 }
 
-/// Returns the terms of a run's start, with the changes of later resumes.
-pub fn terms(run: &RunFolder, records: &[Record]) -> Result<RunStarted, Stop> {
+/// Returns the record of a run's start, updated with the changes of each later resume.
+pub fn current_start(run: &RunFolder, records: &[Record]) -> Result<RunStarted, Stop> {
     let resumes = records.iter().filter_map(|record| record.event.run_resumed());
     Ok(resumes.fold(beginning(run, records)?.clone(), RunStarted::resumed))
 }

@@ -50,7 +50,7 @@ fn failed_stage(summary: &RunSummary) -> Option<&NodeId> {
 fn latest(runs_dir: &Path, pipeline: &str) -> Result<Option<RunFolder>, Stop> {
     let is_of_pipeline = |run: &RunFolder| {
         let read = journal::read_start_and_resumes(run);
-        let terms = read.and_then(|verified| journal::terms(run, &verified.records));
+        let terms = read.and_then(|verified| journal::current_start(run, &verified.records));
         terms.is_ok_and(|terms| terms.pipeline.path == pipeline)
     };
     Ok(runs::list(runs_dir)?.into_iter().find(is_of_pipeline))

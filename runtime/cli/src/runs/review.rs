@@ -143,7 +143,7 @@ impl<'a> Reviewer<'a> {
     /// Reads what all reviews of a run have in common.
     pub fn new(run: &'a RunFolder, runs_dir: &Path, verified: &'a VerifiedJournal) -> Result<Self, Stop> {
         let records = &verified.records;
-        let terms = journal::terms(run, records)?;
+        let terms = journal::current_start(run, records)?;
         let state = journal::state(records)?;
         Ok(Self {
             run,

@@ -56,10 +56,16 @@ impl Agreement<'_> {
         all_or_nothing(rows, "wants", &wants);
         all_or_nothing(rows, "granted", &granted);
         for line in wants.iter().filter(|line| !granted.contains(line)) {
-            rows.row("refused", format_args!("{line}: wanted, but not granted, or only in part (see above)"));
+            rows.row(
+                "refused",
+                format_args!("{line}: wanted, but the operator grants less or none of it (see the rows `granted`)"),
+            );
         }
         for line in offered.iter().filter(|line| !granted.contains(line) && !wants.contains(line)) {
-            rows.row("unused", format_args!("{line}: granted, but not wanted, or only in part (see above)"));
+            rows.row(
+                "unused",
+                format_args!("{line}: granted, but the plugin wants less or none of it (see the rows `wants`)"),
+            );
         }
         if self.granted.commands.is_empty() {
             rows.row("reach", "nothing: components have no network, and this one runs no commands");

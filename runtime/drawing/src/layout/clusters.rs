@@ -118,8 +118,9 @@ impl Clusters {
         around
     }
 
-    /// Returns the cluster in which a link between two items passes a layer: the innermost cluster around both,
-    /// otherwise that of the target if it covers the layer, otherwise that of the source.
+    /// Returns the cluster for a link's virtual node in a layer: the innermost cluster around the target that covers
+    /// the layer. If that cluster also contains the source, returns the innermost cluster around the source that covers
+    /// the layer.
     pub(super) fn passed(&self, from: usize, to: usize, layer: usize) -> Option<usize> {
         let (source, target) = (self.innermost(self.of_item(from), layer), self.innermost(self.of_item(to), layer));
         if self.is_in(self.of_item(from), target) { source } else { target }

@@ -2,9 +2,9 @@
 //!
 //! Version 2: the group is created below Glovebox's own group, or below the nearest ancestor that delegates memory
 //! and pids to its children and that Glovebox may write (delegated by systemd, or as root). Version 1: the groups
-//! are created below Glovebox's own groups, as root. Existing groups are never changed. A lack of memory must not
-//! kill the whole group, because the jail's first process must survive to prove that no process is left. The host sees
-//! the event and kills the command.
+//! are created below Glovebox's own groups, as root. Existing groups are never changed. The
+//! kernel's OOM killer must not kill the whole group (`memory.oom.group` stays 0): PID 1 of the jail must survive to report
+//! that no other process is left. The host reads the counter `oom_kill` and kills the command.
 
 use glovebox_record::Limits;
 use glovebox_workspace::regular_file;

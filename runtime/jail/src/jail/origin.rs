@@ -44,8 +44,8 @@ impl Origin {
     }
 }
 
-/// Returns the id of the process that a pidfd refers to, as Glovebox sees it. Returns `None` if the process has
-/// ended.
+/// Returns the PID of the process that a pidfd refers to, in the PID namespace of Glovebox. Returns `None` if the process
+/// has ended.
 pub(super) fn pid_of(pidfd: &OwnedFd) -> Option<i32> {
     let shown = regular_file::kernel_text(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
     let number = shown.lines().find_map(|line| line.strip_prefix("Pid:"))?;

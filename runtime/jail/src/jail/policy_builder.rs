@@ -370,12 +370,12 @@ fn refused(bind: &Bind, reason: &dyn fmt::Display) -> JailError {
     JailError::Setting(format!("commands cannot see `{}`: {reason}", bind.source.display()))
 }
 
-/// Refuses a folder of the fixed `PATH` that a stage can write, because the stage could replace every program.
+/// Refuses a folder of the `PATH` of commands that a stage can write, because the stage could replace every program.
 fn check_path(policy: &ExecPolicy, writable: &WritablePaths) -> Result<(), JailError> {
     match policy.path.iter().find(|folder| !folder.is_absolute() || writable.holds(folder)) {
         None => Ok(()),
         Some(folder) => Err(JailError::Setting(format!(
-            "`{}` cannot be in the fixed PATH, expected an absolute folder outside the workspace",
+            "`{}` cannot be in the PATH of commands, expected the absolute path of a folder that no stage can write",
             folder.display()
         ))),
     }

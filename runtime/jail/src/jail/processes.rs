@@ -147,7 +147,7 @@ impl JailProcesses {
     }
 }
 
-/// Returns true if Glovebox sees processes under their own ids in `/proc`, so that it can measure those of a jail.
+/// Returns true if `/proc` shows the PID namespace of Glovebox, so that it can measure the processes of a jail.
 pub(super) fn can_look_at_any() -> bool {
     static CAN: OnceLock<bool> = OnceLock::new();
     *CAN.get_or_init(|| {

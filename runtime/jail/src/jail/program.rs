@@ -120,7 +120,7 @@ fn lookup(
     }
     if name.contains('/') {
         let text = format!(
-            "`{name}` is relative, expected a name in the fixed PATH or an absolute path outside the workspace"
+            "`{name}` is relative, expected a name in the PATH of commands or an absolute path outside the workspace"
         );
         return Err(ExecError::Invalid(text));
     }

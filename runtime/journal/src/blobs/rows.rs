@@ -113,7 +113,7 @@ impl Unplaced {
             }
             let digest = <[u8; 32]>::try_from(row.get::<_, Vec<u8>>(1)?);
             let digest = digest.map_err(|_| damaged("the digest of a blob is not 32 bytes long"))?;
-            self.ids.insert(Digest::from(digest), id);
+            self.ids.insert(Digest::from_bytes(digest), id);
             self.seen = id;
         }
         Ok(())

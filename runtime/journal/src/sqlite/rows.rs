@@ -230,7 +230,7 @@ fn parse(stored: Stored) -> Result<Record, PortError> {
 
 pub(super) fn digest(bytes: &[u8], seq: u64) -> Result<Digest, PortError> {
     let bytes: [u8; 32] = bytes.try_into().map_err(|_| corrupt(seq, "one of its hashes is not 32 bytes long"))?;
-    Ok(Digest::from(bytes))
+    Ok(Digest::from_bytes(bytes))
 }
 
 /// Returns the error for a record that changed after it was verified.

@@ -65,11 +65,20 @@ pub(super) fn path_pattern(rule: &Rule, context: &LintContext<'_>) -> RuleFindin
 /// Reports write scopes with a protected path. No grant allows such a path, so a stage that writes there fails.
 pub(super) fn protected_write_path(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let mut found = RuleFindings::none();
+    // Nodes often have the scope of the node before them.
+    let mut last_allowed = None;
     for node in &context.pipeline.nodes {
         let Some(attribute) = text(node, key::ALLOWED_WRITE_PATHS) else { continue };
-        let paths = node.access.allowed_write_paths.iter().flatten();
+        let scope = node.access.allowed_write_paths.as_ref();
+        if scope == last_allowed {
+            continue;
+        }
+        let paths = scope.into_iter().flatten();
         let refused: Vec<String> = paths.filter_map(|entry| protected::reason(entry.path().as_str())).collect();
-        let Some(first) = refused.first().filter(|_| !found.is_full()) else { continue };
+        let Some(first) = refused.first().filter(|_| !found.is_full()) else {
+            last_allowed = scope;
+            continue;
+        };
         let more = match refused.len() {
             1 => String::new(),
             2 => " (and 1 more path)".to_owned(),

@@ -75,8 +75,9 @@ struct Uses<'a> {
 impl<'a> Uses<'a> {
     fn look(&mut self, attributes: &'a Attributes, place: Element<'a>) {
         let asks = |attribute: &Attribute| !matches!(attribute.value.trim(), "" | "false");
-        for (key, attribute) in attributes.iter().filter(|(_, attribute)| asks(attribute)) {
-            if let Some(instead) = *self.known.entry(key).or_insert_with(|| instead_of(key)) {
+        for (key, attribute) in attributes.iter() {
+            let instead = *self.known.entry(key).or_insert_with(|| instead_of(key));
+            if let Some(instead) = instead.filter(|_| asks(attribute)) {
                 let first = Use { key, instead, places: Vec::new(), count: 0 };
                 self.add(first, place, attribute.key_span.to(attribute.span));
             }

@@ -4,32 +4,25 @@
 use super::project::Project;
 use super::refusal::Refusal;
 use super::source;
-use crate::components::{Catalog, PluginFile};
+use crate::components::{Builtin, Catalog, PluginFile};
 use glovebox_host::host::Host;
-use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A built-in component.
-#[derive(Debug, Clone, Copy)]
-pub struct Builtin {
-    /// The handler type that the component implements.
-    pub name: &'static str,
-    /// The bytes of the component.
-    pub bytes: &'static [u8],
-}
+/// The built-in components, each with the handler type that it implements.
+pub type Builtins = &'static [(&'static str, Builtin)];
 
 /// The built-in components, and the host of this process.
 pub struct ComponentHost {
-    builtins: &'static [Builtin],
+    builtins: Builtins,
     start: fn() -> Result<Host, Refusal>,
     host: OnceCell<Arc<Host>>,
 }
 
 impl ComponentHost {
     /// Creates a host that is started with `start` at its first use, and only once.
-    pub fn new(builtins: &'static [Builtin], start: fn() -> Result<Host, Refusal>) -> Self {
+    pub fn new(builtins: Builtins, start: fn() -> Result<Host, Refusal>) -> Self {
         Self { builtins, start, host: OnceCell::new() }
     }
 
@@ -50,7 +43,7 @@ impl ComponentHost {
 
     /// Returns the built-in components and the bytes of the project's plugins.
     pub fn catalog(&self, project: &Project) -> Catalog {
-        let builtins = self.builtins.iter().map(|builtin| (builtin.name.to_owned(), Cow::Borrowed(builtin.bytes)));
+        let builtins = self.builtins.iter().map(|(name, builtin)| ((*name).to_owned(), builtin.clone()));
         let plugins = project.config.plugins.iter().map(|(name, entry)| (name, &*entry.path));
         Catalog { builtins: builtins.collect(), plugins: plugin_files(project, plugins) }
     }

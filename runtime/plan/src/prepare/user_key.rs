@@ -52,8 +52,8 @@ fn refused(folder: &Path, error: &io::Error) -> Refusal {
     let file = folder.join(KEY_FILE);
     let message = format!("the key of your runs, `{}`, cannot be used: {error}", file.display());
     Refusal::new(Class::Policy, message).with_help(format!(
-        "if no other user could read it, run `chmod 700 {0} && chmod 600 {1}`; otherwise remove it: \
-         its runs then count as runs of another user",
+        "if only its mode is wrong and no other user could read it, run `chmod 700 {0} && chmod 600 {1}`; otherwise remove \
+         it: its runs then count as runs of another user",
         folder.display(),
         file.display()
     ))

@@ -98,7 +98,7 @@ fn only_what_may_pass_with_time_waits_and_only_what_can_be_mended_is_tried_again
 fn a_digest_has_one_spelling_and_its_bytes() {
     let digest = Digest::hash(b"it");
     assert_eq!(digest.to_string(), format!("blake3:{}", digest.hex()));
-    assert_eq!(Digest::from(*digest.as_bytes()), digest);
+    assert_eq!(Digest::from_bytes(*digest.as_bytes()), digest);
     assert_eq!(digest.hex().len(), 64);
     let schema = serde_json::to_value(schema_for!(Digest)).unwrap();
     assert_eq!((&schema["title"], &schema["pattern"]), (&json!("Digest"), &json!("^blake3:[0-9a-f]{64}$")));

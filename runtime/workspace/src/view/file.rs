@@ -115,7 +115,7 @@ impl FileHandle {
         self.write_at(bytes, self.metadata()?.size)
     }
 
-    /// Sets the length of the file. Growth is charged, although it takes no space on disk.
+    /// Sets the length of the file. Growth counts against the quota, although it takes no space on disk.
     pub fn set_len(&self, size: u64) -> Result<(), ViewError> {
         self.require_writable()?;
         self.view.charge_bytes(&self.path, size.saturating_sub(self.metadata()?.size))?;

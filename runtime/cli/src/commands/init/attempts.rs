@@ -1,8 +1,8 @@
 //! `glovebox init --try`: runs the commands of the pipeline in the sandbox, and fixes `glovebox.toml` until they succeed
 //! or nothing more is known that could help.
 //!
-//! A setting that opens the network, the home folder or an ignored file is written only if a person at the terminal
-//! agrees. Each attempt is an ordinary run, whose record stays.
+//! A setting that lets commands use or read more of the machine (see `Diagnosis`) is written only if a person at the
+//! terminal agrees. Each attempt is an ordinary run, whose record stays.
 
 use crate::arguments::RunArguments;
 use crate::commands::run::{self, FinishedRun};

@@ -115,7 +115,7 @@ impl RunEvidence {
         });
         let summary = summary.map_err(|error| journal::unreadable(run, &error))?;
         require_end(run, &summary)?;
-        let terms = journal::terms(run, &journal.verified.records)?;
+        let terms = journal::current_start(run, &journal.verified.records)?;
         let changes = Changes::read(run)?;
         let written = |change: &&FileChange| change.op == ChangeOp::Write;
         let products = summary.files.changed.values().filter(written).map(|change| product(&changes, change));

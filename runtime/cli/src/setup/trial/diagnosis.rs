@@ -1,8 +1,8 @@
 //! Why a command failed in the sandbox, and the setting that fixes it.
 //!
-//! The output comes from the project's code, so it is only searched for known messages. Names that it contains become
-//! part of a setting only after a strict check, and a setting that opens the network, the home folder, an ignored file or the
-//! history is never written without a question.
+//! The output comes from the project's code, so it is only searched for known messages. A name from the output is used
+//! in a setting only after a strict check. A setting that lets commands use the network, read the home folder, an ignored
+//! file or the git history, or exceed a limit that the user has set, is written only if the user agrees.
 
 use super::edit::{Change, Edit};
 use super::found;
@@ -126,7 +126,7 @@ fn exceeded_limit(failed: &FailedTrial, config: &Config) -> Option<Diagnosis> {
     let setting = Diagnosis::setting(why, "limits", row.name, Change::Number(amount));
     // A command without a bound would exceed the next limit too. More time takes nothing else from the machine.
     Some(if own.is_some() && name != LimitName::WallMs {
-        setting.if_agreed(format!("commands could use up to {amount}"))
+        setting.if_agreed(format!("commands could exceed the present limit and reach `{}` = {amount}", row.name))
     } else {
         setting
     })

@@ -189,7 +189,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "unfixable_failure_source",
         severity: Warning,
         check: Some(fixability_rule::unfixable_failure_source),
-        summary: "a stage after a failed tool should be able to write the scripts that the tool runs",
+        summary: "a stage that runs after a tool fails should be able to write the scripts that the tool runs",
         help: "add the scripts to `allowed_write_paths`, or keep them in `scenarios`; without either, a failure of the tool ends the run",
         why: "If the script itself is wrong, no round of the loop can succeed: the stage that follows the failure may not change \
               the script. Glovebox stops the run with this reason, and does not repeat the loop until its limit. Scripts among \

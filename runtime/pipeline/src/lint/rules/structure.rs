@@ -90,8 +90,8 @@ pub(super) const RULES: &[Rule] = &[
         check: Some(structure::exit_reachable),
         summary: "every node should have a path to an exit",
         help: "add an edge towards an exit",
-        why: "A run that reaches a stage without a way on fails with `no route from node`, after all its work is done and paid \
-              for. A loop without a way out repeats until a limit stops it.",
+        why: "A run that reaches a stage from which no edge leads to an exit fails with `no route from node`, although its work \
+              is done and paid for. A loop without an exit repeats until a limit stops it.",
         bad: include_str!("../../../rules/exit_reachable.bad.dot"),
         good: include_str!("../../../rules/exit_reachable.good.dot"),
     },
