@@ -32,7 +32,8 @@ fn main() {
     install(folder.path());
     table::head();
     for (nodes, samples) in [(1_000, SAMPLES), (10_000, SAMPLES), (100_000, 5)] {
-        check(folder.path(), nodes, samples);
+        check(folder.path(), "row", nodes, &chain(nodes), samples);
+        check(folder.path(), "random", nodes, &random(nodes), samples);
     }
     own_rules(folder.path(), 10);
     check_in_project(folder.path(), 1_000);
@@ -49,11 +50,11 @@ fn install(folder: &Path) {
 
 /// Measures `check` as a whole process, next to a process that does nothing and, if Graphviz is installed, Graphviz on
 /// the same file.
-fn check(folder: &Path, nodes: usize, samples: usize) {
-    let path = folder.join(format!("{nodes}.dot"));
-    fs::write(&path, chain(nodes)).unwrap();
+fn check(folder: &Path, shape: &str, nodes: usize, text: &str, samples: usize) {
+    let path = folder.join(format!("{shape}{nodes}.dot"));
+    fs::write(&path, text).unwrap();
     let file = path.to_str().unwrap();
-    let name = format!("check, {nodes} nodes, process");
+    let name = format!("check, {nodes} nodes, {shape}, process");
     let baselines: [(&str, &[&str], &str); 3] = [
         ("true", &[], "spawn of `true`"),
         ("gc", &[file], "Graphviz `gc`, same file"),
@@ -154,8 +155,27 @@ fn chain_of(nodes: usize, prompt: impl Fn(usize) -> String) -> String {
     text.push_str("  start -> n0\n");
     for node in 1..nodes {
         writeln!(text, "  n{} -> n{node} [condition=\"outcome=success\"]", node - 1).unwrap();
-        writeln!(text, "  n{} -> done [condition=\"outcome=fail\"]", node - 1).unwrap();
+        writeln!(text, "  n{} -> n0 [condition=\"outcome=fail\"]", node - 1).unwrap();
     }
     writeln!(text, "  n{} -> done\n}}", nodes - 1).unwrap();
+    text
+}
+
+/// Returns a pipeline as [`chain`], in which a failure leads to one of two pseudo-random nodes.
+fn random(nodes: usize) -> String {
+    let mut state = 1_u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % nodes
+    };
+    let mut text = chain(nodes);
+    let end = text.rfind('}').unwrap();
+    text.truncate(end);
+    for node in 1..nodes {
+        for label in ["a", "b"] {
+            writeln!(text, "  n{node} -> n{} [condition=\"outcome=fail\", label={label}]", next()).unwrap();
+        }
+    }
+    text.push_str("}\n");
     text
 }

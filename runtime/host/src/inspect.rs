@@ -16,7 +16,9 @@ use instance_count::InstanceCount;
 use refused_bytes::Feature;
 use serde::{Deserialize, Serialize};
 use std::hash::Hash;
-use wasmparser::{ComponentTypeRef, FromReader, Parser, Payload, SectionLimited, WasmFeatures};
+use wasmparser::{
+    BinaryReaderError, Chunk, ComponentTypeRef, FromReader, Parser, Payload, SectionLimited, WasmFeatures,
+};
 
 /// Name of the custom section with a plugin's manifest.
 pub const MANIFEST_SECTION: &str = "glovebox:manifest";
@@ -203,7 +205,7 @@ pub(crate) fn rules() -> impl Hash {
 pub fn read_validated(digest: Digest, bytes: &[u8]) -> Result<Inspection, InspectError> {
     let (mut found, mut instances) = (ComponentNames::default(), InstanceCount::default());
     let mut depth = 0_u32;
-    for payload in Parser::new(0).parse_all(bytes) {
+    for payload in without_code(bytes) {
         let payload = payload?;
         instances.add(&payload)?;
         match payload {
@@ -220,6 +222,38 @@ pub fn read_validated(digest: Digest, bytes: &[u8]) -> Result<Inspection, Inspec
         exports: found.exports,
         core_instances: instances.total(),
         manifest: found.manifest,
+    })
+}
+
+/// Parses the bytes of a component, and skips the bodies of functions, which are most of the bytes.
+fn without_code(mut bytes: &[u8]) -> impl Iterator<Item = Result<Payload<'_>, BinaryReaderError>> {
+    let mut parser = Some(Parser::new(0));
+    let mut parents = Vec::new();
+    std::iter::from_fn(move || {
+        let current = parser.as_mut()?;
+        let payload = match current.parse(bytes, true) {
+            Ok(Chunk::Parsed { consumed, payload }) => {
+                bytes = &bytes[consumed..];
+                payload
+            }
+            Ok(Chunk::NeedMoreData(_)) => unreachable!("the parser has all bytes"),
+            Err(error) => {
+                parser = None;
+                return Some(Err(error));
+            }
+        };
+        match &payload {
+            Payload::CodeSectionStart { size, .. } => {
+                current.skip_section();
+                bytes = bytes.get(*size as usize..).unwrap_or_default();
+            }
+            Payload::ModuleSection { parser: inner, .. } | Payload::ComponentSection { parser: inner, .. } => {
+                parents.push(std::mem::replace(current, inner.clone()));
+            }
+            Payload::End(_) => parser = parents.pop(),
+            _ => {}
+        }
+        Some(Ok(payload))
     })
 }
 
