@@ -125,7 +125,7 @@ pub enum InspectError {
     Features(Vec<Feature>),
     /// The bytes are not valid.
     #[error("not a valid WebAssembly component: {0}")]
-    Invalid(#[from] wasmparser::BinaryReaderError),
+    Invalid(#[from] BinaryReaderError),
     /// The bytes are a core module.
     #[error("a core module, expected a component")]
     CoreModule,
