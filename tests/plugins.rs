@@ -188,9 +188,9 @@ fn locking_says_what_is_asked_for_and_what_is_given() {
         "  granted  open files through the interface `files` (`workspace`)\n",
         "  granted  read src/\n",
         "  granted  run `cargo test …`\n",
-        "  refused  read docs/: wanted, but not granted",
+        "  refused  read docs/: wanted, but the operator grants less or none of it",
         "  refused  ask the model of its node: wanted",
-        "  unused   write out/: granted, but not wanted",
+        "  unused   write out/: granted, but the plugin wants less or none of it",
         "  reach    nothing by itself; its commands: network `none`",
     ] {
         lock.ends(0).says(line);

@@ -17,7 +17,11 @@ pub fn attest(arguments: &AttestArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let journal = journal::open_verified(&run)?;
     let started = journal::beginning(&run, &journal.verified.records)?;
-    journal::refuse_foreign(&run, journal.verified.provenance, "let the user who started it attest it")?;
+    journal::refuse_foreign(
+        &run,
+        journal.verified.provenance,
+        "run `glovebox attest` as the user who started the run",
+    )?;
     let key = SigningKey::read(&arguments.key, Path::new(&started.workspace.source_dir))?;
     let evidence = RunEvidence::read(&run, &journal)?;
     drop(journal);

@@ -22,7 +22,7 @@ const CRATE: &str = include_str!("../../templates/plugin/crate.toml");
 /// The lock file of the repository's example `acme-review`. A new crate gets the same versions of its dependencies.
 const LOCK: &str = include_str!("../../../../examples/quickstart/review-plugin/Cargo.lock");
 
-/// Writes a crate with a handler, its test, the SDK and the contract.
+/// Writes a crate with a handler, its test, the SDK and the WIT package.
 pub fn new(arguments: &NewPluginArguments) -> CommandResult {
     let name = &arguments.name;
     if !is_plugin_name(name) {

@@ -1,4 +1,4 @@
-//! The plugin SDK and the contract, as files for a crate outside of the repository.
+//! The plugin SDK and the WIT package, as files for a crate outside of the repository.
 //!
 //! The files are embedded in the binary, so that they match its host and need no download. The SDK's `Cargo.toml` is
 //! generated, because a crate outside of the repository has no workspace to inherit from.

@@ -345,7 +345,10 @@ fn checked_inner(bind: &Bind, setting: &JailSetting, workspace: &Path) -> Result
     let at = normal(&bind.at)?;
     let below = match at.strip_prefix(&setting.inside) {
         Ok(below) if !below.as_os_str().is_empty() => workspace.join(below),
-        _ => return Err(refused(bind, &"it is not in the workspace")),
+        _ => {
+            let reason = format!("`{}`, where they would see it, is not below the workspace", at.display());
+            return Err(refused(bind, &reason));
+        }
     };
     let source = canonical(&bind.source)?;
     let shows_record = canonical(&setting.folder)?.starts_with(&source);

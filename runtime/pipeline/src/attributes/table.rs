@@ -241,7 +241,7 @@ const GENERAL: &[KnownAttribute] = &[
         key::THREAD_ID,
         GNE,
         Text,
-        "the subgraph's class, else the previous agent stage",
+        "the subgraph's class; without one, the conversation of the agent stage before it",
         "the conversation that a stage with `fidelity=full` continues",
         SPEC,
     ),

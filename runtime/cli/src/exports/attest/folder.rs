@@ -65,6 +65,8 @@ pub fn holdouts(run: &RunFolder, root: &Digest) -> Result<&'static str, Stop> {
             visible::line(&first.path),
             run.id
         ))),
-        Err(error) => Err(differs(format!("hold-outs of run `{}`: {error}", run.id))),
+        Err(error) => {
+            Err(differs(format!("the hold-outs of run `{}` cannot be compared with the seal: {error}", run.id)))
+        }
     }
 }

@@ -22,7 +22,7 @@ pub(super) const RULES: &[Rule] = &[
         severity: Info,
         check: None,
         summary: "Graphviz should be able to read the file",
-        help: "write the spelling that the message shows",
+        help: "write the form that Graphviz reads too: `glovebox fmt` does this",
         why: "Pipelines for other engines contain bare durations, dotted keys and `#` comments, so Glovebox accepts them. \
               Graphviz does not: `dot` draws nothing, and editors with a preview show an error. `glovebox fmt` writes all of \
               them in a spelling that both programs read.",
