@@ -273,3 +273,19 @@ fn tools_that_a_test_starts_are_offline_too() {
     run("none", "network = \"none\"", &expected.join(" "));
     run("proxy", "network = { proxy = [\"crates.io\"] }", "");
 }
+
+/// A makefile builds again what is older than its sources, so its folder is reused if git ignores it.
+#[test]
+fn folders_of_a_makefile_that_git_ignores_are_reused() {
+    let makefile = "test: build/demo\n\t./build/demo\n\nbuild/demo: demo.c\n\tmkdir -p build && cc -o $@ $<\n";
+    for (ignored, line) in [("/build\nobj/\n", Some("reuse = [\"build/\"]")), ("*.o\n", None)] {
+        let bench = Workbench::new();
+        bench.write("Makefile", makefile);
+        bench.write("demo.c", "int main(void) { return 0; }\n");
+        bench.write(".gitignore", ignored);
+        commit(&bench);
+        bench.glovebox(&["init"]).ends(0);
+        let written = bench.read("glovebox.toml");
+        assert_eq!(written.lines().find(|text| text.starts_with("reuse")), line, "{ignored}");
+    }
+}

@@ -189,8 +189,8 @@ impl Found {
     /// Uses an entry point. If no part has tests, it replaces them, but keeps what it may call: their toolchains and their
     /// environment.
     fn take(&mut self, entry_point: EntryPoint) {
-        let EntryPoint { command, place, program, why, script, is_task: _ } = entry_point;
-        let mut part = Part { found: place, ..Part::plain("plain") };
+        let EntryPoint { command, place, program, why, script, is_task: _, build_folders } = entry_point;
+        let mut part = Part { found: place, build_folders, ..Part::plain("plain") };
         part.steps.push(Step::test(command, why));
         part.programs.extend(program);
         part.scripts.extend(script);

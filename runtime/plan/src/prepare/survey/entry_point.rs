@@ -21,6 +21,8 @@ pub(super) struct EntryPoint {
     pub(super) script: Option<&'static str>,
     /// True for a task runner, which may also call the tests of other parts of the project.
     pub(super) is_task: bool,
+    /// Folders of build results that git ignores and that later runs begin with.
+    pub(super) build_folders: Vec<String>,
 }
 
 /// Names of a justfile.
@@ -36,6 +38,8 @@ const TASKFILES: [&str; 8] = [
     "Taskfile.dist.yaml",
     "taskfile.dist.yaml",
 ];
+/// Usual names of folders in which makefiles put build results.
+const MAKE_BUILD_FOLDERS: [&str; 6] = ["build/", "obj/", "out/", "bin/", ".build/", "_build/"];
 /// Targets that run tests, best first.
 const TARGETS: [&str; 3] = ["test", "check", "tests"];
 /// Folders with tests for bats, best first. The empty name is the project's own folder.
@@ -91,6 +95,7 @@ fn just(folder: &Folder) -> Option<EntryPoint> {
         why: "A recipe of the justfile.",
         script: None,
         is_task: true,
+        build_folders: Vec::new(),
     })
 }
 
@@ -126,6 +131,7 @@ fn task(folder: &Folder) -> Option<EntryPoint> {
         why: "A task of the Taskfile.",
         script: None,
         is_task: true,
+        build_folders: Vec::new(),
     })
 }
 
@@ -135,6 +141,9 @@ fn make(folder: &Folder) -> Option<EntryPoint> {
     let makefile = Makefile::parse(&text);
     let target = TARGETS.into_iter().find(|target| makefile.tests(target))?;
     let (command, place) = (format!("make {target}"), format!("{file} (target {target})"));
+    // Make builds again what is older than its sources, so a folder of an earlier run is safe to begin with.
+    let is_used = |name: &&str| text.contains(name.trim_end_matches('/')) && folder.ignores(name);
+    let build_folders = MAKE_BUILD_FOLDERS.into_iter().filter(is_used).map(str::to_owned).collect();
     Some(EntryPoint {
         command,
         place,
@@ -142,6 +151,7 @@ fn make(folder: &Folder) -> Option<EntryPoint> {
         why: "A target of the makefile.",
         script: None,
         is_task: true,
+        build_folders,
     })
 }
 
@@ -166,6 +176,7 @@ fn bats(folder: &Folder) -> Option<EntryPoint> {
         why: "Tests for bats.",
         script: None,
         is_task: false,
+        build_folders: Vec::new(),
     })
 }
 
@@ -187,6 +198,7 @@ fn shunit2(folder: &Folder) -> Option<EntryPoint> {
         why: "Tests for shunit2.",
         script: None,
         is_task: false,
+        build_folders: Vec::new(),
     })
 }
 
@@ -202,6 +214,7 @@ fn script(folder: &Folder) -> Option<EntryPoint> {
         why: "A script of the project.",
         script: Some(script),
         is_task: false,
+        build_folders: Vec::new(),
     })
 }
 
