@@ -22,7 +22,7 @@ const VALUE_BYTES_MAX: i32 = 128 * 1024 * 1024;
 const PAUSES_MAX: u32 = 100;
 const STEPS: i32 = 1_000;
 
-/// Refuses files on which SQLite would block, and links.
+/// Refuses symbolic links, and special files such as a FIFO, on which SQLite would block.
 pub(super) fn check_files(path: &Path) -> Result<(), PortError> {
     check_database(path).map_err(|error| match error.kind() {
         ErrorKind::InvalidInput => corrupt(error.to_string()),

@@ -71,7 +71,7 @@ impl Writer {
         self.waiting().push_back(Request { batch, answer });
         // Producers on the same thread can only add their batches now, because the flush blocks the thread.
         yield_now().await;
-        // Batches that were added after a commit are left to their own producers, which also gather a group first.
+        // Another producer has committed this batch. Batches that were added since are left to their own producers.
         if let Ok(answer) = answered.try_recv() {
             return answer;
         }
@@ -82,8 +82,8 @@ impl Writer {
 
     /// Commits groups until no batch waits, or until another producer is writing.
     fn write_waiting(&self) -> Result<(), PortError> {
-        // The queue is checked again after the lock is released: a producer that found the lock taken has left its
-        // batch to this one.
+        // The queue is checked again after the lock is released: a producer that found it locked has left its batch to
+        // this producer.
         while !self.waiting().is_empty() {
             let mut store = match self.store.try_lock() {
                 Ok(store) => store,

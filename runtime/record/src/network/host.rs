@@ -1,7 +1,7 @@
 //! Host names: ASCII, lower case, at least two labels, never an IP address.
 //!
-//! A name that a resolver could read as an IP address (`127.1`, `0x7f.1`, `2130706433`, `[::1]`) is not valid. Otherwise such an
-//! entry in a list of hosts could bypass the proxy's check of addresses.
+//! A name that a resolver could read as an IP address (`127.1`, `0x7f.1`, `2130706433`, `[::1]`) is not valid. In a
+//! host list, such a name could bypass the proxy's check of addresses.
 
 use std::fmt;
 
