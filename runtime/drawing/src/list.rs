@@ -1,8 +1,8 @@
 //! A pipeline as a list for terminals and text files: each node with its edges below it, in file order.
 //!
 //! The list has one line for each node and each edge, with complete labels and conditions, so it works for any width
-//! and any number of nodes. An edge is marked as leading back if the picture draws it back. Labels are untrusted and
-//! reach the list only through `text`.
+//! and any number of nodes. A back edge of the picture is marked `(back)`. Labels are untrusted and reach the list only
+//! through `text`.
 
 use super::drawing::{DrawnEdge, DrawnNode, Tone};
 use super::layout::{EdgeDirection, Link, edge_directions};

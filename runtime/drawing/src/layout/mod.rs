@@ -61,7 +61,7 @@ pub(crate) struct Graph<'a> {
     pub(crate) links: &'a [Link],
     /// The clusters, which get a box.
     pub(crate) clusters: &'a [Cluster],
-    /// Index of the node at which the walk begins.
+    /// Index of the node at which the search for back edges begins.
     pub(crate) root: usize,
 }
 

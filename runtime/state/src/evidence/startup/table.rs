@@ -28,7 +28,7 @@ use Place::{Beginning, Ending, Folder, FolderEnding, Name, Path};
 
 /// Programs, and the places from which they load files.
 struct Row {
-    /// A name for the programs, for people. The commands of the programs are in [`Loaded::has`].
+    /// A name for the programs, for people. [`Loaded::has`] says whether a command starts one of them.
     reader: &'static str,
     /// True if the file is listed only for commands that start one of the programs.
     is_named: bool,
@@ -165,7 +165,7 @@ impl<'p> LowerPath<'p> {
         })
     }
 
-    /// Returns the program that loads a file because a variable of the command names it.
+    /// Returns the program that loads a file because an environment variable of the command names it.
     fn by_variable(self, loaded: &Loaded) -> Option<&'static str> {
         let Self(path) = self;
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));

@@ -38,9 +38,9 @@ pub struct OpenParallel {
     pub due_at: Option<Timestamp>,
     /// True if the deadline has passed.
     pub has_expired: bool,
-    /// Number of times the supervisor has looked at the child.
+    /// Number of times that the supervisor has observed the child.
     pub cycle: u32,
-    /// Time at which the supervisor looks at the child again; `None` if there is no supervisor.
+    /// Time at which the supervisor observes the child again; `None` if there is no supervisor.
     pub observe_at: Option<Timestamp>,
     /// The reason why the supervisor ended the child; `None` if it has not.
     pub supervision_end: Option<SupervisionEnd>,
