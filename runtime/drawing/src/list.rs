@@ -82,8 +82,8 @@ fn node_line(node: &DrawnNode, label: &str, home: &str) -> String {
     format!("{id}{label} ({}{gate}{home}){progress}", node.handler)
 }
 
-/// Writes an edge with its label, condition and direction: `  -> fix  "Try again"  if outcome=fail  (back)  [taken
-/// x2]`. For a jump, `edge` is `None`.
+/// Writes an edge with its label, condition and direction. For a jump, `edge` is `None`. Example:
+/// `  -> fix  "Try again"  if outcome=fail  (back)  [taken x2]`.
 fn edge_line(drawn: &DrawnEdge, edge: Option<&Edge>, direction: EdgeDirection) -> String {
     let mut text = format!("  -> {}", one_line(&drawn.to));
     if let Some(edge) = edge {

@@ -22,8 +22,8 @@ use std::sync::Arc;
 /// Folder of the blobs in the run's folder.
 pub const BLOBS_DIR: &str = "blobs";
 
-/// Maximum size in bytes of a file blob that is read into memory when it is opened, so that it cannot change between
-/// the hash and the read. A larger file is hashed first and then read again.
+/// Maximum size in bytes of a file blob that is read into memory and hashed there. A larger file is hashed first and
+/// then read again, so its bytes could change in between.
 const IN_MEMORY_MAX: u64 = 8 * 1024 * 1024;
 
 /// The blobs of a run's folder.

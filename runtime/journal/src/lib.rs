@@ -11,7 +11,7 @@
 //!
 //! The next append makes a blob durable. A blob of up to 64 KiB is stored in the same transaction; a larger one is a
 //! file that is flushed right before. So a stage costs one flush of the write-ahead log. The suite `ports` of the
-//! engine tests every adapter against the same contract.
+//! engine runs the same tests against every adapter.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

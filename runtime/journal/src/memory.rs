@@ -1,8 +1,8 @@
 //! The ports in memory: journals, queues and blobs of any number of runs. They are lost when the process ends.
 //!
-//! This is the second adapter of every port. It has the same contract as the adapter on disk, except for durability.
-//! Tests of the layers above the ports therefore need no disk, and they fail if a layer relies on a property of SQLite
-//! that the ports do not promise.
+//! This is the second adapter of every port. It behaves as the adapter on disk, except for durability. Tests of the
+//! layers above the ports therefore need no disk, and they fail if a layer relies on a property of SQLite that the
+//! ports do not promise.
 
 use crate::event::{Digest, Event, EventText, Record, RunId, StreamKey, canonical, chain, whole_milliseconds};
 use crate::lease::LeaseTable;

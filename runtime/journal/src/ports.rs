@@ -3,7 +3,7 @@
 //! The engine is the same for one machine and for many. An adapter stores and delivers; it never decides about retries,
 //! gates or routing. Only [`RunLog::append`] guarantees exclusivity: a queue may deliver twice and a signal may be
 //! lost, but of two appends that expect the same head only one is stored. There are two adapters, [`crate::sqlite`] and
-//! [`crate::memory`]. `runtime/engine/tests/ports` tests both against the same contract.
+//! [`crate::memory`]. `runtime/engine/tests/ports` runs the same tests against both.
 
 use crate::event::{Digest, Event, EventText, Record, RunId, StreamKey, Task};
 use jiff::Timestamp;
@@ -82,10 +82,10 @@ impl Stored {
 /// The journals of runs.
 pub trait RunLog: Send + Sync {
     /// Appends all events or none to a run's journal, with the time `at`. `expect` has the required last sequence
-    /// number of each stream (0 for a stream without records); if one differs, the append is a [`PortError::Conflict`].
-    /// When it returns, the events are durable, and so is every blob that was put before the call. Without events, only
-    /// the blobs are made durable. `at` is truncated to whole milliseconds. Returns the position of each event, in
-    /// order.
+    /// number of each stream (0 for a stream without records); if one differs, the append fails with
+    /// [`PortError::Conflict`]. When it returns, the events are durable, and so is every blob that was put before the
+    /// call. Without events, only the blobs are made durable. `at` is truncated to whole milliseconds. Returns the
+    /// position of each event, in order.
     fn append(
         &self,
         run: &RunId,
@@ -163,7 +163,7 @@ pub trait BlobStore: Send + Sync {
         self.put(&mut bytes)
     }
 
-    /// Opens a blob. Bytes from the disk are hashed first. If they do not match the digest, the blob is
+    /// Opens a blob. Bytes from the disk are hashed first. If they do not match the digest, the call fails with
     /// [`PortError::Corrupt`].
     fn open(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, PortError>;
 

@@ -8,9 +8,9 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Returns true for a character that affects text or a terminal and is not drawn as a glyph: control characters (C0,
-/// DEL, C1), line and paragraph separators, direction controls, and characters without width or ink, which make two
-/// different texts look alike.
+/// Returns true for a character that is not drawn as a glyph but affects text or a terminal: control characters (C0,
+/// DEL, C1), line and paragraph separators, and direction controls. Also returns true for characters without width or
+/// ink, which make two different texts look alike.
 ///
 /// Variation selectors (U+FE00 to U+FE0F) are not deceptive: they choose between two glyphs for the character before them.
 pub fn is_deceptive(character: char) -> bool {

@@ -71,7 +71,7 @@ struct LengthKeywords {
 const TEXT_LENGTH: LengthKeywords = LengthKeywords { least: "minLength", most: "maxLength", unit: "characters" };
 const LIST_LENGTH: LengthKeywords = LengthKeywords { least: "minItems", most: "maxItems", unit: "items" };
 
-/// One check.
+/// The state of a check.
 struct Check<'a> {
     schema: &'a Schema,
     steps: u32,

@@ -22,7 +22,7 @@ pub(super) struct VertexOrder {
     ranks: Vec<usize>,
 }
 
-/// The layers and their links.
+/// The order of the vertices in their layers, and the links between them.
 pub(super) struct Sorter {
     /// The leading vertex of each unit, in order: all vertices except turns.
     layers: Vec<Vec<usize>>,

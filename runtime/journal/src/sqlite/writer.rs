@@ -76,14 +76,14 @@ impl Writer {
             return answer;
         }
         self.write_waiting()?;
-        // If the writer died while it had the batch, the batch may have been committed.
+        // If the producer that took the batch gave no answer, the batch may have been committed.
         answered.await.map_err(|_| PortError::Ambiguous("the last append".into()))?
     }
 
     /// Commits groups until no batch waits, or until another producer is writing.
     fn write_waiting(&self) -> Result<(), PortError> {
-        // The queue is checked again after the lock is released: a producer that found it locked has left its batch to
-        // this producer.
+        // The queue is checked again after the lock is released: a producer that found the store locked has left its
+        // batch to this one.
         while !self.waiting().is_empty() {
             let mut store = match self.store.try_lock() {
                 Ok(store) => store,

@@ -49,8 +49,8 @@ impl fmt::Display for Host {
     }
 }
 
-/// Returns true for a name that resolvers read as an address: its last label is a number (the rule of the URL
-/// standard), it begins with a bracket, or it has several colons.
+/// Returns true for a name that resolvers read as an address. The last label of such a name is a number (the rule of
+/// the URL standard), or the name begins with a bracket or has several colons.
 fn is_literal(name: &str) -> bool {
     let bare = name.strip_suffix('.').unwrap_or(name);
     let last = bare.rsplit('.').next().unwrap_or_default();

@@ -151,8 +151,8 @@ impl Store {
         }
     }
 
-    /// Reads the heads of all branches, once, when the head of an unknown branch is expected: a parallel node starts
-    /// many branches, none of which has a record.
+    /// Reads the heads of all branches once, as soon as a batch expects the head of an unknown branch. A parallel node
+    /// starts many branches that have no record yet.
     fn know_branches(&mut self, batches: &[Batch]) -> Result<(), PortError> {
         let is_unknown = |(stream, _): &(StreamKey, u64)| {
             matches!(stream, StreamKey::Branch(_)) && !self.heads.of.contains_key(&stream.to_string())

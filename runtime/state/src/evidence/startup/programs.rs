@@ -23,8 +23,8 @@ pub(super) struct Loaded {
     pub(super) files: Vec<String>,
 }
 
-/// Programs: their names without a version, the readers of the table to which they belong, and whether they start
-/// programs that the command does not name.
+/// Programs: their names without a version, their readers in `table`, and whether they start programs that the command
+/// does not name.
 #[rustfmt::skip]
 const PROGRAMS: &[(&[&str], &[&str], bool)] = &[
     (&["python", "pypy", "ipython", "mypy", "ruff", "flake8", "black", "pylint", "pyright", "unittest"], &["Python"], false),

@@ -143,8 +143,8 @@ const SEARCHED: &[&str] = &["", "src", "lib", "python", "test", "tests"];
 struct LowerPath<'p>(&'p str);
 
 impl<'p> LowerPath<'p> {
-    /// Returns the name of a Python file's module, if it is a library module, and the folder that must be in the search
-    /// path to load it.
+    /// Returns the folder and the module name of a Python file that has the name of a library module. Python loads the
+    /// file if the folder is in its search path.
     fn module(self) -> Option<(&'p str, &'p str)> {
         let file = self.0.strip_suffix(".py")?;
         let (folder, name) = file.rsplit_once('/').unwrap_or(("", file));

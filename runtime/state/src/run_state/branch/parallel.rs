@@ -269,9 +269,8 @@ impl Branch {
         }
     }
 
-    /// Ends a fan-in: the merged changes and the history of the nodes that the branches visited become those of this
-    /// branch.
-    /// Returns true if the event also begins the visit, because no component was asked.
+    /// Ends a fan-in: this branch takes over the merged changes, and the history of the nodes that the branches
+    /// visited. Returns true if the event also begins the visit, because no component was asked.
     pub(crate) fn finish_fan_in(&mut self, finished: &FanInFinished) -> bool {
         let parallel = self.joined.take();
         let is_new = self.next_visit(&finished.node) <= finished.visit;

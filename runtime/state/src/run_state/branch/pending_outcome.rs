@@ -42,7 +42,7 @@ impl FailedStage {
     }
 }
 
-/// An outcome whose verification has not ended, or has rejected it.
+/// An outcome that waits for its verification, or that the verification rejected.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unverified {
     /// Number of the attempt with this outcome; `None` if the work cannot be repeated.
