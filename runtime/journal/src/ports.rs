@@ -2,8 +2,9 @@
 //!
 //! The engine is the same for one machine and for many. An adapter stores and delivers; it never decides about retries,
 //! gates or routing. Only [`RunLog::append`] guarantees exclusivity: a queue may deliver twice and a signal may be
-//! lost, but of two appends that expect the same head only one is stored. There are two adapters, [`crate::sqlite`] and
-//! [`crate::memory`]. `runtime/engine/tests/ports` runs the same tests against both.
+//! lost, but of two appends that expect the same head only one is stored. The log, the queue and the blobs have two
+//! adapters, on disk ([`crate::sqlite`]) and in memory ([`crate::memory`]). `runtime/engine/tests/ports` runs the same
+//! tests against both. The engine has the adapter of the signals.
 
 use crate::event::{Digest, Event, EventText, Record, RunId, StreamKey, Task};
 use jiff::Timestamp;

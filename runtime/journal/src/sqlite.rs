@@ -147,7 +147,7 @@ impl SqliteLog {
         self.writer.lengthen(run)
     }
 
-    /// Returns the hash of the last record. Two journals with the same hash are equal.
+    /// Returns the hash of the last record. Two journals with the same hash have the same records.
     pub fn tip(&self) -> Result<Digest, PortError> {
         Ok(self.reading(rows::tip)?.hash)
     }

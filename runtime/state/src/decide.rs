@@ -2,8 +2,8 @@
 //!
 //! The functions are pure: no clock, no IO, no randomness. The same graph and the same journal give the same next step,
 //! on any machine, now or after a crash. Each decision is an event, and `stage.ready` is the event that creates work.
-//! Every chain of decisions ends with a ready attempt or with `run.finished`, because each arrival at a node costs a
-//! step.
+//! Every chain of decisions ends at an event after which the run waits, or with `run.finished`, because each arrival at
+//! a node costs a step.
 
 mod branch_name;
 mod child;

@@ -2,7 +2,7 @@
 //!
 //! A database can contain code: a view in place of a table may never end, and a trigger may write. So the database must
 //! have only the tables of a journal, each created by the same statement as in this program. The size of a value and
-//! the number of steps to read the schema are bounded.
+//! the number of virtual machine instructions that read the schema are bounded.
 
 use super::{connection, port_error};
 use crate::blobs::rows;

@@ -1,4 +1,4 @@
-//! What is kept of a stage whose last attempt failed, to say why a run failed.
+//! The facts about a stage whose last attempt failed that are kept to explain why a run failed.
 
 use glovebox_journal::event::Artifact;
 use glovebox_record::{Failure, LimitName, LimitUse};

@@ -1,8 +1,8 @@
 //! The places from which interpreters, test runners and builds load code or settings automatically.
 //!
-//! A file is in this table if no command has to name it and it can change whether a check passes. Manifests, such as
-//! `package.json` and `Cargo.toml`, are ordinary work and are not in the table. Names are compared without case. No
-//! table is complete, so it is used only for information.
+//! A file is in this table if a program loads it without being told to, and if the file can change whether a check
+//! passes. Manifests, such as `package.json` and `Cargo.toml`, are ordinary work and are not in the table. Names are
+//! compared without case. No table is complete, so it is used only for information.
 
 use super::programs::Loaded;
 use glovebox_record::path::ScopePath;

@@ -1,7 +1,7 @@
 //! The state of a parallel node: the branches that began, and the ends of those that have ended.
 //!
-//! Lists share structure with their earlier versions, so copying a parallel node with ten thousand branches costs the
-//! same as copying one with two.
+//! The lists are persistent: a clone shares structure with the original, so it costs the same with two branches and
+//! with ten thousand.
 
 use super::Branch;
 use super::authors::{Author, Authors};

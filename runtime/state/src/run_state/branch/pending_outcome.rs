@@ -1,4 +1,4 @@
-//! What a branch keeps of a stage that failed, and of a stage that is being verified.
+//! The facts that a branch keeps about a failed stage, and about a stage that is being verified.
 
 use super::Branch;
 use super::is_output;
