@@ -1,8 +1,8 @@
 //! A pipeline as a list for terminals and text files: each node with its edges below it, in file order.
 //!
 //! The list has one line for each node and each edge, with complete labels and conditions, so it works for any width
-//! and any number of nodes. An edge is marked as leading back if the picture draws it back. Labels are untrusted and
-//! reach the list only through `text`.
+//! and any number of nodes. A back edge of the picture is marked `(back)`. Labels are untrusted and reach the list only
+//! through `text`.
 
 use super::drawing::{DrawnEdge, DrawnNode, Tone};
 use super::layout::{EdgeDirection, Link, edge_directions};
@@ -82,8 +82,8 @@ fn node_line(node: &DrawnNode, label: &str, home: &str) -> String {
     format!("{id}{label} ({}{gate}{home}){progress}", node.handler)
 }
 
-/// Writes an edge with its label, condition and direction: `  -> fix  "Try again"  if outcome=fail  (back)  [taken
-/// x2]`. For a jump, `edge` is `None`.
+/// Writes an edge with its label, condition and direction. For a jump, `edge` is `None`. Example:
+/// `  -> fix  "Try again"  if outcome=fail  (back)  [taken x2]`.
 fn edge_line(drawn: &DrawnEdge, edge: Option<&Edge>, direction: EdgeDirection) -> String {
     let mut text = format!("  -> {}", one_line(&drawn.to));
     if let Some(edge) = edge {

@@ -22,8 +22,8 @@ use std::sync::Arc;
 /// Folder of the blobs in the run's folder.
 pub const BLOBS_DIR: &str = "blobs";
 
-/// Maximum size in bytes of a file blob that is read into memory when it is opened, so that the bytes that were hashed
-/// are the bytes that are read.
+/// Maximum size in bytes of a file blob that is read into memory and hashed there. A larger file is hashed first and
+/// then read again, so its bytes could change in between.
 const IN_MEMORY_MAX: u64 = 8 * 1024 * 1024;
 
 /// The blobs of a run's folder.
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn a_file_is_kept_whole_unless_it_is_stored() {
         let (dir, blobs) = store();
-        // The digest of no bytes is stored, and must not be taken for that of the file.
+        // The empty blob is stored. Its digest must not be confused with that of the file.
         blobs.put_bytes(b"").unwrap();
         let large = vec![7; SMALL_BYTES_MAX + 1];
         for (bytes, written) in

@@ -174,7 +174,7 @@ impl Event {
         }
     }
 
-    /// Returns the stream under whose head the event is stored.
+    /// Returns the stream that the event belongs to.
     pub fn stream(&self) -> StreamKey {
         let branch = match self {
             Event::BranchStarted(event) => Some(&event.parent),

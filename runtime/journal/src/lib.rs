@@ -3,15 +3,15 @@
 //! The journal is the source of truth of a run: each [`event`] is appended before anything follows from it, and
 //! everything else is derived from the journal. The crate `glovebox-record` has the types that events use. This crate
 //! has the events, their canonical text and the hash chain. [`rewind`] selects the records that are in force after a
-//! resume went back to an earlier visit, and [`reading`] folds a journal page by page.
+//! resume rewound the run to an earlier visit, and [`reading`] folds a journal page by page.
 //!
 //! Storage is behind four [`ports`]: the log, the blobs, the claim queue and the signals. [`memory`] is the adapter for
 //! tests. With the feature `disk`, `sqlite` and `blobs` are the adapters for one machine. This crate makes no decisions
 //! about a run.
 //!
-//! A blob is durable with the append that follows it. A blob of up to 64 KiB is stored in the same transaction; a
-//! larger one is a file that is flushed right before. So a stage costs one flush of the write-ahead log. The suite
-//! `ports` of the engine tests every adapter against the same contract.
+//! The next append makes a blob durable. A blob of up to 64 KiB is stored in the same transaction; a larger one is a
+//! file that is flushed right before. So a stage costs one flush of the write-ahead log. The suite `ports` of the
+//! engine runs the same tests against every adapter.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

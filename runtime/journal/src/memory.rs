@@ -1,8 +1,9 @@
-//! The ports in memory: journals, queues and blobs of any number of runs. They are lost when the process ends.
+//! The log, the claim queue and the blob store in memory, for any number of runs. Their content is lost when the
+//! process ends.
 //!
-//! This is the second adapter of every port. It has the same contract as the adapter on disk, except for durability.
-//! Tests of the layers above the ports therefore need no disk, and a property that only SQLite has by chance is
-//! detected.
+//! This is the second adapter of these ports. It behaves as the adapter on disk, except for durability. Tests of the
+//! layers above the ports therefore need no disk, and they fail if a layer relies on a property of SQLite that the
+//! ports do not promise.
 
 use crate::event::{Digest, Event, EventText, Record, RunId, StreamKey, canonical, chain, whole_milliseconds};
 use crate::lease::LeaseTable;

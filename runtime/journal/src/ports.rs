@@ -2,8 +2,9 @@
 //!
 //! The engine is the same for one machine and for many. An adapter stores and delivers; it never decides about retries,
 //! gates or routing. Only [`RunLog::append`] guarantees exclusivity: a queue may deliver twice and a signal may be
-//! lost, but of two appends that expect the same head only one is stored. There are two adapters, [`crate::sqlite`] and
-//! [`crate::memory`]. `runtime/engine/tests/ports` tests both against the same contract.
+//! lost, but of two appends that expect the same head only one is stored. The log, the queue and the blobs have two
+//! adapters, on disk ([`crate::sqlite`]) and in memory ([`crate::memory`]). `runtime/engine/tests/ports` runs the same
+//! tests against both. The engine has the adapter of the signals.
 
 use crate::event::{Digest, Event, EventText, Record, RunId, StreamKey, Task};
 use jiff::Timestamp;
@@ -15,7 +16,8 @@ use std::sync::atomic::AtomicBool;
 /// The failures of a port. Each requires a different reaction.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
-    /// A head is not at the expected record, and nothing was stored. The caller must read the records after the expected head.
+    /// The head of a stream is not the expected record, and nothing was stored. The caller must read the records after
+    /// the expected head.
     #[error("the head of `{stream}` is record {head}, expected {expected}")]
     Conflict {
         /// The stream whose head is not as expected.
@@ -80,10 +82,11 @@ impl Stored {
 
 /// The journals of runs.
 pub trait RunLog: Send + Sync {
-    /// Appends all events to a run's journal or none, with the time `at`, if every stream's last sequence number is as
-    /// expected (0 for a stream without records). When it returns, the events are durable, and so is every blob that
-    /// was put before the call. Without events, only the blobs are made durable. `at` is truncated to whole
-    /// milliseconds. Returns the position of each event, in order.
+    /// Appends all events or none to a run's journal, with the time `at`. `expect` has the required last sequence
+    /// number of each stream (0 for a stream without records); if one differs, the append fails with
+    /// [`PortError::Conflict`]. When it returns, the events are durable, and so is every blob that was put before the
+    /// call. Without events, only the blobs are made durable. `at` is truncated to whole milliseconds. Returns the
+    /// position of each event, in order.
     fn append(
         &self,
         run: &RunId,
@@ -161,7 +164,8 @@ pub trait BlobStore: Send + Sync {
         self.put(&mut bytes)
     }
 
-    /// Opens a blob. Bytes from the disk are hashed first, so that the bytes that are read are the bytes that were stored.
+    /// Opens a blob. Bytes from the disk are hashed first. If they do not match the digest, the call fails with
+    /// [`PortError::Corrupt`].
     fn open(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, PortError>;
 
     /// Reads a whole blob. A blob of more than `bytes_max` bytes is an error.
@@ -190,6 +194,6 @@ pub trait Signals: Send + Sync {
     /// Waits for a request to stop and returns the name of its caller.
     fn canceled(&self) -> impl Future<Output = String> + Send;
 
-    /// Returns a flag that is set by a request to stop, for calls that cannot wait.
+    /// Returns a flag that is set by a request to stop, for code that cannot await.
     fn flag(&self) -> Arc<AtomicBool>;
 }

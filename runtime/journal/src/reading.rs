@@ -1,7 +1,7 @@
-//! Folds a verified journal page by page, including a journal in which a resume went back to an earlier visit.
+//! Folds a verified journal page by page, including a journal in which a resume rewound the run to an earlier visit.
 //!
-//! A fold that goes back is computed anew from the records before that visit, which are read a second time. So never
-//! more than one page of records is in memory.
+//! At a rewind, the records before that visit are read again and folded into a new state. So at most one page of
+//! records is in memory.
 
 use crate::event::Record;
 use crate::ports::PortError;
@@ -22,7 +22,7 @@ pub trait ReadRecords {
     /// An error if the journal cannot be read or was changed after it was verified.
     fn read(&self, seqs: RangeInclusive<u64>, take: &mut dyn FnMut(&Record)) -> Result<(), PortError>;
 
-    /// Returns the sequence numbers of the records in force: all except those that a resume undid when it went back.
+    /// Returns the sequence numbers of the records in force: all except those that a rewind undid.
     fn in_force(&self) -> Vec<RangeInclusive<u64>> {
         rewind::ranges(self.resumes(), self.last_seq())
     }

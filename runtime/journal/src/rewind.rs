@@ -1,21 +1,22 @@
-//! Going back: a resume may restart a run before an earlier visit. The records since then are no longer in force.
+//! Rewinds: a resume may restart a run before an earlier visit. The records after that point are then no longer in
+//! force.
 //!
 //! No record is ever removed. The records *in force* are those from which the state of the run is computed. They form
-//! one line: the `run.resumed` record that goes back follows the last record before the visit, and the records between
-//! the two are history. A fold continues with its state before the visit, but keeps the spend of the run.
+//! one sequence: the `run.resumed` record of a rewind follows the last record before the visit, and the records between
+//! these two are skipped. A fold continues with its state before the visit, but keeps the spend of the run.
 
 use crate::event::Record;
 use std::ops::RangeInclusive;
 
 /// A fold of the records of a run.
 pub trait Fold {
-    /// The fold of the records before an earlier visit. It is used when a resume goes back to that visit.
+    /// The fold of the records before an earlier visit, for a rewind to that visit.
     type Past: Fold + Default;
 
     /// Applies the next record.
     fn apply(&mut self, record: &Record);
 
-    /// Goes back to the state that `past` was computed from. The record that went back is applied next.
+    /// Rewinds the fold to the state in `past`. The `run.resumed` record of the rewind is applied next.
     fn go_back(&mut self, past: Self::Past);
 }
 
@@ -36,18 +37,18 @@ pub fn after<'a, F: Fold + Default>(records: impl IntoIterator<Item = &'a Record
     fold
 }
 
-/// Maximum number of times that a run may go back. Each time costs a reader as much as all earlier records.
+/// Maximum number of rewinds of a run. At each one, a reader folds all earlier records again.
 pub const BACKS_MAX: usize = 100;
 
 /// A series of consecutive records.
 pub struct Part<'a> {
-    /// The records in force before the first of `records`, if that record went back.
+    /// The records in force before the first of `records`, if that record is a rewind.
     pub before: Option<Vec<&'a Record>>,
     /// The records.
     pub records: &'a [Record],
 }
 
-/// Splits the records of a journal. A new part begins at each record that went back.
+/// Splits the records of a journal. A new part begins at each rewind.
 pub fn parts(records: &[Record]) -> impl Iterator<Item = Part<'_>> {
     let begins = (1..records.len()).filter(|at| rewind_target(&records[*at]).is_some()).take(BACKS_MAX);
     let starts: Vec<usize> = (0..1).chain(begins).collect();
@@ -94,12 +95,12 @@ fn up_to(records: &[Record], seq: u64) -> &[Record] {
     &records[..records.partition_point(|record| record.seq <= seq)]
 }
 
-/// Returns the number of times that a run went back.
+/// Returns the number of rewinds.
 pub fn rewind_count(records: &[Record]) -> usize {
     records.iter().filter(|record| rewind_target(record).is_some()).count()
 }
 
-/// Returns the sequence number of the record that a resume went back to.
+/// Returns the sequence number of the record that a resume rewound the run to. `None` if the record is not a rewind.
 pub(crate) fn rewind_target(record: &Record) -> Option<u64> {
     record.event.run_resumed()?.back.as_ref().map(|back| back.seq)
 }
@@ -111,7 +112,7 @@ mod tests {
     use crate::event::{Digest, EventText, RunResumed, WentBack};
     use jiff::Timestamp;
 
-    /// Creates one record for each number. A record with a number above 0 goes back to the record with that number.
+    /// Creates one record for each number. A record with a number above 0 rewinds to the record with that number.
     fn journal(backs: &[u64]) -> Vec<Record> {
         let record = |(seq, back): (u64, &u64)| {
             let back = (*back > 0).then_some(WentBack { visit: 1, generation: 0, seq: *back });

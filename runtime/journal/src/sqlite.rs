@@ -2,7 +2,7 @@
 //!
 //! One writer commits all batches that wait in one transaction. Readers have a separate connection. The queue is
 //! computed from the records alone, so that it can never disagree with them. The hash chain is verified from the first
-//! record to the last whenever a journal is opened.
+//! record to the last when a journal is opened; [`SqliteLog::reopen`] skips records that were already verified.
 
 mod connection;
 mod empty_file;
@@ -43,7 +43,8 @@ const PAGE_RECORDS: usize = 256;
 /// The journal of one run, open for appends. The process that opens it must hold the run's [`Owner`] lock. Calls for
 /// another run are refused.
 ///
-/// When it is dropped, the write-ahead log is moved into the database file, so that a copy of that file is a copy of the journal.
+/// When it is dropped, the write-ahead log is checkpointed, so that a copy of the database file is a copy of the
+/// journal.
 pub struct SqliteLog {
     run: RunId,
     writer: Writer,
@@ -140,13 +141,13 @@ impl SqliteLog {
         Ok(DirBlobs::open_in(run)?.with(small))
     }
 
-    /// Lengthens the file of the write-ahead log, so that appends write in place: first for the first appends, later to
-    /// its full length.
+    /// Lengthens the file of the write-ahead log, so that appends write in place. It starts with room for a few appends
+    /// and later gets its full length.
     pub fn lengthen(&self, run: &Dir) -> Result<(), PortError> {
         self.writer.lengthen(run)
     }
 
-    /// Returns the hash of the last record. Two journals with the same hash are equal.
+    /// Returns the hash of the last record. Two journals with the same hash have the same records.
     pub fn tip(&self) -> Result<Digest, PortError> {
         Ok(self.reading(rows::tip)?.hash)
     }

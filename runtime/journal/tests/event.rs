@@ -28,7 +28,7 @@ fn the_schema_on_file_is_current() {
     assert!(on_file == Some(schema), "docs/schemas/event.schema.json is out of date: run with {UPDATE}=1");
 }
 
-/// Lines of version 2. Lines may be added and never changed, because there are journals with such lines.
+/// Event lines that stay readable. Lines may be added but never changed, because journals with such lines exist.
 const LINES: &[&str] = &[
     r#"{"kind":"run.resumed","worker":"w"}"#,
     r#"{"kind":"stage.ready","generation":0,"branch":"main","node":"a","visit":1,"work":"handler","ordinal":1}"#,

@@ -16,7 +16,7 @@ fn file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/journal.jsonl")
 }
 
-/// Numbers and chains the events of the lines again. All other fields of the records are ignored.
+/// Computes the sequence numbers and hashes of the records again, from the time and the event in each line.
 fn chained(text: &str) -> String {
     let mut prev = Digest::ZERO;
     let mut lines = String::new();

@@ -8,8 +8,9 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Returns true for a character that has an effect instead of a shape: control characters (C0, DEL, C1), line and paragraph
-/// separators, direction controls, and characters without width or ink, which make two different texts look alike.
+/// Returns true for a character that is not drawn as a glyph but affects text or a terminal: control characters (C0,
+/// DEL, C1), line and paragraph separators, and direction controls. Also returns true for characters without width or
+/// ink, which make two different texts look alike.
 ///
 /// Variation selectors (U+FE00 to U+FE0F) are not deceptive: they choose between two glyphs for the character before them.
 pub fn is_deceptive(character: char) -> bool {
@@ -48,8 +49,8 @@ pub fn block(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the offset of a command that a CI service obeys in a log: GitHub's `::name::` and `##[name]`, Azure's `##vso[name]`.
-/// Both services ignore blanks before a command.
+/// Returns the offset of a command that a CI service obeys in a log: GitHub's `::name::` and `##[name]`, Azure's
+/// `##vso[name]`. Both services ignore whitespace before a command.
 fn commanding(line: &str) -> Option<usize> {
     let text = line.trim_start();
     ["::", "##[", "##vso["].iter().any(|mark| text.starts_with(mark)).then(|| line.len() - text.len())
@@ -80,8 +81,8 @@ pub fn dot(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Writes the deceptive characters of a JSON document in the form `\u202e`. The value of the document does not change, because
-/// apart from the line breaks between tokens such characters occur only in strings.
+/// Writes the deceptive characters of a JSON document in the form `\u202e`. The document still parses to the same
+/// value: apart from line breaks between tokens, deceptive characters occur only inside strings.
 pub fn json(document: &str) -> Cow<'_, str> {
     if !document.chars().any(|character| is_deceptive(character) && character != '\n') {
         return Cow::Borrowed(document);

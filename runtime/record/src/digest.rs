@@ -29,7 +29,7 @@ pub struct DigestedFile {
 pub struct DigestError(pub String);
 
 impl Digest {
-    /// Stands for the missing predecessor of the first record of every journal.
+    /// The previous hash in the first record of a journal, which has no predecessor.
     pub const ZERO: Self = Self([0; 32]);
 
     /// Creates the digest with these 32 bytes.

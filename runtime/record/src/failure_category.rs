@@ -274,7 +274,7 @@ fn of_code(failure: &Failure) -> Option<ClassifiedFailure> {
     };
     let of_seed = VOCABULARY.iter().find(|row| row.code == code).copied();
     let found = of_seed.or_else(|| OWN.iter().find(|(known, _)| own(known)).map(|(_, row)| *row))?;
-    // A transient error of the provider may not occur at the next call.
+    // The call after a transient error of the provider may succeed.
     let is_passing = failure.class == FailureClass::Transient && found == ENVIRONMENT && of_seed.is_none();
     Some(if is_passing { FLAKY } else { found })
 }

@@ -225,8 +225,8 @@ pub struct Attempt {
     pub id: AttemptId,
 }
 
-/// The key of a stream of the journal: the records about the run itself, one branch, one task or one question. The last record of
-/// a stream is its head. An append can require that heads are at expected records.
+/// The key of a stream of the journal: the records about the run itself, one branch, one task or one question. The last
+/// record of a stream is its head. An append can require that the heads of some streams have not changed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StreamKey {
     /// The run itself: its beginning and its end.

@@ -17,8 +17,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-/// The amount of a limit that only another limit bounds: without an amount of its own, `command_ms` is the rest of
-/// `wall_ms`.
+/// The default of `command_ms`: only the rest of `wall_ms` limits the command.
 pub const UNBOUNDED: u64 = u64::MAX;
 
 /// One row of the table.

@@ -1,7 +1,8 @@
 //! A question to a person: its type, its choices, and the valid answers.
 //!
-//! An answer is untrusted text. It is valid only if it names one choice by key, label or target. Similar texts do not match, and
-//! an invalid answer never selects the first choice (decision choices-name-label-and-target).
+//! An answer is untrusted text. Unless the question takes free text, or yes and no, the answer is valid only if it
+//! names one choice by key, label or target. Similar texts do not match, and an invalid answer never selects the first
+//! choice (decision choices-name-label-and-target).
 
 use crate::NodeId;
 use schemars::JsonSchema;

@@ -134,7 +134,7 @@ impl Conversation {
         Some(Self { schema_version: CONVERSATION_SCHEMA_VERSION, left_out: begin as u64, messages }.closed())
     }
 
-    /// Removes tool calls at the end that were never answered, because a provider would refuse them.
+    /// Removes unanswered tool calls at the end. A provider would refuse a conversation that contains them.
     fn closed(mut self) -> Self {
         if let Some(last) = self.messages.last_mut().filter(|last| last.role == "assistant") {
             last.parts.retain(|part| part.kind != "tool-call");

@@ -50,7 +50,8 @@ impl Tier {
         [Self::Unconfined, Self::Landlock, Self::Bwrap, Self::Full].into_iter().find(|tier| tier.as_str() == name)
     }
 
-    /// Returns true if commands have a private root directory, so that a path can refer to another file than outside.
+    /// Returns true if commands have a private root directory, so that a path can name a different file inside than
+    /// outside.
     pub fn has_own_root(self) -> bool {
         matches!(self, Self::Full | Self::Bwrap)
     }

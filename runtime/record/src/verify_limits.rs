@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Default number of times that the same failure may occur in a row (decision one-signature-two-bounds).
+/// Default number of consecutive equal failures that ends the run (decision one-signature-two-bounds).
 const SIGNATURE_THRESHOLD: u32 = 4;
 
 /// The limits on repetitions after a failed verification.

@@ -52,7 +52,7 @@ impl Place {
         Self { at: format!("{}/{escaped}", self.at), level: self.level + 1 }
     }
 
-    /// Returns this place, one schema deeper.
+    /// Returns the same place with a depth of one more.
     fn again(&self) -> Self {
         Self { at: self.at.to_owned(), level: self.level + 1 }
     }
@@ -71,7 +71,7 @@ struct LengthKeywords {
 const TEXT_LENGTH: LengthKeywords = LengthKeywords { least: "minLength", most: "maxLength", unit: "characters" };
 const LIST_LENGTH: LengthKeywords = LengthKeywords { least: "minItems", most: "maxItems", unit: "items" };
 
-/// One check.
+/// The state of a check.
 struct Check<'a> {
     schema: &'a Schema,
     steps: u32,

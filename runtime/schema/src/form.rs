@@ -14,8 +14,8 @@ const BOUNDS: [&str; 8] =
     ["minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"];
 
 impl Schema {
-    /// Returns true if every object is closed and requires all of its properties, and no object has `minLength` or
-    /// `maxLength`, as the strict mode of providers demands.
+    /// Returns true if every object is closed (`"additionalProperties": false`) and requires all of its properties, and
+    /// no object has `minLength` or `maxLength`, as the strict mode of providers demands.
     pub fn is_strict(&self) -> bool {
         all(&self.root, &|schema| {
             let names = schema["properties"].as_object().map(|properties| properties.keys().collect::<Vec<_>>());

@@ -2,8 +2,8 @@
 //!
 //! The functions are pure: no clock, no IO, no randomness. The same graph and the same journal give the same next step,
 //! on any machine, now or after a crash. Each decision is an event, and `stage.ready` is the event that creates work.
-//! Every chain of decisions ends with a ready attempt or with `run.finished`, because each arrival at a node costs a
-//! step.
+//! Every chain of decisions ends at an event after which the run waits, or with `run.finished`, because each arrival at
+//! a node costs a step.
 
 mod branch_name;
 mod child;
@@ -41,8 +41,8 @@ use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
 use jiff::Timestamp;
 use std::sync::Arc;
 
-/// Returns the events that follow from `cause`, which is already folded into `state`. An empty result means that an
-/// attempt must end first, or that the run has ended.
+/// Returns the events that follow from `cause`, which is already folded into `state`. An empty result means that the
+/// branch waits, for example for an attempt or an answer, or that the run has ended.
 pub fn decide(pipeline: &Pipeline, state: &RunState, cause: &Event) -> Vec<Event> {
     if state.verdict.is_some() {
         return Vec::new();
@@ -60,8 +60,8 @@ pub fn decide(pipeline: &Pipeline, state: &RunState, cause: &Event) -> Vec<Event
     BranchDecision { pipeline, state, id, branch: state.branch(id) }.follow(cause)
 }
 
-/// Returns true for events that are followed by waiting for an attempt. A time limit does not end the run there: the
-/// driver cancels the attempt.
+/// Returns true for events after which the run waits, for example for an attempt. At such an event, an expired time
+/// limit does not end the run: the driver cancels the attempt.
 fn waits(event: &Event) -> bool {
     matches!(event, Event::StageReady(_) | Event::StageStarted(_) | Event::RunResumed(_) | Event::CacheFilled(_))
         || matches!(event, Event::QuestionAsked(_) | Event::RunPaused(_) | Event::StageSteered(_))
@@ -172,7 +172,7 @@ impl BranchDecision<'_> {
         Some(Failure { reason: format!("{}{cause}", failure.reason), ..failure })
     }
 
-    /// Returns the failure if the node has used up its own `max_visits`, or else that of the graph.
+    /// Returns the failure if the node has used up its `max_visits`. The value of the graph is the default.
     fn visits_exceeded(&self, node: &Node) -> Option<Failure> {
         let most = node.bounds.visits_max.filter(|most| self.branch.visits_counted(&node.id) >= *most)?;
         let cause = self.repeated_failure().map(|cause| format!(" {cause}")).unwrap_or_default();
@@ -456,7 +456,7 @@ fn overspent_again(state: &RunState, terms: &RunStarted) -> Option<Failure> {
     failure.filter(|failure| is_of_budget(failure) && !is_raised(failure)).cloned()
 }
 
-/// Returns the end of a run that has no time left at `now`, for a run without a running attempt.
+/// Returns `run.finished` if the run has no time left at `now`. The run must have no running attempt.
 pub fn out_of_time(state: &RunState, now: Timestamp) -> Option<Event> {
     let since = state.at.map_or(0, |at| now.as_millisecond().saturating_sub(at.as_millisecond()));
     let driven_ms = state.driven_ms.saturating_add(u64::try_from(since).unwrap_or(0));

@@ -1,8 +1,8 @@
 //! The failure signature: two failures with the same signature are treated as the same failure.
 //!
 //! The signature covers the class, the code and the reason, without details that vary between repetitions: case,
-//! numbers, hashes and white space. It serves only the cycle breaker (decision same-failure-ends-a-loop). People and
-//! stages get the original failure.
+//! numbers, hashes and white space. For a stage with output, the engine adds the end of the output. It serves only the
+//! cycle breaker (decision same-failure-ends-a-loop). People and stages get the original failure.
 
 use glovebox_record::Digest;
 use glovebox_record::{Failure, FailureClass};

@@ -85,7 +85,7 @@ pub struct RunState {
     pub caches_filled: RedBlackTreeSetSync<NodeId>,
     /// Steering messages for the agents of the run, in order.
     pub steered: VectorSync<Arc<StageSteered>>,
-    /// The name of the person who asked the run to stop; `None` if the run was not canceled.
+    /// The signal or the person that asked the run to stop; `None` if the run was not canceled.
     pub canceled: Option<Arc<str>>,
     /// The state that the run would have if no signal and no limit had stopped it, from which a resume continues
     /// (decision signals-are-resumable). `None` if neither has stopped the run.
@@ -198,7 +198,7 @@ impl RunState {
         self.branch(&BranchId::main())
     }
 
-    /// Returns true if an attempt of any branch is ready or running.
+    /// Returns true while an attempt of any branch is running.
     pub fn is_under_way(&self) -> bool {
         self.branches.values().any(|branch| branch.is_under_way())
     }

@@ -153,7 +153,7 @@ impl<'a> Simulation<'a> {
     pub fn go_on(&mut self, answer: &mut dyn FnMut(&OpenTask) -> StageFinished) {
         while self.state.verdict.is_none() {
             let others = self.state.branches.len() > 1;
-            // On branches, the next attempt may start before the previous one has ended.
+            // In a run with several branches, the next attempt may start before the previous one has ended.
             if let Some(open) = self.next_open(false).filter(|_| others || self.next_open(true).is_none()) {
                 self.at = open.due_at.map_or(self.at, |due| due.max(self.at));
                 self.append(vec![Event::StageStarted(StageStarted { attempt: attempt(&open), worker: "test".into() })]);

@@ -1,9 +1,9 @@
-//! Assigns coordinates across: straight lines have priority, then balance.
+//! Assigns the coordinates *across* (see [`super`]): straight lines have priority over balance.
 //!
 //! After Brandes and Köpf ("Fast and Simple Horizontal Coordinate Assignment", 2001): vertices are aligned with the
 //! medians of their neighbours in four assignments (from above and below, from the left and right). Each assignment is
-//! packed as tightly as the gaps allow, and every vertex gets the mean of its two middle coordinates. Only the links of
-//! a vertex with the highest weight are aligned, so that the main path is a straight line.
+//! packed as tightly as the gaps allow, and every vertex gets the mean of its two middle coordinates. Of the links of a
+//! vertex, only those with the highest weight are aligned, so that the main path is a straight line.
 
 use super::Gaps;
 use super::layers::{LayerGraph, Side, Vertex, VertexKind};

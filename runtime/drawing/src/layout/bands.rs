@@ -1,5 +1,5 @@
-//! Assigns coordinates along: the extent of each layer, the gaps between layers, and the overhang of boxes over their
-//! layers.
+//! Assigns the coordinates *along* (see [`super`]): the extent of each layer, the gaps between layers, and the overhang
+//! of boxes over their layers.
 
 use super::borders::ClusterBorder;
 use super::clusters::Cluster;

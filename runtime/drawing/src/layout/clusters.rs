@@ -118,7 +118,7 @@ impl Clusters {
         around
     }
 
-    /// Returns the cluster for a link's virtual node in a layer: the innermost cluster around the target that covers
+    /// Returns the cluster for a link's dummy vertex in a layer: the innermost cluster around the target that covers
     /// the layer. If that cluster also contains the source, returns the innermost cluster around the source that covers
     /// the layer.
     pub(super) fn passed(&self, from: usize, to: usize, layer: usize) -> Option<usize> {

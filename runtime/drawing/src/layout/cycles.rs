@@ -1,6 +1,6 @@
-//! Finds the back links by a depth-first walk in file order, so that the same file always has the same back links.
+//! Finds the back edges by a depth-first search in file order, so that the same file always has the same back edges.
 //!
-//! The walk follows links of the main path before those of a failure or a restart, so that the main path points
+//! The search follows links of the main path before those of a failure or a restart, so that the main path points
 //! forward.
 
 use super::Link;
@@ -12,18 +12,18 @@ pub(crate) enum EdgeDirection {
     Forward,
     /// Back up to a node on the path from the root.
     Back,
-    /// From a node to itself.
+    /// A self-loop.
     Loop,
 }
 
 /// Maximum weight of a link off the main path.
 const WEAK: u32 = 1;
-/// Maximum work for classifying links off the main path. In a graph that needs more, all links are walked as links of
+/// Maximum work for classifying links off the main path. In a graph that needs more, all links are treated as links of
 /// the main path.
 const WORK_MAX: usize = 20_000_000;
 
-/// Returns the direction of every link. Without the links `Back` and `Loop`, the graph has no cycle. The walk begins at
-/// `root`.
+/// Returns the direction of every link. Without the links `Back` and `Loop`, the graph has no cycle. The search begins
+/// at `root`.
 pub(crate) fn edge_directions(nodes: usize, links: &[Link], root: usize) -> Vec<EdgeDirection> {
     let weak = links.iter().filter(|link| link.weight <= WEAK).count();
     let is_weak = |link: &Link| link.weight <= WEAK && weak * (nodes + links.len()) <= WORK_MAX;
@@ -65,7 +65,7 @@ struct Walk<'a> {
     /// Links off the main path that leave each node.
     aside: Vec<Vec<usize>>,
     marks: Vec<Mark>,
-    /// Nodes in the order of the walk.
+    /// Nodes in the order in which the search reached them.
     met: Vec<usize>,
     /// The nodes from which forward links enter each node.
     entering: Vec<Vec<usize>>,
@@ -73,8 +73,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Walks new nodes along links of the main path. Links to a node marked in `before` lead back. The walk uses an
-    /// explicit stack, because a chain may be as long as the file.
+    /// Searches depth-first along links of the main path. A link to a node marked in `before` is a back edge. The stack
+    /// is explicit, because a chain may be as long as the file.
     fn from(&mut self, node: usize, before: &[bool]) {
         if self.marks[node] != Mark::New {
             return;
@@ -116,7 +116,8 @@ impl Walk<'_> {
         };
     }
 
-    /// Follows the links off the main path of the nodes from `first` on, and of the nodes that this reaches.
+    /// Follows the links off the main path that leave the nodes from `met[first]` on, including nodes that are reached
+    /// meanwhile.
     fn side_ways(&mut self, first: usize) {
         let mut next = first;
         while let Some(&node) = self.met.get(next) {

@@ -2,9 +2,9 @@
 //!
 //! A link between neighbouring layers is one segment. A longer link gets a dummy vertex in every layer that it passes,
 //! which reserves space for its path. Long links to the same target share these vertices, so many failure edges to one
-//! node become one line with many sources. A back link starts and ends at the sides of its nodes, each time with a
-//! *turn*: a vertex next to the node at which the link changes its direction. Invariant: every segment joins
-//! neighbouring layers.
+//! node become one line with many sources. A back edge starts and ends at the sides of its nodes. At each end it has a
+//! *turn*: a vertex next to the node, where the edge changes its direction. Invariant: every segment joins neighbouring
+//! layers.
 
 use super::borders::ClusterBorder;
 use super::clusters::Clusters;
@@ -36,9 +36,9 @@ pub(crate) enum VertexKind {
     Label(usize),
     /// A dummy vertex through which a link passes the layer.
     Dummy,
-    /// The turn of a back link next to its node.
+    /// The turn of a back edge, next to its node.
     Hook,
-    /// The turn of a link from the node next to it to itself.
+    /// The turn of a self-loop, next to its node.
     Loop,
     /// A placeholder of a cluster that has no other vertex in this layer.
     Blank,
@@ -92,7 +92,7 @@ pub(super) struct Segment {
 pub(crate) enum Route {
     /// Through these vertices, from source to target.
     Over(Vec<usize>),
-    /// Around this vertex next to its node.
+    /// A self-loop, around this vertex next to its node.
     Loop(usize),
     /// Through these vertices, then around the outside.
     Around(Vec<usize>),
@@ -111,7 +111,7 @@ pub(crate) struct LayerGraph {
     pub(crate) routes: Vec<Route>,
     /// True for layers that contain labels and no nodes.
     pub(crate) is_label_layer: Vec<bool>,
-    /// The weight of each link. A link with a higher weight is straighter. Back links have the lowest weight.
+    /// The weight of each link. A link with a higher weight is straighter. Back edges have the lowest weight.
     weights: Vec<u32>,
     pub(super) clusters: Clusters,
     /// The borders of each cluster; `None` for a cluster without a box. They are added after the layers are ordered.
@@ -252,7 +252,8 @@ struct Builder<'a> {
     gaps: &'a Gaps,
     /// Shared dummy vertices by trunk, layer and cluster.
     shared: HashMap<(Trunk, usize, Option<usize>), usize>,
-    /// The turn at the target by the last dummy vertex. Links that share the dummy vertex also share the turn.
+    /// The turn at the target, by the last dummy vertex before it. Links that share the dummy vertex also share the
+    /// turn.
     arrivals: HashMap<usize, usize>,
     /// Index of each segment by its ends.
     known: HashMap<(usize, usize), usize>,
@@ -283,7 +284,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Adds the segments of a link that it does not share.
+    /// Adds the segments of a link, except for a shared path that an earlier link has added.
     fn join(&mut self, link: usize, chain: &[usize]) {
         let layered = &mut self.layered;
         for pair in chain.windows(2) {

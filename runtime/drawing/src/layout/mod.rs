@@ -61,7 +61,7 @@ pub(crate) struct Graph<'a> {
     pub(crate) links: &'a [Link],
     /// The clusters, which get a box.
     pub(crate) clusters: &'a [Cluster],
-    /// Index of the node at which the walk begins.
+    /// Index of the node at which the search for back edges begins.
     pub(crate) root: usize,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Gaps {
     pub(crate) layers: f64,
     /// Distance between a layer of nodes and the labels below it.
     pub(crate) label_after: f64,
-    /// Distance between labels and the layer of nodes below them, at which an arrow ends.
+    /// Distance between labels and the layer of nodes below them, where arrows end.
     pub(crate) label_before: f64,
     /// Distance between the ends of two links at one node.
     pub(crate) ports: f64,

@@ -1,8 +1,9 @@
 //! Crossing reduction: orders the vertices of layers by barycentre sweeps, then by swaps of neighbours.
 //!
 //! A *unit* moves as a whole: a node with its turns (see [`super::layers`]), a dummy vertex, or a label. A *lane* is a
-//! group of dummy vertices of links that share an end. Lanes of back links are tried on both sides of the picture. The
-//! number of sweeps is fixed and decreases with the size of the graph, and the best order is kept. File order breaks ties.
+//! group of dummy vertices of links that share an end. Lanes of back edges are tried on both sides of the picture. The
+//! number of sweeps is fixed and decreases with the size of the graph, and the best order is kept. File order breaks
+//! ties.
 
 use super::layers::{LayerGraph, Route, Side, VertexKind};
 use super::sorter::{Sorter, VertexOrder};
@@ -69,7 +70,7 @@ fn sweep(sorter: &mut Sorter, sweeps: usize, flips: bool) {
 }
 
 /// Returns the lanes: groups of dummy vertices of links that share an end. A lane changes its side as a whole. Lanes of
-/// back links come first, then those of other long links.
+/// back edges come first, then those of other long links.
 fn lanes(layered: &LayerGraph) -> Vec<Vec<usize>> {
     let mut lanes: Vec<(usize, Vec<usize>)> = Vec::new();
     for is_back in [true, false] {
@@ -118,8 +119,8 @@ fn try_one(sorter: &mut Sorter, fewest: usize, change: impl FnOnce(&mut Sorter))
     fewest
 }
 
-/// Moves every lane on trial to the outermost position on either side, and to the outermost position within the back
-/// links on that side. Keeps each move that reduces the number of crossings.
+/// Moves every lane on trial to the outermost position on either side, and to the position just inside the back edges
+/// on that side. Keeps each move that reduces the number of crossings.
 fn try_sides(sorter: &mut Sorter, lanes: &[Vec<usize>]) {
     let mut fewest = sorter.crossings();
     for _ in 0..LANE_ROUNDS {

@@ -106,8 +106,8 @@ impl Ports {
         Some((item, other.layer > layered.vertices[item].layer, PortRequest { end: at, x, key }))
     }
 
-    /// Spreads ends over one side of a node: opposite to the link's other end if possible, otherwise next to those
-    /// ends.
+    /// Spreads ends over one side of a node. An end is opposite to the other end of its link if possible, otherwise
+    /// next to an end that is.
     fn assign(&mut self, item: &Item, middle: f64, mut requests: Vec<PortRequest>, gaps: &Gaps) {
         requests.sort_by(|one, other| one.x.total_cmp(&other.x).then(one.key.cmp(&other.key)));
         let mut keys: Vec<(usize, usize)> = requests.iter().map(|request| request.key).collect();

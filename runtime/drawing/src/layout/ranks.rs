@@ -1,4 +1,4 @@
-//! Assigns a rank to every node: its number of steps below the root.
+//! Assigns a rank to every node: its depth below the root.
 //!
 //! Longest-path ranking gives the minimum height. Then each node moves to the rank with the minimum total length of its
 //! links. A sweep is linear, and the number of sweeps is fixed.

@@ -155,7 +155,7 @@ impl Router<'_> {
         matches!(self.layered.vertices[turn].beside, Some((_, Side::Right)))
     }
 
-    /// Returns the path of a link from a node to itself.
+    /// Returns the path of a self-loop.
     fn round(&self, link: usize, turn: usize) -> Path {
         let item = self.links[link].from;
         let start = self.side(item, turn, self.ports.along(link, End::Source));

@@ -22,7 +22,7 @@ pub(super) struct VertexOrder {
     ranks: Vec<usize>,
 }
 
-/// The layers and their links.
+/// The order of the vertices in their layers, and the links between them.
 pub(super) struct Sorter {
     /// The leading vertex of each unit, in order: all vertices except turns.
     layers: Vec<Vec<usize>>,
@@ -44,7 +44,7 @@ pub(super) struct Sorter {
 }
 
 impl Sorter {
-    /// Creates the order of a walk down from the top, with all turns on the right.
+    /// Creates the order of a depth-first search from the top, with all turns on the right.
     pub(super) fn new(layered: &LayerGraph) -> Sorter {
         let count = layered.vertices.len();
         let segments = &layered.segments;
@@ -298,12 +298,12 @@ impl Sorter {
         self.gather_all();
     }
 
-    /// Returns true for the lane of a back link.
+    /// Returns true for the lane of a back edge.
     pub(super) fn is_turned(&self, lane: &[usize]) -> bool {
         lane.iter().any(|vertex| self.is_turn[*vertex])
     }
 
-    /// Returns the lanes of back links on a side, innermost first.
+    /// Returns the lanes of back edges on a side, innermost first.
     pub(super) fn turned(&self, lanes: &[Vec<usize>], side: Side) -> Vec<usize> {
         let turns = |lane: &[usize]| lane.iter().any(|vertex| self.is_turn[*vertex] && self.sides[*vertex] == side);
         let mut turned: Vec<usize> = (0..lanes.len()).filter(|lane| turns(&lanes[*lane])).collect();

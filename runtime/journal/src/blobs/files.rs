@@ -142,7 +142,7 @@ impl BlobFiles {
 
     /// Flushes the contents, then renames the files, then flushes the folders.
     fn publish(&self, waiting: &[Waiting]) -> io::Result<()> {
-        // A file that was renamed before an error already has its final name.
+        // A file that an earlier, failed flush renamed already has its final name.
         let unnamed = waiting.iter().filter(|one| !self.is_stored(&one.digest, one.bytes)).collect::<Vec<_>>();
         for one in &unnamed {
             regular_file::open_in(&self.root, &one.name)?.sync_data()?;
@@ -195,7 +195,7 @@ mod tests {
         files.put(&mut bytes).unwrap()
     }
 
-    /// Returns the names in the folder: of temporary files only their prefix.
+    /// Returns the names in the folder. The name of a temporary file is reduced to its prefix.
     fn names(place: &tempfile::TempDir) -> Vec<String> {
         let names = std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name());
         let mut names: Vec<String> = names
@@ -296,7 +296,7 @@ mod tests {
         let digest = put(&files, b"one");
         let temporary = place.path().join(&files.lock()[0].name);
         let folder = place.path().join(folder_name(&digest));
-        // The folder exists and the file has its final name: the earlier flush ended after that.
+        // The folder exists and the file has its final name, as if an earlier flush had failed after the rename.
         std::fs::create_dir(&folder).unwrap();
         std::fs::rename(temporary, place.path().join(file_name(&digest))).unwrap();
         files.flush().unwrap();

@@ -79,7 +79,7 @@ impl Outbox {
     }
 
     /// Flushes the waiting files and returns the waiting small blobs. The caller must call [`Outbox::stored`] once they
-    /// are durable. Otherwise they continue to wait.
+    /// are durable. Until then, they continue to wait.
     pub fn parcel(&self) -> Result<PendingBlobs, PortError> {
         if let Some(files) = self.files.get() {
             files.flush()?;

@@ -1,8 +1,7 @@
 //! Events of parallel nodes: branches start, end and are merged.
 //!
-//! The start and the end of a branch are stored under the head of its parent branch. So if two processes end the last
-//! two branches at the same time, one of the appends conflicts, and one of the processes sees that its branch was the
-//! last.
+//! The start and the end of a branch belong to the stream of its parent branch. If two processes end the last two
+//! branches at the same time, one append conflicts, and its process then sees that its branch is the last.
 
 use super::{BranchId, Digest, FileChange, NodeId, RefusedChange, Task, time_format};
 use glovebox_record::path::ScopePath;

@@ -54,8 +54,8 @@ impl QuestionAsked {
         Task::for_handler(self.generation, &self.branch, &self.node, self.visit)
     }
 
-    /// Returns the id of the question of a gate's visit: the node and the visit. The branch and the generation precede
-    /// them if they are not the first.
+    /// Returns the id of the question that a visit of a gate asks: `node#visit`. A generation above 0 and a branch
+    /// other than `main` precede it: `1/branch/node#visit`.
     pub fn id_of(task: &Task) -> QuestionId {
         let generation = if task.generation > 0 { format!("{}/", task.generation) } else { String::new() };
         let branch = if task.branch == BranchId::main() { String::new() } else { format!("{}/", task.branch) };

@@ -1,8 +1,8 @@
 //! The events of write recovery (decision write-recovery): the decisions that a person may make about a stage's writes
 //! outside of its scope, and the decision that was made.
 //!
-//! The bytes that a decision can commit are named by digest in the question, so nothing that happens later changes
-//! them. This module does not know the rules for which paths are proposed.
+//! The question names the bytes that a decision can commit by digest, so later writes do not change what is committed.
+//! This module does not know the rules for which paths are proposed.
 
 use super::{AnsweredBy, Attempt, AttemptId, BranchId, Digest, FileChange, NodeId, QuestionId};
 use glovebox_record::Outcome;

@@ -1,5 +1,5 @@
-//! The visit to which a run was rewound. Later records stay in the journal, but no longer determine the state of the
-//! run.
+//! The visit to which a run was rewound. The records between that visit and the resume stay in the journal, but no
+//! longer determine the state of the run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

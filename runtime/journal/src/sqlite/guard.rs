@@ -2,7 +2,7 @@
 //!
 //! A database can contain code: a view in place of a table may never end, and a trigger may write. So the database must
 //! have only the tables of a journal, each created by the same statement as in this program. The size of a value and
-//! the number of steps to read the schema are bounded.
+//! the number of virtual machine instructions that read the schema are bounded.
 
 use super::{connection, port_error};
 use crate::blobs::rows;
@@ -22,7 +22,7 @@ const VALUE_BYTES_MAX: i32 = 128 * 1024 * 1024;
 const PAUSES_MAX: u32 = 100;
 const STEPS: i32 = 1_000;
 
-/// Refuses files on which SQLite would block, and links.
+/// Refuses symbolic links, and special files such as a FIFO, on which SQLite would block.
 pub(super) fn check_files(path: &Path) -> Result<(), PortError> {
     check_database(path).map_err(|error| match error.kind() {
         ErrorKind::InvalidInput => corrupt(error.to_string()),

@@ -30,8 +30,8 @@ impl Owner {
         Ok(Self { _connection: connection })
     }
 
-    /// Returns true if another process holds the lock at `path`. The check takes no lock that could stop a starting run
-    /// from acquiring it.
+    /// Returns true if another process holds the lock at `path`. The check only reads, and holds no lock after it
+    /// returns.
     pub fn is_held(path: &Path) -> bool {
         if guard::check_files(path).is_err() {
             return false;

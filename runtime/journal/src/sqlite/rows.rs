@@ -71,7 +71,7 @@ pub(super) fn page(connection: &Connection, tip: &mut Tip, records_max: usize) -
 pub(super) fn terms(connection: &Connection, after: Tip) -> Result<(Vec<Record>, Tip), PortError> {
     let mut records = Vec::new();
     let tip = walk(connection, after, usize::MAX, |stored| {
-        // The decision depends only on text that the hash covers, not on the stream.
+        // The search uses only text that the hash covers. The hash does not cover the stream column.
         if stored.seq == 1 || stored.event.contains(RESUMED) {
             let record = parse(stored)?;
             let is_of_terms = record.seq == 1 || record.event.run_resumed().is_some();
@@ -141,8 +141,8 @@ pub(super) fn spent(connection: &Connection) -> Result<SpendTotals, PortError> {
 
 /// Returns the sequence number of a stream's last record; 0 if it has none.
 pub(super) fn head(connection: &Connection, stream: &StreamKey) -> Result<u64, PortError> {
-    // The search starts at the end, because the head of a stream is only read for the first append of a process, and
-    // then its last record is one of the last.
+    // The head of a stream is read only for the first append of a process. Its last record is then close to the end of
+    // the journal, so the search starts there.
     let sql = "SELECT seq FROM record WHERE stream = ?1 ORDER BY seq DESC LIMIT 1";
     let mut statement = connection.prepare_cached(sql).map_err(port_error)?;
     let head: Option<i64> =
@@ -150,7 +150,7 @@ pub(super) fn head(connection: &Connection, stream: &StreamKey) -> Result<u64, P
     Ok(head.unwrap_or(0).cast_unsigned())
 }
 
-/// Returns each stream that is a branch with its last record, by one scan of the journal.
+/// Returns the stream and the last sequence number of each branch, by one scan of the journal.
 pub(super) fn branch_heads(connection: &Connection) -> Result<Vec<(String, u64)>, PortError> {
     // The prefix is the one that `StreamKey` writes for a branch.
     let sql = "SELECT stream, max(seq) FROM record WHERE stream >= 'branch.' AND stream < 'branch/' GROUP BY stream";
@@ -215,7 +215,7 @@ fn decode(row: &Row<'_>, expected_seq: u64) -> Result<Stored, PortError> {
 
 fn parse(stored: Stored) -> Result<Record, PortError> {
     let event: Event = serde_json::from_str(&stored.event).map_err(|error| corrupt(stored.seq, error.to_string()))?;
-    // The stream column is outside of the hash. It is only an index of what the hash covers.
+    // The hash does not cover the stream column, which is only an index. It must agree with the event.
     if event.stream().to_string() != stored.stream {
         return Err(corrupt(
             stored.seq,
@@ -223,7 +223,7 @@ fn parse(stored: Stored) -> Result<Record, PortError> {
         ));
     }
     let Stored { seq, at, prev, hash, event: text, .. } = stored;
-    // The events of a forged journal may contain line breaks between tokens.
+    // The events of a forged journal may contain line breaks between tokens, which must not reach `progress.ndjson`.
     let text = if text.bytes().any(|byte| byte < b' ') { EventText::default() } else { text.into() };
     Ok(Record { seq, at, prev, hash, event, text })
 }

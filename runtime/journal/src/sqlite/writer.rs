@@ -71,18 +71,18 @@ impl Writer {
         self.waiting().push_back(Request { batch, answer });
         // Producers on the same thread can only add their batches now, because the flush blocks the thread.
         yield_now().await;
-        // Batches that were added after a commit are left to their own producers, which also gather a group first.
+        // Another producer has committed this batch. Batches that were added since are left to their own producers.
         if let Ok(answer) = answered.try_recv() {
             return answer;
         }
         self.write_waiting()?;
-        // If the writer died while it had the batch, the batch may have been committed.
+        // If the producer that took the batch gave no answer, the batch may have been committed.
         answered.await.map_err(|_| PortError::Ambiguous("the last append".into()))?
     }
 
     /// Commits groups until no batch waits, or until another producer is writing.
     fn write_waiting(&self) -> Result<(), PortError> {
-        // The queue is checked again after the lock is released: a producer that found the lock taken has left its
+        // The queue is checked again after the lock is released: a producer that found the store locked has left its
         // batch to this one.
         while !self.waiting().is_empty() {
             let mut store = match self.store.try_lock() {

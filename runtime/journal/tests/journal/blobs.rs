@@ -104,7 +104,7 @@ async fn a_log_that_was_lengthened_is_written_in_place() {
     assert_eq!(SqliteReader::open(&place.path).unwrap().read_verified(None).unwrap().records.len(), 400);
 }
 
-/// Returns the files of blobs: of a temporary file only the first character of its name.
+/// Returns the names of the blob files. The name of a temporary file is reduced to its first character.
 fn files(place: &Place) -> Vec<String> {
     let entries = std::fs::read_dir(place.path.with_file_name("blobs")).unwrap().map(|entry| entry.unwrap());
     let mut names = Vec::new();

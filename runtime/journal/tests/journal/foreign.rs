@@ -161,7 +161,7 @@ fn a_run_is_driven_as_long_as_its_owner_is_there() {
     assert!(!Owner::is_held(&path));
 }
 
-/// The sequence numbers of the records that a fold got, and the number of times that it went back.
+/// The sequence numbers of the records that a fold got, and the number of rewinds.
 #[derive(Default)]
 struct Seen(Vec<u64>, usize);
 

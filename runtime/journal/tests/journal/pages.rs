@@ -13,7 +13,7 @@ fn rewind_target(seq: u64) -> Event {
     Event::RunResumed(Box::new(RunResumed { back, ..RunResumed::default() }))
 }
 
-/// Creates a journal of more than two pages that goes back three times, once to a record that was no longer in force.
+/// Creates a journal of more than two pages with three rewinds, one of them to a record that was no longer in force.
 async fn long() -> Place {
     let place = Place::make();
     let log = place.open();
@@ -44,7 +44,7 @@ async fn pages_are_the_journal() {
     }
 }
 
-/// The sequence numbers of the records that a fold got, and those before each record that went back.
+/// The sequence numbers of the records that a fold got, and those before each rewind.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
     seqs: Vec<u64>,

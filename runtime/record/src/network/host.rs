@@ -1,7 +1,7 @@
 //! Host names: ASCII, lower case, at least two labels, never an IP address.
 //!
-//! A name that a resolver could read as an IP address (`127.1`, `0x7f.1`, `2130706433`, `[::1]`) is not valid. Otherwise such an
-//! entry in a list of hosts could bypass the proxy's check of addresses.
+//! A name that a resolver could read as an IP address (`127.1`, `0x7f.1`, `2130706433`, `[::1]`) is not valid. In a
+//! host list, such a name could bypass the proxy's check of addresses.
 
 use std::fmt;
 
@@ -49,8 +49,8 @@ impl fmt::Display for Host {
     }
 }
 
-/// Returns true for a name that resolvers read as an address: its last label is a number (the rule of the URL
-/// standard), it begins with a bracket, or it has several colons.
+/// Returns true for a name that resolvers read as an address. The last label of such a name is a number (the rule of
+/// the URL standard), or the name begins with a bracket or has several colons.
 fn is_literal(name: &str) -> bool {
     let bare = name.strip_suffix('.').unwrap_or(name);
     let last = bare.rsplit('.').next().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Decides which context updates of a handler are accepted.
 //!
-//! Refused are the engine's keys in either spelling, empty keys, oversized keys and values, and updates that would make
-//! the context too large or exceed the limit on blobs of the run.
+//! It refuses the engine's keys in either spelling, empty keys, and oversized keys and values. It also refuses updates
+//! that would make the context too large, or exceed the limit on blobs of the run.
 
 use super::{
     CONTEXT_BYTES_MAX, Context, ContextKey, KEY_BYTES_MAX, KEYS_MAX, STORED_BYTES_MAX, STORED_VALUE_BYTES_MAX,

@@ -47,7 +47,7 @@ pub(super) fn of<'a>(
     named.collect()
 }
 
-/// Returns a node's part of a name: the id in lower case, with a number if another id has the same lower case.
+/// Returns a node's part of a name: the id in lower case, with a number if an earlier id differs only in case.
 fn part(pipeline: &Pipeline, id: &NodeId) -> String {
     let lower = id.as_str().to_ascii_lowercase();
     let alike = pipeline.nodes.iter().filter(|node| node.id.as_str().eq_ignore_ascii_case(&lower));

@@ -14,7 +14,7 @@ fn child<'p>(pipeline: &'p Pipeline, parallel: &NodeId) -> Option<&'p Child> {
     pipeline.node(parallel)?.child.as_deref()
 }
 
-/// Returns the first context of a parallel node's child: the keys that the node lists, and the child's goal. Returns
+/// Returns the initial context of a parallel node's child: the keys that the node lists, and the child's goal. Returns
 /// `None` for any other parallel node.
 pub(super) fn context_of(
     pipeline: &Pipeline,
@@ -122,7 +122,7 @@ pub(super) fn steps_exceeded(pipeline: &Pipeline, branch: &Branch, node: &Node) 
 }
 
 impl BranchDecision<'_> {
-    /// Returns the time at which the supervisor of a child looks at it for the first time.
+    /// Returns the time at which a supervisor first observes its child.
     pub(super) fn first_look(&self, parallel: &NodeId) -> Option<Timestamp> {
         child(self.pipeline, parallel)?.supervision.as_ref().map(|supervision| self.due(supervision.interval))
     }

@@ -1,4 +1,4 @@
-//! Events that follow from time alone: a parallel node reaches its time limit, or a supervisor looks at its child.
+//! Events that follow from time alone: a parallel node reaches its time limit, or a supervisor observes its child.
 
 use super::observation;
 use crate::run_state::{Branch, OpenParallel, RunState};
@@ -13,7 +13,7 @@ pub fn next_due(state: &RunState) -> Option<Timestamp> {
     open.flat_map(|(_, parallel)| [parallel.due_at, parallel.observe_at]).flatten().min()
 }
 
-/// Returns the event of a parallel node that has reached its time limit, or of a supervisor that looks at its child at
+/// Returns the event of a parallel node that has reached its time limit, or of a supervisor that observes its child at
 /// `now`.
 pub fn due(pipeline: &Pipeline, state: &RunState, now: Timestamp) -> Option<Event> {
     expired(state, now).or_else(|| observed(pipeline, state, now))

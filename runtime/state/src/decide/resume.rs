@@ -1,8 +1,8 @@
 //! Decides at which node a resume of a failed run begins: at the first failed stage that can still be fixed.
 //!
-//! A failure is handled once its stage has passed, or once an edge for the failure led the run to the node that follows
-//! a success. A handled failure is not a place to resume from. The chain of failures comes from the state, and the
-//! targets of edges are computed here.
+//! A failure is handled if its stage has passed since. It is also handled if an edge for the failure led to the node
+//! that follows the stage after a success. A handled failure is not a place to resume from. The chain of failures comes
+//! from the state, and the targets of edges are computed here.
 
 use super::answer;
 use crate::run_state::{Branch, Prospects, RunState};

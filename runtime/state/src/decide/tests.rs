@@ -1,4 +1,4 @@
-//! Tests of decisions as tables: a graph, the outcomes of its stages, and the result of the run.
+//! Table-driven tests of decisions. A row has a graph, the outcomes of its stages, and the result of the run.
 
 mod bounds;
 mod branches;

@@ -1,6 +1,6 @@
-//! What commands of branches prove after their parallel node has ended. They prove a part of the result only if they
-//! ran over its files: if the changes of the branch were merged, or if neither the branch nor the fan-in changed
-//! anything.
+//! What the commands of branches prove after their parallel node has ended. A command proves a part of the result only
+//! if it ran on the files of the result: if the changes of its branch were merged, or if neither the branch nor the
+//! fan-in changed anything.
 
 use super::{FailedBranch, RunSummary};
 use glovebox_journal::event::{
@@ -28,7 +28,7 @@ pub(super) struct BranchFold {
     split: BTreeMap<BranchId, BTreeSet<BranchId>>,
     /// Branches that changed files.
     pub(super) with_changes: BTreeSet<BranchId>,
-    /// The fan-in at which the main branch has joined and not yet chosen.
+    /// The fan-in at which branches of the main branch have joined, until it has chosen one.
     joined_at: Option<NodeId>,
 }
 
@@ -59,7 +59,8 @@ impl RunSummary {
         self.branches.split.entry(started.parent.clone()).or_default().insert(started.branch.clone());
     }
 
-    /// After a parallel node that failed, no changes are merged.
+    /// Notes that the branches of a parallel node have joined. If the parallel node failed, their changes are not
+    /// merged.
     pub(super) fn join(&mut self, joined: &ParallelJoined) {
         if joined.branch == BranchId::main() {
             self.branches.joined_at = Some(joined.join.clone());

@@ -1,7 +1,7 @@
 //! The exit class of a run: why the process that drove the run ended (decision exit-codes).
 //!
-//! The class depends on the class and code of the failure, never on the text of a reason. Codes and names are a stable
-//! contract with scripts.
+//! The class depends on the class and code of the failure, never on the text of a reason. Scripts depend on the codes
+//! and names, so they do not change.
 
 use glovebox_journal::event::{RunCanceled, RunFinished, Verdict};
 use glovebox_record::{Failure, FailureClass, FailureCode, FailureFamily};

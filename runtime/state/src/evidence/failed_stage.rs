@@ -1,9 +1,9 @@
-//! What is kept of a stage whose last attempt failed, to say why a run failed.
+//! The facts about a stage whose last attempt failed that are kept to explain why a run failed.
 
 use glovebox_journal::event::Artifact;
 use glovebox_record::{Failure, LimitName, LimitUse};
 
-/// Limits that the kernel enforces by refusing a system call, so that the command fails in its own words.
+/// Limits that the kernel enforces by refusing a system call, so that the command fails with its own error message.
 const REFUSING: [LimitName; 5] =
     [LimitName::TmpBytes, LimitName::DiskBytes, LimitName::FileBytes, LimitName::Processes, LimitName::Descriptors];
 /// The share of a limit from which it counts as used up, percent.
@@ -29,7 +29,7 @@ pub struct FailedStage {
     pub artifacts: Vec<Artifact>,
     /// True if the stage could read hold-outs, so that its output is shown only to people who ask for it.
     pub is_withheld: bool,
-    /// Limits that the stage used up, and that refuse what goes beyond them instead of killing the command.
+    /// Limits that the stage used up, and at which system calls fail instead of the command being killed.
     pub used_up: Vec<LimitUse>,
     /// True if the stage needs a model and none was asked.
     pub is_unasked: bool,

@@ -85,8 +85,8 @@ impl Evidence {
         Ok(evidence)
     }
 
-    /// Marks all commands of the branches that these receipts belong to as not merged, so that they prove nothing about
-    /// the result.
+    /// Marks commands as not merged: all commands of the branches that these receipts belong to. Such commands prove
+    /// nothing about the result.
     fn note_not_taken(&mut self, receipts: &BTreeSet<String>) {
         let of_them = self.commands.iter().filter(|command| receipts.contains(&command.evidence.receipt.id));
         let branches: BTreeSet<BranchId> = of_them.map(|command| command.attempt.task.branch.clone()).collect();

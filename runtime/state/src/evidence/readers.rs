@@ -2,7 +2,7 @@
 //!
 //! Stages write such files as part of their ordinary work, and the files are not protected. In a stage with access to
 //! hold-outs, files for builds matter: code that a builder wrote into such a file runs in the process that loads the
-//! file. Names are compared without case, as the most tolerant file system does. The table is not complete, so it is
+//! file. Names are compared without case, as on a case-insensitive file system. The table is not complete, so it is
 //! used only for information.
 
 use glovebox_names::protected::fold;

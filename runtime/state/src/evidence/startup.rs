@@ -39,7 +39,7 @@ pub struct StartupFile {
 /// The author of a file: a node, and whether its handler or its verification wrote the file.
 type Author = (NodeId, Work);
 
-/// Files that stages wrote. All of them are kept, because a variable of a command can name any file to load.
+/// Files that stages wrote. All files are kept, because an environment variable of a command can name any file to load.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StartupFiles {
     /// The last author of each file, by branch.
@@ -103,7 +103,7 @@ impl StartupFiles {
         }
     }
 
-    /// A branch starts with the files of its parent.
+    /// Starts a branch with the files of its parent.
     pub(super) fn begin_branch(&mut self, parent: &BranchId, branch: &BranchId) {
         if let Some(written) = self.written.get(parent) {
             self.written.insert(branch.clone(), Arc::clone(written));

@@ -1,4 +1,5 @@
-//! What the records of a run prove, as tables: a graph, the attempts of its stages, and the summary.
+//! Table-driven tests of what the records of a run prove. A row has a graph, the attempts of its stages, and the
+//! summary.
 
 mod branches;
 mod commands;

@@ -1,7 +1,7 @@
 //! The state of one branch of a run: its position, its context and the history of its nodes.
 //!
-//! Maps share structure with their earlier versions, so a copy costs the same after the first stage and after the
-//! ten-thousandth. A branch reads nothing from another branch.
+//! The maps are persistent: a clone shares structure with the original, so it costs the same after the first stage and
+//! after the ten-thousandth. A branch reads nothing from another branch.
 
 pub(crate) mod authors;
 pub(crate) mod failure_chain;

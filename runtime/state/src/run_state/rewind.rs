@@ -31,7 +31,7 @@ impl RunState {
 }
 
 impl Branch {
-    /// Continues the numbers of visits after those that were used. Only visits before the rewind count for
+    /// Continues the visit numbers after the highest ones that were used. Only visits before the rewind count for
     /// `max_visits`.
     fn count_on_from(&mut self, last: &Self) {
         self.head = last.head;

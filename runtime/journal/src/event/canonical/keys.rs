@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 const QUOTE: u8 = b'"';
 const ESCAPE: u8 = b'\\';
 
-/// Quotes a key that was written as a number or as `true`. Returns an error for a value that cannot be a key.
+/// Quotes a key that was written as a number or a boolean. Returns an error for a value that cannot be a key.
 pub(super) fn quote(bytes: &mut Vec<u8>, begin: usize) -> Result<(), Error> {
     match bytes.get(begin) {
         Some(&QUOTE) => Ok(()),

@@ -75,8 +75,8 @@ struct Draft {
 }
 
 impl Store {
-    /// Begins at the journal's end, with the key that records are signed with, the blobs that appends store, and the queue that
-    /// appends update.
+    /// Creates the store of a journal that ends at `tip`. `key` signs records, `outbox` has the blobs that appends
+    /// store, and appends update `queue`.
     pub(in crate::sqlite) fn new(
         connection: Connection,
         tip: Tip,
@@ -96,7 +96,7 @@ impl Store {
         }
     }
 
-    /// Lengthens the write-ahead log for the next appends, now and before later ones.
+    /// Lengthens the write-ahead log for the first appends. Later appends lengthen it further.
     pub(super) fn lengthen(&mut self, run: &Dir) -> Result<(), PortError> {
         let begun = LogFile::begin(run);
         self.log = Some(begun.map_err(|error| {
@@ -139,7 +139,7 @@ impl Store {
         }
     }
 
-    /// Moves everything from the write-ahead log into the database file, so that the file can be copied.
+    /// Checkpoints and truncates the write-ahead log, so that the database file can be copied.
     pub(super) fn close(self) {
         let emptied = self.connection.busy_timeout(CLOSE_WAIT).and_then(|()| {
             self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
@@ -151,8 +151,8 @@ impl Store {
         }
     }
 
-    /// Reads the heads of all branches, once, when the head of an unknown branch is expected: a parallel node starts
-    /// many branches, none of which has a record.
+    /// Reads the heads of all branches once, as soon as a batch expects the head of an unknown branch. A parallel node
+    /// starts many branches that have no record yet.
     fn know_branches(&mut self, batches: &[Batch]) -> Result<(), PortError> {
         let is_unknown = |(stream, _): &(StreamKey, u64)| {
             matches!(stream, StreamKey::Branch(_)) && !self.heads.of.contains_key(&stream.to_string())

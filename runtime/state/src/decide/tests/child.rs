@@ -115,7 +115,7 @@ fn claim(run: &mut Simulation<'_>, open: &OpenTask) {
     run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into() })]);
 }
 
-/// Lets the supervisor look at its child, and returns the observation.
+/// Lets the supervisor observe its child, and returns the observation.
 fn look(run: &mut Simulation<'_>, seconds: i64) -> ChildObserved {
     let seen = due(run.pipeline, &run.state, after(seconds)).expect("it looks now");
     let Event::ChildObserved(observed) = &seen else { panic!("{seen:?}") };

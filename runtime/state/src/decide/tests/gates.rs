@@ -1,5 +1,5 @@
-//! Goal gates and skipped commands of the verify contract: what satisfies a goal gate, and the failure of a run with a
-//! goal gate that is not satisfied.
+//! Goal gates and skipped commands of the verify contract: what satisfies a goal gate, and how a run fails if a goal
+//! gate is not satisfied.
 
 use super::*;
 use glovebox_journal::event::{ChangeOp, FileChange};

@@ -169,7 +169,7 @@ fn replayed(run: &Simulation<'_>) -> RunState {
 }
 
 /// Returns the parts of a run that must not depend on the speed of branches or on where the run was killed. The failure
-/// of a parallel node does depend on it, because it is that of the first branch that failed.
+/// of a parallel node does depend on the speed: it is the failure of the branch that failed first.
 fn end(run: &Simulation<'_>) -> impl PartialEq + std::fmt::Debug + use<> {
     let verdict = run.state.verdict.clone().unwrap();
     let main = run.state.main();

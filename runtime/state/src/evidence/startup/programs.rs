@@ -1,5 +1,5 @@
-//! The programs that a command starts, as far as its text shows them, and the folders that its variables add to their
-//! search paths.
+//! The programs that a command starts, as far as its text shows them, and the folders that its environment variables
+//! add to the search paths of these programs.
 //!
 //! This is not a shell parser: text in quotes and substitutions is split into words too, so that a program is reported
 //! rather than missed. The programs that a script, a task runner or an unknown program starts are not known, so any
@@ -19,12 +19,12 @@ pub(super) struct Loaded {
     pub(super) path: Vec<String>,
     /// Folders that the command uses as home folder.
     pub(super) homes: Vec<String>,
-    /// Files that variables of the command name.
+    /// Files that environment variables of the command name.
     pub(super) files: Vec<String>,
 }
 
-/// Programs: their names without a version, the readers of the table to which they belong, and whether they start
-/// programs that the command does not name.
+/// Programs: their names without a version, their readers in `table`, and whether they start programs that the command
+/// does not name.
 #[rustfmt::skip]
 const PROGRAMS: &[(&[&str], &[&str], bool)] = &[
     (&["python", "pypy", "ipython", "mypy", "ruff", "flake8", "black", "pylint", "pyright", "unittest"], &["Python"], false),
@@ -63,7 +63,7 @@ const BEFORE_A_PROGRAM: &[&str] = &[
     "until", "while", "xargs", "{",
 ];
 const SHELLS: &[&str] = &["bash", "dash", "ksh", "sh", "zsh", "source", "."];
-/// Variables that name files which a program loads at its start, alone or within options.
+/// Environment variables whose value names files that a program loads at its start, alone or within options.
 const OF_FILES: &[&str] = &[
     "_JAVA_OPTIONS",
     "BASH_ENV",
@@ -91,7 +91,7 @@ const OF_FILES: &[&str] = &[
     "GOWORK",
     "SBT_OPTS",
 ];
-/// Variables with folders of modules.
+/// Environment variables that list folders of modules.
 const OF_MODULES: &[&str] = &["NODE_PATH", "PERL5LIB", "PYTHONHOME", "PYTHONPATH", "PYTHONUSERBASE", "RUBYLIB"];
 const OF_HOMES: &[&str] = &["HOME", "XDG_CONFIG_HOME", "ZDOTDIR"];
 

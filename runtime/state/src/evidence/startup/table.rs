@@ -1,8 +1,8 @@
 //! The places from which interpreters, test runners and builds load code or settings automatically.
 //!
-//! A file is in this table if no command has to name it and it can change whether a check passes. Manifests, such as
-//! `package.json` and `Cargo.toml`, are ordinary work and are not in the table. Names are compared without case. No
-//! table is complete, so it is used only for information.
+//! A file is in this table if a program loads it without being told to, and if the file can change whether a check
+//! passes. Manifests, such as `package.json` and `Cargo.toml`, are ordinary work and are not in the table. Names are
+//! compared without case. No table is complete, so it is used only for information.
 
 use super::programs::Loaded;
 use glovebox_record::path::ScopePath;
@@ -28,7 +28,7 @@ use Place::{Beginning, Ending, Folder, FolderEnding, Name, Path};
 
 /// Programs, and the places from which they load files.
 struct Row {
-    /// A name for the programs, for people. The commands of the programs are in [`Loaded::has`].
+    /// A name for the programs, for people. [`Loaded::has`] says whether a command starts one of them.
     reader: &'static str,
     /// True if the file is listed only for commands that start one of the programs.
     is_named: bool,
@@ -143,8 +143,8 @@ const SEARCHED: &[&str] = &["", "src", "lib", "python", "test", "tests"];
 struct LowerPath<'p>(&'p str);
 
 impl<'p> LowerPath<'p> {
-    /// Returns the name of a Python file's module, if it is a library module, and the folder that must be in the search
-    /// path to load it.
+    /// Returns the folder and the module name of a Python file that has the name of a library module. Python loads the
+    /// file if the folder is in its search path.
     fn module(self) -> Option<(&'p str, &'p str)> {
         let file = self.0.strip_suffix(".py")?;
         let (folder, name) = file.rsplit_once('/').unwrap_or(("", file));
@@ -165,7 +165,7 @@ impl<'p> LowerPath<'p> {
         })
     }
 
-    /// Returns the program that loads a file because a variable of the command names it.
+    /// Returns the program that loads a file because an environment variable of the command names it.
     fn by_variable(self, loaded: &Loaded) -> Option<&'static str> {
         let Self(path) = self;
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));

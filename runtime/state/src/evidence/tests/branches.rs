@@ -5,7 +5,7 @@ use glovebox_journal::event::{RunCanceled, StageStarted};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Failure, NodeId};
 
-/// Runs a parallel node with the branches `a -> t` and `b -> u`. Both tools pass unless `words` overrides it.
+/// Runs a parallel node with the branches `a -> t` and `b -> u`. Both tools pass unless `words` says otherwise.
 fn chosen(join: &str, words: &[(&str, &[&str])]) -> RunSummary {
     let pipeline = split(join);
     let tools: [(&str, &[&str]); 2] = [("t", &["passed"]), ("u", &["passed"])];

@@ -36,7 +36,7 @@ fn evidence(records: Vec<Record>) -> Evidence {
     Evidence::read(&Journal(records), tree).expect("it is in memory")
 }
 
-/// Returns for each command: receipt, proof, whether a resume went back to before it, and the tree.
+/// Returns for each command: receipt, proof, whether a rewind undid it, and the tree.
 fn rows(evidence: &Evidence) -> Vec<(&str, Proof, bool, Digest)> {
     let row = |one: &Command| (one.evidence.receipt.id.clone(), one.proof, one.is_undone, one.tree);
     let rows: Vec<_> = evidence.commands.iter().map(row).collect();

@@ -1,7 +1,7 @@
 //! The stages that changed each path of a branch, and the last change of the path before each of them.
 //!
-//! With this, a verifier can count only the changes of some stages. A stage is listed once for each path, however often
-//! it changes the path.
+//! From this list, a verifier can count only the changes of some stages. A stage is listed once for each path, however
+//! often it changes the path.
 
 use super::Branch;
 use glovebox_journal::event::{FileChange, NodeId};

@@ -1,6 +1,6 @@
 //! The stages whose failures led a branch to its current node, in order. A resume begins at the first of them, because
-//! the later ones may only have reported that the first one failed. The search stops at a stage that should have fixed
-//! the failed stage before it, because that stage failed at the fix.
+//! the later ones may only have reported that the first one failed. The search goes backwards and stops at a stage that
+//! should have fixed the failure before it: the resume begins there, because the fix failed.
 //!
 //! A stage that passed ends the chain, because it may have fixed the failure. A stage that only reports does not end
 //! the chain: a gate that a person answered, or a stage that passed and changed nothing. A failure that has been
@@ -32,8 +32,8 @@ pub struct FailureChain {
 }
 
 impl FailureChain {
-    /// Returns the first stage that can be visited. The search goes backwards from the last stage. If it has found a
-    /// stage that was supposed to fix the stage before it, it returns the found stage.
+    /// Returns the first stage that can be visited. The search goes backwards from the last stage. It stops at a stage
+    /// that was supposed to fix the failure before it, and returns that stage.
     fn first_to_fix(&self, prospects: &Prospects<'_>) -> Option<&NodeId> {
         let mut first = None;
         for stage in self.stages.iter().rev().filter(|stage| !(prospects.is_handled)(stage)) {
@@ -59,8 +59,8 @@ impl FailureChain {
         self.stages = VectorSync::new_sync();
     }
 
-    /// Removes `from` and the stages after it, because a resume begins at `from`. Only the failures before `from` led
-    /// there.
+    /// Removes `from` and the stages after it, because a resume begins at `from` and only the failures before it led
+    /// there. Clears the chain if it does not contain `from`.
     pub(crate) fn resume_at_node(&mut self, from: &NodeId) {
         let is_known = self.contains(from);
         self.stages = self.stages.iter().take_while(|stage| is_known && *stage != from).cloned().collect();
@@ -84,8 +84,8 @@ impl Branch {
         }
     }
 
-    /// Notes the end of the last attempt of a visit. An attempt that a limit of the run cut says nothing about the
-    /// stage. An exit is not a stage to resume from while another stage has failed.
+    /// Notes the end of the last attempt of a visit. An attempt that a limit of the run cut off says nothing about the
+    /// stage and is ignored. The verification of an exit clears the chain.
     pub(crate) fn note_attempt_in_chain(&mut self, finished: &StageFinished) {
         let is_cut = finished.outcome.failure.as_ref().is_some_and(crate::run_state::spending::is_bound_of_run);
         if finished.follow_up.retrying || is_cut {
@@ -116,10 +116,10 @@ impl RunState {
         ended.failure.is_some() && !is_stopped && self.canceled.is_none()
     }
 
-    /// Returns the stage at which a resume begins: the first stage in the failure chain that can still be fixed, but
-    /// none before a stage that was supposed to fix it. Without one, returns the stage whose failure ended the run, the
-    /// unmet gate, or the node without a matching edge. Returns `None` if no stage is executed again, or if no visits
-    /// are left.
+    /// Returns the stage at which a resume begins: the first stage in the failure chain that can still be fixed. Stages
+    /// before one that was supposed to fix them are not considered. Without one, returns the stage whose failure ended
+    /// the run, the unmet gate, or the node without a matching edge. Returns `None` if no stage is executed again, or
+    /// if no visits are left.
     pub(crate) fn resumes_at(&self, ended: &RunFinished, prospects: &Prospects<'_>) -> Option<&NodeId> {
         let main = self.main();
         if !self.repeats_a_stage(ended) {

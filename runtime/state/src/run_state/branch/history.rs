@@ -30,11 +30,11 @@ pub struct NodeHistory {
     pub counted: u32,
     /// Number of retries since the last success (`node_retries` of a checkpoint).
     pub retries: u32,
-    /// Number of finished attempts over all generations.
+    /// Number of finished attempts over all generations, without verifications.
     pub attempts: u32,
     /// Number of attempts of the last visit that were repeated because they changed nothing.
     pub unchanged: u32,
-    /// Number of model turns of these attempts, which is the position in a script.
+    /// Number of model turns of all attempts and verifications, which is the position in a script.
     pub turns: u64,
     /// Number of visits whose failure has the same failure signature as the last failure, including the last one; 0 if
     /// the last failure has no signature. Neither a success nor another failure in between resets the count.

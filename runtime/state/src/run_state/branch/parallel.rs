@@ -1,7 +1,7 @@
 //! The state of a parallel node: the branches that began, and the ends of those that have ended.
 //!
-//! Lists share structure with their earlier versions, so copying a parallel node with ten thousand branches costs the
-//! same as copying one with two.
+//! The lists are persistent: a clone shares structure with the original, so it costs the same with two branches and
+//! with ten thousand.
 
 use super::Branch;
 use super::authors::{Author, Authors};
@@ -38,9 +38,9 @@ pub struct OpenParallel {
     pub due_at: Option<Timestamp>,
     /// True if the deadline has passed.
     pub has_expired: bool,
-    /// Number of times the supervisor has looked at the child.
+    /// Number of times that the supervisor has observed the child.
     pub cycle: u32,
-    /// Time at which the supervisor looks at the child again; `None` if there is no supervisor.
+    /// Time at which the supervisor observes the child again; `None` if there is no supervisor.
     pub observe_at: Option<Timestamp>,
     /// The reason why the supervisor ended the child; `None` if it has not.
     pub supervision_end: Option<SupervisionEnd>,
@@ -269,9 +269,8 @@ impl Branch {
         }
     }
 
-    /// Ends a fan-in: the merged changes and the history of the nodes that the branches visited become those of this
-    /// branch.
-    /// Returns true if the event also begins the visit, because no component was asked.
+    /// Ends a fan-in: this branch takes over the merged changes, and the history of the nodes that the branches
+    /// visited. Returns true if the event also begins the visit, because no component was asked.
     pub(crate) fn finish_fan_in(&mut self, finished: &FanInFinished) -> bool {
         let parallel = self.joined.take();
         let is_new = self.next_visit(&finished.node) <= finished.visit;

@@ -1,4 +1,4 @@
-//! What a branch keeps of a stage that failed, and of a stage that is being verified.
+//! The facts that a branch keeps about a failed stage, and about a stage that is being verified.
 
 use super::Branch;
 use super::is_output;
@@ -42,7 +42,7 @@ impl FailedStage {
     }
 }
 
-/// An outcome whose verification has not ended, or has rejected it.
+/// An outcome that waits for its verification, or that the verification rejected.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unverified {
     /// Number of the attempt with this outcome; `None` if the work cannot be repeated.

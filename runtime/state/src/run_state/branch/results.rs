@@ -48,7 +48,7 @@ struct Text {
     text: String,
     /// The key and the reference of the complete text; `None` if it is not stored.
     whole: Option<(String, Value)>,
-    /// True if the key exists even if the list contains the complete text.
+    /// True if the text gets a separate key even if the list contains all of it.
     has_own_key: bool,
     /// True if `text` is only the beginning of a text that is too large for the context.
     is_head: bool,
