@@ -1,7 +1,8 @@
 //! Changes of a stage at ignored paths: counted while the changes of the stage are collected, and summarized in one
 //! line.
 //!
-//! The stage chooses the names, so only the most frequent ones are kept, up to a limit. No such change is ever committed.
+//! The stage chooses the names, so only the most frequent ones are kept, up to a limit. A change at an ignored path is
+//! never committed.
 
 use crate::change::{FoundChange, Op};
 use std::collections::{BTreeMap, HashSet};

@@ -26,7 +26,7 @@ pub(crate) enum Node {
     Folder(Folder),
 }
 
-/// Times of a directory; `None` for a time that is that of the lower directory.
+/// Times of a directory. `None` means the time of the lower directory.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Times {
     pub(crate) accessed: Option<SystemTime>,

@@ -148,8 +148,8 @@ impl<'s> Findings<'s> {
         Ok(())
     }
 
-    /// Counts the bytes of a changed file: its length, or its size on disk if that is much larger. Changes that are
-    /// never committed are not counted.
+    /// Counts the bytes of a changed file: its length, or its size on disk if that is much larger. Scratch and ignored
+    /// changes are not counted.
     pub(crate) fn count_bytes(&mut self, entry: FoundEntry<'_>) -> Result<(), StageError> {
         let path = ScopePath::parse_bytes(entry.path.as_os_str().as_encoded_bytes());
         if path.is_ok_and(|path| self.decider.before.scope().is_scratch(&path)) {
