@@ -23,7 +23,7 @@ pub struct ProxyBounds {
     pub head: Duration,
     /// Maximum time to resolve a name and to connect.
     pub dial: Duration,
-    /// Time without any moved byte after which a connection ends.
+    /// Idle timeout: a connection ends if no byte is moved for this time.
     pub idle: Duration,
 }
 
