@@ -69,7 +69,7 @@ pub(super) struct PackedObjects {
 enum Base {
     /// The entry is a whole object.
     None(ObjectKind),
-    /// The entry is a delta to the object at this offset.
+    /// The entry is a delta against the object at this offset.
     At(u64),
 }
 
