@@ -1,7 +1,7 @@
 //! Stores the changes of a stage, and applies stored changes to a workspace.
 //!
 //! The journal lists each change as a [`FileChange`]. The bytes are in a blob store, which this module reaches only
-//! through closures. Applying changes is idempotent and never follows a link out of the workspace.
+//! through closures. Applying changes is idempotent and never follows a symbolic link out of the workspace.
 
 use crate::change::{ChangedFiles, FoundChange, Op};
 use crate::link;

@@ -3,7 +3,7 @@
 //! A [`View`] works on a folder, or on a [`Layer`] over a workspace. The checks are the same, but a workspace below a
 //! layer is only read. A view never follows a symbolic link and never leaves its root. A path that the stage may not
 //! see is "not found", never "not permitted". Each operation walks from the root to the parent directory, and compares
-//! the device and inode of each directory with those of the hidden objects. Then it opens or changes the last name
+//! the device and inode of each directory with those of the hidden objects. Then it opens or changes the last component
 //! without following it. A refusal is recorded with the grant that would allow the operation. This module does not know
 //! components or guests.
 

@@ -43,7 +43,7 @@ fn sealed() -> io::Result<OwnedFd> {
     }
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let held = match rustix::fs::memfd_create("glovebox-jail", flags | MemfdFlags::EXEC) {
-        // Kernels before 6.3 do not know the flag. There, every memory file may be executed.
+        // Kernels before 6.3 do not know the flag. There, every memfd may be executed.
         Err(Errno::INVAL) => rustix::fs::memfd_create("glovebox-jail", flags),
         other => other,
     };

@@ -1,10 +1,10 @@
 //! Measures the disk space that commands use while they run.
 //!
-//! The kernel cannot limit the size of a folder, so the host walks the folder repeatedly, by descriptor, without
-//! following links. Every entry is counted with at least [`ENTRY_BYTES`], so a walk ends at the limit even with many
-//! empty files. Folders that cannot be entered, or are deeper than a path can name, are not measured. If there are such
-//! folders, the free space of the file system must not shrink by more than the measured bytes plus the limit. Files
-//! without a name are found through the processes that hold them open, see [`super::processes`].
+//! The kernel cannot limit the size of a folder, so the host walks the folder repeatedly, by file descriptor, without
+//! following symbolic links. Every entry is counted with at least [`ENTRY_BYTES`], so a walk ends at the limit even
+//! with many empty files. Folders that cannot be entered, or are deeper than a path can name, are not measured. If
+//! there are such folders, the free space of the file system must not shrink by more than the measured bytes plus the
+//! limit. Unlinked files are found through the processes that hold them open, see [`super::processes`].
 
 use super::watchdog::Watchdog;
 use glovebox_record::LimitName;

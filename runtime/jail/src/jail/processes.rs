@@ -180,7 +180,8 @@ fn children(parent: i32) -> Vec<i32> {
     found
 }
 
-/// Returns the shared memory of the whole machine, bytes: segments, files in memory, and shared pages without a file.
+/// Returns the shared memory of the whole machine, bytes: System V segments, files in memory, and shared anonymous
+/// pages.
 fn shared_of_machine() -> u64 {
     let text = regular_file::kernel_text("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("Shmem:"));

@@ -66,7 +66,7 @@ enum Storage {
     LaidOut,
 }
 
-/// The content of an open file. It stays open until the last value of this type for it is dropped.
+/// The content of an open file. The content stays open until the last `ContentUse` of it is dropped.
 #[derive(Debug)]
 pub(crate) struct ContentUse(Arc<Content>);
 
@@ -162,7 +162,7 @@ impl Store {
     }
 }
 
-/// Creates an empty file in memory that cannot be executed.
+/// Creates an empty memfd that cannot be executed.
 fn memory_file() -> Result<OwnedFd, Errno> {
     let made = |flags: MemfdFlags| rustix::fs::memfd_create("glovebox-layer", MemfdFlags::CLOEXEC | flags);
     match made(MemfdFlags::NOEXEC_SEAL) {

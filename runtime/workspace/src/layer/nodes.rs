@@ -149,7 +149,7 @@ impl Folder {
         Ok(at)
     }
 
-    /// Returns the parent directory of a path, as [`Folder::folder`] does, and the last name of the path.
+    /// Returns the parent directory of a path, as [`Folder::folder`] does, and the last component of the path.
     pub(super) fn parent<'n>(
         &mut self,
         path: &'n ScopePath,

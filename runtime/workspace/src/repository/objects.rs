@@ -1,9 +1,9 @@
 //! Reads objects of the project's repository: loose files and packfiles.
 //!
-//! A project brings its `.git`, so nothing in it is trusted. Lengths, depths and the work are bounded, links are not
-//! followed, and the content of each object is compared with its id. No program is started. Settings, replacements,
-//! alternates and remotes are not read, so an object that the repository itself does not have is missing, and nothing is
-//! fetched.
+//! A project brings its `.git`, so nothing in it is trusted. Lengths, depths and the work are bounded, symbolic links
+//! are not followed, and the content of each object is compared with its id. No program is started. Settings,
+//! replacements, alternates and remotes are not read, so an object that the repository itself does not have is missing,
+//! and nothing is fetched.
 
 use super::digest::{ObjectId, ObjectKind};
 use super::packed_objects::{BaseCache, PackedObjects};

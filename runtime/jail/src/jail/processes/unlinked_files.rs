@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 /// Magic numbers of file systems whose files are in memory: tmpfs, ramfs, hugetlbfs.
 const IN_MEMORY: [i64; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
-/// Beginnings of the names that the kernel gives to mappings of files in memory that never had a path.
+/// Prefixes of the names that the kernel gives to mappings of files in memory that never had a path.
 const MEMORY_NAMES: [&str; 4] = ["/memfd:", "/dev/zero", "/SYSV", "/anon_hugepage"];
 /// System V segments, which are counted from their list.
 const LISTED: &str = "/SYSV";
