@@ -1,6 +1,6 @@
-//! The cost of the start and the commit of a stage: preparing an overlay over many files, without and with its jail,
-//! compared with a walk over the files; finding, storing and applying changes, compared with plain writes of the same
-//! files.
+//! Measures the start and the commit of a stage: preparing an overlay over many files, without and with its jail
+//! (baseline: a walk over the files), and finding, storing and applying changes (baseline: plain writes of the same
+//! files).
 //!
 //! `cargo bench -p glovebox-jail --bench commit` prints a table with the median of each operation, the median of its
 //! baseline, and their ratio. Operation and baseline alternate in the same run. The benchmark never fails.

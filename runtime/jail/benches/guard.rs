@@ -1,6 +1,6 @@
-//! The cost of a jail with a command, compared with a plain spawn, with little and with much memory in this process,
-//! and compared with what the kernel alone needs for the same namespaces and mounts; the cost of a stage's private
-//! copy, compared with plain reads of the same files.
+//! Measures a jail with a command, with little and with much memory in this process. The baselines are a plain spawn,
+//! and the same namespaces and mounts without the rest of the jail. Also measures a stage's private copy; its baseline
+//! is plain reads of the same files.
 //!
 //! `cargo bench -p glovebox-jail` prints a table with the median of each operation, the median of its baseline, and
 //! their ratio. Operation and baseline alternate in the same run. The benchmark never fails.

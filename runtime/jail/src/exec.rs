@@ -83,24 +83,23 @@ pub struct Exit {
     pub cpu_ms: u64,
     /// Peak memory of all processes together, bytes. Without a control group, the maximum of all samples.
     pub memory_peak_bytes: u64,
-    /// Peak number of processes, the maximum of all samples. This and the following fields are `None` if the command
-    /// ended before the first sample.
+    /// Peak number of processes: from the control group, or the maximum of all samples. `None` if there is neither.
     pub processes_peak: Option<u64>,
-    /// Peak number of open descriptors of one process.
+    /// Peak number of open descriptors of one process; `None` if the command ended before the first sample.
     pub descriptors_peak: Option<u64>,
-    /// Length of the largest file that the command wrote, bytes.
+    /// Length of the largest file that the command wrote, bytes; `None` if the command ended before the first sample.
     pub file_peak_bytes: Option<u64>,
     /// Bytes in the fullest of `/tmp`, home and `/dev/shm` when the command ended; `None` if these are folders of the
     /// host.
     pub tmp_bytes: Option<u64>,
-    /// The limit that the command exceeded, because of which it was killed or could not continue.
+    /// The limit because of which the command was killed or failed, if there is one.
     pub over: Option<LimitName>,
 }
 
 /// Why a command did not run or could not be ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
-    /// The fixed `PATH` has no such program.
+    /// No folder in the `PATH` of commands has a program of this name.
     #[error(
         "no program `{0}` in the PATH of commands; add folders with `[exec] path` or `toolchains` in glovebox.toml"
     )]

@@ -1,9 +1,9 @@
 //! The host's proxy for jails that may reach named hosts: `[sandbox] network = { proxy = ["api.example.com"] }`.
 //!
 //! The network of a jail contains only a listener, whose descriptor the host gets. The jail has no route, resolver or
-//! socket file, so this proxy is the only way out. The proxy accepts connections there and dials out on the host, after
-//! the host rules, `address` and the first bytes agree on the host. It does not decrypt TLS, so it cannot see what a
-//! command sends to an allowed host.
+//! socket file, so this proxy is the only way out. The proxy accepts connections from the listener. It dials on the
+//! host once the host rules, the address check and the first bytes of the connection permit the host. It does not
+//! decrypt TLS, so it cannot see what a command sends to an allowed host.
 
 mod address;
 mod client_hello;

@@ -22,8 +22,8 @@ use glovebox_workspace::stage::ViewOverrides;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The files and limits of the program under test. Denied are hold-outs (the scope must hide them), everything that
-/// belongs to the verifier, and writing files that outlive the stage.
+/// The files and limits of the program under test. The program has no access to hold-outs (the scope must hide them) or
+/// to anything that belongs to the verifier, and it cannot write files that outlive the stage.
 #[derive(Debug, Clone)]
 pub struct SubjectSetting {
     /// The settings of the second jail. The folder in it is that of the attempt.

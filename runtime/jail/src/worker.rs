@@ -1,11 +1,11 @@
 //! A child process of Glovebox that processes untrusted bytes within limits.
 //!
-//! The parent passes the bytes in memory, waits at most for the wall time, and reads a reply of limited length after
+//! The parent passes the bytes in a memfd, waits at most for the wall time, and reads a reply of limited length after
 //! the child has ended. The child confines itself before it reads a byte ([`confine()`]): address space, processor time
 //! and the length of the reply are limited. The allowed system calls are just enough to compute, read the input and
-//! write the reply. The environment of the child is constant, its only descriptors are the three standard ones, its
-//! working directory is `/`, and it dies with the thread that waits for it. This module does not know what the child
-//! computes.
+//! write the reply. The environment of the child is constant, and its working directory is `/`. Its only descriptors
+//! are the three standard ones. The child dies with the thread that waits for it. This module does not know what the
+//! child computes.
 
 mod confine;
 
@@ -171,7 +171,7 @@ impl Signal {
     }
 }
 
-/// Returns the input as a read-only file in memory.
+/// Returns the input as a read-only memfd.
 fn sealed(input: &[u8]) -> io::Result<File> {
     let mut file = memory_file(c"glovebox-input")?;
     file.write_all(input)?;

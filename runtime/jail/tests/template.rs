@@ -1,5 +1,5 @@
-//! The template from which jails are forked: it serves many jails and holds no data of them, and no jail is weaker or
-//! lost if it fails.
+//! The template from which jails are forked: it serves many jails and holds no data of them. If it fails, no jail is
+//! lost or weaker.
 //!
 //! Each test inspects the helpers of this process from outside, so the tests run one after the other.
 

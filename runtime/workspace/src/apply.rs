@@ -1,7 +1,7 @@
 //! Plans and applies a run's result to the user's project, and shows the differences.
 //!
-//! An apply writes all changes or none: if one touched path differs from the initial copy, nothing is written. A path
-//! that already has the run's result is not a conflict.
+//! Conflicts are found before the first write: if one touched path differs from the initial copy, nothing is written. A
+//! path that already has the run's result is not a conflict.
 
 use crate::commit::{ChangeWriter, CommitError, Obstacle, digest_of, fold};
 use crate::exposure::Exposure;
@@ -223,7 +223,8 @@ fn difference(before: &PathContent, now: &PathContent) -> &'static str {
     }
 }
 
-/// Returns an error unless the plan removes everything in a directory. Only then may a file replace the directory.
+/// Returns an error if a directory contains an entry that the plan does not remove. A file may replace a directory only
+/// if the plan removes its whole content.
 fn only_planned_below(tree: &Tree, path: &Path, planned: &BTreeMap<&str, ChangeOp>) -> Result<(), String> {
     let below = tree.below(path).map_err(|error| format!("failed to list it: {error}"))?;
     let visit = &mut |entry: &tree::WalkEntry<'_>| {
@@ -249,8 +250,8 @@ impl From<tree::WalkError> for UnreadableEntry {
 /// Computes the plan again and applies it. Writes nothing if there is a conflict.
 ///
 /// # Errors
-/// [`ApplyError::Conflicts`] before anything was written. [`ApplyError::Commit`] possibly between two writes; a new
-/// plan then contains only the remaining changes.
+/// [`ApplyError::Conflicts`]: nothing was written. [`ApplyError::Commit`]: some changes may have been written; a new
+/// plan then contains only the remaining ones.
 pub fn perform<R: io::Read>(
     plan: &ApplyPlan,
     base: &Base,
@@ -287,8 +288,8 @@ pub fn differences(base: &Base, changes: &[FileChange]) -> Vec<Difference> {
 /// Mode bits that no run sets: set-user-id, set-group-id and sticky.
 const SPECIAL: u32 = 0o7000;
 
-/// Returns true if a folder has the result of a change at its path. Links are never followed, neither at the path nor
-/// above it. Adds the file to `exposure`.
+/// Returns true if the entry at the path of a change has the state that the change leaves. Symbolic links are never
+/// followed, neither at the path nor above it. Adds the file to `exposure`.
 ///
 /// # Errors
 /// The system's error. [`io::ErrorKind::NotFound`] if nothing is at the path and the change does not remove it.
@@ -306,7 +307,8 @@ pub fn is_as_left(folder: &Path, change: &FileChange, exposure: &mut Exposure) -
     Ok(PathContent::in_tree(&tree, path)? == PathContent::after(change))
 }
 
-/// Returns the first link among the folders above a path, if there is one. A path below that link is not in the folder.
+/// Returns the first symbolic link among the parent folders of a path, if there is one. An entry below that link is not
+/// in `folder`.
 ///
 /// # Errors
 /// The system's error.

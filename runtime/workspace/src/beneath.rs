@@ -1,4 +1,4 @@
-//! Opens paths beneath a directory. It never follows a link and never leaves the directory.
+//! Opens paths beneath a directory. It never follows a symbolic link and never leaves the directory.
 //!
 //! One `openat2` call opens a whole path. If the kernel or container does not support that call, or if the caller
 //! checks each directory, names are opened one at a time. This module does not know scopes or owners.
@@ -19,7 +19,7 @@ pub(crate) const PASS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 /// Options for opening a path. `O_CLOEXEC` is always set.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct How {
-    /// Flags for the last name. `O_NOFOLLOW` is not needed: a link is always `ELOOP`.
+    /// Flags for the last component. `O_NOFOLLOW` is not needed: a symbolic link is always `ELOOP`.
     pub(crate) flags: OFlags,
     /// Mode of a file that is created.
     pub(crate) mode: Mode,

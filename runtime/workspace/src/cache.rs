@@ -2,9 +2,9 @@
 //! committed.
 //!
 //! Caches are stored in the run's folder, in sets: one for builders, one for checkers, one for verifiers, and one for
-//! each stage with restricted reads. A verifier sees hold-outs, so files that it compiles from them must not reach a
-//! builder. Stages of one set share caches and can corrupt them for each other, so a set in which code of builders ran
-//! is marked. The content is untrusted: this module measures and removes it, and never reads it.
+//! each stage with restricted reads. Files that a verifier compiles from hold-outs must not reach a builder. Stages of
+//! one set share caches, and one stage can corrupt them for the others, so a set in which code of builders ran is
+//! marked. The content is untrusted: this module measures and removes it, and never reads it.
 
 use crate::stage::{ViewOverrides, WorkspaceView};
 use crate::tree::{self, Owner, Tree, WalkEntry, WalkError};
@@ -222,8 +222,9 @@ impl Caches {
         Ok(self)
     }
 
-    /// Returns the mounts of the toolchains' folders for a sandbox of this tier. Without a private root, paths inside
-    /// and outside are equal, so only the first folder is available, through environment variables.
+    /// Returns the mounts of the toolchains' folders for a sandbox of this tier. Without a private root, a folder has
+    /// the same path inside and outside of the sandbox. Then only the first toolchain folder is available, through
+    /// environment variables.
     ///
     /// # Errors
     /// [`CacheError::Io`] if a path is not UTF-8.

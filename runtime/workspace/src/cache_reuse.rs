@@ -1,16 +1,17 @@
 //! Build caches that a run takes over from an earlier run of the same project.
 //!
-//! A run that has ended offers the caches of its checkers: the stages that judge without hold-outs in reach. A later run
-//! takes them if its key is the same. The key stands for everything that decides what a cache may contain: toolchains,
-//! settings of the sandbox, lock files, and what the stages can read. An offer is signed with the user's key and names
-//! the folders by their identity, so a folder that came with a project, or that was replaced by another folder or a
-//! link, is never taken.
+//! A run that has ended offers the caches of its checkers: the stages that judge without hold-outs in reach. A later
+//! run takes them if its key is the same. The key covers everything that decides what a cache may contain: toolchains,
+//! settings of the sandbox, lock files, and what the stages can read. An offer is signed with the user's key and
+//! identifies the folders by inode and creation time. So a folder that came with a project, or that was replaced by
+//! another folder or a symbolic link, is never taken.
 //!
-//! Caches in which code of builders ran are never offered. Before that code runs in a stage that judges, [`snapshot`]
-//! copies the caches, and the copy is offered.
+//! Caches in which code of builders ran are never offered. Before that code runs in a checker, [`snapshot`] copies the
+//! caches, and the copy is offered.
 //!
-//! Build tools compare times. A file of the project with the same content as in the earlier run gets the time that it
-//! had there, and any other file a new time, so that everything made from it is built again.
+//! Build tools compare modification times. A file of the project with the same content as in the earlier run keeps the
+//! modification time that it had there. Any other file gets the current time, so that everything made from it is built
+//! again.
 
 use crate::cache::{self, CacheError, CacheSet, Domain, failed};
 use crate::ignored_store::{self, IgnoredStore};
@@ -74,7 +75,7 @@ struct Offer {
     ignored: Option<Identity>,
 }
 
-/// Identity of a folder: a copy of it, or another folder at the same path, has another one.
+/// Identity of a folder. A copy of the folder, or another folder at the same path, has a different identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
     inode: u64,
@@ -83,7 +84,7 @@ struct Identity {
 }
 
 impl Identity {
-    /// Returns the identity of a folder. `None` for anything else, and on a file system without times of birth.
+    /// Returns the identity of a folder. `None` for anything else, and on a file system without creation times.
     fn read(folder: &Path) -> Option<Self> {
         let found = fs::symlink_metadata(folder).ok().filter(fs::Metadata::is_dir)?;
         let born = found.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
@@ -112,8 +113,8 @@ fn checkers() -> CacheSet {
     Domain::Checker.into()
 }
 
-/// Copies the caches of a set before code of builders runs in a stage that uses them. Without a copy the set is not
-/// offered. Must be called before the set is marked.
+/// Copies the caches of a set before code of builders runs in a stage that uses them. Without a copy, a marked set is
+/// not offered. Must be called before the set is marked.
 ///
 /// # Errors
 /// [`CacheError::Io`] if the system refuses.
@@ -148,8 +149,8 @@ pub fn has_offer(run: &Path) -> bool {
 }
 
 impl CacheReuse<'_> {
-    /// Offers the caches of a run that has ended. Offers nothing if they are incomplete, too large, or contain files of
-    /// builders' code.
+    /// Offers the caches of a run that has ended. Offers nothing if they are incomplete, too large, or may contain
+    /// files that builders' code wrote.
     ///
     /// # Errors
     /// [`CacheError::Io`] if the system refuses.
@@ -177,7 +178,7 @@ impl CacheReuse<'_> {
     }
 
     /// Takes over the caches that an earlier run offers. The caller must hold the lock of the earlier run, and no stage
-    /// of the new run may have started. Returns false if the run offers none with this key.
+    /// of the new run may have started. Returns false if the earlier run has no usable offer with this key.
     ///
     /// # Errors
     /// [`CacheError::Io`] if the system refuses. The new run then has no caches.
@@ -252,7 +253,7 @@ fn is_usable(run: &Path, set: &CacheSet) -> bool {
     !set.is_marked(run) && !set.is_unsettled(run) && !IgnoredStore::is_changing(run, set)
 }
 
-/// Withdraws the offer of a run that is driven again, because its caches may change.
+/// Withdraws the offer of a run that continues, because its caches may change.
 ///
 /// # Errors
 /// [`CacheError::Io`] if the system refuses.
@@ -267,8 +268,8 @@ pub fn withdraw(run: &Path) -> Result<(), CacheError> {
 /// Name of a folder of caches that is being filled, in the folder of a run.
 const UNFINISHED_RUN: &str = ".cache.new";
 
-/// Moves or copies the folders of files that git ignores. A part of the path that is not a folder is skipped: the
-/// content of a store comes from stages, so it may contain links.
+/// Moves or copies the folders of files that git ignores. An entry is skipped if its path leads through anything but
+/// folders: the content of a store comes from stages, so it may contain symbolic links.
 fn transfer_folders(from: &Path, to: &Path, folders: &[Entry], transfer: Transfer) -> Result<(), CacheError> {
     let Ok(mut source) = Tree::open(from) else { return Ok(()) };
     source.owner = Owner::ThisProgram;
@@ -307,8 +308,8 @@ fn copy(from: &Path, to: &Path) -> Result<(), CacheError> {
     copied.map(drop).map_err(|error| failed("copy", from)(io::Error::other(error)))
 }
 
-/// Returns the identity of the programs in a folder, one line each: another version of a compiler has another size or
-/// time.
+/// Returns one line for each program in a folder, with its path, size and modification time. Another version of a
+/// compiler has another size or time.
 pub fn programs(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(PROGRAMS_MAX);
     let program = |entry: fs::DirEntry| {
@@ -334,8 +335,8 @@ pub fn keeps_base(workspace: &Path, base: &Base) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Returns true if the project still has every file of an earlier workspace. Build output may contain what was made
-/// from a removed file, and not every build tool removes it.
+/// Returns true if the project still has every file of an earlier workspace. Build output may contain files made from a
+/// removed source file, and not every build tool removes them.
 ///
 /// # Errors
 /// An [`io::Error`] if the earlier workspace cannot be read.
@@ -353,8 +354,8 @@ pub fn has_all_files(earlier: &Path, base: &Base) -> io::Result<bool> {
     Ok(has_all)
 }
 
-/// Gives the files of a new workspace the times of the same files in an earlier one. A file with other content, and a
-/// file that `may_change` selects, gets the present time.
+/// Gives the files of a new workspace the modification times of the same files in an earlier one. A file with other
+/// content, and a file that `may_change` selects, gets the current time.
 ///
 /// # Errors
 /// An [`io::Error`] if a file of the new workspace cannot be changed. Its caches must then not be used.
@@ -377,7 +378,7 @@ fn present() -> io::Result<Timespec> {
     Ok(Timespec { tv_sec: now.as_secs().cast_signed(), tv_nsec: now.subsec_nanos().into() })
 }
 
-/// Returns the time of a file if it has this content.
+/// Returns the modification time of a file if the file has this content.
 fn time_of(tree: &Tree, path: &Path, digest: &Digest) -> Option<Timespec> {
     let (parent, name) = tree.parent(path).ok()?;
     let stat = tree::stat_at(&parent, name).ok()??;

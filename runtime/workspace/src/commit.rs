@@ -1,7 +1,7 @@
 //! Stores the changes of a stage, and applies stored changes to a workspace.
 //!
 //! The journal lists each change as a [`FileChange`]. The bytes are in a blob store, which this module reaches only
-//! through closures. Applying changes is idempotent and never follows a link out of the workspace.
+//! through closures. Applying changes is idempotent and never follows a symbolic link out of the workspace.
 
 use crate::change::{ChangedFiles, FoundChange, Op};
 use crate::link;
@@ -155,8 +155,8 @@ pub fn apply<'a, R: Read>(
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Obstacle {
     /// The obstacle is removed, because the tree is a projection of the changes. Files in a removed directory were
-    /// created by later changes and are created again with them. Files that no stage can see are safe, because a change
-    /// that replaces their directory is never allowed.
+    /// created by later changes, which create them again. Files that no stage can see are safe, because a change that
+    /// replaces their directory is never allowed.
     Replace,
     /// The obstacle stays and the change is refused, because the tree is the user's project.
     Refuse,
@@ -321,7 +321,8 @@ fn part_name(path: &ScopePath) -> OsString {
     format!("{PART_PREFIX}{}", &blake3::hash(path.as_str().as_bytes()).to_hex()[..16]).into()
 }
 
-/// Returns true if the file already has this content. It is then not written, so that its times do not change for build tools.
+/// Returns true if the file already has this content. It is then not written, so that build tools do not see a new
+/// modification time.
 fn is_already(parent: &OwnedFd, name: &OsStr, change: &FileChange) -> io::Result<bool> {
     let Some(stat) = tree::stat_at(parent, name)? else { return Ok(false) };
     if kind(&stat) != FileType::RegularFile

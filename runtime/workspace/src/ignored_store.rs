@@ -1,9 +1,9 @@
 //! Files that stages write to ignored paths, stored in the run's folder for later stages of the same cache set.
 //!
-//! The store is a layer below the workspace of such a stage, so it never hides a file of the workspace. The content is
-//! untrusted: files are moved by descriptor, no link is followed, directories are created anew, holes stay holes, and
-//! no file keeps an extended attribute that an overlay reads. A store is emptied if it exceeds its limit, if a change
-//! of it failed, or if a crash interrupted a change.
+//! The store is a lower layer of such a stage, below the workspace, so it never hides a file of the workspace. The
+//! content is untrusted: files are moved by file descriptor, no symbolic link is followed, directories are created
+//! anew, sparse files stay sparse, and no file keeps an extended attribute that an overlay reads. A store is emptied if
+//! it exceeds its limit, if a change of it failed, or if a crash interrupted a change.
 
 use crate::cache::{self, CacheError, CacheSet};
 use crate::change::Op;
@@ -67,7 +67,7 @@ impl IgnoredStore {
     }
 
     /// Stores the ignored files of a stage. The stage must have ended, and its allowed changes must be stored. Returns
-    /// false if the files exceed `bytes_max`. The store is then empty, as it is after an error.
+    /// false if the files exceed `bytes_max`. In that case, and after an error, the store is empty.
     ///
     /// # Errors
     /// [`CacheError::Io`] if the system refuses.

@@ -49,7 +49,7 @@ pub struct Layer {
     readers: Readers,
     /// State of the overlay for the stage's commands.
     mounted: MountState,
-    /// The layer's files as a tree without overlay marks; set when they are stored.
+    /// The layer's files as a tree without whiteouts and opaque attributes; set when they are stored.
     kept: OnceLock<Tree>,
 }
 

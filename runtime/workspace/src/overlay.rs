@@ -60,7 +60,7 @@ impl Overlay {
         Ok(Self { at: at.to_owned(), source, upper, device, lower })
     }
 
-    /// Returns the folders to mount, with paths as they were given. A jail resolves them when it is opened.
+    /// Returns the folders to mount, with unresolved paths. A jail resolves them when it is opened.
     pub fn source(&self) -> Source {
         self.source.clone()
     }

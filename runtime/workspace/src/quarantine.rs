@@ -103,7 +103,7 @@ fn keep(view: &dyn ChangedFiles, change: &FoundChange, folder: &OwnedFd, name: &
     Ok(())
 }
 
-/// Returns a readable file name: a number, and the harmless characters of the last name of the path.
+/// Returns a readable file name: a number, and the harmless characters of the last component of the path.
 fn stored_name(number: usize, path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let plain = name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' });

@@ -1,7 +1,7 @@
 //! The files of a run's folder that are its record, each with its digest.
 //!
 //! Other files are not included: files that stages work on, locks, and sealed hold-outs, whose names and digests only
-//! the owner may know. The folder may be untrusted: no link is followed, and only regular files are opened.
+//! the owner may know. The folder may be untrusted: no symbolic link is followed, and only regular files are opened.
 
 use crate::commit::digest_of;
 use crate::exposure::Exposure;

@@ -1,8 +1,8 @@
 //! The reader for files from a project, a run folder or a home folder. It reads only regular files, and at most a
 //! bounded number of bytes.
 //!
-//! A project may contain a FIFO, a device, or a link to one, at any path that the host reads. `clippy.toml` forbids the
-//! functions of `std` that would block on it or read it without end.
+//! A project may contain a FIFO, a device, or a symbolic link to one, at any path that the host reads. `clippy.toml`
+//! forbids the functions of `std` that would block on it or read it without end.
 
 use cap_std::fs::{Dir, OpenOptionsExt as _};
 use rustix::fs::OFlags;

@@ -88,8 +88,8 @@ pub struct RepositoryChange<'s> {
 }
 
 impl<'s> RepositoryChange<'s> {
-    /// Creates the step for a recorded change whose bytes `open_blob` opens. If `open_blob` returns `None`, a `HEAD` is
-    /// treated as one that names a branch.
+    /// Creates the value for a recorded change. `open_blob` opens the bytes of the change. If it returns `None`, a
+    /// `HEAD` is treated as one that names a branch.
     pub fn recorded<R: Read>(change: &'s FileChange, open_blob: &'s dyn Fn(&Digest) -> io::Result<Option<R>>) -> Self {
         let leaves = match change.op {
             ChangeOp::Write => Some(FolderEntry::File),

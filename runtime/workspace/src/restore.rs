@@ -1,7 +1,7 @@
 //! Restores the workspace of a run to the state in its record.
 //!
 //! Every file is hashed, because equal times and sizes do not prove equal content: any process of the same user can set
-//! them. Entries that differ are created again, and unknown entries are removed. No link is followed.
+//! them. Entries that differ are created again, and unknown entries are removed. No symbolic link is followed.
 
 use crate::commit::{ChangeWriter, CommitError, Obstacle, digest_of, fold};
 use crate::project::Base;

@@ -1,4 +1,5 @@
-//! An open directory and operations that open paths below it. No link is followed, and no path leaves the directory.
+//! An open directory and operations that open paths below it. No symbolic link is followed, and no path leaves the
+//! directory.
 //!
 //! This module does not know scopes: [`crate::view`] decides what may be opened.
 

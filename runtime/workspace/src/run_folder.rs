@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// File name of the journal. A folder with a journal is the folder of a run.
 pub const JOURNAL_FILE: &str = "journal.sqlite";
-/// Files in the same folder as a journal while, or after, a run is driven.
+/// Files that exist next to a journal during a run, and may exist after it.
 const BESIDE: [&str; 2] = ["owner.sqlite", "journal.sqlite-wal"];
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";

@@ -75,8 +75,8 @@ impl WorkspaceView {
     }
 
     /// Prepares an overlay in the new folder `at`. Paths that are hidden or not granted do not exist in it. The
-    /// workspace is only read, and must not change until the stage's changes have been listed: a file that changed in
-    /// the workspace is not committed.
+    /// workspace is only read, and must not change until the stage's changes have been listed: if a file changed in the
+    /// workspace, the stage's change of that file is not committed.
     ///
     /// # Errors
     /// [`StageError::Io`] if `at` exists or the system refuses.
@@ -94,7 +94,8 @@ impl WorkspaceView {
     }
 
     /// Creates a layer for a component that may run commands. The layer becomes an overlay with the first command. If
-    /// files of the workspace belong to other users, it creates a copy, because an overlay cannot copy up such files.
+    /// files of the workspace belong to other users, a copy is created instead, because an overlay cannot copy up such
+    /// files.
     ///
     /// # Errors
     /// As [`WorkspaceView::copy`] and [`WorkspaceView::layer`].
@@ -110,8 +111,8 @@ impl WorkspaceView {
         }
     }
 
-    /// Prepares an overlay. If files of the workspace belong to other users, it creates a copy, because an overlay
-    /// cannot copy up such files.
+    /// Prepares an overlay. If files of the workspace belong to other users, a copy is created instead, because an
+    /// overlay cannot copy up such files.
     ///
     /// # Errors
     /// As [`WorkspaceView::copy`] and [`WorkspaceView::overlay`].
@@ -185,7 +186,7 @@ impl WorkspaceView {
         Ok(examined)
     }
 
-    /// Returns the folder that contains the stage's changes. A layer is turned into files for it.
+    /// Returns the folder that contains the stage's changes. The content of a layer is first moved or copied to files.
     pub(crate) fn changed_tree(&self) -> Result<&Tree, StageError> {
         match self {
             Self::Copy(copy) => Ok(&copy.tree),

@@ -1,10 +1,11 @@
 //! A directory as a stage may see it: a root and a scope. Every operation is checked separately.
 //!
-//! A [`View`] works on a folder, or on a [`Layer`] over a workspace that it only reads; the checks are the same. It
-//! never follows a symbolic link and never leaves its root. A path that the stage may not see is "not found", never
-//! "not permitted". Each operation walks from the root to the parent directory, and compares the device and inode of
-//! each directory with the hidden objects. Then it acts on the last name without following it. A refusal is recorded
-//! with the grant that would allow the operation. This module does not know components or guests.
+//! A [`View`] works on a folder, or on a [`Layer`] over a workspace. The checks are the same, but a workspace below a
+//! layer is only read. A view never follows a symbolic link and never leaves its root. A path that the stage may not
+//! see is "not found", never "not permitted". Each operation walks from the root to the parent directory, and compares
+//! the device and inode of each directory with those of the hidden objects. Then it opens or changes the last component
+//! without following it. A refusal is recorded with the grant that would allow the operation. This module does not know
+//! components or guests.
 
 mod directory;
 mod error;
@@ -123,8 +124,8 @@ impl View {
         Ok(Self::new(Files::Root(root), scope, hidden, limits, refusals))
     }
 
-    /// Opens a layer, and indexes the objects at and below the hidden entries in the folders below it. The view denies
-    /// the same operations as one from [`View::open`]. The folders below the layer are never changed.
+    /// Opens a layer, and indexes the objects at and below the hidden entries of its lower folders. The view denies the
+    /// same operations as one from [`View::open`]. The lower folders are never changed.
     pub fn over(
         layer: &Arc<Layer>,
         scope: Scope,

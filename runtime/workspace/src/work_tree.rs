@@ -13,7 +13,7 @@ pub fn root(folder: &Path) -> Option<&Path> {
     folder.ancestors().find(|folder| folder.join(".git").exists())
 }
 
-/// Returns the folder in which git stores the index and HEAD of the work tree with this root.
+/// Returns the git directory (`$GIT_DIR`) of the work tree with this root, which contains the index and HEAD.
 pub fn own_folder(root: &Path) -> Option<PathBuf> {
     let at = root.join(".git");
     if at.is_dir() {
@@ -23,18 +23,19 @@ pub fn own_folder(root: &Path) -> Option<PathBuf> {
     Some(root.join(text.strip_prefix("gitdir:")?.trim()))
 }
 
-/// Returns the folder with branches and objects, which all work trees of a repository share. `own` is the own folder of
-/// one of them.
+/// Returns the common directory (`$GIT_COMMON_DIR`) with branches and objects, which all work trees of a repository
+/// share. `own` is the git directory of one of them.
 pub fn shared_folder(own: &Path) -> PathBuf {
     pointer(&own.join("commondir"), own).map_or_else(|| own.to_owned(), |text| own.join(text.trim()))
 }
 
-/// Returns the path of the `.git` file that the own folder of a linked work tree refers to.
+/// Returns the path of the `.git` file to which the git directory of a linked work tree refers.
 pub fn back_link(own: &Path) -> Option<PathBuf> {
     pointer(&own.join("gitdir"), own).map(|text| own.join(text.trim()))
 }
 
-/// Reads a file that contains the path of another git folder. Links out of `folder` are refused; git creates no links there.
+/// Reads a file that contains the path of another git folder. A symbolic link out of `folder` is refused; git creates
+/// no such links.
 fn pointer(file: &Path, folder: &Path) -> Option<String> {
     regular_file::read_text(file, Links::Within(folder), POINTER_BYTES_MAX).ok()
 }

@@ -76,8 +76,8 @@ pub(crate) fn limit(bounds: &Bounds, confinement: Confinement) -> Result<(), Fai
     })
 }
 
-/// Starts the process ids of the jail's PID namespace at a random one, so that the ids of a jail are rarely those of the
-/// jail before: a process id in a file that a killed server left must not name another process.
+/// Starts the process ids of the jail's PID namespace at a random id, so that a jail rarely reuses the ids of the jail
+/// before it: a process id in a file that a killed server left must not name another process.
 pub(crate) fn randomize_process_ids(proc: impl AsFd, is_bounded: bool, bounds: &Bounds) {
     let span = if is_bounded { bounds.processes.saturating_sub(PIDS_AFTER_START) } else { PID_STARTS };
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);

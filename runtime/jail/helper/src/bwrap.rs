@@ -1,10 +1,10 @@
 //! Confinement by `/usr/bin/bwrap`, for systems that allow namespaces only to that program.
 //!
-//! The helper writes the arguments of `bwrap` into a memory file, so that `/proc` shows no part of the policy. Then it
+//! The helper writes the arguments of `bwrap` into a memfd, so that `/proc` shows no part of the policy. Then it
 //! executes `bwrap`, which starts the helper again inside the namespaces. There, the helper receives the same policy
 //! again and adds the confinement that `bwrap` lacks. `bwrap` is never looked up in `PATH`: only the distribution's
-//! program has the permission. Its errors go into a memory file that the host reads. The rights of a set-user-id file
-//! are dropped, because with them `bwrap` cannot limit the size of file systems in memory.
+//! program has the permission. Its errors go into a memfd that the host reads. The rights of a set-user-id `bwrap` are
+//! dropped, because with them it cannot limit the size of a tmpfs.
 #![forbid(unsafe_code)]
 
 use crate::bounds::enter_cgroups;
@@ -52,8 +52,8 @@ impl Inside {
         Stores::open(proc.at("open /proc")?, policy)
     }
 
-    /// Returns the reach of a kill. Only a PID namespace that differs from the one outside proves that a kill of all
-    /// processes affects only the jail.
+    /// Returns the processes that a kill by this process reaches. Only a PID namespace that differs from the one
+    /// outside proves that a kill of all processes affects only the jail.
     pub(crate) fn reach(&self) -> KillScope {
         let is_other = |outside: &str| reaper::pid_namespace().is_ok_and(|own| own != outside);
         if self.outside_namespace.as_deref().is_some_and(is_other) { KillScope::Domain } else { KillScope::Descendants }
@@ -95,7 +95,7 @@ fn give_up_set_user_id() -> Result<(), Failure> {
     if gives_rights && !geteuid().is_root() { set_no_new_privs(true).at("set no_new_privs") } else { Ok(()) }
 }
 
-/// Creates a file in memory that stays open across the exec.
+/// Creates a memfd that stays open across the exec.
 fn memory_file(content: &[u8]) -> Result<OwnedFd, Failure> {
     let mut file = File::from(memfd_create("bwrap", MemfdFlags::empty()).at("make a memory file")?);
     file.write_all(content).at("make a memory file")?;

@@ -1,6 +1,6 @@
 //! Turns a child of the jail's first process into a command. The child drops all rights in a fixed order.
 //!
-//! Session, stdio and limits come first, because the later steps remove the rights that they need. Seccomp comes last,
+//! Session, stdio and limits come first, because they need rights that the later steps remove. Seccomp comes last,
 //! because it refuses the system calls of the earlier steps. Until the child executes the program, it shares the memory
 //! of the first process, which waits and then reads a failure from there.
 #![forbid(unsafe_code)]

@@ -40,7 +40,7 @@ pub(crate) fn drop_all() -> Result<(), Failure> {
     }
     clear_ambient_capability_set().at("clear ambient capabilities")?;
     drop_held()?;
-    // Without this, the bounding set of an ordinary user would matter: a file with capabilities could grant them.
+    // Without this, a program file with capabilities could give an ordinary user the capabilities of the bounding set.
     set_no_new_privs(true).at("set no_new_privs")
 }
 
@@ -56,8 +56,8 @@ fn drop_bounding_set() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Drops every capability from the current sets. A program that this process executes could get them back, so this is
-/// only for a process that executes none.
+/// Drops every capability from the current sets. A program that this process executes could get them back, so only a
+/// process that executes no program may call this.
 pub(crate) fn drop_held() -> Result<(), Failure> {
     let none = CapabilitySet::empty();
     let none = CapabilitySets { effective: none, permitted: none, inheritable: none };

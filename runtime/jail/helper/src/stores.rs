@@ -1,4 +1,4 @@
-//! Memory outside of processes: System V segments, queues and semaphores, and file systems in memory.
+//! Memory outside of processes: System V shared memory segments, message queues and semaphores, and tmpfs file systems.
 //!
 //! Only the helper is in the namespaces that contain them. It opens them once, before a stage runs, and the host reads
 //! them for every sample. Each list shows the namespace of the process that opened it.

@@ -100,12 +100,12 @@ pub struct SelfTestCheck {
 #[serde(rename_all = "lowercase")]
 pub enum Reply {
     /// The first process exists. Sent with a pidfd: of PID 1 if there is a PID namespace, otherwise of the helper
-    /// itself. With [`crate::policy::Confinement::Bwrap`], also sent with the memory file that `bwrap` writes its
-    /// errors into. From a template, also sent with the jail's mount namespace, which exists as long as its descriptor
-    /// is open.
+    /// itself. With [`crate::policy::Confinement::Bwrap`], also sent with the memfd into which `bwrap` writes its
+    /// errors. From a template, also sent with the jail's mount namespace, which exists as long as its descriptor is
+    /// open.
     Spawned,
     /// Stores of memory outside of processes, which can be read at any time. Sent with six descriptors: the namespace's
-    /// lists of System V segments, queues and semaphores, then the folders in memory for temporary files, home and
+    /// lists of System V segments, queues and semaphores, then the tmpfs folders for temporary files, home and
     /// `/dev/shm`. Sent before `Ready`, and only if these belong to the jail alone.
     Stores,
     /// The jail is ready. Sent with a descriptor of the workspace's root as seen inside (`Full`), then, with

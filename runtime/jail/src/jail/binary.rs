@@ -1,4 +1,4 @@
-//! The embedded helper as a sealed memory file, created once per process.
+//! The embedded helper as a sealed memfd, created once per process.
 //!
 //! The seal protects the program that builds the sandbox: even a process that obtains the descriptor cannot change the
 //! file.
@@ -27,7 +27,7 @@ pub(super) fn program() -> io::Result<&'static OwnedFd> {
     Ok(PROGRAM.get_or_init(|| made))
 }
 
-/// Returns the bytes of the helper. Started under the name `subject`, they are the command of that name.
+/// Returns the bytes of the helper. If they are executed under the name `subject`, they act as the command `subject`.
 pub(crate) fn program_bytes() -> &'static [u8] {
     BYTES
 }
@@ -43,7 +43,7 @@ fn sealed() -> io::Result<OwnedFd> {
     }
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let held = match rustix::fs::memfd_create("glovebox-jail", flags | MemfdFlags::EXEC) {
-        // Kernels before 6.3 do not know the flag. There, every memory file may be executed.
+        // Kernels before 6.3 do not know the flag. There, every memfd may be executed.
         Err(Errno::INVAL) => rustix::fs::memfd_create("glovebox-jail", flags),
         other => other,
     };

@@ -6,7 +6,7 @@ use crate::proxy::traffic::ProxyRecord;
 use glovebox_jail_helper::policy;
 use glovebox_record::Limits;
 
-/// Returns the part of the limits that the helper enforces. 0 means nothing, not "unlimited".
+/// Returns the part of the limits that the helper enforces. A limit of 0 allows nothing; it does not mean "unlimited".
 pub(super) fn enforced_inside(limits: &Limits) -> policy::Bounds {
     policy::Bounds {
         cpu_ms: limits.cpu_ms,
@@ -19,8 +19,8 @@ pub(super) fn enforced_inside(limits: &Limits) -> policy::Bounds {
     }
 }
 
-/// Adds the limits that only the watchdog enforces (`soft`), and those that nothing enforces because the host cannot
-/// see the processes (`none`). The helper has already added those that it cannot enforce.
+/// Adds to `degradations` the limits that only the watchdog enforces (`soft`), and those that nothing enforces because
+/// the host cannot see the processes (`none`). The helper has already added the limits that it cannot enforce itself.
 pub(super) fn name_not_enforced(degradations: &mut Vec<String>, is_grouped: bool, is_watched: impl FnOnce() -> bool) {
     if !is_grouped {
         degradations.push("memory=soft".to_owned());

@@ -1,7 +1,7 @@
 //! The host's part of tier `bwrap`: the second setup, and the reason why `bwrap` ended.
 //!
-//! `bwrap` starts the helper a second time, inside the namespaces. The standard error of `bwrap` is a file in memory
-//! that the host reads.
+//! `bwrap` starts the helper a second time, inside the namespaces. The standard error of `bwrap` is a memfd that the
+//! host reads.
 
 use super::JailError;
 use super::control::Control;

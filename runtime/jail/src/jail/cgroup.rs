@@ -96,9 +96,9 @@ impl Cgroup {
         make_first(&own, limits).map_err(|also| format!("version 2: {why}; version 1: {also}"))
     }
 
-    /// Returns the files to which the helper writes its own thread. The helper has one thread, and moving a single
-    /// thread is fast. To move a process, the kernel waits for all forks on the machine, which takes longer than the
-    /// rest of building a jail.
+    /// Returns the files to which the helper writes its own id. In version 1, that moves a single thread, which is
+    /// fast, and the helper has only one. To move a process, the kernel waits for all forks on the machine, which takes
+    /// longer than the rest of building a jail.
     pub(super) fn procs(&self) -> Vec<PathBuf> {
         let file = match self.version {
             CgroupVersion::One => "tasks",
@@ -259,7 +259,7 @@ impl ParentGroups {
     }
 }
 
-/// Why a folder contains no new group.
+/// Why there is no new group in a folder.
 enum MakeError {
     /// The group could not be created there.
     Refused(String),
@@ -341,8 +341,8 @@ fn own_space() -> io::Result<&'static str> {
     Ok(SPACE.get_or_init(|| link.to_string_lossy().chars().filter(char::is_ascii_digit).collect()))
 }
 
-/// Removes the groups of programs in this PID namespace that have ended, because they were killed or exited before the
-/// removal.
+/// Removes groups that earlier Glovebox processes of this PID namespace left, because they were killed or exited before
+/// they removed the groups.
 fn tidy(parent: &Path, space: &str) -> io::Result<()> {
     for entry in fs::read_dir(parent)?.flatten() {
         let name = entry.file_name();

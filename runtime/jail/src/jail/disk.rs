@@ -1,10 +1,10 @@
 //! Measures the disk space that commands use while they run.
 //!
-//! The kernel cannot limit the size of a folder, so the host walks the folder repeatedly, by descriptor, without
-//! following links. Every entry is counted with at least [`ENTRY_BYTES`], so a walk ends at the limit even with many
-//! empty files. Folders that cannot be entered, or are deeper than a path can name, are not measured. If there are such
-//! folders, the free space of the file system must not shrink by more than the measured bytes plus the limit. Files
-//! without a name are found through the processes that hold them open, see [`super::processes`].
+//! The kernel cannot limit the size of a folder, so the host walks the folder repeatedly, by file descriptor, without
+//! following symbolic links. Every entry is counted with at least [`ENTRY_BYTES`], so a walk ends at the limit even
+//! with many empty files. Folders that cannot be entered, or are deeper than a path can name, are not measured. If
+//! there are such folders, the free space of the file system must not shrink by more than the measured bytes plus the
+//! limit. Unlinked files are found through the processes that hold them open, see [`super::processes`].
 
 use super::watchdog::Watchdog;
 use glovebox_record::LimitName;
@@ -21,13 +21,13 @@ use std::time::{Duration, Instant};
 const ENTRY_BYTES: u64 = 1024;
 /// Minimum time between two measurements. A command that ends earlier is measured after its end.
 pub(super) const LOOK_MIN: Duration = Duration::from_millis(250);
-/// Maximum time without a measurement, in addition to the pause after a walk. Some writes may not be noticed otherwise,
-/// and other programs may free space at the same time.
+/// Maximum time without a measurement, in addition to the pause after a walk. The free space does not reveal every
+/// write: other programs may free space at the same time.
 const LOOK_MAX: Duration = Duration::from_secs(5);
 /// The pause between two walks is this many times the duration of a walk.
 const PAUSE_FACTOR: u32 = 20;
-/// Divisor of the limit. A long walk at the end of a command happens only if the free space has shrunk by more than the
-/// quotient.
+/// Divisor of the limit. If a walk takes long compared with the command, the folders are walked at its end only if the
+/// free space has shrunk by more than the limit divided by this number.
 const FREE_PART: u64 = 4;
 
 /// The folders that commands of a jail may write, and their limit.
@@ -96,7 +96,7 @@ impl Disk {
     pub(super) fn watch(&self, watching: &Watchdog) {
         while !watching.has_ended() {
             let (begin, seen) = (Instant::now(), watching.disk_changes());
-            // Read before the walk: a file that loses its name in between is missed this time instead of counted twice.
+            // Read before the walk: a file that is unlinked in between is missed this time, instead of counted twice.
             let nameless = UnlinkedSample {
                 bytes: watching.held_disk_bytes.load(Ordering::Relaxed),
                 hides: watching.hides_disk.load(Ordering::Relaxed),

@@ -15,7 +15,7 @@ use std::path::Path;
 pub(super) struct OwnFolders<'p> {
     pub(super) home: &'p Path,
     pub(super) tmp: &'p Path,
-    /// The name of the user, if it is the jail's own.
+    /// The name of the user, if the jail has its own.
     pub(super) user: Option<&'p str>,
     /// The path that replaces `{scratch}` in the value of a variable.
     pub(super) scratch: &'p Path,
@@ -27,7 +27,7 @@ pub(super) struct OwnFolders<'p> {
 const FIXED: [(&str, &str); 6] =
     [("CI", "true"), ("LANG", "C.UTF-8"), ("NO_COLOR", "1"), ("SHELL", "/bin/sh"), ("TERM", "dumb"), ("TZ", "UTC")];
 
-/// Beginnings of names of variables that make programs load or run other code, or read other settings.
+/// Prefixes of the names of variables that make programs load or run other code, or read other settings.
 const DANGEROUS_STARTS: &[&str] = &[
     "LD_",
     "DYLD_",

@@ -19,7 +19,7 @@ pub struct ExecPolicy {
     pub binds: Vec<Bind>,
     /// Files in folders of `/etc` that are visible read-only in a jail: configuration that a toolchain links to.
     pub configuration: Vec<PathBuf>,
-    /// Folders below `HOME` that stay for later stages of the same trust: caches of toolchains. Relative paths.
+    /// Folders below `HOME` that stay for later stages of the same trust domain: caches of toolchains. Relative paths.
     pub kept: Vec<PathBuf>,
     /// Folder below `HOME` in which Python stores compiled modules, each below the path of its source. A relative path.
     pub compiled: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! The program that creates a jail's namespaces, and the resulting differences for the host.
+//! The program that creates a jail's namespaces, and what the host does differently for each such program.
 //!
 //! All of the host's code about `bwrap` is here and in [`super::bwrap`].
 
@@ -57,7 +57,7 @@ impl Namespaces {
         }
     }
 
-    /// Removes a degradation that the helper added because it cannot know the user outside.
+    /// Removes a degradation that the helper added because it cannot know the user outside of its user namespace.
     pub(super) fn correct(&self, degradations: &mut Vec<String>, is_root: bool) {
         // For every user except root, the kernel counts the processes of the user namespace of `bwrap`.
         if matches!(self, Self::Bwrap(_)) && !is_root {

@@ -1,4 +1,4 @@
-//! Finds out what this machine can enforce by trying it.
+//! Determines by trial what this machine can enforce.
 //!
 //! Feature flags are not reliable: a call may succeed and the next step fail, or a feature may be compiled in but
 //! disabled. For each tier, best first, the probe therefore opens a whole jail. A program in the jail tries actions

@@ -1,9 +1,9 @@
 //! Measures the processes of a jail and their memory from the host, in `/proc`.
 //!
-//! The host measures, and not the jail's first process: that process has no capability, so a command could hide by not
-//! being dumpable. The user namespace of the jail belongs to the host's user, who may inspect every process in it.
-//! Resident pages are not enough, because memory can be only open, only mapped, or in transit in a socket. If processes
-//! may hold memory that cannot be measured, the memory of the whole machine is used instead.
+//! The host measures, and not the jail's first process: that process has no capability, so a command could hide from it
+//! by making itself non-dumpable. The user namespace of the jail belongs to the host's user, who may inspect every
+//! process in it. Resident pages are not enough: a file in memory can also be only open, only mapped, or in transit in
+//! a socket. If processes may hold memory that cannot be measured, the memory of the whole machine is used instead.
 
 mod unlinked_files;
 
@@ -180,7 +180,8 @@ fn children(parent: i32) -> Vec<i32> {
     found
 }
 
-/// Returns the shared memory of the whole machine, bytes: segments, files in memory, and shared pages without a file.
+/// Returns the shared memory of the whole machine, bytes: System V segments, files in memory, and shared anonymous
+/// pages.
 fn shared_of_machine() -> u64 {
     let text = regular_file::kernel_text("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("Shmem:"));

@@ -1,4 +1,4 @@
-//! Finds the file of a command's program: in the fixed `PATH`, or at an absolute path outside the workspace.
+//! Finds the file of a command's program: in the `PATH` of commands, or at an absolute path outside the workspace.
 //!
 //! A file that the stage could have written is never started as a program. This module does not interpret arguments.
 

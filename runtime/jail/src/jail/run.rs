@@ -419,8 +419,8 @@ fn exit(jail: &Jail, finished: CommandResult) -> Exit {
     exit
 }
 
-/// Returns the limit that stopped a command although the host did not end it. A command chooses its exit code, so only
-/// measurements are used.
+/// Returns the limit that ended a command or made it fail, if the host did not end the command. A command chooses its
+/// exit code, so only measurements are used.
 fn over(jail: &Jail, is_shell: bool, ended: &CommandEnd, usage: GroupUsage, before: GroupUsage) -> Option<LimitName> {
     if usage.killed > before.killed {
         return Some(LimitName::CommandMemoryBytes);

@@ -1,5 +1,5 @@
-//! Measures a jail's memory outside of its processes: System V segments, queues and semaphores, and its folders in
-//! memory.
+//! Measures a jail's memory outside of its processes: System V shared memory segments, message queues and semaphores,
+//! and tmpfs folders.
 //!
 //! The descriptors come from the jail's first process before any command of a stage runs, and show the namespaces of
 //! the jail at any time.
@@ -69,7 +69,7 @@ impl Stores {
     }
 }
 
-/// Returns the used bytes of a folder in memory.
+/// Returns the used bytes of a tmpfs folder.
 fn used_bytes(folder: &OwnedFd) -> u64 {
     let stat = fstatvfs(folder).ok();
     stat.map_or(0, |stat| stat.f_blocks.saturating_sub(stat.f_bfree).saturating_mul(stat.f_frsize))

@@ -88,8 +88,8 @@ impl Watchdog {
         }
     }
 
-    /// Reports an exceeded limit, and wakes the thread that waits for the command. If another thread has already
-    /// reported a limit, that one stays.
+    /// Reports an exceeded limit, and wakes the thread that waits for the command. Only the first reported limit is
+    /// stored.
     pub(super) fn report(&self, limit: LimitName) {
         let _ = self.over.set(limit);
         self.waker.wake();

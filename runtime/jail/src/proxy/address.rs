@@ -1,7 +1,7 @@
 //! The addresses that a name may resolve to: public addresses of the Internet, and no others.
 //!
 //! The tables are IANA's special-purpose registries. IPv6 forms that contain an IPv4 address (mapped, compatible, 6to4,
-//! NAT64, Teredo) are refused completely, because otherwise they would be a second form of refused IPv4 addresses.
+//! NAT64, Teredo) are refused completely, because they would be another way to write a refused IPv4 address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,7 +1,7 @@
 //! The server name in the first bytes of a TLS connection.
 //!
-//! This module reads a ClientHello across records until it finds the only server name (RFC 8446 §4.1.2, RFC 6066 §3).
-//! Any other message, or one without a name, is refused. The module reads no encrypted data.
+//! This module reads a ClientHello across records and returns its server name, which must be the only one (RFC 8446
+//! §4.1.2, RFC 6066 §3). Any other message, or one without a name, is refused. The module reads no encrypted data.
 
 /// Maximum size of a message, bytes. Real messages are below 4 KiB.
 const MESSAGE_BYTES_MAX: usize = 16 << 10;
@@ -86,7 +86,7 @@ fn body(joined: &[u8]) -> Result<Option<&[u8]>, &'static str> {
     }
 }
 
-/// Reads bytes from the beginning.
+/// A reader that takes bytes from the front.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -100,13 +100,13 @@ impl<'a> Reader<'a> {
         Ok(self.bytes(2)?.iter().fold(0, |number, byte| number << 8 | u16::from(*byte)))
     }
 
-    /// Reads a vector whose length has one byte.
+    /// Reads a vector with a length prefix of one byte.
     fn vector8(&mut self) -> Result<Reader<'a>, &'static str> {
         let length = usize::from(self.bytes(1)?[0]);
         self.bytes(length).map(Reader)
     }
 
-    /// Reads a vector whose length has two bytes.
+    /// Reads a vector with a length prefix of two bytes.
     fn vector16(&mut self) -> Result<Reader<'a>, &'static str> {
         let length = usize::from(self.short()?);
         self.bytes(length).map(Reader)

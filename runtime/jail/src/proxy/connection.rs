@@ -23,7 +23,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Maximum number of resolutions in this process at the same time. A resolver cannot be interrupted, so a resolution
-/// that outlives its request is still one of them.
+/// that outlives its request still counts.
 const RESOLUTIONS_MAX: usize = 32;
 static RESOLUTIONS: AtomicUsize = AtomicUsize::new(0);
 
@@ -71,7 +71,7 @@ fn served(client: &TcpStream, shared: &ProxyState, stop: Stop<'_>) -> Result<(),
     let refuse = |refused| ConnectionEnd::Refused(Some(request.host.clone()), refused);
     permitted(&request, &shared.rules).map_err(refuse)?;
     let upstream = reach(&request, shared, stop)?.map_err(refuse)?;
-    // The client decides about small packets, so they are not delayed.
+    // Nagle's algorithm is turned off: the client decides when small packets are sent.
     let _ = (client.set_nodelay(true), upstream.set_nodelay(true));
     match &request.kind {
         RequestKind::Tunnel => tunnel(client, &upstream, &request, early, shared, stop),

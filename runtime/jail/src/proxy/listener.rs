@@ -23,7 +23,7 @@ pub struct ProxyBounds {
     pub head: Duration,
     /// Maximum time to resolve a name and to connect.
     pub dial: Duration,
-    /// Time without any moved byte after which a connection ends.
+    /// Idle timeout: a connection ends if no byte is moved for this time.
     pub idle: Duration,
 }
 
@@ -42,9 +42,9 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts to accept connections on a listening TCP socket, usually one of another network namespace. Denied are all
-    /// hosts that the rules do not name, every address that is not public, and every protocol except HTTP/1.1 requests
-    /// and tunnels.
+    /// Starts to accept connections on a listening TCP socket, usually one of another network namespace. The proxy
+    /// denies all hosts that the rules do not name, every address that is not public, and every protocol except
+    /// HTTP/1.1 requests and tunnels.
     pub fn start(listener: OwnedFd, rules: HostRules) -> io::Result<Proxy> {
         Self::start_with(listener, rules, ProxyBounds::default(), Arc::new(Internet))
     }

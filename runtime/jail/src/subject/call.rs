@@ -34,7 +34,7 @@ const WORDS_BYTES_MAX: usize = 64 << 10;
 /// Maximum size of a request, bytes: the arguments in JSON, where a byte takes at most six bytes. All callers of a
 /// stage may send requests at the same time.
 const REQUEST_BYTES_MAX: usize = 6 * WORDS_BYTES_MAX + (64 << 10);
-/// Exit code for a call that reached its timeout, as of the `timeout` command.
+/// Exit code for a call that reached its timeout, as with the `timeout` command.
 const TIMED_OUT: u8 = 124;
 const SIGKILL: u8 = 9;
 const SIGTERM: u8 = 15;

@@ -25,13 +25,13 @@ use std::time::{Duration, Instant};
 
 /// Name of the server's files in the attempt's folder.
 const FILES: &str = "subject-server";
-/// Maximum time to wait until the server's port accepts connections. After it, the stage begins nevertheless.
+/// Maximum time to wait until the server's port accepts connections. Then the stage begins even if the port does not.
 const READY_MAX: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(25);
 const THREADS: Threads = Threads { name: "subject-port", connections: 64, stack_bytes: 256 << 10 };
 /// Maximum time for the program to accept a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(30);
-/// Time without any moved byte after which a connection ends.
+/// Idle timeout: a connection ends if no byte is moved for this time.
 const IDLE: Duration = Duration::from_secs(600);
 
 /// A server under test. Dropping it kills the server.

@@ -1,6 +1,6 @@
-//! Property test: whatever a program does, an overlay and a copy give the same changes. The overlay is created from the
-//! copy's tree by the rules of the kernel, with a random choice where the kernel allows several forms, and also by the
-//! kernel itself.
+//! Property test: whatever a program does, an overlay and a copy give the same changes. One test fills the upper folder
+//! from the copy's tree by the rules of the kernel, with a random choice where the kernel allows several forms. The
+//! other one lets the kernel mount the overlay.
 
 use super::bench::{Bench, entries, sh, snapshot};
 use super::mounted::{copied, overlaid};

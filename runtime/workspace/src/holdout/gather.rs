@@ -1,4 +1,4 @@
-//! Visits every regular file in the hold-out folders. Links are never followed.
+//! Visits every regular file in the hold-out folders. Symbolic links are never followed.
 //!
 //! The same walk is used to seal and to verify, so both cover the same files. Other kinds of files are reported and never opened.
 

@@ -1,7 +1,8 @@
 //! Changes of a stage at ignored paths: counted while the changes of the stage are collected, and summarized in one
 //! line.
 //!
-//! The stage chooses the names, so only the most frequent ones are kept, up to a limit. No such change is ever committed.
+//! The stage chooses the names, so only the most frequent ones are kept, up to a limit. A change at an ignored path is
+//! never committed.
 
 use crate::change::{FoundChange, Op};
 use std::collections::{BTreeMap, HashSet};
@@ -17,7 +18,7 @@ const NAME_CHARACTERS_MAX: usize = 80;
 /// A change at an ignored path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IgnoredChange {
-    /// Last name of the topmost path that git ignores, with a final `/` for a folder.
+    /// Last component of the topmost path that git ignores, with a final `/` for a folder.
     pub(crate) name: String,
     /// True if the change may be stored for a later stage. Names of files that make programs run, and deceptive names,
     /// are never stored.

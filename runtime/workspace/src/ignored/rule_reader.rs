@@ -61,7 +61,8 @@ impl RuleBudget {
         Ok(text.map(|text| RuleFile { above: String::new(), folder: folder.to_string_lossy().into_owned(), text }))
     }
 
-    /// Reads the rules that are outside of the project: those of its repository.
+    /// Reads the rules of the project's repository that are outside of the project: `info/exclude`, and `.gitignore`
+    /// files in the folders above the project.
     fn outer(&mut self, project: &Path) -> Result<Vec<RuleFile>, RulesTooLong> {
         let whole = std::fs::canonicalize(project).unwrap_or_else(|_| project.to_owned());
         let Some(root) = work_tree::root(&whole) else { return Ok(Vec::new()) };

@@ -1,8 +1,8 @@
 //! The content of the files in a layer: small amounts in memory, the rest in the stage's own folder.
 //!
-//! Memory and folder both contain kernel files with a descriptor, so that reading and writing are the same for both.
-//! Content that exceeds the bounds for memory moves to the folder, even while it is open. When the last reference to a
-//! file's content is dropped, the kernel file is removed.
+//! Content in memory is a memfd, and content in the folder is a regular file, so both are read and written through a
+//! file descriptor. Content that exceeds the bounds for memory moves to the folder, even while it is open. When the
+//! last reference to a file's content is dropped, the memfd or file is removed.
 
 use super::nodes::Times;
 use crate::tree::{self, Tree};
@@ -66,7 +66,7 @@ enum Storage {
     LaidOut,
 }
 
-/// The content of an open file. It stays open until the last value of this type for it is dropped.
+/// The content of an open file. The content stays open until the last `ContentUse` of it is dropped.
 #[derive(Debug)]
 pub(crate) struct ContentUse(Arc<Content>);
 
@@ -162,7 +162,7 @@ impl Store {
     }
 }
 
-/// Creates an empty file in memory that cannot be executed.
+/// Creates an empty memfd that cannot be executed.
 fn memory_file() -> Result<OwnedFd, Errno> {
     let made = |flags: MemfdFlags| rustix::fs::memfd_create("glovebox-layer", MemfdFlags::CLOEXEC | flags);
     match made(MemfdFlags::NOEXEC_SEAL) {

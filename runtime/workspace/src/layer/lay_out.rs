@@ -54,8 +54,8 @@ impl Layer {
         self.mounted.last().merged.set(root).map_err(|_| failed(Errno::BUSY.into()))
     }
 
-    /// Returns the layer's files as a tree. Without an overlay, removed entries leave no mark in the tree, and the
-    /// layer must not be read afterwards.
+    /// Returns the layer's files as a tree. If the layer was not turned into an overlay, the tree has no whiteouts, and
+    /// the layer must not be read afterwards.
     ///
     /// # Errors
     /// [`StageError::Io`] if the files cannot be moved or copied.
@@ -107,7 +107,7 @@ impl Layer {
         Ok(mounted.overlay.get_or_init(|| overlay))
     }
 
-    /// Sets the marks, permissions and times of a directory to those that the stage sees.
+    /// Sets the opaque attribute, the permissions and the times of a directory to those that the stage sees.
     fn keep_attributes(&self, upper: &Tree, path: &Path, folder: &Folder) -> io::Result<()> {
         let directory = upper.directory(path)?;
         if !folder.shows_lower {

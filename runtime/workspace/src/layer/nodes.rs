@@ -26,7 +26,7 @@ pub(crate) enum Node {
     Folder(Folder),
 }
 
-/// Times of a directory; `None` for a time that is that of the lower directory.
+/// Times of a directory. `None` means the time of the lower directory.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Times {
     pub(crate) accessed: Option<SystemTime>,
@@ -149,7 +149,7 @@ impl Folder {
         Ok(at)
     }
 
-    /// Returns the parent directory of a path, as [`Folder::folder`] does, and the last name of the path.
+    /// Returns the parent directory of a path, as [`Folder::folder`] does, and the last component of the path.
     pub(super) fn parent<'n>(
         &mut self,
         path: &'n ScopePath,

@@ -1,9 +1,9 @@
 //! What a stage's repository has in common with that of the user's project: the branch, the tags of the commit, and the
 //! remotes.
 //!
-//! Only references and settings are read here, and no object except the objects of tags. A project brings its `.git`, so
-//! each file is bounded and each name is checked. An unreadable or odd entry is left out: programs that need it then
-//! behave as in a repository that does not have it.
+//! Only references and settings are read here, and no object except the objects of tags. A project brings its `.git`,
+//! so the size of each file is bounded and each name is checked. An unreadable or invalid entry is left out: programs
+//! then behave as in a repository that does not have it.
 
 use super::REPOSITORY_DIR;
 use super::digest::{ObjectId, ObjectKind};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Maximum size of the object of an annotated tag, bytes.
 const TAG_BYTES_MAX: usize = 1 << 20;
-/// Maximum size of the repository's own rules for ignored files, bytes.
+/// Maximum size of the repository's `info/exclude`, bytes.
 const EXCLUDE_BYTES_MAX: u64 = 1 << 20;
 /// Maximum number of tags, and of remotes.
 const NAMES_MAX: usize = 100;
@@ -44,21 +44,21 @@ pub struct RepositoryFacts {
     pub remotes: BTreeMap<String, String>,
     /// Name and e-mail address of the author of commits, if the repository's own settings have them.
     pub author: Option<(String, String)>,
-    /// The repository's own rules for ignored files.
+    /// The repository's own ignore rules, from `info/exclude`.
     pub exclude: Vec<u8>,
 }
 
 /// The kind of a tag. `git describe` without `--tags` finds only annotated ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TagKind {
-    /// A reference to the commit.
+    /// A lightweight tag: a reference to the commit.
     Light,
-    /// A reference to an object with a message.
+    /// An annotated tag: a reference to a tag object with a message.
     Annotated,
 }
 
 impl RepositoryFacts {
-    /// Reads the repository of a project whose HEAD was `head`. What cannot be read is absent.
+    /// Reads the repository of a project whose HEAD was `head`. Values that cannot be read are absent.
     pub fn read(project: &Path, head: &GitHead) -> Self {
         let Some(folders) = Folders::for_project(project) else { return Self::default() };
         let tags = head.commit.as_ref().map(|commit| folders.tags(&folders.packed(), commit));
@@ -84,8 +84,8 @@ impl RepositoryFacts {
         annotated.map(|(name, _)| (name.as_str(), object(name))).collect()
     }
 
-    /// Returns the content of `packed-refs`: the branch and the tags, all at the only commit. `objects` has the ids of the
-    /// annotated tags.
+    /// Returns the content of `packed-refs`: the branch and the tags, which all refer to `commit`. `objects` has the
+    /// ids of the objects of annotated tags.
     pub(super) fn packed_refs(&self, commit: ObjectId, objects: &BTreeMap<&str, ObjectId>) -> String {
         let branch = self.branch.iter().map(|branch| (format!("refs/heads/{branch}"), format!("{commit}")));
         let tag = |name: &String| match objects.get(name.as_str()) {
@@ -131,9 +131,9 @@ pub fn head(project: &Path) -> GitHead {
 
 /// The folders of a work tree's repository.
 pub(super) struct Folders {
-    /// The folder with HEAD.
+    /// The git directory of the work tree (`$GIT_DIR`), which contains HEAD.
     pub(super) own: PathBuf,
-    /// The folder with references, objects and settings.
+    /// The common directory (`$GIT_COMMON_DIR`), which contains references, objects and settings.
     pub(super) shared: PathBuf,
 }
 
@@ -213,7 +213,7 @@ impl Folders {
         names.iter().all(|name| self.shared.join(name).symlink_metadata().is_ok_and(|found| found.is_dir()))
     }
 
-    /// Returns the tags of a commit. A file of a tag takes precedence over a line of `packed-refs`.
+    /// Returns the tags of a commit. A loose reference takes precedence over a line of `packed-refs`.
     fn tags(&self, packed: &BTreeMap<String, PackedRef>, commit: &str) -> BTreeMap<String, TagKind> {
         let mut objects = Objects::open(&self.shared).ok();
         let mut kind = |id: &str, peeled: Option<&str>| match peeled {
@@ -244,8 +244,8 @@ impl Folders {
         all.into_iter().filter_map(|(name, kind)| Some((name, kind?))).take(NAMES_MAX).collect()
     }
 
-    /// Returns the remotes and the author of the repository's own settings. Settings that it includes from elsewhere are
-    /// not read.
+    /// Returns the remotes and the author from the repository's own settings. Included files (`include.path`) are not
+    /// read.
     fn settings(&self) -> (BTreeMap<String, String>, Option<(String, String)>) {
         let text = self.text(&self.shared, "config").unwrap_or_default();
         let (mut found, mut current) = (BTreeMap::new(), None);
@@ -269,7 +269,7 @@ impl Folders {
     }
 }
 
-/// Returns the object that an annotated tag names.
+/// Returns the id of the object to which an annotated tag points.
 fn peel(objects: &mut Objects, id: &str) -> Option<String> {
     let object = objects.read(ObjectId::from_hex(id)?, ObjectKind::Tag, TAG_BYTES_MAX).ok()?;
     let line = object.split(|byte| *byte == b'\n').next()?.strip_prefix(b"object ")?;

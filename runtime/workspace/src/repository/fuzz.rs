@@ -15,8 +15,8 @@ const BYTES_MAX: usize = 64 << 10;
 /// The base of a delta.
 const BASE: &[u8] = b"the base of a delta\n";
 
-/// Reads bytes as a packfile, a delta, the list of a folder and an index. The first two bytes are the offset of the
-/// object in the packfile.
+/// Reads bytes as a packfile, a delta, the content of a tree object, and an index. The first two bytes are the offset
+/// of the object in the packfile.
 ///
 /// # Panics
 /// Panics if an object exceeds its bound.

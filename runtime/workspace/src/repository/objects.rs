@@ -1,9 +1,9 @@
 //! Reads objects of the project's repository: loose files and packfiles.
 //!
-//! A project brings its `.git`, so nothing in it is trusted. Lengths, depths and the work are bounded, links are not
-//! followed, and the content of each object is compared with its id. No program is started. Settings, replacements,
-//! alternates and remotes are not read, so an object that the repository itself does not have is missing, and nothing is
-//! fetched.
+//! A project brings its `.git`, so nothing in it is trusted. Lengths, depths and the work are bounded, symbolic links
+//! are not followed, and the content of each object is compared with its id. No program is started. Settings,
+//! replacements, alternates and remotes are not read, so an object that the repository itself does not have is missing,
+//! and nothing is fetched.
 
 use super::digest::{ObjectId, ObjectKind};
 use super::packed_objects::{BaseCache, PackedObjects};
@@ -17,7 +17,7 @@ use std::path::Path;
 const PACKS_MAX: usize = 200;
 /// Maximum number of bytes that all objects together may have, compressed and uncompressed, including bases of deltas.
 const BYTES_MAX: u64 = 1 << 30;
-/// Bytes that each look for an object, and each entry of a packfile, costs of [`BYTES_MAX`].
+/// Number of bytes of [`BYTES_MAX`] that are charged for each lookup of an object and for each entry of a packfile.
 pub(super) const STEP_BYTES: usize = 512;
 /// Maximum length of the header of a loose object.
 const HEADER_BYTES_MAX: usize = 32;
@@ -48,7 +48,7 @@ impl WorkLimit {
         Self(BYTES_MAX)
     }
 
-    /// Subtracts bytes that are read or made. After the first error, everything is an error.
+    /// Subtracts bytes that are read or made. Returns an error if too few are left. All later calls then fail too.
     pub(super) fn spend(&mut self, bytes: usize) -> Result<(), ObjectError> {
         let left = self.0.checked_sub(bytes as u64);
         self.0 = left.unwrap_or(0);
@@ -65,7 +65,7 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    /// Opens the objects of the repository whose shared folder this is.
+    /// Opens the object database of the repository whose common directory is `shared`.
     pub(super) fn open(shared: &Path) -> Result<Self, ObjectError> {
         let folder = Tree::open(shared)?.below(Path::new("objects"))?;
         let mut packs = Vec::new();
@@ -119,7 +119,7 @@ impl Objects {
     fn packed(&mut self, id: ObjectId, bytes_max: usize) -> Result<Option<(ObjectKind, Vec<u8>)>, ObjectError> {
         for (number, pack) in self.packs.iter().enumerate() {
             if let Some(offset) = pack.position(id)? {
-                // Most objects are in the pack of the object before.
+                // Most objects are in the same pack as the object before.
                 self.packs.swap(0, number);
                 self.packs[0].prepare()?;
                 return self.packs[0].read(offset, bytes_max, &mut self.cache, &mut self.limit).map(Some);
@@ -280,7 +280,7 @@ mod tests {
         assert!(refused.is_err());
     }
 
-    /// A repository that was changed on purpose: every answer is an error or the right bytes.
+    /// The repository is damaged on purpose: every read must fail or return the right bytes.
     #[test]
     fn damaged_packs_are_noticed() {
         let repository = Repository::new();

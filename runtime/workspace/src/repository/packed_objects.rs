@@ -1,7 +1,7 @@
 //! Reads objects of one packfile through its index (git's `gitformat-pack`, both version 2).
 //!
-//! The files are read at offsets that they contain themselves, so each offset and each length is checked. An object can
-//! be a delta to another one; the number of deltas in a row is bounded, and so is the memory of the bases that are kept.
+//! Offsets and lengths come from the files themselves, so each one is checked. An object can be a delta against another
+//! one. The length of a chain of deltas and the memory for cached bases are bounded.
 
 use super::digest::{ObjectId, ObjectKind};
 use super::objects::{ObjectError, STEP_BYTES, WorkLimit};
@@ -57,7 +57,8 @@ pub(super) struct PackedObjects {
     folder: OwnedFd,
     name: String,
     index: File,
-    /// The number of objects whose first byte is at most the position in the list.
+    /// The fan-out table of the index: at position `n`, the number of objects whose id begins with a byte of at most
+    /// `n`.
     counts: Vec<u32>,
     pack: Option<File>,
     /// The inode of the index, which identifies the pack.
@@ -68,7 +69,7 @@ pub(super) struct PackedObjects {
 enum Base {
     /// The entry is a whole object.
     None(ObjectKind),
-    /// The entry is a delta to the object at this offset.
+    /// The entry is a delta against the object at this offset.
     At(u64),
 }
 
@@ -217,7 +218,7 @@ impl PackedObjects {
     }
 }
 
-/// Bytes that are read from their beginning.
+/// A reader that takes bytes from the front.
 struct Bytes<'b>(&'b [u8]);
 
 impl<'b> Bytes<'b> {
@@ -259,7 +260,7 @@ impl<'b> Bytes<'b> {
         }
     }
 
-    /// Reads a number of which only the bytes are stored whose bit is set.
+    /// Reads a little-endian number. A byte of it is stored only if its bit in `bits` is set; all other bytes are 0.
     fn sparse(&mut self, bits: u8) -> Result<usize, ObjectError> {
         let mut number = 0;
         for place in (0..4).filter(|place| bits & (1 << place) != 0) {
@@ -269,7 +270,7 @@ impl<'b> Bytes<'b> {
     }
 }
 
-/// Returns the object that a delta makes of its base.
+/// Applies a delta to its base and returns the resulting object.
 pub(super) fn applied(
     base: &[u8],
     delta: &[u8],
@@ -305,10 +306,10 @@ pub(super) fn applied(
     if made.len() == after { Ok(made) } else { Err(ObjectError::Damaged) }
 }
 
-/// Returns the content of the zlib stream at an offset, which must have this length.
+/// Inflates the zlib stream at an offset. The content must have exactly this length.
 fn inflated(file: &File, mut at: u64, length: usize, limit: &mut WorkLimit) -> Result<Vec<u8>, ObjectError> {
     let mut state = InflateState::new_boxed(DataFormat::Zlib);
-    // One byte more than expected, so that a longer content is noticed. The memory grows with the content.
+    // One byte more than expected, so that too long content is noticed. The memory grows with the content.
     let (mut content, mut written) = (vec![0; length.min(PIECE_BYTES) + 1], 0);
     let mut input = [0; PIECE_BYTES];
     loop {

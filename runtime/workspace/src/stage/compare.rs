@@ -34,7 +34,8 @@ pub(super) enum CurrentEntry<'n> {
 pub(super) struct Comparison<'s> {
     lookup: &'s Lookup<'s>,
     pub(super) findings: Findings<'s>,
-    /// Directories whose lower entries are removed, except those that are also among the changes.
+    /// Removed paths, and directories that hide the lower entries below them. Lower entries at and below these paths
+    /// are reported as removed, unless the stage has an entry at the same path.
     gone: Vec<PathBuf>,
     /// Directories in which no lower entries show.
     pure: HashSet<PathBuf>,

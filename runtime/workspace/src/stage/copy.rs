@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 /// An initial entry of the copy.
 #[derive(Debug)]
 pub(super) enum CopiedEntry {
-    /// A directory. `partial` is true if it contains an entry in the workspace that the stage must not see.
+    /// A directory. `partial` is true if the workspace's directory contains an entry that the stage must not see.
     Directory { partial: bool },
     /// A regular file. `origin` is the stamp of the workspace's file, or `None` for a file of a layer.
     File { stamp: Stamp, bytes: u64, executable: bool, origin: Option<Stamp> },
@@ -58,7 +58,7 @@ pub struct Copy {
 
 impl Copy {
     /// Copies the files of `workspace` that `scope` shows to the new folder `at`. Paths that are hidden or not granted
-    /// do not exist in the copy. Links that leave the workspace or lead to a hidden path are omitted.
+    /// do not exist in the copy. Symbolic links to a hidden path are omitted.
     ///
     /// # Errors
     /// [`StageError::Io`] if `at` exists or the system refuses.
@@ -152,7 +152,7 @@ enum CopySource {
     Layer,
     /// The workspace. The scope applies to it.
     Workspace,
-    /// The folder below the workspace. Only hidden paths of it are omitted.
+    /// The folder below the workspace. Only its hidden paths are omitted.
     Below,
 }
 
@@ -250,8 +250,8 @@ impl<'c> CopyBuilder<'c> {
     fn add_link(&mut self, entry: &WalkEntry<'_>) -> io::Result<Option<CopiedEntry>> {
         let target = entry.target()?;
         let path = ScopePath::parse_bytes(entry.path.as_os_str().as_encoded_bytes()).unwrap_or_default();
-        // A link to a hidden path would reveal its name. A link from below the workspace was made by a stage, which may
-        // make any link in its copy.
+        // A link to a hidden path would reveal its name. Links in the folder below the workspace were made by a stage,
+        // which may make any link in its copy.
         let leads_to = link::destination(&path, Path::new(&target));
         if leads_to.is_ok_and(|leads_to| self.scope.is_hidden(&leads_to)) && self.origin != CopySource::Below {
             return Ok(None);

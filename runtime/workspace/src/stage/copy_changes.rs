@@ -1,6 +1,6 @@
 //! Finds the changes of a stage in its copy.
 //!
-//! The walk follows no link, reads no unchanged file and changes nothing.
+//! The walk follows no symbolic link, reads no unchanged file and changes nothing.
 
 use super::StageError;
 use super::copy::{CopiedEntry, Copy};

@@ -15,8 +15,8 @@ use std::io::{self, Read};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
-/// Number of bytes by which the allocated blocks of a file may exceed its length before they are charged, because file
-/// systems preallocate.
+/// A file is charged by its size on disk, and not by its length, if its allocated blocks exceed twice the length by
+/// more than this number of bytes. Less is tolerated, because file systems preallocate.
 const AHEAD_BYTES: u64 = 1 << 20;
 
 /// The reason for refusing a change with an attribute that only the kernel may set.
@@ -148,8 +148,8 @@ impl<'s> Findings<'s> {
         Ok(())
     }
 
-    /// Counts the bytes of a changed file: its length, or its size on disk if that is much larger. Changes that are
-    /// never committed are not counted.
+    /// Counts the bytes of a changed file: its length, or its size on disk if that is much larger. Scratch and ignored
+    /// changes are not counted.
     pub(crate) fn count_bytes(&mut self, entry: FoundEntry<'_>) -> Result<(), StageError> {
         let path = ScopePath::parse_bytes(entry.path.as_os_str().as_encoded_bytes());
         if path.is_ok_and(|path| self.decider.before.scope().is_scratch(&path)) {

@@ -1,7 +1,8 @@
 //! Looks up a path in the workspace and its layers as a stage with an overlay saw it.
 //!
-//! No files are recorded when a stage starts. The workspace must not change during the stage, so it can be read
-//! afterwards. The change time of a file reveals a concurrent change. Lookups only read, and are cached.
+//! The initial files are not recorded when a stage starts. They are looked up when the stage has ended, so the
+//! workspace must not change during the stage. The change time of a file (ctime) reveals a concurrent change. Lookups
+//! only read, and are cached.
 
 use super::decide::{Baseline, LowerKind};
 use crate::change::Op;
@@ -211,9 +212,9 @@ impl Baseline for Lookup<'_> {
         Ok(partial)
     }
 
-    /// Compares the change time. If it is later than the start of the view, there was a concurrent change. A change in
-    /// the same clock tick as the start is treated as an earlier change, because the previous stage may have made it. A
-    /// removed file is not detected.
+    /// Compares the change time (ctime). If it is later than the start of the view, there was a concurrent change. A
+    /// change in the same clock tick as the start is treated as an earlier change, because the previous stage may have
+    /// made it. A removed file is not detected.
     fn is_stale(&self, path: &Path, op: &Op) -> io::Result<bool> {
         let LowerEntry { kind: Some(kind), stat: Some(stat), is_workspace: true, .. } = self.entry(path)? else {
             return Ok(false);

@@ -1,8 +1,8 @@
 //! Lists the changes of a stage from the upper folder of its overlay.
 //!
-//! The walk covers only that folder, by descriptor, and follows no links. A whiteout or an opaque directory removes
-//! only entries that the stage could see; hidden files stay. Entries with overlay attributes that a program forged are
-//! refused. New kernels escape such attributes; older ones may not.
+//! The walk covers only that folder, by file descriptor, and follows no symbolic links. A whiteout or an opaque
+//! directory removes only entries that the stage could see; hidden files stay. Entries with overlay attributes that a
+//! program forged are refused. New kernels escape such attributes; older ones may not.
 
 use super::compare::{Comparison, CurrentEntry};
 use super::findings::{self, FoundEntry};

@@ -111,7 +111,7 @@ impl View {
         Ok(listing)
     }
 
-    /// Creates a directory in the write scope, at an entry of it, or above one.
+    /// Creates a directory below a folder of the write scope, at such a folder, or as a parent of a writable path.
     pub fn make_directory(&self, path: &ScopePath) -> Result<(), ViewError> {
         if !self.scope.may_create_directory(path) {
             return Err(self.refuse_scope(Operation::MakeDirectory, path));
@@ -253,7 +253,7 @@ impl View {
         detail: Detail,
     ) -> Result<Option<DirectoryEntry>, ViewError> {
         let shown = |kind, size, identity| Some(DirectoryEntry { name: name.to_owned(), kind, size, identity });
-        // To find hidden objects, each entry must be examined, because they may have another name here.
+        // If objects are hidden, each entry must be examined, because a hidden object may have another name here.
         if detail == Detail::Kind && self.hidden.is_empty() && entry.file_type() != FileType::Unknown {
             let kind = Kind::from_type(entry.file_type());
             let access = self.scope.access(child);

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 /// The error of an operation that was not performed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ViewError {
-    /// The path does not exist, or not for this stage.
+    /// The path does not exist, or the stage may not see it.
     #[error("no such file or directory")]
     NotFound,
     /// The path is visible, but the operation is not permitted.

@@ -69,7 +69,7 @@ impl View {
                     return Ok(());
                 }
                 let child = path.join(name).map_err(|_| self.refuse_below(OPERATION, top))?;
-                // The name may also occur in a folder further below.
+                // A folder further down in the stack may have the same name.
                 if !matches!(layered.layer().seen(&child)?, PathState::Lower) {
                     return Ok(());
                 }

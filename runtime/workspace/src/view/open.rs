@@ -1,8 +1,8 @@
 //! Opens a file of a view.
 //!
 //! The order of the steps matters: check the rules, examine the path without opening it, open it without following
-//! links or blocking, examine the opened object, and only then truncate. `O_TRUNC` is never passed to the kernel,
-//! because it would truncate the file before the last checks.
+//! symbolic links or blocking, examine the opened object, and only then truncate. `O_TRUNC` is never passed to the
+//! kernel, because it would truncate the file before the last checks.
 
 use super::error::ViewError;
 use super::file::FileHandle;

@@ -50,7 +50,7 @@ pub(super) struct EntryBelow<'v> {
     pub(super) metadata: Metadata,
 }
 
-/// Returns the last name of a path, for calls that take a name in a directory. For the root, it is `.`.
+/// Returns the last component of a path, for calls that take a name in a directory. For the root, it is `.`.
 pub(super) fn last_name(path: &ScopePath) -> &Path {
     Path::new(path.name().unwrap_or("."))
 }

@@ -88,7 +88,8 @@ struct Explanation {
 }
 
 impl View {
-    /// Records that the scope denies an operation. Returns the error for the guest. A hidden path is not found.
+    /// Records that the scope denies an operation. Returns the error for the guest, which is [`ViewError::NotFound`]
+    /// for a path that the stage may not see.
     pub(super) fn refuse_scope(&self, operation: Operation, path: &ScopePath) -> ViewError {
         let access = self.scope.access(path);
         let (reason, help) = match access {
@@ -103,7 +104,7 @@ impl View {
         if access <= Access::Absent { ViewError::NotFound } else { ViewError::NotPermitted }
     }
 
-    /// Records that a parent of a grant is not a directory. It is not found.
+    /// Records that a parent of a grant is not a directory. Returns [`ViewError::NotFound`].
     pub(super) fn refuse_scope_of_file(&self, operation: Operation, path: &ScopePath) -> ViewError {
         let reason = "not in the read scope and not a parent directory of it";
         self.record(operation, path, Explanation { reason: reason.to_owned(), help: self.read_grant(path) });
@@ -121,7 +122,7 @@ impl View {
         ViewError::NotFound
     }
 
-    /// Records that an operation would affect a path below that is hidden or not writable.
+    /// Records that an operation would affect an entry below the path that is hidden or not writable.
     pub(super) fn refuse_below(&self, operation: Operation, path: &ScopePath) -> ViewError {
         let reason = "a path below it is hidden or not in the write scope";
         self.record(

@@ -207,7 +207,7 @@ fn a_swapped_directory_never_lets_a_commit_out() {
         let begin = std::time::Instant::now();
         let (least, most) = (std::time::Duration::from_secs(3), std::time::Duration::from_secs(60));
         let mut turn = 0_u32;
-        // Repeats until some commits succeeded, however long that takes on a busy machine.
+        // Repeats until some commits succeeded, which can take long on a busy machine.
         while begin.elapsed() < least || done <= 5 && begin.elapsed() < most {
             turn += 1;
             let content = turn.to_string();

@@ -133,7 +133,7 @@ fn rules() -> Scope {
     scope(&["./"], &["out/", "src/main.rs"], &["scenarios/holdout/", "out/d/hold/"])
 }
 
-/// Creates a tree in which a copy and an overlay show the same files. It has no hard links, because a copy makes them
+/// Creates a tree of which a copy and a layer show the same files. It has no hard links, because a copy makes them
 /// separate files, and no links to hidden paths, because a copy omits them.
 fn comparable() -> Fixture {
     let fixture = Fixture::new();

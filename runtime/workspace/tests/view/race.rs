@@ -1,4 +1,4 @@
-//! Operations through a directory while a thread of the host swaps it for links to forbidden places.
+//! Operations through a directory while a thread of the host swaps it for symbolic links to forbidden places.
 
 use crate::fixture::{Fixture, SECRET, path, scope};
 use crate::swap::Swapping;

@@ -1,4 +1,4 @@
-//! A thread of the host that repeatedly swaps `out/d` for links to forbidden places.
+//! A thread of the host that repeatedly swaps `out/d` for symbolic links to forbidden places.
 
 use crate::fixture::Fixture;
 use rustix::fs::{CWD, RenameFlags};

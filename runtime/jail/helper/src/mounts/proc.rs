@@ -1,8 +1,8 @@
 //! `/proc` of a jail: the processes that a command may examine, and a short list of other files.
 //!
 //! The first process is not visible there. Everything that is not listed is covered by an empty file or folder,
-//! including names that new kernels add, because files of root there also belong to root inside the jail. `subset=pid`
-//! is not an alternative: it removes files that programs need, and nothing can be added to it.
+//! including names that new kernels add: if root runs Glovebox, commands own the files of root there. `subset=pid` is
+//! not an alternative: it removes files that programs need, and nothing can be added to it.
 #![forbid(unsafe_code)]
 
 use crate::fault::At;

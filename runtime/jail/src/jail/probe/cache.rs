@@ -37,7 +37,7 @@ struct MachineKey {
     kernel: String,
     /// The parent of the control groups, because it decides which limits are exact.
     groups: String,
-    /// The user namespace, because rights differ in another one.
+    /// The user namespace, because a process has other rights in another user namespace.
     namespace: String,
     /// Kernel settings that restrict this user's namespaces. The value of a setting that the kernel does not have is
     /// empty.

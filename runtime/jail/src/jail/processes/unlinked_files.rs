@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 /// Magic numbers of file systems whose files are in memory: tmpfs, ramfs, hugetlbfs.
 const IN_MEMORY: [i64; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
-/// Beginnings of the names that the kernel gives to mappings of files in memory that never had a path.
+/// Prefixes of the names that the kernel gives to mappings of files in memory that never had a path.
 const MEMORY_NAMES: [&str; 4] = ["/memfd:", "/dev/zero", "/SYSV", "/anon_hugepage"];
 /// System V segments, which are counted from their list.
 const LISTED: &str = "/SYSV";
@@ -31,7 +31,7 @@ pub(in crate::jail) struct UnlinkedUsage {
     pub(in crate::jail) hides_disk: bool,
     /// True if processes may hold files in memory that were not measured.
     pub(in crate::jail) hides_memory: bool,
-    /// Number of descriptors of the process with the most.
+    /// Maximum number of descriptors of one process.
     pub(in crate::jail) descriptors: u64,
     /// Length of the largest regular file that is open for writing, bytes.
     pub(in crate::jail) file_bytes: u64,
@@ -47,8 +47,8 @@ pub(super) struct UnlinkedFileScan {
     held: UnlinkedUsage,
     /// For each device, true if its files are in memory.
     kinds: HashMap<u64, bool>,
-    /// Mappings of unlinked files, by device and inode, with the path in `/proc` and the name. A process may still turn
-    /// out to have such a file open.
+    /// Mappings of unlinked files, by device and inode, with the path in `/proc` and the name. A process that is
+    /// examined later may have such a file open.
     mapped: HashMap<(u64, u64), (PathBuf, String)>,
 }
 

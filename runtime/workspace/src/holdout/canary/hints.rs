@@ -1,7 +1,7 @@
 //! Hints that a scenario makes public: fixed texts after `hint:` in a sealed file.
 //!
-//! A hint ends at the end of its string literal, or otherwise at the end of the line. A text with variable parts is not
-//! fixed: a hint that contains `$`, a backquote, or an escape whose meaning depends on the language is not public.
+//! A hint in a string literal ends with the literal; any other hint ends with the line. A text with variable parts is
+//! not fixed: a hint that contains `$`, a backquote, or an escape whose meaning depends on the language is not public.
 
 use std::collections::BTreeMap;
 

@@ -27,7 +27,7 @@ const SENTENCE_SIGNS_MAX: usize = 2;
 /// Minimum length of a distinctive word, in letters, and of a distinctive number, in digits.
 const WORD_LETTERS_MIN: usize = 3;
 const NUMBER_DIGITS_MIN: usize = 6;
-/// Minimum length in characters of a key, a digest or a sequence of letters outside of ASCII that is distinctive alone.
+/// Minimum length in characters at which a key, a digest or a sequence of non-ASCII letters is distinctive by itself.
 const DENSE_CHARS_MIN: usize = 12;
 /// Maximum size in bytes of hold-outs of which every window is kept. For larger hold-outs, only every second window,
 /// every third, and so on, is kept.
@@ -144,7 +144,7 @@ struct Word {
     own: Option<String>,
     /// True if the word is also distinctive in code.
     in_code: bool,
-    /// True if the word is distinctive alone.
+    /// True if the word is distinctive by itself.
     is_dense: bool,
 }
 
