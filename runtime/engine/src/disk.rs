@@ -47,7 +47,7 @@ struct Usage {
     written: u64,
     /// Number of bytes that attempts have moved to the quarantine since then, and the expected size of their output files.
     added: u64,
-    /// Number of bytes of the caches. `None` if a stage may have changed them.
+    /// Number of bytes of the caches. `None` if a stage may have changed the caches since they were measured.
     cache: Option<u64>,
     /// Branches whose workspace folder is included in `added`.
     branches: BTreeSet<BranchId>,
@@ -67,7 +67,8 @@ impl DiskGauge {
         Ok(gauge)
     }
 
-    /// Adds the disk space of a finished attempt: what it has already written, and its files that are written later.
+    /// Adds the disk space of a finished attempt: the files that it has moved to the quarantine, and its output files
+    /// and artifacts, which are written later.
     ///
     /// # Errors
     ///

@@ -16,9 +16,9 @@ use glovebox_workspace::cache_reuse;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-/// Returns the trust domain with which a stage shares its caches. `None` for a stage that shares none, because builders' code
-/// could run in it while hold-outs are readable. A builder that may read hold-outs has no `separation`, so an isolated
-/// verdict never begins with the files of such a builder.
+/// Returns the trust domain with which a stage shares its caches. `None` if the stage shares no caches: builders' code
+/// could run in it while hold-outs are readable, or each visit gets its own copy of filled caches. A builder that may
+/// read hold-outs has no `separation`, so an isolated verdict never begins with caches of such a builder.
 fn domain(binding: &Binding) -> Option<Domain> {
     let is_isolated = binding.separation.as_ref().is_some_and(|separation| separation.is_isolated);
     match (binding.holdouts, binding.is_builder()) {

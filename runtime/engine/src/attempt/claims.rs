@@ -2,7 +2,7 @@
 //!
 //! A claim that the records do not support fails the stage with class `contract`: a stage that claims that the tests
 //! passed must name a receipt that proves it. Claims are checked only here, after the changes of the stage are known. A
-//! file that is not kept is treated as not written.
+//! file whose change was not allowed counts as not written.
 
 use super::replace;
 use cap_std::fs::Dir;

@@ -1,8 +1,8 @@
 //! The command that caused the failure of a verification, and the commands of the verify contract that a verification
 //! skipped. Both are for people.
 //!
-//! The host's receipt shows which command failed. A stage that runs a plan reports who named the command, which command could
-//! not be started, and which commands it skipped.
+//! The host's receipt shows which command failed. A stage that runs a verification plan reports who named the command,
+//! which command could not be started, and which commands were skipped.
 
 use glovebox_host::call::Report;
 use glovebox_journal::event::{CommandSource, FailedCommand};

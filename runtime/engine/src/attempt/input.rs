@@ -1,7 +1,7 @@
 //! The input of a handler, and the model that it may ask.
 //!
-//! Everything comes from the pipeline and the fold of the journal, so an attempt that is executed again gets the same input.
-//! The counters of the engine are not part of it.
+//! Everything comes from the pipeline and the fold of the journal, so an attempt that is executed again gets the same
+//! input. The input does not contain the counters of the engine.
 
 use super::{AttemptError, Workbench, change_list, feedback, redact};
 use crate::assignment::Assignment;
@@ -15,10 +15,10 @@ use glovebox_plan::verify::{ContextBase, Role};
 use glovebox_record::Digest;
 use glovebox_state::run_state::Branch;
 
-/// Prefixes of the engine's context keys, which no stage gets, without and with `context.`.
+/// Prefixes of the engine's context keys, without and with `context.`. No stage gets these keys.
 const INTERNAL: [&str; 2] = ["internal.", "context.internal."];
 
-/// Context keys that name the hold-outs, which builders do not get, without and with `context.`.
+/// Context keys that name the hold-outs, without and with `context.`. Builders do not get these keys.
 pub(super) const HOLDOUT_KEYS: [&str; 2] = ["graph.scenarios", "context.graph.scenarios"];
 
 /// Context keys that contain how a stage failed, without and with `context.`. If the result of a stage is withheld,

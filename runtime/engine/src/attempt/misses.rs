@@ -10,7 +10,8 @@ use glovebox_pipeline::ir::{Node, Role};
 use glovebox_plan::plan::{HoldoutAccess, Plan};
 use glovebox_record::scope::Entry;
 
-/// Returns true for a verifier without hold-outs whose failure might be fixed by `holdouts=true`, if it fails.
+/// Returns true for a verifier without hold-outs if `holdouts=true` might fix its failure. The result has a meaning
+/// only if the stage failed.
 pub(super) fn holdouts(plan: &Plan, node: &Node, report: &Report) -> bool {
     let Some(binding) = plan.binding(&node.id) else { return false };
     let is_unaware = binding.holdouts == HoldoutAccess::Absent && node.access.holdouts.named.is_none();

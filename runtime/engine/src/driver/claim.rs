@@ -1,8 +1,8 @@
-//! Claims attempts: of a delivery from the queue, and of the attempt that a commit made ready.
+//! Claims attempts: the attempt of a delivery from the queue, or the attempt that a commit made ready.
 //!
-//! The second kind of claim is part of the append of the commit, so that the step from stage to stage costs one append. An
-//! attempt that may not begin immediately is left to the queue: it is due later, or the run is canceled, out of time or out
-//! of disk space.
+//! The second kind of claim is part of the append of the commit, so that the step from stage to stage costs one append.
+//! An attempt that may not begin immediately is left to the queue, because it is due later, or because the run is
+//! canceled, out of time or out of disk space.
 
 use super::commit::{Batch, Committed};
 use super::{Driver, Follow, LEASE_MS, RunError};
@@ -66,7 +66,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
                 Some(Batch { expect, events: started.clone(), because: Vec::new(), claim: None })
             })
             .await?;
-        // The delivery of a lost claim is not marked as done, because it may be the lease of the worker that won.
+        // The delivery of a lost claim is not marked as done, because the worker that won may hold its lease.
         Ok((is_stored.then(|| self.assignment(&id, &task.branch)).flatten(), records))
     }
 

@@ -242,10 +242,10 @@ impl Session {
         Ok(Unread { dir: Arc::new(dir), blobs, is_linear, journal, worker, owner })
     }
 
-    /// Takes the run over: restores the workspace to the state in the journal, abandons an attempt that was interrupted and
-    /// appends all pending decisions. A failed run restarts at the node that failed, or at the node in `terms`. For a run
-    /// that succeeded or was canceled for good, returns an error with its verdict. `past` is the run before the visit to
-    /// which it goes back.
+    /// Takes the run over: restores the workspace to the state in the journal, abandons an attempt that was interrupted
+    /// and appends all pending decisions. A failed run restarts at the node that failed, or at the node in `terms`. For
+    /// a run that succeeded or was canceled for good, returns an error with its verdict. `past` is the state before the
+    /// visit to which the run goes back.
     pub async fn resume(
         &mut self,
         pipeline: &Pipeline,
@@ -319,7 +319,7 @@ impl Session {
         apply_changes(&workspace, &self.blobs, self.replay.state.main().changes.values())
     }
 
-    /// Creates the record of a resume under these terms. Everything that it names is durable.
+    /// Creates the `run.resumed` event of a resume with these changes. Every blob that the event names is durable.
     fn resumed(&self, pipeline: &Pipeline, terms: ResumeTerms<'_>) -> Result<RunResumed, RunError> {
         let ResumeTerms { from, back, steps_max, wall_max, spend_max, script, replan, asks_again: _ } = terms;
         let replanned = replan.map(|replan| {
@@ -427,7 +427,7 @@ impl Session {
         driven
     }
 
-    /// Takes everything with which a driver continues. The driver returns it at its end.
+    /// Takes the values with which a driver continues. The driver returns them at its end.
     fn position(&mut self) -> (RunId, Replay, PendingDecisions) {
         (self.run_id(), std::mem::take(&mut self.replay), std::mem::take(&mut self.pending))
     }
