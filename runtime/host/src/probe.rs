@@ -17,7 +17,7 @@ const PROBE: &[u8] = include_bytes!("probe.wasm");
 pub(crate) struct HostcallSizeError(String);
 
 impl HostcallSizeError {
-    /// Returns true if `error` is that error.
+    /// Returns true if `error` is the error for a host call with too much data.
     pub(crate) fn is(&self, error: &Error) -> bool {
         error.root_cause().to_string() == self.0
     }

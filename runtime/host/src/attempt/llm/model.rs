@@ -152,7 +152,7 @@ impl Model {
         Model { kind, ..self }
     }
 
-    /// Sets the account that its cost is booked to. Without an account, the cost is not limited.
+    /// Sets the account to which the model's cost is booked. Without an account, the cost is not limited.
     pub fn charged_to(self, account: Account) -> Self {
         Model { account: Some(account), ..self }
     }
@@ -240,7 +240,7 @@ impl Model {
         Reply { answered, lost: Usage::default(), exchanged: None }
     }
 
-    /// Sets the effort of a request, unless the guest has set it, and the schema.
+    /// Sets the schema of a request, and its effort if the guest has set none.
     pub(crate) fn settle(&self, request: &mut Request) {
         if let ModelKind::Live(live) = &self.kind {
             live.settle(request, self.schema.as_ref().map(|(schema, _)| schema));
