@@ -104,7 +104,7 @@ impl Content {
         ENTRY_BYTES + if let Self::Bytes(bytes) = self { bytes.len() } else { 0 }
     }
 
-    /// Returns the folder of the file to which this file links.
+    /// Returns the folder with the file to which this hard link refers.
     fn folder(&self) -> Option<&String> {
         if let Self::Link { folder, .. } = self { Some(folder) } else { None }
     }
@@ -315,7 +315,8 @@ impl<B: BlobStore> Projector<B> {
         }
         let mut waiting = std::mem::take(&mut self.waiting);
         self.waiting_bytes = 0;
-        // Files of the run are written last, after everything to which they refer. Targets of links are written before the links.
+        // Files of the run are written last, after everything to which they refer. Targets of hard links are written
+        // before the links.
         let of_run = waiting.remove("");
         let (kept, others): (BTreeMap<String, Files>, BTreeMap<String, Files>) =
             waiting.into_iter().partition(|(_, files)| is_history(files));

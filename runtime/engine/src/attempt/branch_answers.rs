@@ -1,5 +1,6 @@
-//! What a stage at or after a fan-in learns about the branches, in every fidelity: how each branch ended, its notes and
-//! its answer, which is the answer of its last model or the output of its last tool (spec §4.8, §4.9).
+//! The results of branches in the prompt of a stage at or after a fan-in, in every fidelity: how each branch ended, its
+//! notes and its answer. The answer is that of the branch's last model, or the output of its last tool (spec §4.8,
+//! §4.9).
 //!
 //! A branch has its own context, which is not copied back to the parent branch. Without this section, the answers of
 //! its stages would be lost. Each line of an answer begins with a mark, so that no answer can look like text of the

@@ -1,8 +1,8 @@
 //! Guesses whether a verifying stage failed because hold-outs do not exist for it. The plan cannot show that a script
 //! of the project uses hold-outs.
 //!
-//! The guess is only for people. It is positive if the stage names no hold-outs, and either no other stage can read them or
-//! the stage printed the name of their folder.
+//! The guess is only for people. It is positive if the stage names no hold-outs and there is a folder of hold-outs that
+//! no stage can read or whose name the stage printed.
 
 use super::redact::printed;
 use glovebox_host::call::Report;

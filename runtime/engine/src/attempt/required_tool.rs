@@ -1,8 +1,8 @@
 //! Holds back a stage if the stage that it requires has not passed (`requires_tool_success`, decision required-tool-success).
 //!
 //! Only the run's own record of the required stage counts: its last outcome in the branch since the last restart, and
-//! the host's receipt of a command that passed in it. Files of the workspace, the context and the claims of a stage are
-//! not proof.
+//! the host's receipt of a command of that stage that passed. Files of the workspace, the context and the claims of a
+//! stage are not proof.
 
 use crate::assignment::Assignment;
 use glovebox_journal::event::{StageFinished, Work};

@@ -43,8 +43,8 @@ fn new_id() -> AttemptId {
 }
 
 impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
-    /// Claims the task of a delivery. The assignment is `None` if the run does not wait for this task: a delivery may come
-    /// twice, or another worker may have claimed it first.
+    /// Claims the task of a delivery. The assignment is `None` if the run does not wait for this task: a delivery may
+    /// come twice, or another worker may have claimed the task first.
     pub(super) async fn claim(&mut self, delivery: &Delivery) -> Result<(Option<Assignment>, Vec<Record>), RunError> {
         let task = &delivery.task;
         let open = self.replay.state.branch(&task.branch).open();
@@ -75,8 +75,8 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         NextClaim { branch: branch.clone(), id: new_id(), worker: self.worker.clone() }
     }
 
-    /// Returns the assignment of a claim that was part of an append, and holds its delivery as if it came from the queue.
-    /// `None` if another worker has claimed the task.
+    /// Returns the assignment of a claim that was part of an append, and takes the lease of its delivery, as if the
+    /// queue had delivered it. `None` if another worker has claimed the task.
     pub(super) async fn claimed(
         &self,
         claim: NextClaim,

@@ -143,7 +143,7 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
         }
     }
 
-    /// Handles an append with an unknown result: if the events are in the journal, it succeeded, else it failed.
+    /// Handles an append with an unknown result: it succeeded if the journal contains the events.
     async fn find(&mut self, what: &str, events: &[Event]) -> Result<Vec<Record>, RunError> {
         let read = self.read_on().await?;
         let is_there = |records: &[Record]| records.iter().zip(events).all(|(record, event)| record.event == *event);

@@ -1,4 +1,4 @@
-//! A run's stores under its lock, and the driver over them.
+//! The stores of a run under its lock, and the driver that uses them.
 //!
 //! A [`Session`] holds the run's lock, so no other process drives the run. Creating a session appends the journal's first
 //! record after everything that the record names is stored. Opening one reads the journal, a few records at a time, and keeps

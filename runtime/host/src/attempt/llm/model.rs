@@ -116,8 +116,9 @@ pub fn is_of_another_model(outcome: &Outcome) -> bool {
 pub(crate) const OUTCOME: &str = "outcome";
 
 impl Model {
-    /// Chooses the model of a node: a script that mentions the node, or else the node's `test.*` attributes, or else the script (whose
-    /// turns are then used up, which is an error), or else the simulated answer.
+    /// Chooses the model of a node. The first of these that exists is used: a script that mentions the node; the node's
+    /// `test.*` attributes; a script that does not mention the node, so that its first turn is an error; the simulated
+    /// answer.
     ///
     /// `turns_used` is the number of turns of the node's finished attempts, and `finished_attempts` the number of these attempts.
     pub fn bind(
