@@ -120,7 +120,7 @@ pub struct Driver<'a, J, S, F = ()> {
     pub parallel_max: usize,
     /// Answers and steering messages from other processes. Empty for a run that accepts none.
     pub inbox: Inbox,
-    /// The run so far: the only fold of its records, which all other parts borrow.
+    /// The state of the run so far. It is the only fold of the records, and all other parts borrow it.
     pub replay: Replay,
     /// Gets every record, and the state of the run after it.
     pub follower: F,
@@ -358,7 +358,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         self.disk.map_or(Ok(true), room).map_err(|error| RunError::Project(Box::new(error)))
     }
 
-    /// Returns the end of a run if its folder has no room for another stage.
+    /// Returns the event that ends the run if the run directory is larger than its limit.
     fn out_of_disk(&self) -> Result<Option<Event>, RunError> {
         let over = self.disk.map_or(Ok(None), DiskGauge::over);
         Ok(over.map_err(|error| RunError::Project(Box::new(error)))?.map(failed))

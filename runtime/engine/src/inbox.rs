@@ -95,7 +95,8 @@ impl Inbox {
         self.held.get_or_insert(held);
     }
 
-    /// Takes the request to pause, and why an answer was not accepted.
+    /// Returns the event for a pause: who asked for it, why an answer was not accepted, and which stage needs something
+    /// from a person.
     pub(crate) fn take_pause(&mut self) -> RunPaused {
         let (by, problem) = (self.pause.take(), self.problem.take());
         RunPaused { by, questions: Vec::new(), problem, held: self.held.take() }

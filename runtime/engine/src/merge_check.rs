@@ -27,7 +27,7 @@ const BASE_BYTES_MAX: u64 = 1 << 30;
 /// Why branches could not be checked.
 pub(crate) type MergeFault = Box<dyn Error + Send + Sync>;
 
-/// Checks what fan-ins merge, with the bytes of a run's changes.
+/// Checks merges at fan-ins. The blob store has the bytes of changed files.
 #[derive(Clone, Copy)]
 pub struct MergeCheck<'b>(pub &'b DirBlobs);
 

@@ -14,7 +14,7 @@ use serde::Deserialize;
 const RESULTS_FILE: &str = "verification.results.json";
 /// Maximum number of bytes of [`RESULTS_FILE`] that are read.
 const RESULTS_BYTES_MAX: usize = 16 << 20;
-/// Maximum number of skipped commands that are kept. The lists of a contract are shorter.
+/// Maximum number of skipped commands that are kept. The lists of a verify contract are shorter.
 const DROPPED_MAX: usize = 1000;
 /// Maximum number of bytes of a command that are kept.
 const LINE_BYTES_MAX: usize = 4096;

@@ -71,8 +71,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
         Ok(input)
     }
 
-    /// Returns the commands that a verification stage may run in addition to its plan, selected by the changes of its branch
-    /// since the run began.
+    /// Returns the commands that a verification stage may run in addition to its verification plan. They are selected
+    /// by the changes of its branch since the run began.
     fn checks(&self, node: &Node, branch: &Branch) -> Option<(String, String)> {
         let verify = self.plan.checks.verify.as_ref().filter(|_| node.handler.kind() == HandlerKind::Verification)?;
         let changed = branch.changed_paths();
@@ -111,8 +111,8 @@ fn stage_input(plan: &Plan, node: &Node, binding: &Binding, assignment: &Assignm
     }
 }
 
-/// Returns the input entries of an agent whose plan a verification stage will run. The planner's mode decides whether the
-/// agent is asked for a plan. A plan that it writes without being asked runs nevertheless.
+/// Returns the input entries of an agent whose verification plan a later stage will run. The planner's mode decides
+/// whether the agent is asked for a plan. A plan that it writes without being asked runs nevertheless.
 fn planning(plan: &Plan, node: &Node) -> Vec<(String, String)> {
     let asks = plan.checks.verify.as_ref().is_none_or(|verify| verify.planner.mode.asks_model());
     let Some(PlanRequirements { mut allowed, keys }) = plan.pipeline.plan_requirements(node) else { return Vec::new() };

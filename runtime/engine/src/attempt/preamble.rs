@@ -34,7 +34,7 @@ struct Extent {
     files_max: usize,
 }
 
-/// Returns the limits of a fidelity. The specification gives them in tokens, and a token is taken as four bytes.
+/// Returns the limits of a fidelity. The specification gives them in tokens, and a token counts as four bytes.
 fn extent(mode: Fidelity) -> Extent {
     let of = |bytes_max, stages_max, note_chars_max, values_max, value_chars_max, files_max| Extent {
         bytes_max,

@@ -10,7 +10,7 @@ use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
 use glovebox_state::run_state::Branch;
 
-/// Returns the result of an attempt whose work does not begin. `None` if the stage is not held back.
+/// Returns the failed result of an attempt whose stage is held back. `None` if the stage is not held back.
 pub(super) fn held_back(node: &Node, assignment: &Assignment) -> Option<StageFinished> {
     let is_work = assignment.attempt.task.work == Work::Handler;
     let tool = node.checks.required_tool.as_ref().filter(|tool| is_work && !has_passed(&assignment.branch, tool))?;

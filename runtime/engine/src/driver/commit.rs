@@ -19,7 +19,7 @@ use jiff::Timestamp;
 /// Approximate maximum number of events in an append. Between two appends the driver checks the run's time and requests to stop.
 const EVENTS_MAX: usize = 256;
 
-/// Events to append, and the heads on which they were decided.
+/// Events to append, and the stream heads on which the decisions are based.
 pub(super) struct Batch {
     pub(super) expect: Vec<(StreamKey, u64)>,
     pub(super) events: Vec<Event>,

@@ -48,7 +48,7 @@ pub struct Session {
     pub journal: SqliteLog,
     /// The blobs of the run.
     pub blobs: Arc<DirBlobs>,
-    /// The run so far: the only fold of its journal.
+    /// The state of the run so far: the only fold of its journal.
     pub replay: Replay,
     /// Copies of hold-outs in the initial workspace, if the pipeline allows them. Set by [`Session::create`].
     pub open_copies: Vec<OpenCopy>,
@@ -100,7 +100,7 @@ pub struct Replan {
 }
 
 impl Replan {
-    /// Creates the plan for a resume, compared with what the plan before allowed.
+    /// Creates the plan for a resume, and compares it with what the earlier plan allowed.
     pub fn new(plan: &Plan, bounds: RunBounds, before: &PlanCapabilities) -> Self {
         let capabilities = plan.capabilities(bounds);
         let lines = |additions: Vec<Addition>| additions.iter().map(ToString::to_string).collect();
@@ -134,8 +134,8 @@ pub struct Unread {
     pub dir: Arc<RunDir>,
     /// The blobs of the run.
     pub blobs: Arc<DirBlobs>,
-    /// False if the run was resumed before an earlier visit. Then the records are not a single sequence, and all of them must
-    /// be kept.
+    /// False if the run has gone back to before a visit, or may have done so. Then folds skip records, and all records
+    /// must be kept.
     pub is_linear: bool,
     journal: SqliteLog,
     worker: Worker,
@@ -272,7 +272,7 @@ impl Session {
         let repaired = repaired.filter(|_| !goes_back);
         let resumed = RunResumed { repaired, caches_removed, ..resumed };
         let (run, replay, pending) = self.position();
-        // A pending fan-in merges changes, so the workspace must follow.
+        // A pending fan-in merges changes, so the workspace must be updated too.
         let follower = WorkspaceFollower { dir: &self.dir, blobs: &self.blobs, next: follower };
         let mut driver = Driver {
             replay,
