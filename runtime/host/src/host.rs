@@ -37,7 +37,7 @@ pub struct HostConfig {
     pub compiler: Compiler,
     /// Maximum number of concurrent calls, at least 1. Further calls wait.
     pub pool_slots: u32,
-    /// Called for each compilation with the work, which it must execute.
+    /// Called for each compilation. It must call the work that it gets.
     pub while_compiling: WhileCompiling,
 }
 
