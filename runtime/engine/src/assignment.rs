@@ -28,7 +28,7 @@ pub struct Assignment {
 }
 
 impl Assignment {
-    /// Returns the id of the stage in the plan and its grants.
+    /// Returns the id under which the plan and its grants list the stage.
     pub fn stage(&self) -> NodeId {
         self.attempt.task.stage()
     }

@@ -2,9 +2,9 @@
 //!
 //! The measured files are blobs, quarantine, caches, artifacts, the folders of nodes, the journal and its projections.
 //! Files that have their own limit and do not grow with every stage are not measured: the workspace, the sealed
-//! hold-outs, attempts in progress, the journal's log. The whole folder is measured at the beginning and when the limit
-//! may be reached. Between two measurements, the sizes of written files are added up, so that a check costs the same at
-//! the end of a run as at its beginning.
+//! hold-outs, attempts in progress, the journal's write-ahead log. The whole folder is measured at the beginning and
+//! when the limit may be reached. Between two measurements, the sizes of written files are added up, so that a check
+//! costs the same at the end of a run as at its beginning.
 
 use crate::project::run_files::{BytesWritten, in_blocks};
 use crate::run_dir::EXCHANGES_DIR;
@@ -47,7 +47,7 @@ struct Usage {
     written: u64,
     /// Number of bytes that attempts have moved to the quarantine since then, and the expected size of their output files.
     added: u64,
-    /// Number of bytes of the caches. `None` if a stage may have changed them.
+    /// Number of bytes of the caches. `None` if a stage may have changed the caches since they were measured.
     cache: Option<u64>,
     /// Branches whose workspace folder is included in `added`.
     branches: BTreeSet<BranchId>,
@@ -67,7 +67,8 @@ impl DiskGauge {
         Ok(gauge)
     }
 
-    /// Adds the disk space of a finished attempt: what it has already written, and its files that are written later.
+    /// Adds the disk space of a finished attempt: the files that it has moved to the quarantine, and its output files
+    /// and artifacts, which are written later.
     ///
     /// # Errors
     ///
@@ -173,7 +174,7 @@ impl DiskGauge {
         let stat = |name| rustix::fs::statat(&self.run.dir, name, AtFlags::SYMLINK_NOFOLLOW);
         let length =
             |name| if_there(stat(name).map(|found| in_bytes(found.st_blocks.cast_unsigned())).map_err(io::Error::from));
-        // The usual length of the log has its own limit and is not measured.
+        // The usual length of the write-ahead log has its own limit and is not measured.
         Ok(length(JOURNAL_FILE)?.saturating_add(length(LOG_FILE)?.saturating_sub(LOG_BYTES)))
     }
 
@@ -207,8 +208,8 @@ fn files_in(dir: &Dir) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// Returns the size of everything below a folder, without following links. Zero if the folder does not exist. A stage may
-/// have left folders that cannot be read.
+/// Returns the size of everything below a folder, without following symbolic links. Zero if the folder does not exist.
+/// Folders that cannot be read, which a stage may have left, count as empty.
 fn measure(dir: &Dir, path: impl AsRef<Path>, depth_left: usize) -> io::Result<u64> {
     let folder = match dir.open_dir(path) {
         Ok(folder) => folder,

@@ -1,9 +1,9 @@
 //! The loop that drives a run: it takes a ready attempt, claims it, has it executed, and commits the result with everything
 //! that follows.
 //!
-//! The driver owns the clock and the waiting. All decisions are made by [`glovebox_state::decide`]. Memory does not grow with
-//! the run, because records are folded and then dropped. Each append expects the heads on which it was decided, so the result
-//! of an attempt that another driver replaced is discarded.
+//! The driver owns the clock and the waiting. All decisions are made by [`glovebox_state::decide`]. Memory does not
+//! grow with the run, because records are folded and then dropped. Each append expects the stream heads on which its
+//! decisions are based, so the result of an attempt that another driver replaced is discarded.
 
 mod attempt;
 mod claim;
@@ -120,9 +120,9 @@ pub struct Driver<'a, J, S, F = ()> {
     pub parallel_max: usize,
     /// Answers and steering messages from other processes. Empty for a run that accepts none.
     pub inbox: Inbox,
-    /// The run so far: the only fold of its records, which all other parts borrow.
+    /// The state of the run so far. It is the only fold of the records, and all other parts borrow it.
     pub replay: Replay,
-    /// Gets every record, and the run as it is after the record.
+    /// Gets every record, and the state of the run after it.
     pub follower: F,
     /// Events whose follow-up decisions are not appended yet.
     pub pending: PendingDecisions,
@@ -143,7 +143,7 @@ enum Arrival {
     Ready(Delivery),
     /// The queue is empty, and no attempt is in progress.
     Idle,
-    /// A time has come for which the loop waited.
+    /// A time for which the loop waited has come.
     Due,
 }
 
@@ -358,7 +358,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         self.disk.map_or(Ok(true), room).map_err(|error| RunError::Project(Box::new(error)))
     }
 
-    /// Returns the end of a run if its folder has no room for another stage.
+    /// Returns the event that ends the run if the run directory is larger than its limit.
     fn out_of_disk(&self) -> Result<Option<Event>, RunError> {
         let over = self.disk.map_or(Ok(None), DiskGauge::over);
         Ok(over.map_err(|error| RunError::Project(Box::new(error)))?.map(failed))

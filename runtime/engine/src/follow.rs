@@ -1,5 +1,5 @@
-//! Follows a run: code that writes files or shows progress gets each record, and the run as it is after the record. The run
-//! comes from the same fold that the driver uses for its decisions.
+//! Follows a run: code that writes files or shows progress gets each record, and the state of the run after it. The
+//! state comes from the same fold that the driver uses for its decisions.
 
 use glovebox_journal::event::Record;
 use glovebox_state::evidence::Replay;
@@ -10,7 +10,7 @@ pub type Fault = Box<dyn Error + Send + Sync>;
 
 /// Follows a run record by record.
 pub trait Follow {
-    /// Gets the next stored record, and the run as it is after the record.
+    /// Gets the next stored record, and the state of the run after it.
     fn record(&mut self, record: &Record, replay: &Replay);
 
     /// Called after all records of an append, or of a page that was read. `records` are the records of the append. Empty for

@@ -1,7 +1,7 @@
 //! A run's hold-outs: sealed before anything else, and opened by each process that drives the run.
 //!
-//! They are in the same folder as the workspace and never in it. When they are opened, they are compared with the journal
-//! first: a run continues only with the hold-outs with which it began.
+//! The sealed hold-outs are beside the workspace in the run directory, never inside the workspace. When they are
+//! opened, they are first compared with the journal: a run continues only with the hold-outs with which it began.
 
 use crate::driver::RunError;
 use crate::run_dir::{HOLDOUTS_DIR, RunDir};

@@ -33,7 +33,7 @@ use tokio::sync::watch;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 const LOOK_EVERY_QUIET: Duration = Duration::from_secs(1);
 const QUIET_LOOKS: u32 = 15;
-/// Maximum time until a question's timeout for which an unattended process waits. For a longer time the process ends.
+/// An unattended process waits for the timeout of a question if it comes within this time. Otherwise the process ends.
 const SHORT_WAIT_MAX: SignedDuration = SignedDuration::from_secs(10);
 
 /// The sources of answers in this process. The default has none.
@@ -95,7 +95,8 @@ impl Inbox {
         self.held.get_or_insert(held);
     }
 
-    /// Takes the request to pause, and why an answer was not accepted.
+    /// Returns the event for a pause: who asked for it, why an answer was not accepted, and which stage needs something
+    /// from a person.
     pub(crate) fn take_pause(&mut self) -> RunPaused {
         let (by, problem) = (self.pause.take(), self.problem.take());
         RunPaused { by, questions: Vec::new(), problem, held: self.held.take() }
@@ -108,7 +109,7 @@ impl Inbox {
         self.attendance.terminal.is_some() || question.due_at.is_some_and(is_soon)
     }
 
-    /// Waits for a message, or until the next check of the folder. A request to cancel is passed to the signals.
+    /// Waits for a message, or until the next check of the folder. A request to cancel is passed to `signals`.
     pub(crate) async fn arrival(&mut self, signals: &impl Signals) {
         let every = if self.quiet_looks < QUIET_LOOKS { LOOK_EVERY } else { LOOK_EVERY_QUIET };
         let next = self.looked_at.map_or(Duration::ZERO, |at| every.saturating_sub(at.elapsed()));

@@ -13,8 +13,8 @@
 //! copy of the state, which shares its maps with the original, so a decision costs the same in a long run. Stored records are
 //! applied to the run itself, one by one.
 //!
-//! An attempt that starts no process and asks no provider runs in the driver's own task, if it is on the main branch. Every
-//! other attempt has a thread.
+//! An attempt that starts no process and asks no provider runs in the driver's own task, if it is on the main branch.
+//! Every other attempt runs on a thread.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

@@ -18,7 +18,7 @@ use glovebox_pipeline::ir::NodeId;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Maximum length of a file, in bytes. A frame that begins before it is completed.
+/// Maximum length of a file, in bytes. A frame that begins below this length is written completely.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 /// Maximum length of a frame's content, in bytes.
 const FRAME_BYTES_MAX: usize = 64 << 10;
@@ -112,7 +112,8 @@ impl LiveFile {
     /// Removes the file. A follower that has it open can still read it.
     fn remove(&mut self) {
         if self.file.take().is_some() {
-            // What is left is removed when the run is resumed, and is never read as the output of another attempt.
+            // A file that could not be removed is removed when the run is resumed. It is never read as the output of
+            // another attempt.
             let _not_there = self.run.dir.remove_file(name(&self.attempt));
         }
     }
@@ -120,7 +121,7 @@ impl LiveFile {
 
 impl Drop for LiveFile {
     fn drop(&mut self) {
-        // A follower without this frame looks at the journal.
+        // A follower that does not get this frame looks at the journal.
         let _not_told = self.frame(kind::END, &[]);
         let was_open = self.file.is_some();
         self.remove();

@@ -27,7 +27,7 @@ const BASE_BYTES_MAX: u64 = 1 << 30;
 /// Why branches could not be checked.
 pub(crate) type MergeFault = Box<dyn Error + Send + Sync>;
 
-/// Checks what fan-ins merge, with the bytes of a run's changes.
+/// Checks merges at fan-ins. The blob store has the bytes of changed files.
 #[derive(Clone, Copy)]
 pub struct MergeCheck<'b>(pub &'b DirBlobs);
 
@@ -91,7 +91,8 @@ impl Folders for Before<'_> {
         self.base.entries(folder)
     }
 
-    /// Files that stages made are in the blob store. All others are in the project, if they are unchanged.
+    /// Reads the first bytes of a file: from the blob store if a stage wrote the file, otherwise from the project if it
+    /// is unchanged there.
     fn beginning(&self, file: &Path) -> io::Result<Option<Vec<u8>>> {
         let Some(file) = file.to_str() else { return Ok(None) };
         let Some(fact) = self.base.files.get(file).filter(|fact| fact.bytes <= HEAD_BYTES_MAX) else {

@@ -1,12 +1,12 @@
 //! Projections: the files of the run directory, made from the journal's records.
 //!
-//! A [`Projector`] has no fold of its own: it gets each record, and the run as it is after the record, from the fold that the
-//! driver uses for its decisions.
+//! A [`Projector`] has no fold of its own: it gets each record, and the state of the run after it, from the fold that
+//! the driver uses for its decisions.
 //!
-//! Every file here can be deleted and rebuilt with the same bytes, and no file is read to decide anything. The journal is
-//! always ahead: records are collected and written a moment later, within limits of time and memory. After a crash the files
-//! are rebuilt from the first record. Whole files are written once and files of lines are replaced atomically, so that a
-//! reader never gets a line twice and never an old state.
+//! Every file here can be deleted and rebuilt with the same bytes, and no file is read to decide anything. The journal
+//! is always ahead: records are collected and written a moment later, within limits of time and memory. After a crash
+//! the files are rebuilt from the first record. During a rebuild, files that change are written only at the end and
+//! files of lines are replaced atomically, so that a reader sees no line twice and no old state.
 
 pub mod checkpoint;
 mod lines;
@@ -77,7 +77,8 @@ pub enum ProjectError {
 
 /// Time between two writes of the files.
 pub const WRITE_EVERY: Duration = Duration::from_millis(100);
-/// Maximum number of bytes that wait to be written, without blobs, which stay in the blob store until then.
+/// Maximum number of bytes that wait to be written. Blobs do not count, because they are read from the blob store only
+/// when they are written.
 const WAITING_BYTES_MAX: usize = 1024 * 1024;
 /// Estimated memory of a waiting file in addition to its bytes.
 const ENTRY_BYTES: usize = 256;
@@ -89,7 +90,7 @@ type Files = BTreeMap<String, Content>;
 enum Content {
     Bytes(Vec<u8>),
     Blob(Digest),
-    /// A link to the file with the same name in another folder.
+    /// A hard link to the file with the same name in another folder.
     Link {
         folder: String,
         digest: Digest,
@@ -103,7 +104,7 @@ impl Content {
         ENTRY_BYTES + if let Self::Bytes(bytes) = self { bytes.len() } else { 0 }
     }
 
-    /// Returns the folder of the file to which this file links.
+    /// Returns the folder with the file to which this hard link refers.
     fn folder(&self) -> Option<&String> {
         if let Self::Link { folder, .. } = self { Some(folder) } else { None }
     }
@@ -129,7 +130,7 @@ pub struct Projector<B> {
     logs: VecDeque<String>,
     /// Names of the files other than the status in each task's folder.
     names: BTreeMap<String, BTreeSet<String>>,
-    /// The context of each branch as far as the trace contains it.
+    /// The context of each branch after the trace lines so far.
     traced: BTreeMap<BranchId, Context>,
     /// The files that wait to be written, by folder and name.
     waiting: BTreeMap<String, Files>,
@@ -170,7 +171,8 @@ impl<B: BlobStore> Projector<B> {
         }
     }
 
-    /// Creates the projector of a run that has no files yet. Nothing is rebuilt, and the first stage need not wait for its files.
+    /// Creates the projector of a run that has no files yet. Nothing is rebuilt, and the first write is due only after
+    /// [`WRITE_EVERY`], so that the first stage does not wait for it.
     pub fn beginning(dir: Dir, blobs: Arc<B>, pipeline: Arc<Pipeline>) -> Self {
         Self { is_catching_up: false, written_at: Some(Instant::now()), ..Self::new(dir, blobs, pipeline) }
     }
@@ -213,7 +215,7 @@ impl<B: BlobStore> Projector<B> {
         run_files::forget_unnamed(&self.dir).map_err(|source| io_error(".", source))?;
         self.write_files()?;
         let live = self.live()?;
-        // Files of lines are replaced as a whole, because a crash may have left a part of a line.
+        // Files of lines are replaced as a whole, because a crash may have left a partial line.
         for lines in [&mut self.progress, &mut self.trace] {
             let bytes = lines.replace(&self.dir).map_err(|source| io_error(lines.name, source))?;
             self.written.add(bytes);
@@ -224,7 +226,8 @@ impl<B: BlobStore> Projector<B> {
         Ok(())
     }
 
-    /// Writes what waits. Files come before lines, so that a reader of the end in `progress.ndjson` finds `final.json`.
+    /// Writes what waits. Files come before lines, so that a reader who finds the end of the run in `progress.ndjson`
+    /// also finds `final.json`.
     pub fn write(&mut self) -> Result<(), ProjectError> {
         if self.is_catching_up || self.waits_since.is_none() {
             return Ok(());
@@ -240,7 +243,7 @@ impl<B: BlobStore> Projector<B> {
         Ok(())
     }
 
-    /// Handles a record, given the run as it is after the record.
+    /// Handles a record, given the state of the run after it.
     fn take(&mut self, record: &Record, state: &RunState) -> Result<(), ProjectError> {
         self.waits_since.get_or_insert_with(Instant::now);
         (self.seq, self.has_ended) = (record.seq, state.verdict.is_some());
@@ -312,7 +315,8 @@ impl<B: BlobStore> Projector<B> {
         }
         let mut waiting = std::mem::take(&mut self.waiting);
         self.waiting_bytes = 0;
-        // Files of the run are written last, after everything to which they refer. Targets of links are written before the links.
+        // Files of the run are written last, after everything to which they refer. Targets of hard links are written
+        // before the links.
         let of_run = waiting.remove("");
         let (kept, others): (BTreeMap<String, Files>, BTreeMap<String, Files>) =
             waiting.into_iter().partition(|(_, files)| is_history(files));
@@ -331,8 +335,8 @@ impl<B: BlobStore> Projector<B> {
         Ok(())
     }
 
-    /// Writes a folder and returns it. All links in it lead to files of one other folder. `others` is that folder, if it is
-    /// already open.
+    /// Writes a folder and returns it. All hard links in it are to files of one other folder. `others` is that folder,
+    /// if it is already open.
     fn write_folder<'s>(
         &'s self,
         path: &str,
@@ -394,7 +398,8 @@ impl<B: BlobStore> Projector<B> {
         Ok(&open.insert(opened).1)
     }
 
-    /// Most artifacts of a run already exist when it is resumed, and reading them costs less than writing them.
+    /// Writes a blob to a file, unless the file already has this content. Most artifacts already exist when a run is
+    /// resumed, and reading them costs less than writing them.
     fn put_blob_again(
         &self,
         folder: &Folder<'_>,

@@ -29,14 +29,15 @@ const CLAIMS_MAX: usize = 1000;
 const VALUE_LEVELS_MAX: usize = 64;
 /// Maximum length of the notes and of a failure's reason, in bytes. The rest is cut off.
 const TEXT_BYTES_MAX: usize = 64 << 10;
-/// Converts the input of a handler to the contract's type.
+/// Converts the input of a handler to its WIT type.
 pub(crate) fn input_of(input: StageInput, tier: FileTier, view: Option<&View>) -> types::StageInput {
     let glovebox_record::Attempt { task, ordinal, id } = input.attempt;
     let mounts = match view.filter(|_| tier != FileTier::None) {
         None => Vec::new(),
         Some(view) => {
             let access = if view.scope().may_write() { "write" } else { "read" };
-            // The first path is the root for `std::fs`, or for `files` if there is no file system. The root's other names follow.
+            // The first path is the root: `/` for `std::fs`, or the empty path for the `files` interface. The other
+            // names of the root follow.
             let first = if tier == FileTier::Posix { "/" } else { "" };
             let paths = std::iter::once(first).chain(view.names().iter().map(String::as_str));
             paths.map(|path| types::Mount { guest_path: path.to_owned(), access: access.to_owned() }).collect()

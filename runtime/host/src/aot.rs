@@ -1,8 +1,9 @@
 //! Store of compiled components on disk, so that each component is compiled once.
 //!
-//! Loading compiled code executes it, so an artefact is used only if its keyed MAC is right. The key is created at first use, only its
-//! owner can read it, and only the owner can use the folder. The verified bytes are the ones that are loaded. If any problem is found
-//! with a file, the component is compiled again. `trim` keeps the folder below its size limit.
+//! The machine code of an artefact is executed without further checks, so an artefact is used only if its keyed MAC is
+//! valid. The key is created at first use, only its owner can read it, and only the owner can use the folder. The file
+//! is read once, and the verified bytes are loaded from memory. If any problem is found with a file, the component is
+//! compiled again. `trim` keeps the folder below its size limit.
 
 mod trim;
 
@@ -137,7 +138,7 @@ impl AotStore {
             return Ok(None);
         };
         let claimed = blake3::Hash::from_hex(&mac).map_err(|_| BadFile::MacSyntax)?;
-        // Comparing `blake3::Hash` takes the same time for any two values.
+        // `blake3::Hash` is compared in constant time.
         if claimed != self.mac(name, &bytes) {
             return Err(BadFile::Mac.into());
         }
@@ -145,7 +146,8 @@ impl AotStore {
         Ok(Some(VerifiedBytes(bytes)))
     }
 
-    /// Returns the MAC of an artefact. The MAC covers the name, so that the artefact of one component cannot replace another's.
+    /// Returns the MAC of an artefact. The MAC covers the name, so that the artefact of one component cannot replace
+    /// the artefact of another.
     fn mac(&self, name: &ArtefactName, bytes: &[u8]) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         hasher.update(&(name.0.len() as u64).to_le_bytes()).update(name.0.as_bytes()).update(bytes);
@@ -183,7 +185,7 @@ impl ArtefactName {
     }
 }
 
-/// Bytes of an artefact whose MAC was right.
+/// Bytes of an artefact whose MAC was valid.
 struct VerifiedBytes(Vec<u8>);
 
 impl VerifiedBytes {
@@ -192,7 +194,7 @@ impl VerifiedBytes {
     }
 }
 
-/// Machine code that comes from the compiler: just compiled, or loaded from the store with a right MAC.
+/// Machine code that comes from the compiler: just compiled, or loaded from the store with a valid MAC.
 pub(crate) struct TrustedCode<'a>(&'a [u8]);
 
 impl<'a> TrustedCode<'a> {
@@ -301,9 +303,9 @@ fn read_key(dir: &Dir) -> io::Result<[u8; KEY_BYTES]> {
     Ok(key)
 }
 
-/// Creates a key and moves it into place without replacing an existing one, so that two processes that start at the same time use the
-/// same key. A hard link is used only if the file system cannot move in this way. It gives the key two names for a moment, and another
-/// process refuses such a key.
+/// Creates a key and moves it into place without replacing an existing one, so that two processes that start at the
+/// same time use the same key. If the file system does not support this (`RENAME_NOREPLACE`), a hard link is used. The
+/// key then has two links for a moment, and another process refuses a key with two links.
 fn make_key(dir: &Dir) -> io::Result<[u8; KEY_BYTES]> {
     let temporary = PathBuf::from(format!("{KEY_FILE}.{}", unique()?));
     write_new(dir, &temporary, &random::<KEY_BYTES>()?)?;

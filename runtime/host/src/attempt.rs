@@ -1,7 +1,8 @@
-//! The state of one call in progress, on which a guest's imports act. It is the data of the wasmtime store and lives as long as the call.
+//! The state of one call in progress, which the guest's imports use. It is the data of the wasmtime store and lives as
+//! long as the call.
 //!
-//! Each interface of the contract has one file or folder here, and one state. [`Attempt`] lists these states; `call_context` has the
-//! state that all of them need. This module knows neither wasmtime's engine nor how a call ends.
+//! Each WIT interface has one file or folder here, and one state. [`Attempt`] lists these states; `call_context` has
+//! the state that all of them need. This module knows neither wasmtime's engine nor how a call ends.
 
 pub mod agents;
 pub(crate) mod call_context;

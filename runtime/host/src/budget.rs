@@ -40,7 +40,8 @@ pub struct Account {
 }
 
 impl Budget {
-    /// Creates a budget from the purse of the run and the purses of nodes. A node without a purse is bounded only by the run's.
+    /// Creates a budget from the limits of the run and of nodes. A node without a limit of its own is bounded only by
+    /// the limit of the run.
     pub fn new(price: Option<Price>, run: SpendingLimit, nodes: BTreeMap<NodeId, SpendingLimit>) -> Self {
         Self { price, purses: Mutex::new(SpendingLimits { run, nodes }) }
     }
@@ -57,7 +58,7 @@ impl Budget {
 }
 
 impl Account {
-    /// Sets the price of another model.
+    /// Sets the price, for a node that asks another model.
     pub fn priced(self, price: Option<Price>) -> Self {
         Self { price, ..self }
     }
@@ -69,7 +70,8 @@ impl Account {
         usage.cost_usd.unwrap_or_else(by_price)
     }
 
-    /// Reserves the cost of a call in the purses of run and node. If that would exceed a bound, reserves nothing and returns the failure.
+    /// Reserves the cost of a call in the budgets of the run and the node. If that would exceed a bound, reserves
+    /// nothing and returns the failure.
     pub(crate) fn reserve(&self, usage: Usage) -> Result<Spend, Failure> {
         let wanted = Spend::new(usage.tokens(), self.cost(usage));
         let mut purses = self.budget.purses.lock().unwrap_or_else(PoisonError::into_inner);

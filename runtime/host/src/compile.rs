@@ -1,11 +1,12 @@
 //! Compiles a component that is not trusted in a child process of this program, within limits.
 //!
-//! The compiler's time and memory grow faster than its input, and nothing interrupts it. The kernel limits the child's address space,
-//! processor time and output, and the child can only compute and write its output. That output is machine code, which the host must
-//! trust. A component that exploits a bug of the compiler could make it emit wrong code in any process. In the child, such a
-//! component gains no further access: the child sees one component and no key, and its output is stored and executed only as that
-//! component, and never while a plan, check or lock file is made. [`Compiler::InProcess`] has no such protection, and is for tests
-//! and benches only.
+//! The compiler's time and memory grow faster than its input, and a running compilation cannot be interrupted. The
+//! kernel limits the child's address space, processor time and output, and the child can only compute and write its
+//! output. That output is machine code, which the host must trust. A component that exploits a bug of the compiler
+//! could make it emit wrong code in any process. In the child, such a component gains no further access: the child sees
+//! one component and no key, and its output is stored and executed only as that component. `plan`, `check` and the
+//! making of a lock file never execute it. [`Compiler::InProcess`] has no such protection, and is for tests and benches
+//! only.
 
 pub use crate::compiled_code::ARTEFACT_BYTES_MAX;
 use crate::compiled_code::CompiledCode;

@@ -1,4 +1,5 @@
-//! Classifies a call that did not return, by the type of its error and never by the error's text.
+//! Classifies a call that did not return, by the type of its error. One error of wasmtime has no public type and is
+//! compared with the error that [`crate::probe`] provoked.
 
 use crate::probe::HostcallSizeError;
 use crate::progress::Claim;

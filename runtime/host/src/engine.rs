@@ -25,7 +25,7 @@ const WRITTEN_KEPT_BYTES: usize = 4 << 20;
 const BEGINNING_KEPT_BYTES: usize = 1 << 20;
 const TABLE_KEPT_BYTES: usize = 64 << 10;
 
-/// An engine with which a test component was run.
+/// An engine on which the self-test of [`crate::probe`] has passed.
 #[derive(Clone)]
 pub(crate) struct HostEngine {
     pub(crate) engine: Engine,

@@ -37,7 +37,7 @@ pub struct HostConfig {
     pub compiler: Compiler,
     /// Maximum number of concurrent calls, at least 1. Further calls wait.
     pub pool_slots: u32,
-    /// Called for each compilation with the work, which it must execute.
+    /// Called for each compilation. It must call the work that it gets.
     pub while_compiling: WhileCompiling,
 }
 
@@ -68,8 +68,8 @@ pub struct HostError(String);
 
 /// Loads and executes components.
 ///
-/// Denied to every component, whatever its grants are: network, environment variables, arguments, standard input, processes, files
-/// other than through the contract, and memory of other calls.
+/// Denied to every component, whatever its grants are: network, environment variables, arguments, standard input,
+/// processes, files other than through the interfaces in `wit/`, and memory of other calls.
 pub struct Host {
     pub(crate) prepared: HostEngine,
     linker: Linker<Attempt>,
@@ -176,8 +176,8 @@ impl Host {
         self.read_of(bytes, Digest::hash(bytes))
     }
 
-    /// Inspects bytes, and returns their code if the store has it. Only inspected components are stored, so a stored component with a
-    /// right MAC is not validated again. The result is cached by digest.
+    /// Inspects bytes, and returns their code if the store has it. Only inspected components are stored, so a stored
+    /// component with a valid MAC is not validated again. The result is cached by digest.
     fn read_of(&self, bytes: &[u8], digest: Digest) -> Result<(Inspection, Option<Code>), InspectError> {
         if let Some(known) = locked(&self.read).get(&digest) {
             return Ok(known.clone());

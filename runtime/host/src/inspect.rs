@@ -257,7 +257,8 @@ fn without_code(mut bytes: &[u8]) -> impl Iterator<Item = Result<Payload<'_>, Bi
     })
 }
 
-/// Adds a manifest to a component that has none, in the custom section that the SDK uses. Inspects the returned bytes.
+/// Adds a manifest to a component that has none, in the custom section that the SDK uses. The returned bytes are
+/// inspected too.
 pub fn embed(component: &[u8], manifest: &str) -> Result<Vec<u8>, InspectError> {
     inspect(component)?;
     let mut section = Vec::new();

@@ -25,7 +25,7 @@ pub enum ImportState {
     Unknown,
 }
 
-/// Provided interfaces without versions: those of the contract, and the part of WASI that Rust's `std` imports.
+/// Provided interfaces without versions: those in `wit/`, and the part of WASI that Rust's `std` imports.
 const PROVIDED: &[(&str, &str, &[&str])] = &[
     ("glovebox:plugin", "0.1.0", &["types", "chat", "files", "control", "llm", "exec", "tools", "agents"]),
     (

@@ -26,7 +26,7 @@ mod load_error;
 mod probe;
 pub mod rules;
 
-// From a call to its report. `attempt` has a file for each interface of the contract.
+// From a call to its report. `attempt` has a file for each WIT interface.
 mod answer;
 mod attempt;
 mod bindings;

@@ -22,7 +22,7 @@ pub(crate) struct Meter {
     pub(crate) memory_bytes_peak: u64,
     /// Peak number of table elements.
     pub(crate) table_elements_peak: u64,
-    /// Maximum number of bytes of one call of an import of the contract.
+    /// Peak number of bytes that passed between guest and host in one call of an import.
     pub(crate) hostcall_bytes_peak: u64,
     /// Length of the handler's outcome, in bytes.
     pub(crate) outcome_bytes: u64,

@@ -17,19 +17,19 @@ pub enum LoadError {
     /// The bytes cannot be read as a component.
     #[error(transparent)]
     Inspect(#[from] InspectError),
-    /// It has imports that this host does not provide; all of them are listed.
+    /// The component has imports that this host does not provide; all of them are listed.
     #[error("the component imports interfaces that this host does not provide:{}", imports_text(.0))]
     Imports(Vec<Import>),
-    /// It exports no stage. The list contains its exports.
+    /// The component exports no stage. The list contains its exports.
     #[error("the component exports no `glovebox:plugin/stage@0.1.0`, so it cannot be a handler; it exports {}", exports_text(.0))]
     NoStage(Vec<String>),
-    /// It exports no rules. The list contains its exports.
+    /// The component exports no rules. The list contains its exports.
     #[error("the component exports no `glovebox:plugin/graph-rules@0.1.0`, so it has no rules; it exports {}", exports_text(.0))]
     NoRules(Vec<String>),
-    /// It is a rule plugin with imports, which are not allowed. The list contains them.
+    /// The component is a rule plugin with imports, which are not allowed. The list contains the imports.
     #[error("the component imports {}: rules must not import anything", exports_text(.0))]
     RulesImport(Vec<String>),
-    /// It creates too many instances.
+    /// The component creates too many instances.
     #[error("the component creates {count} core instances, expected at most {limit} (limit `instances`)")]
     TooManyInstances {
         /// Number of instances.
@@ -37,7 +37,7 @@ pub enum LoadError {
         /// The limit.
         limit: u64,
     },
-    /// Compiling it exceeded a bound.
+    /// Compiling the component exceeded a bound.
     #[error("compiling the component takes more than {limit} (bound `{bound}`)")]
     CompileOver {
         /// Name of the bound.
@@ -48,10 +48,10 @@ pub enum LoadError {
     /// The compiler failed or could not be started.
     #[error("the component could not be compiled: {0}")]
     Compiler(String),
-    /// The compiler refused it.
+    /// The compiler refused the component.
     #[error("the component does not compile: {0}")]
     Compile(String),
-    /// One of its interfaces has another type than in this host.
+    /// An interface of the component has another type than in this host.
     #[error("the component does not link: {0}")]
     Link(String),
 }

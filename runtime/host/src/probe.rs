@@ -1,7 +1,7 @@
 //! A tiny component that the host runs as a self-test before any other component.
 //!
-//! The probe finds out what no setting says: whether the pooling allocator works on this machine (address space, overcommit), and
-//! which error wasmtime returns for a host call with too much data, because that error has no public type.
+//! The probe finds out whether the pooling allocator works on this machine (address space, overcommit), and which error
+//! wasmtime returns for a host call with too much data. That error has no public type.
 
 use crate::aot::{self, AotStore, TrustedCode};
 use crate::compiled_code::CompiledCode;
@@ -17,7 +17,7 @@ const PROBE: &[u8] = include_bytes!("probe.wasm");
 pub(crate) struct HostcallSizeError(String);
 
 impl HostcallSizeError {
-    /// Returns true if `error` is that error.
+    /// Returns true if `error` is the error for a host call with too much data.
     pub(crate) fn is(&self, error: &Error) -> bool {
         error.root_cause().to_string() == self.0
     }

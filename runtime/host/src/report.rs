@@ -84,7 +84,7 @@ pub(crate) fn without_guest(component: Option<&Component>, limits: &Limits, ende
 
 fn used(name: LimitName, component: &Component, attempt: &Attempt, outcome: &Outcome, duration_ms: u64) -> Option<u64> {
     let measured = measured(name, component, attempt, duration_ms);
-    // A limit that ended the call counts as fully used, although the refused step was not counted.
+    // A limit that ended the call counts as fully used, although the refused operation was not counted.
     match &outcome.failure {
         Some(failure) if failure.class == FailureClass::Budget && failure.code.limit_name() == Some(name.as_str()) => {
             measured.max(Some(attempt.call.limits.get(name)))

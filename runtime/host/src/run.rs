@@ -1,8 +1,8 @@
 //! Executes one call from its start to its report: a new store, the guest, and the checks that stop it.
 //!
-//! A guest ends in one of three ways: it returns or traps; at a tick of the epoch, the deadline has passed or the run was canceled; or
-//! `watch` detects a passed deadline or a cancellation while the guest waits inside the host. Afterwards only the record of the guest
-//! remains.
+//! A guest ends in one of three ways: it returns or traps; it is stopped at a tick of the epoch, because the deadline
+//! has passed or the run was canceled; or `watch` stops it for the same reasons while it waits inside the host.
+//! Afterwards only the record of the guest remains.
 
 use crate::answer;
 use crate::attempt::Attempt;

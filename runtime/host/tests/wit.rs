@@ -1,5 +1,5 @@
-//! Tests that the contract does not change unnoticed: the imports of every world and the text of the WIT files are compared with
-//! committed files.
+//! Tests that the WIT interfaces do not change unnoticed: the imports of every world and the text of the WIT files are
+//! compared with committed files.
 
 #![allow(clippy::unwrap_used)] // A test may panic.
 

@@ -21,7 +21,7 @@ const RETRY_BASE: Duration = Duration::from_secs(1);
 const WIRE_BYTES_MAX: usize = 32 << 20;
 /// Maximum number of bytes read of a refusal.
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
-/// Minimum number of bytes of a stream for one token.
+/// Minimum number of bytes of a stream per token.
 const EVENT_BYTES_PER_TOKEN: u64 = 16;
 /// Maximum number of received bytes that are kept of an exchange.
 const KEPT_BYTES_MAX: usize = 8 << 20;
@@ -238,7 +238,7 @@ fn checked(mut answer: Answer, target: &Target, request: &Request) -> Result<Ans
     Ok(answer)
 }
 
-/// Minimum number of bytes of a token, on average. In most texts it is four.
+/// Lower bound of the average number of bytes per token. In most texts, the average is four.
 const TOKEN_BYTES: u64 = 3;
 
 /// Returns an upper estimate of the tokens in a text of `bytes`.

@@ -204,7 +204,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Returns the sums of tokens sent and received.
+    /// Returns the numbers of tokens sent and received.
     pub fn tokens(self) -> Tokens {
         Tokens { input: self.input, output: self.output }
     }
@@ -254,7 +254,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Returns the text of all parts.
+    /// Returns the text of all text parts.
     pub fn text(&self) -> String {
         self.parts.iter().filter(|part| part.kind == TEXT).map(|part| part.text.as_str()).collect()
     }

@@ -72,7 +72,7 @@ pub enum CheckedRequest {
 /// A request to the model that may be forwarded.
 #[derive(Debug)]
 pub struct Question {
-    /// Path relative to the path of the endpoint.
+    /// Path that is appended to the path of the endpoint's URL.
     path: String,
     headers: Vec<Header>,
     json: Value,

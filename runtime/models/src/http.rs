@@ -28,7 +28,7 @@ const HEADERS_MAX: usize = 128;
 pub(crate) struct Post<'a> {
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) authorities: &'a Authorities,
-    /// Path relative to the path of the endpoint.
+    /// Path that is appended to the path of the endpoint's URL.
     pub(crate) path: String,
     pub(crate) headers: Vec<Header>,
     pub(crate) body: &'a [u8],
@@ -197,7 +197,7 @@ fn bounded_seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds.min(86_400.0))
 }
 
-/// Returns true if the error only means that nothing was received during a tick.
+/// Returns true if the error only means that nothing was sent or received during a tick.
 fn is_pause(error: &std::io::Error) -> bool {
     matches!(error.kind(), IoKind::WouldBlock | IoKind::TimedOut | IoKind::Interrupted)
 }

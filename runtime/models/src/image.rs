@@ -1,7 +1,7 @@
 //! Images in the results of tools: message parts, limits and estimated tokens.
 //!
-//! In a message with tool results, each image is a separate part behind the result to which it belongs. Pixels are not decoded: the
-//! type of an image is recognized by its first bytes, and the provider reads the rest.
+//! In a message with tool results, each image is a separate part after the result to which it belongs. Pixels are not
+//! decoded: the type of an image is recognized by its first bytes, and the provider reads the rest.
 
 use crate::chat::{FieldName, IMAGE, TOOL_RESULT};
 use base64::Engine;

@@ -54,7 +54,7 @@ pub enum Step {
 
 /// The wire format of one kind of provider.
 pub trait Provider: Sync {
-    /// Returns the path relative to the path of the endpoint.
+    /// Returns the path that is appended to the path of the endpoint's URL.
     fn path(&self, model: &ModelId) -> String;
 
     /// Returns the headers in addition to those of every request.

@@ -1,8 +1,10 @@
-//! What a stage at or after a fan-in learns about the branches, in every fidelity: how each branch ended, its notes and
-//! its answer, which is the answer of its last model or the output of its last tool (spec §4.8, §4.9).
+//! The results of branches in the prompt of a stage at or after a fan-in, in every fidelity: how each branch ended, its
+//! notes and its answer. The answer is that of the branch's last model, or the output of its last tool (spec §4.8,
+//! §4.9).
 //!
-//! A branch has its own context, which is not copied back, so the answers of its stages would be lost otherwise. Answers keep
-//! their lines, each with a mark at its beginning, so that no answer can look like a text of the host.
+//! A branch has its own context, which is not copied back to the parent branch. Without this section, the answers of
+//! its stages would be lost. Each line of an answer begins with a mark, so that no answer can look like text of the
+//! host.
 
 use super::preamble::one_line;
 use glovebox_names::visible::is_deceptive;
@@ -14,7 +16,7 @@ use std::fmt::Write as _;
 const ANSWERS_BYTES_MAX: usize = 16 * 1024;
 /// Maximum number of characters of a branch's notes, and of its failure reason.
 const NOTE_CHARS_MAX: usize = 600;
-/// The fields of a result that are shown with their lines.
+/// The fields of a branch's result that are shown line by line.
 const ANSWERS: [&str; 2] = ["last_response", "tool_output"];
 
 /// An answer, as the prompt shows it.
@@ -50,7 +52,7 @@ pub(super) fn section(branch: &Branch) -> Option<String> {
     Some(section)
 }
 
-/// Returns a section as it is encoded in a conversation that contains it.
+/// Returns a section as an escaped JSON string without the quotes, to search for it in the JSON of a conversation.
 pub(super) fn in_json(section: &str) -> String {
     let json = Value::from(section.trim_end()).to_string();
     json.trim_matches('"').to_owned()

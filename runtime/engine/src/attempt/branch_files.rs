@@ -1,5 +1,5 @@
-//! The workspace folder of a branch: its own folder after its first change; before that, the folder of the branch that it
-//! split from.
+//! The workspace folder of a branch. Until its first change, a branch uses the folder of the branch that it split from.
+//! After that, it has its own folder.
 //!
 //! Only a commit writes into a workspace, and the parent branch commits nothing while the branches of its parallel node run.
 //! So a branch without changes reads the folder of its parent branch, and a parallel node alone copies nothing.

@@ -16,9 +16,9 @@ use glovebox_workspace::cache_reuse;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-/// Returns the trust domain with which a stage shares its caches. `None` for a stage that shares none, because builders' code
-/// could run in it while hold-outs are readable. A builder that may read hold-outs has no `separation`, so an isolated
-/// verdict never begins with the files of such a builder.
+/// Returns the trust domain with which a stage shares its caches. `None` if the stage shares no caches: builders' code
+/// could run in it while hold-outs are readable, or each visit gets its own copy of filled caches. A builder that may
+/// read hold-outs has no `separation`, so an isolated verdict never begins with caches of such a builder.
 fn domain(binding: &Binding) -> Option<Domain> {
     let is_isolated = binding.separation.as_ref().is_some_and(|separation| separation.is_isolated);
     match (binding.holdouts, binding.is_builder()) {
@@ -59,8 +59,8 @@ pub(super) fn begins_with_builders(
     Ok(false)
 }
 
-/// Mounts the interpreter's compiled modules read-only. They decide what every program does, so only code from the beginning
-/// of the run may add to them.
+/// Mounts Python's compiled modules read-only. Every Python program executes them, so only code from the beginning of
+/// the run may add modules.
 pub(super) fn protect_compiled(env: &SandboxEnv, kept: &mut Vec<Bind>) {
     let Some(compiled) = env.policy.compiled.as_ref().map(|compiled| Path::new(HOME_INSIDE).join(compiled)) else {
         return;
@@ -71,7 +71,7 @@ pub(super) fn protect_compiled(env: &SandboxEnv, kept: &mut Vec<Bind>) {
 }
 
 /// Returns the cache set of a stage. A stage that may read less than other stages of its trust domain has its own set,
-/// because files of the others could contain what it may not read.
+/// because files of the other stages could contain text that it may not read.
 pub(super) fn set(binding: &Binding, paths: &AttemptPaths) -> Option<CacheSet> {
     let domain = domain(binding)?;
     let scope = &binding.scope;

@@ -37,7 +37,7 @@ struct ChangeList<'a> {
     files: Vec<Changed<'a>>,
 }
 
-/// A path at which the file changed.
+/// A changed path.
 #[derive(Debug, Serialize)]
 struct Changed<'a> {
     path: &'a str,
@@ -55,7 +55,7 @@ struct Changed<'a> {
     uncounted: Option<String>,
 }
 
-/// A version of a path: a file or a link.
+/// A version of a path: a file or a symbolic link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Version<'a> {
     File { digest: Digest, bytes: u64, executable: bool },

@@ -2,7 +2,7 @@
 //!
 //! A claim that the records do not support fails the stage with class `contract`: a stage that claims that the tests
 //! passed must name a receipt that proves it. Claims are checked only here, after the changes of the stage are known. A
-//! file that is not kept is treated as not written.
+//! file whose change was not allowed counts as not written.
 
 use super::replace;
 use cap_std::fs::Dir;
@@ -91,8 +91,8 @@ impl Statement {
 }
 
 impl FilesAtEnd<'_> {
-    /// Returns true for a file that the stage was allowed to write and that exists after its end: in its changes, or else in
-    /// the workspace from which it began.
+    /// Returns true for a file that the stage was allowed to write and that exists after the stage: its last change is
+    /// a write or, if the stage did not change it, it is in the workspace from which the stage began.
     fn has_written(&self, path: &ScopePath, fact: &StageFinished) -> bool {
         if self.scope.as_ref().is_none_or(|scope| scope.access(path) != Access::Write) {
             return false;

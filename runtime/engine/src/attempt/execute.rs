@@ -1,9 +1,9 @@
 //! Decides where an attempt is executed: in the driver's own task, or on a thread.
 //!
-//! A component that starts no process and asks no provider needs no thread, and switching threads costs as much as the rest
-//! of a short stage. Such a component runs in the driver's task if it is on the main branch, because nothing else runs then.
-//! The guest yields at every tick, so the driver still sees signals and deadlines. Everything that may block for longer than
-//! a file access has a thread, and so has every stage of another branch.
+//! A component that starts no process and asks no provider needs no thread, and switching threads costs as much as the
+//! rest of a short stage. Such a component runs in the driver's task if it is on the main branch, because nothing else
+//! runs then. The guest yields at every tick, so the driver still sees signals and deadlines. A stage that may block
+//! for longer than a file access runs on a thread, and so does every stage of another branch.
 
 use super::{AttemptError, Prepared, Workbench, required_tool};
 use crate::assignment::Assignment;

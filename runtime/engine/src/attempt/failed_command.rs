@@ -1,8 +1,8 @@
 //! The command that caused the failure of a verification, and the commands of the verify contract that a verification
 //! skipped. Both are for people.
 //!
-//! The host's receipt shows which command failed. A stage that runs a plan reports who named the command, which command could
-//! not be started, and which commands it skipped.
+//! The host's receipt shows which command failed. A stage that runs a verification plan reports who named the command,
+//! which command could not be started, and which commands were skipped.
 
 use glovebox_host::call::Report;
 use glovebox_journal::event::{CommandSource, FailedCommand};
@@ -14,7 +14,7 @@ use serde::Deserialize;
 const RESULTS_FILE: &str = "verification.results.json";
 /// Maximum number of bytes of [`RESULTS_FILE`] that are read.
 const RESULTS_BYTES_MAX: usize = 16 << 20;
-/// Maximum number of skipped commands that are kept. The lists of a contract are shorter.
+/// Maximum number of skipped commands that are kept. The lists of a verify contract are shorter.
 const DROPPED_MAX: usize = 1000;
 /// Maximum number of bytes of a command that are kept.
 const LINE_BYTES_MAX: usize = 4096;

@@ -6,8 +6,9 @@ use glovebox_plan::plan::Binding;
 use glovebox_record::scope::Scope;
 
 impl<B> Workbench<B> {
-    /// Returns the files of a call. Without its own files a stage gets no write scope, because only a commit may change the
-    /// workspace. A verifier only reads, because it must not judge its own work. Only its commands may write.
+    /// Returns the files of a call. A stage without its own layer or folder gets no write scope, because only a commit
+    /// may change the workspace. The component of a verifier gets none either, because it must not judge its own work;
+    /// only the verifier's commands may write.
     pub(super) fn files(&self, binding: &Binding, source: FileSource, may_change: bool) -> Option<FileSetting> {
         let scope = scope(binding, may_change)?;
         let folder = match &source {

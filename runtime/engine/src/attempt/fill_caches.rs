@@ -1,5 +1,5 @@
-//! Fills caches from the base, which is the project as it was when the run began: once, before any stage changes a file. Each
-//! visit gets a copy.
+//! Fills caches from the base, which is the project as it was when the run began. Caches are filled once, before any
+//! stage changes a file. Each visit gets a copy of the filled caches.
 //!
 //! A judging stage keeps no cache between visits, because builders' code may have run in it. So its own command fills the
 //! cache from the files that the run began with, before any builder runs. The verdict of that command is ignored.
@@ -39,8 +39,8 @@ fn name(node: &NodeId) -> String {
 }
 
 impl<B: BlobStore + 'static> Workbench<B> {
-    /// Fills the caches of every node that asks for it and has none yet. After a stage has changed a file of the
-    /// workspace, no cache is filled any more, and caches that are not filled begin empty.
+    /// Fills the caches of every node that asks for filled caches and has none yet. After a stage has changed a file of
+    /// the workspace, no more caches are filled, and the remaining ones begin empty.
     ///
     /// # Errors
     ///

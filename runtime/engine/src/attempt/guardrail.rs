@@ -24,8 +24,8 @@ pub(super) fn ignored_files(left_out: &IgnoredChanges) -> Option<IgnoredFiles> {
     (files > 0).then(|| IgnoredFiles { files, bytes, names: left_out.names() })
 }
 
-/// Returns the reason, which names paths up to a maximum, because the next stage gets it and every projection contains it. A
-/// folder replaces many files in it.
+/// Returns the reason, which names paths up to a maximum, because the next stage gets it and every projection contains
+/// it. If many files are in one folder, the reason names the folder and their number instead.
 fn reason(paths: &[String]) -> String {
     let (mut reason, mut unnamed) = (GUARDRAIL.to_owned(), 0_u64);
     let folded = Folded::group(paths.iter().map(|path| (path.as_str(), "")));

@@ -29,7 +29,7 @@ pub(super) fn folders(binding: &Binding, attempt: &str) -> PathBuf {
 pub(super) struct HookSandbox(SideFiles);
 
 impl HookSandbox {
-    /// Offers the sandbox to a stage with hooks. `None` if the stage has none.
+    /// Returns the sandbox of the stage's hooks, which is not created yet. `None` if the stage has no hooks.
     pub(super) fn offer(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Option<Self> {
         if binding.hooks.is_empty() {
             return None;

@@ -1,7 +1,7 @@
 //! The input of a handler, and the model that it may ask.
 //!
-//! Everything comes from the pipeline and the fold of the journal, so an attempt that is executed again gets the same input.
-//! The counters of the engine are not part of it.
+//! Everything comes from the pipeline and the fold of the journal, so an attempt that is executed again gets the same
+//! input. The input does not contain the counters of the engine.
 
 use super::{AttemptError, Workbench, change_list, feedback, redact};
 use crate::assignment::Assignment;
@@ -15,10 +15,10 @@ use glovebox_plan::verify::{ContextBase, Role};
 use glovebox_record::Digest;
 use glovebox_state::run_state::Branch;
 
-/// Prefixes of the engine's context keys, which no stage gets, without and with `context.`.
+/// Prefixes of the engine's context keys, without and with `context.`. No stage gets these keys.
 const INTERNAL: [&str; 2] = ["internal.", "context.internal."];
 
-/// Context keys that name the hold-outs, which builders do not get, without and with `context.`.
+/// Context keys that name the hold-outs, without and with `context.`. Builders do not get these keys.
 pub(super) const HOLDOUT_KEYS: [&str; 2] = ["graph.scenarios", "context.graph.scenarios"];
 
 /// Context keys that contain how a stage failed, without and with `context.`. If the result of a stage is withheld,
@@ -71,8 +71,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
         Ok(input)
     }
 
-    /// Returns the commands that a verification stage may run in addition to its plan, selected by the changes of its branch
-    /// since the run began.
+    /// Returns the commands that a verification stage may run in addition to its verification plan. They are selected
+    /// by the changes of its branch since the run began.
     fn checks(&self, node: &Node, branch: &Branch) -> Option<(String, String)> {
         let verify = self.plan.checks.verify.as_ref().filter(|_| node.handler.kind() == HandlerKind::Verification)?;
         let changed = branch.changed_paths();
@@ -111,8 +111,8 @@ fn stage_input(plan: &Plan, node: &Node, binding: &Binding, assignment: &Assignm
     }
 }
 
-/// Returns the input entries of an agent whose plan a verification stage will run. The planner's mode decides whether the
-/// agent is asked for a plan. A plan that it writes without being asked runs nevertheless.
+/// Returns the input entries of an agent whose verification plan a later stage will run. The planner's mode decides
+/// whether the agent is asked for a plan. A plan that it writes without being asked runs nevertheless.
 fn planning(plan: &Plan, node: &Node) -> Vec<(String, String)> {
     let asks = plan.checks.verify.as_ref().is_none_or(|verify| verify.planner.mode.asks_model());
     let Some(PlanRequirements { mut allowed, keys }) = plan.pipeline.plan_requirements(node) else { return Vec::new() };

@@ -32,9 +32,9 @@ fn hidden(env: &SandboxEnv, paths: &AttemptPaths) -> Vec<PathBuf> {
     [&paths.run, runs, &env.project].into_iter().chain(private).map(Path::to_path_buf).collect()
 }
 
-/// Returns the folders below HOME that are kept between stages: those of toolchains, and compiled modules of the virtual
-/// environment. Compiled modules of the project's own sources are not kept: Python recognizes a changed source by its length
-/// and by the second of its modification time, which two quick changes may share.
+/// Returns the folders below HOME that are kept between stages: those of toolchains, and compiled modules of the
+/// virtual environment. Compiled modules of the project's own sources are not kept: Python recognizes a changed source
+/// by its length and its modification time in whole seconds, which may be the same after two quick changes.
 pub(super) fn tools(env: &SandboxEnv) -> Vec<PathBuf> {
     let compiled = env.policy.compiled.as_ref().zip(env.environment.as_ref()).map(|(compiled, environment)| {
         let inside = env.inside().strip_prefix("/").unwrap_or(env.inside());

@@ -1,8 +1,8 @@
 //! Guesses whether a verifying stage failed because hold-outs do not exist for it. The plan cannot show that a script
 //! of the project uses hold-outs.
 //!
-//! The guess is only for people. It is positive if the stage names no hold-outs, and either no other stage can read them or
-//! the stage printed the name of their folder.
+//! The guess is only for people. It is positive if the stage names no hold-outs and there is a folder of hold-outs that
+//! no stage can read or whose name the stage printed.
 
 use super::redact::printed;
 use glovebox_host::call::Report;
@@ -10,7 +10,8 @@ use glovebox_pipeline::ir::{Node, Role};
 use glovebox_plan::plan::{HoldoutAccess, Plan};
 use glovebox_record::scope::Entry;
 
-/// Returns true for a verifier without hold-outs whose failure might be fixed by `holdouts=true`, if it fails.
+/// Returns true for a verifier without hold-outs if `holdouts=true` might fix its failure. The result has a meaning
+/// only if the stage failed.
 pub(super) fn holdouts(plan: &Plan, node: &Node, report: &Report) -> bool {
     let Some(binding) = plan.binding(&node.id) else { return false };
     let is_unaware = binding.holdouts == HoldoutAccess::Absent && node.access.holdouts.named.is_none();

@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 
 /// Prefixes of context keys that the preamble leaves out: settings and counters.
 const LEFT_OUT: [&str; 2] = ["graph.", "internal."];
-/// Context keys of the engine that the preamble leaves out, because the list of stages contains the same.
+/// Context keys of the engine that the preamble leaves out, because the list of stages contains the same information.
 const ENGINE_KEYS: [&str; 4] = ["outcome", "preferred_label", "current_node", "last_stage"];
 
 /// The limits of a fidelity.
@@ -34,7 +34,7 @@ struct Extent {
     files_max: usize,
 }
 
-/// Returns the limits of a fidelity. The specification gives them in tokens, and a token is taken as four bytes.
+/// Returns the limits of a fidelity. The specification gives them in tokens, and a token counts as four bytes.
 fn extent(mode: Fidelity) -> Extent {
     let of = |bytes_max, stages_max, note_chars_max, values_max, value_chars_max, files_max| Extent {
         bytes_max,
@@ -67,7 +67,8 @@ pub(super) struct Before<'a> {
 }
 
 impl Before<'_> {
-    /// Returns the preamble for this fidelity. `None` if no stage has ended yet.
+    /// Returns the preamble for this fidelity. `None` if no stage has ended yet; `Fidelity::Truncate` always has a
+    /// preamble.
     pub(super) fn preamble(&self, mode: Fidelity) -> Option<String> {
         let extent = extent(mode);
         let stages = self.stages(&extent);
@@ -99,7 +100,8 @@ impl Before<'_> {
         text
     }
 
-    /// Returns true for a node with a component. Control nodes pass on the results of other stages and are not listed.
+    /// Returns true for a node with a component. Control nodes pass on the results of other stages and are not listed
+    /// in the preamble.
     fn is_stage(&self, id: &NodeId) -> bool {
         self.pipeline.node(id).is_some_and(|node| matches!(node.handler, Handler::Component(_)))
     }

@@ -17,7 +17,7 @@ const QUIET_MAX: Duration = Duration::from_millis(700);
 #[derive(Default)]
 pub struct Preparing(Mutex<BTreeMap<AttemptId, &'static str>>);
 
-/// A guard. The files of an attempt are being prepared while it lives.
+/// A guard: the files of an attempt count as being prepared until it is dropped.
 pub(super) struct Underway<'p>(&'p Preparing, &'p AttemptId);
 
 impl Preparing {

@@ -20,7 +20,7 @@ const PRINTED: [&str; 4] = [".stdout.txt", ".stderr.txt", ".output", ".verify_ou
 /// The text that replaces a withheld text.
 const WITHHELD: &str = "output withheld, because that stage can read hold-outs";
 
-/// Returns the public hints in the output of a stage, as they are written in its sealed files and in the order of these files.
+/// Returns the public hints in the output of a stage, in the order of the sealed files that contain them.
 pub(super) fn hints(report: &Report, canary: &Canary) -> Vec<String> {
     let texts: Vec<_> = printed(report).map(|data| String::from_utf8_lossy(data)).collect();
     canary.hints(texts.iter().map(AsRef::as_ref))
@@ -88,8 +88,8 @@ fn failure_of(status: Status, failure: Option<Failure>) -> Failure {
     }
 }
 
-/// WriteRule class and code, for people and for the engine's decisions. The reason is replaced by a text without paths, numbers
-/// or texts of the stage.
+/// Keeps the class and the code of a failure, for people and for the engine's decisions. The reason is replaced by a
+/// text without paths, numbers or texts of the stage.
 fn redacted(fact: &StageFinished, failure: Failure) -> Failure {
     let code = if failure.code.is_name() { failure.code } else { FailureCode::STAGE_FAILED };
     let reason = match limit_reached(fact, &code) {

@@ -22,7 +22,8 @@ use glovebox_state::run_state::{CONVERSATION_FILE, LastConversation};
 
 /// Maximum number of bytes of a conversation that is continued. The oldest stages are left out first.
 pub const CONVERSATION_BYTES_MAX: usize = 256 << 10;
-/// Maximum number of bytes that are read of a stored conversation. It is larger, because its JSON contains escapes.
+/// Maximum number of bytes that are read of a stored conversation. It is larger than [`CONVERSATION_BYTES_MAX`],
+/// because the JSON contains escapes.
 const STORED_BYTES_MAX: u64 = 4 << 20;
 
 /// A session, and the conversation that it continues as JSON.

@@ -13,7 +13,7 @@ use glovebox_record::StoredValue;
 use glovebox_state::context::{Context, ContextKey, STORED_VALUE_BYTES_MAX, VALUE_BYTES_MAX};
 use glovebox_state::run_state::Branch;
 
-/// Divisor of a handler's memory limit: whole values may take this part of the memory.
+/// All whole values together may take the handler's memory limit divided by this number.
 const MEMORY_PART: u64 = 8;
 
 impl<B: BlobStore + 'static> Workbench<B> {

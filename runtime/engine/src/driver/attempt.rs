@@ -192,7 +192,7 @@ async fn wait_until(deadline: Option<Instant>) {
     }
 }
 
-/// Returns true for an attempt that had succeeded when it was asked to stop, if none of its commands was canceled.
+/// Returns true for an attempt that succeeded and none of whose commands was canceled.
 fn did_succeed(finished: &StageFinished) -> bool {
     let is_whole = finished.commands.receipts.iter().all(|receipt| receipt.how != CommandEnding::Canceled);
     finished.outcome.status.satisfies_gate() && is_whole
@@ -210,7 +210,7 @@ fn cut(mut finished: StageFinished) -> StageFinished {
     StageFinished { outcome, ending: Ending::Canceled, ..finished }
 }
 
-/// WriteRule the context updates that a handler may make, and records all others as refused (decision record-out-of-reach).
+/// Keeps the context updates that a handler may make, and records all others as refused (decision record-out-of-reach).
 fn filter_context(branch: &Branch, finished: &mut StageFinished, run_bytes: u64) {
     let updates = std::mem::take(&mut finished.outcome.context_updates);
     let stored = StoredUpdates { keys: &finished.files.stored_values, run_bytes };

@@ -1,8 +1,8 @@
-//! Claims attempts: of a delivery from the queue, and of the attempt that a commit made ready.
+//! Claims attempts: the attempt of a delivery from the queue, or the attempt that a commit made ready.
 //!
-//! The second kind of claim is part of the append of the commit, so that the step from stage to stage costs one append. An
-//! attempt that may not begin immediately is left to the queue: it is due later, or the run is canceled, out of time or out
-//! of disk space.
+//! The second kind of claim is part of the append of the commit, so that the step from stage to stage costs one append.
+//! An attempt that may not begin immediately is left to the queue, because it is due later, or because the run is
+//! canceled, out of time or out of disk space.
 
 use super::commit::{Batch, Committed};
 use super::{Driver, Follow, LEASE_MS, RunError};
@@ -43,8 +43,8 @@ fn new_id() -> AttemptId {
 }
 
 impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
-    /// Claims the task of a delivery. The assignment is `None` if the run does not wait for this task: a delivery may come
-    /// twice, or another worker may have claimed it first.
+    /// Claims the task of a delivery. The assignment is `None` if the run does not wait for this task: a delivery may
+    /// come twice, or another worker may have claimed the task first.
     pub(super) async fn claim(&mut self, delivery: &Delivery) -> Result<(Option<Assignment>, Vec<Record>), RunError> {
         let task = &delivery.task;
         let open = self.replay.state.branch(&task.branch).open();
@@ -66,7 +66,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
                 Some(Batch { expect, events: started.clone(), because: Vec::new(), claim: None })
             })
             .await?;
-        // The delivery of a lost claim is not marked as done, because it may be the lease of the worker that won.
+        // The delivery of a lost claim is not marked as done, because the worker that won may hold its lease.
         Ok((is_stored.then(|| self.assignment(&id, &task.branch)).flatten(), records))
     }
 
@@ -75,8 +75,8 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         NextClaim { branch: branch.clone(), id: new_id(), worker: self.worker.clone() }
     }
 
-    /// Returns the assignment of a claim that was part of an append, and holds its delivery as if it came from the queue.
-    /// `None` if another worker has claimed the task.
+    /// Returns the assignment of a claim that was part of an append, and takes the lease of its delivery, as if the
+    /// queue had delivered it. `None` if another worker has claimed the task.
     pub(super) async fn claimed(
         &self,
         claim: NextClaim,

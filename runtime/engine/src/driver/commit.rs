@@ -1,9 +1,9 @@
 //! Appends events together with everything that follows from them.
 //!
 //! Events are folded and decided on a copy of the state. Only events that the journal has stored are applied to the run
-//! itself, so the run never contains more than the journal. If another driver appended first, its records are read and the
-//! decision is repeated with them. The number of events in one append is limited, because a loop of nodes without work may
-//! never end. The rest is pending, and the driver's loop continues with it.
+//! itself, so the run never contains more than the journal. If another driver appended first, its records are read and
+//! the decision is repeated with them. The number of events in one append is limited, because a loop of nodes without
+//! work may never end. The remaining decisions are pending, and the driver's loop makes them later.
 
 use super::claim::NextClaim;
 use super::{CHUNK, Driver, Follow, RunError};
@@ -19,7 +19,7 @@ use jiff::Timestamp;
 /// Approximate maximum number of events in an append. Between two appends the driver checks the run's time and requests to stop.
 const EVENTS_MAX: usize = 256;
 
-/// Events to append, and the heads on which they were decided.
+/// Events to append, and the stream heads on which the decisions are based.
 pub(super) struct Batch {
     pub(super) expect: Vec<(StreamKey, u64)>,
     pub(super) events: Vec<Event>,
@@ -45,9 +45,9 @@ pub(super) struct Committed {
 }
 
 impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
-    /// Appends the batch that `propose` creates from the state, and everything that follows from it, atomically. After a
-    /// conflict the new records are read and `propose` is called again. It returns `None` if the batch no longer makes sense.
-    /// A conflict without new records is an error.
+    /// Appends the batch that `propose` creates from the state, and everything that follows from it, atomically. After
+    /// a conflict the new records are read and `propose` is called again. `propose` returns `None` if the batch no
+    /// longer makes sense. A conflict without new records is an error.
     pub(super) async fn append(&mut self, propose: impl Fn(&RunState) -> Option<Batch>) -> Result<Committed, RunError> {
         let mut records = Vec::new();
         loop {
@@ -143,7 +143,7 @@ impl<J: RunLog, S, F: Follow> Driver<'_, J, S, F> {
         }
     }
 
-    /// Handles an append with an unknown result: if the events are in the journal, it succeeded, else it failed.
+    /// Handles an append with an unknown result: it succeeded if the journal contains the events.
     async fn find(&mut self, what: &str, events: &[Event]) -> Result<Vec<Record>, RunError> {
         let read = self.read_on().await?;
         let is_there = |records: &[Record]| records.iter().zip(events).all(|(record, event)| record.event == *event);

@@ -85,8 +85,8 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     }
 
     /// Returns the stage of an attempt that failed because a person must first do something, such as adding credit at a
-    /// provider. The attempt is not committed. It counts as interrupted, and is executed again when the run is resumed. Any
-    /// other arrival is returned unchanged.
+    /// provider. The attempt is not committed. It counts as interrupted, and is executed again when the run is resumed.
+    /// Any other arrival is returned unchanged as `Err`.
     pub(super) fn held(&self, arrival: Arrival) -> Result<(HeldStage, BranchId), Arrival> {
         let Arrival::Ended(mut ended) = arrival else { return Err(arrival) };
         let branch = self.replay.state.branch(&ended.delivery.task.branch);
@@ -110,7 +110,8 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
     }
 }
 
-/// Returns true for a failure for a missing credit. Only the host can give this class and code.
+/// Returns true for a failure because the account at the provider has no credit. Only the host can give this class and
+/// code.
 fn lacks_credit(failure: &Failure) -> bool {
     failure.class == FailureClass::Budget && failure.code == FailureCode::PROVIDER_QUOTA
 }

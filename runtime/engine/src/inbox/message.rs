@@ -72,7 +72,7 @@ pub fn file_name(message: &Message) -> String {
     }
 }
 
-/// Removes requests to a process that drove the run before. Answers are kept.
+/// Removes requests to an earlier process of the run. Answers are kept.
 pub(crate) fn forget_requests(run: &Dir) {
     for name in [PAUSE_FILE, CANCEL_FILE] {
         let _not_there = run.remove_file(format!("{INBOX_DIR}/{name}"));
@@ -87,7 +87,7 @@ pub fn seal(message: &Message, run: &RunId, key: &UserKey) -> Result<String, ser
 
 /// Reads a message. `None` if its form or its MAC is not valid, or if the file does not have the name of the message.
 pub(super) fn open(folder: &Dir, name: &str, run: &RunId, key: Option<&UserKey>) -> Option<Message> {
-    // A link is refused, and so is a pipe, which would block the reader.
+    // A symbolic link is refused, and so is a named pipe, which would block the reader.
     if !folder.symlink_metadata(name).ok()?.is_file() {
         return None;
     }

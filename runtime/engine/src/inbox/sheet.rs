@@ -34,7 +34,7 @@ impl AnswerSheet {
         sheet
     }
 
-    /// Uses up the next answer for a gate: a line that names the gate, or else the next line in order.
+    /// Removes and returns the next answer for a gate: a line that names the gate, or else the next line in order.
     pub fn next(&mut self, node: &NodeId) -> Option<(String, SheetLine)> {
         self.next_named(node).or_else(|| {
             let next = self.in_order.pop_front()?;
@@ -42,8 +42,8 @@ impl AnswerSheet {
         })
     }
 
-    /// Uses up the next answer that names a node. A question about a scope gets no other answers, so that a line for a gate
-    /// never grants anything.
+    /// Removes and returns the next answer that names a node. A question about a scope gets no other answers, so that a
+    /// line for a gate never grants anything.
     pub fn next_named(&mut self, node: &NodeId) -> Option<(String, SheetLine)> {
         let next = self.of_node.get_mut(node)?.pop_front()?;
         self.numbered(next)

@@ -1,8 +1,8 @@
 //! `checkpoint.json`: the current state of the run (spec §5.3, decision completed-nodes).
 //!
-//! The file is for people and other tools. A resume reads the journal and never this file, so changing it has no effect. Its
-//! lists have a maximum length, so that it does not grow with the run. Earlier entries are in `trace.jsonl` and in the
-//! journal. `journal_seq` is the place in the journal.
+//! The file is for people and other tools. A resume reads the journal and never this file, so changing it has no
+//! effect. Its lists have a maximum length, so that it does not grow with the run. Earlier entries are in `trace.jsonl`
+//! and in the journal. `journal_seq` is the sequence number of the record to which the file belongs.
 
 use glovebox_journal::event::time_format;
 use glovebox_journal::event::{BranchId, Digest, NodeId, Record, RunId};
@@ -75,7 +75,7 @@ impl BranchCheckpoint {
     }
 }
 
-/// The run as it was when a node completed. It shares as much as possible with the current run.
+/// The state of the run when a node completed. Unchanged parts are shared with the current state.
 pub struct Completed {
     at: Timestamp,
     seq: u64,

@@ -1,7 +1,7 @@
 //! A file that grows by whole lines: `progress.ndjson` and `trace.jsonl`.
 //!
-//! Lines are collected and written at once. While a journal is read again they are written to a temporary file in the same
-//! folder, which finally replaces the old file, because a crash may have left a part of a line.
+//! Lines are collected and written together. While a journal is read again, they are written to a temporary file in the
+//! same folder. This file finally replaces the old one, in which a crash may have left a partial line.
 
 use cap_std::fs::{Dir, OpenOptions};
 use glovebox_journal::event::{Record, write_canonical};

@@ -1,8 +1,9 @@
 //! Writes projections into the run directory.
 //!
-//! A reader may open any of these files at any time, so a file is always complete: it is written under a temporary name and
-//! renamed, or grows by whole lines. All access goes through one directory handle, and no name can lead out of the run
-//! directory. Only the end of the run is flushed: after a power loss the journal is valid and the files are rebuilt.
+//! A reader may open any of these files at any time, so a file is always complete: it is written under a temporary name
+//! and renamed, or grows by whole lines. All access goes through one directory handle, and no name can lead out of the
+//! run directory. Only the files at the end of the run are flushed to disk: after a power loss, the journal is valid
+//! and the files are rebuilt from it.
 
 use super::{CHECKPOINT_FILE, FINAL_FILE, LIVE_FILE, MANIFEST_FILE, PROGRESS_FILE, TRACE_FILE};
 use crate::inbox::INBOX_DIR;
@@ -62,9 +63,9 @@ pub const RUN_NAMES: [&str; 23] = [
     WORKSPACE_DIR,
 ];
 
-/// Returns the name of a node's folder: its id, or `node-ID` if the id is one of [`RUN_NAMES`] in any case. So a node called
-/// `workspace` cannot make the engine write into the workspace, and a node called `cache` not into the caches. No id has a
-/// hyphen.
+/// Returns the name of a node's folder: its id, or `node-ID` if the id is one of [`RUN_NAMES`] in any case. Otherwise a
+/// node called `workspace` would make the engine write into the workspace. The folder `node-ID` belongs to no other
+/// node, because ids have no hyphen.
 fn node_folder(node: &NodeId) -> String {
     if RUN_NAMES.iter().any(|taken| taken.eq_ignore_ascii_case(node.as_str())) {
         format!("node-{node}")
@@ -244,7 +245,7 @@ impl<'a> Folder<'a> {
         regular_file::flush_dir(&self.dir)
     }
 
-    /// Creates a hard link to a file in another folder. It replaces a file with this name.
+    /// Creates a hard link to the file with this name in another folder. It replaces an existing file.
     pub(crate) fn link(&self, from: &Folder<'_>, name: impl AsRef<Path>) -> io::Result<()> {
         let name = name.as_ref();
         match from.dir.hard_link(name, &self.dir, name) {
@@ -259,7 +260,7 @@ impl<'a> Folder<'a> {
         remove(&self.dir, &beside)?;
         from.dir.hard_link(name, &self.dir, &beside)?;
         self.dir.rename(&beside, &self.dir, name)?;
-        // Renaming one name of a file to another name of the same file does nothing, so the temporary name must be removed.
+        // `rename` does nothing if both names are hard links to the same file, so the temporary name must be removed.
         remove(&self.dir, &beside)
     }
 

@@ -31,7 +31,7 @@ static NO_NODE: LazyLock<NodeId> = LazyLock::new(|| NodeId::new(""));
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(title = "trace.jsonl line")]
 pub struct TraceLine<'a> {
-    /// Always 2. Lines of version 1 had the whole context before and after each node.
+    /// Always 1.
     pub schema_version: u32,
     /// When the event of the line happened, RFC 3339.
     #[serde(with = "time_format")]

@@ -1,7 +1,8 @@
 //! Forks a run: a new run that begins with the state, the context and the files that another run had before a visit.
 //!
-//! Its journal begins with the records of the other run up to that visit, with its own id and newly signed, and names the
-//! other run. Everything that these records name is copied. The other run is only read.
+//! The new journal begins with copies of the other run's records up to that visit, with the id of the new run and new
+//! signatures. Its first record names the other run. Everything that these records name is copied. The other run is
+//! only read.
 
 use super::restore::{BASE_BYTES_MAX, in_folder};
 use super::session::stores;
@@ -202,7 +203,7 @@ fn named(value: &Value) -> BTreeSet<Digest> {
     }
 }
 
-/// Copies a blob. A digest without a blob is that of something else, such as the plan.
+/// Copies a blob. If there is no such blob, the digest is that of something else, such as the plan.
 fn copy_blob(from: &DirBlobs, to: &DirBlobs, digest: &Digest) -> Result<(), RunError> {
     match from.open_unverified(digest) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),

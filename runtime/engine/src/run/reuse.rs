@@ -64,7 +64,7 @@ pub struct EarlierRun {
 /// Takes over the caches of the newest run that offers some. Returns the id of that run.
 pub(super) fn take(dir: &RunDir, executor: &Executor, base: &Base, earlier: &[EarlierRun]) -> Option<RunId> {
     let (user_key, folders) = (dir.key.as_ref()?, executor.plan.folders.reuse.as_deref()?);
-    // The key costs a look at every program in PATH.
+    // Computing the key examines every program in PATH.
     if earlier.is_empty() {
         return None;
     }
@@ -88,8 +88,8 @@ pub(super) fn take(dir: &RunDir, executor: &Executor, base: &Base, earlier: &[Ea
     None
 }
 
-/// Gives unchanged files the times of the earlier run. Without them the caches would be useless or wrong, so they are
-/// removed. Returns false then.
+/// Gives unchanged files the modification times of the earlier run. If this fails, removes the caches, which are
+/// useless or wrong without these times, and returns false.
 fn keep_file_times(dir: &RunDir, executor: &Executor, base: &Base, earlier: &EarlierRun) -> bool {
     let writers: Vec<&Binding> = checkers(&executor.plan).collect();
     // Build output may have been made from a version of such a file that was never committed.
@@ -105,7 +105,7 @@ fn keep_file_times(dir: &RunDir, executor: &Executor, base: &Base, earlier: &Ear
     kept.is_ok()
 }
 
-/// Withdraws what an ended run offered, because it is driven again.
+/// Withdraws the caches that an ended run offered to later runs, because the run is driven again.
 pub(super) fn withdraw(dir: &RunDir) -> Result<(), RunError> {
     cache_reuse::withdraw(&dir.path).map_err(|error| RunError::Workspace(Box::new(error)))
 }
@@ -173,7 +173,7 @@ fn key(plan: &Plan, env: &SandboxEnv, base: &Base) -> Option<Digest> {
             let _ = writeln!(text, "{path:?} {}", fact.digest);
         }
     }
-    // A link has the time of its target, so another target would not be noticed.
+    // Programs see a symbolic link with the modification time of its target, so another target would not be noticed.
     let _ = writeln!(text, "{:?}", base.symlinks);
     for program in policy.path.iter().flat_map(|folder| cache_reuse::programs(folder)) {
         text.push_str(&program);

@@ -1,4 +1,4 @@
-//! A run's stores under its lock, and the driver over them.
+//! The stores of a run under its lock, and the driver that uses them.
 //!
 //! A [`Session`] holds the run's lock, so no other process drives the run. Creating a session appends the journal's first
 //! record after everything that the record names is stored. Opening one reads the journal, a few records at a time, and keeps
@@ -48,7 +48,7 @@ pub struct Session {
     pub journal: SqliteLog,
     /// The blobs of the run.
     pub blobs: Arc<DirBlobs>,
-    /// The run so far: the only fold of its journal.
+    /// The state of the run so far: the only fold of its journal.
     pub replay: Replay,
     /// Copies of hold-outs in the initial workspace, if the pipeline allows them. Set by [`Session::create`].
     pub open_copies: Vec<OpenCopy>,
@@ -100,7 +100,7 @@ pub struct Replan {
 }
 
 impl Replan {
-    /// Creates the plan for a resume, compared with what the plan before allowed.
+    /// Creates the plan for a resume, and compares it with what the earlier plan allowed.
     pub fn new(plan: &Plan, bounds: RunBounds, before: &PlanCapabilities) -> Self {
         let capabilities = plan.capabilities(bounds);
         let lines = |additions: Vec<Addition>| additions.iter().map(ToString::to_string).collect();
@@ -134,8 +134,8 @@ pub struct Unread {
     pub dir: Arc<RunDir>,
     /// The blobs of the run.
     pub blobs: Arc<DirBlobs>,
-    /// False if the run was resumed before an earlier visit. Then the records are not a single sequence, and all of them must
-    /// be kept.
+    /// False if the run has gone back to before a visit, or may have done so. Then folds skip records, and all records
+    /// must be kept.
     pub is_linear: bool,
     journal: SqliteLog,
     worker: Worker,
@@ -242,10 +242,10 @@ impl Session {
         Ok(Unread { dir: Arc::new(dir), blobs, is_linear, journal, worker, owner })
     }
 
-    /// Takes the run over: restores the workspace to the state in the journal, abandons an attempt that was interrupted and
-    /// appends all pending decisions. A failed run restarts at the node that failed, or at the node in `terms`. For a run
-    /// that succeeded or was canceled for good, returns an error with its verdict. `past` is the run before the visit to
-    /// which it goes back.
+    /// Takes the run over: restores the workspace to the state in the journal, abandons an attempt that was interrupted
+    /// and appends all pending decisions. A failed run restarts at the node that failed, or at the node in `terms`. For
+    /// a run that succeeded or was canceled for good, returns an error with its verdict. `past` is the state before the
+    /// visit to which the run goes back.
     pub async fn resume(
         &mut self,
         pipeline: &Pipeline,
@@ -272,7 +272,7 @@ impl Session {
         let repaired = repaired.filter(|_| !goes_back);
         let resumed = RunResumed { repaired, caches_removed, ..resumed };
         let (run, replay, pending) = self.position();
-        // A pending fan-in merges changes, so the workspace must follow.
+        // A pending fan-in merges changes, so the workspace must be updated too.
         let follower = WorkspaceFollower { dir: &self.dir, blobs: &self.blobs, next: follower };
         let mut driver = Driver {
             replay,
@@ -319,7 +319,7 @@ impl Session {
         apply_changes(&workspace, &self.blobs, self.replay.state.main().changes.values())
     }
 
-    /// Creates the record of a resume under these terms. Everything that it names is durable.
+    /// Creates the `run.resumed` event of a resume with these changes. Every blob that the event names is durable.
     fn resumed(&self, pipeline: &Pipeline, terms: ResumeTerms<'_>) -> Result<RunResumed, RunError> {
         let ResumeTerms { from, back, steps_max, wall_max, spend_max, script, replan, asks_again: _ } = terms;
         let replanned = replan.map(|replan| {
@@ -427,7 +427,7 @@ impl Session {
         driven
     }
 
-    /// Takes everything with which a driver continues. The driver returns it at its end.
+    /// Takes the values with which a driver continues. The driver returns them at its end.
     fn position(&mut self) -> (RunId, Replay, PendingDecisions) {
         (self.run_id(), std::mem::take(&mut self.replay), std::mem::take(&mut self.pending))
     }

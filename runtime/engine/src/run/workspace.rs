@@ -24,9 +24,9 @@ pub fn apply_changes<'a>(
     commit::apply(workspace, changes, &open).map_err(|error| RunError::Workspace(Box::new(error)))
 }
 
-/// Stores the current files at the paths of changes as blobs, so that `diff` finds them after the project has changed. Must
-/// be called before the append that makes them durable, and before the changes are applied. A path without a regular file is
-/// skipped.
+/// Stores the current files at the paths of changes as blobs, so that `diff` finds them after the project has changed.
+/// Must be called before the append that makes these blobs durable, and before the changes are applied. A path without
+/// a regular file is skipped.
 pub(super) fn keep_replaced<'a>(
     workspace: &Path,
     blobs: &DirBlobs,

@@ -1,4 +1,5 @@
-//! Tests blobs: the bytes that are put are the bytes that are opened, and every later process finds what was put before an append.
+//! Tests blob stores: a blob is read back unchanged, and a blob that was put before an append is found by every later
+//! process.
 
 use super::{Blobs, note};
 use glovebox_journal::event::{Digest, StreamKey};

@@ -173,7 +173,7 @@ fn failed(class: FailureClass, code: &'static str, reason: String) -> Failure {
     Failure::new(class, FailureCode::from(code), reason)
 }
 
-/// Converts a failure to the contract's type.
+/// Converts a failure to its WIT type.
 fn to_guest(failure: &Failure) -> types::Failure {
     types::Failure {
         class: failure.class.as_str().to_owned(),

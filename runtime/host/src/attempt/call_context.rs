@@ -47,7 +47,7 @@ impl CallContext {
         let to_progress = progress.clone();
         let kept_max = usize::try_from(limits.refusals).unwrap_or(usize::MAX);
         let refusals = RefusalLog::new(kept_max).on_refusal(move |refusal| {
-            // The contract allows progress to be lost.
+            // Progress may be lost.
             let _ = to_progress.try_send(Progress::Refused(refusal.clone()));
         });
         let (id, meter, refusals) = (id.clone(), Meter::new(&limits), Arc::new(refusals));

@@ -337,7 +337,7 @@ const STARTERS: [&str; 16] = [
     "unshare", "busybox", "exec", "command",
 ];
 
-/// Returns the command that a command finally starts: without leading starters and their options, variables and numbers.
+/// Returns the command without leading [`STARTERS`] and their options, variables and numbers.
 fn started(argv: &[String]) -> &[String] {
     let Some(first) = argv.first() else { return argv };
     let name = first.rsplit('/').next().unwrap_or(first);

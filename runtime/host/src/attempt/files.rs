@@ -129,7 +129,7 @@ impl Attempt {
         FilesView { table: &mut self.wasi.table, view }
     }
 
-    /// Executes an operation on a path. A denied operation returns an error of the contract.
+    /// Executes an operation on a path. A denied operation returns an error of the `files` interface.
     fn on_path<T>(
         &mut self,
         operation: Operation,
@@ -155,7 +155,7 @@ impl Attempt {
     }
 }
 
-/// Returns the contract's name of a kind. Only files and directories exist for this interface.
+/// Returns the name of a kind in the `files` interface, which has only files and directories.
 fn kind_text(kind: Kind) -> Option<&'static str> {
     match kind {
         Kind::File => Some("file"),

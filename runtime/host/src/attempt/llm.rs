@@ -176,7 +176,7 @@ impl Attempt {
         let left = self.call.remaining();
         let deadline = CallDeadline { canceled: &canceled, at: Instant::now() + left, idle: left };
         let progress = &self.call.progress;
-        // The contract allows progress to be lost.
+        // Progress may be lost.
         let mut on_wait = |error: &ModelError, wait| {
             let _ = progress.try_send(Progress::ModelWaits(error.kind.as_str(), wait));
         };
@@ -254,7 +254,8 @@ impl Attempt {
         guest_error(&ModelError::new(ErrorKind::NotGranted, message))
     }
 
-    /// Returns the error of a request that exceeds a limit. The stage has reached the limit, unless the request was optional.
+    /// Returns the error of a request that exceeds a limit. Also records that the stage reached the limit, unless the
+    /// request was optional.
     fn over(&mut self, name: LimitName, within: Option<Duration>) -> ModelError {
         if within.is_none() {
             self.llm.access.limit_hit.get_or_insert(name);

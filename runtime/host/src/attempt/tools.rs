@@ -1,8 +1,9 @@
 //! The `tools` interface: tools of tool servers, each of which runs in its own jail. Operator and node grant the tools.
 //!
-//! A server is started when the component first lists tools or calls one of the server's tools, and ends with the attempt. It is not
-//! trusted: the length of its answers is limited, they are searched for hold-outs, and the server's secrets are removed from them. A
-//! server that violates the protocol is ended, and its tools fail from then on. Every request is recorded.
+//! A server is started when the component first lists tools or calls one of the server's tools, and ends with the
+//! attempt. A server is not trusted: the length of its answers is limited, they are searched for hold-outs, and the
+//! server's secrets are removed from them. A server that violates the protocol is ended, and its tools fail from then
+//! on. Every request is recorded.
 
 mod call_log;
 #[cfg(any(test, feature = "fuzz"))]
@@ -275,8 +276,8 @@ impl Attempt {
         self.call.refuse(Refusal::new("call the tool", name.0, "the stage may not call it", help));
     }
 
-    /// Records a refusal for each call in an answer that names a tool of a server that the stage may not call. The calls are marked
-    /// with a problem, so that no component executes them.
+    /// Records a refusal for each tool call in an answer whose tool belongs to a tool server and is not allowed for the
+    /// stage. Such calls are already marked with a problem, so that no component executes them.
     pub(crate) fn refuse_unoffered<'a>(&self, answer: &'a Message) {
         let field =
             |part: &'a Part, name| part.fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
@@ -460,7 +461,7 @@ fn texts_of<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
     }
 }
 
-/// Why a call has no answer, as a code of the contract.
+/// Why a call has no answer, as an error code of the `tools` interface.
 #[derive(Debug, Clone, Copy)]
 enum ErrorCode {
     NotGranted,

@@ -32,7 +32,7 @@ impl WasiState {
         table.set_max_capacity(usize::try_from(limits.resources).unwrap_or(usize::MAX));
         let mut builder = WasiCtx::builder();
         builder.stdout(stdout.clone()).stderr(stderr.clone());
-        // A switch to another thread for each file operation would cost five times as much.
+        // A file operation on another thread would cost five times as much.
         builder.allow_blocking_current_thread(true).max_random_size(RANDOM_BYTES_MAX);
         Self { table, handles_peak: 0, ctx: builder.build(), stdout, stderr }
     }

@@ -1,10 +1,11 @@
 //! The `posix` tier: a `wasi:filesystem` that enforces a scope on every operation.
 //!
-//! This module implements the whole interface over a [`View`]. wasmtime's own implementation is not used, and its descriptors never
-//! enter the resource table. A guest gets the workspace as a preopened directory under `/` and under its other names. A path is
-//! checked each time it is used, because a descriptor of a directory is only a path. Without a view there is no preopened directory,
-//! and therefore no descriptor. A C library removes the first `/` of a path before the host sees it, so `/src/a` arrives as `src/a`. A
-//! path that arrives absolute is refused unless it is below one of the workspace's names.
+//! This module implements the whole interface over a [`View`]. wasmtime's own implementation is not used, and its
+//! descriptors never enter the resource table. A guest gets the workspace as a preopened directory under `/` and under
+//! its other names. A path is checked each time it is used, because a descriptor of a directory is only a path. Without
+//! a view there is no preopened directory, and therefore no descriptor. A C library removes the first `/` of a path
+//! before the host sees it, so `/src/a` arrives as `src/a`. A path that is still absolute when it arrives is refused,
+//! unless it is below one of the workspace's names.
 
 mod codes;
 mod descriptor;

@@ -1,7 +1,8 @@
 //! The fields of a request that may be forwarded, for each wire format.
 //!
-//! Fields are allowed by a list and not forbidden by one, because a new feature of a provider could fetch addresses, run tools or use
-//! another model. Tools that run in the program are not restricted here, because the program's sandbox confines them.
+//! There is a list of allowed fields and none of forbidden fields, because a new feature of a provider could fetch
+//! addresses, run tools or use another model. Tools that run in the program are not restricted here, because the
+//! program's sandbox confines them.
 
 use super::{denied, items};
 use crate::error::ModelError;
@@ -241,7 +242,7 @@ fn tool_of(family: Family, tool: &Value) -> Result<(), ModelError> {
     tools_of(family, &tool["tools"])
 }
 
-/// Returns true if a tool that can run on either side is marked to run in the program.
+/// Returns true if a tool that can run in the program or at the provider is marked to run in the program.
 pub(super) fn says_own(kind: &str, tool: &Value) -> bool {
     match kind {
         "shell" => {

@@ -46,8 +46,8 @@ fn read<'p>(
 /// Reads a request as a whole and in small pieces.
 ///
 /// # Panics
-/// Panics if a request is longer than its bytes, contains text with a line end, or differs when it is read in pieces, or if the
-/// reserved memory is not that of its body.
+/// Panics if a request is longer than the bytes from which it was read, contains text with a line end, or differs when
+/// it is read in pieces, or if the reserved memory does not have the size of the body.
 pub fn incoming(bytes: &[u8]) {
     let pools = InFlight::default();
     let whole = read(bytes, usize::MAX, &pools);

@@ -1,9 +1,9 @@
 //! Memory limits for all requests of one gateway together.
 //!
-//! A body reserves its bytes before it is read, in the order in which requests arrive, so that small requests cannot delay a large one
-//! forever. A body waits at most [`WAIT_MAX`] for memory. The values of its JSON use a second pool, for which no request waits.
-//! Therefore no request waits while it holds a reservation, and requests cannot block each other. This module knows neither HTTP nor
-//! JSON.
+//! A body reserves its bytes before it is read, in the order in which requests arrive, so that small requests cannot
+//! delay a large one forever. A body waits at most [`WAIT_MAX`] for memory. The values of its JSON use a second pool,
+//! for which no request waits. Therefore no request waits while it holds a reservation, and requests cannot deadlock.
+//! This module knows neither HTTP nor JSON.
 
 use glovebox_schema::document::PORTION;
 use std::collections::VecDeque;

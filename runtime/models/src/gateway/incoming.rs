@@ -104,7 +104,8 @@ impl IncomingRequest {
         Ok((incoming, room))
     }
 
-    /// Returns true if the request has this credential. The time of the comparison does not depend on where they differ.
+    /// Returns true if the request has this credential. The time of the comparison does not depend on the position of
+    /// the first difference.
     pub fn has_credential(&self, expected: &str) -> bool {
         let same = |given: &String| {
             let differing = given.bytes().zip(expected.bytes()).fold(0, |all, (one, other)| all | (one ^ other));
@@ -141,7 +142,7 @@ impl<C: Read> TimedConnection<'_, C> {
     }
 }
 
-/// Reads until a body of at most `body_max` has `length` bytes, and nothing after them.
+/// Reads until the body has `length` bytes, and reads nothing after them. No body has more than `body_max` bytes.
 fn read_to(
     timed: &mut TimedConnection<'_, impl Read>,
     body: &mut Vec<u8>,

@@ -6,9 +6,9 @@ use crate::error::{ErrorKind, ModelError};
 /// How the end of a body is recognized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyFraming {
-    /// Number of remaining bytes.
+    /// `content-length`: the number of remaining bytes.
     Length(u64),
-    /// Chunked: the remaining bytes of the current chunk, and whether its line end is still due.
+    /// Chunked: the remaining bytes of the current chunk, and whether the line end after the chunk must still be read.
     Chunked { left: u64, line_end_due: bool },
     /// The body ends when the connection closes.
     UntilClose,

@@ -118,8 +118,8 @@ fn parts(model: &ModelId, request: &Request, message: &Message) -> Vec<Value> {
     parts
 }
 
-/// Returns true for a model that takes images inside of a function response. Gemini 3 and later do, and refuse images next to it. A
-/// model with another name is treated like Gemini 3.
+/// Returns true for a model that takes images inside of a function response. Gemini 3 and later models do, and refuse
+/// images next to the function response. A model with another name is treated like Gemini 3.
 fn nests_images(model: &ModelId) -> bool {
     let rest = model.as_str().trim_start_matches("models/").strip_prefix("gemini-");
     let version = rest.and_then(|rest| rest.split(|letter: char| !letter.is_ascii_digit()).next());

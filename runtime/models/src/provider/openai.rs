@@ -97,11 +97,11 @@ fn reasoning(item: &Value) -> Option<Value> {
     taken["encrypted_content"].is_string().then_some(taken)
 }
 
-/// Reader of an answer of the Responses API. Finished items contain everything, so the pieces before them only show that the answer is
-/// still arriving.
+/// Reader of an answer of the Responses API. Finished items contain everything, so the deltas before them only show
+/// that the answer is still arriving.
 #[derive(Default)]
 struct OpenaiReader {
-    /// Number of bytes of the pieces.
+    /// Number of bytes of the deltas.
     streamed: usize,
 }
 

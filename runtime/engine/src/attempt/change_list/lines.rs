@@ -1,8 +1,8 @@
 //! Counts in how many lines two versions of a file differ: the smallest number of lines to remove and add.
 //!
-//! Bytes that a stage wrote must not make the count slow or too small. A long line counts as several lines, every kind
-//! of line ending ends a line and belongs to it, and if the exact count is too expensive, everything between the first
-//! and the last difference counts.
+//! Bytes that a stage wrote must not make the count slow or too small. A long line counts as several lines. Each of
+//! `\n`, `\r\n` and `\r` ends a line and is part of it. If the exact count is too expensive, every line between the
+//! first and the last difference counts as changed.
 
 use std::collections::HashSet;
 
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_count_is_that_of_a_table() {
-        // A simple random generator, so that the texts are the same in every run.
+        // A linear congruential generator with a fixed seed, so that the texts are the same in every run.
         let mut seed = 7_u32;
         let mut text = || -> String {
             let mut one = |_| {

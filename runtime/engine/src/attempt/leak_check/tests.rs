@@ -72,7 +72,7 @@ fn each_place_of_an_answer_is_searched() {
     assert_eq!(fact.outcome.failure, None, "a stage that may know them may say them");
 }
 
-/// Creates a change of this path, to this content or to a link with this target.
+/// Creates a change of this path, to this content or to a symbolic link with this target.
 fn change(path: &str, content: &str, target: Option<&str>, blobs: &MemoryBlobs) -> FileChange {
     let op = if target.is_some() { ChangeOp::Symlink } else { ChangeOp::Write };
     let digest = target.is_none().then(|| blobs.put_bytes(content.as_bytes()).unwrap());

@@ -1,7 +1,8 @@
 //! What a stage that could read hold-outs may decide in addition to its verdict: only what an edge of the pipeline uses.
 //!
-//! A context key is kept if the condition of an edge names it, and its value only as far as these conditions distinguish
-//! values. A choice of the next edge is kept if the stage's edges let the stage choose. `tool` and `verify` never choose.
+//! A context key is kept if the condition of an edge names it. Its value is reduced to what these conditions can
+//! distinguish. A choice of the next edge is kept if the stage's edges let the stage choose. `tool` and `verify` never
+//! choose.
 
 use glovebox_pipeline::condition::{Clause, Operator};
 use glovebox_pipeline::ir::{NodeId, Pipeline};

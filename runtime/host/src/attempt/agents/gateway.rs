@@ -207,7 +207,7 @@ impl Shared {
         let most = Usage { input, output: question.output_tokens_max, ..Usage::default() };
         let reserved = access.reserve(most)?;
         access.waiting += 1;
-        // The contract allows progress to be lost.
+        // Progress may be lost.
         let _ = self.progress.try_send(Progress::ModelTurn(access.turns + access.waiting));
         Ok(reserved)
     }

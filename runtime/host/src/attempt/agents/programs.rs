@@ -135,8 +135,9 @@ impl Launch {
         self.argv.iter().map(shown).collect()
     }
 
-    /// Starts a program of the workspace, whose path is relative, with a shell in the jail. A builder may have written that program,
-    /// and the host itself must not start it. Any other program is left as it is.
+    /// Changes the command line of a program with a relative path, which is in the workspace, so that a shell in the
+    /// jail starts it. A builder may have written that program, so the host itself must not start it. Any other command
+    /// line stays unchanged.
     pub(super) fn for_workspace(mut self, workspace: &Path) -> Self {
         let Some(program) = self.argv.first().filter(|program| program.contains('/') && !program.starts_with('/'))
         else {

@@ -49,7 +49,7 @@ pub(super) struct ProgramPlace {
     pub(super) gateway: Gateway,
 }
 
-/// State that is needed after the program has ended. Dropping it ends the program.
+/// State that is needed after the program has ended. [`Attempt::end_program`] ends a program that still runs.
 pub(super) struct RunningProgram {
     stopped: Arc<AtomicBool>,
     thread: JoinHandle<ProgramEnd>,

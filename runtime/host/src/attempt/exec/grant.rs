@@ -11,8 +11,8 @@ use std::sync::Arc;
 pub struct CommandSetting {
     /// Granted commands.
     pub grant: CommandGrant,
-    /// Jail of the commands, opened for the first command. If the component itself can also use files, it and the commands work on
-    /// the same ones: [`crate::attempt::files::FileSetting::source`].
+    /// Jail of the commands, opened for the first command. If the component itself can use files, the component and its
+    /// commands use the same files: [`crate::attempt::files::FileSetting::source`].
     pub jail: Arc<LazyJail>,
     /// Default working directory.
     pub workdir: ScopePath,

@@ -58,7 +58,7 @@ impl fmt::Debug for LiveOutput {
     }
 }
 
-/// The end of a pipe that leads to the standard input of a command, and the bytes to write to it.
+/// The write end of a pipe to the standard input of a command, and the bytes to write to it.
 type PipedInput<'b> = (io::PipeWriter, &'b [u8]);
 
 /// A command that is about to run, as the watcher and the record need it.
@@ -171,7 +171,7 @@ impl StoredPart {
         self.tail.extend(rest);
     }
 
-    /// Completes the record of a stream, of which the jail knows the length and the digest.
+    /// Moves the kept bytes to the record of a stream, whose length and digest the jail has already set.
     fn store_in(self, stream: &mut CapturedOutput) {
         let kept = (self.head.len() + self.tail.len()) as u64;
         stream.truncated = stream.total_bytes > kept;

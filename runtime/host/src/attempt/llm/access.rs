@@ -188,7 +188,8 @@ impl ModelAccess {
         Ok(())
     }
 
-    /// Counts successive answers with unreadable arguments. A model that cannot write arguments would otherwise never end.
+    /// Counts successive answers with unreadable arguments. Without this limit, a model that cannot write arguments
+    /// would never end.
     pub(super) fn note_invalid(&mut self, answer: &Answer) -> Result<(), ModelError> {
         self.invalid_calls = if convert::has_invalid_call(answer) { self.invalid_calls + 1 } else { 0 };
         if self.invalid_calls < INVALID_CALLS_MAX {
@@ -425,7 +426,7 @@ mod tests {
         }
     }
 
-    /// Returns access to a simulated model. Its conversation is logged as that with a provider is.
+    /// Returns access to a simulated model. Its conversation is logged like one with a provider.
     fn asking(setting: ConversationSetting, account: Option<Account>) -> ModelAccess {
         let model = Model::bind(&"n".into(), &[], None, 0, 0).unwrap();
         let model = match account {

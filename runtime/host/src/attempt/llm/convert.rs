@@ -1,4 +1,4 @@
-//! Converts between the contract's requests and answers and those of `glovebox_models`, and checks requests.
+//! Converts requests and answers between their WIT types and the types of `glovebox_models`, and checks requests.
 //!
 //! Pure. Only this module converts types of the guest to types of the record.
 
@@ -11,7 +11,7 @@ use glovebox_record::session;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Converts an error to the contract's type.
+/// Converts an error to its WIT type.
 pub(super) fn guest_error(error: &ModelError) -> Error {
     Error { kind: error.kind.to_string(), message: error.to_string(), retryable: error.is_retried() }
 }
@@ -38,8 +38,8 @@ pub(super) fn agent(request: &Request) -> Option<AgentId> {
     request.options.iter().find(|(name, _)| name == AGENT).and_then(|(_, value)| AgentId::parse(value))
 }
 
-/// Returns the time limit of an optional request, or `None` for a required one. The answer to an optional request is not the stage's,
-/// and the stage continues without it.
+/// Returns the time limit of an optional request, or `None` for a required one. The answer to an optional request is
+/// not the stage's own answer. If it does not arrive in time, the stage continues without it.
 pub(super) fn within(request: &Request) -> Option<Duration> {
     let named = request.options.iter().find(|(name, _)| name == ANSWER_WITHIN);
     named.and_then(|(_, value)| value.parse().ok()).map(Duration::from_secs)
@@ -126,7 +126,7 @@ pub(super) fn add_problem(answer: &mut Answer, problem: &str) {
     }
 }
 
-/// Converts an answer to the contract's type.
+/// Converts an answer to its WIT type.
 pub(super) fn response(answer: Answer, provider: Provider, request: &Request) -> Response {
     let part = |part: session::MessagePart| {
         let has_problem = part.fields.iter().any(|(name, _)| name == PROBLEM);

@@ -116,8 +116,9 @@ pub fn is_of_another_model(outcome: &Outcome) -> bool {
 pub(crate) const OUTCOME: &str = "outcome";
 
 impl Model {
-    /// Chooses the model of a node: a script that mentions the node, or else the node's `test.*` attributes, or else the script (whose
-    /// turns are then used up, which is an error), or else the simulated answer.
+    /// Chooses the model of a node. The first of these that exists is used: a script that mentions the node; the node's
+    /// `test.*` attributes; a script that does not mention the node, so that its first turn is an error; the simulated
+    /// answer.
     ///
     /// `turns_used` is the number of turns of the node's finished attempts, and `finished_attempts` the number of these attempts.
     pub fn bind(
@@ -152,7 +153,7 @@ impl Model {
         Model { kind, ..self }
     }
 
-    /// Sets the account that its cost is booked to. Without an account, the cost is not limited.
+    /// Sets the account to which the model's cost is booked. Without an account, the cost is not limited.
     pub fn charged_to(self, account: Account) -> Self {
         Model { account: Some(account), ..self }
     }
@@ -240,7 +241,7 @@ impl Model {
         Reply { answered, lost: Usage::default(), exchanged: None }
     }
 
-    /// Sets the effort of a request, unless the guest has set it, and the schema.
+    /// Sets the schema of a request, and its effort if the guest has set none.
     pub(crate) fn settle(&self, request: &mut Request) {
         if let ModelKind::Live(live) = &self.kind {
             live.settle(request, self.schema.as_ref().map(|(schema, _)| schema));

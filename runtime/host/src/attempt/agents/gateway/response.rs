@@ -69,7 +69,8 @@ impl<'a> GatewayResponse<'a> {
         gone(self.whole(status, "application/json", "", body.to_string().as_bytes()));
     }
 
-    /// Sends an error. A stream that has begun is cut off instead, and no client mistakes that for its end.
+    /// Sends an error. If the stream has already begun, sends nothing: the connection closes without the last chunk,
+    /// which no client mistakes for the end of the stream.
     pub(super) fn refuse(mut self, error: &ModelError, retry_after: Option<Duration>) {
         if self.is_begun {
             return;

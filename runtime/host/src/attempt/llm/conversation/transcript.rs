@@ -17,7 +17,7 @@ use serde_json::Value;
 pub(crate) struct NewMessages<'a> {
     /// Number of messages that were already in the thread.
     pub(crate) repeated: usize,
-    /// The messages that were not.
+    /// The messages that were not in the thread.
     pub(crate) new: &'a [Message],
     pub(crate) account: Option<&'a Account>,
     /// The subagent that asks; `None` for the stage itself.
