@@ -115,8 +115,8 @@ fn make_branch(arguments: &ApplyArguments, source: &Source<'_>, project: &Path, 
     Ok(Exit::Ok)
 }
 
-/// Returns the folder that gets the changes. The project in the record is used only if it is the current folder or
-/// below it.
+/// Returns the folder that gets the changes. Without `--workdir`, this is the project of the record, which must be the
+/// current folder or a folder in it.
 fn destination<'a>(arguments: &'a ApplyArguments, run: &RunFolder, changes: &Changes) -> Result<Cow<'a, Path>, Stop> {
     if let Some(workdir) = &arguments.workdir {
         return Ok(Cow::Borrowed(workdir));

@@ -22,7 +22,7 @@ const CRATE: &str = include_str!("../../templates/plugin/crate.toml");
 /// The lock file of the repository's example `acme-review`. A new crate gets the same versions of its dependencies.
 const LOCK: &str = include_str!("../../../../examples/quickstart/review-plugin/Cargo.lock");
 
-/// Writes a crate with a handler, its test, the SDK and the contract.
+/// Writes a crate with a handler, its test, the SDK and the WIT package.
 pub fn new(arguments: &NewPluginArguments) -> CommandResult {
     let name = &arguments.name;
     if !is_plugin_name(name) {
@@ -63,7 +63,7 @@ pub fn new(arguments: &NewPluginArguments) -> CommandResult {
     Ok(Exit::Ok)
 }
 
-/// Writes the WIT files of the contract with plugins, for tools of other languages.
+/// Writes the WIT package of plugins, for tools of other languages.
 pub fn wit(arguments: &WitArguments) -> CommandResult {
     let files: Vec<_> = sdk_files::WIT.into_iter().chain([sdk_files::WORLDS]).collect();
     let files: Vec<_> = files.into_iter().map(|(path, text)| (path.trim_start_matches("wit/"), text)).collect();

@@ -86,7 +86,7 @@ fn text(delta: &Delta, read: &dyn Fn(&Delta) -> Option<Vec<u8>>) -> Option<Vec<u
     is_small.then(|| read(delta)).flatten().filter(|bytes| super::hunks::is_text(bytes))
 }
 
-/// Returns the percentage of the longer text that is in lines of both texts. It is 100 only for equal texts.
+/// Returns the percentage of the longer text's bytes that are in lines of both texts. It is 100 only for equal texts.
 fn similarity(old: &[u8], new: &[u8]) -> u8 {
     let mut lines: HashMap<&[u8], usize> = HashMap::new();
     old.split_inclusive(|byte| *byte == b'\n').for_each(|line| *lines.entry(line).or_default() += 1);

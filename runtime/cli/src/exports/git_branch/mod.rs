@@ -155,7 +155,7 @@ fn new_reference(git: &Git<'_>, name: &str) -> Result<String, Stop> {
 struct IndexTarget<'t> {
     /// The project's folder in the repository, with a slash at its end; empty if it is the root.
     prefix: &'t str,
-    /// The object id that removes an entry.
+    /// The null object id, which removes an entry.
     nothing: &'t str,
     /// The paths whose bytes git converts.
     converted: &'t BTreeSet<String>,
