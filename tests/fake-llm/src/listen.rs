@@ -36,7 +36,7 @@ impl Request {
         Ok(Some(Self { path, body, head }))
     }
 
-    /// Returns true if a header that providers use contains this key.
+    /// Returns true if the value of any header is this key, with or without `Bearer `.
     pub(super) fn carries(&self, key: &str) -> bool {
         self.head
             .lines()

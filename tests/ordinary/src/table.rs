@@ -237,7 +237,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
-    /// A program that is longer is several behaviours.
+    /// A longer program tests more than one behaviour.
     const LINES_MAX: usize = 16;
 
     fn names(folder: &Path) -> BTreeSet<String> {

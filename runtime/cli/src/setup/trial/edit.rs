@@ -40,7 +40,7 @@ pub enum Change {
 }
 
 impl fmt::Display for Edit {
-    /// The line to paste, and the table for it.
+    /// Writes the line to paste, and its table.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { table, key, change, .. } = self;
         match change {
@@ -57,8 +57,8 @@ impl fmt::Display for Edit {
 }
 
 impl Edit {
-    /// Returns the text of `glovebox.toml` with the change. `None` if the setting already has it, or if the changed text
-    /// would not be valid.
+    /// Returns the text of `glovebox.toml` with the change. `None` if the setting already has the new value, or if the
+    /// changed text would not be valid.
     pub fn apply(&self, text: &str) -> Option<String> {
         let mut document: DocumentMut = text.parse().ok()?;
         let table = document.entry(self.table).or_insert_with(|| Item::Table(Table::new())).as_table_mut()?;
