@@ -143,7 +143,7 @@ fn listed(entry: &std::fs::DirEntry) -> Option<RunFolder> {
     Some(RunFolder { id: entry.file_name().into_string().ok()?, path, created })
 }
 
-/// Makes the folder of a run that is resumed private again, if other users could read it.
+/// Makes the folder of a resumed run private again, if other users could read it.
 pub fn repair(run: &RunFolder) -> Result<(), Stop> {
     folder::repair(&run.path).map_err(|error| Stop::io(format!("keep run `{}` private", run.id), &error))
 }

@@ -1,4 +1,4 @@
-//! `glovebox apply`: the only command that writes to the user's project, and only on request.
+//! `glovebox apply`: the only command that writes the changes of a run to the user's project.
 //!
 //! Writes everything or nothing: if a path differs from what the run copied, nothing is written.
 

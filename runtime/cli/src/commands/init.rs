@@ -15,7 +15,8 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
-/// Inspects the project and writes the files. Writes nothing if the pipeline or the settings exist.
+/// Inspects the project and writes the files. If the pipeline or the settings exist, writes nothing; with `--try`,
+/// writes only the missing files.
 pub fn init(arguments: &InitArguments) -> CommandResult {
     if arguments.list {
         for template in Template::ALL {

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Minimum similarity of a moved file in percent, as in git.
 const SIMILARITY_MIN: u8 = 50;
-/// Maximum number of deleted files, and of new files, that are compared line by line.
+/// Maximum number of deleted files, and of new files. With more of them, no files are compared line by line.
 const COMPARED_MAX: usize = 50;
 /// Maximum size in bytes of a file that is compared line by line.
 const COMPARED_BYTES_MAX: u64 = 1 << 20;

@@ -1,6 +1,6 @@
 //! Opens a run's journal for reading.
 //!
-//! A command reads and verifies a journal once, and passes the records on. A journal that was tampered with ends the
+//! Every function verifies the records that it reads, except [`read_ends`]. A journal that was tampered with ends the
 //! command with exit 11.
 
 use crate::exit::{Exit, Stop};

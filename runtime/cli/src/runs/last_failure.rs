@@ -46,7 +46,7 @@ fn failed_stage(summary: &RunSummary) -> Option<&NodeId> {
     summary.end.resumes_at.as_ref().or(cause)
 }
 
-/// Returns the newest run of a pipeline. A run whose first record cannot be read is skipped.
+/// Returns the newest run of a pipeline. A run whose journal cannot be read or verified is skipped.
 fn latest(runs_dir: &Path, pipeline: &str) -> Result<Option<RunFolder>, Stop> {
     let is_of_pipeline = |run: &RunFolder| {
         let read = journal::read_start_and_resumes(run);

@@ -2,7 +2,8 @@
 //! files.
 //!
 //! The branch is created last, and only if each path that the run changed has the same version at HEAD as in the run's
-//! copy of the project. The project's files and its index are neither read nor written.
+//! copy of the project. The project's files and its index are never written, and not read either, except that git
+//! before 2.41 reads `.gitattributes` of the work tree.
 
 mod compare;
 mod git;
