@@ -104,7 +104,8 @@ fn program(folder: &Path, name: &str) -> PathBuf {
     folder.join("node_modules/.bin").join(name)
 }
 
-/// Returns the words of bubblewrap: nothing but the system's programs, the project and empty folders.
+/// Returns the words of bubblewrap. It shows only the system's programs, [`ETC`], the project with its `origin`, and
+/// empty folders.
 fn bwrap() -> Vec<String> {
     let mut text = "bwrap --unshare-all --die-with-parent --ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/sbin /sbin \
                     --symlink usr/lib /lib --symlink usr/lib64 /lib64 --proc /proc --dev /dev --tmpfs /tmp --tmpfs /dev/shm \

@@ -1,4 +1,5 @@
-//! The server side of HTTP/1.1: one request and one answer per connection. A streamed answer is sent in chunks.
+//! The server side of HTTP/1.1: one request and one answer per connection. An error is sent whole, any other answer in
+//! chunks.
 
 use super::parsed;
 use glovebox_models::family::Family;

@@ -34,7 +34,7 @@ impl Behaviour {
     ///
     /// # Errors
     ///
-    /// Returns what the header lacks.
+    /// Returns the problem if the header is incomplete or has an unknown line, or if a part is empty.
     pub fn parse(id: &str, text: &str) -> Result<Self, String> {
         let mut behaviour = Self {
             id: id.to_owned(),

@@ -218,7 +218,7 @@ const FILES: [(&str, &str); COUNT] = behaviours![
 ///
 /// # Errors
 ///
-/// Returns the problem of a file whose header is incomplete.
+/// Returns the problem of the first file that [`Behaviour::parse`] refuses.
 pub fn all() -> Result<Vec<Behaviour>, String> {
     FILES.iter().map(|(id, text)| Behaviour::parse(id, text)).collect()
 }

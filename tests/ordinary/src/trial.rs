@@ -97,8 +97,8 @@ fn below(
     Ok(Ok(()))
 }
 
-/// Returns an `env` command that runs outside of the sandbox, with the folders of the trial and without the user's git
-/// settings.
+/// Returns an `env` command that runs outside of Glovebox's sandbox, with the folders of the trial and without the
+/// user's git settings.
 fn outside(folders: &Folders) -> Command {
     let mut command = Command::new("env");
     command.env("HOME", folders.home()).env("TMPDIR", folders.temporary());

@@ -1,7 +1,7 @@
 //! `glovebox run --watch`: runs a pipeline again whenever the project changes.
 //!
-//! The project is scanned at intervals. Only one hash over the paths and metadata of its files is kept. A run works on a
-//! copy, so it does not cause another run.
+//! The project is scanned at intervals. Only one hash over the paths and metadata of its files is kept. A run works on
+//! a copy, so it does not cause another run.
 
 use crate::arguments::RunArguments;
 use crate::commands::run;
@@ -86,8 +86,8 @@ impl Watched {
         }
     }
 
-    /// Returns a hash over all files that git does not ignore: path, length, modification time, inode number and mode. A
-    /// file that cannot be read is left out.
+    /// Returns a hash over all files that git does not ignore: path, length, modification time, inode number and mode.
+    /// A file that cannot be read is left out.
     fn scan(&self) -> u64 {
         let mut hash = DefaultHasher::new();
         // The folder of runs may not exist before the first run.

@@ -1,8 +1,8 @@
 //! Which old runs of a project are removed without a request: `[run] keep_runs` in glovebox.toml.
 //!
 //! The newest runs of the project stay, but only the three newest keep their build caches after a success. Of the older
-//! runs, a successful one is removed if its changes were applied or it has none. A failed one is removed a day after its
-//! end, because the user may still examine why it failed. A run from which another run was forked, runs of other
+//! runs, a successful one is removed if its changes were applied or it has none. A failed one is removed a day after
+//! its end, because the user may still examine why it failed. A run from which another run was forked, runs of other
 //! projects, and runs that this user did not start are never removed.
 
 use super::index::{self, ListedRun, RunState};

@@ -1,5 +1,5 @@
-//! `glovebox init --try`: runs the commands of the pipeline in the sandbox, and fixes `glovebox.toml` and the timeouts in
-//! `pipeline.dot` until they succeed or no known setting could help.
+//! `glovebox init --try`: runs the commands of the pipeline in the sandbox, and fixes `glovebox.toml` and the timeouts
+//! in `pipeline.dot` until they succeed or no known setting could help.
 //!
 //! A setting that lets commands use or read more of the machine (see `Diagnosis`) is written only if a person at the
 //! terminal agrees. Each attempt is an ordinary run, whose record stays.

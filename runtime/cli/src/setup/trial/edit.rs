@@ -57,8 +57,8 @@ impl fmt::Display for Edit {
 }
 
 impl Edit {
-    /// Returns the text of `glovebox.toml` with the change. `None` if nothing would change, or if the changed text would
-    /// not be valid.
+    /// Returns the text of `glovebox.toml` with the change. `None` if nothing would change, or if the changed text
+    /// would not be valid.
     pub fn apply(&self, text: &str) -> Option<String> {
         let mut document: DocumentMut = text.parse().ok()?;
         let table = document.entry(self.table).or_insert_with(|| Item::Table(Table::new())).as_table_mut()?;
