@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Clock ticks per second in `/proc`.
 const TICKS: u64 = 100;
 
-/// Returns the processor time of the machine since its start: of programs, the kernel and interrupts.
+/// Returns the processor time of the machine since boot: user, system and interrupt time.
 pub(crate) fn machine_cpu() -> Duration {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
     let fields = text.lines().next().unwrap_or_default().split_whitespace();

@@ -1,5 +1,5 @@
-//! The table that the benchmarks print: the median of a measurement, the median of its baseline, and their ratio. Also
-//! the ratio of the two minima, on which other work of the machine has the least influence.
+//! The table that the benchmarks print: the median of a measurement, the median of its baseline, and their ratio; then
+//! the minimum of the measurement and the ratio of the two minima. Other work of the machine affects the minima least.
 //!
 //! Measurement and baseline alternate (A B A B …), so that a change in the speed of the machine affects both. No
 //! benchmark passes or fails.
@@ -14,7 +14,7 @@ pub(crate) fn head() {
     );
 }
 
-/// Alternates a measurement with its baseline, after one unmeasured run of each, and prints a row.
+/// Alternates a measurement with its baseline, after one warm-up run of each, and prints a row.
 #[allow(dead_code)] // Not every benchmark alternates with a baseline.
 pub(crate) fn row(
     name: &str,

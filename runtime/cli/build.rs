@@ -1,5 +1,5 @@
-//! Embeds the built-in components. It never builds them: they belong to another target, and `cargo xtask components`
-//! builds them.
+//! Embeds the built-in components. It never builds them: they have another target, and `cargo xtask components` builds
+//! them.
 
 #[path = "../../xtask/src/sources.rs"]
 mod sources;

@@ -28,7 +28,7 @@ struct Program {
     family: &'static str,
     /// A model that the program knows. For other models, it leaves out some of its requests' fields.
     model: &'static str,
-    /// Call that reads a file. `{root}` is the workspace.
+    /// Call that reads a file. `{root}` is the path of the project.
     read: &'static str,
     /// Call that edits the file.
     edit: &'static str,

@@ -13,7 +13,7 @@ use std::process::Command;
 const PROGRAM: &str = "/usr/bin/bwrap";
 /// The folder of the program.
 const PROGRAMS: &str = "/usr/bin";
-/// Mounts the folder of the first argument over the system's, which is the second, and executes the remaining arguments.
+/// Script that mounts an overlay of the folder `$1` on the folder `$2`, and executes the remaining arguments.
 const MOUNT: &str = r#"mount -t overlay overlay -o "ro,lowerdir=$1:$2" "$2" && shift 2 && exec "$@""#;
 
 /// Changes a command so that it finds [`PROGRAM`], unless the system has it. If that is not possible, the command runs unchanged, and
@@ -31,8 +31,8 @@ pub(crate) fn beside(command: Command) -> Command {
     }
 }
 
-/// Changes a command so that it finds the programs of several packages, and their libraries. If that is not possible, the command
-/// runs unchanged.
+/// Changes a command so that it finds the programs of several packages, and their libraries. If these cannot be
+/// unpacked or mounted, the command runs unchanged.
 pub(crate) fn beside_packages(command: Command, packages: &[&str]) -> Command {
     let folder = repository().join("target/peers/debian");
     let unpacked = || -> Step<()> {

@@ -15,8 +15,8 @@ use std::process::Command;
 /// The handlers that are embedded in the binary, and the component that attacks the host.
 const FIRST_PARTY: [&str; 9] =
     ["codergen", "diff-limits", "json-schema", "junit", "tool", "tree-assert", "verify", "verification", "intruder"];
-/// The program that confines commands, which is embedded in the sandbox, and the program that attacks it, which is embedded in the
-/// binary. Each has the package that contains it.
+/// The program that confines commands, which is embedded in the sandbox, and the program that attacks it, which is
+/// embedded in `glovebox-attack`. Each entry is a package and the program in it.
 const PROGRAMS: [(&str, &str); 2] =
     [("glovebox-jail-helper", "glovebox-jail"), ("glovebox-hostile", "glovebox-hostile")];
 /// The plugin of the quickstart. It has its own workspace and lock file, and is built with a plain `cargo build`, as its author would do.
@@ -67,7 +67,8 @@ fn build_first_party(names: &[&str], std_flags: &[String], target_folder: &Path)
     demand(&mut cargo)
 }
 
-/// Returns the folder of cargo's registry, which would otherwise appear in panic messages of the components.
+/// Returns cargo's home folder. Its path, in that of the registry, would otherwise appear in panic messages of the
+/// components.
 fn cargo_home() -> Option<String> {
     let given = std::env::var("CARGO_HOME").ok();
     given.or_else(|| std::env::var("HOME").ok().map(|home| format!("{home}/.cargo")))

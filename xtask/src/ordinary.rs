@@ -1,5 +1,5 @@
-//! `cargo xtask ordinary`: tries the ordinary behaviours as an ordinary user in every tier, and with `--peers` in the
-//! sandboxes of others.
+//! `cargo xtask ordinary`: tries the ordinary behaviours as an ordinary user in every tier, and with `--peers` in other
+//! sandboxes.
 //!
 //! This program copies itself for the ordinary user, and starts its copy with `ordinary --in PLACE`.
 
@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Numbers of passes that may not fall, by tier.
+/// File with the minimum number of passes of each tier.
 const FLOOR: &str = "tests/ordinary/floor.txt";
 /// Columns of the longest id.
 const ID_COLUMNS: usize = 44;
@@ -104,7 +104,7 @@ fn in_tiers(tiers: &[&str]) -> Step<()> {
     Err(format!("{}\nhelp: `{FLOOR}` has the numbers that may not fall", below.join("\n")))
 }
 
-/// The passes of a tier that may not fall.
+/// The minimum number of passes of a tier, and the number of behaviours that were tried when it was set.
 struct Floor {
     passed: usize,
     tried: usize,
@@ -129,8 +129,7 @@ impl Floor {
     }
 }
 
-/// Tries all behaviours without a sandbox, in tier `full` and in the sandboxes of others, and prints the results side
-/// by side.
+/// Tries all behaviours without a sandbox, in tier `full` and in other sandboxes, and prints the results side by side.
 fn beside_peers() -> Step<()> {
     let user = OrdinaryUser::new("ordinary", &["glovebox", "xtask"])?;
     let installed = peers::install();

@@ -1,7 +1,7 @@
 //! An ordinary user who runs built programs: the sandbox must be secure and usable not only for root.
 //!
-//! If the current user is root, programs are copied to a folder that everyone can read, and run as `nobody` with a home
-//! folder of their own. They get no variables of the current user.
+//! Programs are copied to a folder that everyone can read, and get a home folder of their own and no variables of the
+//! current user. If the current user is root, they run as `nobody`.
 
 use crate::process::{at, capture, cargo};
 use crate::{Step, repository};

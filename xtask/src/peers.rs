@@ -1,6 +1,6 @@
-//! The places of the ordinary behaviours: Glovebox's tiers, and the sandboxes of others.
+//! The places of the ordinary behaviours: Glovebox's tiers, and other sandboxes.
 //!
-//! The others come from npm and Debian below `target/`. What cannot be had is reported and left out.
+//! The other sandboxes come from npm and Debian below `target/`. What cannot be installed is reported and left out.
 
 use crate::process::demand;
 use crate::{Step, bubblewrap, repository};
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The columns of the comparison: the head and the place.
+/// The columns of the comparison: the heading and the place.
 pub(crate) const COLUMNS: [(&str, &str); 5] = [
     ("plain", "plain"),
     ("glovebox", "tier-full"),
@@ -19,7 +19,7 @@ pub(crate) const COLUMNS: [(&str, &str); 5] = [
 ];
 /// The packages of npm.
 const NPM: [&str; 2] = ["@openai/codex", "@anthropic-ai/sandbox-runtime"];
-/// The packages of Debian that the sandboxes start.
+/// The Debian packages whose programs the sandboxes start.
 const DEBIAN: [&str; 4] = ["bubblewrap", "socat", "libwrap0", "ripgrep"];
 /// Settings of sandbox-runtime: no hosts, and writes to the project and to the folder for temporary files.
 const RUNTIME_SETTINGS: &str = r#"{
@@ -104,7 +104,8 @@ fn program(folder: &Path, name: &str) -> PathBuf {
     folder.join("node_modules/.bin").join(name)
 }
 
-/// Returns the words of bubblewrap: nothing but the system's programs, the project and empty folders.
+/// Returns the words of bubblewrap. It shows only the system's programs, [`ETC`], the project with its `origin`, and
+/// empty folders.
 fn bwrap() -> Vec<String> {
     let mut text = "bwrap --unshare-all --die-with-parent --ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/sbin /sbin \
                     --symlink usr/lib /lib --symlink usr/lib64 /lib64 --proc /proc --dev /dev --tmpfs /tmp --tmpfs /dev/shm \

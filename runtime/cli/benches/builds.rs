@@ -1,9 +1,9 @@
 //! Measures builds in the sandbox: the second run of an unchanged project beside the same command without Glovebox, the
 //! size of the folder of a run, and a run with tool stages beside plain bubblewrap.
 //!
-//! `cargo bench --workspace --bench builds` prints a table. Each project is set up with `glovebox init`, as a user would.
-//! The first run fills the caches and is not measured. A toolchain that is not on the machine is named. No result passes
-//! or fails.
+//! `cargo bench --workspace --bench builds` prints a table. Each project is set up with `glovebox init`, as a user
+//! would. The first run fills the caches and is not measured. If a toolchain is not installed, its row says so. No
+//! result passes or fails.
 
 #![allow(clippy::unwrap_used)] // A benchmark may panic.
 

@@ -39,8 +39,8 @@ fn main() {
     check_in_project(folder.path(), 1_000);
 }
 
-/// Copies the program, as an installation does and as the baselines were installed. A linker writes the parts of a file
-/// out of order, and the kernel maps such a file in smaller pieces, so a program that runs from it starts up to a
+/// Copies the program, as an installation does; the baselines were installed too. A linker writes the parts of a file
+/// out of order, and the kernel maps such a file in smaller pieces. A program that runs from it starts up to a
 /// millisecond later.
 fn install(folder: &Path) {
     let installed = folder.join("glovebox");
@@ -161,7 +161,7 @@ fn chain_of(nodes: usize, prompt: impl Fn(usize) -> String) -> String {
     text
 }
 
-/// Returns a pipeline as [`chain`], in which a failure leads to one of two pseudo-random nodes.
+/// Returns a pipeline like that of [`chain`], with two more `fail` edges from each node to pseudo-random nodes.
 fn random(nodes: usize) -> String {
     let mut state = 1_u64;
     let mut next = || {

@@ -1,9 +1,9 @@
-//! Measures the peak memory of the host for inputs that others choose: a project, a program behind its gateway, a tool
-//! server.
+//! Measures the peak memory of the host for inputs that Glovebox does not choose: a project, the requests of an agent
+//! program, the messages of a tool server.
 //!
-//! `cargo bench --workspace --bench memory` prints a table. Each row has the peak resident memory of `glovebox` as a
-//! child process, as the kernel counts it. Next to it is the peak for a small input of the same kind, measured right
-//! after it. A program that exceeds the memory or time bound is killed, and the row says so. No result passes or fails.
+//! `cargo bench --workspace --bench memory` prints a table. Each row has the peak resident memory of a `glovebox` child
+//! process, as the kernel counts it, and the peak for a small input of the same kind, measured right afterwards. A
+//! program that exceeds the memory or time bound is killed, and the row says so. No result passes or fails.
 
 #![allow(clippy::unwrap_used)] // A benchmark may panic.
 
@@ -84,7 +84,7 @@ fn measured(words: &[&str], make: impl FnOnce(&Path)) -> (u64, String) {
 fn command(project: &Path) -> Command {
     let mut command = Command::new(GLOVEBOX);
     command.current_dir(project).stdin(Stdio::null()).env("GLOVEBOX_STATE_DIR", project.join("../state"));
-    // The fake provider takes any key.
+    // The fake provider accepts any key.
     command.env("ANTHROPIC_API_KEY", "none");
     command
 }
@@ -138,8 +138,8 @@ fn provider(project: &Path) -> Child {
     provider
 }
 
-/// Writes a project with an agent program that sends `bodies` requests at once, each with a list of numbers of `bytes`
-/// bytes.
+/// Writes a project with an agent program that sends `bodies` requests at once, each with about `bytes` bytes of JSON
+/// numbers.
 fn gateway(project: &Path, bodies: usize, bytes: usize) {
     stage(project, ", agent.backend=\"exec\", agent.command=\"python3 agent.py\"");
     write(project, "../answers.toml", "[[answer]]\ntext = \"fine\"\nrepeat = true\n");
@@ -207,7 +207,7 @@ fn condition(project: &Path, clauses: usize) {
     write(project, "p.dot", &format!("digraph g {{\n  {nodes}\n  {edges}\n}}\n"));
 }
 
-/// Writes 15 pipelines in a chain, each with `nodes` nodes that run the next one.
+/// Writes 15 pipelines. Each has `nodes` nodes, and each node runs the next pipeline.
 fn children(project: &Path, nodes: usize) {
     for file in 0..15 {
         let mut text = "digraph g {\n  start [shape=Mdiamond]; done [shape=Msquare]\n".to_owned();

@@ -5,8 +5,9 @@
 //! of wide parallel nodes. The cost of a stage is the difference between a long and a short run of the same kind,
 //! divided by the difference of their numbers of stages, so the start is not part of it. Processor time is that of the
 //! whole machine, so that it includes the sandboxes. Each figure is printed next to a baseline, measured in the same
-//! run: the least that the machine needs for the same guarantee. The baseline is a flush of 4 KiB for a stage that must
-//! be on disk, the files and records of a stage, or a plain spawn for a command. No result passes or fails.
+//! run: the least that the machine needs for the same guarantee. A baseline is a flush of 4 KiB (for a stage that must
+//! be durable), a write of the files and records of a stage, or a plain spawn (for a command). No result passes or
+//! fails.
 
 #![allow(clippy::unwrap_used)] // A benchmark may panic.
 
@@ -61,7 +62,7 @@ fn main() {
 enum Floor {
     /// One flush of 4 KiB to a preallocated file.
     Flush,
-    /// As [`Floor::Flush`]; in addition, what a stage that asks a simulated model leaves behind.
+    /// [`Floor::Flush`], and the files and records that a stage with a simulated model leaves behind.
     Left,
     /// A spawn of `sh -c true`.
     Spawn,
@@ -155,7 +156,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Measures the same branch below parallel nodes of different widths. The cost of each branch must stay the same.
+    /// Measures parallel nodes with different numbers of equal branches. The cost of each branch must stay the same.
     fn branches(&self) {
         let one = self.run_watched(&self.project("branches-1", branches(1)));
         for count in [100, 1_000, 10_000] {
@@ -164,8 +165,8 @@ impl Bench<'_> {
         }
     }
 
-    /// Prints the cost of a run for each of its parts, less the cost of a run of one stage, and the total peak memory
-    /// of the run.
+    /// Prints the cost of each stage or branch: the cost of the run less that of a run with one of them, divided by
+    /// their number. Also prints the peak memory of the whole run.
     fn each(&self, project: &Path, count: usize, parts: &str, one: Cost) {
         let cost = self.run_watched(project);
         let each = |whole: Duration, start: Duration| whole.saturating_sub(start) / count as u32;
@@ -322,7 +323,7 @@ fn branches(count: usize) -> Stages {
     Stages { pipeline: text + "}\n", script: String::new() }
 }
 
-/// Returns a pipeline of two stages that lead to each other until the step limit.
+/// Returns a pipeline of two stages that form a loop, which ends at the step limit.
 fn again_and_again(visits: usize) -> Stages {
     let stage = "[prompt=x, allowed_write_paths=\"./\"]";
     let pipeline = format!(

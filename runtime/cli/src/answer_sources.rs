@@ -33,8 +33,8 @@ pub struct Present {
     pub asks_in: Option<PathBuf>,
 }
 
-/// Returns the sources of answers in this process. Answers of the answer file that the run's records show as used are
-/// not used again.
+/// Returns the sources of answers in this process. Skips the answers of the answer file that the run's records show as
+/// used.
 pub fn present(
     people: &PeopleArguments,
     output: &OutputArguments,
@@ -54,7 +54,7 @@ pub fn present(
     })
 }
 
-/// Returns the name that an answer or a request is recorded with: the given name, or that of the user.
+/// Returns the name under which an answer or a request is recorded: the given name, or that of the user.
 pub fn name(given: Option<&String>) -> String {
     let of = |variable| std::env::var(variable).ok().filter(|name| !name.is_empty());
     let user = || of("USER").or_else(|| of("LOGNAME")).unwrap_or_else(|| format!("user {}", getuid().as_raw()));
@@ -62,7 +62,7 @@ pub fn name(given: Option<&String>) -> String {
     name.chars().take(NAME_CHARACTERS_MAX).collect()
 }
 
-/// Returns the answers in the folder of a run that no process has recorded yet.
+/// Returns the answers that are in a run's folder and that no process has recorded yet.
 pub fn kept(run: &RunFolder) -> Vec<GivenAnswer> {
     let key = user_key::to_verify().ok().flatten();
     let folder = Dir::open_ambient_dir(&run.path, ambient_authority());
@@ -81,7 +81,7 @@ fn counts(asked: &QuestionAsked, given: &GivenAnswer) -> bool {
     asked.due_at.is_none_or(|due| given.at <= due) && asked.answers().read(&given.value).is_ok()
 }
 
-/// Returns true while a message is in the run's folder: the process that drives the run has not processed it.
+/// Returns true if a message is still in the run's folder, so the process that drives the run has not processed it.
 pub fn is_waiting(run: &RunFolder, message: &Message) -> bool {
     run.path.join(INBOX_DIR).join(file_name(message)).exists()
 }

@@ -31,7 +31,7 @@ use tokio::sync::{mpsc, watch};
 /// Interval at which the thread checks whether a question is still open.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Lets the handler of Ctrl-C leave the question on the screen.
+/// Lets the Ctrl-C handler leave the question on the screen unanswered.
 #[derive(Clone, Default)]
 pub struct Leave(Arc<Presence>);
 
@@ -42,7 +42,7 @@ struct Presence {
 }
 
 impl Leave {
-    /// Leaves the question that is on the screen open. Returns false if no question is on the screen.
+    /// Leaves the question on the screen unanswered. Returns false if there is none, or if it was left already.
     pub fn leave(&self) -> bool {
         self.0.is_asked.load(Ordering::SeqCst) && !self.0.has_left.swap(true, Ordering::SeqCst)
     }

@@ -1,6 +1,6 @@
 //! `run -- COMMAND`: the pipeline and the settings for one command, made in memory.
 //!
-//! The pipeline is an ordinary one, with one tool stage. Everything below this module handles it like a pipeline of a file.
+//! The pipeline is an ordinary one, with one tool stage. The layers below handle it like a pipeline from a file.
 
 use crate::exit::{Exit, Stop};
 use crate::setup::starter;
@@ -13,9 +13,9 @@ use glovebox_plan::prepare::toolchain;
 use glovebox_record::scope::Entry;
 use std::path::Path;
 
-/// The name of the pipeline in place of a file.
+/// The pipeline's name where other pipelines have the name of their file.
 pub const FILE_NAME: &str = "<command line>";
-/// Words that a shell does not read as the name of a program.
+/// Reserved words of the shell, which it does not read as the name of a program.
 const RESERVED: [&str; 16] = [
     "if", "then", "else", "elif", "fi", "do", "done", "case", "esac", "while", "until", "for", "in", "function",
     "select", "time",
@@ -64,11 +64,11 @@ fn shell_text(command: &[String]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Quotes a word if a shell would read it in another way.
+/// Quotes a word that a shell would not read literally.
 ///
-/// `check` reports paths that lead out of the workspace, because a pipeline file is written for other machines too. A command
-/// line is for this machine, and the sandbox decides what it can reach. So the character by which `check` finds such a path gets
-/// a backslash.
+/// `check` reports paths that lead out of the workspace, because a pipeline file is written for other machines too. A
+/// command line is for this machine, and the sandbox decides what it can reach. So the character by which `check`
+/// recognizes such a path is escaped with a backslash.
 fn quoted(word: &str, is_program: bool) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "/._-+:@%,=".contains(character);
     let is_read_otherwise = is_program && (word.contains('=') || word.starts_with('-') || RESERVED.contains(&word));

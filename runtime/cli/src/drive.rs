@@ -1,4 +1,4 @@
-//! Drives a run from the command line: passes signals in, shows progress, and returns the exit code of the run.
+//! Drives a run from the command line: forwards signals, shows progress, and returns the exit code of the run.
 //!
 //! `run` and `resume` share this code. It makes no decision about the run. The first Ctrl-C asks the run to stop and
 //! waits for its last record; the second ends the process immediately.
@@ -32,7 +32,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// Time after a signal within which another signal counts as the same request.
 const SAME_REQUEST_MAX: Duration = Duration::from_millis(200);
 
-/// Minimum free space in bytes; with less, the file system counts as full. A journal and its log need more to begin.
+/// Minimum free space in bytes; with less, the file system counts as full. A new journal and its write-ahead log need
+/// more.
 const SPACE_MIN: u64 = 1 << 20;
 
 /// Opens a run's folder for the engine. With a key, the engine signs new records.

@@ -1,7 +1,7 @@
 //! Exit codes, and the error type with which commands stop.
 //!
-//! The table is the contract (see `docs/exit-codes.md`): scripts and CI use the number, people read the name. A code is
-//! the reason why `glovebox` ended. The rest of this crate uses [`Exit`] and not the numbers.
+//! The table is a stable interface (see `docs/exit-codes.md`): scripts and CI use the number, people read the name. A
+//! code is the reason why `glovebox` ended. The rest of this crate uses [`Exit`] and not the numbers.
 
 use glovebox_state::evidence::ExitClass;
 use std::fmt;
@@ -46,7 +46,7 @@ pub enum Exit {
     Terminated,
 }
 
-/// Returns the row of an exit that a run can have. The engine defines its number and name.
+/// Returns the row of an exit that a run can have. [`ExitClass`] defines its number and name.
 const fn of_run(exit: Exit, class: ExitClass) -> (Exit, u8, &'static str) {
     (exit, class.code(), class.name())
 }

@@ -1,7 +1,7 @@
 //! Reads the other plan of `glovebox plan --against`: the plan of a pipeline file, or of a run.
 //!
 //! A run is bound with its own pipeline and with the current configuration, because a run does not keep its
-//! configuration. The engine compares the plans; this file reads the other plan and prints the difference.
+//! configuration. `glovebox_plan` compares the plans; this file reads the other plan and prints the difference.
 
 use crate::arguments::PlanArguments;
 use crate::exit::{Exit, Stop};

@@ -1,5 +1,5 @@
-//! The terminal's part in the preparation of a plan: the component host of this process, the question about what may be
-//! sent out, and warnings.
+//! The part of the preparation of a plan that belongs to the terminal and this process: the component host, the
+//! question about what may be sent out, and warnings.
 
 use crate::builtins::BUILTINS;
 use crate::command_line;

@@ -88,7 +88,7 @@ struct Folder(OwnedFd);
 
 /// Why a folder could not be opened.
 enum FolderError {
-    /// The folder is a symbolic link.
+    /// This folder of the path is a symbolic link.
     Link(PathBuf),
     System(Errno),
 }

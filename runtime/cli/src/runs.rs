@@ -143,7 +143,7 @@ fn listed(entry: &std::fs::DirEntry) -> Option<RunFolder> {
     Some(RunFolder { id: entry.file_name().into_string().ok()?, path, created })
 }
 
-/// Makes the folder of a run that is resumed private again, if other users could read it.
+/// Makes the folder of a resumed run private again, if other users could read it.
 pub fn repair(run: &RunFolder) -> Result<(), Stop> {
     folder::repair(&run.path).map_err(|error| Stop::io(format!("keep run `{}` private", run.id), &error))
 }
@@ -188,7 +188,7 @@ pub fn is_live(run: &RunFolder) -> bool {
     Owner::is_held(&run.path.join(OWNER_FILE))
 }
 
-/// Returns a short name for a run that stays valid: the last characters of an id that Glovebox generated, or the whole
+/// Returns a short name that stays valid for a run: the last characters of an id that Glovebox generated, or the whole
 /// id if the user chose it.
 pub fn short(id: &str) -> &str {
     match ulid::Ulid::from_string(id) {
@@ -236,7 +236,7 @@ pub fn project_here(source_dir: &Path) -> Option<PathBuf> {
     resolved_below(&here, source_dir)
 }
 
-/// Resolves the path before it compares, because `..` and links in a record may lead out of a folder.
+/// Resolves the path before the comparison, because `..` and links in a record may lead out of a folder.
 fn resolved_below(here: &Path, source_dir: &Path) -> Option<PathBuf> {
     let project = std::fs::canonicalize(source_dir).ok().filter(|_| source_dir.is_absolute())?;
     project.starts_with(here).then_some(project)

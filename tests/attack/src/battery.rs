@@ -20,7 +20,7 @@ const WORKERS: usize = 4;
 
 /// Runs every row against the tier of the request.
 pub(crate) fn run(request: &AttackRequest, attackers: Attackers) -> Result<Vec<RowResult>, String> {
-    // Only the caller reads the answer. If it ends, the battery stops.
+    // Only the caller reads the answer. If the caller ends, the battery stops.
     let _best_effort = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM));
     let tier = Tier::parse(&request.tier).ok_or_else(|| format!("there is no tier `{}`", request.tier))?;
     let host = Host::new(host_config(request)).map_err(|error| error.to_string())?;

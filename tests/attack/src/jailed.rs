@@ -34,7 +34,7 @@ const FILE_BYTES: u64 = 128 << 20;
 pub(crate) struct JailConfinement {
     /// The tier.
     pub tier: Tier,
-    /// True if the program under test has a separate sandbox. Without it, the attacks on a verifier must succeed.
+    /// True if the program under test has a separate sandbox. Without one, the attacks on a verifier must succeed.
     pub is_apart: bool,
 }
 
@@ -49,7 +49,7 @@ impl JailConfinement {
 pub(crate) struct JailTarget {
     jail: Jail,
     view: WorkspaceView,
-    /// Starts the program under test, if the attacker is one.
+    /// Starts the program under test; `None` if the attacker is not a program under test.
     subjects: Option<Subjects>,
     /// Path of the hostile program.
     hostile: PathBuf,
@@ -60,7 +60,8 @@ pub(crate) struct JailTarget {
 const VERIFIER_TIME: Duration = Duration::from_secs(4);
 
 /// The script of a verifier before it starts the program under test. It copies the hold-out to all its own folders, and
-/// starts a process that holds the hold-out in its memory, arguments, variables, descriptors, shared segment and queue.
+/// starts a process that holds the hold-out in its memory, arguments, environment variables, file descriptors, shared
+/// memory segment and message queue.
 const VERIFIER: &str = r#"
 canary=$(cat scenarios/holdout-canary.txt)
 cp scenarios/holdout-canary.txt /tmp/canary.txt; cp /tmp/canary.txt "$HOME"; cp /tmp/canary.txt /dev/shm; mkdir -p out; cp /tmp/canary.txt out

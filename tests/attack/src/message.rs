@@ -33,7 +33,7 @@ pub struct AttackRequest {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AttackAnswer {
-    /// One result per row, in the order of the table.
+    /// One result per row: programs first, then components.
     Rows(Vec<RowResult>),
     /// Why the battery did not run.
     Failed(String),

@@ -1,4 +1,5 @@
-//! The server side of HTTP/1.1: one request and one answer per connection. A streamed answer is sent in chunks.
+//! The server side of HTTP/1.1: one request and one answer per connection. An error is sent whole, any other answer in
+//! chunks.
 
 use super::parsed;
 use glovebox_models::family::Family;
@@ -36,7 +37,7 @@ impl Request {
         Ok(Some(Self { path, body, head }))
     }
 
-    /// Returns true if a header that providers use contains this key.
+    /// Returns true if the value of any header is this key, with or without `Bearer `.
     pub(super) fn carries(&self, key: &str) -> bool {
         self.head
             .lines()

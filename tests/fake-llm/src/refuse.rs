@@ -56,7 +56,8 @@ impl ErrorBody {
     }
 }
 
-/// Returns the error message, from which some kinds are recognised because their code is ambiguous.
+/// Returns the error message. Callers recognize some kinds by the message, because the code of these kinds is
+/// ambiguous.
 fn words(family: Family, kind: ErrorKind) -> String {
     match (family, kind) {
         (Family::Anthropic, ErrorKind::ContextLength) => {

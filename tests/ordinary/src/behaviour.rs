@@ -1,7 +1,7 @@
-//! A behaviour: a program in the shell's language, with a header that says who relies on it.
+//! A behaviour: a shell script with a header that says who relies on it.
 //!
-//! The header is the lines `# name: value` at the beginning. Lines `# stage` split the program into parts, each of
-//! which runs as a stage of its own.
+//! The header is the lines `# name: value` at the beginning. Lines `# stage` split the script into parts, each of which
+//! runs as a separate stage.
 
 /// Name of the project of a behaviour that names none.
 const DEFAULT_PROJECT: &str = "plain";
@@ -21,7 +21,7 @@ pub struct Behaviour {
     pub needs: Vec<String>,
     /// The project in which it runs.
     pub project: String,
-    /// Lines of glovebox.toml that make it succeed if it does not without them.
+    /// Lines of glovebox.toml with which it succeeds, if it fails without them.
     pub settings: Vec<String>,
     /// A command that runs outside of the sandbox in the project, when the changes have been applied.
     pub after: Option<String>,
@@ -34,7 +34,7 @@ impl Behaviour {
     ///
     /// # Errors
     ///
-    /// Returns what the header lacks.
+    /// Returns the problem if the header is incomplete or has an unknown line, or if a part is empty.
     pub fn parse(id: &str, text: &str) -> Result<Self, String> {
         let mut behaviour = Self {
             id: id.to_owned(),

@@ -1,4 +1,4 @@
-//! Where behaviours run: in the sandbox of a glovebox program, or below another command.
+//! Where behaviours run: in the sandbox of a glovebox program, or under another command.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// The folders of one trial.
 #[derive(Debug)]
 pub(crate) struct Folders {
-    /// The folder of everything else. It is removed after the trial.
+    /// The folder that contains the others. It is removed after the trial.
     pub(crate) base: PathBuf,
 }
 
@@ -42,8 +42,8 @@ pub enum Place {
         /// The tier of the sandbox.
         tier: String,
     },
-    /// Below a command, which gets the program as further arguments. `{project}`, `{tmp}`, `{home}` and `{base}` in
-    /// its words are the folders of the trial. Without words, the program runs without a sandbox.
+    /// Under a wrapper command, which gets the program as further arguments. `{project}`, `{tmp}`, `{home}` and
+    /// `{base}` in its words are the folders of the trial. Without words, the program runs without a sandbox.
     Command {
         /// The words of the command.
         words: Vec<String>,

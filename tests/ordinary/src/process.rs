@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Time between two looks at a program.
+/// Interval at which a program is polled.
 const PAUSE: Duration = Duration::from_millis(5);
 /// Maximum number of characters of a reason.
 const REASON_CHARS_MAX: usize = 160;
@@ -56,11 +56,11 @@ fn wait(child: &mut Child, limit: Duration) -> io::Result<(bool, bool)> {
     }
 }
 
-/// Returns the last line of a file that tells something, without control characters.
+/// Returns the last informative line of a file, without control characters.
 pub(crate) fn last_line(file: &Path) -> Option<String> {
     let bytes = std::fs::read(file).ok()?;
     let text = String::from_utf8_lossy(&bytes);
-    // Frames of a stack, and advice.
+    // Stack frames, and notes with advice.
     let is_noise = |line: &str| line.is_empty() || line.starts_with("at ") || line.starts_with("note: ");
     let line = text.lines().rev().map(str::trim).find(|line| !is_noise(line))?;
     Some(line.chars().filter(|character| !character.is_control()).take(REASON_CHARS_MAX).collect())

@@ -14,7 +14,7 @@ use std::{env, fs, io, process, thread};
 pub struct Row {
     /// The behaviour.
     pub behaviour: Behaviour,
-    /// The result without further settings.
+    /// The result without the settings of the behaviour.
     pub verdict: Verdict,
     /// The result with the settings of the behaviour, if it failed without them.
     pub with_settings: Option<Verdict>,

@@ -218,7 +218,7 @@ const FILES: [(&str, &str); COUNT] = behaviours![
 ///
 /// # Errors
 ///
-/// Returns the problem of a file whose header is incomplete.
+/// Returns the problem of the first file that [`Behaviour::parse`] refuses.
 pub fn all() -> Result<Vec<Behaviour>, String> {
     FILES.iter().map(|(id, text)| Behaviour::parse(id, text)).collect()
 }
@@ -237,7 +237,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
-    /// A program that is longer is several behaviours.
+    /// A longer program tests more than one behaviour.
     const LINES_MAX: usize = 16;
 
     fn names(folder: &Path) -> BTreeSet<String> {

@@ -76,7 +76,7 @@ fn in_place(
     Ok(if ended.is_success { Ok(()) } else { Err(format!("afterwards in the project: `{after}` is not true")) })
 }
 
-/// Runs the parts below a command.
+/// Runs the parts under a command.
 fn below(
     behaviour: &Behaviour,
     words: &[String],
@@ -97,7 +97,8 @@ fn below(
     Ok(Ok(()))
 }
 
-/// Returns a command of `env` outside of Glovebox's sandbox, with folders of the trial, and without the user's settings of git.
+/// Returns an `env` command that runs outside of Glovebox's sandbox, with the folders of the trial and without the
+/// user's git settings.
 fn outside(folders: &Folders) -> Command {
     let mut command = Command::new("env");
     command.env("HOME", folders.home()).env("TMPDIR", folders.temporary());
@@ -117,7 +118,7 @@ fn is_here(need: &str) -> bool {
     is_found && (module.is_empty() || imports().is_ok_and(|output| output.status.success()))
 }
 
-/// Removes the folder of a trial, also folders in it that may not be written.
+/// Removes the folder of a trial, including folders in it that are not writable.
 fn remove(base: &Path) {
     if fs::remove_dir_all(base).is_err() {
         let _changed = Command::new("chmod").args(["-R", "u+rwX"]).arg(base).output();

@@ -1,8 +1,9 @@
 //! Runs the program and measures its cost: time, processor time of all its processes, bytes written, peak memory,
 //! flushes.
 //!
-//! Processor time is that of the whole machine, in steps of 10 ms: the jails of a run are reaped by the kernel, so no
-//! count of child processes includes them. It is meaningful only for long runs on an otherwise idle machine.
+//! Processor time is that of the whole machine, in steps of 10 ms: the kernel reaps the jails of a run, so the
+//! processor time of child processes does not include theirs. It is meaningful only for long runs on an otherwise idle
+//! machine.
 
 use super::processors::machine_cpu;
 use std::fs;

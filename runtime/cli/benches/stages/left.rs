@@ -73,7 +73,7 @@ struct Folder {
 impl Folder {
     fn make(above: &Path) -> Self {
         if fs::create_dir(above).is_ok() {
-            // As for the folder of runs: each folder in it is placed in its own part of the disk.
+            // As in the folder of runs: the file system places each new folder in its own part of the disk.
             let _ = Command::new("chattr").arg("+T").arg(above).output();
         }
         let at = above.join(format!("run-{}", fs::read_dir(above).unwrap().count()));

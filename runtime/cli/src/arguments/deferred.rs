@@ -1,4 +1,4 @@
-//! Arguments of a command that are added to the tree only when clap uses that command.
+//! Arguments of a command that are added to clap's command tree only when clap uses that command.
 //!
 //! The program builds the tree at every start, and the tree has some two hundred flags. To build all of them takes as
 //! long as a check of a hundred nodes. Help and man pages use every command, so they are the same as without this.

@@ -78,7 +78,7 @@ fn resumed(arguments: &AnswerArguments, run: &RunFolder) -> Result<ResumeArgumen
     }
 }
 
-/// Describes the answer that came first and waits to be recorded or was just recorded.
+/// Describes the earlier answer, which waits to be recorded or was just recorded.
 fn first(run: &RunFolder, arguments: &AnswerArguments, asked: &QuestionAsked) -> Result<String, Stop> {
     let kept = answer_sources::kept(run).into_iter().find(|given| given.question == asked.question);
     if let Some(GivenAnswer { value, by, at, .. }) = kept {

@@ -1,4 +1,4 @@
-//! `glovebox apply`: the only command that writes to the user's project, and only on request.
+//! `glovebox apply`: the only command that writes the changes of a run to the user's project.
 //!
 //! Writes everything or nothing: if a path differs from what the run copied, nothing is written.
 
@@ -115,8 +115,8 @@ fn make_branch(arguments: &ApplyArguments, source: &Source<'_>, project: &Path, 
     Ok(Exit::Ok)
 }
 
-/// Returns the folder that gets the changes. The project in the record is used only if it is the current folder or
-/// below it.
+/// Returns the folder that gets the changes. Without `--workdir`, this is the project of the record, which must be the
+/// current folder or a folder in it.
 fn destination<'a>(arguments: &'a ApplyArguments, run: &RunFolder, changes: &Changes) -> Result<Cow<'a, Path>, Stop> {
     if let Some(workdir) = &arguments.workdir {
         return Ok(Cow::Borrowed(workdir));

@@ -45,7 +45,7 @@ pub fn attach(arguments: &AttachArguments) -> CommandResult {
         });
         let began = Instant::now();
         let is_live = runs::is_live(&run);
-        // The records are read after `is_live`: if the run is over, none is added later.
+        // The records are read after `is_live`: if no process drives the run, no record is added later.
         records = read(&run, runs_dir)?;
         if !is_live && records.len() <= told {
             break;

@@ -19,8 +19,8 @@ use glovebox_record::Digest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Maximum number of rounds of fixes. One round may not be enough: a fix can reveal another problem, and a remark that
-/// is true of many places is reported at one of them per round.
+/// Maximum number of rounds of fixes. One round may not be enough: a fix can reveal another problem, and a finding that
+/// applies to many places is reported at one of them per round.
 const FIX_ROUNDS_MAX: usize = 2_000;
 /// Maximum number of bytes that all rounds of one file may parse.
 const FIX_BYTES_MAX: usize = 256 << 20;

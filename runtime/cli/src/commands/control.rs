@@ -83,7 +83,7 @@ pub fn cancel(arguments: &ControlArguments) -> CommandResult {
 }
 
 /// Returns true if a person canceled the run after this command started. Returns an error if the run ended in another
-/// way, or before.
+/// way, or before this command started.
 fn is_canceled(run: &RunFolder, records: &[Record], was_open: bool) -> Result<bool, Stop> {
     journal::beginning(run, records)?;
     let summary = RunSummary::from_records(records);

@@ -1,7 +1,7 @@
 //! `glovebox diff`: prints the changes of a run as a patch in git's format.
 //!
-//! `git apply` with the patch has the same effect as `glovebox apply`. If a version of a file no longer exists, the
-//! patch is incomplete; the command prints all the rest and then exits with 6.
+//! `git apply` with the patch has the same effect as `glovebox apply`, except for empty directories. If a version of a
+//! file no longer exists, the patch is incomplete; the command prints all the rest and then exits with 6.
 
 use crate::arguments::DiffArguments;
 use crate::exit::{CommandResult, Exit, Stop};

@@ -1,5 +1,5 @@
-//! `glovebox fork`: creates a run that begins where another run was before a visit, with the same files, context and
-//! plan.
+//! `glovebox fork`: creates a run that begins with the state that another run had before a visit: the same files,
+//! context and plan.
 //!
 //! The other run is only read, and it may be running. The new run gets its name only when its folder is complete. Then
 //! the new run is resumed. `--replan` accepts another plan.

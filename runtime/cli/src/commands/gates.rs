@@ -74,7 +74,8 @@ pub fn gates(arguments: &GatesArguments) -> CommandResult {
     let runs_dir = &arguments.runs.runs_dir;
     let found = match &arguments.run {
         Some(selector) => vec![of_run(&runs::select(runs_dir, selector)?, runs_dir)?],
-        // A run whose journal cannot be read is skipped, so that the questions of the others are listed. `ls` shows it.
+        // A run whose journal cannot be read is skipped, so that the questions of other runs are listed. `ls` shows
+        // such a run.
         None => runs::list(runs_dir)?.iter().filter_map(|run| of_run(run, runs_dir).ok()).collect(),
     };
     let (gates, answered): (Vec<_>, Vec<_>) = found.into_iter().map(|found| (found.open, found.answered)).unzip();

@@ -1,8 +1,8 @@
 //! `glovebox gc`: removes old runs by number or age, what killed processes left behind, and what successful runs no
 //! longer need.
 //!
-//! Without `--keep` and `--older-than` the project's setting decides which runs are removed. A running run is never
-//! removed.
+//! Without `--keep` and `--older-than`, the project's `keep_runs` decides which runs are removed. A running run is
+//! never removed.
 
 use crate::arguments::CollectArguments;
 use crate::exit::{CommandResult, Exit, Stop};
@@ -54,7 +54,7 @@ fn collect(
     Ok(())
 }
 
-/// Returns the runs that the setting of the project in the current folder removes.
+/// Returns the runs to remove according to `keep_runs` of the project in the current folder.
 fn expired(runs_dir: &Path) -> Result<Vec<RunFolder>, Stop> {
     let project = prepare::read_project(Path::new("."), None)?;
     let keep_runs = project.config.run.keep_runs;

@@ -78,7 +78,7 @@ fn read_file(file: &Path, inputs: &Inputs) -> Result<Arc<Pipeline>, Stop> {
     Ok(Arc::new(pipeline))
 }
 
-/// Returns an error with a command that converts an SVG, because Glovebox writes no PNG.
+/// Returns the error for PNG, which Glovebox does not write. Its help has a command that converts an SVG.
 fn no_png() -> Stop {
     Stop::new(Exit::Usage, "`--format png` is not supported")
         .with_help("write an SVG with `--format svg -o graph.svg`, then convert it: `resvg graph.svg graph.png`")

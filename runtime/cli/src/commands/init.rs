@@ -15,7 +15,8 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
-/// Inspects the project and writes the files. Writes nothing if the pipeline or the settings exist.
+/// Inspects the project and writes the files. If the pipeline or the settings exist, writes nothing; with `--try`,
+/// writes only the missing files.
 pub fn init(arguments: &InitArguments) -> CommandResult {
     if arguments.list {
         for template in Template::ALL {
@@ -66,7 +67,7 @@ fn refuse_existing(folder: &Path, files: &[(&str, String)]) -> Result<(), Stop> 
     Err(stop.with_help(format!("move {pronoun} away, or show what `init` would write: `glovebox init --print`")))
 }
 
-/// Writes all files or none. A link, or a file that was created after the check, is not replaced.
+/// Writes all files or none. Does not replace a symbolic link, or a file that was created after the check.
 fn write(folder: &Path, files: &[(&str, String)]) -> Result<(), Stop> {
     for (index, (name, text)) in files.iter().enumerate() {
         let path = folder.join(name);

@@ -75,7 +75,7 @@ pub fn logs(arguments: &LogsArguments) -> CommandResult {
         seen = verified.records_count();
         let started = Instant::now();
         let is_live = arguments.follow && runs::is_live(&run);
-        // The journal is read after `is_live`: if the run is over, no record is added later.
+        // The journal is read after `is_live`: if no process drives the run, no record is added later.
         journal = journal::read_on(&run, verified)?;
         let has_more = journal.verified.records_count() > seen;
         if !is_live && !has_more {

@@ -63,7 +63,7 @@ pub fn new(arguments: &NewPluginArguments) -> CommandResult {
     Ok(Exit::Ok)
 }
 
-/// Writes the WIT files of the contract with plugins, for tools of other languages.
+/// Writes the WIT package of plugins, for tools of other languages.
 pub fn wit(arguments: &WitArguments) -> CommandResult {
     let files: Vec<_> = sdk_files::WIT.into_iter().chain([sdk_files::WORLDS]).collect();
     let files: Vec<_> = files.into_iter().map(|(path, text)| (path.trim_start_matches("wit/"), text)).collect();

@@ -108,8 +108,7 @@ fn evaluate(file: &mut PlanFile<'_>, plan: &Plan, own: &Extent, other: Option<Ot
     });
 }
 
-/// Returns the refusal of `--deny widened` for a limit, a bound or a check of the other plan that this plan does not
-/// keep.
+/// Returns the refusal of `--deny widened` for a limit, a bound or a check of the other plan that this plan loosens.
 fn no_longer_held(what: &Wider) -> Denied {
     let (rule, from) = ("widened".to_owned(), "the pipeline and the configuration".to_owned());
     Denied { rule, node: None, grant: what.to_string(), from }

@@ -79,7 +79,7 @@ fn take_up(arguments: &ResumeArguments, run: &RunFolder) -> CommandResult {
         replan,
         asks_again: arguments.live,
     };
-    // The records are needed only to find the answers of a file that were used.
+    // The records are needed only to find which answers of the answer file were used.
     let reads = arguments.people.answers.is_some();
     let records = if reads { journal::read(run)?.records } else { Vec::new() };
     let present = answer_sources::present(
@@ -183,8 +183,8 @@ fn bind(
     Ok((executor, replan))
 }
 
-/// Reads the settings of the project for which the run was started. The plan of the run names its path, so a project that was moved
-/// must be found there.
+/// Reads the settings of the project for which the run was started. The project's path is part of the run's plan, so a
+/// project that was moved must be reachable at that path.
 fn project_of(run: &RunFolder, terms: &RunStarted, source: &CheckedPipeline) -> Result<Project, Stop> {
     let folder = Path::new(&terms.workspace.source_dir);
     if folder.exists() {
@@ -198,8 +198,8 @@ fn project_of(run: &RunFolder, terms: &RunStarted, source: &CheckedPipeline) -> 
     )))
 }
 
-/// Refuses a change of `--dangerously-no-sandbox`. The flag applies to one command, so a resume must repeat it, and it
-/// cannot remove the sandbox of a run that has one.
+/// Refuses a change of `--dangerously-no-sandbox`. The flag applies to one command, so a resume must repeat it. The
+/// flag cannot remove the sandbox of a run that has one.
 fn refuse_other_confinement(run: &RunFolder, started: &RunStarted, arguments: &ResumeArguments) -> Result<(), Stop> {
     let (tier, no_sandbox) = (&started.commands.tier, arguments.dangerously_no_sandbox);
     match (tier == TIER_UNCONFINED, no_sandbox) {

@@ -32,9 +32,9 @@ use glovebox_workspace::user_key::UserKey;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Maximum number of paths that could not be copied and are listed one per line.
+/// Maximum number of paths that a warning lists, one per line.
 const LEFT_OUT_SHOWN_MAX: usize = 10;
-/// Time before the first stage after which the copy of the project is announced.
+/// Time that a run may take to start before the copy of the project is announced.
 const QUIET_START_MAX: Duration = Duration::from_millis(700);
 
 /// Runs a pipeline once, or with `--watch` after every change of the project.

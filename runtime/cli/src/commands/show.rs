@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const OUTPUT_BYTES_MAX: u64 = 16 << 20;
 const OUTPUT_LINES_MAX: usize = 20;
 const OUTPUT_CHARACTERS_MAX: usize = 200;
-/// The share of a limit from which its use is shown without `--limits`, percent.
+/// Minimum use of a limit, in percent, at which the limit is shown without `--limits`.
 const LIMIT_SHOWN_PERCENT: u8 = 80;
 
 /// Prints a run's summary, or every attempt of a node with its limits, receipts, refusals and the edge that was taken
@@ -50,7 +50,7 @@ pub fn show(arguments: &ShowArguments) -> CommandResult {
 
 fn show_run(arguments: &ShowArguments, run: &RunFolder, journal: OpenJournal) -> CommandResult {
     let mut found = RunSummary::read(&journal, |_| {}).map_err(|error| journal::unreadable(run, &error))?;
-    // The journal is closed before a person reads the output, so that its log can be removed.
+    // The journal is closed before a person reads the output, so that its write-ahead log can be removed.
     let verified = journal.close();
     if runs::is_live(run) {
         found.is_running(jiff::Timestamp::now());

@@ -27,8 +27,8 @@ use std::fmt;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Maximum number of bytes by which a record may exceed the attested record and still be read, so that the difference
-/// can be named.
+/// Maximum number of bytes by which the files of a run may exceed the attested files and still be read, so that the
+/// difference can be named.
 const MORE_BYTES_MAX: u64 = 64 << 20;
 
 /// Checks the signature, then the run's journal, files, workspace and hold-outs.
@@ -88,7 +88,7 @@ impl Attestation {
         Ok(Self { signed, whole: statement })
     }
 
-    /// Returns an error if the record of a run is much longer than the attested one, before any of it is read.
+    /// Returns an error if the files of a run are much longer than the attested files, before any of them is read.
     fn require_length(&self, run: &RunFolder) -> Result<(), Stop> {
         let files = self.signed.predicate.files.iter();
         let attested: u64 = files.map(|file| file.file.bytes).fold(0, u64::saturating_add);
@@ -131,8 +131,8 @@ impl Attestation {
     }
 }
 
-/// Adds notes about files that match now but that others can change: through a hard link, or because every user may
-/// write them.
+/// Adds notes about files that match now but that other users can change: through a hard link, or because every user
+/// may write them.
 fn note(rows: &mut Rows, exposure: &Exposure) {
     let (linked, writable) = (exposure.linked(), exposure.writable);
     if linked > 0 {

@@ -1,7 +1,7 @@
 //! `glovebox run --watch`: runs a pipeline again whenever the project changes.
 //!
-//! The project is scanned at intervals. Only a hash of paths, lengths and times is kept. A run works on a copy, so it does not cause
-//! another run.
+//! The project is scanned at intervals. Only one hash over the paths and metadata of its files is kept. A run works on
+//! a copy, so it does not cause another run.
 
 use crate::arguments::RunArguments;
 use crate::commands::run;
@@ -21,11 +21,11 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Minimum interval between two scans. A project that takes long to scan is scanned less often.
 const PAUSE: Duration = Duration::from_millis(300);
-/// Share of the time that scans may take: one part in this many.
+/// Scans take at most 1/`SCAN_SHARE` of the time.
 const SCAN_SHARE: u32 = 10;
-/// Name of the folder of git, which changes with every command of git.
+/// Name of git's folder, which every git command may change.
 const GIT: &str = ".git";
-/// Name of the file with rules of git.
+/// Name of git's files with ignore patterns.
 const RULES: &str = ".gitignore";
 
 /// Runs the pipeline now and after every change, until a signal ends the command.
@@ -53,7 +53,7 @@ struct Watched {
     runs_dir: PathBuf,
 }
 
-/// The rules of git that apply in a folder and below it.
+/// The ignore patterns of git that apply in a folder and below it.
 struct Rules {
     folder: PathBuf,
     files: ProjectFiles,
@@ -86,7 +86,8 @@ impl Watched {
         }
     }
 
-    /// Returns a hash of every file that git does not ignore: its path, length and times. A file that cannot be read is left out.
+    /// Returns a hash over all files that git does not ignore: path, length, modification time, inode number and mode.
+    /// A file that cannot be read is left out.
     fn scan(&self) -> u64 {
         let mut hash = DefaultHasher::new();
         // The folder of runs may not exist before the first run.

@@ -22,7 +22,7 @@ pub fn why(arguments: &WhyArguments) -> CommandResult {
     let text = kept.rule_report.transformed.as_ref().unwrap_or(&kept.text);
     let whole = Why::read(&kept.pipeline, Source::new(text), &journal);
     let whole = whole.map_err(|error| journal::unreadable(&run, &error))?;
-    // An open reader would keep the journal's log from being removed while a person reads the output.
+    // An open reader would prevent the removal of the journal's write-ahead log while a person reads the output.
     drop(journal);
     let found = match &arguments.node {
         None => whole,

@@ -162,7 +162,7 @@ enum Verdict {
     Partial(usize),
     /// A command of a verifier proves that the stage passed.
     Verified,
-    /// The stage judged files of a branch that were not taken.
+    /// The stage judged files of a branch, and the run did not take these files.
     NotTaken,
     /// A command of the stage passed, but it proves nothing for this reason.
     Unproven(NoProof),

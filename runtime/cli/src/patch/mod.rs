@@ -1,5 +1,5 @@
 //! The changes of a run as a patch in git's format. Applied with `git apply`, it changes a project as `glovebox apply`
-//! does.
+//! does, except for empty directories.
 //!
 //! This module knows versions of files and their bytes, not where they are stored. The output for programs is exact to
 //! the byte. In the output for a terminal, control characters are escaped and binary files are named instead of

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Minimum similarity of a moved file in percent, as in git.
 const SIMILARITY_MIN: u8 = 50;
-/// Maximum number of deleted files, and of new files, that are compared line by line.
+/// Maximum number of deleted files, and of new files. With more of them, no files are compared line by line.
 const COMPARED_MAX: usize = 50;
 /// Maximum size in bytes of a file that is compared line by line.
 const COMPARED_BYTES_MAX: u64 = 1 << 20;
@@ -86,7 +86,7 @@ fn text(delta: &Delta, read: &dyn Fn(&Delta) -> Option<Vec<u8>>) -> Option<Vec<u
     is_small.then(|| read(delta)).flatten().filter(|bytes| super::hunks::is_text(bytes))
 }
 
-/// Returns the percentage of the longer text that is in lines of both texts. It is 100 only for equal texts.
+/// Returns the percentage of the longer text's bytes that are in lines of both texts. It is 100 only for equal texts.
 fn similarity(old: &[u8], new: &[u8]) -> u8 {
     let mut lines: HashMap<&[u8], usize> = HashMap::new();
     old.split_inclusive(|byte| *byte == b'\n').for_each(|line| *lines.entry(line).or_default() += 1);

@@ -108,7 +108,7 @@ impl Changes {
         })
     }
 
-    /// Opens the blob with this digest.
+    /// Opens the blob with this digest, without verifying its bytes.
     pub fn open(&self, digest: &Digest) -> io::Result<Box<dyn Read + Send>> {
         self.blobs.open_unverified(digest)
     }

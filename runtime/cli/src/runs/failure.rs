@@ -1,4 +1,4 @@
-//! The output of the command because of which a run failed.
+//! The output of the command that made a run fail.
 //!
 //! The output of a stage that could read hold-outs is not read: `glovebox logs` prints it to a person who asks for it.
 

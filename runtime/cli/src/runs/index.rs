@@ -121,8 +121,8 @@ impl Stamp {
         })
     }
 
-    /// Returns the stamps of the journal and of SQLite's log in the same folder. A log that a reader left empty has no
-    /// stamp, and a link to a folder has none.
+    /// Returns the stamps of the journal and of its write-ahead log. A write-ahead log that a reader left empty has no
+    /// stamp. If the run's folder is a symbolic link, neither file has one.
     fn of_run(run: &RunFolder) -> [Option<Self>; 2] {
         if !remove::is_folder(run) {
             return [None; 2];
@@ -132,9 +132,9 @@ impl Stamp {
     }
 }
 
-/// Returns the stamps of a run after it was read. SQLite may set the owner of its log when root opens it, which changes
-/// the file's change time. If content was written during the read, the stamps from before the read are returned. The
-/// files will not have them again, so the row is read again.
+/// Returns the stamps of a run after it was read. SQLite may set the owner of its write-ahead log when root opens it,
+/// which changes the file's change time. If content was written during the read, the stamps from before the read are
+/// returned. The files no longer match them, so the next listing reads the row again.
 fn settled(run: &RunFolder, before: [Option<Stamp>; 2]) -> [Option<Stamp>; 2] {
     let content = |stamps: &[Option<Stamp>; 2]| stamps.map(|stamp| stamp.map(|it| (it.inode, it.bytes, it.modified)));
     let after = Stamp::of_run(run);

@@ -1,6 +1,6 @@
 //! Opens a run's journal for reading.
 //!
-//! A command reads and verifies a journal once, and passes the records on. A journal that was tampered with ends the
+//! Every function verifies the records that it reads, except [`read_ends`]. A journal that was tampered with ends the
 //! command with exit 11.
 
 use crate::exit::{Exit, Stop};
@@ -46,8 +46,8 @@ fn open_against(run: &RunFolder, key: Option<&UserKey>) -> Result<OpenJournal, S
     Ok(OpenJournal { reader, verified })
 }
 
-/// Opens a journal again and verifies the records that were appended since. It is closed in between, because an open
-/// reader would keep the journal's log from being removed.
+/// Opens a journal again and verifies the records that were appended since. The journal is closed between two reads,
+/// because an open reader would prevent the removal of its write-ahead log.
 pub fn read_on(run: &RunFolder, mut verified: VerifiedJournal) -> Result<OpenJournal, Stop> {
     let reader = open(run)?;
     reader.read_on(&mut verified).map_err(|error| unreadable(run, &error))?;

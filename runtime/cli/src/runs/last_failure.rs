@@ -1,7 +1,7 @@
 //! The stage at which `run --rerun-failed` begins: the one that failed in the latest run of a pipeline.
 //!
-//! It is the node at which a resume of that run would begin. If that node needs a model and none was asked, it is the stage that
-//! the node should have repaired.
+//! This is the node at which a resume of that run would begin. If that node needs a model and no model was asked, it is
+//! instead the stage that the node should have repaired.
 
 use crate::exit::{Exit, Stop};
 use crate::runs::{self, RunFolder, journal};
@@ -46,7 +46,7 @@ fn failed_stage(summary: &RunSummary) -> Option<&NodeId> {
     summary.end.resumes_at.as_ref().or(cause)
 }
 
-/// Returns the newest run of a pipeline. A run whose first record cannot be read is passed over.
+/// Returns the newest run of a pipeline. A run whose journal cannot be read or verified is skipped.
 fn latest(runs_dir: &Path, pipeline: &str) -> Result<Option<RunFolder>, Stop> {
     let is_of_pipeline = |run: &RunFolder| {
         let read = journal::read_start_and_resumes(run);

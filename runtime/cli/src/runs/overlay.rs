@@ -12,7 +12,7 @@ use glovebox_state::run_state::{Branch, RunState};
 pub fn from_records(records: &[Record]) -> Overlay {
     let mut state = RunState::default();
     let mut overlay = Overlay::default();
-    // Records that a resume went back beyond are skipped.
+    // Records that a resume has undone are skipped.
     for record in rewind::in_force(records) {
         state.apply(record);
         match &record.event {

@@ -1,8 +1,8 @@
 //! Removes runs and what killed processes left behind.
 //!
 //! A run is removed under its own lock, so never while a process drives it. Its folder is renamed first, then its files
-//! are removed without following symbolic links. A folder that is not a run is never touched. Other folders are removed
-//! only in a folder of runs that Glovebox marked.
+//! are removed without following symbolic links. Apart from runs, only leftover folders are removed, and only in a
+//! folder of runs that Glovebox marked.
 
 use super::{DRAFT, RunFolder, folder};
 use crate::exit::{Exit, Stop};
@@ -91,8 +91,8 @@ fn never_began(path: &Path) -> bool {
     !is_there(run_folder::JOURNAL_FILE) && is_there(OWNER_FILE) && !Owner::is_held(&path.join(OWNER_FILE))
 }
 
-/// Returns the folder with the repositories that a run's commands saw as `.git`. It is not read again after a
-/// successful run.
+/// Returns the folder with the repositories that a run's commands saw as `.git`. After a successful run, this folder is
+/// not read again.
 pub fn repositories(run: &RunFolder) -> PathBuf {
     run.path.join(REPOSITORIES_DIR)
 }
@@ -109,7 +109,7 @@ pub fn lock(run: &RunFolder) -> Option<Owner> {
     is_file.then(|| Owner::acquire(&lock).ok()).flatten()
 }
 
-/// Returns true if the folder of a run is a real folder. A link could lead to the runs of another project.
+/// Returns true if the folder of a run is a real folder. A symbolic link could lead to the runs of another project.
 pub fn is_folder(run: &RunFolder) -> bool {
     fs::symlink_metadata(&run.path).is_ok_and(|found| found.is_dir())
 }

@@ -1,9 +1,9 @@
 //! Which old runs of a project are removed without a request: `[run] keep_runs` in glovebox.toml.
 //!
-//! The newest runs of the project stay, but only the three newest keep their build caches after a success. Of older
-//! ones, only runs with nothing left to do are removed: they ended, their changes were applied or they have none, and no
-//! other run names them. A failed run stays for a day, because the user may still examine why it failed. Runs of
-//! other projects, and runs that this user did not start, are never removed.
+//! The newest runs of the project stay, but only the three newest keep their build caches after a success. Of the older
+//! runs, a successful one is removed if its changes were applied or it has none. A failed one is removed a day after
+//! its end, because the user may still examine why it failed. A run from which another run was forked, runs of other
+//! projects, and runs that this user did not start are never removed.
 
 use super::index::{self, ListedRun, RunState};
 use super::{RunFolder, list, remove};
@@ -27,13 +27,13 @@ const EARLIER_MAX: usize = 10;
 /// The runs to which a setting applies.
 #[derive(Debug, Clone, Copy)]
 pub struct Retention<'a> {
-    /// The project, with links resolved.
+    /// Path of the project, with symbolic links resolved.
     pub project: &'a Path,
     /// Number of the project's newest runs that stay. `None` for all.
     pub keep_runs: Option<usize>,
 }
 
-/// Records that a successful run has no changes that are not in a project. Without this record the run stays.
+/// Records that all changes of a successful run are in a project. Without this record, the run is not removed.
 pub fn mark_applied(run: &RunFolder) {
     if let Err(error) = fs::File::create_new(run.path.join(APPLIED_FILE))
         && error.kind() != std::io::ErrorKind::AlreadyExists

@@ -1,6 +1,6 @@
 //! The plugin SDK and the WIT package, as files for a crate outside of the repository.
 //!
-//! The files are embedded in the binary, so that they match its host and need no download. The SDK's `Cargo.toml` is
+//! The files are embedded in the binary, so that they match the host and need no download. The SDK's `Cargo.toml` is
 //! generated, because a crate outside of the repository has no workspace to inherit from.
 
 use toml::{Table, Value};
@@ -14,7 +14,7 @@ macro_rules! files {
     };
 }
 
-/// The WIT files of the contract, one for each interface.
+/// The WIT files of the package, one for each interface.
 pub const WIT: [SdkFile; 11] = files!(
     "wit/",
     "wit/",

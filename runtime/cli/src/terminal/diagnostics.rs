@@ -92,7 +92,7 @@ fn suggestion<'a>(diagnostic: &'a Diagnostic, fix: &'a Edit, shown: &'a EscapedS
 }
 
 fn line_ends(bytes: &[u8]) -> usize {
-    // The sums of up to 255 bytes fit into a byte, so the compiler adds many of them with one instruction.
+    // The count of a part with at most 255 bytes fits into a `u8`, so the compiler vectorizes the sum.
     let count = |part: &[u8]| part.iter().map(|byte| u8::from(*byte == b'\n')).sum::<u8>();
     bytes.chunks(usize::from(u8::MAX)).map(|part| usize::from(count(part))).sum()
 }
@@ -101,15 +101,15 @@ fn line_ends(bytes: &[u8]) -> usize {
 struct EscapedSource<'a> {
     file: Cow<'a, str>,
     text: Cow<'a, str>,
-    /// For each escaped character: the source offset after it, and by how many bytes the escaped text is longer up to
-    /// there.
+    /// For each escaped character: the source offset after it, and by how many bytes the escaped text up to there is
+    /// longer than the source.
     moves: Vec<(usize, isize)>,
     /// For each part of [`PART_BYTES`] bytes: the number of line ends in it and in all parts before it.
     ended: Vec<usize>,
 }
 
 /// Size of the parts in which line ends are counted, in bytes. The bytes of a part are counted with vector
-/// instructions. A list of all lines would cost more than the findings.
+/// instructions. An index of all lines would cost more time than the rendering of the findings.
 const PART_BYTES: usize = 4096;
 
 /// Whole lines of the escaped text around a span. The renderer scans its whole input for each diagnostic, so the input

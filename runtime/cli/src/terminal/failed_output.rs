@@ -62,8 +62,8 @@ impl FailedOutput {
     }
 }
 
-/// Returns the last lines of the outputs that are not empty. If there are two outputs, each gets half of the lines, or what the
-/// other one leaves.
+/// Returns the last lines of the outputs that are not empty. If there are two outputs, each gets half of the lines, and
+/// the lines that the other one does not need.
 fn last_lines(outputs: &[String]) -> Vec<String> {
     let is_text = |line: &&str| !colours::dropped(line).trim().is_empty();
     let lines = outputs.iter().map(|output| output.lines().filter(is_text).collect());

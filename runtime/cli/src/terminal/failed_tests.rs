@@ -1,7 +1,7 @@
 //! The names of failed tests in the output of test runners.
 //!
-//! Each runner has a line of a fixed form for a failed test. A line of another form is ignored. The names are text of the
-//! project's programs: they help a person, and nothing is decided with them.
+//! Each runner has a line of a fixed form for a failed test. A line of another form is ignored. The names are text of
+//! the project's programs: they help a person, and no decision depends on them.
 
 use super::colours;
 

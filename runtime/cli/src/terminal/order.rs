@@ -3,8 +3,8 @@
 use glovebox_pipeline::ir::{HandlerKind, Node, NodeId, Pipeline};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns the nodes in topological order from the start; edges that lead back are ignored. Nodes that cannot be
-/// reached follow, and exits are last.
+/// Returns the nodes in topological order from the start; back edges are ignored. Unreachable nodes follow, and exits
+/// are last.
 pub fn nodes(pipeline: &Pipeline) -> Vec<&Node> {
     let mut targets: BTreeMap<&NodeId, Vec<&NodeId>> = BTreeMap::new();
     for edge in &pipeline.edges {

@@ -22,7 +22,7 @@ const DRAW_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum time that a log line waits for a view that is being drawn.
 const DRAWING_MAX: Duration = Duration::from_millis(50);
 
-/// The view of this process, above which log lines are written.
+/// The live view of this process, above which log lines are written.
 static LIVE: Mutex<Weak<Mutex<LiveView>>> = Mutex::new(Weak::new());
 
 /// The lines that wait while a person is asked; `None` while no question is on the screen.
@@ -135,8 +135,8 @@ impl Reporter {
     }
 }
 
-/// Passes output on to the board, which the next update of the clocks draws. A command never waits for a terminal that is being
-/// drawn; then the output is not shown.
+/// Passes output on to the board, which the next update of the clocks draws. A command never waits for the terminal:
+/// output that arrives while the board is being drawn is not shown.
 fn show_output(view: &Mutex<LiveView>, node: &NodeId, bytes: &[u8]) {
     if let Ok(mut view) = view.try_lock() {
         view.board.output(node, bytes);

@@ -77,8 +77,8 @@ fn model_error(code: &str) -> Option<String> {
     Some(row.help.to_owned())
 }
 
-/// Names the toolchain of a program in the failed command, if there is one. The command is the text of the pipeline's
-/// author.
+/// Returns the help for a program that the shell did not find. Names its toolchain if a word of the failed command is a
+/// program of a known toolchain. The command is the text of the pipeline's author.
 fn missing_program(summary: &RunSummary) -> String {
     let commands = judged(summary).into_iter().filter(|receipt| receipt.code == Some(NO_SUCH_PROGRAM));
     let commands = commands.flat_map(|receipt| &receipt.argv);
@@ -102,8 +102,8 @@ fn ended_with(summary: &RunSummary, code: i32) -> bool {
     judged(summary).iter().any(|receipt| receipt.code == Some(code))
 }
 
-/// Returns the commands of the failed stage. If it ran none, returns the last command of the run, whose failure it
-/// should have fixed.
+/// Returns the commands of the failed stage. If the stage ran none, returns the last command of the run, whose failure
+/// the stage should have fixed.
 fn judged(summary: &RunSummary) -> Vec<&Receipt> {
     let failed = summary.cause().and_then(|cause| cause.node);
     let own: Vec<&Receipt> =

@@ -1,5 +1,5 @@
-//! `glovebox init --try`: runs the commands of the pipeline in the sandbox, and fixes `glovebox.toml` until they succeed
-//! or nothing more is known that could help.
+//! `glovebox init --try`: runs the commands of the pipeline in the sandbox, and fixes `glovebox.toml` and the timeouts
+//! in `pipeline.dot` until they succeed or no known setting could help.
 //!
 //! A setting that lets commands use or read more of the machine (see `Diagnosis`) is written only if a person at the
 //! terminal agrees. Each attempt is an ordinary run, whose record stays.
@@ -72,7 +72,7 @@ pub fn attempt(workdir: &Path, survey: &Survey) -> CommandResult {
 enum Repair {
     Yes,
     No,
-    /// A person has to agree to the setting.
+    /// A person must agree to the setting, and did not.
     Refused,
 }
 

@@ -51,7 +51,7 @@ pub fn no_repository(folder: &Path, changed: &[FileChange]) -> Result<(), Stop> 
     }
 }
 
-/// Compares the sealed hold-outs with their root. Returns the text for the report.
+/// Compares the sealed hold-outs with `root`, their commitment. Returns the text for the report.
 pub fn holdouts(run: &RunFolder, root: &Digest) -> Result<&'static str, Stop> {
     let place = run.path.join(HOLDOUTS_DIR);
     if !place.exists() {

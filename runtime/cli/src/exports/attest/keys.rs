@@ -1,7 +1,7 @@
 //! Keys of attestations: Ed25519, in PEM files as `openssl` writes them.
 //!
-//! A private key that other users can read is refused. So is a key in the project of the run, because a stage of that
-//! project could have read it.
+//! A private key that other users can read or change is refused. So is a key in the project of the run, or with a hard
+//! link that may be there, because a stage of that project could have read it.
 
 use crate::exit::{Exit, Stop};
 use crate::terminal::visible;

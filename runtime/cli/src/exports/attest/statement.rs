@@ -95,7 +95,7 @@ struct AttestedFile<'a> {
 pub struct RunEvidence {
     /// The summary of the run.
     pub summary: RunSummary,
-    /// The terms of the run's start, with the changes of later resumes.
+    /// The `run.started` event, with the changes that later resumes made to it.
     pub terms: RunStarted,
     /// The changes of the run.
     pub changes: Changes,
@@ -133,12 +133,12 @@ impl RunEvidence {
         })
     }
 
-    /// Returns the number of files of the record.
+    /// Returns the number of files of the run's record.
     pub fn files_count(&self) -> usize {
         self.record.files.len()
     }
 
-    /// Returns who else may change files of the record.
+    /// Returns who else may change files of the run's record.
     pub fn exposure(&self) -> &Exposure {
         &self.record.exposure
     }
@@ -230,7 +230,7 @@ mod tests {
 
     const SHA256_OF_ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
-    /// Returns its bytes in small parts, each after an interruption.
+    /// A reader that is interrupted before each read, and that returns two bytes at a time.
     struct Interrupted<'a>(&'a [u8], bool);
 
     impl Read for Interrupted<'_> {

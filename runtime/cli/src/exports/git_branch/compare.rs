@@ -1,8 +1,8 @@
 //! Checks that each path that a run changed has the same version in a commit as in the run's copy of the project.
 //!
-//! Bytes are compared, and then the bytes that git itself would write to the work tree: with the line ends and the
-//! encoding of the path's attributes. A path of a filter, which is a program of the user, is a conflict: Glovebox starts
-//! no program that settings name.
+//! The bytes are compared as stored, and then as git would write them to the work tree: with the line endings and the
+//! encoding that the path's attributes select. A path with a filter is a conflict, because a filter is a program of the
+//! user and Glovebox starts no program that settings name.
 
 use super::git::Git;
 use crate::exit::Stop;

@@ -56,7 +56,7 @@ impl<'a> Git<'a> {
         self
     }
 
-    /// Returns the paths for which attributes select a filter that settings define, with the name of the filter.
+    /// Returns the paths whose attributes select a filter that the configuration defines, each with the filter's name.
     pub fn filters(&self, paths: &BTreeSet<String>) -> Result<BTreeMap<String, String>, Stop> {
         let listed = self.output(&["config", "--null", "--name-only", "--get-regexp", "^filter\\."], b"", None)?;
         let name = |key: &[u8]| {
@@ -117,8 +117,8 @@ impl<'a> Git<'a> {
     }
 }
 
-/// Reads a setting from the text of a git configuration. Git does not apply the text. Returns `None` if the text cannot
-/// be parsed or lacks the setting.
+/// Reads a setting from the text of a git configuration. Git only parses the text and does not apply its settings.
+/// Returns `None` if the text cannot be parsed or lacks the setting.
 pub fn setting(text: &[u8], name: &str) -> Result<Option<Vec<u8>>, Stop> {
     let mut command = plain();
     command.env("GIT_DIR", "/dev/null").args(["-C", "/", "config", "--null", "--file", "-", "--get", name]);

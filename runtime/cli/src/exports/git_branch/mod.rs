@@ -2,7 +2,8 @@
 //! files.
 //!
 //! The branch is created last, and only if each path that the run changed has the same version at HEAD as in the run's
-//! copy of the project. The project's files and its index are neither read nor written.
+//! copy of the project. The project's files and its index are never written, and not read either, except that git
+//! before 2.41 reads `.gitattributes` of the work tree.
 
 mod compare;
 mod git;
@@ -155,7 +156,7 @@ fn new_reference(git: &Git<'_>, name: &str) -> Result<String, Stop> {
 struct IndexTarget<'t> {
     /// The project's folder in the repository, with a slash at its end; empty if it is the root.
     prefix: &'t str,
-    /// The object id that removes an entry.
+    /// The null object id, which removes an entry.
     nothing: &'t str,
     /// The paths whose bytes git converts.
     converted: &'t BTreeSet<String>,

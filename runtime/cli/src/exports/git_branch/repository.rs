@@ -1,8 +1,9 @@
 //! Finds the repository that gets a branch: only that of the project's own work tree.
 //!
 //! A project may come with a `.git` that names another repository of the user. So the repository must name the project
-//! as well, as it does with linked work trees and submodules. This is checked by reading files: git is not started with
-//! the settings of a repository before its owner is known. After that, git must find the same repository.
+//! too, as the repositories of linked work trees and submodules do. This is checked by reading files: git never runs
+//! with the settings of a repository that is not known to belong to the project. Afterwards, git must find the same
+//! repository.
 
 use super::git::{self, Git};
 use crate::exit::{Exit, Stop};
@@ -21,7 +22,7 @@ use std::path::{Path, PathBuf};
 const SETTINGS_BYTES_MAX: u64 = 16 << 20;
 /// Maximum size of a branch's file that is read, in bytes.
 const REF_BYTES_MAX: u64 = 4096;
-/// Folders below the shared folder in which git writes for a branch of any name.
+/// Folders of the shared folder to which git writes, whatever the name of the branch is.
 const WRITTEN: [&str; 8] =
     ["objects", "objects/pack", "refs", "refs/heads", "logs", "logs/refs", "logs/refs/heads", "reftable"];
 

@@ -2,7 +2,8 @@
 //! question that a person answered.
 //!
 //! A question that was answered by a default, a timeout or `--auto-approve` is ignored, because no person saw the
-//! changes before it. For a gate on a branch, changes of the parent branches before the branch began are included.
+//! changes before it. So is a question about write recovery. For a gate on a branch, changes of the parent branches
+//! before the branch began are included.
 
 use super::changing;
 use glovebox_journal::event::{AnsweredBy, BranchId, QuestionAsked, QuestionId, Record, StageFinished};

@@ -35,7 +35,7 @@ fn request(tier: Tier, folder: &TemporaryFolder) -> Result<AttackRequest, Stop> 
         folder: folder.0.clone(),
         cache_dir: cache_dir(),
         cache_bytes_max: compiler::cache_bytes_max()?,
-        // The file of this process, as another process can open it.
+        // The executable of this process, at a path that another process can open.
         compiler: (format!("/proc/{}/exe", std::process::id()).into(), worker.arguments),
         compile_memory_bytes: bounds.memory_bytes,
         compile_cpu_seconds: bounds.cpu_seconds,
@@ -92,7 +92,7 @@ pub fn tier(chosen: Option<Tier>, capability: &ProbeReport) -> Result<Tier, Stop
 struct TemporaryFolder(PathBuf);
 
 impl TemporaryFolder {
-    /// Creates the folder. Its path contains no symbolic links, because the sandbox binds it by descriptor.
+    /// Creates the folder. Its path contains no symbolic links, because the sandbox bind-mounts it by file descriptor.
     fn new() -> std::io::Result<Self> {
         let parent = std::fs::canonicalize(std::env::temp_dir())?;
         let folder = parent.join(format!("glovebox-doctor-{}", ulid::Ulid::generate()));

@@ -218,10 +218,10 @@ fn user() -> Check {
     })
 }
 
-/// Checks the kernel's switches for user namespaces. The tier shows whether user namespaces can be used.
+/// Checks the sysctls that disable user namespaces. The tier shows whether user namespaces can be used.
 fn user_namespaces(tier: Option<Tier>) -> Check {
     if tier == Some(Tier::Full) {
-        // A switch that is off does not apply to root, or to a program with a profile.
+        // The sysctls do not restrict root, or a program with an AppArmor profile for it.
         return Property::UserNamespaces.good("available");
     }
     let switches = [

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// Version of [`OrdinaryReport`].
 pub const ORDINARY_VERSION: u32 = 1;
 
-/// This program, as the processes that this process starts can open it.
+/// The path at which a child process executes this program.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// The document that `glovebox doctor --ordinary --json` prints.

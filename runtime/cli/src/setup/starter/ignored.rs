@@ -29,8 +29,8 @@ pub fn ignored(survey: &Survey, project: &Path) -> Option<String> {
     Some(rules.collect::<BTreeSet<_>>().into_iter().fold(HEADER.to_owned(), |text, rule| text + &rule + "\n"))
 }
 
-/// Returns the rules of one part, relative to the project's root. Paths that exist belong to the project, except
-/// installed dependencies.
+/// Returns the rules of one part, relative to the project's root. A path that exists belongs to the project and gets no
+/// rule, unless it contains installed dependencies.
 fn rules(part: &Part, is_there: impl Fn(&str) -> bool) -> Vec<String> {
     let Some(kind) = KINDS.iter().find(|kind| kind.name == part.kind) else { return Vec::new() };
     let Kind { dependencies, caches, byproducts, .. } = kind;

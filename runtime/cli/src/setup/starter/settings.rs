@@ -61,7 +61,7 @@ pub fn settings(survey: &Survey) -> String {
     text + MODEL
 }
 
-/// Returns the folders of build results that git ignores. Empty if they are those of the toolchains.
+/// Returns the folders of build results that git ignores; empty if they are only the usual folders of the toolchains.
 fn reused(survey: &Survey) -> Vec<&String> {
     let is_usual = |part: &Part| part.folder.is_empty() && !part.toolchains.is_empty();
     let folders = |part| -> &Vec<String> {

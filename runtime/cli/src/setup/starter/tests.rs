@@ -328,7 +328,7 @@ fn environments_of_python_are_found_outside_of_the_project() {
     found("home/.virtualenvs/any");
 }
 
-/// In the project of a shell program, no file has an ending.
+/// In the project of a shell program, no file name has an extension.
 #[test]
 fn the_scope_of_a_repair_contains_the_folders_of_programs() {
     let scope = |files: &[&str]| survey(files).scope;

@@ -40,7 +40,7 @@ pub enum Change {
 }
 
 impl fmt::Display for Edit {
-    /// The line to paste, and the table for it.
+    /// Writes the line to paste, and its table.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { table, key, change, .. } = self;
         match change {
@@ -57,7 +57,7 @@ impl fmt::Display for Edit {
 }
 
 impl Edit {
-    /// Returns the text of `glovebox.toml` with the change. `None` if the setting already has it, or if the changed text
+    /// Returns the text of `glovebox.toml` with the change. `None` if nothing would change, or if the changed text
     /// would not be valid.
     pub fn apply(&self, text: &str) -> Option<String> {
         let mut document: DocumentMut = text.parse().ok()?;
@@ -87,7 +87,8 @@ impl Edit {
 }
 
 impl Change {
-    /// Returns the value after the change. `None` if nothing changes, or if the old value has another type.
+    /// Returns the value after the change. `None` if the list has the entry or lacks the one to remove, if the text is
+    /// the same, if the variable has a value, or if the old value has another type.
     fn new_value(&self, old: Option<&Item>) -> Option<Value> {
         let list = || old.map_or_else(|| Some(Array::new()), |old| old.as_array().cloned());
         match self {

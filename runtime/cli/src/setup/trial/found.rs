@@ -9,7 +9,7 @@ pub const SYSTEM: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 /// Maximum number of characters of a name.
 const NAME_CHARACTERS_MAX: usize = 200;
 
-/// Returns a path for a message: its plain characters.
+/// Escapes the characters of a path that could deceive a reader, for a message.
 pub fn shown(path: &str) -> Cow<'_, str> {
     crate::terminal::visible::line(path)
 }
@@ -77,8 +77,8 @@ pub fn unreachable_host(output: &str) -> Option<String> {
     })
 }
 
-/// Returns the paths in lines that say that a file does not exist, relative to the project. `project` is the path of the
-/// project, which commands see too.
+/// Returns the paths in lines that say that a file does not exist, relative to the project. `project` is the absolute
+/// path of the project, which commands may use for its files.
 pub fn missing_files<'o>(output: &'o str, project: &'o str) -> impl Iterator<Item = &'o str> {
     let says = |line: &&str| {
         ["No such file or directory", "ENOENT", "FileNotFoundError", "not found"].iter().any(|sign| line.contains(sign))
