@@ -91,7 +91,7 @@ pub(super) const RULES: &[Rule] = &[
         check: Some(attributes::provider_valid),
         summary: "`llm_provider` should be a known provider",
         help: "correct the name, or remove it: the model then decides the provider",
-        why: "An unknown provider shows only at the first model call of the stage, after the stages before it have been paid \
+        why: "An unknown provider causes an error only at the first model call of the stage, after the stages before it have been paid \
               for. Without `llm_provider`, the provider follows from the model.",
         bad: include_str!("../../../rules/provider_valid.bad.dot"),
         good: include_str!("../../../rules/provider_valid.good.dot"),

@@ -23,7 +23,7 @@ pub(super) const RULES: &[Rule] = &[
         check: Some(holdout_reach::scenario_reader_feeds_builder),
         summary: "output that shows hold-outs should not reach a builder",
         help: "leave `scenario_feedback` at `summary`, or remove the path from the stage to a builder",
-        why: "If a stage that can read hold-outs hands on its full output, the next builder learns what tests it. That is as bad \
+        why: "If a stage that can read hold-outs passes on its full output, the next builder learns which scenarios test its work. That is as bad \
               as reading the folder. The loop then fits the code to the scenarios. With the default, `summary`, builders get the \
               verdict and public hints.",
         bad: include_str!("../../../rules/scenario_reader_feeds_builder.bad.dot"),
@@ -99,7 +99,7 @@ pub(super) const RULES: &[Rule] = &[
         why: "A stage with hold-outs in reach begins each visit with empty caches. Any other verifier begins with what \
             earlier stages left in the caches, and code of builders can have run in those stages. With \
             `cache_from=\"base\"`, its command runs once over the files that the run began with. Each visit then begins with \
-            a copy of what that run left in the folders of `cache`. Without `cache` on the same node nothing is kept, and \
+            a copy of what this first execution left in the folders of `cache`. Without `cache` on the same node nothing is kept, and \
             every visit builds everything again.",
         bad: include_str!("../../../rules/cache_from.bad.dot"),
         good: include_str!("../../../rules/cache_from.good.dot"),
@@ -110,7 +110,7 @@ pub(super) const RULES: &[Rule] = &[
         check: Some(holdout_naming::holdout_folder),
         summary: "`holdouts` must list hold-out folders",
         help: "list whole folders of the graph's `scenarios`, or write `true` for all of them and `false` for none",
-        why: "`holdouts` says which hold-outs a stage runs. A folder that is not one is in the workspace, where every stage sees \
+        why: "`holdouts` says which hold-outs a stage runs. A folder that is not a hold-out folder is in the workspace, where every stage sees \
               it. A part of a folder cannot be given: a stage has a hold-out folder in reach as a whole or not at all.",
         bad: include_str!("../../../rules/holdout_folder.bad.dot"),
         good: include_str!("../../../rules/holdout_folder.good.dot"),

@@ -23,9 +23,9 @@ pub(super) const RULES: &[Rule] = &[
         check: None,
         summary: "the branches of a parallel node should meet in a fan-in that the file names",
         help: "write the fan-in that the message names",
-        why: "Another engine of this language joins the branches of a parallel node at the nearest node that all of them lead to. Glovebox \
+        why: "Another engine of this language joins the branches of a parallel node at the nearest node to which all branches lead. Glovebox \
               accepts that: it adds a fan-in before this node, which takes the changes of all branches that succeeded \
-              (`merge=all`). A fan-in of your own can take those of the best branch, or ask a judge.",
+              (`merge=all`). A fan-in of your own can take only the changes of the best branch, or ask a judge.",
         bad: include_str!("../../../rules/parallel_join_added.bad.dot"),
         good: include_str!("../../../rules/parallel_join_added.good.dot"),
     },

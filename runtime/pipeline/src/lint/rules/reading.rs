@@ -115,7 +115,7 @@ pub(super) const RULES: &[Rule] = &[
         summary: "every `--set` key must occur in the file",
         help: "use `$key` in the goal or in a prompt, or declare a graph attribute `key`",
         why: "`--set key=value` replaces `$key` in the goal and in prompts, and the value of the graph attribute `key`. If the \
-              file has neither, the value goes nowhere, and the run would do its work without this input.",
+              file has neither, the value has no effect, and the run would do its work without this input.",
         bad: include_str!("../../../rules/input_declared.bad.dot"),
         good: include_str!("../../../rules/input_declared.good.dot"),
     },
@@ -125,7 +125,7 @@ pub(super) const RULES: &[Rule] = &[
         check: None,
         summary: "an edge condition must be valid",
         help: "compare with `=` or `!=`, and join comparisons with `&&`",
-        why: "A condition is a list of text comparisons that are joined by `&&` (Attractor spec §10.2). It has no `==`, `||` or \
+        why: "A condition is a list of text comparisons that are joined by `&&` (Attractor spec §10.2). The language has no `==`, `||` or \
               `<`. If Glovebox accepted `outcome==success`, it would compare with the text `=success`. That never holds, and the \
               run would take another edge without a warning. A condition has at most 256 comparisons.",
         bad: include_str!("../../../rules/condition_syntax.bad.dot"),
