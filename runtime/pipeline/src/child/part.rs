@@ -1,4 +1,5 @@
-//! Converts the stages of one child pipeline, with their names and limits in the outer pipeline.
+//! Converts the stages of one child pipeline into stages of the outer pipeline: their names, their limits and the
+//! settings that they inherit.
 
 use super::fault;
 use crate::attributes::known;

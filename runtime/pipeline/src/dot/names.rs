@@ -48,7 +48,7 @@ impl<'a> Parser<'a> {
         self.lexer.run(self.token.span.end, is_name) != self.token.span.end
     }
 
-    /// Reads a name: a word and what continues it, or a string.
+    /// Reads a name: a string, or a word or number with the parts that continue it after a dot or a hyphen.
     pub(super) fn name(&mut self) -> Name<'a> {
         if self.at(TokenKind::String) {
             return self.quoted_name();

@@ -15,7 +15,7 @@ use crate::keyed::Attributes;
 use glovebox_record::spend::SpendBounds;
 use std::time::Duration;
 
-/// The attribute with the handler of the node that is verified, which messages about a failure mention.
+/// The attribute that names the handler of the verified node. Messages about a failure mention it.
 const VERIFIES: Key<'static> = Key::new("verifies");
 /// The handler of a verification with `verify_command`.
 const HANDLER: &str = "verify";

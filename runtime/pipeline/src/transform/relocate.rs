@@ -58,8 +58,8 @@ pub(super) fn relocate(pipeline: &mut Pipeline, original: &Pipeline) {
     }
 }
 
-/// Gives elements from other files the spans of the nodes because of which they were inserted. `spans` maps the names
-/// of inserted nodes to these spans.
+/// Gives nodes that come from other files, and their outgoing edges, the spans of the nodes that name these files.
+/// `spans` maps the id of each inserted node to that span.
 pub(crate) fn place(pipeline: &mut Pipeline, spans: &BTreeMap<NodeId, Span>) {
     for node in &mut pipeline.nodes {
         let Some(span) = spans.get(&node.id) else { continue };
