@@ -1,10 +1,10 @@
-//! The commands that a verification stage runs in addition to a model's plan: those of a contract file, and those of the
-//! project's kind (decision verify-contract).
+//! The commands that a verification stage runs in addition to a model's plan: those of a verify contract, and the test
+//! commands for the kind of project, such as Rust or Node (decision verify-contract).
 //!
-//! All of them are read from the project before the first stage, and the plan lists them and its digest covers them, so no
-//! stage can change the commands that verify it. Two phases add commands. The planner completes the plan of a stage, and its
-//! commands count as planned. The worker adds commands that depend on what changed, and its commands count as automatic. This
-//! module opens no file.
+//! All of them are read from the project before the first stage, and the plan's digest covers them, so no stage can
+//! change the commands that verify it. Two phases add commands. The planner completes the plan of a stage, and its
+//! commands count as planned. The worker adds commands that depend on what changed, and its commands count as
+//! automatic. This module opens no file.
 
 mod base;
 mod contract;

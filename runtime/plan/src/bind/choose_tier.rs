@@ -1,7 +1,7 @@
 //! Chooses the sandbox tier for the commands of a plan: what the machine can enforce, compared with what the operator requires.
 //!
 //! The tier is never lowered silently: below the required tier no command runs, unless the operator starts this one run
-//! without a sandbox. The caller has tested the machine.
+//! without a sandbox. The caller has already tested what the machine supports.
 
 use super::BindOptions;
 use crate::config::sandbox::SandboxSetting;
@@ -29,7 +29,7 @@ pub(super) fn choose_tier(
     let over_proxy = nodes(bindings, uses_proxy);
     let inseparable = |tier: Tier| nodes(bindings, |binding| !can_separate(binding, tier));
     let unmet = |nodes, kind| Confinement::Unmet(PolicyProblem { nodes, kind });
-    // Without a sandbox, any command could read the sealed copy.
+    // Without a sandbox, any command could read the sealed copy of the hold-outs.
     if options.no_sandbox && !options.sealed.is_empty() {
         return unmet(with_commands, PolicyKind::HoldoutsOpen);
     }

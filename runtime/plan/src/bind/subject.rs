@@ -46,7 +46,8 @@ pub(super) fn separate(inputs: GrantInputs<'_>, effective: &mut Effective) {
     effective.separation = Some(Separation { command, port, is_isolated, writes, is_scope_named });
 }
 
-/// Warns that writes of a stage are discarded because its contract lets it read hold-outs. All other cases are found by the lint.
+/// Warns that writes of a stage are discarded because its verify contract lets it read hold-outs. All other cases are
+/// found by the lint.
 fn dropped_by_contract(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let written = inputs.request.write_paths.filter(|paths| !paths.is_empty());
     let is_by_contract = |folder: &&Entry| inputs.request.reach_reason(folder) == Some(ReachReason::Contract);

@@ -131,7 +131,8 @@ impl Splice<'_> {
             self.is_too_deep = true;
             return Err(vec![named.is_too_deep(DEPTH_MAX)]);
         }
-        // The file is read even if the child is known, because whether a file may name it is checked for each file.
+        // The file is read even if the child is known, because the check that a file may name the child is made for
+        // each file.
         let source = folder.read(Path::new(&named.path), &wanted.sealed, TEXT_BYTES_MAX).map_err(unreadable)?;
         let Known { pipeline, files_below } = match known {
             Some(known) => known,

@@ -29,9 +29,9 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Kinds of which only one builds a folder, best first.
+/// C and C++ build tools, preferred first. If a folder has several, only the first is used.
 const NATIVE: [&str; 3] = ["CMake", "Meson", "Autotools"];
-/// Folders whose folders are projects, in a repository of several.
+/// Folders of a monorepo whose subfolders are projects.
 const CONTAINERS: [&str; 8] =
     ["packages/", "apps/", "services/", "crates/", "libs/", "modules/", "projects/", "components/"];
 /// Maximum number of parts. A longer pipeline would not help a reader.
@@ -75,12 +75,12 @@ impl Survey {
         self.parts.iter().flat_map(|part| part.toolchains.iter().copied()).collect()
     }
 
-    /// Returns the programs of no toolchain that the commands need, each once.
+    /// Returns the programs that the commands need and that no toolchain contains, each once.
     pub fn programs(&self) -> BTreeSet<&'static str> {
         self.parts.iter().flat_map(|part| part.programs.iter().copied()).collect()
     }
 
-    /// Returns the first environment of Python outside of the project.
+    /// Returns the first Python environment outside of the project.
     pub fn outer_environment(&self) -> Option<&str> {
         self.parts.iter().filter_map(|part| part.environment.as_ref()).find_map(|environment| {
             match &environment.place {
@@ -120,7 +120,7 @@ fn parts_in(folder: &Folder, known: &BTreeSet<&str>, user: &User) -> Vec<Part> {
     KINDS.iter().filter(is_here).filter_map(|kind| part(kind, folder, user)).collect()
 }
 
-/// The parts of a project while it is decided which of them the pipeline has.
+/// The parts of a project before it is decided which of them the pipeline has.
 #[derive(Default)]
 struct Found {
     parts: Vec<Part>,
@@ -186,8 +186,8 @@ impl Found {
         self.untested.extend::<Vec<Part>>(dropped);
     }
 
-    /// Uses an entry point. If no part has tests, it replaces them, but keeps what it may call: their toolchains and their
-    /// environment.
+    /// Uses an entry point. If no part has tests, the entry point replaces all parts. It keeps their toolchains,
+    /// scratch folders and environment, because its command may need them.
     fn take(&mut self, entry_point: EntryPoint) {
         let EntryPoint { command, place, program, why, script, is_task: _ } = entry_point;
         let mut part = Part { found: place, ..Part::plain("plain") };

@@ -1,4 +1,4 @@
-//! Completes `[verify]`: environment variables, the contract files, and the commands of the project's kind.
+//! Completes `[verify]`: environment variables, the verify contracts, and the test commands for the kind of project.
 //!
 //! All of it is read before the first stage, so that no stage can change the commands that verify it.
 

@@ -36,7 +36,7 @@ pub struct ContextBase {
 pub enum BaseFile {
     /// The file did not exist.
     Absent,
-    /// A link, a file that is too long, or a file that is not text.
+    /// A symbolic link, a file that is too long, or a file that is not text.
     Unreadable,
     /// The text of the file.
     Text(String),

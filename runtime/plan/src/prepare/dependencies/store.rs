@@ -1,5 +1,5 @@
-//! Folders outside of the project to which dependencies link: the interpreter of a virtual environment, and stores of package
-//! managers.
+//! Folders outside of the project to which symbolic links in dependencies lead: the interpreter of a virtual
+//! environment, and stores of package managers.
 //!
 //! A link alone is not trusted, since a package may have created it. A folder is shown only if a package manager keeps
 //! packages at exactly this place, or if its content is an interpreter, and if it is not inside of a repository.
@@ -19,13 +19,14 @@ const SETTINGS_BYTES_MAX: u64 = 64 << 20;
 /// Folders of the system, which every command sees, and of the kernel and of services, which no command sees.
 const SYSTEM: [&str; 12] =
     ["/proc", "/sys", "/dev", "/run", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
-/// The folders of `SYSTEM` that commands see at the same path. A link to them also works in the sandbox.
+/// Paths at or below the folders of `SYSTEM` that commands see unchanged. A symbolic link to them also works in the
+/// sandbox.
 const SEEN: [&str; 8] = ["/dev/null", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
-/// Folders in which programs are installed without a package of the system.
+/// Folders in which programs are installed without the package manager of the system.
 const MACHINE: [&str; 3] = ["/", "/opt", "/var/cache"];
 /// The store that pnpm creates at the root of a file system other than that of the home folder.
 const STORE_OF_DISK: &str = ".pnpm-store";
-/// Version managers that are repositories themselves, and the folder of each in which the interpreters are.
+/// Version managers that are git repositories themselves, and the folder of each in which the interpreters are.
 const IN_REPOSITORIES: [(&str, &str); 3] = [(".pyenv", "versions"), ("pyenv", "versions"), (".asdf", "installs")];
 
 /// The place of a package manager's folder.
@@ -191,7 +192,8 @@ pub(super) fn is_seen_anyway(target: &Path) -> bool {
     SEEN.iter().any(|folder| target.starts_with(folder))
 }
 
-/// Returns the lines `key: value` of a settings file, JSON or not, without quotes.
+/// Returns the keys and values of a settings file, one pair a line, without quotes. `between` separates key and value.
+/// A JSON file is read in the same way.
 fn settings(dependency: &Path, name: &str, between: char) -> Vec<(String, String)> {
     let text = regular_file::read_text(&dependency.join(name), Links::Within(dependency), SETTINGS_BYTES_MAX);
     let text = text.unwrap_or_default();
