@@ -74,9 +74,9 @@ fn search<'a>(
     best.map(|(_, candidate)| candidate)
 }
 
-/// Returns the candidate that is certainly meant, for a fix without review. The words differ by one typing mistake or in case, no
-/// other candidate is as similar, and their marks (such as the `1` in `step_1` or the `a` in `plan_a`) are equal. `None` if no
-/// candidate is certain, or if there are too many to compare.
+/// Returns the candidate that is certainly meant, for a fix without review. The candidate differs from the word by one
+/// typing mistake or in case, and no other candidate is as similar. The marks of the two words, such as the `1` in
+/// `step_1` or the `a` in `plan_a`, are equal. `None` if no candidate is certain, or if there are too many to compare.
 pub fn certain<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const CHARS_MIN: usize = 4;
     let written = FoldedWord::new(word).filter(|word| word.chars >= CHARS_MIN)?;

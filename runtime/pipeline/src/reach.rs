@@ -1,8 +1,9 @@
 //! Decides which hold-out folders a verifier has in reach. `check` and the binding of plans use the same decision.
 //!
-//! A verifier gets hold-outs only if it names them: with its attribute `holdouts`, with a path in its command or in the commands
-//! that a plan may contain, in its verify contract, or with `read_paths`. Commands are only searched for paths, so a script that
-//! runs hold-outs without naming them needs the attribute. A wrong guess never shows a hold-out to a builder.
+//! A verifier gets hold-outs only if one of these names them: its attribute `holdouts`, a path in its command or in the
+//! commands that its plan may contain, its verify contract, or `read_paths`. Commands are only searched for paths, so a
+//! script that runs hold-outs without naming them needs the attribute. A wrong guess never shows a hold-out to a
+//! builder.
 
 use crate::fixability::workdir;
 use crate::ir::holdouts::covers;

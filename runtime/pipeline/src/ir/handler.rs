@@ -101,7 +101,8 @@ impl Handler {
         matches!(self, Handler::FanIn(_))
     }
 
-    /// Returns the keys of limits and retries that have no effect on a node of this handler, because it has no attempts.
+    /// Returns the keys of limits and retries that have no effect on a node of this handler, because the engine itself
+    /// executes the node.
     pub fn ignored_bounds(&self) -> &'static [Key<'static>] {
         match self {
             Handler::Component(_) | Handler::FanIn(Some(_)) | Handler::Unavailable(_) => &[],

@@ -89,8 +89,8 @@ fn node_words(
     fresh.map(|(node, attribute)| unknown_word(rule, key, attribute, known).with_node(node.id.as_str())).collect()
 }
 
-/// Reports unknown names in `type`. Names with a dot belong to plugins, which only the operator knows, so they are reported only
-/// if they are similar to a built-in name.
+/// Reports unknown names in `type`. Names with a dot belong to plugins, which only the operator knows. So a name with a
+/// dot is reported only if it is similar to a built-in name.
 pub(super) fn type_known(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let ours = |node: &Node| {
         let name = node.handler.name();

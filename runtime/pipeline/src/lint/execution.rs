@@ -343,7 +343,8 @@ enum Operand<'a> {
     Tests,
 }
 
-/// Returns the subcommand that executes code of the project. Empty for a runner that always does so, `None` if nothing is executed.
+/// Returns the subcommand that executes code of the project. Empty if every subcommand of the runner executes it;
+/// `None` if nothing is executed.
 fn runs<'a>(name: &str, arguments: &[&'a str]) -> Option<&'a str> {
     let (_, subcommands) = RUNNERS.iter().find(|(runner, _)| *runner == name)?;
     if subcommands.is_empty() {

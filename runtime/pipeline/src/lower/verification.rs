@@ -65,7 +65,7 @@ pub(super) fn lower(node: &Node, findings: &mut Findings<'_>) -> Option<Node> {
     })
 }
 
-/// Returns the limits of the node without those of its model, and with the timeout of the verification.
+/// Returns the limits of the node, without the budget of its model calls and with the timeout of the verification.
 fn bounds(node: &Node, findings: &mut Findings<'_>) -> NodeBounds {
     let timeout = findings.duration(&node.attributes, key::VERIFY_TIMEOUT);
     let timeout = timeout.unwrap_or(Duration::from_secs(TIMEOUT_DEFAULT.0)).saturating_add(MARGIN);

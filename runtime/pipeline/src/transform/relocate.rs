@@ -1,8 +1,8 @@
 //! Gives a pipeline that was parsed from another text its spans in the user's file.
 //!
-//! Nodes are matched by their id. Edges are matched by their source and target, and by their order between these two. A matched
-//! element gets its span in the user's file. An attribute keeps its span if its value has not changed. A new element gets the
-//! span of its parent, or that of the graph's name.
+//! Nodes are matched by their id. Edges are matched by their source, their target, and their order among the edges
+//! between these two nodes. A matched element gets its span in the user's file. An attribute keeps its span if its
+//! value has not changed. A new element gets the span of its parent, or that of the graph's name.
 
 use crate::hash::HashMap;
 use crate::ir::{Edge, Node, NodeId, Pipeline, Subgraph};

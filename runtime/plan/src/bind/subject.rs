@@ -1,7 +1,8 @@
 //! Decides how a verifying stage is separated from the program that it judges.
 //!
-//! Pure. The program under test is builders' code. It gets a sandbox of its own, and builders never see files that a stage
-//! wrote while it could read hold-outs. Opt-outs of the pipeline's author are listed in the plan and in the record.
+//! Pure. The program under test is builders' code. It gets a sandbox of its own, and builders never see files that a
+//! stage wrote while the stage could read hold-outs. Opt-outs of the pipeline's author are listed in the plan and in
+//! the record.
 
 use super::inputs::{Effective, GrantInputs};
 use crate::plan::binding::runs_commands;

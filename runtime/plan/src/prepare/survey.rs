@@ -1,8 +1,8 @@
 //! Inspects a project: its kinds of project, their folders, and the commands that build and test them.
 //!
-//! The survey reads a few files of the project and runs no program. Texts from the project's files never become part of a
-//! command: each command is one of the texts in this module, and contains the name of a folder only if the name has plain
-//! characters.
+//! The survey reads a few files of the project and runs no program. Texts from the project's files never become part of
+//! a command. Each command is one of the texts in this module, and contains the name of a folder only if the name has
+//! plain characters.
 
 mod entry_point;
 mod environment;

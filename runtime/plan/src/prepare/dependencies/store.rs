@@ -1,8 +1,9 @@
 //! Folders outside of the project to which symbolic links in dependencies lead: the interpreter of a virtual
 //! environment, and stores of package managers.
 //!
-//! A link alone is not trusted, since a package may have created it. A folder is shown only if a package manager keeps
-//! packages at exactly this place, or if its content is an interpreter, and if it is not inside of a repository.
+//! A link alone is not trusted, since a package may have created it. A folder is shown only if it is not inside of a
+//! repository. In addition, a package manager must keep packages at exactly this place, or the folder must contain an
+//! interpreter.
 
 use glovebox_workspace::regular_file::{self, Links};
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ const SYSTEM: [&str; 12] =
 const SEEN: [&str; 8] = ["/dev/null", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 /// Folders in which programs are installed without the package manager of the system.
 const MACHINE: [&str; 3] = ["/", "/opt", "/var/cache"];
-/// The store that pnpm creates at the root of a file system other than that of the home folder.
+/// The store that pnpm creates at the root of a file system that does not contain the home folder.
 const STORE_OF_DISK: &str = ".pnpm-store";
 /// Version managers that are git repositories themselves, and the folder of each in which the interpreters are.
 const IN_REPOSITORIES: [(&str, &str); 3] = [(".pyenv", "versions"), ("pyenv", "versions"), (".asdf", "installs")];
@@ -42,8 +43,8 @@ enum Place {
     Variable(&'static str),
 }
 
-/// The folders that package managers share between projects: the place, the manager's folder there, and which folders in it
-/// are stores, `*` for each folder in it. Other folders of a manager contain credentials and settings.
+/// The folders that package managers share between projects. A row has the place, the manager's folder there, and the
+/// stores in that folder; `*` means each folder in it. Other folders of a manager contain credentials and settings.
 #[rustfmt::skip]
 const STORES: [(Place, &str, &[&str]); 19] = [
     (Place::Data, "pnpm", &["store", "global"]),

@@ -78,9 +78,9 @@ impl Tool {
 /// A Python environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Environment {
-    /// Where it is.
+    /// The place of the environment.
     pub place: Place,
-    /// The tool that created it, if its place shows that.
+    /// The tool that created the environment, if the place shows the tool.
     pub(super) tool: Option<Tool>,
     /// The folder of the environment on this machine.
     path: PathBuf,
