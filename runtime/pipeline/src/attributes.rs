@@ -237,7 +237,7 @@ pub fn is_known(key: Key<'_>, carrier: Carrier) -> bool {
     }
 }
 
-/// Returns the known attribute of which a key with a known prefix is probably a misspelling. A misspelt guardrail would
+/// If a key with a known prefix is probably a misspelling, returns the key that is meant. A misspelt guardrail would
 /// protect nothing.
 pub fn guard_meant(key: Key<'_>) -> Option<Key<'static>> {
     let (space, word) = key.as_str().split_once('.').filter(|(space, _)| *space != "limits")?;

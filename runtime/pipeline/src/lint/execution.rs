@@ -22,7 +22,7 @@ pub(super) struct Execution {
     pub(super) is_over_holdouts: bool,
 }
 
-/// Programs that execute code of a project, with the subcommands for which they do so. An empty list means all subcommands.
+/// Programs that execute code of a project, with the subcommands that execute it. An empty list means all subcommands.
 const RUNNERS: &[(&str, &[&str])] = &[
     (
         "cargo",

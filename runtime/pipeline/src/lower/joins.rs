@@ -1,4 +1,5 @@
-//! Adds fan-ins that a file leaves out: another engine joins branches at the nearest node to which all of them lead.
+//! Adds fan-ins that a file leaves out. Another engine needs none: it joins branches at the nearest node to which all
+//! branches lead.
 //!
 //! A parallel node gets a fan-in only if, by the rules of [`crate::parallel`], it has no valid join without the fan-in
 //! and has one with it. The rest of the file is unchanged.

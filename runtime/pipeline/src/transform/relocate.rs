@@ -94,7 +94,7 @@ fn relocate_attributes(attributes: &mut Attributes, before: Option<&Attributes>,
     }
 }
 
-/// The start of each statement in a canonical text, and the spans of its attributes.
+/// For each statement of a canonical text: its start, and the spans of its attributes.
 pub(super) struct Statements {
     lines: Vec<usize>,
     has_graph: bool,

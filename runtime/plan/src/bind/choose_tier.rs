@@ -11,7 +11,8 @@ use glovebox_record::{Network, Tier};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Chooses the tier for the commands of a plan. If the machine's tier is too low, the result is [`Confinement::Unmet`].
+/// Chooses the tier for the commands of a plan. If the commands cannot be confined as required, the result is
+/// [`Confinement::Unmet`].
 pub(super) fn choose_tier(
     bindings: &BTreeMap<NodeId, Arc<Binding>>,
     setting: &SandboxSetting,

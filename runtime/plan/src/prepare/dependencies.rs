@@ -171,8 +171,8 @@ fn folders_in(at: &Path) -> impl Iterator<Item = PathBuf> {
     plain.map(|entry| entry.path())
 }
 
-/// Returns the folders of the machine that commands may see because dependencies link to them, and a warning that names all
-/// other links.
+/// Returns the folders of the machine that commands may see because symbolic links in dependencies lead to them, and a
+/// warning that names all other symbolic links.
 fn stores(project: &Project, folders: &[Entry]) -> (Vec<Bind>, Option<Warning>) {
     let mut targets = BTreeMap::new();
     for folder in folders {

@@ -283,7 +283,8 @@ fn part(kind: &'static Kind, folder: &Folder, user: &User) -> Option<Part> {
 fn rust(folder: &Folder, part: &mut Part) {
     let text = folder.text("Cargo.toml");
     let is_table = |line: &str| line.trim_start().starts_with("[workspace]");
-    // In a workspace whose root is a package, cargo tests only that package. `default-members` says what its author tests.
+    // In a workspace whose root is a package, cargo tests only that package. With `default-members`, its author has
+    // chosen what cargo tests.
     let is_workspace = text.lines().any(is_table) && text.contains("members") && !text.contains("default-members");
     let mut test = Step::test(
         if is_workspace { "cargo test --workspace --offline" } else { "cargo test --offline" },

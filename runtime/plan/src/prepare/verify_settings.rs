@@ -36,7 +36,7 @@ pub fn complete(table: Option<&Verify>, workdir: &Path) -> Result<Option<Verify>
     Ok(Some(verify))
 }
 
-/// Reads the contract of a phase. Only at the default path may the file be missing.
+/// Reads the verify contract of a phase. The file may be missing only at the default path.
 fn contract(phase: &Phase, workdir: &Path) -> Result<Option<Contract>, Refusal> {
     if !phase.mode.reads_contract() {
         return Ok(None);

@@ -157,7 +157,8 @@ impl Places {
     }
 }
 
-/// Adds the targets of a dependency's links that are outside of the project: the real path of each, with the first link to it.
+/// Adds the targets of a dependency's symbolic links that are outside of the project: the real path of each target,
+/// with the first link to it.
 pub(super) fn linked(dependency: &Path, project: &Path, targets: &mut BTreeMap<PathBuf, PathBuf>) {
     let mut add = |link: PathBuf, target: &Path| {
         let Ok(real) = target.canonicalize() else { return };
