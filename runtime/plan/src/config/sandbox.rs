@@ -28,8 +28,8 @@ pub struct SandboxSetting {
     pub scratch: Vec<Entry>,
     /// Subtrees of the workspace that are kept per run and trust domain, and never committed.
     pub cache: Vec<Entry>,
-    /// Git-ignored folders whose files are kept for later runs. `None` for the build folders of the toolchains; empty
-    /// if nothing is kept.
+    /// Git-ignored folders whose files are kept for later runs. `None` for the build folders of the toolchains. With an
+    /// empty list, no run reuses caches of an earlier run.
     pub reuse: Option<Vec<Entry>>,
 }
 
