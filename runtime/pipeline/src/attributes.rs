@@ -39,7 +39,7 @@ pub struct KnownAttribute {
     pub summary: &'static str,
     /// The specification or program that defines the attribute.
     pub source: DefinedBy,
-    /// What to use instead of an attribute that this version does not enforce; a run refuses such an attribute. `None`
+    /// What to use instead, if this version does not enforce the attribute; a run then refuses the attribute. `None`
     /// for an enforced attribute.
     pub instead: Option<&'static str>,
 }
@@ -134,17 +134,18 @@ impl fmt::Display for DefinedBy {
     }
 }
 
-/// Returns the attribute with this key. `None` if the table does not have one.
+/// Returns the attribute with this key. `None` if the table does not contain the key.
 pub fn known(key: Key<'_>) -> Option<&'static KnownAttribute> {
     ATTRIBUTES.iter().find(|known| known.key == key)
 }
 
-/// Prefixes of keys. A run refuses every key with such a prefix that is not in the table as an enforced attribute.
+/// Key prefixes that are reserved for known attributes. A run refuses a key with one of these prefixes, unless the key
+/// is in the table and is enforced.
 pub const REFUSED_NAMESPACES: &[&str] =
     &["codex.", "agent.", "verification.", "tool_hooks.", "human.", "manager.", "stack."];
 
-/// Returns what to use instead of an attribute that this version does not enforce. `None` for an enforced attribute, and for an
-/// unknown key, which may belong to a plugin.
+/// Returns what to use instead of an attribute that this version does not enforce. `None` for an enforced attribute,
+/// and for an unknown key without a reserved prefix, which may belong to a plugin.
 pub fn instead_of(key: Key<'_>) -> Option<&'static str> {
     match known(key) {
         Some(known) => known.instead,
@@ -236,7 +237,7 @@ pub fn is_known(key: Key<'_>, carrier: Carrier) -> bool {
     }
 }
 
-/// Returns the known attribute of which a key with a known prefix is probably a misspelling. A misspelt guardrail would
+/// If a key with a known prefix is probably a misspelling, returns the key that is meant. A misspelt guardrail would
 /// protect nothing.
 pub fn guard_meant(key: Key<'_>) -> Option<Key<'static>> {
     let (space, word) = key.as_str().split_once('.').filter(|(space, _)| *space != "limits")?;

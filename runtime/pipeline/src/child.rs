@@ -1,9 +1,10 @@
 //! Makes the stages of a child pipeline (spec §4.11, §9.4) part of the pipeline that runs it.
 //!
-//! The node that runs the child becomes a parallel node with one branch, which contains the stages of the child, and a fan-in
-//! after the branch takes its changes. So grants, plan, budgets, cancellation and resume apply to a child as to all other stages.
-//! [`splice`] works on graphs with final values and returns canonical text, which a run stores. A child inherits settings from
-//! the outer pipeline. A setting of the child that cannot apply to only a part of a run is refused.
+//! The node that runs the child becomes a parallel node with one branch. The branch contains the stages of the child,
+//! and a fan-in after the branch merges its changes. So grants, plan, budgets, cancellation and resume apply to a child
+//! as to all other stages. [`splice`] works on graphs in which defaults, style sheets and inputs are already applied.
+//! It returns canonical text, which a run stores. A child inherits settings from the outer pipeline. A setting of the
+//! child that cannot apply to only a part of a run is refused.
 
 mod part;
 
@@ -21,7 +22,8 @@ pub const STAGES_MAX: usize = 10_000;
 /// [`Node::wants_child`] returns true.
 ///
 /// # Errors
-/// Returns diagnostics for settings of a child that cannot apply to a part of a run, at the node that runs the child.
+/// Returns diagnostics at the node that runs the child, for settings of the child that cannot apply to only a part of a
+/// run.
 pub fn splice(
     parent: &Pipeline,
     children: &BTreeMap<NodeId, Arc<Pipeline>>,
@@ -55,7 +57,7 @@ pub fn splice(
     Ok(applied)
 }
 
-/// The rule name of these findings.
+/// The rule name of the diagnostics of this module.
 const RULE: &str = "child_pipeline";
 
 /// Reports a node that runs a child pipeline but does not name one.

@@ -37,7 +37,7 @@ pub struct Clause {
     pub operator: Operator,
     /// The text to compare with.
     pub literal: Text,
-    /// True if the file has the name of the outcome in the spelling of another engine.
+    /// True if the file spells the status as other engines do, such as `succeeded`. `literal` is then Glovebox's name.
     pub is_foreign: bool,
     /// The span of the clause in the file.
     pub span: Span,
@@ -475,7 +475,7 @@ impl<'a> Reader<'a> {
         Diagnostic::error("condition_syntax", message, self.places.span(range))
     }
 
-    /// Adds a fix that replaces the text of the finding.
+    /// Adds a fix that replaces the text of the finding, if the span of that text is exact.
     fn fixed(&self, diagnostic: Diagnostic, replacement: &str) -> Diagnostic {
         let span = diagnostic.span;
         if self.places.exact() { diagnostic.with_fix(span, replacement) } else { diagnostic }

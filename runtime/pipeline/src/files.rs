@@ -2,8 +2,8 @@
 //! pipelines (`stack.child_dotfile`).
 //!
 //! A path is relative to the folder of the pipeline file. It must not lead out of that folder or into hold-outs
-//! (decision references-and-read-paths). This module reads no files: [`crate::ParsedFile::references`] lists them, and the caller
-//! passes their texts in [`crate::Inputs::files`].
+//! (decision references-and-read-paths). This module reads no files: [`crate::ParsedFile::references`] lists the files,
+//! and the caller passes their texts in [`crate::Inputs::files`].
 
 use crate::diagnostic::Diagnostic;
 use crate::inputs::Inputs;
@@ -94,7 +94,7 @@ pub(crate) fn reference(prompt: &Attribute) -> Option<&str> {
     prompt.value.trim().strip_prefix('@').filter(|path| !path.contains(char::is_whitespace))
 }
 
-/// Returns the child pipeline of a node: that of the node itself, or that of the graph.
+/// Returns the child pipeline of a node: the one that the node names, or else the one that the graph names.
 pub fn child_of(pipeline: &Pipeline, node: &Node) -> Option<Child> {
     named(child(&node.attributes).or_else(|| child(&pipeline.attributes)).into_iter()).pop()
 }
@@ -147,8 +147,8 @@ pub(crate) fn prompt<'a>(
     })
 }
 
-/// Returns the text of an attribute: its own, or that of the file that it names. If the file cannot be read, the error is its
-/// path and the reason.
+/// Returns the text of an attribute: its value, or the text of the file that the value names. If the file cannot be
+/// read, the error is the file's path and the reason.
 pub(crate) fn text<'a>(
     attribute: &'a Attribute,
     inputs: &'a Inputs,

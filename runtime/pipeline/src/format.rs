@@ -141,7 +141,7 @@ impl Writer<'_> {
         self.last = end;
     }
 
-    /// Writes comments from inside the head of a statement on their own lines before it.
+    /// Writes the comments inside the head of a statement, on their own lines before the statement.
     fn comments_inside(&mut self, before: usize) {
         while let Some(comment) = self.comments.first().copied().filter(|comment| comment.span.start < before) {
             self.comments = &self.comments[1..];

@@ -1,9 +1,9 @@
 //! The question that a human gate asks, and its choices (spec §4.6, §6).
 //!
-//! The choices are the outgoing edges in file order. An edge with a condition is a choice only if the condition compares
-//! `preferred_label`, which the answer sets. Edges with other conditions are for endings without an answer, such as a timeout. If
-//! a gate has no other choices, its edges for `outcome=success` and `outcome=fail` are the choices, and the gate fails if the
-//! second is chosen.
+//! The choices are the outgoing edges in file order. An edge with a condition is a choice only if the condition
+//! compares `preferred_label`, which the answer sets. Edges with other conditions are for endings without an answer,
+//! such as a timeout. If a gate has no other choices, the choices are its edges for `outcome=success` and
+//! `outcome=fail`. The gate fails if a person chooses the edge for `outcome=fail`.
 
 use crate::condition::Operator;
 use crate::ir::{Edge, Node, Pipeline};

@@ -155,8 +155,8 @@ impl Pipeline {
         [flag, self.bounds.wall_max].into_iter().flatten().min()
     }
 
-    /// Returns the node with this id, or the verification of a node. The first call builds an index, in time linear in
-    /// the length of the file.
+    /// Returns the node or the verification with this id. The first call builds an index, in time linear in the length
+    /// of the file.
     pub fn node(&self, id: &NodeId) -> Option<&Node> {
         let index = self.index();
         match index.place(id) {

@@ -37,7 +37,7 @@ impl Attributes {
         Self { entries: Vec::with_capacity(count), filter: 0 }
     }
 
-    /// Returns the index of a key, or else the index at which it would be inserted.
+    /// Returns the index of a key. The error is the index at which the key would be inserted.
     fn position(&self, key: Key<'_>) -> Result<usize, usize> {
         self.entries.binary_search_by(|(own, _)| own.as_str().cmp(key.as_str()))
     }
@@ -52,7 +52,7 @@ impl Attributes {
         self.entries.iter().find(|(own, _)| own == key.as_str()).map(|(_, attribute)| attribute)
     }
 
-    /// Returns the attribute with this key, for changes.
+    /// Returns a mutable reference to the attribute with this key.
     pub fn get_mut(&mut self, key: Key<'_>) -> Option<&mut Attribute> {
         self.entries.iter_mut().find(|(own, _)| own == key.as_str()).map(|(_, attribute)| attribute)
     }
@@ -79,7 +79,8 @@ impl Attributes {
         self.position(key).ok().map(|at| self.entries.remove(at).1)
     }
 
-    /// Returns the attribute with this key, for changes. Inserts the result of `make` first if there is none.
+    /// Returns a mutable reference to the attribute with this key. If there is none, first inserts the result of
+    /// `make`.
     pub fn get_or_insert_with(&mut self, key: Key<'_>, make: impl FnOnce() -> Attribute) -> &mut Attribute {
         self.filter |= filter_bit(key);
         let at = self.position(key).unwrap_or_else(|at| {
@@ -104,7 +105,7 @@ impl Attributes {
         self.entries.iter().map(|(key, attribute)| (Key::new(key), attribute))
     }
 
-    /// Returns the keys and attributes, sorted by key, with attributes for changes.
+    /// Returns the keys, sorted, with mutable references to their attributes.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Key<'_>, &mut Attribute)> {
         self.entries.iter_mut().map(|(key, attribute)| (Key::new(key), attribute))
     }
@@ -135,7 +136,7 @@ impl Eq for Attributes {}
 impl std::ops::Index<Key<'_>> for Attributes {
     type Output = Attribute;
 
-    /// Returns the attribute with a key that the caller knows to exist.
+    /// Returns the attribute with this key. Panics if there is none.
     fn index(&self, key: Key<'_>) -> &Attribute {
         self.get(key).expect("the caller has checked that the attribute is there")
     }

@@ -1,7 +1,8 @@
 //! Suggests the most similar known word for a word that is not known ("did you mean").
 //!
-//! The measure is the edit distance without case, in which swapping two neighbours is one step. A word that differs in more than
-//! a third of its characters is not suggested: a bad suggestion is worse than none.
+//! The measure is the optimal string alignment distance without case: the edit distance in which swapping two adjacent
+//! characters is one edit. A word that differs in more than a third of its characters is not suggested: a bad
+//! suggestion is worse than none.
 //!
 //! The cost of comparing two words is the product of their lengths, and an untrusted file chooses both the words and the
 //! candidates. So long words get no suggestion, and the cost of one search is bounded.
@@ -11,7 +12,8 @@ use strsim::osa_distance;
 /// Maximum length of the words that are compared, in characters.
 const CHARS_MAX: usize = 100;
 
-/// Maximum number of pairs of characters that one search compares: ten thousand names of twenty characters.
+/// Maximum number of pairs of characters that one search compares. It suffices for a name of twenty characters and ten
+/// thousand candidates of this length.
 const PAIRS_MAX: usize = 4 << 20;
 
 /// The remaining budget of a search, in pairs of characters.
@@ -72,9 +74,9 @@ fn search<'a>(
     best.map(|(_, candidate)| candidate)
 }
 
-/// Returns the candidate that is certainly meant, for a fix without review. The words differ by one typing mistake or in case, no
-/// other candidate is as similar, and their marks (such as the `1` in `step_1` or the `a` in `plan_a`) are equal. `None` if no
-/// candidate is certain, or if there are too many to compare.
+/// Returns the candidate that is certainly meant, for a fix without review. The candidate differs from the word by one
+/// typing mistake or in case, and no other candidate is as similar. The marks of the two words, such as the `1` in
+/// `step_1` or the `a` in `plan_a`, are equal. `None` if no candidate is certain, or if there are too many to compare.
 pub fn certain<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const CHARS_MIN: usize = 4;
     let written = FoldedWord::new(word).filter(|word| word.chars >= CHARS_MIN)?;

@@ -18,7 +18,7 @@ pub struct NextStages<'a> {
 }
 
 impl Pipeline {
-    /// Returns the stages that may run from these nodes on.
+    /// Returns the stages that may run, beginning with these nodes.
     pub fn next_stages<'a>(&'a self, from: impl IntoIterator<Item = &'a NodeId>) -> NextStages<'a> {
         let mut open: Vec<&NodeId> = from.into_iter().collect();
         let mut reached = BTreeSet::new();

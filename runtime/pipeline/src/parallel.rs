@@ -1,8 +1,8 @@
 //! Finds the fan-in where the branches of a parallel node meet, and the nodes of each branch.
 //!
-//! A branch consists of the nodes from an edge of the parallel node up to the fan-in. Every path of a branch must end at that one
-//! fan-in or at a node without a next node, so that no branch can end the run or bypass the fan-in. The engine and the lint use
-//! the same function.
+//! A branch consists of the nodes from an edge of the parallel node up to the fan-in. Every path of a branch must end
+//! at that one fan-in or at a node without a successor, so that no branch can end the run or bypass the fan-in. The
+//! engine and the lint use the same function.
 
 use crate::ir::{Handler, NodeId, Pipeline};
 use std::collections::btree_map::Entry;

@@ -1,8 +1,9 @@
-//! Decides which hold-out folders a verifier has in reach. `check` and the binding of plans use it.
+//! Decides which hold-out folders a verifier has in reach. `check` and the binding of plans use the same decision.
 //!
-//! A verifier gets hold-outs only if it names them: with its attribute `holdouts`, with a path in its command or in the commands
-//! that a plan may contain, in its verify contract, or with `read_paths`. Commands are only searched for paths, so a script that
-//! runs hold-outs without naming them needs the attribute. A wrong guess never shows a hold-out to a builder.
+//! A verifier gets hold-outs only if one of these names them: its attribute `holdouts`, a path in its command or in the
+//! commands that its plan may contain, its verify contract, or `read_paths`. Commands are only searched for paths, so a
+//! script that runs hold-outs without naming them needs the attribute. A wrong guess never shows a hold-out to a
+//! builder.
 
 use crate::fixability::workdir;
 use crate::ir::holdouts::covers;
@@ -48,7 +49,7 @@ impl HoldoutReach {
     }
 }
 
-/// Returns the attribute because of which a verifier has this folder in reach. `None` if its attributes do not give it the folder.
+/// Returns the attribute that gives a verifier this folder. `None` if no attribute does.
 pub fn reach_reason<'a>(node: &'a Node, folder: &Entry) -> Option<ReachReason<'a>> {
     if let Some(named) = &node.access.holdouts.named {
         return (named.covers(folder) && !is_blocked(node, folder)).then_some(ReachReason::Attribute);
@@ -71,7 +72,7 @@ pub fn contract_reason<'a>(
     (may_name && lines.any(|line| names(line, base(node), folder.path()))).then_some(ReachReason::Contract)
 }
 
-/// Returns true for a stage whose verify contract, which this crate does not know, may name hold-outs.
+/// Returns true for a stage whose verify contract may name hold-outs. This crate does not read contracts.
 pub fn may_have_contract(node: &Node) -> bool {
     is_verification(node) && node.access.holdouts.named.is_none()
 }

@@ -1,9 +1,9 @@
 //! Selects the next edge (spec §3.3, §3.7).
 //!
-//! The selection is pure: for the same graph, outcome and context it always selects the same edge, and every other edge gets a
-//! reason. The first edge is never a fallback. A failed stage never follows an edge without a condition, except to a conditional
-//! node, which decides by conditions. The outcome `retry` means that no retries are left; it is treated as a failure unless a
-//! condition holds for it (decision retry-edges-come-last).
+//! The selection is pure: for the same graph, outcome and context it always selects the same edge, and every other edge
+//! gets a reason. The first edge of a node is never a fallback. A failed stage never follows an edge without a
+//! condition, except to a conditional node, which decides by conditions. The outcome `retry` means that no retries are
+//! left; it is treated as a failure unless a condition holds for it (decision retry-edges-come-last).
 
 use crate::ir::{Edge, EdgeIndex, Handler, NodeId, Pipeline};
 use crate::outcome::{Answer, Lookup};
@@ -35,7 +35,7 @@ pub struct Selection {
     pub candidates: Vec<Candidate>,
 }
 
-/// The step that decided which edge a run takes after a stage, or where else it continues.
+/// The step that decided which edge a run takes after a stage, or to which node it jumps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// A condition holds.
@@ -153,8 +153,8 @@ pub fn failure_target(pipeline: &Pipeline, node: &NodeId, answer: &Answer<'_>, l
     FailureRoute { target, how, candidates }
 }
 
-/// Returns true if a stage without retries left keeps the outcome `retry`: one of its edges has a condition for `retry`, or an
-/// edge of a conditional node to which a failure of the stage leads.
+/// Returns true if a stage without retries left keeps the outcome `retry`. For this, a condition for `retry` must be on
+/// an edge of the stage, or on an edge of a conditional node to which a failure of the stage leads.
 pub fn awaits_retry(pipeline: &Pipeline, node: &NodeId) -> bool {
     let (mut seen, mut open) = (BTreeSet::new(), vec![node]);
     while let Some(id) = open.pop() {

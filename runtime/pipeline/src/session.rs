@@ -1,9 +1,10 @@
 //! Selects the earlier context that a stage's model gets: the fidelity, and the thread of a stage with `full`
 //! (spec §5.4).
 //!
-//! The fidelity comes from the incoming edge, the node, or the graph, in this order; otherwise it is `compact`. The
-//! thread comes from the node, the edge, the graph, or the class of the subgraph that contains the node, in this order;
-//! otherwise the stage continues the previous stage that asked a model. This module does not know the conversations.
+//! The fidelity comes from the incoming edge, the node, or the graph, in this order. The default is `compact`. The
+//! thread comes from the node, the edge, the graph, or the class of the subgraph that contains the node, in this order.
+//! By default the stage continues the conversation of the previous stage that asked a model. This module does not know
+//! the conversations.
 
 use crate::ir::{Edge, EdgeIndex, Node, Pipeline};
 use glovebox_record::{Fidelity, ThreadId};

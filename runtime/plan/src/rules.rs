@@ -2,8 +2,8 @@
 //!
 //! Only components in the lock file are loaded, and they are called in the order of `glovebox.toml`. No result of a
 //! component is trusted: Glovebox parses and lints a changed graph like any file, reports and records every change, and
-//! checks and limits names, texts and counts. A component that traps, exceeds a limit or breaks its contract is an
-//! error of the check.
+//! checks and limits names, texts and counts. A component that traps, exceeds a limit or returns an invalid result is
+//! an error of the check.
 
 mod chain;
 mod finding_text;

@@ -1,10 +1,10 @@
-//! The commands that a verification stage runs in addition to a model's plan: those of a contract file, and those of the
-//! project's kind (decision verify-contract).
+//! The commands that a verification stage runs in addition to a model's plan: those of a verify contract, and the test
+//! commands for the kind of project, such as Rust or Node (decision verify-contract).
 //!
-//! All of them are read from the project before the first stage, and the plan lists them and its digest covers them, so no
-//! stage can change the commands that verify it. Two phases add commands. The planner completes the plan of a stage, and its
-//! commands count as planned. The worker adds commands that depend on what changed, and its commands count as automatic. This
-//! module opens no file.
+//! All of them are read from the project before the first stage, and the plan's digest covers them, so no stage can
+//! change the commands that verify it. Two phases add commands. The planner completes the plan of a stage, and its
+//! commands count as planned. The worker adds commands that depend on what changed, and its commands count as
+//! automatic. This module opens no file.
 
 mod base;
 mod contract;
@@ -48,13 +48,13 @@ const RECONCILE_TIMEOUT_SECONDS: u32 = 180;
 pub enum Mode {
     /// No source.
     Off,
-    /// The project's kind, if there is no other command.
+    /// The test commands for the kind of project, if there is no other command.
     Fallback,
     /// The contract.
     Contract,
     /// Only a model's plan.
     Llm,
-    /// A model's plan and the contract; the project's kind if both have no commands.
+    /// A model's plan and the verify contract. If neither has a command, the test commands for the kind of project.
     #[default]
     Hybrid,
 }
@@ -74,7 +74,7 @@ impl Mode {
         }
     }
 
-    /// Returns true if the mode takes commands from the contract.
+    /// Returns true if the mode takes commands from the verify contract.
     pub fn reads_contract(self) -> bool {
         matches!(self, Self::Contract | Self::Hybrid)
     }
@@ -84,7 +84,7 @@ impl Mode {
         matches!(self, Self::Llm | Self::Hybrid)
     }
 
-    /// Returns true if the mode takes commands from the project's kind.
+    /// Returns true if the mode takes the test commands for the kind of project.
     pub fn falls_back(self) -> bool {
         matches!(self, Self::Fallback | Self::Hybrid)
     }
@@ -120,13 +120,14 @@ impl FromStr for Mode {
 pub struct Phase {
     /// The sources of the commands.
     pub mode: Mode,
-    /// The path of the contract, relative to the project. `None` for the default path, at which the file may be missing.
+    /// The path of the verify contract, relative to the project. `None` for the default path, at which the file may be
+    /// missing.
     pub contract_path: Option<String>,
     /// Maximum number of commands that the phase adds.
     pub commands_max: usize,
     /// Maximum time of the model's answer when it is asked for a missing plan, in seconds.
     pub plan_timeout_seconds: u32,
-    /// The contract. `None` before the file is read, and if there is none.
+    /// The verify contract. `None` before the file is read, and if there is no file.
     pub contract: Option<Arc<Contract>>,
 }
 
@@ -143,7 +144,7 @@ impl Default for Phase {
 }
 
 impl Phase {
-    /// Returns the contract, if the mode reads it.
+    /// Returns the verify contract, if the mode reads it.
     pub fn contract(&self) -> Option<&Contract> {
         self.contract.as_deref().filter(|_| self.mode.reads_contract())
     }
@@ -246,7 +247,7 @@ impl Verify {
     }
 }
 
-/// The role of a verification stage in a contract.
+/// The role of a verification stage in a verify contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Role<'a>(&'a str);
 
@@ -299,7 +300,7 @@ pub struct VerifyInput<'a> {
 /// The commands of one phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PhaseInput<'a> {
-    /// The commands of the contract.
+    /// The commands of the verify contract.
     pub contract: Vec<&'a str>,
     /// The commands of the project's kind.
     pub fallback: Vec<&'a str>,

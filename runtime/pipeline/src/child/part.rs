@@ -1,4 +1,5 @@
-//! Converts the stages of one child pipeline, with their names and limits in the outer pipeline.
+//! Converts the stages of one child pipeline into stages of the outer pipeline: their names, their limits and the
+//! settings that they inherit.
 
 use super::fault;
 use crate::attributes::known;
@@ -40,7 +41,7 @@ const OF_SUPERVISOR: [Key<'static>; 5] = [
 ];
 /// Attributes of the node that apply to the end of the child. They move to the fan-in.
 const OF_END: [Key<'static>; 3] = [key::GOAL_GATE, key::RETRY_TARGET, key::FALLBACK_RETRY_TARGET];
-/// Attributes of the child's graph that are already part of its stages, or that have no effect outside of its file.
+/// Attributes of the child's graph that its stages already contain, or that have no effect outside of the child's file.
 const SETTLED: [Key<'static>; 8] = [
     key::GOAL,
     key::STACK_CHILD_DOTFILE,
@@ -211,7 +212,7 @@ impl<'a> Part<'a> {
         NodeId::from(format!("{}__{name}", self.owner.id))
     }
 
-    /// Inserts the stages into the graph. Returns their names and that of the fan-in.
+    /// Inserts the stages into the graph. Returns the names of the stages and of the fan-in.
     pub(super) fn put_into(self, graph: &mut SettledGraph) -> Result<Vec<NodeId>, Vec<Diagnostic>> {
         let own = SettledGraph::from_pipeline(self.child);
         let join = self.join(graph);

@@ -298,9 +298,9 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Returns the words at the start of `text` that should be in quotes. They end at a separator, at the end of the line, at a quote
-/// that is not closed, or before the word that precedes a `=`, because that word is the next key. The words may include a quoted
-/// part. `None` if a comment or an arrow follows.
+/// Returns the words at the start of `text` that should be in quotes. They end at a separator, at the end of the line,
+/// or at a quote that is not closed. They also end before a word that precedes a `=`, because that word is the next
+/// key. The words may include a quoted part. `None` if a comment or an arrow follows.
 fn words_without_quotes(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
     let (mut at, mut last_word) = (0, 0);

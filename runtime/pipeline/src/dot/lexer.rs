@@ -45,7 +45,7 @@ pub(super) struct Token {
     pub(super) span: Span,
     /// True if this is the first token of its line.
     pub(super) first: bool,
-    /// True for a string without escapes, CRLF line endings and NUL, so that its source text is its value.
+    /// True for a string whose source text equals its value: it has no escapes, no CRLF line endings and no NUL.
     pub(super) plain: bool,
 }
 
@@ -57,7 +57,8 @@ pub(super) struct Lexer<'a> {
     pub(super) comments: Vec<Comment>,
     /// Span of the first `#` comment after other text on its line, which Graphviz does not accept.
     pub(super) late_hash: Option<Span>,
-    /// Span of the first string that probably lacks its closing quote, so that it ended at the opening quote of the next string.
+    /// Span of the first string that probably has no closing quote of its own: the opening quote of the next string
+    /// closed it.
     pub(super) suspect: Option<Span>,
     /// [`Token::plain`] of the last string.
     plain: bool,

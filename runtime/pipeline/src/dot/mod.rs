@@ -27,8 +27,8 @@ pub fn parse(source: Source<'_>) -> (Ast<'_>, Vec<Diagnostic>) {
     parser::parse(source)
 }
 
-/// Parses one file and passes each outer statement to `take` when it is read, without a list of all statements. The
-/// [`Ast`] has an empty body.
+/// Parses one file and passes each outer statement to `take` as soon as it is read. No list of statements is kept, so
+/// the [`Ast`] has an empty body.
 pub(crate) fn parse_each<'a>(source: Source<'a>, mut take: impl FnMut(Statement<'a>)) -> (Ast<'a>, Vec<Diagnostic>) {
     parser::parse_each(source, &mut take)
 }

@@ -48,7 +48,7 @@ impl<'a> Parser<'a> {
         self.lexer.run(self.token.span.end, is_name) != self.token.span.end
     }
 
-    /// Reads a name: a word and what continues it, or a string.
+    /// Reads a name: a string, or a word or number with the parts that continue it after a dot or a hyphen.
     pub(super) fn name(&mut self) -> Name<'a> {
         if self.at(TokenKind::String) {
             return self.quoted_name();
@@ -198,8 +198,8 @@ impl Keyword {
     }
 }
 
-/// Returns true for text that Graphviz accepts without quotes: a word that is not a keyword, which may have non-ASCII characters,
-/// or a number (`-?(.5 | 5 | 5. | 5.5)`).
+/// Returns true for text that Graphviz accepts without quotes: a number (`-?(.5 | 5 | 5. | 5.5)`), or a word that is
+/// not a keyword. A word may have non-ASCII characters.
 pub(super) fn reads_bare(text: &str) -> bool {
     let begins_well = text.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
     let reads_as_word = begins_well && text.bytes().all(is_word) && Keyword::from_word(text).is_none();

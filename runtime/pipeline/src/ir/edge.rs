@@ -22,7 +22,8 @@ pub struct Edge {
     pub condition: Option<Condition>,
     /// Priority; the edge with the higher weight wins.
     pub weight: i64,
-    /// True if the edge wins over weights when no condition, label or id decides (decision edge-order).
+    /// True if the edge is selected before weights are compared, when no condition, label or id decides
+    /// (decision edge-order).
     pub default: bool,
     /// True if the edge begins a new generation of the run at its target.
     pub loop_restart: bool,

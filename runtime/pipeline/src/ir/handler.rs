@@ -20,7 +20,7 @@ pub const SHAPES: &[(&str, &str)] = &[
 /// The handler type of a child pipeline's exit, after its stages have become part of another pipeline.
 pub(crate) const CHILD_EXIT: &str = "stack.child_exit";
 
-/// The shape of a fan-in, including one with a `type` that names the component that judges the branches.
+/// The shape of every fan-in, also of one whose `type` names the component that judges the branches.
 pub(crate) const FAN_IN_SHAPE: &str = "tripleoctagon";
 
 /// Known handler types, including those that this version does not execute.
@@ -101,7 +101,8 @@ impl Handler {
         matches!(self, Handler::FanIn(_))
     }
 
-    /// Returns the keys of limits and retries that have no effect on a node of this handler, because it has no attempts.
+    /// Returns the keys of limits and retries that have no effect on a node of this handler, because the engine itself
+    /// executes the node.
     pub fn ignored_bounds(&self) -> &'static [Key<'static>] {
         match self {
             Handler::Component(_) | Handler::FanIn(Some(_)) | Handler::Unavailable(_) => &[],

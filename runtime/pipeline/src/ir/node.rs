@@ -68,7 +68,7 @@ impl Node {
             && matches!(self.handler.kind(), HandlerKind::Subpipeline | HandlerKind::Manager)
     }
 
-    /// Returns true for a builder. Hold-outs test a builder's work, so it must not see them.
+    /// Returns true for a builder. Hold-outs test a builder's work, so the builder must not see them.
     pub fn is_builder(&self) -> bool {
         self.role == Some(Role::Builder)
     }

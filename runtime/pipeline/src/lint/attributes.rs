@@ -89,8 +89,8 @@ fn node_words(
     fresh.map(|(node, attribute)| unknown_word(rule, key, attribute, known).with_node(node.id.as_str())).collect()
 }
 
-/// Reports unknown names in `type`. Names with a dot belong to plugins, which only the operator knows, so they are reported only
-/// if they are similar to a built-in name.
+/// Reports unknown names in `type`. Names with a dot belong to plugins, which only the operator knows. So a name with a
+/// dot is reported only if it is similar to a built-in name.
 pub(super) fn type_known(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let ours = |node: &Node| {
         let name = node.handler.name();
@@ -175,7 +175,7 @@ pub(super) fn goal_gate_has_retry(rule: &Rule, context: &LintContext<'_>) -> Rul
     if pipeline.retry_target.is_some() || pipeline.fallback_retry_target.is_some() {
         return RuleFindings::none();
     }
-    // Commands alone repair nothing: without another stage, the run should fail at the exit.
+    // In a pipeline with only checks, no stage could repair anything, so the run should fail at the exit.
     let only_checks = |node: &Node| {
         node.stages().all(Node::is_verifier)
             || matches!(node.handler, Handler::Start | Handler::Exit | Handler::Conditional)
@@ -233,8 +233,8 @@ fn mistake(rule: &Rule, unknown: &UnknownKey<'_>) -> Option<Diagnostic> {
     misplaced(rule, key, attribute, carrier).or_else(|| misspelt(rule, key, attribute, carrier, beside))
 }
 
-/// Reports all other unknown keys, which plugins may read. A graph attribute that a text uses as `$name` is an input
-/// and is not reported.
+/// Reports the unknown keys that `attribute_known` does not report. Plugins may read them. A graph attribute that a
+/// text uses as `$name` is an input and is not reported.
 pub(super) fn attribute_unread(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let inputs = LazyCell::new(|| inputs(context));
     let is_input =

@@ -21,12 +21,12 @@ const SUGGESTIONS_MAX: usize = 20;
 pub struct LintContext<'a> {
     /// The pipeline.
     pub pipeline: &'a Pipeline,
-    /// Graph nodes with the indices of `pipeline.nodes`, followed by one for each undeclared name that is not similar to a
-    /// declared one. Graph edges are the edges of the file and jumps to retry targets. With nodes for undeclared names, the nodes
-    /// after a missing declaration are still reachable.
+    /// A graph node for each node in `pipeline.nodes`, with the same index, then one for each undeclared name that is
+    /// not similar to a declared one. Graph edges are the edges of the file and jumps to retry targets. Undeclared
+    /// names have graph nodes so that the nodes after a missing declaration are still reachable.
     pub(super) graph: DiGraph<(), Link>,
-    /// Index of each declared node. The key is the text itself, because a key that points to the text would need one
-    /// more memory access for each lookup.
+    /// Index of each declared node. The key is a `&str`, because a `&NodeId` would need one more memory access for each
+    /// lookup.
     index: HashMap<&'a str, usize>,
     /// Indices of the outgoing edges of each declared node.
     outgoing: Vec<Vec<usize>>,

@@ -35,7 +35,7 @@ fn bounds(node: &Node) -> Vec<Fault<'_>> {
         return vec![(None, message, format!("add `{}=20`, `{}=500` or both", key::MAX_FILES, key::MAX_LINES))];
     }
     let wrong = given.into_iter().filter_map(|(key, attribute)| {
-        // The stage gets no more files than this, so it could not check a higher limit.
+        // The stage gets at most `FILES_MAX` files, so it could not check a higher limit.
         let most = if key == key::MAX_LINES { u64::from(u32::MAX) } else { FILES_MAX };
         let is_number = attribute.value.trim().parse::<u64>().is_ok_and(|number| number <= most);
         let message = || format!("`{key}` is `{}`, expected a whole number from 0 to {most}", attribute.value);

@@ -22,7 +22,7 @@ pub(super) struct Execution {
     pub(super) is_over_holdouts: bool,
 }
 
-/// Programs that execute code of a project, with the subcommands for which they do so. An empty list means all subcommands.
+/// Programs that execute code of a project, with the subcommands that execute it. An empty list means all subcommands.
 const RUNNERS: &[(&str, &[&str])] = &[
     (
         "cargo",
@@ -165,7 +165,8 @@ impl Interpreter {
         }
     }
 
-    /// Returns true for an option after which the code itself follows, alone or as the last of several flags: `sh -ec`, `perl -ne`.
+    /// Returns true if the next argument is the code itself. The option is alone or the last of several flags, as in
+    /// `sh -ec` and `perl -ne`.
     fn takes_code(self, argument: &str) -> bool {
         let bundle = argument.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
         let ends = |flags: &[char]| bundle.is_some_and(|bundle| bundle.ends_with(flags));
@@ -182,7 +183,7 @@ impl Interpreter {
 /// Python modules that do not execute code of a project.
 const HARMLESS_MODULES: &[&str] = &["json.tool", "venv", "zipfile", "tarfile", "base64", "http.server", "this"];
 
-/// What the search must know about a command: the hold-out folders, each with a final slash, and the initial working directory.
+/// The context of a command: the hold-out folders, each with a final slash, and the initial working directory.
 #[derive(Clone, Copy)]
 pub(super) struct CommandSite<'a> {
     pub(super) sealed: &'a [String],
@@ -342,7 +343,8 @@ enum Operand<'a> {
     Tests,
 }
 
-/// Returns the subcommand that executes code of the project. Empty for a runner that always does so, `None` if nothing is executed.
+/// Returns the subcommand that executes code of the project. Empty if every subcommand of the runner executes it;
+/// `None` if nothing is executed.
 fn runs<'a>(name: &str, arguments: &[&'a str]) -> Option<&'a str> {
     let (_, subcommands) = RUNNERS.iter().find(|(runner, _)| *runner == name)?;
     if subcommands.is_empty() {

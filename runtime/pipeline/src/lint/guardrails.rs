@@ -179,8 +179,8 @@ pub(super) fn working_dir_inside(rule: &Rule, context: &LintContext<'_>) -> Rule
     context.pipeline.stages().filter(runs_commands).filter_map(found).collect()
 }
 
-/// Reports tool hooks on nodes that make no tool calls, where a hook would look like a protection. A hook from a defaults block
-/// is reported, once, only if no node that gets it makes tool calls.
+/// Reports tool hooks on nodes that make no tool calls, where a hook would look like a protection. A hook from a
+/// defaults block is reported only if no node that inherits the hook makes tool calls, and only once.
 pub(super) fn tool_hooks_without_tools(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let (with_tools, without): (Vec<&Node>, Vec<&Node>) =
         context.pipeline.nodes.iter().partition(|node| node.handler.may_ask_model());

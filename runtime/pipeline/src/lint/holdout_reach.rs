@@ -1,6 +1,6 @@
 //! Rules that report every way in which a builder can see hold-outs.
 //!
-//! These rules only warn. When the plan is bound, it is decided and recorded which hold-outs a stage can see.
+//! These rules only warn. Binding the plan decides and records which hold-outs a stage can see.
 
 use super::{LintContext, Rule, RuleFindings};
 use crate::holdout_roles::runs_scenarios;
@@ -46,8 +46,8 @@ pub(super) fn scenario_opt_out(rule: &Rule, context: &LintContext<'_>) -> RuleFi
     graph.into_iter().chain(copies).chain(nodes.flatten()).collect()
 }
 
-/// Describes the hold-outs that a node's own `codex.block_read_paths`, which replaces the default, does not hide.
-/// `None` if it hides all.
+/// Describes the hold-outs that a node's own `codex.block_read_paths` does not hide. The attribute replaces the
+/// default, which hides all hold-outs. `None` if the attribute hides all of them too.
 fn uncovered(pipeline: &Pipeline, node: &Node) -> Option<String> {
     let blocked = node.access.holdouts.block_read.as_ref().filter(|_| node.is_builder())?;
     let open = pipeline.scenario_entries().into_iter().find(|folder| !covers(blocked, folder))?;

@@ -1,7 +1,8 @@
 //! The rule about attributes and handlers that this version does not enforce. `check` warns about them, and `run` refuses them.
 //!
-//! An attribute that looks like a limit or a protection and has no effect is worse than no attribute. The table of attributes
-//! lists them. The rule reports each key once, with the places where it is used.
+//! An attribute that looks like a limit or a protection and has no effect is worse than no attribute. The table of
+//! attributes marks the attributes that are not enforced. The rule reports each key once, with the places where it is
+//! used.
 
 use super::{LintContext, Rule, RuleFindings};
 use crate::attributes::instead_of;

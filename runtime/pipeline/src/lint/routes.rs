@@ -21,11 +21,11 @@ const OTHER: &str = "\u{0}other";
 /// For which combinations of context values a condition holds, given an outcome: for none, some or all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Coverage {
-    /// No condition holds for any combination.
+    /// No combination satisfies a condition.
     Never,
-    /// For some combinations a condition holds, but not for all.
+    /// Some combinations satisfy a condition, and others satisfy none.
     Sometimes,
-    /// For every combination a condition holds.
+    /// Every combination satisfies at least one condition.
     Always,
     /// There are too many combinations to try.
     Unknown,
@@ -74,7 +74,7 @@ pub(super) fn must_hold(edge: &Edge, status: Status) -> bool {
     edge.condition.as_ref().is_some_and(|condition| coverage(&[condition], status) == Coverage::Always)
 }
 
-/// Returns true if, for an outcome, the condition of one of the edges always holds.
+/// Returns true if, for this outcome, at least one of the edges' conditions holds whatever the context contains.
 pub(super) fn always_followed<'a>(edges: impl Iterator<Item = &'a Edge>, status: Status) -> bool {
     coverage(&conditions(edges), status) == Coverage::Always
 }

@@ -132,7 +132,7 @@ pub(super) fn exit_no_outgoing(rule: &Rule, context: &LintContext<'_>) -> RuleFi
     context.numbers_with(&Handler::Exit).flat_map(|exit| context.outgoing(exit)).map(found).collect()
 }
 
-/// Reports parts of the graph that no edge connects to the part with the start.
+/// Reports each weakly connected component of the graph that does not contain the start.
 pub(super) fn orphan_node(rule: &Rule, context: &LintContext<'_>) -> RuleFindings {
     let Some(start) = context.with_handler(&Handler::Start).next().and_then(|node| context.index(&node.id)) else {
         return RuleFindings::none();

@@ -75,8 +75,8 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Returns the misspelt name of the attribute that a stage without a command lacks. The rule `tool_command_required`
-/// reports it, and no other rule reports it again.
+/// For a stage without a command, returns the attribute whose key is probably a misspelling of the command's key. Only
+/// the rule `tool_command_required` reports this attribute.
 pub(super) fn misspelt_command(node: &Node) -> Option<(Key<'_>, &Attribute)> {
     let key = node.handler.kind().command().filter(|key| !node.attributes.contains_key(*key))?;
     let is_meant = |own: Key<'_>| !is_known(own, Carrier::Node) && nearest(own.as_str(), [key.as_str()]).is_some();

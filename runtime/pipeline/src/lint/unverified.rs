@@ -1,9 +1,10 @@
-//! The rules about paths without verification: paths from the start through a stage that may write to an exit, on which no
-//! verification passes after the write.
+//! The rules about paths without verification: paths from the start to an exit, through a stage that may write, on
+//! which no verification passes after the write.
 //!
-//! The rules walk the graph once, in steps. A step consists of a node, whether a stage before it wrote, and whether the
-//! path arrives there after the failure of a verifier. A verifier that passes after a write ends the walk; a verifier
-//! before the write does not end it. The time is linear in the length of the file.
+//! The rules search the graph once, breadth-first. A search state ([`Step`]) is a node, whether a stage before the node
+//! wrote, and whether the path comes from a failed verifier. A verifier that passes after a write ends only the path
+//! through it. A verifier before the write ends no path. There are at most four states for each node, so the time is
+//! linear in the length of the file.
 
 use super::context::Link;
 use super::routes::{may_hold_for_failure, must_hold};
@@ -18,7 +19,8 @@ use std::collections::VecDeque;
 /// Maximum number of stages of a path that a message shows. The middle of a longer path is left out.
 const DRAWN_MAX: usize = 12;
 
-/// One step of the walk.
+/// A search state. `built` is true if a stage before the node wrote. `failed` is true if the path comes from a failed
+/// verifier, with only conditional nodes in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Step {
     node: usize,
@@ -74,12 +76,12 @@ fn verifies(node: &Node) -> bool {
 
 struct Walk<'a, 'b> {
     context: &'b LintContext<'a>,
-    /// For each step, by number: the step before it. The first step is its own predecessor.
+    /// For each state, by number: the state before it. The first state is its own predecessor.
     before: Vec<Option<Step>>,
     open: VecDeque<Step>,
     /// For each node, whether it is a fan-in with a verifier in one of its branches.
     guarded: Vec<bool>,
-    /// The first step at each exit that unverified work reaches.
+    /// The first state at each exit that unverified work reaches.
     exits: Vec<Step>,
 }
 
@@ -135,7 +137,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
     }
 
-    /// Continues after the failure of a verifier: work that reaches it is unverified only if the verifier fails (spec §3.7).
+    /// Continues only after a failure of the verifier, because work that passes the verifier is verified (spec §3.7).
     fn fail(&mut self, step: Step, node: &Node) {
         let context = self.context;
         let target = node.routing.retry_target.as_ref().or(node.routing.fallback_retry_target.as_ref());
@@ -165,7 +167,7 @@ impl<'a, 'b> Walk<'a, 'b> {
     }
 }
 
-/// Returns the edges that a run may take from a step: for a conditional node the edges for the incoming outcome, for a
+/// Returns the edges that a run may take from a state: for a conditional node the edges for the incoming outcome, for a
 /// verifier the edges for its failure.
 fn open_edges<'a: 'b, 'b>(context: &'b LintContext<'a>, step: Step) -> impl Iterator<Item = &'a Edge> + use<'a, 'b> {
     let node = &context.pipeline.nodes[step.node];

@@ -107,7 +107,7 @@ impl State<'_> {
     const START: Self = State { is_start: true, is_wrapped: false, value_at: None, program: "", is_script: false };
 }
 
-/// An open quote or bracket. If a command begins inside, also the state outside.
+/// An open quote or bracket. If a command begins inside it, also has the state of the command around it.
 #[derive(Debug, Clone, Copy)]
 enum OpenDelimiter<'a> {
     Quote(char),

@@ -124,7 +124,7 @@ fn word(
     found
 }
 
-/// Returns the options of another program of the operator, with its command line.
+/// Returns the options of the agent program `exec`, which is started with the command line in `agent.command`.
 fn command(from: &Attributes, backend: &Attribute, findings: &mut Findings<'_>) -> ProgramOptions {
     let written = from.get(key::AGENT_COMMAND).filter(|attribute| !attribute.value.trim().is_empty());
     let Some(attribute) = written else {

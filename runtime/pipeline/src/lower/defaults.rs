@@ -1,8 +1,8 @@
 //! Removes inherited attributes that have no effect on a node.
 //!
-//! A `node [...]` block applies to every node after it, but a limit or a check in it is meant only for nodes that can use it. On
-//! any other node such an attribute is an error if it is written there directly, and is removed if it is inherited. So the
-//! pipeline and its canonical text contain such attributes only where they have an effect.
+//! A `node [...]` block applies to every node after it, but a limit or a check in the block is meant only for nodes
+//! that can use it. On any other node, the attribute is an error if the node itself sets it, and is removed if it comes
+//! from the block. So the pipeline and its canonical text contain these attributes only where they have an effect.
 
 use super::scope::{Attributes, RawNode};
 use super::verification;

@@ -1,7 +1,7 @@
 //! The inputs of a `json-schema` stage: a file in the workspace, and a schema that no stage of the run can write.
 //!
-//! A schema from the pipeline becomes the value of the attribute here, so the component does not open a file. A schema among the
-//! hold-outs is read from the sealed folder when the stage runs, so its path must be in such a folder.
+//! A schema from the pipeline becomes the value of the attribute here, so the component does not open a file. A schema
+//! among the hold-outs is read from the sealed folder when the stage runs, so its path must be in a hold-out folder.
 
 use super::node::GraphScope;
 use super::reader::Findings;

@@ -1,5 +1,5 @@
-//! Finds the handler of a node (spec §2.8): from `type`, else from the node's own shape, else from its id, else from the default
-//! shape.
+//! Finds the handler of a node (spec §2.8). The first of these decides: `type`, the node's own shape, its id, the
+//! default shape.
 
 use crate::ir::{FAN_IN_SHAPE, Handler, HandlerKind, NodeId, SHAPES};
 

@@ -1,7 +1,8 @@
-//! Adds fan-ins that a file leaves out: another engine joins branches at the nearest node to which all of them lead.
+//! Adds fan-ins that a file leaves out. Another engine needs none: it joins branches at the nearest node to which all
+//! branches lead.
 //!
-//! A parallel node gets a fan-in only if it has no valid join by the rules of [`crate::parallel`], and has one with the added
-//! fan-in. The rest of the file is unchanged.
+//! A parallel node gets a fan-in only if, by the rules of [`crate::parallel`], it has no valid join without the fan-in
+//! and has one with it. The rest of the file is unchanged.
 
 use super::reader::Findings;
 use crate::diagnostic::Diagnostic;

@@ -121,8 +121,8 @@ impl<'a> Draft<'a> {
             graph: &graph,
             graph_turns_max,
             graph_visits_max,
-            // The preset's number of attempts is only the default for `retry` and transient failures. A preset on a
-            // node repeats every failure.
+            // The graph's preset sets only the default number of retries, which is for `retry` and transient failures.
+            // The preset of a node repeats every failure.
             graph_backoff: Backoff { attempts: None, ..policy.unwrap_or_default() },
             feedback,
             declarations: &declarations,

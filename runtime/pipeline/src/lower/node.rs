@@ -277,8 +277,8 @@ fn resolve(raw: &mut RawNode) -> (Text, Handler) {
     (shape, handler)
 }
 
-/// Returns the shape of a node: its own known shape, else the shape that its id implies, else any written or default shape, else
-/// `box`. So a node `start` that is drawn as a circle is still a start (spec §7.2).
+/// Returns the shape of a node. The first of these applies: the node's own known shape, the shape that its id implies,
+/// any written or default shape, `box`. So a node `start` that is drawn as a circle is still a start (spec §7.2).
 pub(super) fn shape(raw: &RawNode) -> &str {
     let written = raw.attributes.get(key::SHAPE).map(|shape| shape.value.as_str()).filter(|shape| !shape.is_empty());
     let decides = |shape: &&str| raw.own_shape && SHAPES.iter().any(|(known, _)| known == shape);

@@ -105,7 +105,7 @@ impl<'a> Findings<'a> {
             Ok(number) if (least..=most).contains(&number) => {
                 if fraction.is_some() {
                     let found = Diagnostic::other_spelling(written, &number.to_string(), attribute.span);
-                    // All edges of a chain have the same attribute.
+                    // All edges of a chain have the same attribute, which is reported once.
                     if self.diagnostics.last() != Some(&found) {
                         self.push(found);
                     }

@@ -69,8 +69,8 @@ struct Scope {
 }
 
 impl Declarations {
-    /// Creates empty declarations with capacity for a text of this length. Without it, the growing lists would be copied several
-    /// times, which in a short process takes longer than the work itself.
+    /// Creates empty declarations with capacity for a text of this length. Without this capacity, the growing lists
+    /// would be copied several times, which in a short process takes longer than the work itself.
     pub(super) fn with_room_for(text_bytes: usize) -> Self {
         let nodes = text_bytes / NODE_BYTES;
         let names = HashMap::with_capacity_and_hasher(nodes, Default::default());

@@ -15,7 +15,7 @@ use crate::keyed::Attributes;
 use glovebox_record::spend::SpendBounds;
 use std::time::Duration;
 
-/// The attribute with the handler of the node that is verified, which messages about a failure mention.
+/// The attribute that names the handler of the verified node. Messages about a failure mention it.
 const VERIFIES: Key<'static> = Key::new("verifies");
 /// The handler of a verification with `verify_command`.
 const HANDLER: &str = "verify";
@@ -65,7 +65,7 @@ pub(super) fn lower(node: &Node, findings: &mut Findings<'_>) -> Option<Node> {
     })
 }
 
-/// Returns the limits of the node without those of its model, and with the timeout of the verification.
+/// Returns the limits of the node, without the budget of its model calls and with the timeout of the verification.
 fn bounds(node: &Node, findings: &mut Findings<'_>) -> NodeBounds {
     let timeout = findings.duration(&node.attributes, key::VERIFY_TIMEOUT);
     let timeout = timeout.unwrap_or(Duration::from_secs(TIMEOUT_DEFAULT.0)).saturating_add(MARGIN);

@@ -115,8 +115,8 @@ fn object(own: &[(&str, &str)], attributes: &Attributes) -> BTreeMap<String, Str
     given.chain(own).collect()
 }
 
-/// Writes the canonical DOT of a plugin's graph. An attribute whose key is also a JSON key of the element cannot be in
-/// that graph, so it keeps its value from `before`.
+/// Writes the canonical DOT of a plugin's graph. An attribute with a key such as `id` is not in that graph, because the
+/// key has another meaning in the JSON. So the attribute keeps its value from `before`.
 pub(super) fn to_text(graph: &SettledGraph, before: &Pipeline) -> String {
     let mut writer = Writer::new(&graph.name);
     if !graph.attributes.is_empty() {

@@ -1,8 +1,8 @@
 //! Gives a pipeline that was parsed from another text its spans in the user's file.
 //!
-//! Nodes are matched by their id. Edges are matched by their source and target, and by their order between these two. A matched
-//! element gets its span in the user's file. An attribute keeps its span if its value has not changed. A new element gets the
-//! span of its parent, or that of the graph's name.
+//! Nodes are matched by their id. Edges are matched by their source, their target, and their order among the edges
+//! between these two nodes. A matched element gets its span in the user's file. An attribute keeps its span if its
+//! value has not changed. A new element gets the span of its parent, or that of the graph's name.
 
 use crate::hash::HashMap;
 use crate::ir::{Edge, Node, NodeId, Pipeline, Subgraph};
@@ -58,8 +58,8 @@ pub(super) fn relocate(pipeline: &mut Pipeline, original: &Pipeline) {
     }
 }
 
-/// Gives elements from other files the spans of the nodes because of which they were inserted. `spans` maps the names
-/// of inserted nodes to these spans.
+/// Gives nodes that come from other files, and their outgoing edges, the spans of the nodes that name these files.
+/// `spans` maps the id of each inserted node to that span.
 pub(crate) fn place(pipeline: &mut Pipeline, spans: &BTreeMap<NodeId, Span>) {
     for node in &mut pipeline.nodes {
         let Some(span) = spans.get(&node.id) else { continue };
@@ -94,7 +94,7 @@ fn relocate_attributes(attributes: &mut Attributes, before: Option<&Attributes>,
     }
 }
 
-/// The start of each statement in a canonical text, and the spans of its attributes.
+/// For each statement of a canonical text: its start, and the spans of its attributes.
 pub(super) struct Statements {
     lines: Vec<usize>,
     has_graph: bool,

@@ -163,7 +163,7 @@ fn literals_and_keys_may_begin_with_an_underscore_and_escapes_are_read() {
     check(r#"quoted="a\"b\\c""#, true);
     check(r#"lines="a\nb\tc""#, true);
     check(r#"lines="anbtc""#, false);
-    // Only the outcome has names in the spelling of other engines.
+    // `succeeded` is another spelling only of an outcome. In a context value it is plain text.
     check("state=succeeded", true);
     check("state=success", false);
 }

@@ -128,7 +128,7 @@ fn an_id_is_short_enough_for_a_folder() {
 }
 
 /// With quadratic cost, one edge to an undeclared id of 80,000 letters that is similar to a declared id takes half a
-/// minute, and each further edge as long again.
+/// minute, and each further edge takes as long again.
 #[test]
 fn long_ids_are_read_in_linear_time() {
     let ids: Vec<String> = (0..20).map(|number| format!("{}{number}", "a".repeat(80_000))).collect();

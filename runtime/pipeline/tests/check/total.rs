@@ -24,8 +24,8 @@ fn check_spans(source: &str, found: &Diagnostic) {
     found.fix.iter().for_each(|fix| check(fix.span));
 }
 
-/// Checks for any text that there is no panic, that spans are inside the text, that there is a pipeline if and only if
-/// there is no error, and that canonical DOT parses to the same graph.
+/// Checks any text: there is no panic, spans are inside the text, there is a pipeline if and only if there is no error,
+/// and canonical DOT parses to the same graph.
 pub(crate) fn check(source: &str) {
     let checked = run(source);
     assert!(checked.diagnostics.len() <= DIAGNOSTICS_MAX);

@@ -67,8 +67,8 @@ fn formatting(source: &str, inputs: &Inputs) -> Vec<String> {
     faults
 }
 
-/// Checks that applying fixes repeatedly comes to an end, adds no findings of any rule, and does not change the handler of a
-/// stage, unless the handler was the finding.
+/// Checks that repeatedly applying fixes ends, and adds no findings of any rule. It must not change the handler of a
+/// stage, unless a finding was about handlers.
 fn mending(source: &str, inputs: &Inputs) -> Vec<String> {
     const ROUNDS_MAX: usize = 50;
     let before = check(Source::new(source), inputs);

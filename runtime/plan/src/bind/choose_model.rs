@@ -118,8 +118,8 @@ impl<'a> ModelRequest<'a> {
         }
     }
 
-    /// Returns the tables with the model that the node names; all tables if it names none. A table with this name has
-    /// precedence over tables with a model of this name.
+    /// Returns the tables for the model name of the node, or all tables if the node has none. The name is looked up as
+    /// the name of a table first, then as the name of a model.
     fn named<'t>(&self, tables: &'t [Arc<PlannedModel>]) -> Vec<&'t Arc<PlannedModel>> {
         let Some(model) = self.model else { return tables.iter().collect() };
         if let Some(table) = tables.iter().find(|table| table.name == model) {
@@ -128,8 +128,9 @@ impl<'a> ModelRequest<'a> {
         tables.iter().filter(|table| table.access.model.as_str() == model).collect()
     }
 
-    /// Returns true if the table belongs to the provider that the node names: the name of the table or of its wire format. An
-    /// unknown provider name stands for the format of chat completions, which many providers use.
+    /// Returns true if the table belongs to the provider that the node names. The provider's name can be that of the
+    /// table or of its wire format. An unknown provider name stands for the format of chat completions, which many
+    /// providers use.
     fn is_of_provider(&self, table: &PlannedModel) -> bool {
         let Some(provider) = self.provider else { return true };
         let meant = match provider {

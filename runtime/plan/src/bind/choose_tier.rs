@@ -1,7 +1,7 @@
 //! Chooses the sandbox tier for the commands of a plan: what the machine can enforce, compared with what the operator requires.
 //!
 //! The tier is never lowered silently: below the required tier no command runs, unless the operator starts this one run
-//! without a sandbox. The caller has tested the machine.
+//! without a sandbox. The caller has already tested what the machine supports.
 
 use super::BindOptions;
 use crate::config::sandbox::SandboxSetting;
@@ -11,7 +11,8 @@ use glovebox_record::{Network, Tier};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Chooses the tier for the commands of a plan. If the machine's tier is too low, the result is [`Confinement::Unmet`].
+/// Chooses the tier for the commands of a plan. If the commands cannot be confined as required, the result is
+/// [`Confinement::Unmet`].
 pub(super) fn choose_tier(
     bindings: &BTreeMap<NodeId, Arc<Binding>>,
     setting: &SandboxSetting,
@@ -29,7 +30,7 @@ pub(super) fn choose_tier(
     let over_proxy = nodes(bindings, uses_proxy);
     let inseparable = |tier: Tier| nodes(bindings, |binding| !can_separate(binding, tier));
     let unmet = |nodes, kind| Confinement::Unmet(PolicyProblem { nodes, kind });
-    // Without a sandbox, any command could read the sealed copy.
+    // Without a sandbox, any command could read the sealed copy of the hold-outs.
     if options.no_sandbox && !options.sealed.is_empty() {
         return unmet(with_commands, PolicyKind::HoldoutsOpen);
     }

@@ -1,8 +1,8 @@
 //! Decides what the commands of a node can reach in addition to its scope: the operator's `[sandbox]`, narrowed by the node.
 //!
-//! Pure. A node can lower the network access and never raise it. Its `scratch` and `cache` folders are added to those of the
-//! operator, because they are never committed. A node's `codex.*` read scope (decision codex-read-scope) becomes entries of
-//! the scope. Other paths do not exist for the node, whatever its handler is.
+//! Pure. A node can lower the network access and never raise it. Its `scratch` and `cache` folders are added to those
+//! of the operator, because they are never committed. A node's `codex.*` read scope (decision codex-read-scope) becomes
+//! entries of the scope. Paths outside of the scope do not exist for the node, whatever its handler is.
 
 use super::inputs::{Effective, GrantInputs, record_all};
 use super::request::Place;

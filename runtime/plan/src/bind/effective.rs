@@ -84,7 +84,7 @@ pub fn effective(inputs: GrantInputs<'_>) -> Effective {
     effective
 }
 
-/// Returns what allows a grant, before the node narrowed it.
+/// Returns the origin of a grant, before the node narrows it.
 fn source(inputs: GrantInputs<'_>, field: GrantField) -> Origin {
     let handler = Text::from(inputs.source.name);
     Origin::from_part(match inputs.source.plugin {
@@ -197,7 +197,7 @@ fn commands(inputs: GrantInputs<'_>, effective: &mut Effective) {
     }
 }
 
-/// Adds the commands of verify contracts and of the project's kind, exactly as they are written.
+/// Adds the commands of verify contracts and the test commands for the kind of project, exactly as they are written.
 fn checks(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let is_verification = HandlerKind::from_name(inputs.source.name) == HandlerKind::Verification;
     let Some(verify) = inputs.verify.filter(|_| is_verification) else { return };

@@ -52,8 +52,8 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     }
 }
 
-/// Hides the project's settings for agent programs, in the folder in which the program starts and in all folders above it.
-/// Only the node decides what the program may do.
+/// Hides the project's settings files for agent programs, in the folder in which the program starts and in all folders
+/// above it. Only the node decides what the program may do.
 fn hide_settings(effective: &mut Effective) {
     let start = effective.command_access.workdir.clone();
     let folders = std::iter::successors(Some(start), ScopePath::parent);

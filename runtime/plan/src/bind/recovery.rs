@@ -1,5 +1,6 @@
-//! Decides which files write recovery may propose for a stage that writes outside of its write scope: the files that the
-//! operator lists, and the files that commands usually write, for commands that author or operator name.
+//! Decides which files write recovery may propose for a stage that writes outside of its write scope. These are the
+//! files that the operator lists, and the files that a command usually writes, if the author or the operator names the
+//! command.
 //!
 //! Pure, and decided before the first stage. Only files that both plugin author and operator allow are proposed, and
 //! never a path that no stage may write.

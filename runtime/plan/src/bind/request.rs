@@ -70,7 +70,8 @@ pub struct Holdouts<'a> {
 }
 
 impl<'a> Holdouts<'a> {
-    /// Returns why a verifier may read a hold-out folder: because of the node itself, or of the contract of a verification stage.
+    /// Returns why a verifier may read a hold-out folder: because of the node itself, or of the verify contract of a
+    /// verification stage.
     fn reach_reason(self, node: &'a Node, folder: &Entry) -> Option<ReachReason<'a>> {
         reach::reach_reason(node, folder).or_else(|| {
             let commands = self.verify?.commands(verify::Role::for_node(node));

@@ -1,7 +1,8 @@
 //! Decides how a verifying stage is separated from the program that it judges.
 //!
-//! Pure. The program under test is builders' code. It gets a sandbox of its own, and builders never see files that a stage
-//! wrote while it could read hold-outs. Opt-outs of the pipeline's author are listed in the plan and in the record.
+//! Pure. The program under test is builders' code. It gets a sandbox of its own, and builders never see files that a
+//! stage wrote while the stage could read hold-outs. Opt-outs of the pipeline's author are listed in the plan and in
+//! the record.
 
 use super::inputs::{Effective, GrantInputs};
 use crate::plan::binding::runs_commands;
@@ -46,7 +47,8 @@ pub(super) fn separate(inputs: GrantInputs<'_>, effective: &mut Effective) {
     effective.separation = Some(Separation { command, port, is_isolated, writes, is_scope_named });
 }
 
-/// Warns that writes of a stage are discarded because its contract lets it read hold-outs. All other cases are found by the lint.
+/// Warns that writes of a stage are discarded because its verify contract lets it read hold-outs. All other cases are
+/// found by the lint.
 fn dropped_by_contract(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let written = inputs.request.write_paths.filter(|paths| !paths.is_empty());
     let is_by_contract = |folder: &&Entry| inputs.request.reach_reason(folder) == Some(ReachReason::Contract);

@@ -10,7 +10,7 @@ use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::key;
 use glovebox_record::HookKind;
 
-/// Decides the hooks of a node. Must be called after it is decided whether the node may ask a model.
+/// Decides the hooks of a node. Must be called after `effective.model` is decided.
 pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let (hooks, place) = (inputs.request.hooks, inputs.place);
     if !effective.model {

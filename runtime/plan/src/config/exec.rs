@@ -7,14 +7,14 @@ use super::field::{Field, Fields, Message};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The `[exec]` table. The default adds nothing to the fixed PATH and environment.
+/// The `[exec]` table. An empty table adds nothing to the default PATH and environment of commands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExecSetting {
     /// Toolchains whose folders and variables are added.
     pub toolchains: Vec<Toolchain>,
-    /// An environment of Python outside of the project.
+    /// A Python environment outside of the project.
     pub venv: Option<VenvSetting>,
-    /// Absolute folders that are added after the fixed PATH.
+    /// Absolute folders that are added at the end of the default PATH.
     pub path: Vec<String>,
     /// Byte ranges of the entries of `path` in the file.
     pub path_places: Vec<Range<usize>>,
@@ -22,7 +22,7 @@ pub struct ExecSetting {
     pub env: BTreeMap<String, String>,
 }
 
-/// An environment of Python outside of the project.
+/// A Python environment outside of the project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VenvSetting {
     /// The absolute folder.

@@ -18,7 +18,8 @@ use toml::de::DeValue;
 
 /// Default of the maximum duration of a start or a call.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum length of a name, in bytes: with the prefix and the name of a tool it must fit what providers allow.
+/// Maximum length of a server's name, in bytes. Providers limit the length of a tool's full name, which consists of a
+/// prefix, the server's name and the tool's name.
 const NAME_BYTES_MAX: usize = 24;
 const FIELDS: [&str; 6] = ["command", "env", "network", "read", "timeout", "tools"];
 

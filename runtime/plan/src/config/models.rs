@@ -48,7 +48,7 @@ pub struct ModelAccess {
     pub schema_mode: bool,
     /// True if the model accepts images.
     pub images: bool,
-    /// True for the model of nodes that name none.
+    /// True for the model of nodes that name no model.
     pub is_default: bool,
 }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 pub struct RecoverySetting {
     /// Files that may be proposed for every building stage.
     pub paths: Vec<ScopePath>,
-    /// True if commands that author or operator name propose the files that they usually write.
+    /// True if each command that the author or the operator names proposes the files that it usually writes.
     pub command_rules: bool,
     /// Paths that may be discarded.
     pub discard: Vec<DiscardPattern>,

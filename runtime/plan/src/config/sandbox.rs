@@ -28,8 +28,8 @@ pub struct SandboxSetting {
     pub scratch: Vec<Entry>,
     /// Subtrees of the workspace that are kept per run and trust domain, and never committed.
     pub cache: Vec<Entry>,
-    /// Folders of files that git ignores and that later runs begin with. `None` for those of the toolchains; empty if no
-    /// run reuses caches of an earlier one.
+    /// Git-ignored folders whose files are kept for later runs. `None` for the build folders of the toolchains. With an
+    /// empty list, no run reuses caches of an earlier run.
     pub reuse: Option<Vec<Entry>>,
 }
 
@@ -47,10 +47,11 @@ impl Default for SandboxSetting {
     }
 }
 
-/// Folders of the machine that no command may see, with their contents: the kernel's own files, devices, sockets of
-/// services. Of `/etc`, a jail has a list of public files.
+/// Folders of the machine that `read` may not name, nor any folder below them: the kernel's own files, devices, sockets
+/// of services. Of `/etc`, a jail shows only a list of public files.
 const READ_REFUSED: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/etc"];
-/// Folders that a jail has itself or that contain such a folder. Folders in them can be shown.
+/// Folders that `read` may not name, because the jail has its own folder at or below that path. Folders below them may
+/// be named, unlike those below [`READ_REFUSED`].
 const READ_REFUSED_ALONE: [&str; 4] = ["/", "/tmp", "/home", HOME_INSIDE];
 
 pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> SandboxSetting {
@@ -70,7 +71,7 @@ pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> SandboxSe
 }
 
 impl SandboxSetting {
-    /// Returns the folders of ignored files that later runs begin with. `None` if no run reuses caches.
+    /// Returns the git-ignored folders whose files are kept for later runs. `None` if no run reuses caches.
     pub fn reused(&self, toolchains: &[Toolchain]) -> Option<Vec<Entry>> {
         match &self.reuse {
             Some(folders) if folders.is_empty() => None,
@@ -193,7 +194,8 @@ pub(super) fn folders(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<Str
 pub(super) fn subtrees(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<Entry> {
     let mut found = Vec::new();
     for (text, place) in fields.texts(field) {
-        // Files in such a folder are never committed. So it must not be the whole workspace, and must not overlap a protected path.
+        // Files in such a folder are never committed. So the folder must not be the whole workspace, and must not
+        // overlap a protected path.
         match Entry::parse(&text).map_err(|problem| (problem.to_string(), None)).and_then(cache_folder) {
             Ok(entry) if found.contains(&entry) => {}
             Ok(entry) => found.push(entry),

@@ -1,8 +1,8 @@
 //! Capabilities: what a node can do, as typed values, so that plans can be compared and `--deny` rules can refuse them.
 //!
 //! A capability states what it covers; [`super::origin`] states what allows it. A node neither reads nor writes what is
-//! hidden from it, so a capability over files contains its exceptions. If it is not certain what a capability covers,
-//! the largest possibility is assumed.
+//! hidden from it, so a capability over files lists the hidden paths as exceptions. If it is not certain what a
+//! capability covers, the largest possibility is assumed.
 
 use super::tool_server::ServerGrant;
 use crate::config::Toolchain;

@@ -77,8 +77,8 @@ pub struct PlanEgress {
 type Reasons<T> = BTreeMap<T, String>;
 
 impl Plan {
-    /// Returns every pair of data of the user and a destination that it could reach. A provider's own host with its usual key
-    /// is not included, because data that is sent there stays in the user's own account.
+    /// Returns every pair of a source of user data and a destination that the data could reach. A provider's own host
+    /// with its usual key is not included, because data that is sent there stays in the user's own account.
     pub fn egress(&self) -> Vec<Egress> {
         let sinks = self.egress_sinks();
         let has_full = sinks.contains_key(&EgressSink::FullNetwork);

@@ -37,7 +37,7 @@ pub enum Confinement {
     NotNeeded,
     /// Commands run in the sandbox of this tier.
     Tier(Tier),
-    /// No tier of this machine is high enough, and the plan is only shown.
+    /// The commands cannot be confined as the operator requires. The plan can be printed, but not run.
     Unmet(PolicyProblem),
 }
 
@@ -60,7 +60,8 @@ impl SandboxPlan {
         }
     }
 
-    /// Returns the tier in which commands run. `None` if there are no commands, or no tier is high enough.
+    /// Returns the tier in which commands run. `None` if there are no commands, or if they cannot be confined as
+    /// required.
     pub fn tier(&self) -> Option<Tier> {
         match self.confinement {
             Confinement::Tier(tier) => Some(tier),

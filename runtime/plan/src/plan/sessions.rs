@@ -20,7 +20,8 @@ pub struct PlanSession {
     pub thread: Option<ThreadId>,
 }
 
-/// The edges that lead to each node. `None` if no attribute of the pipeline sets a session.
+/// The edges that lead to each node. `None` if no attribute of the pipeline sets a fidelity, because all sessions are
+/// then `compact`.
 pub(super) struct EdgesInto<'a>(Option<BTreeMap<&'a NodeId, Vec<(EdgeIndex, &'a Edge)>>>);
 
 impl<'a> EdgesInto<'a> {

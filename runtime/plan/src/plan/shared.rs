@@ -18,12 +18,12 @@ impl<T> Shared<T> {
 }
 
 impl<T: Clone> Shared<T> {
-    /// Returns the value for changes. A value that is shared is copied first.
+    /// Returns a mutable reference to the value. A shared value is cloned first.
     pub(super) fn changeable(&mut self) -> &mut T {
         Arc::make_mut(&mut self.0)
     }
 
-    /// Returns the value.
+    /// Returns the value. A shared value is cloned.
     pub(super) fn into_value(self) -> T {
         Arc::unwrap_or_clone(self.0)
     }

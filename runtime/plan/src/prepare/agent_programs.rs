@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 const FOLDERS_MAX: usize = 8;
 const PACKAGE_BYTES_MAX: u64 = 1 << 20;
 
-/// Checks that each program that a live stage of the plan starts exists. Returns a warning for each version that was not tested.
+/// Checks that the agent program of each stage with a chosen model exists. Returns a warning for each version that was
+/// not tested.
 pub fn require(plan: &Plan, policy: &ExecPolicy) -> Result<Vec<Warning>, Refusal> {
     let mut warnings: Vec<Warning> = Vec::new();
     for (node, binding) in plan.bindings.iter().filter(|(node, _)| plan.models.by_node.contains_key(*node)) {

@@ -1,5 +1,5 @@
-//! Checks, for `glovebox check`, what a run of a pipeline would refuse: types, grants, plugins and hold-outs, on a machine
-//! with the best sandbox.
+//! Checks, for `glovebox check`, what a run of a pipeline would refuse: types, grants, plugins and hold-outs, as on a
+//! machine with the highest sandbox tier.
 //!
 //! Nothing is run. The binder decides, and the host is started only for a pipeline with plugins.
 

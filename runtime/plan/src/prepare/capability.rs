@@ -27,7 +27,7 @@ pub fn to_bind(found: &ProbeReport) -> HostCapability {
     }
 }
 
-/// Limits the result to a lower tier, which `--tier` chose, as on a machine that has no better one.
+/// Limits the result to a lower tier, which `--tier` chose, as if the machine had no higher tier.
 ///
 /// # Errors
 ///

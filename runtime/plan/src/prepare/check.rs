@@ -26,8 +26,7 @@ use std::rc::Rc;
 /// children.
 const STAGES_CHECKED_MAX: usize = 100_000;
 
-/// The rule sets of projects that were used so far, by the folder of the configuration. Each is loaded once. `None` for a
-/// rule set that may not run.
+/// Checks files, and keeps what several of them use: child pipelines, rule sets and the last project.
 pub struct FileChecker<'h> {
     /// The child pipelines that were read so far.
     pub children: Children,
@@ -49,7 +48,8 @@ struct LastProject {
 }
 
 impl<'h> FileChecker<'h> {
-    /// Creates an empty collection of rule sets. If `is_for_run` is true, everything that a run would refuse is a finding.
+    /// Creates a checker that has read nothing. If `is_for_run` is true, everything that a run would refuse is a
+    /// finding.
     pub fn new(host: &'h ComponentHost, is_for_run: bool) -> Self {
         Self {
             children: Children::new(FaultsOfChildren::ReportedInChild),
@@ -241,5 +241,5 @@ impl Walk<'_, '_> {
     }
 }
 
-/// The path of a child's file, with links resolved, and its text.
+/// The path of a child's file, with symbolic links resolved, and its text.
 type Read = (PathBuf, String);

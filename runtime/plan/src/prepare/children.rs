@@ -42,7 +42,7 @@ pub struct Children {
 struct Known {
     /// The checked pipeline, or its first error. `Err(None)` if another file reports the error.
     pipeline: Result<Arc<Pipeline>, Option<Diagnostic>>,
-    /// Number of files below it on the longest path.
+    /// Number of files on the longest path below the child's file.
     files_below: usize,
 }
 
@@ -52,7 +52,7 @@ impl Children {
         Self { faults, known: BTreeMap::new() }
     }
 
-    /// Puts the stages of a file's children, including their own children, into its pipeline.
+    /// Puts the stages of a file's children, including their own children, into the file's pipeline.
     ///
     /// # Errors
     ///
@@ -96,7 +96,7 @@ struct Splice<'a> {
 }
 
 impl Splice<'_> {
-    /// Returns the pipeline with its children, and the number of files below it on the longest path.
+    /// Returns the pipeline with its children, and the number of files on the longest path below the pipeline's file.
     fn children(
         &mut self,
         file: &Path,
@@ -131,7 +131,8 @@ impl Splice<'_> {
             self.is_too_deep = true;
             return Err(vec![named.is_too_deep(DEPTH_MAX)]);
         }
-        // The file is read even if the child is known, because whether a file may name it is checked for each file.
+        // The file is read even if the child is known, because the check that a file may name the child is made for
+        // each file.
         let source = folder.read(Path::new(&named.path), &wanted.sealed, TEXT_BYTES_MAX).map_err(unreadable)?;
         let Known { pipeline, files_below } = match known {
             Some(known) => known,

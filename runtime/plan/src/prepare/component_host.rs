@@ -1,5 +1,4 @@
-//! The sources of components and the host that runs them: the built-in components, the plugins of a project, and the host,
-//! which starts at its first use.
+//! The built-in components, the plugins of a project, and the host that runs them. The host starts at its first use.
 
 use super::project::Project;
 use super::refusal::Refusal;

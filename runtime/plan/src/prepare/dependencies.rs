@@ -1,5 +1,5 @@
-//! Installed dependencies of a project: which folders commands see read-only, the folders of the machine to which they link,
-//! and which dependencies are missing.
+//! Installed dependencies of a project: which folders commands see read-only, the folders of the machine to which their
+//! symbolic links lead, and which dependencies are missing.
 //!
 //! The names come from the table of project kinds, or from `[workspace] dependencies`. A folder with files that git tracks,
 //! or that `[workspace] include` names, is part of the project and not a dependency. Outside of the project, only stores of
@@ -171,8 +171,8 @@ fn folders_in(at: &Path) -> impl Iterator<Item = PathBuf> {
     plain.map(|entry| entry.path())
 }
 
-/// Returns the folders of the machine that commands may see because dependencies link to them, and a warning that names all
-/// other links.
+/// Returns the folders of the machine that commands may see because symbolic links in dependencies lead to them, and a
+/// warning that names all other symbolic links.
 fn stores(project: &Project, folders: &[Entry]) -> (Vec<Bind>, Option<Warning>) {
     let mut targets = BTreeMap::new();
     for folder in folders {

@@ -19,8 +19,8 @@ use std::sync::Arc;
 /// Maximum number of bytes that are read from a file.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// Returns the targets of all models that a node of the plan asks, or why one of them cannot be asked. The user has confirmed
-/// with the plan what leaves the machine.
+/// Returns the targets of all models that a node of the plan asks, or why one of them cannot be asked. The caller must
+/// make sure that the user has confirmed what leaves the machine.
 pub fn targets(project: &Project, plan: &Plan) -> Result<Targets, Refusal> {
     let asked = plan.asked_models().into_iter();
     let ready = asked.map(|(name, model)| Ok((name.to_owned(), Arc::new(target(project, model.configured())?))));

@@ -2,7 +2,7 @@
 //!
 //! The search goes from the pipeline's folder up to the workdir. For a pipeline outside of the workdir, it looks in the
 //! pipeline's folder and then in the workdir. Then the search continues above the workdir, up to the root of the git
-//! repository. A note names a file that is found there.
+//! repository. A note names a file that is found above the workdir.
 
 use super::findings::Findings;
 use super::refusal::{Class, Refusal};

@@ -1,8 +1,8 @@
 //! Reads the files that a pipeline refers to, from the folder of the pipeline's file.
 //!
-//! The author of the pipeline chooses the paths, and the texts become prompts. So a path, after following links, must stay
-//! inside of the folder and must not lead into hold-outs. Pipes and devices are refused. A file that cannot be read becomes a
-//! finding of the pipeline.
+//! The author of the pipeline chooses the paths, and the texts become prompts. So a path, after its symbolic links are
+//! resolved, must stay inside of the folder and must not lead into hold-outs. Pipes and devices are refused. A file
+//! that cannot be read becomes a finding of the pipeline.
 
 use super::{scenarios, survey};
 use cap_std::ambient_authority;
@@ -83,7 +83,8 @@ impl Folder {
         Ok(Self { dir, path })
     }
 
-    /// Returns the file to which a path in the folder leads, after following links. The error is the reason as text.
+    /// Returns the file to which a path in the folder leads, with symbolic links resolved. The error is the reason as
+    /// text.
     pub fn resolve(&self, path: &Path) -> Result<PathBuf, String> {
         Ok(self.path.join(self.dir.canonicalize(path).map_err(|error| reason(&error))?))
     }
@@ -109,8 +110,8 @@ impl Folder {
     }
 }
 
-/// Returns true if the path contains the names of the folder in a row. Any folder above may be the project, because the
-/// project is not known here.
+/// Returns true if the components of `folder` occur in `path` one after the other. The project is not known here, so
+/// any folder of the path may be the project.
 fn is_inside(path: &Path, folder: &Path) -> bool {
     let names: Vec<&std::ffi::OsStr> = folder.iter().collect();
     let steps: Vec<&std::ffi::OsStr> = path.iter().collect();

@@ -1,6 +1,7 @@
 //! The custom rules of `glovebox.toml`: reads the rule plugins and applies them to a pipeline.
 //!
-//! Without rules no host is started. A resumed run is not linted again, but its project must still have the same rule plugins.
+//! If the project has no rules, the host is not started. A resumed run is not linted again, but its project must still
+//! have the same rule plugins.
 
 use super::children::{Children, FaultsOfChildren};
 use super::component_host::{ComponentHost, plugin_files};

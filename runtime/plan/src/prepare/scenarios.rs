@@ -1,8 +1,8 @@
 //! Reads the scripts in a pipeline's hold-out folders, which `check` lints.
 //!
-//! A hold-out folder is looked for in the working folder, then in the folder of the pipeline. Links are not followed,
-//! and at most 500 files of at most 256 KiB are read; other files are not checked. A run uses its sealed copies
-//! instead.
+//! A hold-out folder is looked for in the working folder, then in the folder of the pipeline. Symbolic links are not
+//! followed, and at most 500 files of at most 256 KiB are read; other files are not checked. A run uses its sealed
+//! copies instead.
 
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_workspace::regular_file::{self, Links};

@@ -20,7 +20,8 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Maximum size of a pipeline, configuration or script, in bytes. A pipeline of a hundred thousand nodes has a third of it.
+/// Maximum size of a pipeline, configuration or script, in bytes. A pipeline of a hundred thousand nodes is a third as
+/// large.
 pub const TEXT_BYTES_MAX: u64 = 64 << 20;
 
 /// Returns true for `-`, which stands for standard input. A file with this name is `./-`.

@@ -1,8 +1,8 @@
 //! Inspects a project: its kinds of project, their folders, and the commands that build and test them.
 //!
-//! The survey reads a few files of the project and runs no program. Texts from the project's files never become part of a
-//! command: each command is one of the texts in this module, and contains the name of a folder only if the name has plain
-//! characters.
+//! The survey reads a few files of the project and runs no program. Texts from the project's files never become part of
+//! a command. Each command is one of the texts in this module, and contains the name of a folder only if the name has
+//! plain characters.
 
 mod entry_point;
 mod environment;
@@ -29,9 +29,9 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Kinds of which only one builds a folder, best first.
+/// C and C++ build tools, preferred first. If a folder has several, only the first is used.
 const NATIVE: [&str; 3] = ["CMake", "Meson", "Autotools"];
-/// Folders whose folders are projects, in a repository of several.
+/// Folders of a monorepo whose subfolders are projects.
 const CONTAINERS: [&str; 8] =
     ["packages/", "apps/", "services/", "crates/", "libs/", "modules/", "projects/", "components/"];
 /// Maximum number of parts. A longer pipeline would not help a reader.
@@ -75,12 +75,12 @@ impl Survey {
         self.parts.iter().flat_map(|part| part.toolchains.iter().copied()).collect()
     }
 
-    /// Returns the programs of no toolchain that the commands need, each once.
+    /// Returns the programs that the commands need and that no toolchain contains, each once.
     pub fn programs(&self) -> BTreeSet<&'static str> {
         self.parts.iter().flat_map(|part| part.programs.iter().copied()).collect()
     }
 
-    /// Returns the first environment of Python outside of the project.
+    /// Returns the first Python environment outside of the project.
     pub fn outer_environment(&self) -> Option<&str> {
         self.parts.iter().filter_map(|part| part.environment.as_ref()).find_map(|environment| {
             match &environment.place {
@@ -120,7 +120,7 @@ fn parts_in(folder: &Folder, known: &BTreeSet<&str>, user: &User) -> Vec<Part> {
     KINDS.iter().filter(is_here).filter_map(|kind| part(kind, folder, user)).collect()
 }
 
-/// The parts of a project while it is decided which of them the pipeline has.
+/// The parts of a project before it is decided which of them the pipeline has.
 #[derive(Default)]
 struct Found {
     parts: Vec<Part>,
@@ -186,8 +186,8 @@ impl Found {
         self.untested.extend::<Vec<Part>>(dropped);
     }
 
-    /// Uses an entry point. If no part has tests, it replaces them, but keeps what it may call: their toolchains and their
-    /// environment.
+    /// Uses an entry point. If no part has tests, the entry point replaces all parts. It keeps their toolchains,
+    /// scratch folders and environment, because its command may need them.
     fn take(&mut self, entry_point: EntryPoint) {
         let EntryPoint { command, place, program, why, script, is_task: _, build_folders } = entry_point;
         let mut part = Part { found: place, build_folders, ..Part::plain("plain") };
@@ -283,7 +283,8 @@ fn part(kind: &'static Kind, folder: &Folder, user: &User) -> Option<Part> {
 fn rust(folder: &Folder, part: &mut Part) {
     let text = folder.text("Cargo.toml");
     let is_table = |line: &str| line.trim_start().starts_with("[workspace]");
-    // In a workspace whose root is a package, cargo tests only that package. `default-members` says what its author tests.
+    // In a workspace whose root is a package, cargo tests only that package. With `default-members`, its author has
+    // chosen what cargo tests.
     let is_workspace = text.lines().any(is_table) && text.contains("members") && !text.contains("default-members");
     let mut test = Step::test(
         if is_workspace { "cargo test --workspace --offline" } else { "cargo test --offline" },

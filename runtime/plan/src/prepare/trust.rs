@@ -36,7 +36,7 @@ const ID_DIGITS: usize = 12;
 pub struct Transfer {
     /// The folder of `glovebox.toml`.
     pub project: String,
-    /// `env NAME`, `file PATH` or `folder PATH`. Links in the path are resolved.
+    /// `env NAME`, `file PATH` or `folder PATH`. Symbolic links in the path are resolved.
     pub source: String,
     /// Scheme, host and port, `proxy HOST` or `network full`.
     pub sink: String,
@@ -256,7 +256,7 @@ fn refused(open: &[Wanted], give: &str) -> Refusal {
     Refusal::new(Class::Policy, message).with_help(format!("to confirm all of them, run `{give}`"))
 }
 
-/// Returns the path with links resolved. If that fails, returns the path unchanged.
+/// Returns the path with symbolic links resolved. If that fails, returns the path unchanged.
 fn real(path: PathBuf) -> PathBuf {
     fs::canonicalize(&path).unwrap_or(path)
 }

@@ -1,4 +1,4 @@
-//! Completes `[verify]`: environment variables, the contract files, and the commands of the project's kind.
+//! Completes `[verify]`: environment variables, the verify contracts, and the test commands for the kind of project.
 //!
 //! All of it is read before the first stage, so that no stage can change the commands that verify it.
 
@@ -36,7 +36,7 @@ pub fn complete(table: Option<&Verify>, workdir: &Path) -> Result<Option<Verify>
     Ok(Some(verify))
 }
 
-/// Reads the contract of a phase. Only at the default path may the file be missing.
+/// Reads the verify contract of a phase. The file may be missing only at the default path.
 fn contract(phase: &Phase, workdir: &Path) -> Result<Option<Contract>, Refusal> {
     if !phase.mode.reads_contract() {
         return Ok(None);

@@ -1,7 +1,7 @@
 //! The capabilities that rule plugins add to a pipeline. The pipeline is bound before and after each rule plugin, and
 //! additions that the operator has not accepted are refused.
 //!
-//! Without a change nothing is bound.
+//! If no plugin changed the pipeline, nothing is bound.
 
 use super::binding;
 use super::component_host::ComponentHost;

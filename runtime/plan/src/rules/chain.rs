@@ -145,8 +145,8 @@ impl<'p> TransformChain<'p> {
         self.is_open = false;
     }
 
-    /// Lints the last draft. If the user's file does not have a finding, the finding names the plugin that changed the place,
-    /// and offers no fix.
+    /// Lints the last draft. A finding that the user's file does not have names the plugin that changed the place, and
+    /// offers no fix.
     pub(super) fn finish(self) -> ChainResult {
         let mut checked = validate(self.draft);
         let mut trail = Vec::new();

@@ -1,8 +1,9 @@
 //! Compares what a pipeline may do after a rule plugin changed it with what its file allows.
 //!
-//! A plugin with `transform = true` can write every attribute of the pipeline. So the plans are compared, not the graphs. A
-//! pipeline is wider if it has a capability that the plan of the file does not cover, a raised limit, an opt-out of
-//! hold-outs, or lacks a check. If the file has no plan, it allows nothing, so everything is wider.
+//! A plugin with `transform = true` can write every attribute of the pipeline. So the plans are compared, not the
+//! graphs. A pipeline is wider if it has a capability that the plan of the file does not cover, raises a limit, opts
+//! out of a protection of hold-outs, or lacks a check. If the file has no plan, it allows nothing, so everything is
+//! wider.
 
 mod bound;
 
@@ -155,9 +156,9 @@ impl Extent {
     }
 }
 
-/// Returns what each plugin widened, by its position in the rule set. Everything that the last plan allows and the first does
-/// not is attributed to the last plugin before which it was not allowed. Each extent comes with the plugin that made its
-/// pipeline.
+/// Returns what each plugin widened, by its position in the rule set. Everything that the last plan allows and the
+/// first does not is attributed to the last plugin whose input did not allow it. Each extent comes with the plugin that
+/// made its pipeline.
 pub fn attributed(extents: &[(Option<usize>, Extent)]) -> BTreeMap<usize, Vec<Wider>> {
     let mut found: BTreeMap<usize, Vec<Wider>> = BTreeMap::new();
     let (Some((_, file)), Some((_, last))) = (extents.first(), extents.last()) else { return found };

@@ -1,8 +1,8 @@
-//! The project's files as they were when the run began, for a verification stage, because a stage may have removed what a
-//! command needs.
+//! Files of the project as they were when the run began, as input of a verification stage. A stage may have removed
+//! what a command needs.
 //!
-//! Only files that the run has changed since are included. Their first version is a blob that the journal names; the
-//! workspace is not read.
+//! Only files that the run has changed since are included. The first version of a file is a blob that the journal
+//! names; the workspace is not read.
 
 use glovebox_pipeline::ir::Node;
 use glovebox_pipeline::key;
@@ -36,7 +36,7 @@ pub struct ContextBase {
 pub enum BaseFile {
     /// The file did not exist.
     Absent,
-    /// A link, a file that is too long, or a file that is not text.
+    /// A symbolic link, a file that is too long, or a file that is not text.
     Unreadable,
     /// The text of the file.
     Text(String),

@@ -51,7 +51,7 @@ fn digest(file: &Path, folder: &Path) -> Option<(u64, blake3::Hash)> {
     Some((hasher.count(), hasher.finalize()))
 }
 
-/// Calls `visit` for every regular file at or below a path until `visit` returns false. Does not follow links.
+/// Calls `visit` for every regular file at or below a path until `visit` returns false. Does not follow symbolic links.
 fn each_file(at: &Path, visit: &mut dyn FnMut(&Path) -> bool) {
     let kind = |path: &Path| fs::symlink_metadata(path).map(|found| found.file_type());
     let mut pending: Vec<(PathBuf, Option<FileType>)> = vec![(at.to_owned(), kind(at).ok())];

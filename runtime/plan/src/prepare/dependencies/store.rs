@@ -1,8 +1,9 @@
-//! Folders outside of the project to which dependencies link: the interpreter of a virtual environment, and stores of package
-//! managers.
+//! Folders outside of the project to which symbolic links in dependencies lead: the interpreter of a virtual
+//! environment, and stores of package managers.
 //!
-//! A link alone is not trusted, since a package may have created it. A folder is shown only if a package manager keeps
-//! packages at exactly this place, or if its content is an interpreter, and if it is not inside of a repository.
+//! A link alone is not trusted, since a package may have created it. A folder is shown only if it is not inside of a
+//! repository. In addition, a package manager must keep packages at exactly this place, or the folder must contain an
+//! interpreter.
 
 use glovebox_workspace::regular_file::{self, Links};
 use std::collections::BTreeMap;
@@ -19,13 +20,14 @@ const SETTINGS_BYTES_MAX: u64 = 64 << 20;
 /// Folders of the system, which every command sees, and of the kernel and of services, which no command sees.
 const SYSTEM: [&str; 12] =
     ["/proc", "/sys", "/dev", "/run", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
-/// The folders of `SYSTEM` that commands see at the same path. A link to them also works in the sandbox.
+/// Paths at or below the folders of `SYSTEM` that commands see unchanged. A symbolic link to them also works in the
+/// sandbox.
 const SEEN: [&str; 8] = ["/dev/null", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
-/// Folders in which programs are installed without a package of the system.
+/// Folders in which programs are installed without the package manager of the system.
 const MACHINE: [&str; 3] = ["/", "/opt", "/var/cache"];
-/// The store that pnpm creates at the root of a file system other than that of the home folder.
+/// The store that pnpm creates at the root of a file system that does not contain the home folder.
 const STORE_OF_DISK: &str = ".pnpm-store";
-/// Version managers that are repositories themselves, and the folder of each in which the interpreters are.
+/// Version managers that are git repositories themselves, and the folder of each in which the interpreters are.
 const IN_REPOSITORIES: [(&str, &str); 3] = [(".pyenv", "versions"), ("pyenv", "versions"), (".asdf", "installs")];
 
 /// The place of a package manager's folder.
@@ -41,8 +43,8 @@ enum Place {
     Variable(&'static str),
 }
 
-/// The folders that package managers share between projects: the place, the manager's folder there, and which folders in it
-/// are stores, `*` for each folder in it. Other folders of a manager contain credentials and settings.
+/// The folders that package managers share between projects. A row has the place, the manager's folder there, and the
+/// stores in that folder; `*` means each folder in it. Other folders of a manager contain credentials and settings.
 #[rustfmt::skip]
 const STORES: [(Place, &str, &[&str]); 19] = [
     (Place::Data, "pnpm", &["store", "global"]),
@@ -155,7 +157,8 @@ impl Places {
     }
 }
 
-/// Adds the targets of a dependency's links that are outside of the project: the real path of each, with the first link to it.
+/// Adds the targets of a dependency's symbolic links that are outside of the project: the real path of each target,
+/// with the first link to it.
 pub(super) fn linked(dependency: &Path, project: &Path, targets: &mut BTreeMap<PathBuf, PathBuf>) {
     let mut add = |link: PathBuf, target: &Path| {
         let Ok(real) = target.canonicalize() else { return };
@@ -191,7 +194,8 @@ pub(super) fn is_seen_anyway(target: &Path) -> bool {
     SEEN.iter().any(|folder| target.starts_with(folder))
 }
 
-/// Returns the lines `key: value` of a settings file, JSON or not, without quotes.
+/// Returns the keys and values of a settings file, one pair a line, without quotes. `between` separates key and value.
+/// A JSON file is read in the same way.
 fn settings(dependency: &Path, name: &str, between: char) -> Vec<(String, String)> {
     let text = regular_file::read_text(&dependency.join(name), Links::Within(dependency), SETTINGS_BYTES_MAX);
     let text = text.unwrap_or_default();

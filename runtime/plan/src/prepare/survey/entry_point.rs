@@ -1,7 +1,7 @@
 //! What tests a project without a kind, or beside its kinds: targets of task runners and makefiles, and shell tests.
 //!
-//! A target counts only if its recipe does more than print. From the project's files, only the fact that a target of this
-//! table is there is used.
+//! A target counts only if its recipe does more than print. Only the presence of a target of this table is taken from
+//! the project's files, never their text.
 
 use super::folder::Folder;
 use super::makefile::Makefile;
@@ -13,7 +13,7 @@ pub(super) struct EntryPoint {
     pub(super) command: String,
     /// The file that shows it, for messages.
     pub(super) place: String,
-    /// The program of no toolchain that it needs.
+    /// The program that the command needs and that no toolchain contains.
     pub(super) program: Option<&'static str>,
     /// Why this command was chosen.
     pub(super) why: &'static str,
@@ -27,7 +27,7 @@ pub(super) struct EntryPoint {
 
 /// Names of a justfile.
 const JUSTFILES: [&str; 4] = ["justfile", "Justfile", ".justfile", "JUSTFILE"];
-/// Names of a file of Task.
+/// Names of the file of the task runner Task.
 const TASKFILES: [&str; 8] = [
     "Taskfile.yml",
     "taskfile.yml",
@@ -44,7 +44,7 @@ const MAKE_BUILD_FOLDERS: [&str; 6] = ["build/", "obj/", "out/", "bin/", ".build
 const TARGETS: [&str; 3] = ["test", "check", "tests"];
 /// Folders with tests for bats, best first. The empty name is the project's own folder.
 const BATS_FOLDERS: [&str; 4] = ["test/", "tests/", "spec/", ""];
-/// Places of a bats that is part of the project.
+/// Paths of bats in a project that contains bats itself.
 const OWN_BATS: [&str; 5] = [
     "test/bats/bin/bats",
     "test/libs/bats/bin/bats",
@@ -52,7 +52,7 @@ const OWN_BATS: [&str; 5] = [
     "tests/libs/bats/bin/bats",
     "test/test_helper/bats/bin/bats",
 ];
-/// Names of tests for shunit2: folder, beginning and end.
+/// Names of tests for shunit2: folder, prefix and suffix.
 const SHUNIT_NAMES: [(&str, &str, &str); 8] = [
     ("test/", "", "_test.sh"),
     ("tests/", "", "_test.sh"),
@@ -190,8 +190,9 @@ fn shunit2(folder: &Folder) -> Option<EntryPoint> {
         })
     })?;
     Some(EntryPoint {
-        // Without a match, the pattern itself is the name of a file that does not exist, and the command fails. `.s[h]`: the
-        // rule `unfixable_failure_source` takes the word for a script that the repair should be able to change.
+        // Without a match, the pattern itself is the name of a file that does not exist, and the command fails. `.s[h]`
+        // hides the name from the rule `unfixable_failure_source`, which takes it for a script that the repair should
+        // be able to change.
         command: format!("for file in {below}{start}*{}; do sh \"$file\" || exit 1; done", end.replace(".sh", ".s[h]")),
         place: format!("{below}{start}*{end} (shunit2)"),
         program: None,

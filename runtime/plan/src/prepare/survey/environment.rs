@@ -1,4 +1,4 @@
-//! Environments of Python: in the project, and in the folders in which tools keep them for a project.
+//! Python environments: in the project, and in the folders in which tools keep them for a project.
 //!
 //! Nothing is executed. An environment outside of the project is used only if its tool records that it belongs to this
 //! project, if the project names it, or if it is active in the shell of the user.
@@ -75,12 +75,12 @@ impl Tool {
     }
 }
 
-/// An environment of Python.
+/// A Python environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Environment {
-    /// Where it is.
+    /// The place of the environment.
     pub place: Place,
-    /// The tool that created it, if its place shows that.
+    /// The tool that created the environment, if the place shows the tool.
     pub(super) tool: Option<Tool>,
     /// The folder of the environment on this machine.
     path: PathBuf,
@@ -288,7 +288,7 @@ fn version(path: &Path) -> Vec<u32> {
     version.split('.').filter_map(|part| part.parse().ok()).collect()
 }
 
-/// Returns true for an absolute path that needs no quotes in TOML and no separator of PATH.
+/// Returns true for an absolute path that needs no escapes in TOML and contains no separator of PATH.
 fn is_plain_path(text: &str) -> bool {
     text.starts_with('/') && text.chars().all(|character| character.is_alphanumeric() || "/._-+@ ".contains(character))
 }

@@ -57,13 +57,13 @@ impl Folder {
         &self.path
     }
 
-    /// Returns true if a file, folder or link has this name.
+    /// Returns true if a file, folder or symbolic link has this name.
     pub(super) fn has(&self, name: impl AsRef<Path>) -> bool {
         self.path.join(name).symlink_metadata().is_ok()
     }
 
-    /// Reads a regular file as text. Returns an empty text if the file is missing, too long, not UTF-8, or a link out of the
-    /// project.
+    /// Reads a regular file as text. Returns an empty text if the file is missing, too long, not UTF-8, or a symbolic
+    /// link that leads out of the project.
     pub(super) fn text(&self, name: impl AsRef<Path>) -> String {
         regular_file::read_text(&self.path.join(name), Links::Within(self.project()), FILE_BYTES_MAX)
             .unwrap_or_default()
@@ -75,7 +75,8 @@ impl Folder {
         self.path.ancestors().nth(depth).unwrap_or(&self.path)
     }
 
-    /// Returns the files and folders in this folder, sorted. Skips hidden entries, links, and names that are not plain.
+    /// Returns the files and folders in this folder, sorted. Skips hidden entries, symbolic links, and names that are
+    /// not plain.
     pub(super) fn entries(&self) -> Vec<Entry> {
         let listed = fs::read_dir(&self.path).into_iter().flatten().flatten().take(NAMES_MAX);
         let plain = listed.filter_map(|entry| {
@@ -119,9 +120,9 @@ impl Folder {
         Self { path: self.path.join(path), below: format!("{}{path}", self.below) }
     }
 
-    /// Returns true if a `.gitignore` has a line for this folder or file, such as `target/`, `/target` or `**/target`. It
-    /// reads the `.gitignore` of this folder and of the folders above it in the same repository, and looks for `*` in that of
-    /// the named folder itself.
+    /// Returns true if a `.gitignore` has a line for this folder or file, such as `target/`, `/target` or `**/target`.
+    /// Reads the `.gitignore` of this folder and of the folders above it in the same repository. Also looks for `*` in
+    /// the `.gitignore` of the named folder itself.
     pub(super) fn ignores(&self, name: &str) -> bool {
         let wanted = name.trim_end_matches('/');
         let is_line = |line: &str| line.trim().trim_start_matches("**/").trim_matches('/') == wanted;

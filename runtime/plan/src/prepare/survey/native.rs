@@ -5,7 +5,7 @@
 use super::folder::Folder;
 use super::part::{Part, Step};
 
-/// Folders with code of other authors, whose tests are not those of the project, and with build results.
+/// Folders that are not searched: code of other authors, whose tests are not those of the project, and build results.
 const NOT_ENTERED: [&str; 12] = [
     "third_party/",
     "third-party/",

@@ -86,7 +86,8 @@ pub(super) fn look(folder: &Folder, part: &mut Part) {
     }
 }
 
-/// Adds the test command: the script of the project, those of its packages, an installed test runner, or that of node.
+/// Adds the test command: the script of the project, the scripts of its packages, an installed test runner, or node's
+/// own test runner.
 fn test(folder: &Folder, package: &Package, part: &mut Part) {
     let step = if let Some(script) = package.script("test") {
         if script.contains("passWithNoTests") && !script.contains("passWithNoTests=false") {

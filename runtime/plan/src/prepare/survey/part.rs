@@ -19,7 +19,7 @@ pub struct Part {
     pub found: String,
     /// The toolchains that the commands need.
     pub toolchains: Vec<Toolchain>,
-    /// Programs of no toolchain that the commands need.
+    /// Programs that the commands need and that no toolchain contains.
     pub programs: Vec<&'static str>,
     /// The commands, in order.
     pub steps: Vec<Step>,
@@ -31,7 +31,7 @@ pub struct Part {
     pub scratch: Vec<String>,
     /// The scripts that the commands name. A stage that repairs a failure must be able to change them too.
     pub scripts: Vec<&'static str>,
-    /// The environment of Python in which the commands run.
+    /// The Python environment in which the commands run.
     pub environment: Option<Environment>,
     /// What the user should know or do before the first run.
     pub notes: Vec<String>,

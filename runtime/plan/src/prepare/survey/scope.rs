@@ -22,7 +22,7 @@ const SOURCES: [&str; 32] = [
     ".scala", ".c", ".h", ".cc", ".cxx", ".cpp", ".hh", ".hxx", ".hpp", ".rb", ".php", ".cs", ".swift", ".lua", ".sh",
     ".bash", ".zsh", ".awk",
 ];
-/// Folders of sources whatever the names of their files are: programs of a shell project have no ending.
+/// Folders in which a file without an ending is a source file too, such as a program of a shell project.
 const PROGRAMS: [&str; 6] = ["bin/", "sbin/", "libexec/", "lib/", "src/", "share/"];
 
 /// Folders that are not sources of the project: tests, documents, tools, and code of other authors.

@@ -1,4 +1,4 @@
-//! Files of `/etc` that a toolchain reads through links in its own folders.
+//! Files of `/etc` that a toolchain reads through symbolic links in its own folders.
 //!
 //! Distributions move the configuration of Java and Maven to `/etc`, and a jail has its own `/etc`. Only regular files that
 //! every user may read are listed, and only in folders with a name of the toolchain. A jail checks them again.
@@ -7,14 +7,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Maximum depth at which links are looked for. In a JDK they are four folders below `conf`.
+/// Maximum depth at which symbolic links are looked for. In a JDK they are four folders below `conf`.
 const DEPTH_MAX: usize = 5;
 /// Maximum number of files that are listed. A JDK links to about thirty.
 const FILES_MAX: usize = 200;
 const FOR_OTHERS: u32 = 0o004;
 
-/// Returns the files of `/etc` to which links in these folders lead, if they are in a folder of `/etc` whose name begins with
-/// one of `names`.
+/// Returns the files of `/etc` to which symbolic links in these folders lead, if they are in a folder of `/etc` whose
+/// name begins with one of `names`.
 pub(super) fn linked_configuration(folders: &[PathBuf], names: &[&str]) -> Vec<PathBuf> {
     linked_below(Path::new("/etc"), folders, names)
 }
@@ -41,7 +41,7 @@ fn is_named(etc: &Path, target: &Path, names: &[&str]) -> bool {
     is_folder && names.iter().any(|name| first.to_string_lossy().starts_with(name))
 }
 
-/// Adds the real targets of the links in a folder and below it.
+/// Adds the real targets of the symbolic links in a folder and below it.
 fn links(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         match entry.file_type() {
@@ -52,7 +52,7 @@ fn links(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Adds the file, or the files of the folder, that every user may read. Links in the folder are not followed.
+/// Adds the file, or the files of the folder, that every user may read. Symbolic links in the folder are not followed.
 fn files_in(path: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     let Ok(status) = fs::symlink_metadata(path) else { return };
     if status.is_file() && status.permissions().mode() & FOR_OTHERS != 0 {

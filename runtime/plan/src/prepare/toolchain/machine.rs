@@ -99,7 +99,7 @@ impl Machine {
     }
 }
 
-/// Returns the folder two levels above a program, after following links: `/opt/x` for `/opt/x/bin/node`.
+/// Returns the folder two levels above a program, after following symbolic links: `/opt/x` for `/opt/x/bin/node`.
 pub(super) fn prefix_of(program: &Path) -> Option<PathBuf> {
     let real = program.canonicalize().ok()?;
     let bin = real.parent().filter(|bin| bin.ends_with("bin"))?;

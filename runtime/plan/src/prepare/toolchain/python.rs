@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 /// Maximum size of the file with pyenv's versions, in bytes.
 const VERSION_BYTES_MAX: u64 = 1 << 16;
-/// The folder of compiled modules, below the HOME of commands, each at the path of its source. Compiled modules of the
-/// interpreter are kept between stages.
+/// The folder of compiled modules, below the HOME of commands. A module's path in it is that of its source. Compiled
+/// modules of the interpreter are kept between stages.
 pub(super) const COMPILED: &str = ".cache/pycache";
 
 /// Variables that keep by-products of tools out of the workspace: compiled modules, and caches.

@@ -34,7 +34,7 @@ pub(super) fn find(machine: &Machine, tier: Tier) -> Result<ToolchainFiles, Miss
     Ok(found)
 }
 
-/// Returns the toolchains to which rustup only links, such as one built from source.
+/// Returns the toolchains to which rustup has only a symbolic link, such as one built from source.
 fn linked(rustup_home: &Path) -> Vec<PathBuf> {
     let listed = fs::read_dir(rustup_home.join("toolchains")).into_iter().flatten().flatten();
     let real = listed.filter_map(|entry| entry.path().canonicalize().ok()).filter(|folder| folder.is_dir());

@@ -1,6 +1,7 @@
-//! `[exec] venv`: an environment of Python outside of the project, such as those of Poetry and conda.
+//! `[exec] venv`: a Python environment outside of the project, such as those of Poetry and conda.
 //!
-//! The environment and the interpreter to which it links are shown read-only. Its programs come first in PATH.
+//! The environment and the interpreter to which it links are shown read-only. The programs of the environment come
+//! first in PATH.
 
 use super::machine::{Machine, prefix_of};
 use super::{Missing, ToolchainFiles, python};
@@ -10,7 +11,7 @@ use std::path::Path;
 /// Folders of the system, which every command sees.
 const SYSTEM: [&str; 3] = ["/usr", "/bin", "/lib"];
 
-/// Finds an environment by its absolute path.
+/// Finds a Python environment by its absolute path.
 pub(super) fn find(machine: &Machine, folder: &Path) -> Result<ToolchainFiles, Missing> {
     let shown = folder.display();
     let recreate = || "create it again with the tool that made it, or remove `venv`".to_owned();
