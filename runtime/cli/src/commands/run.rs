@@ -94,14 +94,16 @@ pub fn execute(
     let present =
         answer_sources::present(&arguments.people, &arguments.output, &arguments.runs, &executor.plan.pipeline, &[])?;
     let key = user_key::to_sign()?;
+    let mut include = include(&executor.plan)?;
     let folder = runs::create(&arguments.runs.runs_dir, id)?;
+    leave_out(&mut include, &executor.plan, project, &folder);
     let new = NewRun {
         run_id: folder.id.as_str().into(),
         source: &source.text,
         files: &source.files,
         pipeline_path: absolute(&source.file),
         project: &project.workdir,
-        include: include(&executor.plan, project, &folder)?,
+        include,
         script: script.as_ref().map(|file: &ScriptFile| file.text.as_bytes()),
         inputs: arguments.project.inputs.iter().cloned().collect(),
         from,
@@ -215,11 +217,14 @@ fn report_open_copies(run: &Run) {
     }
 }
 
-/// Returns the files to copy in addition to the files that git knows, and the files to leave out, such as the runs
-/// themselves.
-fn include(plan: &Plan, project: &Project, run: &RunFolder) -> Result<Include, Stop> {
-    let mut include = Include::parse(&plan.folders.include)
-        .map_err(|error| Stop::new(Exit::Invalid, format!("`workspace.include` in glovebox.toml: {error}")))?;
+/// Returns the files to copy in addition to the files that git knows.
+fn include(plan: &Plan) -> Result<Include, Stop> {
+    Include::parse(&plan.folders.include)
+        .map_err(|error| Stop::new(Exit::Invalid, format!("`workspace.include` in glovebox.toml: {error}")))
+}
+
+/// Adds the paths that are not copied: the runs themselves, and folders that the sandbox shows.
+fn leave_out(include: &mut Include, plan: &Plan, project: &Project, run: &RunFolder) {
     let runs_dir = run.path.parent().and_then(|folder| folder.strip_prefix(&project.workdir).ok());
     if let Some(inside) = runs_dir.and_then(Path::to_str).filter(|inside| !inside.is_empty()) {
         let entry = Entry::parse(&format!("{inside}/"));
@@ -229,7 +234,6 @@ fn include(plan: &Plan, project: &Project, run: &RunFolder) -> Result<Include, S
     if plan.commands.sandbox.tier().is_some_and(Tier::has_own_root) {
         include.leave_out.extend(plan.folders.dependencies.iter().cloned());
     }
-    Ok(include)
 }
 
 fn absolute(file: &Path) -> String {

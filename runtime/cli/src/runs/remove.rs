@@ -12,9 +12,12 @@ use glovebox_journal::sqlite::Owner;
 use glovebox_workspace::{cache, run_folder, tree};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Prefix of the name of a run's folder while the run is being removed.
 const REMOVED: &str = ".removed-";
+/// Time after which a draft without a lock file was left behind. A process that creates a run takes the lock at once.
+const DRAFT_LOCKED_AFTER: Duration = Duration::from_secs(60);
 
 /// Returns why a run must not be removed; `None` if it may be removed.
 fn refused(run: &RunFolder) -> Option<Stop> {
@@ -82,7 +85,16 @@ pub fn leftovers(runs_dir: &Path) -> Vec<PathBuf> {
 /// Returns true for a draft of a run whose process has ended.
 fn is_left_draft(path: &Path) -> bool {
     let is_draft = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(DRAFT.as_bytes()));
-    is_draft && !Owner::is_held(&path.join(OWNER_FILE))
+    let lock = path.join(OWNER_FILE);
+    is_draft
+        && !Owner::is_held(&lock)
+        && (fs::symlink_metadata(&lock).is_ok() || is_older_than(path, DRAFT_LOCKED_AFTER))
+}
+
+/// Returns true if a folder was last changed at least this long ago. A folder of the future is not older.
+fn is_older_than(path: &Path, age: Duration) -> bool {
+    let changed = fs::symlink_metadata(path).and_then(|found| found.modified());
+    changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|elapsed| elapsed >= age))
 }
 
 /// Returns true for a folder without a journal that has the lock file of a run, if no process holds the lock.

@@ -9,18 +9,23 @@ use super::{guard, port_error};
 use crate::ports::PortError;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
+use std::time::Duration;
 
 /// The lock of a run that is driven. It is released on drop.
 pub struct Owner {
     _connection: Connection,
 }
 
+/// Maximum time for which [`Owner::acquire`] waits. A process that drives the run holds the lock for much longer, but
+/// [`Owner::is_held`] of another process holds a shared lock while it reads.
+const LOOK_MAX: Duration = Duration::from_millis(250);
+
 impl Owner {
     /// Takes the lock at `path` (`owner.sqlite` in the run directory). Returns an error if another process holds it.
     pub fn acquire(path: &Path) -> Result<Self, PortError> {
         guard::check_files(path)?;
         let connection = Connection::open(path).map_err(port_error)?;
-        connection.busy_timeout(std::time::Duration::ZERO).map_err(port_error)?;
+        connection.busy_timeout(LOOK_MAX).map_err(port_error)?;
         connection.execute_batch("BEGIN EXCLUSIVE").map_err(|error| match error.sqlite_error_code() {
             Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => {
                 PortError::Unavailable(format!("another process drives this run and holds `{}`", path.display()))
@@ -39,7 +44,7 @@ impl Owner {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let Ok(connection) = Connection::open_with_flags(path, flags) else { return false };
         let asked = connection
-            .busy_timeout(std::time::Duration::ZERO)
+            .busy_timeout(Duration::ZERO)
             .and_then(|()| connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0)));
         asked.is_err_and(|error| error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy))
     }

@@ -149,3 +149,19 @@ fn one_owner_at_a_time() {
     drop(first);
     Owner::acquire(&path).unwrap();
 }
+
+/// A process that asks whether a run is driven holds a shared lock for a moment. That must not refuse the driver.
+#[test]
+fn a_look_at_the_lock_does_not_refuse_an_owner() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("owner.sqlite");
+    rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE t(x)").unwrap();
+    let looking = rusqlite::Connection::open(&path).unwrap();
+    looking.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
+    let looked = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        drop(looking);
+    });
+    Owner::acquire(&path).unwrap();
+    looked.join().unwrap();
+}

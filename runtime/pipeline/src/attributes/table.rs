@@ -73,7 +73,14 @@ const GENERAL: &[KnownAttribute] = &[
         "used if `retry_target` is absent or names no declared node",
         SPEC,
     ),
-    known(key::STACK_CHILD_DOTFILE, GN, Path, "the graph's", "the file of the child pipeline, relative to the folder of this file", SPEC),
+    known(
+        key::STACK_CHILD_DOTFILE,
+        GN,
+        Path,
+        "the graph's",
+        "the file of the child pipeline, relative to the folder of this file",
+        SPEC,
+    ),
     known(
         key::STACK_CONTEXT_IN,
         N,
@@ -354,14 +361,7 @@ const GENERAL: &[KnownAttribute] = &[
         OtherEngines,
     ),
     known(key::CODEX_SANDBOX, N, Text, "`workspace-write`", "`read-only`: the stage writes nothing", OtherEngines),
-    known(
-        key::CODEX_APPROVAL,
-        N,
-        Text,
-        "`never`",
-        "no effect: Codex never asks for approval",
-        OtherEngines,
-    ),
+    known(key::CODEX_APPROVAL, N, Text, "`never`", "no effect: Codex never asks for approval", OtherEngines),
     known(key::CODEX_SKIP_GIT_REPO_CHECK, N, Boolean, "`false`", "Codex works without a repository", OtherEngines),
     known(
         key::CODEX_DISABLE_MCP,
@@ -467,7 +467,14 @@ const GENERAL: &[KnownAttribute] = &[
     ),
     known(key::CONDITION, E, Condition, "none", "the run takes the edge only if this holds", SPEC),
     known(key::WEIGHT, E, Integer, "0", "priority among eligible edges, higher first", SPEC),
-    known(key::DEFAULT, E, Boolean, "`false`", "takes precedence over the weights of other edges without a condition", Glovebox),
+    known(
+        key::DEFAULT,
+        E,
+        Boolean,
+        "`false`",
+        "takes precedence over the weights of other edges without a condition",
+        Glovebox,
+    ),
     known(key::LOOP_RESTART, E, Boolean, "`false`", "begins a new generation of the run at the target", SPEC),
     known(
         key::GATE_REQUIRES,
