@@ -39,6 +39,29 @@ fn link(bench: &Workbench, to: &std::path::Path, at: &str) {
     symlink(to, at).unwrap();
 }
 
+/// A stage that may change the whole project could change `package.json` too. What it installs ends with it.
+#[test]
+fn a_stage_that_may_write_everything_installs_packages_for_itself_only() {
+    let look = "test \"$(cat node_modules/a/index.js)\" = a && test ! -e node_modules/new";
+    let bench = Workbench::with_pipeline(&format!(
+        "digraph g {{\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
+         \x20 install [shape=parallelogram, tool_command=\"mkdir node_modules/new && echo evil > node_modules/a/index.js && \
+         rm node_modules/b.js && grep -q evil node_modules/a/index.js && test -z \\\"$(ls -A node_modules/.cache)\\\"\", allowed_write_paths=\"./\"]\n\
+         \x20 look [shape=parallelogram, tool_command={}, allowed_write_paths=\"./\"]\n\
+         \x20 checked [shape=parallelogram, tool_command=\"! touch node_modules/new\", allowed_write_paths=\"src/\"]\n\
+         \x20 start -> install -> look -> checked -> done\n}}\n",
+        serde_json::Value::from(look)
+    ));
+    bench.write(".gitignore", "node_modules/\n");
+    bench.write("package.json", NODE);
+    bench.write("node_modules/a/index.js", "a");
+    bench.write("node_modules/b.js", "b");
+    bench.write("node_modules/.cache/of-the-user", "holds what a test runner kept");
+    let before = bench.snapshot();
+    run(&bench).ends(0).never_says("quarantined");
+    assert_eq!(bench.snapshot(), before);
+}
+
 #[test]
 fn packages_are_shown_read_only_and_not_copied() {
     for many in [false, true] {

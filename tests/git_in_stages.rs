@@ -8,6 +8,9 @@ mod workbench;
 use std::process::Command;
 use workbench::Workbench;
 
+/// The setting with which commands see one commit. Without it, these pipelines without models would show the history.
+const ONE_COMMIT: &str = "[workspace]\ngit = \"commit\"\n";
+
 /// Creates a project with a repository, and stages in a row that run these commands.
 fn bench(commands: &[&str]) -> Workbench {
     let nodes: String = commands
@@ -23,6 +26,7 @@ fn bench(commands: &[&str]) -> Workbench {
         row.join(" -> ")
     ));
     bench.write("src/a.txt", "one\n");
+    bench.write("glovebox.toml", ONE_COMMIT);
     git(&bench, &["init", "-q", "-b", "feature/x"]);
     git(&bench, &["add", "-A"]);
     git(&bench, &["commit", "-qm", "first"]);
@@ -124,6 +128,38 @@ fn the_history_is_shown_where_the_operator_says_so() {
     bench.glovebox(&["run", "pipeline.dot"]).ends(3).says("this project has hold-outs");
 }
 
+/// What commands read can reach a model through their output, and a server through a network.
+#[test]
+fn the_history_is_shown_by_default_only_where_nothing_leaves() {
+    let ask = "git log --format=%s > out.txt";
+    let bench = bench(&[ask]);
+    std::fs::remove_file(bench.project().join("glovebox.toml")).unwrap();
+    git(&bench, &["commit", "-q", "--allow-empty", "-m", "second"]);
+    run(&bench).ends(0).never_says("commands can read every commit");
+    assert_eq!(bench.run_text("r", "workspace/out.txt"), "second\nfirst\n");
+    bench.glovebox(&["plan", "pipeline.dot"]).ends(0).says("every commit, branch and tag of the repository");
+    let one_commit = || {
+        bench.glovebox(&["plan", "pipeline.dot"]).ends(0).never_says("every commit");
+        bench.glovebox(&["run", "pipeline.dot", "--run-id", "s", "--no-input"]).ends(0);
+        let seen = bench.run_text("s", "workspace/out.txt");
+        std::fs::remove_dir_all(bench.project().join(".glovebox/runs/s")).unwrap();
+        assert_eq!(seen.lines().count(), 1, "{seen}");
+    };
+    for setting in [ONE_COMMIT, "[sandbox]\nnetwork = { proxy = [\"api.example.com\"] }\n"] {
+        bench.write("glovebox.toml", setting);
+        one_commit();
+    }
+    std::fs::remove_file(bench.project().join("glovebox.toml")).unwrap();
+    let text = std::fs::read_to_string(bench.project().join("pipeline.dot")).unwrap();
+    let with_model =
+        text.replace("s0 -> done", "s0 -> m -> done; m [shape=box, prompt=\"x\", allowed_write_paths=\"src/\"]");
+    bench.write("pipeline.dot", &with_model);
+    bench.glovebox(&["plan", "pipeline.dot"]).ends(0).never_says("every commit");
+    bench.write("pipeline.dot", &text);
+    bench.write("scripts/scenarios/case.sh", "exit 0\n");
+    bench.glovebox(&["plan", "pipeline.dot"]).ends(0).never_says("every commit");
+}
+
 /// The folder of objects is bound into the sandbox, so a project must not choose what it is.
 #[test]
 fn a_repository_that_leads_elsewhere_is_not_shown() {
@@ -168,6 +204,7 @@ fn shaped(setup: &str, look: &str) -> Workbench {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     bench.write("pipeline.dot", LOOK);
     bench.write("look.sh", look);
+    bench.write("glovebox.toml", ONE_COMMIT);
     bench
 }
 

@@ -101,6 +101,7 @@ fn files_that_a_test_leaves_behind_are_scratch() {
 #[test]
 fn a_test_that_reads_the_history_gets_it_if_the_user_agrees() {
     let bench = project("git log --oneline HEAD~1..HEAD\n");
+    bench.write("glovebox.toml", "[workspace]\ngit = \"commit\"\n");
     commit(&bench);
     bench.write("src/a.txt", "b\n");
     bench.write("src/b.txt", "b\n");

@@ -478,7 +478,8 @@ fn watched(source: &Source, setting: &JailSetting) -> Disk {
     // Caches contain files of earlier stages, so only additions are counted.
     let before = folders.len();
     let mounted = setting.inner.iter().chain(&setting.kept);
-    folders.extend(mounted.filter(|bind| bind.writable).map(|bind| bind.source.to_owned()));
+    let written = |bind: &Bind| bind.layer.as_ref().map_or_else(|| bind.source.clone(), |layer| layer.upper.clone());
+    folders.extend(mounted.filter(|bind| bind.writable).map(written));
     let filled = filled || folders.len() > before;
     Disk::new(folders, setting.limits.disk_bytes, filled)
 }

@@ -35,7 +35,7 @@ impl PrivateHome {
 
     /// Returns the bind of the folder for a jail with a private root.
     pub fn bind(&self) -> Bind {
-        Bind { source: self.source.clone(), at: Self::inside().into(), writable: true, optional: false }
+        Bind::writable(self.source.clone(), Self::inside().into())
     }
 
     /// Returns the path of the folder inside the jail.

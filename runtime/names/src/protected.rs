@@ -9,6 +9,9 @@ use super::visible::is_deceptive;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+/// The reason why settings of editors are protected.
+const EDITOR_SETTINGS: &str = "editor settings";
+
 /// Names that are protected in every folder, with everything below them, grouped by the reason.
 #[rustfmt::skip]
 const NAMES: &[(&str, &[&str])] = &[
@@ -43,7 +46,7 @@ const NAMES: &[(&str, &[&str])] = &[
         ".lintstagedrc.json", ".lintstagedrc.yaml", ".lintstagedrc.yml", ".lintstagedrc.js", ".lintstagedrc.cjs",
         ".lintstagedrc.mjs", ".simple-git-hooks.js", ".simple-git-hooks.cjs", ".simple-git-hooks.json", "captainhook.json",
     ]),
-    ("editor settings", &[
+    (EDITOR_SETTINGS, &[
         ".vscode", ".idea", ".zed", ".fleet", ".devcontainer", ".devcontainer.json", ".exrc", ".nvimrc", ".nvim.lua", ".vimrc",
         ".dir-locals.el", ".vim", ".helix", ".nvim", ".lvimrc", ".dir-locals-2.el", ".vs", ".theia", ".lite_project.lua",
         ".externaltoolbuilders", ".gitpod.yml", ".gitpod.yaml", ".idx", ".replit",
@@ -123,6 +126,12 @@ pub fn reason(path: &str) -> Option<String> {
         })
     };
     by_name.or_else(by_pair)
+}
+
+/// Returns true if a path is protected because it belongs to the settings of an editor.
+pub fn is_of_editor(path: &str) -> bool {
+    let known = names(path).find_map(|name| REASONS.iter().find(|(known, _)| **known == *name));
+    known.is_some_and(|(_, why)| *why == EDITOR_SETTINGS)
 }
 
 /// Returns the reason why a name directly in this folder is protected, although the folder itself is not. `None` if the

@@ -23,7 +23,7 @@ mod tool_servers;
 pub use problem::{BindClass, BindErrors};
 
 use crate::components::{Catalog, PluginFile, PluginProblem};
-use crate::config::{Config, PluginEntry, is_plugin_name};
+use crate::config::{Config, HistorySetting, PluginEntry, is_plugin_name};
 use crate::lock::{Lock, Offer};
 use crate::plan::capability::MachineFolder;
 use crate::plan::{
@@ -67,6 +67,8 @@ pub struct BindOptions {
     pub dependencies: Vec<Entry>,
     /// Folders of the machine to which the folders of `dependencies` link. Commands see them too.
     pub stores: Vec<MachineFolder>,
+    /// True if the project has a `.git`, whose history commands could see.
+    pub has_repository: bool,
     /// The script of `--script`. `None` if models are asked or simulated.
     pub script: Option<Arc<Script>>,
     /// True if every node gets a simulated answer when there is no script, whatever models are configured.
@@ -115,6 +117,7 @@ pub fn bind(
         errors.plugins.append(&mut unlocked);
         return Err(errors);
     }
+    let shows_history = shows_history(config, &options, &bindings);
     let held_back: Vec<Entry> = reach.folders().iter().chain(&options.sealed).cloned().collect();
     let recovery = recovery::plan(&pipeline, &bindings, config, &held_back);
     let unconfigured = unconfigured_model(&options);
@@ -127,7 +130,8 @@ pub fn bind(
         bindings,
         folders: PlannedFolders {
             include: config.workspace.include.clone(),
-            shows_history: config.workspace.shows_history,
+            history: config.workspace.history,
+            shows_history,
             scenarios: reach.folders().to_vec(),
             sealed: options.sealed,
             dependencies: options.dependencies,
@@ -152,6 +156,19 @@ pub fn bind(
         findings: PlanFindings { rule_report: RuleReport::default(), unlocked, warnings },
         hidden: OnceLock::new(),
     })
+}
+
+/// Decides whether commands that see the whole project see the history of its repository.
+fn shows_history(config: &Config, options: &BindOptions, bindings: &BTreeMap<NodeId, Arc<Binding>>) -> bool {
+    match config.workspace.history {
+        HistorySetting::IfNothingLeaves => {
+            options.has_repository
+                && options.sealed.is_empty()
+                && bindings.values().all(|binding| binding.keeps_what_it_reads())
+        }
+        HistorySetting::Commit => false,
+        HistorySetting::Whole => true,
+    }
 }
 
 /// Returns every reason why a run of the pipeline would be refused on a machine with the best sandbox, and every warning,

@@ -149,10 +149,22 @@ pub struct WorkspaceSetting {
     pub include_places: Vec<std::ops::Range<usize>>,
     /// Folders of installed dependencies, which commands see read-only. `None` for the usual folders of the kind of project.
     pub dependencies: Option<Vec<Entry>>,
-    /// True if commands may read the history of the project's repository.
-    pub shows_history: bool,
+    /// The part of the project's repository that commands may read.
+    pub history: HistorySetting,
     /// True if commands work on a copy of the files instead of an overlay.
     pub copies_files: bool,
+}
+
+/// The part of the project's repository that commands may read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HistorySetting {
+    /// Every commit, if nothing that commands read can leave the machine or show a hold-out. Otherwise one commit.
+    #[default]
+    IfNothingLeaves,
+    /// One commit.
+    Commit,
+    /// Every commit.
+    Whole,
 }
 
 /// A problem in `glovebox.toml`.
@@ -328,8 +340,9 @@ fn workspace(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> WorkspaceSetting
             }
             "dependencies" => setting.dependencies = Some(sandbox::subtrees(fields, &field)),
             "git" => match fields.text(&field).as_deref() {
-                None | Some("commit") => {}
-                Some("history") => setting.shows_history = true,
+                None => {}
+                Some("commit") => setting.history = HistorySetting::Commit,
+                Some("history") => setting.history = HistorySetting::Whole,
                 Some(other) => {
                     let message = format!("`{field}` is `{other}`: `commit` or `history` is expected");
                     fields.value_problem(field.at_value(), message);

@@ -42,7 +42,7 @@ pub use verify::{PlanNoChange, PlanPhase, PlanVerify};
 
 use self::capability::MachineFolder;
 use crate::components::PluginProblem;
-use crate::config::ExecSetting;
+use crate::config::{ExecSetting, HistorySetting};
 use crate::verify::Verify;
 use glovebox_host::llm::{Model, Provider, Script};
 use glovebox_pipeline::diagnostic::Diagnostic;
@@ -95,6 +95,8 @@ pub struct Plan {
 pub struct PlannedFolders {
     /// Ignored files that are copied into the workspace.
     pub include: Vec<String>,
+    /// What the operator says about the history of the project's repository.
+    pub history: HistorySetting,
     /// True if commands that see the whole project see the history of its repository.
     pub shows_history: bool,
     /// Folders in which hold-outs are looked for.

@@ -1,10 +1,14 @@
-//! Installed dependencies of the project in the sandbox of an attempt. They are mounted read-only at their paths and never copied.
+//! Installed dependencies of the project in the sandbox of an attempt. They are mounted at their paths and never copied.
+//!
+//! If the write scope of a stage covers a dependency, what its commands write there goes to a layer of the attempt, which
+//! is removed with it: no other stage and no user ever sees it. Otherwise dependencies are read-only: code that a checking
+//! stage runs must not be able to change the tools of its next command without a trace.
 //!
 //! A folder that exists in the workspace is not replaced. Caches that tools keep inside a dependency are hidden,
 //! because they could contain parts of a hold-out. In their place, the attempt gets empty writable folders, which are
 //! removed with the attempt. Only a tier with a private root can mount.
 
-use glovebox_jail_helper::policy::Bind;
+use glovebox_jail_helper::policy::{Bind, BindLayer};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
 use std::fs;
@@ -18,6 +22,17 @@ const WRITTEN: [&str; 5] = [".cache", ".vite", ".vite-temp", ".vitest", ".tmp"];
 const WRITTEN_BY_TESTS: [&str; 2] = ["log", "tmp"];
 /// Name of the folder, in the attempt's folder, that takes the writes.
 const WRITTEN_DIR: &str = "dependencies";
+/// Name of the folder, in the attempt's folder, with the layers over dependencies.
+const LAYERS_DIR: &str = "dependency-layers";
+
+/// Whether the commands of an attempt may write to dependencies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DependencyAccess {
+    /// Commands only read them.
+    ReadOnly,
+    /// Writes to those in the write scope go to a layer of the attempt. Only a tier that can mount an overlay has one.
+    Layered,
+}
 
 /// The folders of one attempt.
 #[derive(Debug, Clone, Copy)]
@@ -33,8 +48,8 @@ pub struct Places<'p> {
 /// The dependencies that an attempt sees. The default is none.
 #[derive(Debug, Default)]
 pub struct Dependencies<'d> {
-    /// Path of each dependency, with the folder in the user's project.
-    shown: Vec<(&'d ScopePath, PathBuf)>,
+    /// Path of each dependency, with the folder in the user's project and the layer over it.
+    shown: Vec<(&'d ScopePath, PathBuf, Option<BindLayer>)>,
     /// Writable folders in the dependencies, each with the folder that takes the writes.
     written: Vec<(ScopePath, PathBuf)>,
 }
@@ -45,7 +60,12 @@ impl<'d> Dependencies<'d> {
     ///
     /// # Errors
     /// The system's error if the folder for writes cannot be created.
-    pub fn for_scope(folders: &'d [Entry], scope: &Scope, places: Places<'_>) -> io::Result<Self> {
+    pub fn for_scope(
+        folders: &'d [Entry],
+        scope: &Scope,
+        places: Places<'_>,
+        access: DependencyAccess,
+    ) -> io::Result<Self> {
         let mut found = Self::default();
         let is_folder = |at: &Path| fs::symlink_metadata(at).is_ok_and(|found| found.is_dir());
         for path in folders.iter().map(Entry::path) {
@@ -62,28 +82,44 @@ impl<'d> Dependencies<'d> {
                 fs::create_dir_all(&takes)?;
                 found.written.push((inside, takes));
             }
-            found.shown.push((path, source));
+            let layer = match access {
+                DependencyAccess::Layered if scope.commits(path) => {
+                    Some(make_layer(places.attempt, found.shown.len())?)
+                }
+                DependencyAccess::ReadOnly | DependencyAccess::Layered => None,
+            };
+            found.shown.push((path, source, layer));
         }
         Ok(found)
     }
 
     /// Returns the paths at which the dependencies are mounted, for [`crate::stage::ViewOverrides`].
     pub fn mount_points(&self) -> impl Iterator<Item = ScopePath> {
-        self.shown.iter().map(|(path, _)| (*path).clone())
+        self.shown.iter().map(|(path, ..)| (*path).clone())
     }
 
     /// Returns the mounts for a jail whose workspace is at `inside`, outer ones first.
     pub fn binds(&self, inside: &Path) -> Vec<Bind> {
-        let bind = |path: &ScopePath, source: &Path, writable| Bind {
-            writable,
-            ..Bind::read_only(source.to_owned(), inside.join(path.as_str()))
-        };
-        let shown = self.shown.iter().map(|(path, source)| bind(path, source, false));
-        shown.chain(self.written.iter().map(|(path, source)| bind(path, source, true))).collect()
+        let shown = self.shown.iter().map(|(path, source, layer)| Bind {
+            writable: layer.is_some(),
+            layer: layer.clone(),
+            ..Bind::read_only(source.clone(), inside.join(path.as_str()))
+        });
+        let written = self.written.iter();
+        shown.chain(written.map(|(path, source)| Bind::writable(source.clone(), inside.join(path.as_str())))).collect()
     }
 
     /// Returns true if a folder is one of the dependencies.
     pub fn has(&self, folder: &Entry) -> bool {
-        self.shown.iter().any(|(path, _)| *path == folder.path())
+        self.shown.iter().any(|(path, ..)| *path == folder.path())
     }
+}
+
+/// Creates the folders of the layer over the dependency with this number.
+fn make_layer(attempt: &Path, number: usize) -> io::Result<BindLayer> {
+    let folder = attempt.join(LAYERS_DIR).join(number.to_string());
+    let layer = BindLayer { upper: folder.join("upper"), work: folder.join("work") };
+    fs::create_dir_all(&layer.upper)?;
+    fs::create_dir_all(&layer.work)?;
+    Ok(layer)
 }

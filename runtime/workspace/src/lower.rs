@@ -7,6 +7,7 @@ use crate::tree::{Stamp, Tree};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Access, Scope};
 use rustix::fs::{FileType, Stat};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,8 @@ pub struct ViewOverrides {
     /// Paths at which the jail mounts something. Each one is an empty directory, created with its parents. Nothing of
     /// the workspace shows in it, and nothing in it is ever committed.
     pub mount_points: Vec<ScopePath>,
+    /// Folders of the workspace that commands see with other permissions than it has, such as a read-only folder.
+    pub closed: BTreeMap<String, u32>,
     /// Folder below the workspace with files of earlier stages at ignored paths. Paths that the scope hides do not show through.
     pub below: Option<PathBuf>,
 }

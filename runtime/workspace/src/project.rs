@@ -109,6 +109,10 @@ pub struct Base {
     pub symlinks: BTreeMap<String, String>,
     /// Directories, including empty ones, without the root.
     pub directories: BTreeSet<String>,
+    /// Permissions of the directories that their owner may not read, change and enter. The copies have these permissions
+    /// too; a stage sees the original ones.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub closed: BTreeMap<String, u32>,
     /// Skipped entries, without ignored files.
     pub skipped: Vec<SkippedEntry>,
     /// The ignore rules at the time of the copy.
@@ -147,6 +151,7 @@ impl Base {
                 }
                 (ChangeOp::Rmdir, ..) => {
                     self.directories.remove(path);
+                    self.closed.remove(path);
                 }
                 _ => {}
             }
@@ -420,6 +425,10 @@ impl ProjectCopy<'_, '_> {
             let stat = self.source.stat(Path::new(at.as_str()))?;
             let mode = stat.map_or(tree::DIRECTORY_MODE, |stat| tree::copied_directory_mode(&stat));
             rustix::fs::mkdirat(parent, name, mode)?;
+            let original = stat.map(|stat| stat.st_mode & tree::PERMISSIONS);
+            if let Some(original) = original.filter(|original| original & mode.as_raw_mode() != mode.as_raw_mode()) {
+                self.base.closed.insert(at.as_str().to_owned(), original);
+            }
             self.base.directories.insert(at.as_str().to_owned());
         }
         Ok(())

@@ -350,6 +350,9 @@ pub(crate) fn copied_mode(stat: &Stat) -> Mode {
 /// The mode of new directories.
 pub(crate) const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
 
+/// The permissions in a mode, without set-id bits.
+pub(crate) const PERMISSIONS: u32 = 0o777;
+
 /// Returns the permissions of a directory for a copy of it. The owner can always read, change and enter the copy.
 pub(crate) fn copied_directory_mode(stat: &Stat) -> Mode {
     Mode::from_raw_mode(stat.st_mode & 0o777) | Mode::RWXU

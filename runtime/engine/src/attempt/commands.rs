@@ -103,7 +103,7 @@ fn add_repository(setting: &mut JailSetting, env: &SandboxEnv, binding: &Binding
             }
         };
         Ok::<_, RepositoryError>([
-            Bind { source: own, at: env.inside().join(REPOSITORY_DIR), writable: true, optional: false },
+            Bind::writable(own, env.inside().join(REPOSITORY_DIR)),
             Bind::read_only(source, objects),
         ])
     };

@@ -6,7 +6,7 @@ use glovebox_plan::plan::{Binding, Plan};
 use glovebox_plan::prepare::executor::SandboxEnv;
 use glovebox_record::path::ScopePath;
 use glovebox_record::{GitHead, NodeId, Tier};
-use glovebox_workspace::dependencies::{Dependencies, Places};
+use glovebox_workspace::dependencies::{Dependencies, DependencyAccess, Places};
 use glovebox_workspace::project::Base;
 use glovebox_workspace::repository::{LastCommit, RepositoryFacts, RepositorySource};
 use std::path::{Path, PathBuf};
@@ -55,12 +55,18 @@ impl AttemptPaths {
     }
 
     /// Returns the dependencies that the commands of a stage see.
-    pub(super) fn dependencies(&self, env: &SandboxEnv, binding: &Binding) -> Result<Dependencies<'_>, AttemptError> {
+    pub(super) fn dependencies(
+        &self,
+        env: &SandboxEnv,
+        binding: &Binding,
+        access: DependencyAccess,
+    ) -> Result<Dependencies<'_>, AttemptError> {
         if !binding.runs_commands() || !env.tier.is_some_and(Tier::has_own_root) {
             return Ok(Dependencies::default());
         }
         let places = Places { project: &env.project, workspace: &self.workspace, attempt: &self.folder };
-        Dependencies::for_scope(&self.plan.folders.dependencies, &binding.scope, places).map_err(AttemptError::Folder)
+        let folders = &self.plan.folders.dependencies;
+        Dependencies::for_scope(folders, &binding.scope, places, access).map_err(AttemptError::Folder)
     }
 }
 

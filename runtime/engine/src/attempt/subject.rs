@@ -18,6 +18,7 @@ use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Network, Tier};
 use glovebox_workspace::cache::Caches;
 use glovebox_workspace::change::Verdict;
+use glovebox_workspace::dependencies::DependencyAccess;
 use glovebox_workspace::quarantine::{QuarantineLimits, quarantine};
 use glovebox_workspace::stage::{ChangeRules, FoundChange, StageError, ViewOverrides, WorkspaceView};
 use std::path::{Path, PathBuf};
@@ -111,7 +112,7 @@ pub(super) fn offer(
         inner = caches.binds(inside)?;
         kept = tool_binds(env, Some(&caches))?;
     }
-    let shown = paths.dependencies(env, binding)?;
+    let shown = paths.dependencies(env, binding, DependencyAccess::ReadOnly)?;
     overrides.mount_points.extend(shown.mount_points());
     inner.extend(shown.binds(inside));
     let mut of_jail = setting(env, binding, paths);

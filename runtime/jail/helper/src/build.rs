@@ -8,6 +8,7 @@ use crate::host;
 use crate::landlock::PathRules;
 use crate::mounts::{self, PreparedRoot};
 use crate::reaper::KillScope;
+use crate::renames::RenameListener;
 use crate::seccomp::Filters;
 use crate::serve::{self, Jail};
 use crate::stores::Stores;
@@ -68,6 +69,7 @@ pub(crate) fn full(control: &OwnedFd, policy: Policy, base: &Base<'_>) -> Result
         enforcement.degradations.push("processes=soft".to_owned());
     }
     let confinement = confine(&policy, base.prepared, &mut enforcement)?;
+    let renames = RenameListener::install(&policy, &workspace, &enforcement)?;
     let (sockets, hosts_end) = if policy.sockets { socket_pair()? } else { (None, None) };
     let jail = Jail {
         control: control.try_clone().at("copy the control socket")?,
@@ -76,6 +78,7 @@ pub(crate) fn full(control: &OwnedFd, policy: Policy, base: &Base<'_>) -> Result
         workspace,
         confinement,
         reach: KillScope::Namespace,
+        renames,
         policy,
     };
     Ok(FullJail { jail, enforcement, stores, listener, hosts_end })

@@ -78,6 +78,8 @@ impl PathRules {
         for path in [policy.workspace.at.as_path(), &policy.tmp, Path::new("/dev/shm"), &policy.home] {
             self.allow(path, write())?;
         }
+        let queue = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::MakeReg | AccessFs::RemoveFile;
+        self.allow(Path::new(device::QUEUES), queue)?;
         self.allow_binds(policy, |bind| bind.writable)
     }
 

@@ -43,6 +43,8 @@ mod raw;
 #[cfg(target_os = "linux")]
 mod reaper;
 #[cfg(target_os = "linux")]
+mod renames;
+#[cfg(target_os = "linux")]
 mod root;
 #[cfg(target_os = "linux")]
 mod seccomp;

@@ -8,6 +8,7 @@
 mod etc;
 mod prepared_root;
 mod proc;
+mod sys;
 mod workspace;
 
 pub(crate) use etc::{ETC, ETC_OWN};
@@ -84,6 +85,7 @@ impl Root {
         self.folder(Path::new("/dev"))?;
         device::fill_fixed(self)?;
         etc::fill(self, policy.network)?;
+        sys::fill(self)?;
         policy.files.iter().try_for_each(|(path, content)| self.file(path, content.as_bytes()))
     }
 

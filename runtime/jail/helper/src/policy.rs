@@ -151,6 +151,20 @@ pub struct Bind {
     /// True if it may be missing on the host.
     #[serde(default)]
     pub optional: bool,
+    /// The folders of an overlay that takes what commands write below the path, so that the source never changes. Only for
+    /// a folder inside the workspace of [`Confinement::Full`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layer: Option<BindLayer>,
+}
+
+/// The folders of an overlay over the source of a bind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BindLayer {
+    /// The folder that receives the changes. It must be on the same file system as `work`.
+    pub upper: PathBuf,
+    /// An empty folder for use by the kernel.
+    pub work: PathBuf,
 }
 
 impl Bind {
@@ -161,7 +175,12 @@ impl Bind {
 
     /// Creates a bind of a path of the host that must exist and that no command may write.
     pub fn read_only(source: PathBuf, at: PathBuf) -> Self {
-        Self { source, at, writable: false, optional: false }
+        Self { source, at, writable: false, optional: false, layer: None }
+    }
+
+    /// Creates a bind of a path of the host that must exist and that commands may write.
+    pub fn writable(source: PathBuf, at: PathBuf) -> Self {
+        Self { writable: true, ..Self::read_only(source, at) }
     }
 }
 

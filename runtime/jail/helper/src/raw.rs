@@ -228,6 +228,74 @@ pub(crate) fn reap(wait: Wait) -> Result<Option<ReapedChild>, Errno> {
     }))
 }
 
+/// A system call of another process that waits for an answer of this process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WaitingCall {
+    /// Id for the answer.
+    pub(crate) id: u64,
+    /// The calling thread, as the PID namespace of this process names it.
+    pub(crate) thread: i32,
+    /// Number of the call.
+    pub(crate) number: i64,
+    /// Arguments of the call. The caller can change what pointers lead to at any time.
+    pub(crate) arguments: [u64; 6],
+}
+
+/// Installs a filter program for this process and its children. Returns a descriptor at which the calls arrive for which
+/// the program returns `SECCOMP_RET_USER_NOTIF`.
+pub(crate) fn install_listener(program: &[seccompiler::sock_filter]) -> Result<OwnedFd, Errno> {
+    let mut filter: Vec<libc::sock_filter> =
+        program.iter().map(|step| libc::sock_filter { code: step.code, jt: step.jt, jf: step.jf, k: step.k }).collect();
+    let len = libc::c_ushort::try_from(filter.len()).map_err(|_| Errno::INVAL)?;
+    let program = libc::sock_fprog { len, filter: filter.as_mut_ptr() };
+    let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    // SAFETY: the program and its steps outlive the call, which only reads them. The descriptor is new, and no other
+    // owner exists.
+    unsafe {
+        let answer = libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program);
+        checked(answer).map(|descriptor| OwnedFd::from_raw_fd(descriptor as i32))
+    }
+}
+
+/// Returns the next call that waits at a listener. Fails with `NOENT` if its process has ended meanwhile.
+pub(crate) fn waiting_call(listener: impl AsFd) -> Result<WaitingCall, Errno> {
+    // SAFETY: all-zero bytes are a valid `seccomp_notif`, as the kernel demands. The structure outlives the call, and the
+    // request has its size.
+    let call = unsafe {
+        let mut call = MaybeUninit::<libc::seccomp_notif>::zeroed();
+        checked(libc::ioctl(listener.as_fd().as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, call.as_mut_ptr()).into())?;
+        call.assume_init()
+    };
+    let libc::seccomp_data { nr, args, .. } = call.data;
+    Ok(WaitingCall { id: call.id, thread: call.pid as i32, number: nr.into(), arguments: args })
+}
+
+/// Lets the kernel execute a call that waits at a listener.
+pub(crate) fn let_call_continue(listener: impl AsFd, id: u64) -> Result<(), Errno> {
+    let flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
+    let mut answer = libc::seccomp_notif_resp { id, val: 0, error: 0, flags };
+    let descriptor = listener.as_fd().as_raw_fd();
+    // SAFETY: the structure outlives the call, and the request has its size.
+    checked(unsafe { libc::ioctl(descriptor, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) }.into()).map(drop)
+}
+
+/// Copies memory of another process. Returns the number of bytes.
+pub(crate) fn read_memory(thread: i32, address: u64, into: &mut [u8]) -> Result<usize, Errno> {
+    let own = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    let other = libc::iovec { iov_base: address as usize as *mut libc::c_void, iov_len: into.len() };
+    // SAFETY: the kernel writes at most `into.len()` bytes to `into`, and only reads the address, which it checks in the
+    // other process.
+    let answer = unsafe { libc::process_vm_readv(thread, &raw const own, 1, &raw const other, 1, 0) };
+    checked(answer as libc::c_long).map(|bytes| bytes as usize)
+}
+
+/// Renames an entry. The flags of the call have a bit that the kernel ignores and that a filter program can see.
+pub(crate) fn rename_marked(from: impl AsFd, old: &CStr, to: impl AsFd, new: &CStr, mark: u64) -> Result<(), Errno> {
+    let (from, to) = (from.as_fd().as_raw_fd(), to.as_fd().as_raw_fd());
+    // SAFETY: both paths are strings that outlive the call.
+    checked(unsafe { libc::syscall(libc::SYS_renameat2, from, old.as_ptr(), to, new.as_ptr(), mark) }).map(drop)
+}
+
 /// Kills every process that this process may signal, except itself and PID 1. In a PID namespace, these are all its
 /// processes. With Landlock's signal scope, these are all descendants. No fork can escape, because the kernel aborts a
 /// fork with a pending kill.

@@ -19,8 +19,8 @@ use rustix::process::fchdir;
 use std::ffi::CString;
 use std::path::{Component, Path, PathBuf};
 
-/// Size of the root file system, bytes: names, links and the small files of `/etc`.
-const ROOT_BYTES: u64 = 8 << 20;
+/// Size of the root file system, bytes: names, links and the small files of `/etc` and `/sys`.
+const ROOT_BYTES: u64 = 32 << 20;
 
 /// The new root while it is filled. It is also the current folder.
 #[derive(Debug)]

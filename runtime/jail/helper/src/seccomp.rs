@@ -9,6 +9,9 @@
 
 mod calls;
 mod lookup;
+mod renames;
+
+pub(crate) use renames::{RENAME_MARK, renames};
 
 use crate::fault::refused;
 use glovebox_jail_helper::policy::{Confinement, Network};

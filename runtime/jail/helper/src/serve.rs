@@ -10,6 +10,7 @@ use crate::network;
 use crate::program;
 use crate::raw::{self, ReapedChild, Wait};
 use crate::reaper::{self, KillResult, KillScope};
+use crate::renames::{MovingFolder, RenameListener};
 use glovebox_jail_helper::control::{receive_frame, send_frame};
 use glovebox_jail_helper::policy::Policy;
 use glovebox_jail_helper::wire::{Command, CommandEnd, Failure, Reply, Request};
@@ -38,6 +39,15 @@ pub(crate) struct Jail {
     pub(crate) confinement: CommandConfinement,
     /// The processes that a kill reaches.
     pub(crate) reach: KillScope,
+    /// Where renames of commands wait; `None` if the kernel can rename every folder of the workspace.
+    pub(crate) renames: Option<RenameListener>,
+}
+
+/// What is under way in a jail.
+#[derive(Debug, Default)]
+struct Activity {
+    command: Option<RunningCommand>,
+    moving: Option<MovingFolder>,
 }
 
 /// A running command with its usage so far.
@@ -51,26 +61,29 @@ struct RunningCommand {
 /// Serves requests until the host closes the control socket. When this returns, all processes within [`KillScope`] are
 /// dead.
 pub(crate) fn serve(jail: &Jail) {
-    let mut running = None;
-    while serve_next(jail, &mut running).is_some() {}
+    let mut activity = Activity::default();
+    while serve_next(jail, &mut activity).is_some() {}
     reaper::kill_all(jail.reach);
 }
 
 /// Waits for one event and handles it. Returns `None` if the host has closed the socket or sent something other than a
 /// frame.
-fn serve_next(jail: &Jail, running: &mut Option<RunningCommand>) -> Option<()> {
-    let Events { has_request, has_dead_child, wants_socket } = wait(jail)?;
+fn serve_next(jail: &Jail, activity: &mut Activity) -> Option<()> {
+    let Events { has_request, has_dead_child, wants_socket, wants_rename } = wait(jail, activity)?;
     if let Some(sockets) = jail.sockets.as_ref().filter(|_| wants_socket) {
         receive_frame::<()>(sockets).ok()??;
         network::hand_out(sockets).ok()?;
     }
     if has_dead_child {
         drain(&jail.children);
-        reap(jail, running)?;
+        reap(jail, activity)?;
     }
     if has_request {
         let (request, descriptors) = receive_frame::<Request>(&jail.control).ok()??;
-        serve_request(jail, running, request, descriptors)?;
+        serve_request(jail, &mut activity.command, request, descriptors)?;
+    }
+    if let Some(renames) = jail.renames.as_ref().filter(|_| wants_rename) {
+        activity.moving = renames.examine_next();
     }
     Some(())
 }
@@ -80,17 +93,28 @@ struct Events {
     has_request: bool,
     has_dead_child: bool,
     wants_socket: bool,
+    wants_rename: bool,
 }
 
-fn wait(jail: &Jail) -> Option<Events> {
-    let descriptors = [&jail.control, &jail.children].into_iter().chain(&jail.sockets);
-    let mut polled: Vec<PollFd<'_>> = descriptors.map(|descriptor| PollFd::new(descriptor, PollFlags::IN)).collect();
+fn wait(jail: &Jail, activity: &Activity) -> Option<Events> {
+    let (sockets, renames) = (jail.sockets.as_ref(), jail.renames.as_ref());
+    let mut polled = vec![PollFd::new(&jail.control, PollFlags::IN), PollFd::new(&jail.children, PollFlags::IN)];
+    polled.extend(sockets.map(|sockets| PollFd::new(sockets, PollFlags::IN)));
+    // While a folder is being moved, other renames wait.
+    let renames = renames.filter(|_| activity.moving.is_none());
+    polled.extend(renames.map(|renames| PollFd::new(renames, PollFlags::IN)));
     match poll(&mut polled, None) {
         Ok(_) | Err(Errno::INTR) => {}
         Err(_) => return None,
     }
-    let is_ready = |index: usize| polled.get(index).is_some_and(|polled| !polled.revents().is_empty());
-    Some(Events { has_request: is_ready(0), has_dead_child: is_ready(1), wants_socket: is_ready(2) })
+    let mut ready = polled.iter().map(|polled| !polled.revents().is_empty());
+    let mut next = |is_polled: bool| is_polled && ready.next().unwrap_or(false);
+    Some(Events {
+        has_request: next(true),
+        has_dead_child: next(true),
+        wants_socket: next(sockets.is_some()),
+        wants_rename: next(renames.is_some()),
+    })
 }
 
 fn serve_request(
@@ -158,14 +182,19 @@ fn folder(workspace: &OwnedFd, cwd: &Path) -> Result<OwnedFd, Failure> {
 }
 
 /// Reaps the children that have ended. If the command's own process is one of them, kills all others.
-fn reap(jail: &Jail, running: &mut Option<RunningCommand>) -> Option<()> {
+fn reap(jail: &Jail, activity: &mut Activity) -> Option<()> {
     while let Ok(Some(reaped)) = raw::reap(Wait::Never) {
-        let Some(current) = running.as_mut() else { continue };
+        if let Some(renames) = &jail.renames {
+            activity.moving = activity.moving.take().and_then(|moving| renames.settle(moving, &reaped));
+        }
+        let Some(current) = activity.command.as_mut() else { continue };
         current.count(&reaped);
         if reaped.pid == current.pid {
             current.ended.code = reaped.code;
             current.ended.signal = reaped.signal;
-            let ended = running.take()?.finish(jail);
+            let ended = activity.command.take()?.finish(jail);
+            // `finish` has killed and reaped every other process.
+            activity.moving = None;
             send_reply(jail, &Reply::Ended(ended))?;
         }
     }

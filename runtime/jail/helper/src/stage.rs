@@ -126,6 +126,7 @@ fn as_subreaper(control: &OwnedFd, policy: Policy, entry: &Entry) -> Result<(), 
         workspace: open(&policy.workspace.at, flags, Mode::empty()).at("open workspace")?,
         confinement,
         reach: entry.reach(policy.confinement, host),
+        renames: None,
         policy,
     };
     entry.announce(control)?;

@@ -8,6 +8,8 @@ mod bounds;
 mod commands;
 #[path = "jail/fixture.rs"]
 mod fixture;
+#[path = "jail/renames.rs"]
+mod renames;
 #[path = "jail/selftest.rs"]
 mod selftest;
 #[path = "jail/view.rs"]

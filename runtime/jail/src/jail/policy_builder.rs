@@ -5,7 +5,9 @@
 
 use super::bounds::enforced_inside;
 use super::{ExecPolicy, JailError};
-use glovebox_jail_helper::policy::{self, Bind, Confinement, HOME_INSIDE, HOST_NAME, Policy, Source, Workspace};
+use glovebox_jail_helper::policy::{
+    self, Bind, BindLayer, Confinement, HOME_INSIDE, HOST_NAME, Policy, Source, Workspace,
+};
 use glovebox_jail_helper::subject;
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Limits, Network, Tier};
@@ -165,7 +167,7 @@ pub(super) fn check(
     let shown = read_only.map(|bind| bind.at.to_owned()).collect();
     let written = inner.iter().chain(&binds).filter(|bind| bind.writable).map(|bind| bind.at.to_owned());
     let writable = WritablePaths { folders: folders.into_iter().chain(written).collect(), shown };
-    check_path(&setting.policy, &writable)?;
+    check_path(&setting.policy, &writable, &inner)?;
     let policy = Policy {
         confinement: confinement(setting.tier),
         workspace: Workspace { at: utf8(at)?, source, inner },
@@ -290,7 +292,7 @@ fn binds(requested: &[Bind], hidden: &[PathBuf], workspace: &Path) -> Result<Vec
         if source == at && is_in_any(&at, &SYSTEMS) || all.iter().any(|other| other.at == at) {
             continue;
         }
-        all.push(Bind { source: utf8(source)?, at: utf8(at)?, writable: bind.writable, optional: bind.optional });
+        all.push(Bind { source: utf8(source)?, at: utf8(at)?, ..bind.clone() });
     }
     all.sort_by_key(|bind| bind.at.components().count());
     Ok(all)
@@ -355,7 +357,21 @@ fn checked_inner(bind: &Bind, setting: &JailSetting, workspace: &Path) -> Result
     if shows_record || is_in_any(&source, &KERNELS) {
         return Err(refused(bind, &"it would show files that are hidden from all stages"));
     }
-    Ok(Bind { source: utf8(source)?, at: utf8(below)?, writable: bind.writable, optional: bind.optional })
+    let layer = bind.layer.as_ref().map(|layer| checked_layer(layer, setting)).transpose()?;
+    if layer.is_some() && setting.tier != Tier::Full {
+        return Err(refused(bind, &"only tier `full` can mount a layer over it"));
+    }
+    Ok(Bind { source: utf8(source)?, at: utf8(below)?, layer, ..bind.clone() })
+}
+
+/// Checks the folders of a layer over a bind: both belong to the attempt.
+fn checked_layer(layer: &BindLayer, setting: &JailSetting) -> Result<BindLayer, JailError> {
+    let attempt = canonical(&setting.folder)?;
+    let checked = |folder: &Path| match canonical(folder)? {
+        own if own.starts_with(&attempt) && own != attempt => utf8(own),
+        _ => Err(JailError::Setting(format!("`{}` is not in the folder of the attempt", folder.display()))),
+    };
+    Ok(BindLayer { upper: checked(&layer.upper)?, work: checked(&layer.work)? })
 }
 
 /// Checks a folder of the run, which the run itself binds: it may be inside a hidden folder, but must not show the
@@ -373,9 +389,13 @@ fn refused(bind: &Bind, reason: &dyn fmt::Display) -> JailError {
     JailError::Setting(format!("commands cannot see `{}`: {reason}", bind.source.display()))
 }
 
-/// Refuses a folder of the `PATH` of commands that a stage can write, because the stage could replace every program.
-fn check_path(policy: &ExecPolicy, writable: &WritablePaths) -> Result<(), JailError> {
-    match policy.path.iter().find(|folder| !folder.is_absolute() || writable.holds(folder)) {
+/// Refuses a folder of the `PATH` of commands that a stage can write, because the stage could replace every program. A folder in
+/// a layer over a bind inside the workspace is accepted: only the shells of commands look there, because no program is
+/// looked up below the workspace.
+fn check_path(policy: &ExecPolicy, writable: &WritablePaths, inner: &[Bind]) -> Result<(), JailError> {
+    let is_layered = |folder: &Path| inner.iter().any(|bind| bind.layer.is_some() && folder.starts_with(&bind.at));
+    let is_refused = |folder: &Path| !folder.is_absolute() || (writable.holds(folder) && !is_layered(folder));
+    match policy.path.iter().find(|folder| is_refused(folder)) {
         None => Ok(()),
         Some(folder) => Err(JailError::Setting(format!(
             "`{}` cannot be in the PATH of commands, expected the absolute path of a folder that no stage can write",

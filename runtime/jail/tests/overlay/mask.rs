@@ -46,6 +46,24 @@ fn check(scope: &Scope, mount_points: &[&str], expected: &[&str]) {
 }
 
 #[test]
+fn closed_folders_have_their_permissions_where_the_stage_sees_them() {
+    let made = Bench::new(FILES);
+    let closed = [("src".to_owned(), 0o555), ("absent".to_owned(), 0o555), ("src/d".to_owned(), 0o500)];
+    let check = |scope: &Scope, expected: &[(&str, u32)]| {
+        let view = overlay(&made, scope, &ViewOverrides { closed: closed.clone().into(), ..ViewOverrides::default() });
+        let mask = parts(&view).0[0].clone();
+        for (path, mode) in expected {
+            let found = fs::symlink_metadata(mask.join(path)).unwrap();
+            assert_eq!((found.is_dir(), found.permissions().mode() & 0o777), (true, *mode), "{path}");
+        }
+        assert!(fs::symlink_metadata(mask.join("absent")).is_err());
+        view.remove().unwrap();
+    };
+    check(&Scope::everything(), &[("src", 0o555), ("src/d", 0o500)]);
+    check(&scope(&["./"], &[], &["src/d"]), &[("src", 0o555)]);
+}
+
+#[test]
 fn a_mask_hides_exactly_what_the_scope_does_not_show() {
     check(&Scope::everything(), &[], &[]);
     check(&scope(&["./"], &[], &["src/d/secret", "hold/", "docs"]), &[], &["-docs", "-src/d/secret", "src/", "src/d/"]);

@@ -189,6 +189,17 @@ impl Binding {
         self.runs_commands() || !self.hooks.is_empty() || !self.servers.is_empty()
     }
 
+    /// Returns true if nothing that the stage reads can leave the machine: its component is built in, it asks no model, and
+    /// no process of it has a network. What a model of a run with scripted answers would get counts as leaving.
+    pub fn keeps_what_it_reads(&self) -> bool {
+        let is_local = |network: &Network| *network == Network::None;
+        self.first_party
+            && !self.model
+            && self.program.is_none()
+            && is_local(&self.command_access.network)
+            && self.servers.iter().all(|server| is_local(&server.entry.network))
+    }
+
     /// Returns true for a builder. A builder's work is judged by other stages, so it must not learn how they judge it.
     pub fn is_builder(&self) -> bool {
         self.role == Role::Builder

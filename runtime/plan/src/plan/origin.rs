@@ -4,7 +4,7 @@
 
 use super::Plan;
 use super::capability::{Capability, MachineFolder, Resource};
-use crate::config::CONFIG_FILE_NAME;
+use crate::config::{CONFIG_FILE_NAME, HistorySetting};
 use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::keyed::Text;
 use glovebox_record::{LimitName, Tier};
@@ -141,7 +141,10 @@ impl Plan {
             }
             Capability::SandboxTier(Tier::Unconfined) => OriginPart::Flag("--dangerously-no-sandbox"),
             Capability::SandboxTier(_) => OriginPart::Config("sandbox", "require"),
-            Capability::History => OriginPart::Config("workspace", "git"),
+            Capability::History if self.folders.history == HistorySetting::Whole => {
+                OriginPart::Config("workspace", "git")
+            }
+            Capability::History => OriginPart::Default,
             Capability::Offer(..) => OriginPart::Edges,
             Capability::Default(_) => OriginPart::Attribute("human.default_choice".into()),
             Capability::Plugin(_) => {

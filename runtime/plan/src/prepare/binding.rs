@@ -15,6 +15,7 @@ use super::source::CheckedPipeline;
 use super::toolchain;
 use super::trust::{self, Wanted};
 use crate::bind::{BindClass, BindErrors, BindOptions, bind};
+use crate::config::HistorySetting;
 use crate::plan::{Plan, Unpriced};
 use glovebox_host::host::Host;
 use glovebox_jail::jail::{Bind, ProbeReport};
@@ -110,6 +111,7 @@ pub fn bind_plan(
         stores: dependencies.machine_folders(),
         dependencies: dependencies.folders,
         no_sandbox: purpose.is_unconfined(),
+        has_repository: project.workdir.join(".git").exists(),
         plan_only: !purpose.runs(),
         available: capability::to_bind(&found),
         sealed,
@@ -123,7 +125,8 @@ pub fn bind_plan(
         .with_parallel_max(parallel_max);
     let sandbox_env = sandbox_env(&plan, project, &found, dependencies.stores)?;
     let mut warnings = if purpose.runs() { agent_programs::require(&plan, &sandbox_env.policy)? } else { Vec::new() };
-    if plan.bindings.values().any(|binding| plan.shows_history(binding)) {
+    let is_asked_for = plan.folders.history == HistorySetting::Whole;
+    if is_asked_for && plan.bindings.values().any(|binding| plan.shows_history(binding)) {
         warnings.push(Warning {
             problem: "commands can read every commit and branch of the project's repository".to_owned(),
             help: "remove `git = \"history\"` under `[workspace]` in glovebox.toml to show one commit only".to_owned(),
@@ -180,6 +183,7 @@ pub fn bind_versions(
     let running = host.get()?;
     let dependencies = dependencies::find(project, sealed);
     let options = BindOptions {
+        has_repository: project.workdir.join(".git").exists(),
         stores: dependencies.machine_folders(),
         dependencies: dependencies.folders,
         no_sandbox: false,

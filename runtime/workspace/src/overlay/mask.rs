@@ -7,7 +7,7 @@ use super::attributes::set_opaque;
 use crate::lower::{ViewOverrides, access, is_visible};
 use crate::tree::{self, Tree};
 use glovebox_record::path::ScopePath;
-use glovebox_record::scope::Scope;
+use glovebox_record::scope::{Access, Scope};
 use rustix::fs::{AtFlags, FileType, Mode};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -82,7 +82,8 @@ pub(super) fn fill(
             filling.hide(path)?;
         }
     }
-    filling.keep_attributes()
+    filling.close(overrides, scope)?;
+    filling.keep_attributes(overrides)
 }
 
 struct MaskBuilder<'m> {
@@ -132,17 +133,33 @@ impl MaskBuilder<'_> {
         Ok(())
     }
 
+    /// Creates the directories that the stage sees with other permissions. A directory that is hidden from the stage stays
+    /// hidden, and one that is no longer in the workspace is left out.
+    fn close(&mut self, overrides: &ViewOverrides, scope: &Scope) -> io::Result<()> {
+        for path in overrides.closed.keys().map(Path::new) {
+            let is_seen = path.ancestors().all(|above| access(scope, above) >= Access::Traverse);
+            let stat = self.workspace.stat_below_folders(path)?;
+            let is_there = stat.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory);
+            if is_seen && is_there {
+                self.make_directories(path)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Sets the permissions and times of each directory to those of the workspace, because the merged directory shows
     /// those of the mask.
-    fn keep_attributes(&self) -> io::Result<()> {
+    fn keep_attributes(&self, overrides: &ViewOverrides) -> io::Result<()> {
         for path in self.made.iter().rev() {
             let directory = self.mask.directory(path)?;
             let known =
                 self.workspace.stat(path)?.filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory);
             match known {
                 Some(stat) => {
-                    rustix::fs::fchmod(&directory, Mode::from_raw_mode(stat.st_mode & 0o777) | Mode::RWXU)?;
+                    let closed = path.to_str().and_then(|path| overrides.closed.get(path));
+                    let mode = closed.map_or(tree::copied_directory_mode(&stat), |mode| Mode::from_raw_mode(*mode));
                     tree::keep_times(&directory, &stat)?;
+                    rustix::fs::fchmod(&directory, mode)?;
                 }
                 None => rustix::fs::fchmod(&directory, tree::DIRECTORY_MODE)?,
             }

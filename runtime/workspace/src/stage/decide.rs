@@ -10,6 +10,7 @@ use crate::change::Op;
 use crate::ignored::{self, IgnoreMatcher, IgnoredChange};
 use crate::link;
 use crate::protect::Protected;
+use glovebox_names::protected;
 use glovebox_names::visible::{self, is_deceptive};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
@@ -186,7 +187,7 @@ impl<'s> Decider<'s> {
     fn check(&self, raw: &Path, op: &Op) -> Result<(), Stop> {
         let path = self.check_name(raw)?;
         if let Some(reason) = self.protected.reason(path.as_str()) {
-            return refused(reason);
+            return if self.only_formats(raw, &path, op)? { set_aside(reason) } else { refused(reason) };
         }
         let scope = self.before.scope();
         if scope.is_hidden(&path) {
@@ -215,6 +216,18 @@ impl<'s> Decider<'s> {
             Err(other) => Err(other),
             Ok(()) => of_rest(),
         }
+    }
+
+    /// Returns true if a change edits an existing file with settings of an editor, in a folder that the stage may write.
+    /// Formatters do that with every file of a project. The file stays as it was; a new file there is a violation.
+    fn only_formats(&self, raw: &Path, path: &ScopePath, op: &Op) -> io::Result<bool> {
+        let scope = self.before.scope();
+        Ok(matches!(op, Op::Write { .. })
+            && protected::is_of_editor(path.as_str())
+            && !self.protected.is_of_run(path.as_str())
+            && scope.commits(path)
+            && !scope.is_hidden(path)
+            && self.before.kind(raw)? == Some(LowerKind::File))
     }
 
     /// Returns the path of a change. A name that no record can contain is set aside if the stage may write the folder

@@ -6,7 +6,7 @@
 
 use super::edit::{Change, Edit};
 use super::found;
-use glovebox_plan::config::Config;
+use glovebox_plan::config::{Config, HistorySetting};
 use glovebox_plan::prepare::toolchain;
 use glovebox_record::scope::Entry;
 use glovebox_record::{LimitName, Limits};
@@ -227,7 +227,7 @@ fn missing_history(failed: &FailedTrial, config: &Config) -> Option<Diagnosis> {
         "unable to detect version",
     ];
     let shows = SIGNS.iter().any(|sign| failed.output.contains(sign));
-    if !shows || config.workspace.shows_history {
+    if !shows || config.workspace.history == HistorySetting::Whole {
         return None;
     }
     let why = "the command reads the history of the repository";

@@ -5,7 +5,8 @@ use super::*;
 use glovebox_jail_helper::policy::{Bounds, Confinement, Workspace};
 
 fn policy() -> Policy {
-    let bind = |source: &str, writable, optional| Bind { source: source.into(), at: source.into(), writable, optional };
+    let bind =
+        |source: &str, writable, optional| Bind { writable, optional, ..Bind::read_only(source.into(), source.into()) };
     Policy {
         confinement: Confinement::Bwrap,
         workspace: Workspace {
@@ -66,7 +67,7 @@ fn everything_is_left_and_only_what_is_listed_comes_back() {
 fn folders_above_inner_mounts_are_held_in_their_place() {
     let mut policy = policy();
     for at in ["/home/dev/project/a/b/c", "/home/dev/project/a/d", "/home/dev/project2/x/y"] {
-        policy.workspace.inner.push(Bind { source: "/s".into(), at: at.into(), writable: false, optional: false });
+        policy.workspace.inner.push(Bind::read_only("/s".into(), at.into()));
     }
     assert_eq!(policy.workspace.above_inner(), ["a", "a/b"]);
     let expected = "--bind /var/lib/copy /home/dev/project --bind /var/lib/copy/a /home/dev/project/a \

@@ -86,7 +86,7 @@ fn copy_or_bind(root: &Root, path: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     // On some systems, a parent folder is a symbolic link. The path is then left out.
-    let bind = Bind { source: path.to_owned(), at: path.to_owned(), writable: false, optional: true };
+    let bind = Bind { optional: true, ..Bind::read_only(path.to_owned(), path.to_owned()) };
     bind_at(root, &bind, BindKind::Files)
 }
 

@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 use super::proc::{self, Cover};
-use super::{SYSTEM, etc};
+use super::{SYSTEM, etc, sys};
 use crate::device;
 use crate::fault::At;
 use crate::raw;
@@ -58,6 +58,7 @@ impl PreparedRoot {
         root.folder(Path::new("/dev"))?;
         device::fill_fixed(&root)?;
         etc::fill(&root, Network::None)?;
+        sys::fill(&root)?;
         for bind in &preparation.configuration {
             bind_at(&root, bind, BindKind::Files)?;
         }
@@ -102,7 +103,7 @@ fn kept(path: &Path) -> PathBuf {
 
 /// Returns the top-level entries of the root, which are the ones that a jail has to bind or link.
 fn parts(root: &Root) -> Result<Vec<Part>, Failure> {
-    let mut parts = vec![Part::Folder(Path::new("/dev")), Part::Folder(Path::new("/etc"))];
+    let mut parts = Vec::from(["/dev", "/etc", "/sys"].map(|path| Part::Folder(Path::new(path))));
     for path in SYSTEM.iter().map(Path::new) {
         match readlinkat(root, below_root(path), Vec::new()) {
             Ok(to) => parts.push(Part::Link(path, to)),

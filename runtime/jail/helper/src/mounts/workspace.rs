@@ -3,7 +3,7 @@
 
 use crate::fault::At;
 use crate::root::{BindKind, Root, attach, below_root, open_source};
-use glovebox_jail_helper::policy::{Bind, Source, Workspace};
+use glovebox_jail_helper::policy::{Bind, BindLayer, Source, Workspace};
 use glovebox_jail_helper::wire::Failure;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags, mkdirat, openat, openat2};
@@ -19,7 +19,7 @@ const WORKS_MAX: u32 = 64;
 pub(crate) fn mount(root: &Root, workspace: &Workspace) -> Result<OwnedFd, Failure> {
     let at = root.folder(&workspace.at)?;
     match &workspace.source {
-        Source::Overlay { lower, upper, work } => overlay(&workspace.at, lower, upper, work)?,
+        Source::Overlay { lower, upper, work } => overlay(below_root(&workspace.at), lower, upper, work)?,
         Source::Directory(source) => {
             let copy = open_source(source).at(format!("open workspace {}", source.display()))?;
             attach(&copy, &at, true, BindKind::Files).at("bind workspace")?;
@@ -68,7 +68,7 @@ fn mount_layers(at: &Path, lower: &[OwnedFd], upper: &OwnedFd, work: &OwnedFd) -
     );
     let options = CString::new(options).map_err(|_| Errno::INVAL)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    mount::mount("overlay", below_root(at), "overlay", flags, options.as_c_str())
+    mount::mount("overlay", at, "overlay", flags, options.as_c_str())
 }
 
 /// Creates the first folder of a work folder that does not exist yet. Commands cannot see these folders.
@@ -93,7 +93,14 @@ fn inner(mounted: &OwnedFd, workspace: &Workspace, bind: &Bind) -> Result<(), Fa
     let path = bind.at.strip_prefix(&workspace.at).ok().filter(|path| !path.as_os_str().is_empty());
     let path = path.ok_or_else(|| crate::fault::refused(step(), "it is outside the workspace"))?;
     let target = below(mounted, path).at(step())?;
-    attach(&source, &target, bind.writable, BindKind::Files).at(step())
+    match &bind.layer {
+        // The descriptor names the checked folder, whatever a link at its path leads to.
+        Some(BindLayer { upper, work }) => {
+            let target = format!("/proc/self/fd/{}", target.as_raw_fd());
+            overlay(Path::new(&target), std::slice::from_ref(&bind.source), upper, work)
+        }
+        None => attach(&source, &target, bind.writable, BindKind::Files).at(step()),
+    }
 }
 
 /// Mounts a folder on itself, so that no command can move the folder and the mounts below it.

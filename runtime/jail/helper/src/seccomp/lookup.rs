@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 /// The bit that all x32 numbers have. A deny-list with plain numbers would miss them.
 const X32_BIT: u32 = 0x4000_0000;
 #[cfg(target_arch = "x86_64")]
-const OWN: u32 = 0xc000_003e;
+pub(super) const OWN: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
-const OWN: u32 = 0xc000_00b7;
+pub(super) const OWN: u32 = 0xc000_00b7;
 /// Offsets of the number and the architecture in `seccomp_data`.
-const NUMBER: u32 = 0;
-const ARCHITECTURE: u32 = 4;
+pub(super) const NUMBER: u32 = 0;
+pub(super) const ARCHITECTURE: u32 = 4;
 /// Maximum number of call numbers that are compared one after the other.
 const LEAF: usize = 3;
 
@@ -60,14 +60,14 @@ fn error(errno: i32) -> u32 {
     libc::SECCOMP_RET_ERRNO | errno as u32
 }
 
-fn load(offset: u32) -> sock_filter {
+pub(super) fn load(offset: u32) -> sock_filter {
     sock_filter { code: (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16, jt: 0, jf: 0, k: offset }
 }
 
-fn jump(comparison: u32, value: u32, jt: u8, jf: u8) -> sock_filter {
+pub(super) fn jump(comparison: u32, value: u32, jt: u8, jf: u8) -> sock_filter {
     sock_filter { code: (libc::BPF_JMP | comparison | libc::BPF_K) as u16, jt, jf, k: value }
 }
 
-fn answer(result: u32) -> sock_filter {
+pub(super) fn answer(result: u32) -> sock_filter {
     sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: result }
 }

@@ -24,7 +24,8 @@ fn only_what_was_given_exists() {
     policy.binds.push(Bind { optional: true, ..bind("/no/such/folder", "/opt/absent") });
     let jail = Jail::start(&policy);
     let root = jail.shell("ls -A /").out;
-    let allowed = ["bin", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "opt", "proc", "sbin", "tmp", "usr"];
+    let allowed =
+        ["bin", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "opt", "proc", "sbin", "sys", "tmp", "usr"];
     assert!(root.lines().all(|name| allowed.contains(&name)), "{root}");
     assert_eq!(jail.shell("cat /opt/deep/tool; ls /opt").out, "tool\ndeep\n");
     for path in [
@@ -33,7 +34,6 @@ fn only_what_was_given_exists() {
         "/etc/ssl/private",
         "/root",
         "/home/dev/.ssh",
-        "/sys",
         "/run",
         "/var",
         "/dev/kmsg",
@@ -51,6 +51,27 @@ fn only_what_was_given_exists() {
     assert_eq!(jail.shell(&format!("cat {}", fixture.text("outside/secret"))).ended.code, Some(1));
     let mounts = jail.shell("cat /proc/self/mountinfo").out;
     assert!(!mounts.contains("/mask") && !mounts.contains("/lower"), "{mounts}");
+}
+
+/// As root outside, the jail's user owns the files of the kernel's `/sys`, so none of them may be mounted.
+#[test]
+fn sys_has_copies_of_a_few_files_about_the_machine() {
+    let fixture = Fixture::new();
+    let jail = Jail::start(&fixture.policy(Confinement::Full));
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
+    assert_eq!(jail.shell("cat /sys/devices/system/cpu/online").out, online);
+    assert_eq!(jail.shell("test -d /sys/devices/system/cpu/cpu0/topology && echo yes").out, "yes\n");
+    let listed = jail.shell("ls /sys /sys/devices /sys/devices/system /sys/kernel /sys/kernel/mm").out;
+    for name in listed.split_whitespace().filter(|name| !name.ends_with(':')) {
+        let known = ["cpu", "devices", "kernel", "mm", "node", "system", "transparent_hugepage"];
+        assert!(known.contains(&name), "{listed}");
+    }
+    assert!(!jail.shell("cat /proc/self/mounts").out.contains("sysfs"));
+    let came = jail.shell(
+        "for f in $(find /sys -type f); do (echo 0 > $f) 2>/dev/null && echo $f; done; \
+         mkdir /sys/fs 2>/dev/null && echo made; touch /sys/x 2>/dev/null && echo touched; echo refused",
+    );
+    assert_eq!(came.out, "refused\n");
 }
 
 #[test]

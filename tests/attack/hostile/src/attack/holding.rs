@@ -16,6 +16,8 @@ const HOLD: Duration = Duration::from_secs(2);
 /// The flag `IPC_CREAT` with a private mode.
 const MAKE: usize = 0o1600;
 const MESSAGE_BYTES: usize = 8 << 10;
+/// Size of the messages of a POSIX queue with the default attributes.
+const POSIX_QUEUE_BYTES: usize = 10 * MESSAGE_BYTES;
 const SEMAPHORES: usize = 32_000;
 const PAGE: usize = 4096;
 
@@ -103,8 +105,9 @@ impl Resource {
             Self::Nameless(folder) => raw::open(folder, libc::O_TMPFILE | libc::O_RDWR, 0o600).and_then(fill),
             Self::Segment => segment(),
             Self::Queues => (0..STEP_BYTES / (2 * MESSAGE_BYTES)).try_for_each(|_| queue()).map(|()| HeldObject::Kept),
-            Self::PosixQueue => raw(libc::SYS_mq_open, &[Text::new("held").at(), libc::O_CREAT as usize | 2, 0o600, 0])
-                .map(HeldObject::File),
+            Self::PosixQueue => {
+                (0..STEP_BYTES / POSIX_QUEUE_BYTES).try_for_each(posix_queue).map(|()| HeldObject::Kept)
+            }
             Self::Semaphores => (0..4).try_for_each(|_| semaphores()).map(|()| HeldObject::Kept),
             Self::Unmapped => unmapped(),
         }
@@ -151,6 +154,19 @@ fn queue() -> Result<(), Errno> {
     message[..8].copy_from_slice(&1_u64.to_ne_bytes());
     for _ in 0..2 {
         raw(libc::SYS_msgsnd, &[queue, message.as_ptr() as usize, MESSAGE_BYTES, libc::IPC_NOWAIT as usize])?;
+    }
+    Ok(())
+}
+
+/// Creates a full POSIX message queue and keeps its descriptor open.
+fn posix_queue(number: usize) -> Result<(), Errno> {
+    let name =
+        Text::new(&format!("held-{number}-{:?}", std::time::Instant::now()).replace([' ', '{', '}', ':', ','], ""));
+    let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR | libc::O_NONBLOCK;
+    let queue = raw(libc::SYS_mq_open, &[name.at(), flags as usize, 0o600, 0])?;
+    let message = [1_u8; MESSAGE_BYTES];
+    for _ in 0..POSIX_QUEUE_BYTES / MESSAGE_BYTES {
+        raw(libc::SYS_mq_timedsend, &[queue, message.as_ptr() as usize, MESSAGE_BYTES, 0, 0])?;
     }
     Ok(())
 }
