@@ -67,7 +67,7 @@ const CLIENTS: [Client; 9] = [
     Client {
         program: "cargo",
         toolchain: "rust",
-        command: "cd $TMPDIR && cargo init -q --name x && cargo add serde",
+        command: "cd $TMPDIR && cargo init -q --name x && env CARGO_NET_OFFLINE=false cargo add nowhere-at-all-of-nobody",
         names: "crates.io",
     },
     Client {

@@ -17,13 +17,13 @@ use workbench::{Answer, Workbench};
 /// Why a pipeline is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Reason {
-    /// It is a test of a validator, a drawing, or another text: nobody runs it.
+    /// It is a test of a validator, a drawing, or another text, and not meant to run.
     NotToRun,
     /// A command needs a path of one machine, or a file in `/tmp` that two stages share. It would fail in a sandbox.
     NeedsTheMachine,
     /// A stage has nothing to do: no command, or no child pipeline.
     NothingToDo,
-    /// A file that it names does not exist in its project.
+    /// A file that it names does not exist below its folder or in its project.
     FileIsMissing,
     /// It uses what Glovebox does not have: other operators in conditions, subgraphs of files, hooks of commands.
     NotInGlovebox,
@@ -32,7 +32,7 @@ enum Reason {
 use Reason::{FileIsMissing, NeedsTheMachine, NotInGlovebox, NotToRun, NothingToDo};
 
 /// Ends of the names of all refused pipelines.
-const REFUSED: [(&str, Reason); 35] = [
+const REFUSED: [(&str, Reason); 36] = [
     ("mammoth/editor/static/examples/parallel.dot", NothingToDo),
     ("mammoth/examples/old/semport.dot", NeedsTheMachine),
     ("mammoth/examples/semport.dot", NeedsTheMachine),
@@ -62,6 +62,7 @@ const REFUSED: [(&str, Reason); 35] = [
     ("examples/exercise_all_nodes.dot", NeedsTheMachine),
     ("examples/contains-routing.dot", NotInGlovebox),
     ("examples/deltaplan-dev.dot", NotInGlovebox),
+    ("examples/workspace-github-smoke.dot", FileIsMissing),
     ("02-validation/01-missing-start/pipeline.dot", NotToRun),
     ("02-validation/02-missing-exit/pipeline.dot", NotToRun),
     ("02-validation/03-orphan-node/pipeline.dot", NotToRun),
