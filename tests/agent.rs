@@ -65,6 +65,21 @@ fn the_projects_own_path_is_the_workspace_and_every_other_absolute_path_is_refus
     assert!(!bench.has(&first) && !bench.has("etc"), "an absolute path was planted into the project");
 }
 
+/// Models write `\n`. A file keeps its own line ends, and its mode.
+#[test]
+fn a_file_keeps_its_line_ends_and_its_mode() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = stage("allowed_write_paths=\"./\"");
+    bench.write("crlf.txt", "one\r\ntwo\r\nthree\r\n");
+    let file = bench.project().join("crlf.txt");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let edit = [("path", "crlf.txt"), ("old_string", "one\ntwo"), ("new_string", "1\n2")];
+    scripted(&bench, &[call("edit_file", &edit), END.to_owned()].concat(), 0);
+    bench.glovebox(&["apply", "r"]).ends(0);
+    assert_eq!(bench.read("crlf.txt"), "1\r\n2\r\nthree\r\n");
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o755);
+}
+
 #[test]
 fn no_folder_is_made_where_a_file_is_granted() {
     let bench = stage("allowed_write_paths=\"go.mod\"");

@@ -53,6 +53,7 @@ fn exists(test: &str) -> bool {
         Some(("decide", file)) => {
             (format!("runtime/state/src/decide/tests/{file}.rs"), "runtime/state/src/decide/tests.rs", module(file))
         }
+        Some(("init", file)) => (format!("tests/init/{file}.rs"), "tests/init.rs", module(file)),
         _ => (format!("tests/{suite}.rs"), "runtime/cli/Cargo.toml", format!("path = \"../../tests/{suite}.rs\"")),
     };
     let text = |path: &str| fs::read_to_string(root().join(path)).unwrap_or_default();
@@ -76,6 +77,27 @@ fn every_box_is_shown_by_a_test_or_named_as_open() {
         }
     }
     assert!(page.contains(&format!("{open} open")), "the page says how many are open: {open}");
+}
+
+/// Every reported situation has a test, a behaviour of `doctor --ordinary`, or a reason why it is open.
+#[test]
+fn every_reported_situation_is_shown_by_a_test_or_named_as_open() {
+    let page = fs::read_to_string(root().join("docs/conformance.md")).unwrap();
+    let body = page.split("\n## Reported situations\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let table = body.lines().filter(|line| line.starts_with("| ")).skip(1);
+    let rows: Vec<_> = table.map(|line| line.trim_matches('|').split_once(" | ").unwrap()).collect();
+    assert!(rows.len() > 30, "{} rows", rows.len());
+    for (situation, shown) in rows {
+        let is_behaviour = |test: &str| {
+            let behaviour = test.strip_prefix("ordinary/");
+            behaviour.is_some_and(|name| root().join(format!("tests/ordinary/behaviours/{name}.sh")).is_file())
+        };
+        let tests: Vec<&str> = shown.split('`').skip(1).step_by(2).collect();
+        let missing: Vec<&&str> = tests.iter().filter(|test| !exists(test) && !is_behaviour(test)).collect();
+        let reason = shown.trim().strip_prefix("**open**: ").filter(|reason| reason.len() > 20);
+        assert!(reason.is_some() || missing.is_empty(), "{situation}: no test {missing:?}");
+        assert!(reason.is_some() || !tests.is_empty(), "{situation}: neither a test nor a reason");
+    }
 }
 
 #[test]

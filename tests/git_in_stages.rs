@@ -394,6 +394,113 @@ fn submodules_are_shown_as_git_has_them() {
     assert_eq!(looked(&shaped(&empty, ask)), "\n160000\n", "not checked out");
 }
 
+/// A project whose submodule `lib` is checked out.
+const WITH_SUBMODULE: &str =
+    "git init -q library && cd library && echo l > l.txt && git add -A && git commit -qm library && git tag v2 && cd ..
+git init -q main && cd main && git submodule --quiet add file://$PWD/../library lib && git commit -qm first && cd ..
+git clone -q --recurse-submodules main project\n";
+
+#[test]
+fn a_submodule_has_a_repository_of_its_own() {
+    let ask = "git submodule status | cut -c 1,42-
+git -C lib log --format=%s; git -C lib describe --tags; git -C lib remote
+git submodule foreach -q 'echo in $name: $(git status --porcelain | wc -l)'
+git submodule --quiet update --init 2> /dev/null && echo updated
+git status --porcelain -uno; git fsck --strict 2>&1; git -C lib fsck --strict 2>&1
+echo more >> lib/l.txt; git status --porcelain -uno; git -C lib diff --stat | tail -n 1
+git -C lib commit -qam changed && git submodule status | cut -c 1; git submodule summary | tail -n 2 | head -n 1";
+    let expected = "  lib (v2)
+the last commit of the project, as this stage sees it
+v2
+origin
+in lib: 0
+updated
+ M lib
+ 1 file changed, 1 insertion(+)
++
+  > changed
+";
+    for setup in [
+        WITH_SUBMODULE.to_owned(),
+        format!(
+            "{WITH_SUBMODULE}mv project/.git own && git init -q project && rm -rf project/.git && mv own project/.git"
+        ),
+    ] {
+        let bench = shaped(&setup, ask);
+        let before =
+            Command::new("git").args(["-C", "lib", "log", "--all"]).current_dir(bench.project()).output().unwrap();
+        assert_eq!(looked(&bench), expected);
+        let after =
+            Command::new("git").args(["-C", "lib", "log", "--all"]).current_dir(bench.project()).output().unwrap();
+        assert_eq!(before.stdout, after.stdout, "the submodule of the user is only read");
+        assert_eq!(bench.run_text("r", "workspace/lib/l.txt"), "l\nmore\n", "its files are files of the workspace");
+        assert!(!bench.run_folder("r").join("workspace/lib/.git").exists());
+    }
+}
+
+/// A submodule of the user at another commit than the project names is at another one in the stage, too, and shows what is uncommitted.
+#[test]
+fn a_submodule_that_the_user_has_changed_is_changed_in_the_stage() {
+    let setup = format!(
+        "{WITH_SUBMODULE}cd project/lib && echo m > m.txt && git add -A && git commit -qm second && echo u >> l.txt"
+    );
+    let ask = "git submodule status | cut -c 1; git status --porcelain -uno; git -C lib status --porcelain; git -C lib ls-files";
+    assert_eq!(looked(&shaped(&setup, ask)), "+\n M lib\n M l.txt\nl.txt\nm.txt\n");
+}
+
+#[test]
+fn a_submodule_has_its_history_where_the_project_has_it() {
+    let setup = format!(
+        "{WITH_SUBMODULE}cd project && git -C lib checkout -q -b work && git -C lib commit -q --allow-empty -m second && git commit -qam bump"
+    );
+    let bench = shaped(
+        &setup,
+        "git submodule status | cut -c 1; git -C lib log --format=%s; git -C lib branch --show-current; git status --porcelain -uno",
+    );
+    bench.write("glovebox.toml", "[workspace]\ngit = \"history\"\n");
+    assert_eq!(looked(&bench), " \nsecond\nlibrary\nwork\n");
+}
+
+/// A stage that may read a part of the submodule sees only that part in its commit.
+#[test]
+fn a_submodule_shows_only_what_the_stage_may_read() {
+    let library = "git init -q library && cd library && mkdir src && echo s > src/s.txt && echo secret > secret.txt && git add -A && git commit -qm library && cd ..
+git init -q main && cd main && git submodule --quiet add file://$PWD/../library lib && git commit -qm first && cd ..
+git clone -q --recurse-submodules main project\n";
+    let bench = shaped(library, &format!("git -C lib ls-files; cd lib && {OBJECTS}"));
+    bench.write(
+        "pipeline.dot",
+        &LOOK.replace(
+            "allowed_write_paths=\"./\"",
+            "allowed_write_paths=\"out.txt\", read_paths=\"look.sh,lib/src/,.gitmodules\"",
+        ),
+    );
+    let out = looked(&bench);
+    assert!(out.starts_with("src/s.txt\n") && !out.contains("secret"), "{out}");
+}
+
+/// A stranger's project leads its submodule to another repository of the user. Nothing of it is shown.
+#[test]
+fn a_submodule_of_another_repository_is_not_shown() {
+    let private = "git init -q private && cd private && echo key > key.txt && git add -A && git commit -qm private && git tag secret-tag && git remote add secret https://secret.example/x && cd ..
+cd project && git init -q && printf '[submodule \"lib\"]\n\tpath = lib\n' > .gitmodules && git add -A && git commit -qm first\n";
+    for plant in [
+        "mkdir lib && echo l > lib/l.txt && echo \"gitdir: $PWD/../private/.git\" > lib/.git",
+        "mkdir lib && echo l > lib/l.txt && ln -s ../../private/.git lib/.git",
+        "ln -s ../private lib",
+        "mkdir lib && echo l > lib/l.txt && cp -r ../private/.git lib/.git && cd lib/.git && rm -rf objects refs/tags packed-refs config && cd ../.. && ln -s $PWD/../private/.git/objects lib/.git/objects",
+        "mkdir lib && echo l > lib/l.txt && git init -q lib && echo $PWD/../private/.git/objects > lib/.git/objects/info/alternates && cp ../private/.git/refs/heads/* lib/.git/refs/heads/",
+    ] {
+        let bench = shaped(
+            &format!("{private}{plant}"),
+            &format!("{OBJECTS}; cd lib && {OBJECTS}; git tag; git remote; cat key.txt"),
+        );
+        run(&bench);
+        let out = bench.run_text("r", "workspace/out.txt");
+        assert!(!out.contains("key\n") && !out.contains("secret") && !out.contains("private"), "{plant}: {out}");
+    }
+}
+
 /// Filters change bytes between the commit and the work tree. Git in a stage has only the filters that it has itself.
 #[test]
 fn files_that_a_filter_changed_are_not_shown_as_changed() {

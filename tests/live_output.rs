@@ -118,3 +118,73 @@ fn the_output_of_a_stage_with_hold_outs_is_never_shown_while_it_runs() {
     std::fs::write(flags.join("go"), "").unwrap();
     run.wait().unwrap();
 }
+
+/// What a program writes to take over a terminal: the clipboard, the title, the cursor, the screen, a link, a mode, a device string,
+/// hidden text, and the same as C1 control characters.
+const ATTACKS: [&str; 12] = [
+    r"\033]52;c;cHduZWQ=\007",
+    r"\033]0;pwned\007",
+    r"\033]2;pwned\033\\",
+    r"\033[2J",
+    r"\033[H",
+    r"\033[99A",
+    r"\033[1G",
+    r"\033]8;;http://evil.example\033\\",
+    r"\033[?1049h",
+    r"\033Pq\033\\",
+    r"\033[8m",
+    r"\302\2332J",
+];
+
+/// Checks that every escape of a screen that is not in `ours` is a colour.
+#[track_caller]
+fn has_only_colours(screen: &str, ours: &[&str]) {
+    let rest = ours.iter().fold(screen.to_owned(), |rest, own| rest.replace(own, ""));
+    for escape in rest.split('\u{1b}').skip(1) {
+        let numbers = escape.strip_prefix('[').and_then(|rest| rest.split_once('m')).map(|(numbers, _)| numbers);
+        let is_colour = numbers.is_some_and(|numbers| numbers.bytes().all(|one| one.is_ascii_digit() || one == b';'));
+        let is_hidden = numbers.is_some_and(|numbers| numbers.split(';').any(|number| number == "8"));
+        assert!(is_colour && !is_hidden, "{:?} in {screen:?}", escape.chars().take(20).collect::<String>());
+    }
+    assert!(!rest.contains('\u{9b}') && !rest.contains('\u{7}'), "{screen:?}");
+}
+
+/// The colours of a command arrive on a terminal in every view of a running command, and no other control sequence does.
+#[test]
+fn colours_arrive_on_a_terminal_and_no_other_sequence_does() {
+    let (bench, flags) = waiting("");
+    bench.write("pipeline.dot", &pipeline("").replace("echo first; echo second >&2", "sh print.sh"));
+    // The colour ends before the attacks, and each attack is on the same line, which is the last one that the view shows.
+    let attacks: String = ATTACKS.concat();
+    bench.write("print.sh", &format!("printf '\\033[1;35mcoloured\\033[0m {attacks}end\\n'\n"));
+    let mut watched = bench.bare(&["run", "--run-id", "r"]);
+    watched.env("TERM", "xterm");
+    let run = Session::start(watched);
+    wait_for_output(&bench, "r");
+    let session = |words: &[&str]| {
+        let mut command = bench.bare(words);
+        command.env("TERM", "xterm");
+        Session::start(command)
+    };
+    let (attached, followed) = (session(&["attach", "r"]), session(&["logs", "r", "--follow"]));
+    let coloured = "\u{1b}[1;35mcoloured";
+    for view in [&run, &attached, &followed] {
+        view.waits_for(coloured, 1);
+    }
+    std::fs::write(flags.join("go"), "").unwrap();
+    // The sequences of the live view: it erases and redraws its own lines, and hides the cursor.
+    let ours = own_sequences();
+    let ours: Vec<&str> = ours.iter().map(String::as_str).collect();
+    has_only_colours(&followed.ends(0), &[]);
+    has_only_colours(&attached.ends(0), &ours);
+    has_only_colours(&run.ends(0), &ours);
+    // A summary and the end of an output in a pipe have neither colours nor other sequences.
+    let shown = bench.glovebox(&["show", "r", "work"]);
+    shown.ends(0).says("coloured ").never_says("\u{1b}").never_says("[1;35m");
+}
+
+/// Returns the control sequences with which the live view moves over its own lines.
+fn own_sequences() -> Vec<String> {
+    let up = (1..40).map(|rows| format!("\u{1b}[{rows}A"));
+    up.chain(["\u{1b}[J", "\u{1b}[K", "\u{1b}[?25l", "\u{1b}[?25h"].map(str::to_owned)).collect()
+}

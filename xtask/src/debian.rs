@@ -25,6 +25,15 @@ impl Mirror {
     /// # Errors
     /// The machine is not a Debian machine, or no mirror is configured or reachable.
     pub(crate) fn open(folder: &Path, suites: &str) -> Step<Self> {
+        Self::open_types(folder, suites, "deb")
+    }
+
+    /// As [`Mirror::open`], for sources of packages.
+    pub(crate) fn open_sources(folder: &Path, suites: &str) -> Step<Self> {
+        Self::open_types(folder, suites, "deb-src")
+    }
+
+    fn open_types(folder: &Path, suites: &str, types: &str) -> Step<Self> {
         let uri = mirror_uri()?;
         for part in [
             "etc/sources.list.d",
@@ -35,7 +44,8 @@ impl Mirror {
         ] {
             at(folder, fs::create_dir_all(folder.join(part)))?;
         }
-        let sources = format!("Types: deb\nURIs: {uri}\nSuites: {suites}\nComponents: main\nSigned-By: {KEYRING}\n");
+        let sources =
+            format!("Types: {types}\nURIs: {uri}\nSuites: {suites}\nComponents: main\nSigned-By: {KEYRING}\n");
         write(&folder.join("etc/sources.list.d/mirror.sources"), &sources)?;
         write(&folder.join("status"), "")?;
         write(&folder.join("apt.conf"), &configuration(folder))?;
@@ -60,6 +70,14 @@ impl Mirror {
             demand(Command::new("dpkg-deb").arg("--extract").arg(at(&downloads, entry)?.path()).arg(folder))?;
         }
         Ok(())
+    }
+
+    /// Downloads the files of a source package into a folder.
+    ///
+    /// # Errors
+    /// There is no such package, or it cannot be downloaded.
+    pub(crate) fn download_source(&self, package: &str, folder: &Path) -> Step<()> {
+        demand(self.apt("apt-get").args(["-qq", "source", "--download-only", package]).current_dir(folder))
     }
 
     fn apt(&self, program: &str) -> Command {

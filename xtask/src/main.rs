@@ -1,4 +1,5 @@
-//! The commands of the repository: `cargo xtask components | jail | pytest | agents | attacks | ordinary | demo | test | numbers | ci`.
+//! The commands of the repository: `cargo xtask components | jail | pytest | agents | attacks | ordinary | projects | demo | test |
+//! numbers | ci`.
 //!
 //! Only this program builds components: no `build.rs` compiles or downloads anything. Every command works on a new machine, with
 //! rustup's `wasm32-wasip2` or, if that cannot be downloaded, with a standard library built from its source.
@@ -17,6 +18,7 @@ mod ordinary;
 mod ordinary_user;
 mod peers;
 mod process;
+mod projects;
 mod pytest;
 mod rustc;
 mod sources;
@@ -40,6 +42,9 @@ usage: cargo xtask COMMAND
   ordinary [--peers]
                 try the ordinary behaviours as an ordinary user in every tier, with the debug binaries that the tests built;
                 --peers tries them without a sandbox, in tier full, and in the sandboxes of others
+  projects [NAME…]
+                fetch real projects of crates.io, PyPI, npm and Debian with their tests, and measure `init` and two runs of each;
+                takes minutes and the registries
   demo          build everything and run examples/quickstart
   test [ARG…]   build components and pytest, then run all tests, with bubblewrap from the Debian mirror where
                 the machine has none; ARGs go to `cargo test`
@@ -75,6 +80,7 @@ fn dispatch(arguments: &[String]) -> Step {
         "agents" if rest.is_empty() => agents::run(),
         "attacks" if rest.is_empty() => attacks::as_ordinary_user().map(|()| ExitCode::SUCCESS),
         "ordinary" => ordinary::run(&rest.iter().map(String::as_str).collect::<Vec<_>>()),
+        "projects" => projects::run(rest),
         "demo" if rest.is_empty() => demo::run(),
         "test" => gate::test(rest),
         "mutants" if !rest.is_empty() => mutants::run(&rest[0], &rest[1..]),

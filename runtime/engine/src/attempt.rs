@@ -40,6 +40,7 @@ mod side_files;
 mod signature;
 mod subject;
 mod tool_servers;
+mod unmatched;
 mod usage;
 mod values;
 
@@ -232,6 +233,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         fact.commands.isolation = subject::isolation(binding, &self.sandbox_env);
         fact.commands.sees = subject::sees(binding);
         let workspace = self.workspace(assignment)?;
+        fact.files.unmatched = self.unmatched(assignment, node, binding, &workspace);
         let scope = files::scope(&self.bound_now(assignment)?.1, sandbox.is_some());
         let Some(sandbox) = sandbox else {
             statement.check(&mut fact, &FilesAtEnd { run: &self.run.dir, workspace: &workspace, scope });

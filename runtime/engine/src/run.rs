@@ -8,6 +8,7 @@ mod branches;
 mod budget;
 mod cancel;
 mod fork;
+mod missing;
 mod restore;
 mod reuse;
 mod session;

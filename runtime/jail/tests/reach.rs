@@ -221,7 +221,7 @@ fn git_knows_one_commit_of_what_the_stage_sees() {
         tags: [("v1".to_owned(), TagKind::Annotated)].into(),
         ..RepositoryFacts::default()
     };
-    let source = RepositorySource { facts, commit: None };
+    let source = RepositorySource { facts, ..RepositorySource::default() };
     repository::make(&fixture.at("run/workspace"), &scope, &into, &source).unwrap();
     let names: Vec<_> = fs::read_dir(&into).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["stored"], "nothing unfinished stays");

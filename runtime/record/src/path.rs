@@ -153,6 +153,12 @@ impl ScopePath {
         self != base && self.starts_with(base)
     }
 
+    /// Returns the path relative to `base`. `None` unless it is below `base`.
+    pub fn below(&self, base: &Self) -> Option<Self> {
+        let rest = self.0.strip_prefix(&base.0).filter(|_| self.is_below(base))?;
+        Self::parse(rest.trim_start_matches('/')).ok()
+    }
+
     /// Returns the names in the path, beginning at the root.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.split('/').filter(|name| !name.is_empty())

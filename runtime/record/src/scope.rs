@@ -78,6 +78,16 @@ impl Entry {
         if self.subtree { path.starts_with(&self.path) } else { *path == self.path }
     }
 
+    /// Returns the entry as it is relative to a folder: the whole folder for an entry that includes it, and `None` for one that is not
+    /// below it.
+    fn below(&self, folder: &ScopePath) -> Option<Self> {
+        if self.subtree && folder.starts_with(&self.path) {
+            return Some(Self::whole());
+        }
+        let path = self.path.below(folder)?;
+        Some(Self { path, subtree: self.subtree })
+    }
+
     /// Returns true if this entry grants every path that the other entry grants. `src/` does not cover the exact entry
     /// `src`, because a write grant of `src` would allow to remove the directory.
     pub fn covers(&self, other: &Self) -> bool {
@@ -179,6 +189,18 @@ impl Scope {
     /// Returns the scope that grants the whole workspace.
     pub fn everything() -> Self {
         Self::new(vec![Entry::whole()], vec![Entry::whole()], Vec::new())
+    }
+
+    /// Returns the scope of a folder that is not hidden, relative to the folder.
+    #[must_use]
+    pub fn below(&self, folder: &ScopePath) -> Self {
+        let below = |entries: &[Entry]| entries.iter().filter_map(|entry| entry.below(folder)).collect();
+        Self {
+            read: below(&self.read),
+            write: below(&self.write),
+            hidden: below(&self.hidden),
+            scratch: below(&self.scratch),
+        }
     }
 
     /// Returns what the stage may do with `path`. With the write entry `out/` the directory `out` itself can only be read: it
@@ -332,6 +354,21 @@ mod tests {
         for text in ["", "/", "..", "../x", "/etc/", "a//b", "././src", ".//", ".//etc", "a/./b", "a\0", "src//"] {
             assert!(Entry::parse(text).is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_folder_has_the_part_of_the_scope_that_is_about_it() {
+        let scope = Scope::new(
+            entries(&["./", "lib/src/", "lib/a", "library/"]),
+            entries(&["lib/out/"]),
+            entries(&[".git/", "lib/secret", "lib/x/"]),
+        );
+        let below = scope.below(&path("lib"));
+        assert_eq!(below.read, entries(&["./", "src/", "a"]));
+        assert_eq!((below.write, below.hidden), (entries(&["out/"]), entries(&["secret", "x/"])));
+        let narrow = Scope::new(entries(&["lib/src/", "lib"]), Vec::new(), Vec::new());
+        assert_eq!(narrow.below(&path("lib")).read, entries(&["src/"]));
+        assert_eq!(narrow.below(&path("lib/src/deep")).read, entries(&["./"]));
     }
 
     #[test]

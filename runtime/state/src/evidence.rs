@@ -33,7 +33,7 @@ pub use receipt::{CommandEvidence, Proof};
 pub use recovery::{GrantedFile, RecoveryDecision};
 pub use replay::Replay;
 pub use rows::is_first;
-pub use rows::{DroppedChecks, FailedBranch, QuarantinedFile, RefusedRequest, UnverifiedStage, Visit};
+pub use rows::{DroppedChecks, FailedBranch, QuarantinedFile, RefusedRequest, UnmatchedEntry, UnverifiedStage, Visit};
 pub use startup::StartupFile;
 pub use summary::{ModelUse, RunAccess, RunEnd, RunFiles, RunProof, RunStatus, RunSummary};
 pub use verdict::{ExitShape, JournalHead, NodeTraffic, VerdictFile};
@@ -199,6 +199,7 @@ impl RunSummary {
         self.run_id = run.run_id.to_string();
         self.forked_from.clone_from(&run.forked_from);
         self.proof.caches_from.clone_from(&run.workspace.caches_from);
+        self.proof.missing.clone_from(&run.workspace.missing);
         self.model.provider.clone_from(&run.model.provider);
         self.model.to_simulate.clone_from(&run.model.simulated);
         self.proof.verifiers.clone_from(&run.plan.verifiers);

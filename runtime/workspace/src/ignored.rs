@@ -18,7 +18,7 @@ use std::path::Path;
 
 pub(crate) use changes::IgnoredChange;
 pub use changes::IgnoredChanges;
-pub(crate) use index::{IndexEntry, entries as index_entries, tracked};
+pub(crate) use index::{IndexEntry, entries as index_entries, files as tracked_files, of_project as index_of};
 pub(crate) use rule_reader::RuleReader;
 pub use rule_reader::RulesTooLong;
 
@@ -79,7 +79,8 @@ impl ProjectFiles {
     /// read. If the rules are too long, no path is reported as ignored here. A copy of such a project fails.
     pub fn for_project(project: &Path) -> Self {
         let rules = IgnoreRules::read(project, std::iter::empty()).unwrap_or_default();
-        Self { tracked: tracked(project).into_iter().collect(), ignored: IgnoreMatcher::new(&rules) }
+        let tracked = tracked_files(&index_of(project)).map(str::to_owned).collect();
+        Self { tracked, ignored: IgnoreMatcher::new(&rules) }
     }
 
     /// Returns true if git tracks a file in this folder.
@@ -130,6 +131,11 @@ impl IgnoreMatcher {
     /// Returns true if there are no rules.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
+    }
+
+    /// Returns true if git ignores the path as a folder or as a file.
+    pub fn ignores(&self, path: &ScopePath) -> bool {
+        [EntryKind::Directory, EntryKind::File].into_iter().any(|kind| self.covers(path, kind).is_some())
     }
 
     /// Finds the topmost path at or above `path` that git ignores. Returns its length in bytes of `path`. Returns

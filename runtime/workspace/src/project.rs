@@ -6,8 +6,11 @@
 
 mod copiers;
 mod listing;
+pub(crate) mod missing;
 
-use crate::ignored::{self, IgnoreMatcher, IgnoreRules, RulesTooLong};
+pub use missing::MissingPaths;
+
+use crate::ignored::{self, IgnoreMatcher, IgnoreRules, IndexEntry, RulesTooLong};
 use crate::link;
 use crate::repository_shape::{self, Folders};
 use crate::run_folder;
@@ -118,6 +121,9 @@ pub struct Base {
     /// The ignore rules at the time of the copy.
     #[serde(default, skip_serializing_if = "IgnoreRules::is_empty")]
     pub ignored: IgnoreRules,
+    /// Files that belong to the project and were not there to copy. The start of the run records them, not this list.
+    #[serde(skip)]
+    pub missing: Vec<MissingPaths>,
 }
 
 impl Base {
@@ -234,12 +240,21 @@ pub fn copy(from: &Path, to: &Path, include: &Include) -> Result<Base, ProjectEr
     let source = Tree::open(from).map_err(|source| ProjectError::io(from, source))?;
     let target = Tree::create(to).map_err(|source| ProjectError::io(to, source))?;
     let own = std::fs::canonicalize(to).map_err(|source| ProjectError::io(to, source))?;
-    let shared = Shared::new(include.bytes_max);
+    let (shared, index) = (Shared::new(include.bytes_max), ignored::index_of(from));
     let (mut base, copied) = std::thread::scope(|scope| {
         let copiers = Copiers::new(scope, &shared);
         let (base, place) = (Base::default(), None);
-        let mut copying =
-            ProjectCopy { source: &source, target: &target, include, from, own: &own, base, place, copiers };
+        let mut copying = ProjectCopy {
+            source: &source,
+            target: &target,
+            include,
+            from,
+            own: &own,
+            index: &index,
+            base,
+            place,
+            copiers,
+        };
         let listed = copying.all();
         let ProjectCopy { base, copiers, .. } = copying;
         // An error of a copy is returned first, because an error of the list may be a consequence of it.
@@ -247,6 +262,7 @@ pub fn copy(from: &Path, to: &Path, include: &Include) -> Result<Base, ProjectEr
         listed.map(|()| (base, copied))
     })?;
     base.files.extend(copied.into_iter().map(|(path, fact)| (path.as_str().to_owned(), fact)));
+    base.missing = missing::find(from, &target, &index, &base, &include.leave_out);
     base.skipped.sort_by(|a, b| a.path.cmp(&b.path));
     base.skipped.dedup();
     Ok(base)
@@ -259,6 +275,8 @@ struct ProjectCopy<'c, 'e> {
     /// The project's folder.
     from: &'c Path,
     own: &'c Path,
+    /// The index of the project's repository.
+    index: &'c [IndexEntry],
     /// The copied entries. A file has an empty [`FileFact`] until all files are copied.
     base: Base,
     /// The folder of the last entry.
@@ -327,11 +345,11 @@ impl ProjectCopy<'_, '_> {
     fn read_rules(&mut self) -> Result<(), ProjectError> {
         let mut rules = IgnoreRules::read(self.from, self.base.directories.iter().map(String::as_str))?;
         let ignored = IgnoreMatcher::new(&rules);
-        for file in ignored::tracked(self.from) {
+        for file in ignored::tracked_files(self.index) {
             let is_ignored =
-                ScopePath::parse(&file).is_ok_and(|path| ignored.covers(&path, ignored::EntryKind::File).is_some());
+                ScopePath::parse(file).is_ok_and(|path| ignored.covers(&path, ignored::EntryKind::File).is_some());
             if is_ignored {
-                self.copy_tracked(Path::new(&file))?;
+                self.copy_tracked(Path::new(file))?;
             }
         }
         rules.keep(self.base.files.keys().chain(self.base.symlinks.keys()).map(String::as_str));

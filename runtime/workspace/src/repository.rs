@@ -18,10 +18,12 @@ mod objects;
 mod pack;
 mod packed_objects;
 mod snapshot;
+mod submodules;
 
 pub use facts::{RepositoryFacts, TagKind, head};
 pub use history::make_with_history;
 pub use last_commit::{LastCommit, SealedText};
+pub use submodules::{Submodule, SubmoduleLink, submodules};
 
 use crate::tree::{self, Tree, WalkError};
 use commit_files::CommitFiles;
@@ -97,6 +99,8 @@ pub struct RepositorySource<'p> {
     pub facts: RepositoryFacts,
     /// The project's last commit. `None` if the project has no commit, or no repository of its own.
     pub commit: Option<LastCommit<'p>>,
+    /// The submodules that have a repository of their own in the stage.
+    pub submodules: Vec<SubmoduleLink>,
 }
 
 /// Returns the repository below `all` for the files that a scope shows. The first call for these files creates it from
@@ -110,7 +114,18 @@ pub fn open_or_make<'p>(
     all: &Path,
     source: impl FnOnce() -> RepositorySource<'p>,
 ) -> Result<PathBuf, RepositoryError> {
-    let key = blake3::hash(format!("{:?}", shown(scope)).as_bytes()).to_hex();
+    open_or_make_at(workspace, scope, all, &format!("{:?}", shown(scope)), source)
+}
+
+/// As [`open_or_make`], for the repository with this key.
+fn open_or_make_at<'p>(
+    workspace: &Path,
+    scope: &Scope,
+    all: &Path,
+    key: &str,
+    source: impl FnOnce() -> RepositorySource<'p>,
+) -> Result<PathBuf, RepositoryError> {
+    let key = blake3::hash(key.as_bytes()).to_hex();
     let into = all.join(&key.as_str()[..32]);
     let repository = into.join(STORED_DIR);
     if repository.symlink_metadata().is_ok() {
@@ -187,11 +202,12 @@ fn make_folders(at: &Path) -> Result<Tree, RepositoryError> {
 }
 
 fn fill(workspace: &Path, scope: &Scope, at: &Path, source: &RepositorySource<'_>) -> Result<(), RepositoryError> {
-    let RepositorySource { facts, commit: last } = source;
+    let RepositorySource { facts, commit: last, submodules } = source;
     let repository = make_folders(at)?;
     let packs = repository.directory(Path::new("objects/pack"))?;
     let mut pack = Pack::begin(pack::file(&packs, "new")?)?;
-    let CommitFiles { files, excluded, note, is_last } = commit_files::add(workspace, scope, *last, &mut pack)?;
+    let CommitFiles { files, excluded, note, is_last } =
+        commit_files::add(workspace, scope, *last, submodules, &mut pack)?;
     let tree = snapshot::trees(&files, &mut pack)?;
     let person = person();
     let commit = pack.add(ObjectKind::Commit, commit(tree, &person, is_last, &note).as_bytes())?;
@@ -205,7 +221,8 @@ fn fill(workspace: &Path, scope: &Scope, at: &Path, source: &RepositorySource<'_
     let may_show_rules = last.is_some_and(|last| last.holdouts.is_none());
     let rules = if may_show_rules { facts.exclude.as_slice() } else { &[] };
     write(&repository, "info/exclude", &[rules, &excluded].concat())?;
-    write(&repository, "config", [CONFIG, &facts.settings()].concat().as_bytes())?;
+    let active: String = submodules.iter().map(SubmoduleLink::setting).collect();
+    write(&repository, "config", [CONFIG, &facts.settings(), &active].concat().as_bytes())?;
     write(&repository, "packed-refs", facts.packed_refs(commit, &tags).as_bytes())?;
     Ok(write(&repository, "HEAD", facts.head(commit).as_bytes())?)
 }

@@ -12,13 +12,13 @@ use crate::runs::journal;
 use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::summary;
-use crate::terminal::{self, counted, duration, pager, visible};
+use crate::terminal::{self, counted, duration, missing, pager, visible};
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{Digest, Receipt};
 use glovebox_journal::ports::BlobStore;
 use glovebox_names::shell;
-use glovebox_record::NodeId;
-use glovebox_state::evidence::{Claim, Command, Evidence, JournalHead, Proof};
+use glovebox_record::{MissingFiles, NodeId};
+use glovebox_state::evidence::{Claim, Command, Evidence, JournalHead, Proof, RunProof, UnmatchedEntry};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -43,6 +43,12 @@ pub struct EvidenceFile<'a> {
     commands: Vec<CommandWithOutput>,
     /// Stages that passed without a receipt.
     unverified: Vec<Claim>,
+    /// Files that belong to the project, but were not there to copy; absent if there are none.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    missing: &'a [MissingFiles],
+    /// Entries of `read_paths` and of `paths` that matched no file in the last attempt of their stage; absent if there are none.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    unmatched: &'a [UnmatchedEntry],
 }
 
 /// A command and the parts of its output that the stage kept.
@@ -90,11 +96,21 @@ pub fn evidence(arguments: &EvidenceArguments) -> CommandResult {
     let commands: Vec<CommandWithOutput> = commands.map(|command| CommandWithOutput::new(command, &blobs)).collect();
     if arguments.json {
         let (schema_version, run_id) = (1, &*run.id);
-        let file = EvidenceFile { schema_version, run_id, journal: head, base_digest, commands, unverified };
+        let RunProof { missing, unmatched, .. } = &evidence.summary.proof;
+        let file = EvidenceFile {
+            schema_version,
+            run_id,
+            journal: head,
+            base_digest,
+            commands,
+            unverified,
+            missing,
+            unmatched,
+        };
         terminal::print_json(&file)?;
         return Ok(Exit::Ok);
     }
-    pager::show(&render(&commands, &unverified, head));
+    pager::show(&render(&commands, &unverified, &evidence.summary.proof, head));
     Ok(Exit::Ok)
 }
 
@@ -123,7 +139,7 @@ impl Excerpt {
     }
 }
 
-fn render(commands: &[CommandWithOutput], unverified: &[Claim], head: JournalHead) -> String {
+fn render(commands: &[CommandWithOutput], unverified: &[Claim], proof: &RunProof, head: JournalHead) -> String {
     let mut rows = Rows::below_a_title(12).painted(Paint::stdout());
     for shown in commands {
         command(&mut rows, shown);
@@ -143,6 +159,7 @@ fn render(commands: &[CommandWithOutput], unverified: &[Claim], head: JournalHea
         count => format!(", {count} with a reservation"),
     };
     rows.row("all", format_args!("{all}, {} verified{qualified}; {open}", proving(&[Proof::Verified])));
+    missing::rows(proof).into_iter().for_each(|(title, body)| rows.row(title, body));
     rows.row("head", head.hash);
     rows.finish()
 }

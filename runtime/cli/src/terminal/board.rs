@@ -277,20 +277,22 @@ impl Board {
 /// Returns the line with the output of a running node, below the line of the node.
 fn output_line(output: &str, screen: Screen) -> String {
     let left = screen.columns.saturating_sub(OUTPUT_INDENT.len() + FREE_COLUMNS);
-    format!("{OUTPUT_INDENT}{}", screen.paint.with(Colour::Dim, cut(output, left)))
+    let shown = colours::fit(output, left, screen.paint);
+    // A line without colours of its own is dim.
+    let shown = if shown.contains('\x1b') { shown } else { screen.paint.with(Colour::Dim, shown) };
+    format!("{OUTPUT_INDENT}{shown}")
 }
 
 impl Row {
-    /// Returns the last line of output that is not empty; `None` if the node does not run.
+    /// Returns the last line of output that is not empty, as the command wrote it; `None` if the node does not run.
     fn last_line(&self) -> Option<String> {
         if self.output.is_empty() || !matches!(self.phase, Phase::Running(_)) {
             return None;
         }
         let text = String::from_utf8_lossy(&self.output);
         // The first character may be incomplete, because only the last bytes are kept.
-        let lines = text.split(['\n', '\r']).rev().map(|line| colours::dropped(line.trim_start_matches('\u{fffd}')));
-        let last = lines.map(|line| line.trim().to_owned()).find(|line| !line.is_empty())?;
-        Some(visible::line(&last).into_owned())
+        let mut lines = text.split(['\n', '\r']).rev().map(|line| line.trim_start_matches('\u{fffd}').trim());
+        lines.find(|line| !colours::dropped(line).trim().is_empty()).map(str::to_owned)
     }
 
     fn line(&self, width: usize, screen: Screen, now: Instant) -> String {

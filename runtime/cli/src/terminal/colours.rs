@@ -6,11 +6,39 @@
 use super::paint::Paint;
 use glovebox_names::visible::{is_deceptive, push_escaped};
 use std::borrow::Cow;
+use unicode_width::UnicodeWidthStr;
 
 /// Maximum length of a sequence, in bytes.
 const SEQUENCE_BYTES_MAX: usize = 40;
+/// Maximum length of the sequences that are repeated after a break of a stream, in bytes.
+const OPEN_BYTES_MAX: usize = 200;
 /// Ends the colours of a text.
 const RESET: &str = "\x1b[m";
+
+/// The colours that a stream has set and not reset. They end with each part of the stream, so that no other text on the terminal gets
+/// them, and begin again with the next part.
+#[derive(Debug, Default)]
+pub struct OpenColours(String);
+
+impl OpenColours {
+    /// Escapes the next part of a stream, as [`block`].
+    pub fn block(&mut self, text: &str, paint: Paint) -> String {
+        let shown = block(&format!("{}{text}", self.0), paint);
+        each(text, |_, colour| colour.into_iter().for_each(|colour| self.set(colour)));
+        shown
+    }
+
+    fn set(&mut self, colour: &str) {
+        let numbers = colour.trim_start_matches("\x1b[").trim_end_matches('m');
+        let is_reset = matches!(numbers.split([';', ':']).next(), None | Some("" | "0"));
+        if is_reset || self.0.len() + colour.len() > OPEN_BYTES_MAX {
+            self.0.clear();
+        }
+        if !matches!(numbers, "" | "0") {
+            self.0.push_str(colour);
+        }
+    }
+}
 
 /// Removes colours from untrusted text, and leaves everything else.
 pub fn dropped(text: &str) -> Cow<'_, str> {
@@ -36,6 +64,33 @@ pub fn cut(text: &str, characters_max: usize, paint: Paint) -> (String, bool) {
     }
     let cut: String = plain.chars().take(characters_max.saturating_sub(1)).collect();
     (format!("{}…", line(&cut, Paint::default())), true)
+}
+
+/// Escapes one line of untrusted text, and cuts it to a number of columns. Its colours are kept if the paint is on, and end with the
+/// line.
+pub fn fit(text: &str, columns_max: usize, paint: Paint) -> String {
+    let whole = line(text, paint);
+    if dropped(&whole).width() <= columns_max {
+        return whole;
+    }
+    let (mut short, mut is_coloured) = (String::new(), false);
+    // The number of free columns; `None` after the first character that does not fit.
+    let mut left = Some(columns_max.saturating_sub(1));
+    // The whole line has only colours and text that is escaped already.
+    each(&whole, |part, colour| {
+        for character in part.chars() {
+            left = left.and_then(|left| left.checked_sub(character.to_string().width()));
+            if left.is_none() {
+                return;
+            }
+            short.push(character);
+        }
+        if let Some(colour) = colour.filter(|_| left.is_some()) {
+            is_coloured = true;
+            short.push_str(colour);
+        }
+    });
+    format!("{short}…{}", if is_coloured { RESET } else { "" })
 }
 
 /// Escapes untrusted text of several lines. A carriage return begins a new line.
@@ -160,6 +215,39 @@ mod tests {
     fn a_long_line_is_cut() {
         assert_eq!(cut("\x1b[1mabc\x1b[0m", 3, Paint::default()), ("abc".to_owned(), false));
         assert_eq!(cut("\x1b[1mabcd\x1b[0m", 3, Paint::always()), ("ab…".to_owned(), true));
+    }
+
+    #[test]
+    fn a_line_is_cut_to_columns_and_keeps_its_colours() {
+        for (text, columns, expected) in [
+            ("\x1b[31mred\x1b[m", 3, "\x1b[31mred\x1b[m\x1b[m"),
+            ("\x1b[31mreddish\x1b[m", 5, "\x1b[31mredd…\x1b[m"),
+            ("plain text", 5, "plai…"),
+            ("\x1b[31m漢字漢字\x1b[m", 5, "\x1b[31m漢字…\x1b[m"),
+            ("a\x1b[2Jbbbbbbbbbb", 8, "a\\x1b[2…"),
+            ("abc", 0, "…"),
+        ] {
+            assert_eq!(fit(text, columns, Paint::always()), expected, "{text:?} {columns}");
+        }
+        assert_eq!(fit("\x1b[31mreddish\x1b[m", 5, Paint::default()), "redd…");
+    }
+
+    #[test]
+    fn a_colour_goes_on_in_the_next_part_of_a_stream() {
+        let mut open = OpenColours::default();
+        let mut part = |text: &str| open.block(text, Paint::always());
+        assert_eq!(part("\x1b[31mred\n"), "\x1b[31mred\x1b[m\n");
+        assert_eq!(part("still\n"), "\x1b[31mstill\x1b[m\n");
+        assert_eq!(part("\x1b[1mbold\x1b[0m\n"), "\x1b[31m\x1b[1mbold\x1b[0m\x1b[m\n");
+        assert_eq!(part("plain\n"), "plain\n");
+        assert_eq!(part("\x1b[0;32mgreen\n"), "\x1b[0;32mgreen\x1b[m\n");
+        assert_eq!(part("\x1b[2J"), "\x1b[0;32m\\x1b[2J\x1b[m");
+        for _ in 0..1_000 {
+            part("\x1b[38;2;100;100;100m");
+        }
+        assert!(part("x").len() < 300);
+        let mut plain = OpenColours::default();
+        assert_eq!(plain.block("\x1b[31mred", Paint::default()) + &plain.block("x", Paint::default()), "redx");
     }
 
     #[test]

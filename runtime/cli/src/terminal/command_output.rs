@@ -4,7 +4,7 @@
 //! A pipe or a file gets the exact bytes. A terminal gets them escaped, with their colours. A closed pipe does not stop the
 //! command. A reader that is slow slows the command down, as it does without a sandbox.
 
-use super::colours;
+use super::colours::{self, OpenColours};
 use super::paint::Paint;
 use glovebox_engine::live::OutputWatch;
 use glovebox_host::call::OutputStream;
@@ -21,6 +21,7 @@ pub struct Stream {
     is_stdout: bool,
     /// The colours of the terminal; `None` if the stream is not a terminal.
     terminal: Option<Paint>,
+    colours: OpenColours,
     /// Bytes whose rest may follow.
     waiting: Vec<u8>,
     is_in_line: bool,
@@ -30,7 +31,7 @@ impl CommandOutput {
     /// Creates the output of a command that has not begun.
     pub fn new() -> Self {
         let terminal = std::io::stderr().is_terminal().then(Paint::stderr);
-        let stderr = Stream { is_stdout: false, terminal, waiting: Vec::new(), is_in_line: false };
+        let stderr = Stream { is_stdout: false, ..Stream::new(terminal) };
         Self(Arc::new(Mutex::new([Stream::stdout(), stderr])))
     }
 
@@ -58,7 +59,11 @@ impl Stream {
     /// Returns standard output, at the beginning of a line.
     pub fn stdout() -> Self {
         let terminal = std::io::stdout().is_terminal().then(Paint::stdout);
-        Self { is_stdout: true, terminal, waiting: Vec::new(), is_in_line: false }
+        Self::new(terminal)
+    }
+
+    fn new(terminal: Option<Paint>) -> Self {
+        Self { is_stdout: true, terminal, colours: OpenColours::default(), waiting: Vec::new(), is_in_line: false }
     }
 
     /// Writes bytes of a command.
@@ -66,7 +71,7 @@ impl Stream {
         let Some(paint) = self.terminal else { return self.put(bytes) };
         self.waiting.extend_from_slice(bytes);
         let complete = colours::complete(&self.waiting);
-        let text = colours::block(&String::from_utf8_lossy(&self.waiting[..complete]), paint);
+        let text = self.colours.block(&String::from_utf8_lossy(&self.waiting[..complete]), paint);
         self.waiting.drain(..complete);
         self.put(text.as_bytes());
     }
@@ -86,7 +91,7 @@ impl Stream {
     pub fn close(&mut self) {
         let Some(paint) = self.terminal else { return };
         let waiting = std::mem::take(&mut self.waiting);
-        let rest = colours::block(&String::from_utf8_lossy(&waiting), paint);
+        let rest = self.colours.block(&String::from_utf8_lossy(&waiting), paint);
         self.put(rest.as_bytes());
         if self.is_in_line {
             self.put(b"\n");

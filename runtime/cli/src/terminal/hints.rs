@@ -5,16 +5,23 @@
 
 use glovebox_record::Network;
 
-/// Phrases of failed name lookups. The host name usually follows.
-const LOOKUPS: [&str; 8] = [
-    "could not resolve host",
-    "eai_again",
-    "enotfound",
-    "name or service not known",
-    "temporary failure in name resolution",
-    "no such host",
-    "failed to lookup address",
-    "dns error",
+/// Phrases of a program that misses a network, and the host that it usually needs. If the line names a host, that one is meant.
+const LOOKUPS: [(&str, &str); 15] = [
+    ("could not resolve", "example.com"),
+    ("eai_again", "example.com"),
+    ("enotfound", "example.com"),
+    ("name or service not known", "example.com"),
+    ("name does not resolve", "example.com"),
+    ("temporary failure in name resolution", "example.com"),
+    ("no such host", "example.com"),
+    ("failed to lookup address", "example.com"),
+    ("unknownhostexception", "example.com"),
+    ("dns error", "example.com"),
+    ("enotcached", "registry.npmjs.org"),
+    ("but --offline was specified", "*.crates.io"),
+    ("ignoring indexes", "pypi.org"),
+    ("(from versions: none)", "pypi.org"),
+    ("network connectivity is disabled", "pypi.org"),
 ];
 
 /// Phrases of output, and what they usually mean.
@@ -53,13 +60,15 @@ const HINTS: [(&[&str], &str); 5] = [
 /// another cause, and gets no hint.
 pub fn for_lines(lines: &[String], has_network: bool) -> Option<String> {
     let plain: Vec<String> = lines.iter().map(|line| line.to_lowercase()).collect();
-    let lookup = || plain.iter().find(|line| LOOKUPS.iter().any(|phrase| line.contains(phrase)));
-    if let Some(line) = lookup().filter(|_| !has_network) {
-        let host = host_in(line);
+    let usual = |line: &String| LOOKUPS.iter().find(|(phrase, _)| line.contains(phrase)).map(|(_, usual)| *usual);
+    let lookups = || plain.iter().filter_map(|line| Some((host_in(line), usual(line)?)));
+    // Clients print several such lines. One of them names the host.
+    let lookup = || lookups().find(|(host, _)| host.is_some()).or_else(|| lookups().next());
+    if let Some((host, usual)) = lookup().filter(|_| !has_network) {
         let asked = host.map_or_else(|| "a host".to_owned(), |host| format!("the host `{host}`"));
-        let host = host.unwrap_or("example.com");
+        let host = host.unwrap_or(usual);
         return Some(format!(
-            "commands have no network, and this one looked up {asked}. To allow it: `network = {{ proxy = [\"{host}\"] }}` under \
+            "commands have no network, and this one looked for {asked}. To allow it: `network = {{ proxy = [\"{host}\"] }}` under \
              `[sandbox]` in glovebox.toml"
         ));
     }
@@ -106,10 +115,27 @@ mod tests {
         }
         check(
             "[Errno -2] Name or service not known",
-            "looked up a host. To allow it: `network = { proxy = [\"example.com\"] }`",
+            "looked for a host. To allow it: `network = { proxy = [\"example.com\"] }`",
         );
-        check("Could not resolve host: \u{1b}]0;x\u{7}", "looked up a host.");
+        check("Could not resolve host: \u{1b}]0;x\u{7}", "looked for a host.");
         assert_eq!(for_lines(&["Could not resolve host: a.example".to_owned()], true), None);
+        // Package managers that were told to stay offline.
+        check(
+            "npm error request to https://registry.npmjs.org/left-pad failed: ENOTCACHED",
+            "`network = { proxy = [\"registry.npmjs.org\"] }`",
+        );
+        check(
+            "  attempting to make an HTTP request, but --offline was specified",
+            "`network = { proxy = [\"*.crates.io\"] }`",
+        );
+        check(
+            "ERROR: Could not find a version that satisfies the requirement x (from versions: none)",
+            "looked for a host. To allow it: `network = { proxy = [\"pypi.org\"] }`",
+        );
+        let npm =
+            ["npm error errno ENOTFOUND".to_owned(), "reason: getaddrinfo ENOTFOUND registry.npmjs.org".to_owned()];
+        assert!(for_lines(&npm, false).unwrap().contains("the host `registry.npmjs.org`"));
+        check("java.net.UnknownHostException: repo.example.org", "the host `repo.example.org`");
     }
 
     #[test]

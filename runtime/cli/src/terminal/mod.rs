@@ -15,6 +15,7 @@ pub mod hints;
 pub mod inspection;
 pub mod lines;
 pub mod machine;
+pub mod missing;
 pub mod order;
 pub mod page;
 pub mod pager;

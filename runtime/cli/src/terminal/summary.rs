@@ -4,6 +4,7 @@
 //! text.
 
 use crate::terminal::failed_output::FailedOutput;
+use crate::terminal::missing;
 use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::{counted, duration, hints, lines, remedy, size, visible};
@@ -74,7 +75,10 @@ pub fn render(
         let node = visible::line(node.as_str());
         row("help", format!("`{node}` {}", lines::MISSES_HOLDOUTS));
     }
-    receipts(summary, named).into_iter().for_each(|(title, body)| row(title, body));
+    receipts(summary, named)
+        .into_iter()
+        .chain(missing::rows(&summary.proof))
+        .for_each(|(title, body)| row(title, body));
     if let Some(open) = summary.proof.receipts.iter().find(|evidence| evidence.proof() == Proof::VerifiedNotIsolated) {
         row("help", beside_holdouts(summary, &open.node));
     }

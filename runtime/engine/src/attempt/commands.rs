@@ -12,8 +12,10 @@ use glovebox_jail::jail::{Bind, HOME_INSIDE, Jail, JailChannels, JailSetting, So
 use glovebox_jail::lazy_jail::{LazyJail, OpenError};
 use glovebox_plan::plan::Binding;
 use glovebox_plan::prepare::executor::SandboxEnv;
-use glovebox_workspace::repository::{self, REPOSITORY_DIR, RepositoryError};
+use glovebox_record::path::ScopePath;
+use glovebox_workspace::repository::{self, REPOSITORY_DIR, RepositoryError, Submodule};
 use glovebox_workspace::tree;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
@@ -29,6 +31,8 @@ pub(super) struct Commands {
     pub(super) binding: Binding,
     pub(super) paths: Arc<AttemptPaths>,
     pub(super) has_repository: bool,
+    /// The submodules that get a repository, too.
+    pub(super) submodules: Vec<Submodule>,
     pub(super) view: SharedView,
     pub(super) subjects: Option<SharedSubjects>,
 }
@@ -71,7 +75,7 @@ impl Commands {
     fn open_on(&self, source: Source) -> Result<Jail, AttemptError> {
         let mut setting = self.setting.clone();
         if self.has_repository {
-            add_repository(&mut setting, &self.env, &self.binding, &self.paths);
+            add_repository(&mut setting, self);
         }
         let Some(subjects) = &self.subjects else {
             let channels = JailChannels { sockets: self.binding.program.is_some(), ..JailChannels::default() };
@@ -85,50 +89,95 @@ impl Commands {
     }
 }
 
-/// Adds the repository of the attempt at `.git`, and the objects that it borrows, if they can be made. Without them,
-/// `git` finds no repository, and the stage continues.
-fn add_repository(setting: &mut JailSetting, env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) {
-    let made = || {
-        let (own, objects) = (paths.folder.join(GIT_DIR), Path::new(HOME_INSIDE).join(OBJECTS));
-        // A jail that is opened again gets a new one.
-        tree::remove_all(&own).map_err(RepositoryError::Write)?;
-        let source = match with_history(env, binding, paths, &own, &objects)? {
-            Some(objects) => objects,
-            None => {
-                let all = paths.kept.join(REPOSITORIES_DIR);
-                let source = || paths.repository_source(&env.project);
-                let shared = repository::open_or_make(&paths.workspace, &binding.scope, &all, source)?;
-                repository::make_own(&shared, &own, &objects)?;
-                shared.join("objects")
-            }
-        };
-        Ok::<_, RepositoryError>([
-            Bind::writable(own, env.inside().join(REPOSITORY_DIR)),
-            Bind::read_only(source, objects),
-        ])
-    };
-    match made() {
-        Ok([own, objects]) => {
-            setting.inner.push(own);
-            setting.kept.push(objects);
+/// Adds the repository of the attempt at `.git`, those of its submodules, and the objects that they borrow, if they can be made.
+/// Without them, `git` finds no repository, and the stage continues.
+fn add_repository(setting: &mut JailSetting, commands: &Commands) {
+    let mut made = Mounted::default();
+    match made.make_all(commands) {
+        Ok(()) => {
+            setting.inner.extend(made.own);
+            setting.kept.extend(made.objects);
         }
         Err(error) => tracing::warn!(%error, "the stage has no repository"),
+    }
+}
+
+/// The mounts of the repositories of an attempt.
+#[derive(Default)]
+struct Mounted {
+    own: Vec<Bind>,
+    objects: Vec<Bind>,
+}
+
+impl Mounted {
+    /// Makes the repositories. The commit of the project names those of the submodules, so the submodules come first.
+    fn make_all(&mut self, commands: &Commands) -> Result<(), RepositoryError> {
+        let Commands { env, binding, paths, submodules, .. } = commands;
+        let has_history = paths.plan.shows_history(binding);
+        let all = paths.kept.join(REPOSITORIES_DIR);
+        let project = paths.last_commit(&env.project).filter(|_| !has_history);
+        let (mut links, mut with_repository) = (Vec::new(), Vec::new());
+        for (number, submodule) in submodules.iter().enumerate() {
+            let Some(at) = submodule.repository_path() else { continue };
+            let made = self.add(commands, &at, &format!("-{number}"), |own, objects| match &project {
+                Some(project) => {
+                    let (shared, link) = submodule.open_or_make(&paths.workspace, &binding.scope, &all, project)?;
+                    repository::make_own(&shared, own, objects)?;
+                    links.push(link);
+                    Ok(shared.join("objects"))
+                }
+                None => submodule.make_with_history(&env.project, own, objects),
+            });
+            match made {
+                Ok(()) => with_repository.push(submodule),
+                Err(error) => tracing::warn!(%error, at = %at, "a submodule has no repository in the stage"),
+            }
+        }
+        let at = ScopePath::parse(REPOSITORY_DIR).map_err(io::Error::other)?;
+        self.add(commands, &at, "", |own, objects| match with_history(commands, own, objects, &with_repository)? {
+            Some(objects) => Ok(objects),
+            None => {
+                let source = || paths.repository_source(&env.project, links);
+                let shared = repository::open_or_make(&paths.workspace, &binding.scope, &all, source)?;
+                repository::make_own(&shared, own, objects)?;
+                Ok(shared.join("objects"))
+            }
+        })
+    }
+
+    /// Adds the mounts of one repository. `make` gets the folder to make it in and the path of its objects in the jail, and returns
+    /// the folder of the objects.
+    fn add(
+        &mut self,
+        commands: &Commands,
+        at: &ScopePath,
+        suffix: &str,
+        make: impl FnOnce(&Path, &Path) -> Result<PathBuf, RepositoryError>,
+    ) -> Result<(), RepositoryError> {
+        let own = commands.paths.folder.join(format!("{GIT_DIR}{suffix}"));
+        let objects = Path::new(HOME_INSIDE).join(format!("{OBJECTS}{suffix}"));
+        // A jail that is opened again gets a new one.
+        tree::remove_all(&own).map_err(RepositoryError::Write)?;
+        let source = make(&own, &objects)?;
+        let at = commands.env.inside().join(at.as_str());
+        self.own.push(Bind::writable(own, at));
+        self.objects.push(Bind::read_only(source, objects));
+        Ok(())
     }
 }
 
 /// Creates the repository of the attempt with the history of the project, if the operator shows it to this stage. Returns
 /// the folder of its objects. `None` if the stage gets a repository with one commit instead.
 fn with_history(
-    env: &SandboxEnv,
-    binding: &Binding,
-    paths: &AttemptPaths,
+    Commands { env, binding, paths, .. }: &Commands,
     own: &Path,
     objects: &Path,
+    submodules: &[&Submodule],
 ) -> Result<Option<PathBuf>, RepositoryError> {
     if !paths.plan.shows_history(binding) {
         return Ok(None);
     }
-    match repository::make_with_history(&env.project, own, objects) {
+    match repository::make_with_history(&env.project, own, objects, submodules) {
         Ok(source) => Ok(Some(source)),
         Err(RepositoryError::NoHistory(why)) => {
             tracing::warn!("git in stages: the history is not shown, because {why}; commands see one commit");

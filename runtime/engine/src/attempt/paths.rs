@@ -8,7 +8,7 @@ use glovebox_record::path::ScopePath;
 use glovebox_record::{GitHead, NodeId, Tier};
 use glovebox_workspace::dependencies::{Dependencies, DependencyAccess, Places};
 use glovebox_workspace::project::Base;
-use glovebox_workspace::repository::{LastCommit, RepositoryFacts, RepositorySource};
+use glovebox_workspace::repository::{LastCommit, RepositoryFacts, RepositorySource, SubmoduleLink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -47,11 +47,20 @@ pub(super) struct AttemptPaths {
 
 impl AttemptPaths {
     /// Returns what a repository of stages takes from the repository of the project.
-    pub(super) fn repository_source<'p>(&'p self, project: &'p Path) -> RepositorySource<'p> {
+    pub(super) fn repository_source<'p>(
+        &'p self,
+        project: &'p Path,
+        submodules: Vec<SubmoduleLink>,
+    ) -> RepositorySource<'p> {
+        let (facts, commit) = (RepositoryFacts::read(project, &self.git), self.last_commit(project));
+        RepositorySource { facts, commit, submodules }
+    }
+
+    /// Returns the last commit of the project. `None` if it had none when the run began.
+    pub(super) fn last_commit<'p>(&'p self, project: &'p Path) -> Option<LastCommit<'p>> {
         let holdouts = self.sealed.as_ref().map(|sealed| sealed.holdouts.sealed_text());
-        let commit = self.git.commit.as_deref();
-        let commit = commit.map(|id| LastCommit { project, id, base: &self.base, holdouts });
-        RepositorySource { facts: RepositoryFacts::read(project, &self.git), commit }
+        let id = self.git.commit.as_deref()?;
+        Some(LastCommit { project, id, below: "", base: &self.base, holdouts })
     }
 
     /// Returns the dependencies that the commands of a stage see.

@@ -30,7 +30,7 @@ use glovebox_workspace::cache::{self, CacheSet, Caches};
 use glovebox_workspace::dependencies::DependencyAccess;
 use glovebox_workspace::ignored::IgnoredChanges;
 use glovebox_workspace::ignored_store::IgnoredStore;
-use glovebox_workspace::repository::{self, REPOSITORY_DIR};
+use glovebox_workspace::repository::{self, REPOSITORY_DIR, Submodule};
 use glovebox_workspace::stage::{ViewOverrides, WorkspaceView};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -81,6 +81,11 @@ impl AttemptSandbox {
             if mounts { mounted(inside, binding, paths, caches.as_ref())? } else { copied(binding, paths)? };
         let has_repository = mounts && wants_repository(env, binding);
         overrides.mount_points.extend(has_repository.then(|| ScopePath::parse(REPOSITORY_DIR)).into_iter().flatten());
+        let submodules = match has_repository {
+            true => repository::submodules(&env.project, &paths.workspace, &binding.scope),
+            false => Vec::new(),
+        };
+        overrides.mount_points.extend(submodules.iter().filter_map(Submodule::repository_path));
         let may_write = env.tier == Some(Tier::Full) && binding.keeps_writes() && paths.holdouts.is_empty();
         let access = if may_write { DependencyAccess::Layered } else { DependencyAccess::ReadOnly };
         let shown = paths.dependencies(env, binding, access)?;
@@ -129,6 +134,7 @@ impl AttemptSandbox {
             binding: binding.clone(),
             paths: Arc::clone(paths),
             has_repository,
+            submodules,
             view: made.view.share(),
             subjects: made.subjects.clone(),
         };

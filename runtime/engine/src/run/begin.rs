@@ -3,6 +3,7 @@
 //! Everything that `run.started` names is durable before the event is appended. A directory without this record is not a run,
 //! even if it contains other files.
 
+use super::missing;
 use super::reuse::EarlierRun;
 use super::session::stores;
 use super::{HOLDOUTS_DIR, HoldoutError, RunDir, Session};
@@ -79,7 +80,8 @@ impl Session {
         let holdouts = holdouts::seal(&dir, new.project, &plan.holdout_plan(), &mut include).await?;
         let (from, to) = (new.project.to_path_buf(), dir.workspace());
         let git = repository::head(new.project);
-        let base = copy(from, to, include).await?;
+        let mut base = copy(from, to, include).await?;
+        let missing = missing::describe(plan, std::mem::take(&mut base.missing));
         let open_copies = match &holdouts {
             Some(_) => holdouts::open_copies(&dir, &base).map_err(|error| RunError::Holdouts(Box::new(error)))?,
             None => Vec::new(),
@@ -106,6 +108,7 @@ impl Session {
         started.workspace.holdouts = holdouts;
         started.workspace.caches_from = caches(&dir, &base);
         started.workspace.git = git;
+        started.workspace.missing = missing;
         started.model.script_digest = script.map(|script| blobs.put_bytes(script)).transpose()?;
         flush(vec![dir.workspace(), dir.path.join(HOLDOUTS_DIR)]).await?;
         let run = started.run_id.clone();

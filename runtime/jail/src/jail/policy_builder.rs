@@ -29,6 +29,13 @@ const FOR_OTHERS: u32 = 0o004;
 /// Folders of the system, which every command can read.
 const SYSTEMS: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
+/// Name services of a jail without the whole network: only files. A lookup then fails for good at once. With the machine's services,
+/// the C library asks a name server that does not exist and reports a temporary failure, which clients repeat for up to a minute.
+const NAME_SERVICES: &str =
+    "passwd: files\ngroup: files\nshadow: files\nhosts: files\nnetworks: files\nprotocols: files\nservices: files\n";
+/// Settings of a resolver that does not read `/etc/nsswitch.conf`. Nothing answers at the address.
+const RESOLVER: &str = "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n";
+
 /// The settings of a jail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JailSetting {
@@ -172,7 +179,7 @@ pub(super) fn check(
         confinement: confinement(setting.tier),
         workspace: Workspace { at: utf8(at)?, source, inner },
         binds,
-        files: if has_root { files(uid, gid) } else { Vec::new() },
+        files: if has_root { files(uid, gid, &setting.network) } else { Vec::new() },
         home: utf8(home)?,
         tmp: utf8(tmp)?,
         uid,
@@ -404,13 +411,17 @@ fn check_path(policy: &ExecPolicy, writable: &WritablePaths, inner: &[Bind]) -> 
     }
 }
 
-/// Returns the files of `/etc` that are created for the jail.
-fn files(uid: u32, gid: u32) -> Vec<(PathBuf, String)> {
-    vec![
+/// Returns the files of `/etc` that are created for the jail. Without the whole network, no name of a host exists, except those in
+/// `/etc/hosts`.
+fn files(uid: u32, gid: u32, network: &Network) -> Vec<(PathBuf, String)> {
+    let resolver = [("/etc/nsswitch.conf", NAME_SERVICES), ("/etc/resolv.conf", RESOLVER)];
+    let resolver = resolver.map(|(path, content)| (path.into(), content.to_owned()));
+    let own = [
         ("/etc/passwd".into(), format!("{USER}:x:{uid}:{gid}::{HOME_INSIDE}:/bin/sh\n")),
         ("/etc/group".into(), format!("{USER}:x:{gid}:\n")),
         ("/etc/hosts".into(), format!("127.0.0.1 localhost\n::1 localhost\n127.0.1.1 {HOST_NAME}\n")),
-    ]
+    ];
+    own.into_iter().chain(resolver.into_iter().filter(|_| *network != Network::Full)).collect()
 }
 
 fn ids() -> (u32, u32) {

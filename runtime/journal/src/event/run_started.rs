@@ -4,7 +4,7 @@ use super::{ForkedFrom, HoldoutsSealed, RunResumed};
 use glovebox_pipeline::ir::{HandlerKind, Role};
 use glovebox_pipeline::transform::RuleRecord;
 use glovebox_record::scope::Entry;
-use glovebox_record::{Digest, GitHead, NodeId, RunBounds, RunId, SandboxRecord, VerifyLimits};
+use glovebox_record::{Digest, GitHead, MissingFiles, NodeId, RunBounds, RunId, SandboxRecord, VerifyLimits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -118,6 +118,9 @@ pub struct StartedWorkspace {
     /// HEAD of the project's repository; absent if the project has none that Glovebox can read.
     #[serde(default, skip_serializing_if = "GitHead::is_unknown")]
     pub git: GitHead,
+    /// Files that belong to the project, but were not there to copy; absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingFiles>,
 }
 
 /// The source of a run's model answers.

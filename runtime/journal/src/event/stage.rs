@@ -6,7 +6,7 @@ use super::{Attempt, FailedCommand, NodeId, Recoverable, Task, time_format};
 use glovebox_record::spend::Money;
 use glovebox_record::{
     Artifact, Ending, FileChange, LimitUse, Outcome, Receipt, Refusal, RefusedChange, Session, SteeringDelivery,
-    StoredOutput, StoredValue, Tokens, ToolCall, Traffic,
+    StoredOutput, StoredValue, Tokens, ToolCall, Traffic, Unmatched,
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -144,6 +144,9 @@ pub struct StageFiles {
     /// Writes to paths that git ignores, none of which is committed; absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ignored: Option<IgnoredFiles>,
+    /// Entries of the node's attributes that matched no file when the attempt began; absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unmatched: Vec<Unmatched>,
     /// The artifacts of the attempt.
     #[serde(default)]
     pub artifacts: Vec<Artifact>,

@@ -2,8 +2,8 @@
 //! path. Each is reported with its span.
 //!
 //! A path below `/tmp` is reported only as a remark, because each stage has a separate `/tmp`. If another stage names the same
-//! path, it is reported as an error, because the second stage does not see the file of the first one. Security never depends on
-//! this search; the sandbox decides.
+//! path, it is reported as an error, because the second stage does not see the file of the first one, unless both stages write the
+//! file before they read it. Security never depends on this search; the sandbox decides.
 
 use super::reader::Findings;
 use crate::diagnostic::Diagnostic;
@@ -21,6 +21,8 @@ const DEVICES: [&str; 7] =
 struct Temporary<'a> {
     node: &'a Node,
     path: &'a str,
+    /// True if the command begins with writing the file.
+    is_written: bool,
     span: Span,
 }
 
@@ -32,7 +34,11 @@ pub(super) fn check(nodes: &[Node], findings: &mut Findings<'_>) {
         let places = findings.places(attribute);
         for range in temporary_paths(&attribute.value) {
             let path = attribute.value[range.clone()].trim_end_matches('/');
-            temporaries.push(Temporary { node, path, span: places.span(range) });
+            let is_known = |known: &Temporary<'_>| known.node.id == node.id && known.path == path;
+            if !temporaries.iter().any(is_known) {
+                let is_written = is_written(&attribute.value[..range.start]);
+                temporaries.push(Temporary { node, path, is_written, span: places.span(range) });
+            }
         }
         let Some((range, fault)) = command_fault(&attribute.value).filter(|_| is_tool) else { continue };
         let message = format!("tool_command rejected by guardrail: contains {fault}");
@@ -56,10 +62,10 @@ fn temporary_findings(all: &[Temporary<'_>]) -> Vec<Diagnostic> {
     for (number, one) in all.iter().enumerate() {
         let before = &all[..number];
         let (id, path) = (&one.node.id, one.path);
-        if before.iter().any(|other| other.node.id == *id && other.path == path) {
-            continue;
-        }
-        let is_shared = |other: &&Temporary<'_>| other.node.id != *id && meet(other.path, path);
+        let is_shared = |other: &&Temporary<'_>| {
+            let is_read = !one.is_written || !other.is_written || path != other.path;
+            other.node.id != *id && meet(other.path, path) && is_read
+        };
         let error = before.iter().find(is_shared).map(|other| {
             let message = format!(
                 "`{path}` of `{id}` is not the same file as in `{}`: each stage has its own `/tmp`",
@@ -82,6 +88,12 @@ fn temporary_findings(all: &[Temporary<'_>]) -> Vec<Diagnostic> {
         }
     }
     found
+}
+
+/// Returns true if a command writes the file whose path follows this text: after `>`, but not after `>>`, which keeps the content.
+fn is_written(before: &str) -> bool {
+    let before = before.trim_end_matches(['"', '\'']).trim_end();
+    before.ends_with('>') && !before.ends_with(">>")
 }
 
 /// Returns true if the paths are equal, or if one contains the other. `/tmp` itself is ignored.

@@ -48,6 +48,22 @@ fn a_path_in_tmp_is_a_remark_until_another_stage_names_it() {
     ");
 }
 
+/// A log that each stage writes before it reads it is not passed on.
+#[test]
+fn a_path_in_tmp_that_every_stage_writes_first_is_a_remark() {
+    let builds = "tool_command=\"make >/tmp/b.log 2>&1 || tail /tmp/b.log\"";
+    assert_snapshot!(found([builds, "tool_command=\"make test 2> '/tmp/b.log'; cat /tmp/b.log\"", NONE]), @"
+    a private_tmp «/tmp/b.log» `/tmp/b.log` is private to `a`, and removed after it | write `$TMPDIR/b.log`
+    b private_tmp «/tmp/b.log» `/tmp/b.log` is private to `b`, and removed after it | write `$TMPDIR/b.log`
+    ");
+    for other in ["cat /tmp/b.log > /tmp/b.log", "make >>/tmp/b.log", "make >/tmp/b.log/x", "make >/tmp"] {
+        let other = format!("tool_command=\"{other}\"");
+        let is_error = other != "tool_command=\"make >/tmp\"";
+        assert_eq!(found([builds, &other, NONE]).contains("tool_command_guard"), is_error, "{other}");
+        assert_eq!(found([&other, builds, NONE]).contains("tool_command_guard"), is_error, "{other}");
+    }
+}
+
 #[test]
 fn only_the_command_of_a_tool_is_refused_for_a_path_outside() {
     assert_snapshot!(found(["tool_command=\"cat ../x\"", NONE, NONE]), @"a tool_command_guard «../x» tool_command rejected by guardrail: contains .. | use paths relative to the workspace");

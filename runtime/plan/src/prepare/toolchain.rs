@@ -90,6 +90,15 @@ const OFFLINE: [(Toolchain, &[(&str, &str)]); 3] = [
     (Toolchain::Python, &[("PIP_NO_INDEX", "1"), ("UV_OFFLINE", "1")]),
 ];
 
+/// Variables that keep package managers of any origin from repeating a request that cannot succeed without a network.
+const NO_RETRIES: [(&str, &str); 5] = [
+    ("BUNDLE_RETRY", "0"),
+    ("CARGO_NET_RETRY", "0"),
+    ("PIP_RETRIES", "0"),
+    ("npm_config_fetch_retries", "0"),
+    ("YARN_HTTP_RETRY", "0"),
+];
+
 /// Returns the variables of a toolchain for commands without a network.
 fn offline(toolchain: Toolchain) -> impl Iterator<Item = (String, String)> {
     let own = OFFLINE.into_iter().filter(move |(known, _)| *known == toolchain);
@@ -103,6 +112,8 @@ pub fn exec_policy(setting: &ExecSetting, tier: Option<Tier>, sandbox: &SandboxS
     let tier = tier.unwrap_or(Tier::Unconfined);
     let is_offline = sandbox.network == Network::None && tier != Tier::Unconfined;
     let mut policy = ExecPolicy::default();
+    let no_retries = NO_RETRIES.into_iter().filter(|_| is_offline);
+    policy.env.extend(no_retries.map(|(name, value)| (name.to_owned(), value.to_owned())));
     let mut first = Vec::new();
     if let Some(environment) = &setting.venv {
         let found = venv::find(&machine, Path::new(&environment.path)).map_err(Missing::in_venv)?;

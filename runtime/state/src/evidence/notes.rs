@@ -1,7 +1,7 @@
 //! What one stage adds to the result of a run: its failure, its changes, its refused requests, and its files that git
 //! ignores.
 
-use super::{CommandEvidence, DroppedChecks, QuarantinedFile, RefusedRequest, RunSummary};
+use super::{CommandEvidence, DroppedChecks, QuarantinedFile, RefusedRequest, RunSummary, UnmatchedEntry};
 use glovebox_journal::event::{BranchId, FileChange, IgnoredFiles, Refusal, RefusedChange, StageFinished};
 use glovebox_record::{Failure, Network, NodeId};
 use std::collections::BTreeSet;
@@ -50,6 +50,9 @@ impl RunSummary {
             true => _ = self.proof.misses_holdouts.insert(node.clone()),
             false => _ = self.proof.misses_holdouts.remove(node),
         }
+        self.proof.unmatched.retain(|known| known.node != *node);
+        let unmatched = stage.files.unmatched.iter().cloned();
+        self.proof.unmatched.extend(unmatched.map(|unmatched| UnmatchedEntry { node: node.clone(), unmatched }));
     }
 
     /// Replaces the skipped commands of a node with those of its last attempt.

@@ -2,7 +2,7 @@
 
 use glovebox_journal::event::{BranchId, FileChange, Refusal};
 use glovebox_record::path::ScopePath;
-use glovebox_record::{Failure, NodeId};
+use glovebox_record::{Failure, NodeId, Unmatched};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -45,6 +45,16 @@ pub struct DroppedChecks {
     pub branch: Option<BranchId>,
     /// The skipped commands.
     pub commands: Vec<String>,
+}
+
+/// An entry of an attribute that matched no file when the last attempt of the stage began.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct UnmatchedEntry {
+    /// The node.
+    pub node: NodeId,
+    /// The attribute and its entry.
+    #[serde(flatten)]
+    pub unmatched: Unmatched,
 }
 
 /// A branch of a parallel node that failed, even if the parallel node or the run succeeded.

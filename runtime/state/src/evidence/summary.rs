@@ -6,14 +6,14 @@ use super::failed_stage::FailedStage;
 use super::startup::StartupFiles;
 use super::{
     BesideHoldouts, CanceledBy, CommandEvidence, DroppedChecks, ExitClass, FailedBranch, JournalHead, NodeTraffic,
-    QuarantinedFile, RecoveryDecision, RefusedRequest, UnverifiedStage, Visit, rows, verdict,
+    QuarantinedFile, RecoveryDecision, RefusedRequest, UnmatchedEntry, UnverifiedStage, Visit, rows, verdict,
 };
 use glovebox_journal::event::{
     BranchId, FailureMeta, FileChange, ForkedFrom, IgnoredFiles, QuestionAsked, RunId, Verdict,
 };
 use glovebox_record::path::ScopePath;
 use glovebox_record::spend::Money;
-use glovebox_record::{Failure, Network, NodeId, Tokens, Traffic};
+use glovebox_record::{Failure, MissingFiles, Network, NodeId, Tokens, Traffic};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -155,6 +155,13 @@ pub struct RunProof {
     /// The earlier run whose build caches the verifiers without hold-outs in reach began with; absent if they began with empty ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caches_from: Option<RunId>,
+    /// Files that belong to the project, but were not there to copy, so that no verdict says anything about them; absent if there
+    /// are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingFiles>,
+    /// Entries of `read_paths` and of `paths` that matched no file in the last attempt of their stage; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unmatched: Vec<UnmatchedEntry>,
     /// The stages whose last attempt failed.
     #[serde(skip)]
     pub failed: BTreeMap<NodeId, FailedStage>,

@@ -24,22 +24,28 @@ const PATH_BYTES_MAX: usize = 4_096;
 /// Maximum length of all paths together in bytes. An index of version 4 stores only where a path differs from the one before.
 const PATHS_BYTES_MAX: usize = 256 << 20;
 
-/// Returns the files below `project` that git tracks, relative to the project. Submodules are not included.
-pub(crate) fn tracked(project: &Path) -> Vec<String> {
+/// Returns the entries of the index below `project`, with paths relative to the project. Without an index that can be read
+/// there are none.
+pub(crate) fn of_project(project: &Path) -> Vec<IndexEntry> {
     let whole = fs::canonicalize(project).unwrap_or_else(|_| project.to_owned());
     let Some(root) = work_tree::root(&whole) else { return Vec::new() };
     let below = whole.strip_prefix(root).unwrap_or(Path::new("")).to_string_lossy().into_owned();
     let index = work_tree::own_folder(root).map(|folder| folder.join("index"));
     let bytes = index.and_then(|file| regular_file::read(&file, Links::Follow, BYTES_MAX).ok());
     let Some(bytes) = bytes else { return Vec::new() };
-    let is_file = |entry: &IndexEntry| matches!(entry.mode & 0o170_000, 0o100_000 | 0o120_000);
-    let listed = entries(&bytes).unwrap_or_default().into_iter().filter(is_file);
-    let listed = listed.filter_map(|entry| String::from_utf8(entry.path).ok());
-    let inside = |path: String| match below.as_str() {
-        "" => Some(path),
-        below => path.strip_prefix(below)?.strip_prefix('/').map(str::to_owned),
+    let inside = |mut entry: IndexEntry| {
+        if !below.is_empty() {
+            entry.path = entry.path.strip_prefix(below.as_bytes())?.strip_prefix(b"/")?.to_vec();
+        }
+        Some(entry)
     };
-    listed.filter_map(inside).collect()
+    entries(&bytes).unwrap_or_default().into_iter().filter_map(inside).collect()
+}
+
+/// Returns the files among these entries: no submodules, and no folders of a sparse index.
+pub(crate) fn files(entries: &[IndexEntry]) -> impl Iterator<Item = &str> {
+    let is_file = |entry: &&IndexEntry| matches!(entry.mode & 0o170_000, 0o100_000 | 0o120_000);
+    entries.iter().filter(is_file).filter_map(|entry| std::str::from_utf8(&entry.path).ok())
 }
 
 /// An entry of an index.

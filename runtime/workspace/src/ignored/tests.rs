@@ -17,6 +17,10 @@ fn write(at: &Path, path: &str, text: &str) {
     fs::write(at.join(path), text).unwrap();
 }
 
+fn tracked(project: &Path) -> Vec<String> {
+    tracked_files(&index_of(project)).map(str::to_owned).collect()
+}
+
 fn ask(ignored: &IgnoreMatcher, text: &str) -> Option<String> {
     let (path, kind) = match text.strip_suffix('/') {
         Some(folder) => (folder, EntryKind::Directory),

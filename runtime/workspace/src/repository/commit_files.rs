@@ -8,7 +8,7 @@ use super::digest::{ObjectId, ObjectKind};
 use super::last_commit::{CommittedEntry, CommittedFiles, LastCommit, is_pointer};
 use super::pack::{self, Pack};
 use super::snapshot::{Files, Mode, TrackedFile};
-use super::{FILE_BYTES_MAX, REPOSITORY_DIR, RepositoryError, pattern};
+use super::{FILE_BYTES_MAX, REPOSITORY_DIR, RepositoryError, SubmoduleLink, pattern};
 use crate::lower::is_seen;
 use crate::tree::{self, Tree, WalkEntry};
 use glovebox_record::scope::Scope;
@@ -44,18 +44,34 @@ pub(super) fn add(
     workspace: &Path,
     scope: &Scope,
     last: Option<LastCommit<'_>>,
+    submodules: &[SubmoduleLink],
     pack: &mut Pack,
 ) -> Result<CommitFiles, RepositoryError> {
     let workspace = Tree::open(workspace)?;
     let read = last.map(|last| CommittedFiles::read(last, scope)).transpose();
     let why = match read {
-        Ok(Some(committed)) => return of_commit(&workspace, scope, committed, pack),
+        Ok(Some(committed)) => {
+            let mut content = of_commit(&workspace, scope, committed, pack)?;
+            link(submodules, &mut content);
+            return Ok(content);
+        }
         Ok(None) => "it has none, or `.git` does not belong to this folder".to_owned(),
         Err(error) => error.to_string(),
     };
     let note = format!("The last commit of the project cannot be shown: {why}.");
     tracing::warn!("git in stages: {note} Commands see a commit of the files of the workspace.");
     Ok(CommitFiles { note, ..of_workspace(&workspace, scope, pack)? })
+}
+
+/// Lets the commit name the commits of the submodules in the stage, where it names those in the project. Another commit stays: git then
+/// shows that the submodule is at another one, as in the project.
+fn link(submodules: &[SubmoduleLink], content: &mut CommitFiles) {
+    for submodule in submodules {
+        let named = content.files.get_mut(submodule.path.as_bytes());
+        if let Some(named) = named.filter(|named| named.mode == Mode::Submodule && named.id == submodule.head) {
+            named.id = submodule.commit;
+        }
+    }
 }
 
 /// A file or link of the workspace, as a commit contains it.

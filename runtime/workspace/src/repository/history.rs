@@ -5,7 +5,7 @@
 //! `.git`: files in it are bounded, links are not followed, and a repository that cannot be shown completely is refused.
 
 use super::facts::{ENTRIES_MAX, Folders, RepositoryFacts, head, is_id, is_plain};
-use super::{CONFIG, RepositoryError, make_folders, write};
+use super::{CONFIG, RepositoryError, Submodule, make_folders, write};
 use crate::regular_file::{self, Links};
 use crate::tree;
 use std::collections::BTreeMap;
@@ -25,12 +25,17 @@ const DEPTH_MAX: usize = 16;
 const SETTINGS_REFUSED: [&str; 4] = ["partialclone", "promisor", "objectformat", "refstorage"];
 
 /// Creates the repository of one attempt at `at`, which must not exist, from that of `project`. Returns the folder with
-/// its objects on this machine, which the attempt must find at `objects`.
+/// its objects on this machine, which the attempt must find at `objects`. Git takes `submodules` for initialised ones.
 ///
 /// # Errors
 /// [`RepositoryError`] if the project's repository belongs to another folder, is a partial clone, borrows objects itself,
 /// or cannot be read.
-pub fn make_with_history(project: &Path, at: &Path, objects: &Path) -> Result<PathBuf, RepositoryError> {
+pub fn make_with_history(
+    project: &Path,
+    at: &Path,
+    objects: &Path,
+    submodules: &[&Submodule],
+) -> Result<PathBuf, RepositoryError> {
     let Some(folders) = Folders::for_project(project) else {
         return Err(refused("`.git` does not belong to this folder"));
     };
@@ -54,7 +59,8 @@ pub fn make_with_history(project: &Path, at: &Path, objects: &Path) -> Result<Pa
     };
     let repository = make_folders(at)?;
     write(&repository, "HEAD", head.as_bytes())?;
-    write(&repository, "config", [CONFIG, &facts.settings()].concat().as_bytes())?;
+    let active: String = submodules.iter().map(|submodule| submodule.setting()).collect();
+    write(&repository, "config", [CONFIG, &facts.settings(), &active].concat().as_bytes())?;
     write(&repository, "packed-refs", references(&folders)?.as_bytes())?;
     write(&repository, "info/exclude", &facts.exclude)?;
     let copied = [("index", &folders.own, INDEX_BYTES_MAX), ("shallow", &folders.shared, INDEX_BYTES_MAX)];

@@ -16,6 +16,7 @@ use crate::holdout::{Seal, SealError};
 use crate::ignored::{self, IndexEntry};
 use crate::lower::is_seen;
 use crate::project::Base;
+use crate::project::missing::POINTER;
 use crate::regular_file::{self, Links};
 use crate::tree;
 use glovebox_names::visible::is_deceptive;
@@ -38,8 +39,6 @@ const PATHS_BYTES_MAX: usize = 64 << 20;
 const INDEX_BYTES_MAX: u64 = 512 << 20;
 /// Minimum number of visible characters of a line that is compared with hold-outs.
 const LINE_CHARS_MIN: usize = 4;
-/// The beginning of a file that stands for a large file (Git LFS).
-const POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
 /// The last commit of a project, and what a run knows of its files.
 #[derive(Clone, Copy)]
@@ -48,6 +47,9 @@ pub struct LastCommit<'p> {
     pub project: &'p Path,
     /// The id of the commit when the run began.
     pub id: &'p str,
+    /// The folder of a submodule in the workspace, with a slash at its end; empty for the project itself. Lists of files and hold-outs
+    /// have paths of the workspace.
+    pub below: &'p str,
     /// The files with which the run began.
     pub base: &'p Base,
     /// The hold-outs. `None` if the run has none.
@@ -115,7 +117,10 @@ impl<'p> CommittedFiles<'p> {
         let root = root.ok_or(ObjectError::Damaged)?;
         let sealed = commit.holdouts.map_or(&[][..], |holdouts| holdouts.seal.folders());
         let entries = entries(&mut objects, root, &|kind, path| {
-            let is_holdout = || sealed.iter().any(|folder| path.starts_with(folder));
+            let is_holdout = || {
+                let path = format!("{}{path}", commit.below);
+                sealed.iter().any(|folder| path.starts_with(folder))
+            };
             is_shown(kind, scope, path) && !is_holdout()
         })?;
         let index = Index::read(&folders);
@@ -131,8 +136,12 @@ impl<'p> CommittedFiles<'p> {
     /// has removed it. False for a path that the workspace does not have for another reason.
     pub(super) fn was_removed(&self, path: &[u8]) -> bool {
         let Ok(text) = std::str::from_utf8(path) else { return false };
-        let base = self.commit.base;
-        if base.files.contains_key(text) || base.symlinks.contains_key(text) || base.directories.contains(text) {
+        let (base, known_as) = (self.commit.base, format!("{}{text}", self.commit.below));
+        let known_as = known_as.as_str();
+        if base.files.contains_key(known_as)
+            || base.symlinks.contains_key(known_as)
+            || base.directories.contains(known_as)
+        {
             return true;
         }
         // In a project with hold-outs, a removed file can be one that has become a hold-out.

@@ -1,6 +1,6 @@
 //! Rows of the summary: what each proves, and how to get a verdict that proves more.
 
-use crate::terminal::summary;
+use crate::terminal::{missing, summary};
 use glovebox_state::evidence::Proof;
 
 /// The explanation of one row.
@@ -16,7 +16,7 @@ pub(super) struct VerdictPage {
 }
 
 /// The rows in the order of the documentation.
-pub(super) const VERDICTS: [VerdictPage; 8] = [
+pub(super) const VERDICTS: [VerdictPage; 9] = [
     VerdictPage {
         name: "verified",
         title: summary::title(Proof::Verified),
@@ -81,6 +81,15 @@ pub(super) const VERDICTS: [VerdictPage; 8] = [
         summary: "an agent or a plugin ran the command",
         page: "The stage itself chose the command, so it proves nothing about the work. A command proves something if it is the \
                `tool_command` or `command` of a stage.",
+    },
+    VerdictPage {
+        name: "missing",
+        title: missing::TITLE,
+        summary: "files that no stage of the run had, so no verdict says anything about them",
+        page: "A check that finds no files has nothing to fail on. The row names a git submodule whose folder is empty, files that have \
+               only their Git LFS pointer, what a sparse checkout leaves out, and entries of `read_paths` or of `paths` that match no \
+               file. Get the files with the command in the row, or correct the entry, and run again. The exit code of the run does \
+               not change.\n\nA stage that must find a file can say so: `type=\"tree-assert\", exists=\"lib/\"`.",
     },
 ];
 

@@ -5,7 +5,7 @@
 
 use super::{Report, StageReport, Verdict};
 use crate::terminal::summary::title;
-use crate::terminal::{counted, duration, visible};
+use crate::terminal::{counted, duration, missing, visible};
 use glovebox_state::evidence::{ExitClass, Proof};
 use std::fmt::Write;
 
@@ -42,6 +42,9 @@ pub(super) fn render(report: &Report) -> String {
 fn rest(report: &Report, page: &mut String) {
     let summary = &report.summary;
     page.push('\n');
+    for (_, row) in missing::rows(&summary.proof) {
+        line(page, format_args!("- **Missing**: {}", text(&row)));
+    }
     if !summary.access.refused.is_empty() {
         let count = counted(summary.access.refused.len(), "request");
         line(page, format_args!("- **Refused**: {count} outside of the grants"));

@@ -44,6 +44,8 @@ pub(crate) const ETC: &[&str] = &[
     "ssl/openssl.cnf",
     "timezone",
 ];
+/// The list of name services, which the policy provides unless commands have the whole network. It can be a link on the host.
+const NAME_SERVICES: &str = "nsswitch.conf";
 /// Files that the policy provides. In a tier without a separate root, commands read those of the host.
 pub(crate) const ETC_OWN: &[&str] = &["group", "hosts", "passwd"];
 
@@ -54,8 +56,10 @@ const FOR_OTHERS: u32 = 0o004;
 /// Fills `/etc` of the new root.
 pub(crate) fn fill(root: &Root, network: Network) -> Result<(), Failure> {
     root.folder(Path::new("/etc"))?;
+    let is_shown = |name: &&str| network == Network::Full || *name != NAME_SERVICES;
     let resolver = (network == Network::Full).then_some("resolv.conf");
-    ETC.iter().copied().chain(resolver).try_for_each(|name| copy_or_bind(root, &Path::new("/etc").join(name)))
+    let names = ETC.iter().copied().filter(is_shown).chain(resolver);
+    names.into_iter().try_for_each(|name| copy_or_bind(root, &Path::new("/etc").join(name)))
 }
 
 /// Copies or binds one entry, if it exists and every user may read it.

@@ -96,8 +96,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "use paths relative to the workspace",
         why: "A command that names a home directory (`~`), a `..` segment or an absolute path depends on one machine. The \
               sandbox does not contain that path. A `~` inside a word is allowed, such as in `HEAD~1`, and so are devices such as \
-              `/dev/null`. A path below `/tmp` is an error only if another stage names it too: each stage has its own `/tmp`. \
-              This rule only reports the mistake early: the sandbox decides what a command can reach, whatever the command \
+              `/dev/null`. A path below `/tmp` is an error only if another stage names it too, unless both begin with writing the \
+              file: each stage has its own `/tmp`. This rule only reports the mistake early: the sandbox decides what a command can reach, whatever the command \
               names.",
         bad: include_str!("../../../rules/tool_command_guard.bad.dot"),
         good: include_str!("../../../rules/tool_command_guard.good.dot"),

@@ -1,0 +1,181 @@
+//! Submodules of a project: each that is checked out gets a repository of its own in a stage, in the same way as the project.
+//!
+//! A project brings `.gitmodules` and the repositories that it leads to. So no link is followed on the way to a submodule, its
+//! repository must name this folder as its work tree, and names and numbers are checked. A submodule that is left out has its files,
+//! but no repository.
+
+use super::digest::ObjectId;
+use super::facts::{Folders, head, is_plain};
+use super::{
+    LastCommit, REPOSITORY_DIR, RepositoryError, RepositoryFacts, RepositorySource, make_with_history, open_or_make_at,
+    shown,
+};
+use crate::regular_file::{self, Links};
+use crate::tree::Tree;
+use glovebox_names::visible::is_deceptive;
+use glovebox_record::GitHead;
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::Scope;
+use std::path::{Path, PathBuf};
+
+/// File of a project that lists its submodules.
+const LIST: &str = ".gitmodules";
+/// Maximum size of the list, bytes.
+const LIST_BYTES_MAX: u64 = 1 << 20;
+/// Maximum number of submodules that get a repository. Each takes two mounts.
+const SUBMODULES_MAX: usize = 32;
+
+/// A submodule that is checked out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Submodule {
+    name: String,
+    path: ScopePath,
+    head: GitHead,
+}
+
+/// A submodule with a repository in a stage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubmoduleLink {
+    name: String,
+    pub(super) path: String,
+    /// The commit that is checked out in the project.
+    pub(super) head: ObjectId,
+    /// The only commit of the repository in the stage.
+    pub(super) commit: ObjectId,
+}
+
+impl SubmoduleLink {
+    /// Returns the lines of the configuration with which git takes the submodule for an initialised one.
+    pub(super) fn setting(&self) -> String {
+        setting(&self.name)
+    }
+}
+
+/// Returns the submodules of a project that are checked out and that a scope shows in the workspace.
+pub fn submodules(project: &Path, workspace: &Path, scope: &Scope) -> Vec<Submodule> {
+    let Ok(list) = regular_file::read_text(&project.join(LIST), Links::Within(project), LIST_BYTES_MAX) else {
+        return Vec::new();
+    };
+    let (Ok(own), Ok(copy)) = (Tree::open(project), Tree::open(workspace)) else { return Vec::new() };
+    let is_folder = |tree: &Tree, path: &ScopePath| tree.directory(Path::new(path.as_str())).is_ok();
+    let mut found: Vec<Submodule> = Vec::new();
+    for (name, path) in listed(&list) {
+        let is_usable = scope.readable_below(&path) && is_folder(&own, &path) && is_folder(&copy, &path);
+        let is_apart = found.iter().all(|known| !known.path.starts_with(&path) && !path.starts_with(&known.path));
+        let folder = project.join(path.as_str());
+        if !is_usable || !is_apart || Folders::for_project(&folder).is_none() {
+            continue;
+        }
+        let head = head(&folder);
+        if head.commit.is_some() && found.len() < SUBMODULES_MAX {
+            found.push(Submodule { name, path, head });
+        }
+    }
+    found
+}
+
+/// Returns the names and paths of a list of submodules.
+fn listed(list: &str) -> Vec<(String, ScopePath)> {
+    let (mut found, mut current) = (Vec::new(), None);
+    for line in list.lines().map(str::trim) {
+        if line.starts_with('[') {
+            let name = line.strip_prefix("[submodule \"").and_then(|rest| rest.strip_suffix("\"]"));
+            current = name.filter(|name| is_plain(name));
+        } else if let (Some(name), Some((key, value))) = (current, line.split_once('='))
+            && key.trim() == "path"
+        {
+            let path = value.trim().trim_end_matches('/');
+            let is_hidden = |name: &str| name.eq_ignore_ascii_case(REPOSITORY_DIR) || name == ".glovebox";
+            let path = ScopePath::parse(path).ok().filter(|path| !path.is_root() && !path.names().any(is_hidden));
+            found.extend(
+                path.filter(|path| !path.as_str().chars().any(is_deceptive)).map(|path| (name.to_owned(), path)),
+            );
+        }
+    }
+    found
+}
+
+impl Submodule {
+    /// Returns the path at which the repository must be shown.
+    pub fn repository_path(&self) -> Option<ScopePath> {
+        self.path.join(REPOSITORY_DIR).ok()
+    }
+
+    /// Returns the repository of the submodule below `all`, and makes it if it does not exist. `project` is the source of the project
+    /// itself.
+    ///
+    /// # Errors
+    /// As [`super::make`].
+    pub fn open_or_make(
+        &self,
+        workspace: &Path,
+        scope: &Scope,
+        all: &Path,
+        project: &LastCommit<'_>,
+    ) -> Result<(PathBuf, SubmoduleLink), RepositoryError> {
+        let (below, scope) = (format!("{}/", self.path), scope.below(&self.path));
+        let folder = project.project.join(self.path.as_str());
+        let key = format!("{below} {:?}", shown(&scope));
+        let source = || {
+            let commit = self.head.commit.as_deref();
+            let commit = commit.map(|id| LastCommit { project: &folder, id, below: &below, ..*project });
+            RepositorySource { facts: RepositoryFacts::read(&folder, &self.head), commit, submodules: Vec::new() }
+        };
+        let repository = open_or_make_at(&workspace.join(self.path.as_str()), &scope, all, &key, source)?;
+        let link = self.link(&repository).ok_or(RepositoryError::NoHistory("a submodule has no commit"))?;
+        Ok((repository, link))
+    }
+
+    /// As [`make_with_history`], for the repository of the submodule of `project`.
+    ///
+    /// # Errors
+    /// As [`make_with_history`].
+    pub fn make_with_history(&self, project: &Path, at: &Path, objects: &Path) -> Result<PathBuf, RepositoryError> {
+        make_with_history(&project.join(self.path.as_str()), at, objects, &[])
+    }
+
+    /// Returns the lines of the configuration with which git takes the submodule for an initialised one.
+    pub(super) fn setting(&self) -> String {
+        setting(&self.name)
+    }
+
+    fn link(&self, repository: &Path) -> Option<SubmoduleLink> {
+        let commit = ObjectId::from_hex(&head_of(repository)?)?;
+        let head = ObjectId::from_hex(self.head.commit.as_deref()?)?;
+        Some(SubmoduleLink { name: self.name.clone(), path: self.path.to_string(), head, commit })
+    }
+}
+
+fn setting(name: &str) -> String {
+    format!("[submodule \"{name}\"]\n\tactive = true\n")
+}
+
+/// Returns the commit that a repository of Glovebox is at.
+fn head_of(repository: &Path) -> Option<String> {
+    let read =
+        |name: &str| regular_file::read_text(&repository.join(name), Links::Within(repository), LIST_BYTES_MAX).ok();
+    let head = read("HEAD")?;
+    let Some(reference) = head.trim().strip_prefix("ref: ") else { return Some(head.trim().to_owned()) };
+    let packed = read("packed-refs")?;
+    let is_meant = |line: &&str| line.split_once(' ').is_some_and(|(_, name)| name == reference);
+    packed.lines().find(is_meant)?.split_once(' ').map(|(id, _)| id.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_names_only_folders_of_the_project() {
+        let list = "[submodule \"a\"]\n\tpath = libs/a\n\turl = ../a\n[submodule \"b\"]\npath=b/\n[core]\npath = c\n";
+        let found =
+            |list: &str| listed(list).into_iter().map(|(name, path)| format!("{name} {path}")).collect::<Vec<_>>();
+        assert_eq!(found(list), ["a libs/a", "b b"]);
+        for path in ["../x", "/etc", ".", ".git", "a/.GIT/b", ".glovebox/runs", "a/../b", "a\u{202e}b", ""] {
+            assert!(found(&format!("[submodule \"a\"]\npath = {path}\n")).is_empty(), "{path:?}");
+        }
+        for name in ["x\"]\n[core]\n\tfsmonitor = true", "-a", "a b", "..", "a\\"] {
+            assert!(found(&format!("[submodule \"{name}\"]\npath = a\n")).is_empty(), "{name:?}");
+        }
+    }
+}
