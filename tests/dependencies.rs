@@ -49,7 +49,8 @@ fn a_stage_that_may_write_everything_installs_packages_for_itself_only() {
          rm node_modules/b.js && grep -q evil node_modules/a/index.js && test -z \\\"$(ls -A node_modules/.cache)\\\"\", allowed_write_paths=\"./\"]\n\
          \x20 look [shape=parallelogram, tool_command={}, allowed_write_paths=\"./\"]\n\
          \x20 checked [shape=parallelogram, tool_command=\"! touch node_modules/new\", allowed_write_paths=\"src/\"]\n\
-         \x20 start -> install -> look -> checked -> done\n}}\n",
+         \x20 usual [shape=parallelogram, tool_command=\"! touch node_modules/new\"]\n\
+         \x20 start -> install -> look -> checked -> usual -> done\n}}\n",
         serde_json::Value::from(look)
     ));
     bench.write(".gitignore", "node_modules/\n");

@@ -199,13 +199,14 @@ fn a_successful_run_keeps_no_repository_and_git_sees_no_run() {
         "digraph g { start [shape=Mdiamond]; done [shape=Msquare]\n\
          t [shape=parallelogram, allowed_write_paths=\"\", tool_command=\"git log --oneline\"]\n start -> t -> done }",
     );
+    bench.write("glovebox.toml", "[workspace]\ngit = \"commit\"\n");
     let git = |words: &[&str]| Command::new("git").args(words).current_dir(bench.project()).output().unwrap();
     assert!(git(&["init", "-q"]).status.success());
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0);
     bench.glovebox(&["show", "r", "t"]).ends(0).says("exit 0");
     assert!(!bench.run_folder("r").join("repository").exists());
     assert!(git(&["add", "-A"]).status.success());
-    assert_eq!(String::from_utf8_lossy(&git(&["ls-files"]).stdout), "pipeline.dot\n");
+    assert_eq!(String::from_utf8_lossy(&git(&["ls-files"]).stdout), "glovebox.toml\npipeline.dot\n");
 }
 
 /// A pipeline with one command that may write the workspace.
@@ -214,6 +215,20 @@ fn command(text: &str) -> String {
         "digraph one {{ start [shape=Mdiamond]; done [shape=Msquare]\n\
          t [shape=parallelogram, allowed_write_paths=\"./\", tool_command=\"{text}\"]\n start -> t -> done }}"
     )
+}
+
+/// The cost of a run's end must not grow with the number of runs that stay.
+#[test]
+fn the_cached_list_of_runs_outlives_the_removal_of_a_run() {
+    let bench = Workbench::new();
+    bench.write("glovebox.toml", "[run]\nkeep_runs = 1\n");
+    bench.write("same.dot", &command("true"));
+    for id in ["a", "b", "c"] {
+        bench.glovebox(&["run", "same.dot", "--run-id", id]).ends(0);
+    }
+    let cached = std::fs::read_to_string(bench.run_folder(".").join(".index")).unwrap();
+    assert!(cached.contains("\"id\":\"c\""), "{cached}");
+    assert_eq!(ids(&listed(&bench, &[])), ["c"]);
 }
 
 #[test]

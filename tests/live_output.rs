@@ -120,8 +120,10 @@ fn the_output_of_a_stage_with_hold_outs_is_never_shown_while_it_runs() {
 }
 
 /// What a program writes to take over a terminal: the clipboard, the title, the cursor, the screen, a link, a mode, a device string,
-/// hidden text, and the same as C1 control characters.
-const ATTACKS: [&str; 12] = [
+/// hidden text, hidden text after an incomplete colour, and the same as C1 control characters.
+const ATTACKS: [&str; 14] = [
+    r"\033[38:5;8m",
+    r"\033[58:2;8;8;8m",
     r"\033]52;c;cHduZWQ=\007",
     r"\033]0;pwned\007",
     r"\033]2;pwned\033\\",

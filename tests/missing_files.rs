@@ -158,3 +158,33 @@ mkdir ../outside && ln -s ../outside link && git update-index --add --cacheinfo 
     let run = bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]);
     run.ends(0).says("secret/").never_says("\u{1b}").never_says("outside");
 }
+
+/// A submodule of a stranger's project leads to another repository of the user. Only the index of the submodule's own repository is read.
+#[test]
+fn a_submodule_of_another_repository_names_nothing() {
+    let setup = "git init -q private && cd private && echo key > hush-key && git add -A && git commit -qm private
+git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),hush-module && git update-index --skip-worktree hush-key && cd ..
+cd project && git init -q && mkdir sub && echo l > sub/l.txt
+git update-index --add --cacheinfo 160000,$(git -C ../private rev-parse HEAD),sub\n";
+    let stage = r#"shape=parallelogram, tool_command="true", allowed_write_paths="""#;
+    for plant in [
+        "echo \"gitdir: $PWD/../private/.git\" > sub/.git",
+        "git -C ../private config core.worktree $PWD/../private && echo \"gitdir: $PWD/../private/.git\" > sub/.git",
+        "ln -s ../../private/.git sub/.git",
+        "mkdir sub/.git && ln -s ../../../private/.git/index sub/.git/index",
+        "mkdir sub/.git && cp ../private/.git/index sub/.git/ && echo $PWD/../private/.git > sub/.git/commondir",
+        "rm -r sub && ln -s ../private sub",
+    ] {
+        let bench = bench(&format!("{setup}{plant}"), stage);
+        bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0).never_says("hush");
+        bench.glovebox(&["show", "r", "--json"]).ends(0).never_says("hush");
+    }
+    // The witness: the same index in a repository of the submodule itself, and in one that names the submodule as its work tree.
+    for own in [
+        "mv ../private/.git sub/.git",
+        "mkdir -p .git/modules && mv ../private/.git .git/modules/sub && echo 'gitdir: ../.git/modules/sub' > sub/.git
+git --git-dir .git/modules/sub config core.worktree ../../../sub",
+    ] {
+        names(&bench(&format!("{setup}{own}"), stage), &["sub/hush-module/", "sub/hush-key"]);
+    }
+}

@@ -26,6 +26,7 @@ fn git(bench: &Workbench, words: &[&str]) {
 /// Creates a repository with a run `r` that failed at its second stage.
 fn failed() -> Workbench {
     let bench = Workbench::with_pipeline(TWO);
+    bench.write("glovebox.toml", "[workspace]\ngit = \"commit\"\n");
     git(&bench, &["init", "-q"]);
     git(&bench, &["add", "-A"]);
     git(&bench, &["commit", "-q", "-m", "start"]);

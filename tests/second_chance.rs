@@ -470,3 +470,26 @@ fn a_resume_without_a_stage_that_has_visits_left_is_refused() {
     assert_eq!(bench.run_text("r", "progress.ndjson"), before, "what is refused changes nothing");
     bench.glovebox(&["resume", "r", "--from", "first"]).ends(5).says("exceeded `max_visits` (1)");
 }
+
+/// Files of a run may contain what a command read in the history. A new plan could send them away.
+#[test]
+fn a_plan_that_takes_back_the_history_is_refused_whatever_is_answered() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start; done; read [shape=parallelogram, tool_command=\"git log -p --all > dump.txt\"]\n\
+         next [shape=parallelogram, tool_command=\"false\"]; start -> read -> next -> done }",
+    );
+    let git = |words: &[&str]| {
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@localhost"];
+        let mut command = std::process::Command::new("git");
+        assert!(command.current_dir(bench.project()).args(identity).args(words).status().unwrap().success());
+    };
+    git(&["init", "-q"]);
+    git(&["add", "-A"]);
+    git(&["commit", "-q", "-m", "first"]);
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1);
+    for setting in ["[sandbox]\nnetwork = \"full\"\n", "[workspace]\ngit = \"commit\"\n"] {
+        bench.write("glovebox.toml", setting);
+        let refused = bench.glovebox(&["resume", "r", "--replan", "--yes"]);
+        refused.ends(6).says("could read the history of the repository").says("start a new run");
+    }
+}

@@ -46,11 +46,26 @@ pub fn accept(
     };
     let replan = Replan::new(plan, bounds, &recorded::allowed(run, terms)?);
     show(&replan);
+    if replan.change.withdraws_history() {
+        return Err(without_history(run));
+    }
     if replan.change.more.is_empty() || arguments.yes || is_accepted()? {
         return Ok(Some(replan));
     }
     let message = format!("the new plan of run `{}` allows more than the old plan, so it must be accepted", run.id);
     Err(Stop::new(Exit::Policy, message).with_help(format!("accept it: `glovebox resume {named} --replan --yes`")))
+}
+
+/// Returns the error for a plan that takes back the history of the repository. The new plan may send files of the run to a
+/// model or a network, and nobody has confirmed that for the history.
+fn without_history(run: &RunFolder) -> Stop {
+    let message = format!(
+        "commands of run `{}` could read the history of the repository, so its files may contain it; the new plan does not show the history",
+        run.id
+    );
+    Stop::new(Exit::Policy, message).with_help(
+        "start a new run, or show the history in the new plan too: `git = \"history\"` under `[workspace]` in glovebox.toml",
+    )
 }
 
 /// Prints the difference: `+` for an added capability, `-` for a removed one.

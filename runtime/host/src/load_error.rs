@@ -46,7 +46,7 @@ pub enum LoadError {
         limit: String,
     },
     /// The compiler failed or could not be started.
-    #[error("the component could not be compiled: {0}")]
+    #[error("the compiler failed, so the component was not compiled: {0}")]
     Compiler(String),
     /// The compiler refused the component.
     #[error("the component does not compile: {0}")]

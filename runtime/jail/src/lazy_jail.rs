@@ -70,7 +70,7 @@ pub enum StartOverError {
     #[error("a stage can be restarted at most {START_OVERS_MAX} times")]
     TooOften,
     /// The files of the stage cannot be restored.
-    #[error("this stage cannot be restarted")]
+    #[error("the stage cannot be restarted, because its files cannot be restored")]
     Impossible,
     /// The jail is still in use. It stays open.
     #[error("the stage cannot be restarted while something uses its sandbox")]
@@ -230,6 +230,9 @@ mod tests {
         assert_eq!(jail.reset().unwrap_err().to_string(), over);
         assert_eq!(jail.into_jail().unwrap_err().to_string(), "no space");
         let jail = LazyJail::new(|| Err("no namespaces".into()));
-        assert_eq!(jail.reset().unwrap_err().to_string(), "this stage cannot be restarted");
+        assert_eq!(
+            jail.reset().unwrap_err().to_string(),
+            "the stage cannot be restarted, because its files cannot be restored"
+        );
     }
 }

@@ -131,7 +131,7 @@ pub trait ClaimQueue: Send + Sync {
     /// Returns the attempt of a run that is due first, with a lease of `lease_ms` from `now`.
     fn next(&self, run: &RunId, now: Timestamp, lease_ms: u64) -> impl Future<Output = Result<Next, PortError>> + Send;
 
-    /// Extends the lease of a delivery to `lease_ms` from `now`. Returns false if it had already ended.
+    /// Extends the lease of a delivery to `lease_ms` from `now`. Returns false if the lease had already ended.
     fn extend(
         &self,
         delivery: &Delivery,

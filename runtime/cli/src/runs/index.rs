@@ -178,6 +178,20 @@ pub fn rows(runs_dir: &Path) -> Result<Vec<ListedRun>, Stop> {
     Ok(rows)
 }
 
+/// Removes rows from the cache of a folder, because the sizes of these runs changed. The other rows stay, so that the next
+/// listing reads only these runs.
+pub fn forget_rows(runs_dir: &Path, ids: &[String]) {
+    if ids.is_empty() {
+        return;
+    }
+    let Ok(Some(key)) = user_key::to_verify() else { return forget(runs_dir) };
+    let Some(mut known) = read(runs_dir, &key) else { return };
+    known.retain(|id, _| !ids.contains(id));
+    if write(runs_dir, &key, &known).is_err() {
+        forget(runs_dir);
+    }
+}
+
 /// Removes the cache of a folder, because the sizes of its runs changed, and temporary files of the cache from killed
 /// processes.
 pub fn forget(runs_dir: &Path) {

@@ -70,9 +70,9 @@ pub fn apply(runs_dir: &Path, retention: Retention<'_>, says: bool) {
         Err(stop) => return tracing::warn!(reason = %stop.message, "could not look for old runs"),
     };
     let freed: Vec<u64> = old.iter().filter_map(|run| remove::remove(run).ok()).collect();
-    let is_smaller = drop_caches(runs_dir, retention.project).unwrap_or(true);
-    if is_smaller || !freed.is_empty() {
-        index::forget(runs_dir);
+    match drop_caches(runs_dir, retention.project) {
+        Ok(smaller) => index::forget_rows(runs_dir, &smaller),
+        Err(_) => index::forget(runs_dir),
     }
     if freed.is_empty() {
         return;
@@ -110,19 +110,19 @@ pub fn earlier(runs_dir: &Path, project: &Path) -> Vec<EarlierRun> {
 }
 
 /// Removes the build caches of the project's successful runs, except those of the newest runs, with which the next run
-/// may begin. Returns true if a run had some.
-fn drop_caches(runs_dir: &Path, project: &Path) -> Result<bool, Stop> {
+/// may begin. Returns the ids of the runs that had some.
+fn drop_caches(runs_dir: &Path, project: &Path) -> Result<Vec<String>, Stop> {
     let with_caches = list(runs_dir)?.into_iter().filter(remove::has_caches);
     let with_caches: Vec<RunFolder> = with_caches.collect();
     if with_caches.len() <= CACHES_KEPT {
-        return Ok(false);
+        return Ok(Vec::new());
     }
     let rows = index::rows(runs_dir)?;
     let own = rows.iter().filter(|row| row.is_own && Path::new(&row.project) == project);
     let done: BTreeSet<&str> =
         own.skip(CACHES_KEPT).filter(|row| row.status == RunState::Success).map(|row| row.id.as_str()).collect();
     let runs = with_caches.into_iter().filter(|run| done.contains(run.id.as_str()));
-    Ok(runs.filter(remove::drop_caches).count() > 0)
+    Ok(runs.filter(remove::drop_caches).map(|run| run.id).collect())
 }
 
 /// Returns the ids of the runs that the setting removes. `rows` begins with the newest run.

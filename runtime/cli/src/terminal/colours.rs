@@ -143,22 +143,45 @@ fn sequence(text: &str) -> Option<usize> {
     (is_short && is_colour(&inner[..length])).then_some(length + 3)
 }
 
-/// Returns true if every number sets or resets a colour or a weight.
-fn is_colour(numbers: &str) -> bool {
-    let mut numbers = numbers.split([';', ':']);
-    while let Some(number) = numbers.next() {
-        match number.parse::<u8>() {
-            Ok(38 | 48 | 58) => match numbers.next() {
-                Some("5") => _ = numbers.next(),
-                Some("2") => _ = numbers.nth(2),
-                _ => return false,
-            },
-            Ok(0..=4 | 7 | 9 | 21..=27 | 29..=37 | 39..=47 | 49 | 53 | 55 | 59 | 90..=97 | 100..=107) => {}
-            Err(_) if number.is_empty() => {}
-            _ => return false,
+/// Returns true if every parameter sets or resets a colour or a weight.
+fn is_colour(parameters: &str) -> bool {
+    let mut parameters = parameters.split(';');
+    while let Some(parameter) = parameters.next() {
+        let is_allowed = match parameter.parse::<u8>() {
+            Ok(kind @ (38 | 48 | 58)) => {
+                let count = match parameters.next() {
+                    Some("5") => 1,
+                    Some("2") => 3,
+                    _ => return false,
+                };
+                // A terminal that does not know 58 reads what follows as separate parameters, and 8 hides text.
+                let is_value = |value: &str| value.parse::<u8>().is_ok_and(|value| kind != 58 || value != 8);
+                (0..count).all(|_| parameters.next().is_some_and(is_value))
+            }
+            Ok(0..=4 | 7 | 9 | 21..=27 | 29..=37 | 39..=47 | 49 | 53 | 55 | 59 | 90..=97 | 100..=107) => true,
+            _ => parameter.is_empty() || is_complete_group(parameter),
+        };
+        if !is_allowed {
+            return false;
         }
     }
     true
+}
+
+/// Returns true for a parameter with subparameters that is a colour or an underline by itself. Of an incomplete one, a terminal may
+/// ignore the part before the next `;` and read the values after it as parameters that hide text.
+fn is_complete_group(parameter: &str) -> bool {
+    let parts: Vec<&str> = parameter.split(':').collect();
+    let values = match parts.as_slice() {
+        ["4", style] => return matches!(style.parse::<u8>(), Ok(0..=5)),
+        ["38" | "48" | "58", "5", index @ ..] if index.len() == 1 => index,
+        // The field before the red value is the colour space, which is empty.
+        ["38" | "48" | "58", "2", "", colour @ ..] | ["38" | "48" | "58", "2", colour @ ..] if colour.len() == 3 => {
+            colour
+        }
+        _ => return false,
+    };
+    values.iter().all(|value| value.parse::<u8>().is_ok())
 }
 
 /// Returns the length of the part of a stream that can be shown: without a character, a line end or a sequence at its end
@@ -207,8 +230,63 @@ mod tests {
         for hidden in ["\x1b[8mx", "\x1b[1;8mx", "\x1b[38;9;1mx", "\x1b[38mx", "\x1b[1", "\x1b[1K", "\x1b[999m"] {
             assert!(line(hidden, Paint::always()).starts_with("\\x1b["), "{hidden:?}");
         }
+        for hidden in [
+            "38:5;8",
+            "58:2;8;8;8",
+            "38:2;8;8;8",
+            "48:2::1;8;8",
+            "38:5",
+            "38:5:",
+            "38:5:8:8",
+            "38:2:1:2",
+            "38:2:1:2:3:4:5",
+            "38:2:0:1:2:3",
+            "38:5:256",
+            "38;5:8",
+            "38;5;256",
+            "38;5",
+            "38;5;",
+            "38;2;1;2",
+            "38;2;1;2;3:8",
+            "58;5;8",
+            "58;2;1;8;1",
+            "4:6",
+            "4:",
+            "4:3:8",
+            "8:0",
+            "1:8",
+            "0:8",
+            ":8",
+            ":",
+        ] {
+            let text = format!("\x1b[{hidden}mx");
+            assert_eq!(line(&text, Paint::always()), format!("\\x1b[{hidden}mx"));
+            assert_eq!(dropped(&text), text, "{hidden}");
+        }
         let long = format!("\x1b[{}m", "1;".repeat(50));
         assert!(line(&long, Paint::always()).starts_with("\\x1b["));
+    }
+
+    #[test]
+    fn colours_with_subparameters_are_colours() {
+        for colour in [
+            "38:5:8",
+            "48:5:255",
+            "58:5:8",
+            "38:2:8:8:8",
+            "38:2::8:8:8",
+            "48:2::0:0:255",
+            "58:2::8:8:8",
+            "4:0",
+            "4:3;58:5:9;1",
+            "38;5;8;48;2;8;8;8",
+            "58;5;9",
+            "1;;31",
+        ] {
+            let text = format!("\x1b[{colour}mx");
+            assert_eq!(line(&text, Paint::always()), format!("{text}\x1b[m"));
+            assert_eq!(dropped(&text), "x", "{colour}");
+        }
     }
 
     #[test]

@@ -20,7 +20,10 @@ pub fn rows(proof: &RunProof) -> Vec<(&'static str, String)> {
     let mut rows: Vec<String> = proof.missing.iter().map(of_kind).collect();
     rows.extend(proof.unmatched.iter().take(UNMATCHED_SHOWN_MAX).map(unmatched));
     let more = proof.unmatched.len().saturating_sub(UNMATCHED_SHOWN_MAX);
-    rows.extend((more > 0).then(|| format!("and {more} more entries that match no file")));
+    rows.extend((more > 0).then(|| match more {
+        1 => "1 more entry matches no file".to_owned(),
+        more => format!("{more} more entries match no file"),
+    }));
     rows.into_iter().map(|row| (TITLE, row)).collect()
 }
 

@@ -86,7 +86,11 @@ impl AttemptSandbox {
             false => Vec::new(),
         };
         overrides.mount_points.extend(submodules.iter().filter_map(Submodule::repository_path));
-        let may_write = env.tier == Some(Tier::Full) && binding.keeps_writes() && paths.holdouts.is_empty();
+        // A stage whose scope is the default must not change the tools that decide its verdict.
+        let names_writes =
+            paths.plan.pipeline.node(&paths.node).is_some_and(|node| node.access.allowed_write_paths.is_some());
+        let is_open = env.tier == Some(Tier::Full) && binding.keeps_writes() && paths.holdouts.is_empty();
+        let may_write = is_open && names_writes;
         let access = if may_write { DependencyAccess::Layered } else { DependencyAccess::ReadOnly };
         let shown = paths.dependencies(env, binding, access)?;
         overrides.mount_points.extend(shown.mount_points());

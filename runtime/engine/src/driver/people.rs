@@ -98,7 +98,7 @@ impl<J: RunLog + ClaimQueue, S: Signals, F: Follow> Driver<'_, J, S, F> {
         Ok((HeldStage { node, failure }, branch))
     }
 
-    /// Records that the run is paused and needs no process.
+    /// Records that the run is paused. No process drives it until it is resumed.
     pub(super) async fn pause(&mut self, inbox: &mut Inbox) -> Result<(Vec<Record>, bool), RunError> {
         let asked = inbox.take_pause();
         let committed = self.append(|state| {

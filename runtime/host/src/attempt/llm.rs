@@ -1,6 +1,6 @@
 //! The `llm` interface: requests to the model that is bound to the node.
 //!
-//! The guest cannot choose a model and cannot exceed its turns. The host counts the turns, and records whether a success was declared
+//! The guest cannot choose a model and cannot use more turns than its limit. The host counts the turns, and records whether a success was declared
 //! before a limit was reached (decision turn-limit-is-a-failure). The host records the model's answers here and never takes them from
 //! the guest.
 

@@ -69,7 +69,7 @@ pub(crate) fn full(control: &OwnedFd, policy: Policy, base: &Base<'_>) -> Result
         enforcement.degradations.push("processes=soft".to_owned());
     }
     let confinement = confine(&policy, base.prepared, &mut enforcement)?;
-    let renames = RenameListener::install(&policy, &workspace, &enforcement)?;
+    let renames = RenameListener::install(&policy, &workspace, &mut enforcement)?;
     let (sockets, hosts_end) = if policy.sockets { socket_pair()? } else { (None, None) };
     let jail = Jail {
         control: control.try_clone().at("copy the control socket")?,

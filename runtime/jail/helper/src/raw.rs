@@ -161,6 +161,17 @@ pub(crate) fn unblock_signals() {
     }
 }
 
+/// Blocks all signals that can be blocked. A write beyond a limit on file sizes then fails and does not end the process.
+pub(crate) fn block_signals() {
+    // SAFETY: `sigfillset` initializes the set before it is used, and the other arguments are a number and a null
+    // pointer.
+    unsafe {
+        let mut all = MaybeUninit::uninit();
+        libc::sigfillset(all.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_BLOCK, all.as_ptr(), ptr::null_mut());
+    }
+}
+
 /// Returns a descriptor that is readable when a child has changed its state. From then on, `SIGCHLD` is delivered only
 /// through this descriptor.
 pub(crate) fn child_signals() -> Result<OwnedFd, Errno> {

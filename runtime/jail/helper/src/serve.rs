@@ -1,7 +1,8 @@
 //! The loop of the jail's first process: one request at a time, and no process outlives its command.
 //!
-//! When the process of a command ends, this process first kills and reaps everything that the command started, and only
-//! then replies. When the host closes its end of the control socket, all processes of the jail are killed at once.
+//! When the process of a command ends, this process first waits for the move of a folder that is under way, then kills
+//! and reaps everything that the command started, and only then replies. When the host closes its end of the control
+//! socket, all processes of the jail are killed at once.
 #![forbid(unsafe_code)]
 
 use crate::command::{self, CommandConfinement};
@@ -10,7 +11,7 @@ use crate::network;
 use crate::program;
 use crate::raw::{self, ReapedChild, Wait};
 use crate::reaper::{self, KillResult, KillScope};
-use crate::renames::{MovingFolder, RenameListener};
+use crate::renames::{FolderMoves, RenameListener};
 use glovebox_jail_helper::control::{receive_frame, send_frame};
 use glovebox_jail_helper::policy::Policy;
 use glovebox_jail_helper::wire::{Command, CommandEnd, Failure, Reply, Request};
@@ -47,7 +48,7 @@ pub(crate) struct Jail {
 #[derive(Debug, Default)]
 struct Activity {
     command: Option<RunningCommand>,
-    moving: Option<MovingFolder>,
+    moves: FolderMoves,
 }
 
 /// A running command with its usage so far.
@@ -56,6 +57,10 @@ struct RunningCommand {
     pid: Pid,
     ended: CommandEnd,
     cpu: Duration,
+    /// True if the process of the command itself has ended.
+    has_ended: bool,
+    /// True if the host has killed the command.
+    is_killed: bool,
 }
 
 /// Serves requests until the host closes the control socket. When this returns, all processes within [`KillScope`] are
@@ -83,7 +88,7 @@ fn serve_next(jail: &Jail, activity: &mut Activity) -> Option<()> {
         serve_request(jail, &mut activity.command, request, descriptors)?;
     }
     if let Some(renames) = jail.renames.as_ref().filter(|_| wants_rename) {
-        activity.moving = renames.examine_next();
+        renames.examine_next(&mut activity.moves);
     }
     Some(())
 }
@@ -100,8 +105,7 @@ fn wait(jail: &Jail, activity: &Activity) -> Option<Events> {
     let (sockets, renames) = (jail.sockets.as_ref(), jail.renames.as_ref());
     let mut polled = vec![PollFd::new(&jail.control, PollFlags::IN), PollFd::new(&jail.children, PollFlags::IN)];
     polled.extend(sockets.map(|sockets| PollFd::new(sockets, PollFlags::IN)));
-    // While a folder is being moved, other renames wait.
-    let renames = renames.filter(|_| activity.moving.is_none());
+    let renames = renames.filter(|_| activity.moves.has_room());
     polled.extend(renames.map(|renames| PollFd::new(renames, PollFlags::IN)));
     match poll(&mut polled, None) {
         Ok(_) | Err(Errno::INTR) => {}
@@ -123,7 +127,7 @@ fn serve_request(
     request: Request,
     descriptors: Vec<OwnedFd>,
 ) -> Option<()> {
-    match (request, running.as_ref()) {
+    match (request, running.as_mut()) {
         (Request::Run(command), None) => {
             let reply = match start(jail, &command, descriptors) {
                 Ok(started) => {
@@ -148,7 +152,8 @@ fn serve_request(
             let _ = kill_process_group(running.pid, Signal::TERM);
             Some(())
         }
-        (Request::Kill, Some(_)) => {
+        (Request::Kill, Some(running)) => {
+            running.is_killed = true;
             reaper::kill(jail.reach);
             Some(())
         }
@@ -163,7 +168,7 @@ fn start(jail: &Jail, command: &Command, descriptors: Vec<OwnedFd>) -> Result<Ru
     let prepared = program::prepare(command, &jail.policy.workspace.at)?;
     let folder = folder(&jail.workspace, Path::new(&command.cwd))?;
     let pid = command::start(&jail.policy, &jail.confinement, &prepared, folder, &stdio)?;
-    Ok(RunningCommand { pid, ended: CommandEnd::default(), cpu: Duration::ZERO })
+    Ok(RunningCommand { pid, ended: CommandEnd::default(), cpu: Duration::ZERO, has_ended: false, is_killed: false })
 }
 
 /// Opens the working directory of a command. The filters allow no call that restricts the lookup to the workspace, so
@@ -181,24 +186,41 @@ fn folder(workspace: &OwnedFd, cwd: &Path) -> Result<OwnedFd, Failure> {
     Ok(opened)
 }
 
-/// Reaps the children that have ended. If the command's own process is one of them, kills all others.
+/// Reaps the children that have ended. If the command's own process has ended and no folder is being moved, kills all
+/// others.
 fn reap(jail: &Jail, activity: &mut Activity) -> Option<()> {
+    // Zombies are reaped before the kill, so that `killed` counts only processes that were alive.
     while let Ok(Some(reaped)) = raw::reap(Wait::Never) {
-        if let Some(renames) = &jail.renames {
-            activity.moving = activity.moving.take().and_then(|moving| renames.settle(moving, &reaped));
+        if let Some(current) = activity.command.as_mut() {
+            current.count(&reaped);
+            // While a folder is being moved, another process can get the id.
+            if reaped.pid == current.pid && !current.has_ended {
+                current.has_ended = true;
+                current.ended.code = reaped.code;
+                current.ended.signal = reaped.signal;
+            }
         }
-        let Some(current) = activity.command.as_mut() else { continue };
-        current.count(&reaped);
-        if reaped.pid == current.pid {
-            current.ended.code = reaped.code;
-            current.ended.signal = reaped.signal;
-            let ended = activity.command.take()?.finish(jail);
-            // `finish` has killed and reaped every other process.
-            activity.moving = None;
-            send_reply(jail, &Reply::Ended(ended))?;
+        if let Some(renames) = &jail.renames {
+            let is_killed = activity.command.as_ref().is_none_or(|command| command.is_killed);
+            renames.settle(&mut activity.moves, &reaped, is_killed);
         }
     }
+    // A kill in the middle of a move would leave a part of the folder at another path.
+    let is_idle = activity.moves.is_idle();
+    if let Some(current) = activity.command.take_if(|current| current.has_ended && is_idle) {
+        let ended = current.finish(jail);
+        // `finish` has killed and reaped every process whose call waits.
+        activity.moves = FolderMoves::default();
+        return send_reply(jail, &Reply::Ended(ended));
+    }
+    if let Some(renames) = jail.renames.as_ref().filter(|_| is_running(activity)) {
+        renames.start_next(&mut activity.moves);
+    }
     Some(())
+}
+
+fn is_running(activity: &Activity) -> bool {
+    activity.command.as_ref().is_some_and(|current| !current.has_ended && !current.is_killed)
 }
 
 impl RunningCommand {
@@ -208,10 +230,6 @@ impl RunningCommand {
     }
 
     fn finish(mut self, jail: &Jail) -> CommandEnd {
-        // Zombies are reaped first, so that `killed` counts only processes that were alive.
-        while let Ok(Some(reaped)) = raw::reap(Wait::Never) {
-            self.count(&reaped);
-        }
         let KillResult { reaped, survivors } = reaper::kill_all(jail.reach);
         for one in &reaped {
             self.count(one);

@@ -190,7 +190,7 @@ fn gemini_choice(config: &Value) -> Result<(), ModelError> {
     let is_known = |name: &String| matches!(name.as_str(), "functionCallingConfig" | "function_calling_config");
     match config.as_object() {
         Some(fields) if fields.keys().all(is_known) => Ok(()),
-        _ => Err(denied(format_args!("a tool choice with other settings than those for functions"))),
+        _ => Err(denied(format_args!("`toolConfig` with another field than `functionCallingConfig`"))),
     }
 }
 

@@ -21,6 +21,12 @@ pub struct Change {
 }
 
 impl Change {
+    /// Returns true if commands could read the history of the repository before, and cannot read it now. Files of the run may
+    /// contain what they have read.
+    pub fn withdraws_history(&self) -> bool {
+        self.less.contains(&Capability::History.to_string())
+    }
+
     /// Returns true if nothing changed.
     pub fn is_empty(&self) -> bool {
         self.more.is_empty() && self.less.is_empty()

@@ -109,7 +109,7 @@ fn text(finished: &StageFinished, recoverable: &Recoverable) -> String {
     let others = finished.files.quarantined.iter().filter(|file| !is_proposed(&file.path));
     let groups = Folded::group(others.map(|file| (file.path.as_str(), file.reason.as_str())));
     if !groups.is_empty() && !recoverable.proposed.is_empty() {
-        text += "\nnever committed, not even by allow:";
+        text += "\nthese files are never committed, even if the answer is `allow`:";
     }
     for group in groups.iter().take(GROUPS_SHOWN_MAX) {
         let at: String = group.at.chars().take(PATH_CHARACTERS_MAX).collect();

@@ -6,20 +6,25 @@
 //! index, so every path is parsed and every number is bounded.
 
 use super::Base;
+use crate::canonical::canonical;
 use crate::ignored::{self, IndexEntry};
+use crate::regular_file::{self, Links};
 use crate::tree::{self, Tree};
+use crate::work_tree;
 use glovebox_names::visible::is_deceptive;
 use glovebox_record::MissingKind;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 use std::collections::BTreeSet;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Mode of a submodule in an index.
 const SUBMODULE: u32 = 0o160_000;
 /// Maximum number of submodules whose own index is read, because a submodule can have submodules.
 const INDEXES_MAX: usize = 256;
+/// Maximum size of the index of a submodule, bytes.
+const INDEX_BYTES_MAX: u64 = 128 << 20;
 /// Maximum size of a file that git reads for attributes or submodules, bytes.
 const SETTINGS_BYTES_MAX: u64 = 1 << 20;
 /// Length of a pointer in bytes: with a digest, and shorter than the specification of Git LFS allows.
@@ -95,14 +100,20 @@ impl Search<'_> {
         }
     }
 
-    /// Adds what is missing of a submodule that is checked out.
+    /// Adds what is missing of a submodule that is checked out. No link is followed on the way to it.
     fn nested(&mut self, path: &ScopePath, left: &mut usize) {
         let folder = self.from.join(path.as_str());
-        if *left == 0 || !folder.join(".git").exists() {
+        let is_folder = || Tree::open(self.from).and_then(|tree| tree.directory(Path::new(path.as_str()))).is_ok();
+        if *left == 0 || !is_folder() || folder.join(".git").symlink_metadata().is_err() {
             return;
         }
         *left -= 1;
-        self.entries(&format!("{path}/"), &ignored::index_of(&folder), left);
+        let index = own_repository(&folder).and_then(|repository| {
+            regular_file::read(&repository.join("index"), Links::Within(&repository), INDEX_BYTES_MAX).ok()
+        });
+        if let Some(entries) = index.and_then(|bytes| ignored::index_entries(&bytes)) {
+            self.entries(&format!("{path}/"), &entries, left);
+        }
     }
 
     /// Adds the empty folders that `.gitmodules` names.
@@ -143,6 +154,35 @@ impl Search<'_> {
             Err(error) => tree::is_absent(&error),
         }
     }
+}
+
+/// Returns the repository of a submodule. `None` if its `.git` is a link, or leads to a repository that does not name this folder as its
+/// work tree: the names of files in another repository of the user must not appear.
+///
+/// It is stricter than the rule of `repository` for a project: linked worktrees are refused. That module imports this one, so its rule
+/// cannot be used here.
+fn own_repository(folder: &Path) -> Option<PathBuf> {
+    let (at, own) = (folder.join(".git"), work_tree::own_folder(folder)?);
+    if work_tree::shared_folder(&own) != own || at.symlink_metadata().ok()?.is_symlink() {
+        return None;
+    }
+    if own == at {
+        return Some(own);
+    }
+    let own = canonical(&own).ok()?;
+    let config = regular_file::read_text(&own.join("config"), Links::Within(&own), SETTINGS_BYTES_MAX).ok()?;
+    let (mut is_core, mut named) = (false, None);
+    for line in config.lines().map(str::trim) {
+        if line.starts_with('[') {
+            is_core = line.eq_ignore_ascii_case("[core]");
+        } else if let (true, Some((key, value))) = (is_core, line.split_once('='))
+            && key.trim().eq_ignore_ascii_case("worktree")
+        {
+            named = Some(value.trim());
+        }
+    }
+    let is_named = canonical(&own.join(named?)).ok()? == canonical(folder).ok()?;
+    is_named.then_some(own)
 }
 
 /// Returns the files of the copy that are pointers of Git LFS.

@@ -5,7 +5,7 @@
 //! but no repository.
 
 use super::digest::ObjectId;
-use super::facts::{Folders, head, is_plain};
+use super::facts::{head, is_plain};
 use super::{
     LastCommit, REPOSITORY_DIR, RepositoryError, RepositoryFacts, RepositorySource, make_with_history, open_or_make_at,
     shown,
@@ -16,6 +16,7 @@ use glovebox_names::visible::is_deceptive;
 use glovebox_record::GitHead;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// File of a project that lists its submodules.
@@ -24,6 +25,10 @@ const LIST: &str = ".gitmodules";
 const LIST_BYTES_MAX: u64 = 1 << 20;
 /// Maximum number of submodules that get a repository. Each takes two mounts.
 const SUBMODULES_MAX: usize = 32;
+/// Maximum number of folders whose repository is read. A project can make each refusal as slow as reading the largest allowed files.
+const EXAMINED_MAX: usize = 2 * SUBMODULES_MAX;
+/// Maximum number of paths that are taken from the list.
+const LISTED_MAX: usize = 4_096;
 
 /// A submodule that is checked out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,38 +63,42 @@ pub fn submodules(project: &Path, workspace: &Path, scope: &Scope) -> Vec<Submod
     };
     let (Ok(own), Ok(copy)) = (Tree::open(project), Tree::open(workspace)) else { return Vec::new() };
     let is_folder = |tree: &Tree, path: &ScopePath| tree.directory(Path::new(path.as_str())).is_ok();
-    let mut found: Vec<Submodule> = Vec::new();
+    let (mut found, mut examined): (Vec<Submodule>, usize) = (Vec::new(), 0);
     for (name, path) in listed(&list) {
+        if found.len() == SUBMODULES_MAX || examined == EXAMINED_MAX {
+            break;
+        }
         let is_usable = scope.readable_below(&path) && is_folder(&own, &path) && is_folder(&copy, &path);
         let is_apart = found.iter().all(|known| !known.path.starts_with(&path) && !path.starts_with(&known.path));
-        let folder = project.join(path.as_str());
-        if !is_usable || !is_apart || Folders::for_project(&folder).is_none() {
+        if !is_usable || !is_apart {
             continue;
         }
-        let head = head(&folder);
-        if head.commit.is_some() && found.len() < SUBMODULES_MAX {
+        examined += 1;
+        // There is no commit if the repository does not belong to this folder.
+        let head = head(&project.join(path.as_str()));
+        if head.commit.is_some() {
             found.push(Submodule { name, path, head });
         }
     }
     found
 }
 
-/// Returns the names and paths of a list of submodules.
+/// Returns the names and paths of a list of submodules, each path once.
 fn listed(list: &str) -> Vec<(String, ScopePath)> {
-    let (mut found, mut current) = (Vec::new(), None);
+    let (mut found, mut current, mut known) = (Vec::new(), None, BTreeSet::new());
     for line in list.lines().map(str::trim) {
         if line.starts_with('[') {
             let name = line.strip_prefix("[submodule \"").and_then(|rest| rest.strip_suffix("\"]"));
             current = name.filter(|name| is_plain(name));
         } else if let (Some(name), Some((key, value))) = (current, line.split_once('='))
             && key.trim() == "path"
+            && found.len() < LISTED_MAX
         {
             let path = value.trim().trim_end_matches('/');
             let is_hidden = |name: &str| name.eq_ignore_ascii_case(REPOSITORY_DIR) || name == ".glovebox";
             let path = ScopePath::parse(path).ok().filter(|path| !path.is_root() && !path.names().any(is_hidden));
-            found.extend(
-                path.filter(|path| !path.as_str().chars().any(is_deceptive)).map(|path| (name.to_owned(), path)),
-            );
+            let path = path.filter(|path| !path.as_str().chars().any(is_deceptive));
+            found.extend(path.filter(|path| known.insert(path.clone())).map(|path| (name.to_owned(), path)));
         }
     }
     found
@@ -177,5 +186,39 @@ mod tests {
         for name in ["x\"]\n[core]\n\tfsmonitor = true", "-a", "a b", "..", "a\\"] {
             assert!(found(&format!("[submodule \"{name}\"]\npath = a\n")).is_empty(), "{name:?}");
         }
+        let many: String = (0..LISTED_MAX + 10).map(|number| format!("path = {number}\npath = {number}/\n")).collect();
+        assert_eq!(found(&format!("[submodule \"a\"]\n{many}")).len(), LISTED_MAX);
+    }
+
+    /// A repository that a submodule can have, but for its objects. It has a commit if `is_born`.
+    fn plant(folder: &Path, is_born: bool) {
+        let git = folder.join(".git");
+        std::fs::create_dir_all(&git).unwrap();
+        let head = if is_born { "1".repeat(40) } else { "ref: refs/heads/none".to_owned() };
+        std::fs::write(git.join("HEAD"), head).unwrap();
+    }
+
+    /// Returns the paths of the submodules of a project with `refused` repositories without a commit, each listed `repeated` times, and
+    /// then `accepted` repositories with a commit.
+    fn after_refusals(refused: usize, repeated: usize, accepted: usize) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut list = "[submodule \"a\"]\n".to_owned();
+        for (name, count, times) in [("bad", refused, repeated), ("good", accepted, 1)] {
+            for number in 0..count {
+                plant(&folder.path().join(format!("{name}{number}")), name == "good");
+                list.push_str(&format!("path={name}{number}\n").repeat(times));
+            }
+        }
+        std::fs::write(folder.path().join(LIST), list).unwrap();
+        let found = submodules(folder.path(), folder.path(), &Scope::everything());
+        found.into_iter().map(|found| found.path.to_string()).collect()
+    }
+
+    #[test]
+    fn a_path_is_examined_once_and_the_number_of_examined_paths_is_bounded() {
+        assert_eq!(after_refusals(1, 10 * EXAMINED_MAX, 1), ["good0"], "a repeated path counts once");
+        assert_eq!(after_refusals(EXAMINED_MAX - 1, 1, 2), ["good0"]);
+        assert!(after_refusals(EXAMINED_MAX, 1, 1).is_empty());
+        assert_eq!(after_refusals(0, 1, SUBMODULES_MAX + 1).len(), SUBMODULES_MAX);
     }
 }

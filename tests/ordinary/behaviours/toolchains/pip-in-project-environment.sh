@@ -1,4 +1,4 @@
-# why: agents and steps add a package to the environment of the project
+# why: agents and scripts install a package into the project's virtual environment
 # source: https://packaging.python.org/en/latest/guides/installing-using-pip-and-virtual-environments/
 # needs: python3:ensurepip
 # project: venv

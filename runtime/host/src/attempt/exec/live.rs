@@ -131,7 +131,7 @@ fn read(pipes: [PipeReader; 2], stored_bytes_max: u64, watcher: &LiveOutput) -> 
     stored
 }
 
-/// Waits until a read of a stream does not block. A stream whose state is unknown counts as ready.
+/// Waits until at least one stream can be read without blocking, and returns which streams are ready. A stream whose state is unknown counts as ready.
 fn ready(open: &[(OutputStream, Option<PipeReader>); 2]) -> [bool; 2] {
     let awaited = |index: usize| open[index].1.as_ref().map(|pipe| (index, PollFd::new(pipe, PollFlags::IN)));
     let (indexes, mut waiting): (Vec<usize>, Vec<PollFd<'_>>) = [0, 1].into_iter().filter_map(awaited).unzip();

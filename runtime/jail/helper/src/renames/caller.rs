@@ -1,6 +1,7 @@
 //! The paths of a waiting call, as its caller means them.
 #![forbid(unsafe_code)]
 
+use super::movable::FolderEntry;
 use crate::raw::{self, WaitingCall};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
@@ -16,16 +17,16 @@ const PAGE_BYTES: u64 = 4096;
 
 /// A path in a call, and the folder to which it is relative.
 #[derive(Debug)]
-pub(super) struct CallerPath {
+struct CallerPath {
     /// The folder, opened through the caller.
     base: OwnedFd,
     /// The path without final slashes.
     path: PathBuf,
 }
 
-/// Returns the paths of folders that a call may move: the old one and, if the call exchanges two entries, the new one.
-/// A path that cannot be read or opened is left out.
-pub(super) fn renamed(call: &WaitingCall) -> Vec<CallerPath> {
+/// Returns the folders on the device with this number that a call may move: the one at the old path and, if the call
+/// exchanges two entries, the one at the new path. A path that cannot be read or opened is left out.
+pub(super) fn renamed_folders(call: &WaitingCall, device: u64) -> Vec<FolderEntry> {
     let [first, second, third, fourth, fifth, _] = call.arguments;
     let (old, new, flags) = match call.number {
         #[cfg(target_arch = "x86_64")]
@@ -35,7 +36,13 @@ pub(super) fn renamed(call: &WaitingCall) -> Vec<CallerPath> {
     };
     let is_exchange = flags & libc::RENAME_EXCHANGE != 0;
     let moved = [Some(old), is_exchange.then_some(new)].into_iter().flatten();
-    moved.filter_map(|(base, address)| CallerPath::open(call.thread, base, address)).collect()
+    moved
+        .enumerate()
+        .filter_map(|(index, (base, address))| {
+            let (parent, name) = CallerPath::open(call.thread, base, address)?.folder_on(device)?;
+            FolderEntry::new(parent, &name, call.id, index)
+        })
+        .collect()
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -55,16 +62,17 @@ impl CallerPath {
         Some(Self { base, path })
     }
 
-    /// Returns true if the path leads to a folder on the device with this number.
-    pub(super) fn is_folder_on(&self, device: u64) -> bool {
-        let opened = openat(&self.base, &self.path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
-        opened
-            .and_then(fstat)
-            .is_ok_and(|stat| stat.st_dev == device && FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
+    /// Returns the parent folder and the name of the entry, if the entry is a folder on the device with this number.
+    fn folder_on(&self, device: u64) -> Option<(OwnedFd, OsString)> {
+        let (parent, name) = self.parent().ok()?;
+        let opened = openat(&parent, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        let stat = fstat(opened).ok()?;
+        let is_folder = stat.st_dev == device && FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        is_folder.then(|| (parent, name.to_owned()))
     }
 
     /// Opens the folder that contains the entry. Returns it with the name of the entry.
-    pub(super) fn parent(&self) -> Result<(OwnedFd, &OsStr), Errno> {
+    fn parent(&self) -> Result<(OwnedFd, &OsStr), Errno> {
         let name = self.path.file_name().ok_or(Errno::INVAL)?;
         let above = self.path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -2,10 +2,9 @@
 //!
 //! Each entry is renamed, which keeps its content, permissions, times and hard links; only folders are created anew. The
 //! whole folder is examined first, so that a folder that contains a mount or cannot be emptied stays as it is. After an
-//! error the content is moved back.
+//! error the content is moved back, by this process or another one.
 #![forbid(unsafe_code)]
 
-use super::caller::CallerPath;
 use crate::raw;
 use crate::seccomp::RENAME_MARK;
 use rustix::fd::{AsFd, OwnedFd};
@@ -14,8 +13,8 @@ use rustix::fs::{
     futimens, mkdirat, openat, statx, unlinkat,
 };
 use rustix::io::Errno;
-use rustix::process::{geteuid, getpid};
-use std::ffi::CString;
+use rustix::process::geteuid;
+use std::ffi::{CString, OsStr};
 
 /// Maximum number of entries in a folder that is made movable, at all depths.
 const ENTRIES_MAX: u32 = 200_000;
@@ -28,31 +27,60 @@ const PERMISSIONS: u32 = 0o1777;
 /// Beginning of the name of the new folder until it replaces the old one.
 const NEW_PREFIX: &str = ".glovebox-moved-";
 
-/// Makes a folder movable. A folder that is movable already stays as it is.
-pub(super) fn make_movable(folder: &CallerPath, device: u64) -> Result<(), Errno> {
-    let (parent, name) = folder.parent()?;
-    let name = CString::new(name.as_encoded_bytes()).map_err(|_| Errno::INVAL)?;
-    let old = open_folder(&parent, &name)?;
+/// A folder that a call renames.
+#[derive(Debug)]
+pub(super) struct FolderEntry {
+    /// The folder that contains it. It is opened once, so a path that changes meanwhile cannot separate a move from its
+    /// rollback.
+    parent: OwnedFd,
+    name: CString,
+    /// Name of the new folder until it replaces the old one. No other call has it.
+    temporary: CString,
+}
+
+impl FolderEntry {
+    /// Names an entry of a folder. The id of the call and the position in it must be unique in the jail.
+    pub(super) fn new(parent: OwnedFd, name: &OsStr, call: u64, index: usize) -> Option<Self> {
+        let name = CString::new(name.as_encoded_bytes()).ok()?;
+        let temporary = CString::new(format!("{NEW_PREFIX}{call:x}-{index}")).ok()?;
+        Some(Self { parent, name, temporary })
+    }
+}
+
+/// Makes a folder movable. A folder that is movable already stays as it is. After an error, [`restore`] must follow.
+pub(super) fn make_movable(folder: &FolderEntry, device: u64) -> Result<(), Errno> {
+    let FolderEntry { parent, name, temporary } = folder;
+    let old = open_folder(parent, name)?;
     let before = fstat(&old)?;
     if !is_merged(&old, &before)? {
         return Ok(());
     }
     let mut left = ENTRIES_MAX;
     examine(&old, device, 0, &mut left)?;
-    let new_name = CString::new(format!("{NEW_PREFIX}{}", getpid().as_raw_nonzero())).map_err(|_| Errno::INVAL)?;
-    mkdirat(&parent, &new_name, Mode::RWXU)?;
-    let new = open_folder(&parent, &new_name)?;
-    let moved = replace(&parent, &name, (&old, &new)).and_then(|()| {
-        keep_metadata(&before, &new)?;
-        raw::rename_marked(&parent, &new_name, &parent, &name, RENAME_MARK)
-    });
-    if moved.is_err() {
-        // If the old folder has been removed already, the content stays in the new one, under the old name if possible.
-        let _ = mkdirat(&parent, &name, Mode::RWXU);
-        let _ = open_folder(&parent, &name).and_then(|old| move_content(&new, &old, 0));
-        let _ = unlinkat(&parent, &new_name, AtFlags::REMOVEDIR);
+    mkdirat(parent, temporary, permissions(&before))?;
+    let new = open_folder(parent, temporary)?;
+    // The permissions are set first, because a rollback in another process can take them only from here.
+    fchmod(&new, permissions(&before))?;
+    replace(parent, name, (&old, &new))?;
+    futimens(&new, &times(&before))?;
+    raw::rename_marked(parent, temporary, parent, name, RENAME_MARK)
+}
+
+/// Undoes a move that has failed or whose process was killed. If the old folder has been removed already, the new one
+/// has the whole content and replaces it. Fails if content may be left in the new folder.
+pub(super) fn restore(folder: &FolderEntry) -> Result<(), Errno> {
+    let FolderEntry { parent, name, temporary } = folder;
+    let new = match open_folder(parent, temporary) {
+        Err(Errno::NOENT) => return Ok(()),
+        new => new?,
+    };
+    match open_folder(parent, name) {
+        Err(Errno::NOENT) => raw::rename_marked(parent, temporary, parent, name, RENAME_MARK),
+        old => {
+            move_content(&new, &old?, 0)?;
+            unlinkat(parent, temporary, AtFlags::REMOVEDIR)
+        }
     }
-    moved
 }
 
 /// Moves the content of the old folder to the new one, and removes the old one.
@@ -115,14 +143,22 @@ fn move_content(from: &OwnedFd, to: &OwnedFd, depth: u32) -> Result<(), Errno> {
                 continue;
             }
         }
-        match mkdirat(to, &name, Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(error),
-        }
-        let (old, new) = (open_folder(from, &name)?, open_folder(to, &name)?);
+        let old = open_folder(from, &name)?;
         let before = fstat(&old)?;
+        let is_new = match mkdirat(to, &name, permissions(&before)) {
+            Ok(()) => true,
+            // The folder is left from an earlier try or, in a rollback, from before the move. It keeps its permissions.
+            Err(Errno::EXIST) => false,
+            Err(error) => return Err(error),
+        };
+        let new = open_folder(to, &name)?;
+        if is_new {
+            fchmod(&new, permissions(&before))?;
+        }
         move_content(&old, &new, depth + 1)?;
-        keep_metadata(&before, &new)?;
+        if is_new {
+            futimens(&new, &times(&before))?;
+        }
         match unlinkat(from, &name, AtFlags::REMOVEDIR) {
             // What another process wrote meanwhile is moved with the next try.
             Ok(()) | Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOENT) => {}
@@ -132,10 +168,8 @@ fn move_content(from: &OwnedFd, to: &OwnedFd, depth: u32) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Gives a new folder the permissions and times that the old one had before it was emptied.
-fn keep_metadata(before: &Stat, new: &OwnedFd) -> Result<(), Errno> {
-    fchmod(new, Mode::from_raw_mode(before.st_mode & PERMISSIONS))?;
-    futimens(new, &times(before))
+fn permissions(old: &Stat) -> Mode {
+    Mode::from_raw_mode(old.st_mode & PERMISSIONS)
 }
 
 #[expect(clippy::unnecessary_cast, reason = "the widths differ between architectures")]

@@ -134,3 +134,82 @@ fn renames_of_many_processes_all_end() {
     assert_eq!((came.out.as_str(), came.ended.killed, came.ended.survivors), ("left\n", 1, 0), "{came:?}");
     assert_eq!(rename(&jail, "dirs", "last").err, "");
 }
+
+/// Number of files in the folder `big`, so many that a command can act while they are moved.
+const FILES: usize = 3000;
+
+/// Starts the rename of a large folder, waits until its files are being moved, acts and ends. Then checks that no part
+/// of the folder is lost or elsewhere.
+fn check_interrupted(act: &str) {
+    let fixture = fixture();
+    let big = fixture.path("lower/big");
+    fs::create_dir_all(big.join("deep")).unwrap();
+    fs::set_permissions(big.join("deep"), fs::Permissions::from_mode(0o751)).unwrap();
+    for number in 0..FILES / 2 {
+        fs::write(big.join(format!("{number}")), "x\n").unwrap();
+        fs::write(big.join(format!("deep/{number}")), "x\n").unwrap();
+    }
+    let jail = Jail::start(&fixture.policy(Confinement::Full));
+    jail.shell(&format!(
+        "exec perl -e '
+            if (!fork) {{ rename(\"big\", \"renamed\"); sleep 60; exit }}
+            for (1 .. 200000) {{
+                opendir(D, \".\");
+                last if -e \"renamed\" or grep {{ /^.glovebox-moved/ }} readdir D;
+            }}
+            {act}'"
+    ));
+    let list = jail.shell("ls -A; cat big/[0-9]* big/deep/* renamed/[0-9]* renamed/deep/* 2>/dev/null | wc -l").out;
+    let whole = ["big\nfile.txt\nsrc", "file.txt\nrenamed\nsrc"].map(|names| format!("{names}\n{FILES}\n"));
+    assert!(whole.contains(&list), "{act} {list}");
+    assert_eq!(jail.shell("stat -c %a big/deep renamed/deep 2>/dev/null").out, "751\n", "{act}");
+}
+
+#[test]
+fn a_command_that_ends_during_a_move_leaves_a_whole_folder() {
+    check_interrupted("");
+}
+
+#[test]
+fn a_command_that_kills_the_move_leaves_a_whole_folder() {
+    check_interrupted("kill(9, -1)");
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_command_that_limits_the_move_leaves_a_whole_folder() {
+    for limit in [1, 7] {
+        check_interrupted(&format!(
+            "opendir(P, \"/proc\");
+            for (grep {{ /^[0-9]+$/ && $_ > 1 && $_ != $$ }} readdir P) {{
+                syscall(302, $_ + 0, {limit}, my $none = pack(\"QQ\", 0, 0), 0);
+            }}"
+        ));
+    }
+}
+
+/// A rename of a file does not wait for the move of a folder.
+#[test]
+fn files_are_renamed_while_a_folder_is_moved() {
+    let fixture = fixture();
+    fs::create_dir(fixture.path("lower/big")).unwrap();
+    for number in 0..FILES {
+        fs::write(fixture.path(&format!("lower/big/{number}")), "x\n").unwrap();
+    }
+    let jail = Jail::start(&fixture.policy(Confinement::Full));
+    // The file is renamed again and again; the command ends when the folder has its new name.
+    let came = jail.shell(
+        "touch f; perl -e '
+            my $child = fork;
+            if (!$child) { rename(\"big\", \"renamed\") or die \"$!\"; exit }
+            my $during = 0;
+            until (-e \"renamed\" or waitpid($child, 1)) {
+                opendir(D, \".\");
+                my $moves = grep { /^.glovebox-moved/ } readdir D;
+                rename(\"f\", \"g\") or die; rename(\"g\", \"f\") or die;
+                $during++ if $moves;
+            }
+            print $during > 1 ? \"during\" : \"after\"'; ls renamed | wc -l",
+    );
+    assert_eq!(came.out, format!("during{FILES}\n"), "{came:?}");
+}

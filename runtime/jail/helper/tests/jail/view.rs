@@ -313,7 +313,7 @@ fn a_jail_says_what_it_came_out_as() {
     let fixture = Fixture::new();
     let Enforcement { landlock_abi, degradations } =
         Jail::start(&fixture.policy(Confinement::Full)).enforcement.clone();
-    let is_known = |known: &String| ["processes=soft", "proc=shared"].contains(&known.as_str());
+    let is_known = |known: &String| ["processes=soft", "proc=shared", "renames=kernel"].contains(&known.as_str());
     assert!(landlock_abi >= 3 && degradations.iter().all(is_known), "{landlock_abi} {degradations:?}");
     let lesser = Jail::start(&fixture.policy(Confinement::Landlock)).enforcement.clone();
     assert!(

@@ -109,7 +109,7 @@ pub(super) const RULES: &[Rule] = &[
         severity: Error,
         check: Some(holdout_naming::holdout_folder),
         summary: "`holdouts` must list hold-out folders",
-        help: "list whole folders of the graph's `scenarios`, or write `true` for all of them and `false` for none",
+        help: "list folders exactly as in the graph's `scenarios`, or write `true` for all of them and `false` for none",
         why: "`holdouts` says which hold-outs a stage runs. A folder that is not a hold-out folder is in the workspace, where every stage sees \
               it. A part of a folder cannot be given: a stage has a hold-out folder in reach as a whole or not at all.",
         bad: include_str!("../../../rules/holdout_folder.bad.dot"),
